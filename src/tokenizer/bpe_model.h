@@ -1,0 +1,28 @@
+// What a byte-level BPE tokenizer is made of: the bytes of each token, and the merges in order of rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace teratron {
+
+// Two neighbouring tokens that become one.
+struct BpeMerge {
+  std::int32_t left = 0, right = 0, merged = 0;
+  bool operator==(const BpeMerge&) const = default;
+};
+
+struct BpeModel {
+  std::vector<std::string> tokens;    // token id -> its bytes
+  std::vector<BpeMerge> merges;       // the lower the index, the earlier it is applied
+  std::vector<std::int32_t> special;  // ascending ids of the tokens that no merge makes, such as <|endoftext|>
+  bool operator==(const BpeModel&) const = default;
+};
+
+// UserError, naming `source`, unless each of the 256 bytes is a token, every merge joins two tokens into the token of
+// their bytes, no pair is listed twice, and every token that is neither a byte nor made by a merge is listed special.
+void validate(const BpeModel& model, std::string_view source);
+
+}  // namespace teratron
