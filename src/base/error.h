@@ -1,0 +1,57 @@
+// Errors, told apart by whose fault they are. The kind decides the exit code (docs/architecture.md).
+#pragma once
+
+#include <fmt/format.h>
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace teratron {
+
+enum class ExitCode { kDone = 0, kBug = 1, kUser = 2, kEnvironment = 3 };
+
+// The user's input is wrong (a flag, a file's content, a size). The message says what, where, and what to do.
+class UserError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The surroundings failed: a full disk, no permission, a lost rank, no device.
+class EnvironmentError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A broken promise between parts of Teratron itself.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+template <class... Args>
+[[noreturn]] void throw_user_error(fmt::format_string<Args...> format, Args&&... args) {
+  throw UserError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+template <class... Args>
+[[noreturn]] void throw_environment_error(fmt::format_string<Args...> format, Args&&... args) {
+  throw EnvironmentError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Checks for our own bugs: they name both values and the place that called.
+inline void check(bool condition, std::string_view what, std::source_location at = std::source_location::current()) {
+  if (!condition) throw InternalError(fmt::format("{}:{}: check failed: {}", at.file_name(), at.line(), what));
+}
+
+template <class A, class B>
+void check_equal(const A& actual, const B& expected, std::string_view what,
+                 std::source_location at = std::source_location::current()) {
+  if (!(actual == expected)) {
+    throw InternalError(
+        fmt::format("{}:{}: {}: got {}, expected {}", at.file_name(), at.line(), what, actual, expected));
+  }
+}
+
+}  // namespace teratron

@@ -1,0 +1,235 @@
+// Backend: the coarse operations a transformer is made of. Layers call these and nothing else; a back end supplies
+// the kernels (ops/ref: scalar templates, ops/cpu: tuned). Public members check shapes once and announce the call to
+// an observer; the protected do_* members are what a back end writes.
+//
+// Conventions: views are contiguous unless said otherwise. Floating views of one call share one dtype (the back end's
+// compute type). "rows" means the product of all axes but the last. Activation gradients overwrite their output,
+// parameter gradients overwrite or, with `accumulate`, add. Legend: T rows (batch x tokens), I inputs, O outputs,
+// B batch, S tokens, H heads, D head size, V vocabulary columns held here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/philox.h"
+#include "tensor/memory.h"
+#include "tensor/tensor.h"
+
+namespace teratron {
+
+enum class Activation { kNone, kGeluTanh, kGeluErf };
+
+// y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) and y keeps the
+// pre-activation for the backward pass.
+struct LinearForward {
+  TensorRef y, x, weight;
+  TensorRef bias;  // optional
+  Activation activation = Activation::kNone;
+  TensorRef activated;  // [T,O], needed with an activation
+};
+
+// dx[T,I] = dy[T,O] weight[O,I]. With an activation (x was activation(u)): dx[T,I] = (dy weight) * activation'(u), the
+// gradient of u, and `activated` receives activation(u) again, for the weight gradient that follows.
+struct LinearInputGradient {
+  TensorRef dx, dy, weight;
+  Activation activation = Activation::kNone;
+  TensorRef pre_activation;  // u [T,I]
+  TensorRef activated;       // [T,I]; may share memory with pre_activation
+};
+
+// dweight[O,I] (+)= dy[T,O]^T x[T,I]; dbias[O] (+)= sum over T of dy.
+struct LinearWeightGradient {
+  TensorRef dweight, dy, x;
+  TensorRef dbias;  // optional
+  bool accumulate = false;
+};
+
+// Inverted dropout whose mask depends only on the global element: element e of the whole (unsplit) tensor is kept iff
+// the 16-bit lane e % 8 (low half of word 0 first) of random.bits(e / 8) is at least threshold(); kept values are
+// multiplied by scale(). Activations [batch, tokens, hidden]: e = ((first_sample + b) * sequence_length +
+// first_position + t) * hidden + j. Attention probabilities: e = (((first_sample + b) * heads + first_head + h) *
+// sequence_length + query) * key_stride() + key, with query and key global positions.
+struct Dropout {
+  double probability = 0;  // 0: no dropout, nothing is drawn
+  RandomStream random;
+  std::int64_t first_sample = 0, sequence_length = 0, first_position = 0;
+  std::int64_t first_head = 0, heads = 0;  // attention only
+
+  bool active() const { return probability > 0; }
+  std::uint32_t threshold() const;
+  float scale() const;
+  std::int64_t key_stride() const { return (sequence_length + 7) / 8 * 8; }
+};
+
+struct LayerNormForward {
+  TensorRef y;           // [.., hidden]
+  TensorRef mean, rstd;  // [rows], written
+  TensorRef x, gamma, beta;
+  double epsilon = 1e-5;
+};
+
+// sum = residual + dropout(branch). sum may be residual.
+struct ResidualAdd {
+  TensorRef sum, residual, branch;  // [batch, tokens, hidden]
+  Dropout dropout;
+};
+
+struct LayerNormBackward {
+  TensorRef dx, dgamma, dbeta;
+  TensorRef dy, x, mean, rstd, gamma;
+  bool accumulate_dx = false;  // dx += : the residual stream's gradient is already there
+  bool accumulate = false;     // for dgamma and dbeta
+};
+
+// Scaled dot-product attention of S_q queries on S_k keys (S_k >= S_q: the queries are the last S_q positions). All
+// views may be strided with unit stride along D, so that q, k and v can be parts of one packed projection or of a
+// key/value cache. Causal: query i sees keys 0 .. S_k - S_q + i. log_sum_exp is kept for the backward pass.
+struct AttentionForward {
+  TensorRef out;            // [B, S_q, H, D]
+  TensorRef log_sum_exp;    // [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
+  TensorRef q, k, v;        // [B, S_q, H, D], [B, S_k, H, D], [B, S_k, H, D]
+  bool causal = true;
+  double scale = 0;  // usually 1 / sqrt(D)
+  Dropout dropout;   // first_position is the first query's; keys count from position first_position - (S_k - S_q)
+};
+
+// dk and dv cover all S_k keys; with accumulate_kv they are added to (token slices, TeraPipe section 3).
+struct AttentionBackward {
+  TensorRef dq, dk, dv;  // strided like q, k, v
+  TensorRef dout;        // [B, S_q, H, D]
+  AttentionForward forward;
+  bool accumulate_kv = false;
+};
+
+// y[b,t,:] = dropout(tokens[ids[b,t]] + positions[first_position + t]). Rows of ids outside [vocab_begin, vocab_begin
+// + V) contribute zero for the token part (a vocabulary split over ranks).
+struct EmbeddingForward {
+  TensorRef y;          // [batch, tokens, hidden]
+  TensorRef ids;        // i32 [batch, tokens]
+  TensorRef tokens;     // [V, hidden]
+  TensorRef positions;  // [max positions, hidden]
+  std::int64_t first_position = 0, vocab_begin = 0;
+  Dropout dropout;
+};
+
+// dtokens and dpositions are added to where accumulate is set, else overwritten as a whole (rows never seen get 0).
+struct EmbeddingBackward {
+  TensorRef dtokens, dpositions, dy, ids;
+  std::int64_t first_position = 0, vocab_begin = 0;
+  Dropout dropout;
+  bool accumulate_tokens = false, accumulate_positions = false;
+};
+
+// Softmax statistics of the columns held here, for a cross-entropy that never gathers the logits (Megatron section 3).
+// Columns at or beyond valid_columns are padding: left out of the softmax, their gradient is zero.
+struct CrossEntropyPartials {
+  TensorRef max, sum, target_logit;  // [T]: row maximum, sum of exp(logit - max), logit of the target (0 if not here)
+  TensorRef logits;                  // [T, V]
+  TensorRef targets;                 // i32 [T], global ids
+  std::int64_t vocab_begin = 0, valid_columns = 0;
+};
+
+// In place: logits[T,V] becomes weight[t] * (softmax - onehot(target)), with the global max and sum.
+struct CrossEntropyBackward {
+  TensorRef logits, max, sum, targets;
+  TensorRef weight;  // [T]: loss mask times the scale of the loss
+  std::int64_t vocab_begin = 0, valid_columns = 0;
+};
+
+// One AdamW update (Loshchilov and Hutter): decoupled decay, bias correction by the powers given.
+struct AdamW {
+  TensorRef parameter, gradient, moment1, moment2;
+  double learning_rate = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  double correction1 = 1, correction2 = 1;  // 1 - beta^step
+  double gradient_scale = 1;                // the clip coefficient, and 1 / loss scale
+};
+
+// Told when an operation starts and ends: tracing, NaN hunts, memory guards.
+class CallObserver {
+ public:
+  virtual ~CallObserver() = default;
+  virtual void begin(std::string_view operation) = 0;
+  virtual void end(std::string_view operation) = 0;
+};
+
+class Backend : public Allocator {
+ public:
+  virtual std::string_view name() const = 0;
+  virtual DType compute_dtype() const = 0;  // of weights and activations
+
+  // Host memory is the only kind a caller may read. Both wait until the copy is done.
+  void upload(TensorRef to, const void* from);
+  void download(void* to, TensorRef from);
+  void copy(TensorRef to, TensorRef from);  // same shape and dtype, any strides
+  void fill_zero(TensorRef view);
+  // Element e (row-major in `view`) becomes stddev * the normal value number first_index + e of `random`.
+  void fill_normal(TensorRef view, const RandomStream& random, std::int64_t first_index, double stddev);
+  void fill(TensorRef view, double value);
+  void add(TensorRef to, TensorRef from);  // to += from
+
+  void linear_forward(const LinearForward& args);
+  void linear_input_gradient(const LinearInputGradient& args);
+  void linear_weight_gradient(const LinearWeightGradient& args);
+  void layer_norm_forward(const LayerNormForward& args);
+  void layer_norm_apply(const LayerNormForward& args);  // y again from the mean and rstd already there
+  void layer_norm_backward(const LayerNormBackward& args);
+  void residual_add(const ResidualAdd& args);
+  // sum = residual + dropout(branch), then the layer norm of sum (norm.x is sum): one pass over memory.
+  void residual_add_layer_norm(const ResidualAdd& add, const LayerNormForward& norm);
+  void dropout_backward(TensorRef dbranch, TensorRef dsum, const Dropout& dropout);  // may be in place
+  void attention_forward(const AttentionForward& args);
+  void attention_backward(const AttentionBackward& args);
+  void embedding_forward(const EmbeddingForward& args);
+  void embedding_backward(const EmbeddingBackward& args);
+  void cross_entropy_partials(const CrossEntropyPartials& args);
+  // loss[T] = log(sum) + max - target_logit
+  void cross_entropy_loss(TensorRef loss, TensorRef max, TensorRef sum, TensorRef target_logit);
+  void cross_entropy_backward(const CrossEntropyBackward& args);
+  void adamw(const AdamW& args);
+  double sum_of_squares(TensorRef view);  // fixed order: bitwise repeatable for a given thread count and view
+
+  void set_observer(CallObserver* observer) { observer_ = observer; }
+
+ protected:
+  virtual void do_upload(const TensorRef& to, const void* from) = 0;
+  virtual void do_download(void* to, const TensorRef& from) = 0;
+  virtual void do_copy(const TensorRef& to, const TensorRef& from) = 0;
+  virtual void do_fill(const TensorRef& view, double value) = 0;
+  virtual void do_fill_normal(const TensorRef& view, const RandomStream& random, std::int64_t first_index,
+                              double stddev) = 0;
+  virtual void do_add(const TensorRef& to, const TensorRef& from) = 0;
+  virtual void do_linear_forward(const LinearForward& args) = 0;
+  virtual void do_linear_input_gradient(const LinearInputGradient& args) = 0;
+  virtual void do_linear_weight_gradient(const LinearWeightGradient& args) = 0;
+  virtual void do_layer_norm_forward(const LayerNormForward& args) = 0;
+  virtual void do_layer_norm_apply(const LayerNormForward& args) = 0;
+  virtual void do_layer_norm_backward(const LayerNormBackward& args) = 0;
+  virtual void do_residual_add(const ResidualAdd& args) = 0;
+  virtual void do_residual_add_layer_norm(const ResidualAdd& add, const LayerNormForward& norm) = 0;
+  virtual void do_dropout_backward(const TensorRef& dbranch, const TensorRef& dsum, const Dropout& dropout) = 0;
+  virtual void do_attention_forward(const AttentionForward& args) = 0;
+  virtual void do_attention_backward(const AttentionBackward& args) = 0;
+  virtual void do_embedding_forward(const EmbeddingForward& args) = 0;
+  virtual void do_embedding_backward(const EmbeddingBackward& args) = 0;
+  virtual void do_cross_entropy_partials(const CrossEntropyPartials& args) = 0;
+  virtual void do_cross_entropy_loss(const TensorRef& loss, const TensorRef& max, const TensorRef& sum,
+                                     const TensorRef& target_logit) = 0;
+  virtual void do_cross_entropy_backward(const CrossEntropyBackward& args) = 0;
+  virtual void do_adamw(const AdamW& args) = 0;
+  virtual double do_sum_of_squares(const TensorRef& view) = 0;
+
+ private:
+  CallObserver* observer_ = nullptr;
+};
+
+// Scalar loops, any of f64 or f32: the definition that every other back end is tested against.
+std::unique_ptr<Backend> make_reference_backend(DType compute_dtype);
+
+struct CpuOptions {
+  bool guard_memory = false;  // keep device memory unreadable outside of calls (a test of who touches it)
+};
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});  // f32
+
+}  // namespace teratron

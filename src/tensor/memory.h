@@ -1,0 +1,90 @@
+// Owners of device memory. Everything is allocated before step 0: first planned (who needs how much, from when to
+// when), then taken as one block, so the peak is known and printed before it is reached.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace teratron {
+
+// Where device memory comes from; every back end is one.
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  virtual void* allocate(std::int64_t bytes) = 0;  // 64-byte aligned, contents undefined; EnvironmentError if refused
+  virtual void release(void* memory) noexcept = 0;
+};
+
+// Owns one block of device memory. Movable.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Allocator& allocator, std::int64_t bytes);
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  void* data() const { return memory_; }
+  std::int64_t bytes() const { return bytes_; }
+  TensorRef view(DType dtype, const Shape& shape) const;  // from the start; must fit
+
+ private:
+  Allocator* allocator_ = nullptr;
+  void* memory_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+// A tensor with memory of its own.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(Allocator& allocator, DType dtype, const Shape& shape);
+  const TensorRef& ref() const { return ref_; }
+  operator const TensorRef&() const { return ref_; }  // NOLINT: a Tensor is used wherever a view is wanted
+
+ private:
+  Buffer buffer_;
+  TensorRef ref_;
+};
+
+// What a planned block is for; the start-up table adds up by this.
+enum class MemoryKind { kWeights, kGradients, kOptimizer, kActivations, kWorkspace, kCommunication };
+std::string_view name_of(MemoryKind kind);
+
+// Plans one arena. Blocks live from the start of moment `first` to the end of moment `last` (any integers that order
+// the step's events); blocks whose lives don't overlap may share memory. Placement is greedy by size, which is at
+// or near the lower bound for the nested lives of a forward and backward pass.
+class Arena {
+ public:
+  using Block = std::size_t;
+  static constexpr int kForever = 1 << 30;
+
+  Block add(std::string name, MemoryKind kind, DType dtype, const Shape& shape, int first, int last);
+  void plan();                         // decides the offsets; after that, no add()
+  void allocate(Allocator& allocator);  // takes the planned block
+  TensorRef operator[](Block block) const;  // null data before allocate()
+
+  std::int64_t bytes() const { return bytes_; }             // of the whole arena, after plan()
+  std::int64_t lower_bound() const;                         // the largest sum of sizes alive at one moment
+  std::int64_t bytes_of(MemoryKind kind) const;             // alive at the fullest moment, by kind
+
+ private:
+  struct Entry {
+    std::string name;
+    MemoryKind kind;
+    TensorRef view;
+    std::int64_t bytes, offset;
+    int first, last;
+  };
+  std::int64_t alive_at(int moment) const;
+  int fullest_moment() const;
+  std::vector<Entry> entries_;
+  std::int64_t bytes_ = 0;
+  bool planned_ = false;
+  Buffer buffer_;
+};
+
+}  // namespace teratron
