@@ -67,7 +67,7 @@ inline std::uint16_t float_to_f16(float value) {
   const std::uint32_t magnitude = bits & 0x7fffffffU;
   if (magnitude > 0x7f800000U) return static_cast<std::uint16_t>(sign | 0x7e00U);
   if (magnitude >= 0x477ff000U) return static_cast<std::uint16_t>(sign | 0x7c00U);  // rounds above 65504
-  if (magnitude < 0x38800000U) {  // below 2^-14: a multiple of 2^-24
+  if (magnitude < 0x38800000U) {                                                    // below 2^-14: a multiple of 2^-24
     const float scaled = std::ldexp(std::bit_cast<float>(magnitude), 24);
     return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(std::nearbyint(scaled)));
   }

@@ -4,8 +4,10 @@
 //
 // Conventions: views are contiguous unless said otherwise. Floating views of one call share one dtype (the back end's
 // compute type). "rows" means the product of all axes but the last. Activation gradients overwrite their output,
-// parameter gradients overwrite or, with `accumulate`, add. Legend: T rows (batch x tokens), I inputs, O outputs,
-// B batch, S tokens, H heads, D head size, V vocabulary columns held here.
+// parameter gradients overwrite or, with `accumulate`, add. An output shares no memory with any other view of its call
+// unless said. Row counts (T, B, S) may be 0; feature sizes (I, O, H, D, V, hidden) are at least 1. Broken rules are
+// InternalErrors that name the operation and the view. Legend: T rows (batch x tokens), I inputs, O outputs, B batch,
+// S tokens, H heads, D head size, V vocabulary columns held here.
 #pragma once
 
 #include <cstdint>
@@ -87,9 +89,9 @@ struct LayerNormBackward {
 // views may be strided with unit stride along D, so that q, k and v can be parts of one packed projection or of a
 // key/value cache. Causal: query i sees keys 0 .. S_k - S_q + i. log_sum_exp is kept for the backward pass.
 struct AttentionForward {
-  TensorRef out;            // [B, S_q, H, D]
-  TensorRef log_sum_exp;    // [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
-  TensorRef q, k, v;        // [B, S_q, H, D], [B, S_k, H, D], [B, S_k, H, D]
+  TensorRef out;          // [B, S_q, H, D]
+  TensorRef log_sum_exp;  // [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
+  TensorRef q, k, v;      // [B, S_q, H, D], [B, S_k, H, D], [B, S_k, H, D]
   bool causal = true;
   double scale = 0;  // usually 1 / sqrt(D)
   Dropout dropout;   // first_position is the first query's; keys count from position first_position - (S_k - S_q)
@@ -123,7 +125,8 @@ struct EmbeddingBackward {
 };
 
 // Softmax statistics of the columns held here, for a cross-entropy that never gathers the logits (Megatron section 3).
-// Columns at or beyond valid_columns are padding: left out of the softmax, their gradient is zero.
+// Columns at or beyond valid_columns (counted from the first one held here) are padding: left out of the softmax, their
+// gradient is zero. Where all are, max is -infinity and sum 0.
 struct CrossEntropyPartials {
   TensorRef max, sum, target_logit;  // [T]: row maximum, sum of exp(logit - max), logit of the target (0 if not here)
   TensorRef logits;                  // [T, V]
@@ -146,7 +149,8 @@ struct AdamW {
   double gradient_scale = 1;                // the clip coefficient, and 1 / loss scale
 };
 
-// Told when an operation starts and ends: tracing, NaN hunts, memory guards.
+// Told when an operation starts and ends: tracing, NaN hunts, counting. Calls with nothing to do (no rows) are not
+// announced. end() is told even if the operation threw, and must not throw itself.
 class CallObserver {
  public:
   virtual ~CallObserver() = default;
@@ -159,12 +163,13 @@ class Backend : public Allocator {
   virtual std::string_view name() const = 0;
   virtual DType compute_dtype() const = 0;  // of weights and activations
 
-  // Host memory is the only kind a caller may read. Both wait until the copy is done.
+  // Host memory is the only kind a caller may read. Both wait until the copy is done. Any dtype.
   void upload(TensorRef to, const void* from);
   void download(void* to, TensorRef from);
   void copy(TensorRef to, TensorRef from);  // same shape and dtype, any strides
-  void fill_zero(TensorRef view);
-  // Element e (row-major in `view`) becomes stddev * the normal value number first_index + e of `random`.
+  void fill_zero(TensorRef view);           // any dtype
+  // Element e (row-major in `view`) becomes stddev * the normal value number n = first_index + e of `random`: value
+  // n % 2 of normal_from_bits(words 0 and 1 of random.bits(n / 2)), in double, rounded once when stored.
   void fill_normal(TensorRef view, const RandomStream& random, std::int64_t first_index, double stddev);
   void fill(TensorRef view, double value);
   void add(TensorRef to, TensorRef from);  // to += from
@@ -190,9 +195,17 @@ class Backend : public Allocator {
   void adamw(const AdamW& args);
   double sum_of_squares(TensorRef view);  // fixed order: bitwise repeatable for a given thread count and view
 
-  void set_observer(CallObserver* observer) { observer_ = observer; }
+  void set_observer(CallObserver* observer) { observer_ = observer; }  // not owned; nullptr: none
 
  protected:
+  // Bracket every call of a do_* member, also when it throws; calls may come from several threads at once. For back
+  // ends whose memory must be opened first (ops/guarded_memory.h).
+  virtual void enter_call() {}
+  virtual void leave_call() noexcept {}
+
+  // What a back end writes. Arguments are checked; there is at least one row, so at least one element to write. Views
+  // given per row arrive as [rows, features], [rows] or [features], whatever the caller's rank was; views of
+  // [batch, tokens, hidden] and of attention keep their rank. do_fill gets value 0 for any dtype.
   virtual void do_upload(const TensorRef& to, const void* from) = 0;
   virtual void do_download(void* to, const TensorRef& from) = 0;
   virtual void do_copy(const TensorRef& to, const TensorRef& from) = 0;
@@ -221,6 +234,7 @@ class Backend : public Allocator {
   virtual double do_sum_of_squares(const TensorRef& view) = 0;
 
  private:
+  class Call;
   CallObserver* observer_ = nullptr;
 };
 

@@ -63,13 +63,13 @@ class Arena {
   static constexpr int kForever = 1 << 30;
 
   Block add(std::string name, MemoryKind kind, DType dtype, const Shape& shape, int first, int last);
-  void plan();                         // decides the offsets; after that, no add()
-  void allocate(Allocator& allocator);  // takes the planned block
+  void plan();                              // decides the offsets; after that, no add()
+  void allocate(Allocator& allocator);      // takes the planned block
   TensorRef operator[](Block block) const;  // null data before allocate()
 
-  std::int64_t bytes() const { return bytes_; }             // of the whole arena, after plan()
-  std::int64_t lower_bound() const;                         // the largest sum of sizes alive at one moment
-  std::int64_t bytes_of(MemoryKind kind) const;             // alive at the fullest moment, by kind
+  std::int64_t bytes() const { return bytes_; }  // of the whole arena, after plan()
+  std::int64_t lower_bound() const;              // the largest sum of sizes alive at one moment
+  std::int64_t bytes_of(MemoryKind kind) const;  // alive at the fullest moment, by kind
 
  private:
   struct Entry {

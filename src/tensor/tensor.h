@@ -42,7 +42,9 @@ struct TensorRef {
 
   explicit operator bool() const { return data != nullptr; }
   std::int64_t dim(int axis) const { return shape[axis]; }
-  std::int64_t stride(int axis) const { return strides[static_cast<std::size_t>(axis < 0 ? axis + shape.rank() : axis)]; }
+  std::int64_t stride(int axis) const {
+    return strides[static_cast<std::size_t>(axis < 0 ? axis + shape.rank() : axis)];
+  }
   std::int64_t elements() const { return shape.elements(); }
   std::int64_t bytes() const { return elements() * size_of(dtype); }
   bool is_contiguous() const;
@@ -50,7 +52,7 @@ struct TensorRef {
   TensorRef reshape(const Shape& dims) const;  // contiguous views only; same number of elements
   TensorRef slice(int axis, std::int64_t begin, std::int64_t end) const;
   TensorRef select(int axis, std::int64_t index) const;  // drops the axis
-  TensorRef flatten_rows() const;  // [..., n] -> [rows, n]; contiguous views only
+  TensorRef flatten_rows() const;                        // [..., n] -> [rows, n]; contiguous views only
 
   // Typed pointer for kernels; the type must match the dtype's size.
   template <class T>

@@ -1,0 +1,81 @@
+#include "model/config.h"
+
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::array<ModelPreset, 9> kPresets = {{
+    {"tiny", 4, 256, 4, "a laptop's few minutes"},
+    {"124M", 12, 768, 12, "GPT-2 small"},
+    {"355M", 24, 1024, 16, "GPT-2 medium; Megatron-LM's smallest"},
+    {"774M", 36, 1280, 20, "GPT-2 large"},
+    {"1.5B", 48, 1600, 25, "GPT-2 XL"},
+    {"1.2B", 40, 1536, 16, "Megatron-LM Table 1, 1 GPU"},
+    {"2.5B", 54, 1920, 20, "Megatron-LM Table 1, 2 GPUs"},
+    {"4.2B", 64, 2304, 24, "Megatron-LM Table 1, 4 GPUs"},
+    {"8.3B", 72, 3072, 32, "Megatron-LM Table 1, 8 GPUs"},
+}};
+
+void need_positive(std::vector<std::string>& faults, std::string_view flag, std::int64_t value) {
+  if (value < 1) faults.push_back(fmt::format("--{} is {}; it must be at least 1", flag, value));
+}
+
+void need_probability(std::vector<std::string>& faults, std::string_view flag, double value) {
+  if (!(value >= 0 && value < 1)) {
+    faults.push_back(fmt::format("--{} is {}; it must be at least 0 and below 1", flag, value));
+  }
+}
+
+}  // namespace
+
+std::int64_t ModelConfig::parameters() const {
+  const std::int64_t h = hidden_size;
+  const std::int64_t layer = 12 * h * h + 13 * h;  // 4 h^2 + 4 h attention, 8 h^2 + 5 h MLP, 4 h norms
+  return num_layers * layer + (vocab_size + max_position_embeddings) * h + 2 * h;
+}
+
+double ModelConfig::training_flops_per_token(std::int64_t sequence_length) const {
+  const auto l = static_cast<double>(num_layers), h = static_cast<double>(hidden_size);
+  const auto v = static_cast<double>(vocab_size), s = static_cast<double>(sequence_length);
+  return 6 * (12 * l * h * h + v * h) + 6 * l * h * s;
+}
+
+std::vector<std::string> ModelConfig::faults() const {
+  std::vector<std::string> faults;
+  need_positive(faults, "num-layers", num_layers);
+  need_positive(faults, "hidden-size", hidden_size);
+  need_positive(faults, "num-attention-heads", num_attention_heads);
+  need_positive(faults, "vocab-size", vocab_size);
+  need_positive(faults, "max-position-embeddings", max_position_embeddings);
+  need_positive(faults, "make-vocab-size-divisible-by", make_vocab_size_divisible_by);
+  need_probability(faults, "hidden-dropout", hidden_dropout);
+  need_probability(faults, "attention-dropout", attention_dropout);
+  if (!(layernorm_epsilon > 0)) faults.push_back("--layernorm-epsilon must be above 0");
+  if (!(init_method_std > 0)) faults.push_back("--init-method-std must be above 0");
+  if (hidden_size >= 1 && num_attention_heads >= 1 && hidden_size % num_attention_heads != 0) {
+    const std::int64_t below = hidden_size / num_attention_heads * num_attention_heads;
+    const std::int64_t above = below + num_attention_heads;
+    faults.push_back(
+        fmt::format("--hidden-size {} is not divisible by --num-attention-heads {}; nearest that are: {}{}",
+                    hidden_size, num_attention_heads, below > 0 ? fmt::format("{}, ", below) : "", above));
+  }
+  return faults;
+}
+
+std::span<const ModelPreset> model_presets() { return kPresets; }
+
+const ModelPreset& find_model_preset(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const ModelPreset& preset : kPresets) {
+    if (preset.name == name) return preset;
+    names.push_back(preset.name);
+  }
+  throw_user_error("there is no model preset '{}' (--model); there are: {}", name, fmt::join(names, ", "));
+}
+
+}  // namespace teratron

@@ -1,0 +1,54 @@
+// The shape of a GPT-2: what decides the parameters and the function they compute. Presets, checks, counts, and the
+// names it has in a Hugging Face config.json.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/backend.h"
+
+namespace teratron {
+
+struct ModelConfig {
+  std::int64_t num_layers = 12;
+  std::int64_t hidden_size = 768;
+  std::int64_t num_attention_heads = 12;
+  std::int64_t vocab_size = 50257;
+  std::int64_t max_position_embeddings = 1024;
+  std::int64_t make_vocab_size_divisible_by = 128;
+  double layernorm_epsilon = 1e-5;
+  double hidden_dropout = 0.1;     // after the embedding and before each residual add
+  double attention_dropout = 0.1;  // on attention probabilities
+  double init_method_std = 0.02;
+  Activation activation = Activation::kGeluTanh;
+
+  std::int64_t ffn_hidden_size() const { return 4 * hidden_size; }
+  std::int64_t padded_vocab_size() const {
+    return (vocab_size + make_vocab_size_divisible_by - 1) / make_vocab_size_divisible_by *
+           make_vocab_size_divisible_by;
+  }
+  std::int64_t parameters() const;  // trainable values, without the padding of the vocabulary
+
+  // Multiply-adds count twice. 6 (12 L h^2 + V h) + 6 L h s a token: forward and backward, causal attention counted
+  // as the half it is.
+  double training_flops_per_token(std::int64_t sequence_length) const;
+
+  // Every fault of the configuration, each one line that names the flag and the nearest values that work; empty if
+  // none.
+  std::vector<std::string> faults() const;
+};
+
+struct ModelPreset {
+  std::string_view name;
+  std::int64_t num_layers, hidden_size, num_attention_heads;
+  std::string_view source;
+};
+
+// tiny, GPT-2's published sizes, and the scaling study of the Megatron-LM paper (Table 1).
+std::span<const ModelPreset> model_presets();
+const ModelPreset& find_model_preset(std::string_view name);  // UserError lists the names there are
+
+}  // namespace teratron

@@ -1,0 +1,111 @@
+// GPT-2: embedding, pre-LN layers, final layer norm, tied output projection. Gpt2 is the parameters; Gpt2Runner is one
+// rank's instance of it: all memory planned and allocated before the first call, then forward and backward passes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/config.h"
+#include "model/transformer_layer.h"
+#include "nn/embedding.h"
+#include "nn/language_model_head.h"
+#include "tensor/memory.h"
+
+namespace teratron {
+
+struct Gpt2 {
+  ModelConfig config;
+  Embedding embedding;
+  std::vector<TransformerLayer> layers;
+  LayerNorm final_norm;
+  LanguageModelHead head;
+
+  explicit Gpt2(const ModelConfig& model_config);
+  void visit(const ParameterVisitor& visitor);  // every parameter, in a fixed order
+};
+
+enum class Purpose { kTraining, kEvaluation, kGeneration };
+
+struct RunnerOptions {
+  Purpose purpose = Purpose::kTraining;
+  std::int64_t batch = 1;   // most sequences in one call
+  std::int64_t tokens = 0;  // most tokens of one sequence in one call
+  // Gradients that no second micro-batch adds to may take the place of activations already used up.
+  bool single_micro_batch = true;
+  std::int64_t logits_chunk = 256;  // rows of logits that exist at a time
+};
+
+// Where a micro-batch stands in the run; decides dropout masks, so that they don't depend on how the batch is cut.
+struct MicroBatch {
+  std::span<const std::int32_t> ids, targets;  // [batch, tokens]
+  std::span<const float> weights;              // [batch, tokens]: loss mask over the tokens of the global batch
+  std::int64_t batch = 0, tokens = 0;
+  std::int64_t first_sample = 0;
+  std::uint64_t seed = 0;
+  std::uint32_t iteration = 0;
+  bool accumulate = false;  // not the first micro-batch of the step
+};
+
+class Gpt2Runner {
+ public:
+  // Plans the memory; allocates nothing. UserError lists the faults of the configuration.
+  Gpt2Runner(Backend& backend, const ModelConfig& config, const RunnerOptions& options);
+
+  void allocate();                      // takes the planned memory
+  void initialize(std::uint64_t seed);  // weights from the paper's distribution, moments zero
+
+  // Gradients of sum(weights * loss), added up over micro-batches; returns that sum.
+  double forward_backward(const MicroBatch& micro_batch);
+
+  // Evaluation: the loss (nats) of every target from position `first_scored` of each sequence on, [batch, tokens -
+  // first_scored] in `losses`. Weights are not used.
+  void losses(const MicroBatch& micro_batch, std::int64_t first_scored, std::span<float> losses);
+
+  // Generation and evaluation of one sequence: logits of the last `rows` of `ids`, which stand at first_position and
+  // after; keys and values of earlier positions come from earlier calls (purpose kGeneration). [rows, vocab_size]
+  void logits(std::span<const std::int32_t> ids, std::int64_t first_position, std::int64_t rows,
+              std::span<float> logits);
+
+  Gpt2& model() { return model_; }
+  const ModelConfig& config() const { return model_.config; }
+  Backend& backend() { return backend_; }
+  const Arena& memory() const { return arena_; }
+  std::vector<Parameter*> parameters();
+
+ private:
+  struct LayerBlocks {
+    Arena::Block x, mean1, rstd1, qkv, context, log_sum_exp, x1, mean2, rstd2, pre_activation;
+  };
+  struct Blocks {
+    Arena::Block ids, targets, weights, loss;
+    Arena::Block normed, branch, dnormed, wide, dx;
+    Arena::Block logits, max, sum, target_logit;
+    Arena::Block final_x, final_mean, final_rstd;
+    std::vector<LayerBlocks> layers;
+  };
+  struct Moments;  // when things happen in a step, for the planner
+
+  void plan_parameters(const Moments& when);
+  void plan_activations(const Moments& when);
+  void place_parameters();
+  TensorRef view(Arena::Block block, const Shape& shape) const;
+  TransformerLayer::Saved saved(const Step& step, std::size_t layer) const;
+  LayerWorkspace workspace(const Step& step) const;
+  LanguageModelHead::Workspace head_workspace(std::int64_t rows) const;
+  Step step_of(const MicroBatch& micro_batch, bool training) const;
+  TensorRef embed_and_run_layers(const Step& step, TensorRef ids);  // the last layer's output [batch, tokens, hidden]
+  double weighted_loss(TensorRef loss, std::span<const float> weights);
+
+  Backend& backend_;
+  RunnerOptions options_;
+  Gpt2 model_;
+  Arena arena_;
+  Blocks blocks_{};
+  struct ParameterBlocks {
+    Arena::Block value, gradient, moment1, moment2;
+  };
+  std::vector<ParameterBlocks> parameter_blocks_;
+};
+
+}  // namespace teratron

@@ -1,0 +1,65 @@
+#include "model/transformer_layer.h"
+
+namespace teratron {
+namespace {
+
+// Weights just before a residual add start smaller, so that the stream's variance does not grow with depth.
+double residual_scale(const ModelConfig& config) {
+  return 1.0 / std::sqrt(2.0 * static_cast<double>(config.num_layers));
+}
+
+std::string prefix(std::int64_t layer) { return fmt::format("layers.{}.", layer); }
+std::string hugging_face_prefix(std::int64_t layer) { return fmt::format("transformer.h.{}.", layer); }
+
+}  // namespace
+
+TransformerLayer::TransformerLayer(const ModelConfig& config, std::int64_t layer)
+    : norm1(prefix(layer) + "norm1", config.hidden_size, config.layernorm_epsilon, hugging_face_prefix(layer) + "ln_1"),
+      attention(prefix(layer) + "attention", config.hidden_size, config.num_attention_heads, residual_scale(config),
+                config.attention_dropout, layer, hugging_face_prefix(layer) + "attn"),
+      norm2(prefix(layer) + "norm2", config.hidden_size, config.layernorm_epsilon, hugging_face_prefix(layer) + "ln_2"),
+      mlp(prefix(layer) + "mlp", config.hidden_size, config.ffn_hidden_size(), residual_scale(config),
+          config.activation, hugging_face_prefix(layer) + "mlp"),
+      hidden_dropout(config.hidden_dropout),
+      index(layer) {}
+
+void TransformerLayer::visit(const ParameterVisitor& visitor) {
+  norm1.visit(visitor);
+  attention.visit(visitor);
+  norm2.visit(visitor);
+  mlp.visit(visitor);
+}
+
+void TransformerLayer::forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const {
+  norm1.forward(step, w.normed, saved.x, saved.norm1);
+  attention.forward(step, w.branch, w.normed, saved.attention);
+  step.backend.residual_add_layer_norm(
+      {.sum = saved.x1, .residual = saved.x, .branch = w.branch, .dropout = dropout_after(step, 0)},
+      norm2.call(w.normed, saved.x1, saved.norm2));
+  mlp.forward(step, w.branch, w.normed, saved.mlp, w.wide);
+  step.backend.residual_add({.sum = y, .residual = saved.x1, .branch = w.branch, .dropout = dropout_after(step, 1)});
+}
+
+void TransformerLayer::backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w) const {
+  const TensorRef dmlp = into_branch(step, dx, dropout_after(step, 1), w.branch);
+  norm2.forward_again(step, w.normed, saved.x1, saved.norm2);
+  mlp.backward(step, w.dnormed, dmlp, w.normed, saved.mlp, w.wide);
+  norm2.backward(step, dx, w.dnormed, saved.x1, saved.norm2);
+
+  const TensorRef dattention = into_branch(step, dx, dropout_after(step, 0), w.branch);
+  norm1.forward_again(step, w.normed, saved.x, saved.norm1);
+  // The MLP's wide gradient is used up, so the packed projection's (3 of its 4 hidden sizes) takes its place.
+  const Shape& x = saved.x.shape;
+  const TensorRef dqkv(w.wide.data, w.wide.dtype, {x[0], x[1], 3 * x[2]});
+  attention.backward(step, w.dnormed, dattention, w.normed, saved.attention, w.dnormed, dqkv);
+  norm1.backward(step, dx, w.dnormed, saved.x, saved.norm1);
+}
+
+TensorRef TransformerLayer::into_branch(const Step& step, TensorRef dx, const Dropout& dropout,
+                                        TensorRef branch) const {
+  if (!dropout.active()) return dx;
+  step.backend.dropout_backward(branch, dx, dropout);
+  return branch;
+}
+
+}  // namespace teratron

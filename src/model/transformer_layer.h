@@ -1,0 +1,58 @@
+// One pre-LN transformer layer (GPT-2; Figure 7b of the Megatron-LM paper for BERT), forward and its mirror:
+//   x1 = x  + dropout(attention(LN1(x)))
+//   y  = x1 + dropout(mlp(LN2(x1)))
+#pragma once
+
+#include <string>
+
+#include "model/config.h"
+#include "nn/attention.h"
+#include "nn/layer_norm.h"
+#include "nn/mlp.h"
+
+namespace teratron {
+
+// Written by every layer in turn, alive only within one call. [batch, tokens, ..]
+struct LayerWorkspace {
+  TensorRef normed;   // [.., hidden]: output of a layer norm
+  TensorRef branch;   // [.., hidden]: what is added to the residual stream, and its gradient
+  TensorRef dnormed;  // [.., hidden], training only
+  TensorRef wide;     // [.., 4 hidden]: the MLP's activation; in backward dffn, then dqkv
+};
+
+struct TransformerLayer {
+  LayerNorm norm1;
+  Attention attention;
+  LayerNorm norm2;
+  Mlp mlp;
+  double hidden_dropout;
+  std::int64_t index;
+
+  TransformerLayer(const ModelConfig& config, std::int64_t layer);
+
+  struct Saved {
+    TensorRef x;  // [batch, tokens, hidden]: the input
+    LayerNorm::Saved norm1;
+    Attention::Saved attention;
+    TensorRef x1;  // [batch, tokens, hidden]: between the two residual adds
+    LayerNorm::Saved norm2;
+    Mlp::Saved mlp;
+  };
+
+  void visit(const ParameterVisitor& visitor);
+
+  // y[batch, tokens, hidden] from saved.x; y may be saved.x1 where no backward follows.
+  void forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
+
+  // dx holds the gradient of y on entry and the gradient of saved.x on return.
+  void backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w) const;
+
+ private:
+  // The gradient that enters a branch: dropout's mask applied, or the residual stream's own where nothing was dropped.
+  TensorRef into_branch(const Step& step, TensorRef dx, const Dropout& dropout, TensorRef branch) const;
+  Dropout dropout_after(const Step& step, int sublayer) const {
+    return step.dropout(hidden_dropout, RandomPurpose::kResidualDropout, 2 * index + sublayer);
+  }
+};
+
+}  // namespace teratron

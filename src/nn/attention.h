@@ -1,0 +1,85 @@
+// Multi-head causal self-attention (GPT-2): one packed projection to queries, keys and values, attention by head, and
+// the output projection. The packed projection doubles as the key/value cache: a call that starts at first_position
+// sees the keys and values of every earlier position in `qkv`.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "nn/linear.h"
+
+namespace teratron {
+
+struct Attention {
+  Linear qkv;         // [3 * heads * head_size, hidden]: queries, keys, values, each with whole heads
+  Linear projection;  // [hidden, heads * head_size]
+  std::int64_t heads, head_size, layer;
+  double dropout;
+
+  Attention(const std::string& name, std::int64_t hidden, std::int64_t head_count, double residual_scale,
+            double attention_dropout, std::int64_t layer_index, const std::string& hugging_face)
+      : qkv(name + ".qkv", hidden, 3 * hidden, 1.0, hugging_face + ".c_attn"),
+        projection(name + ".projection", hidden, hidden, residual_scale, hugging_face + ".c_proj"),
+        heads(head_count),
+        head_size(hidden / head_count),
+        layer(layer_index),
+        dropout(attention_dropout) {}
+
+  struct Saved {
+    TensorRef qkv;          // [batch, sequence, 3 * hidden]
+    TensorRef context;      // [batch, tokens, hidden]: what the projection reads
+    TensorRef log_sum_exp;  // [batch, heads, tokens]
+  };
+
+  void visit(const ParameterVisitor& visitor) {
+    qkv.visit(visitor);
+    projection.visit(visitor);
+  }
+
+  // y[batch, tokens, hidden] from x[batch, tokens, hidden]
+  void forward(const Step& step, TensorRef y, TensorRef x, const Saved& saved) const {
+    // A slice that starts past 0 is written behind the cache's earlier rows; contiguous for one sequence.
+    qkv.forward(step, saved.qkv.slice(1, step.first_position, step.first_position + step.tokens), x);
+    step.backend.attention_forward(call(step, saved));
+    projection.forward(step, y, saved.context);
+  }
+
+  // dx from dy. dcontext is workspace [batch, tokens, hidden], dqkv [batch, tokens, 3 * hidden].
+  void backward(const Step& step, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved, TensorRef dcontext,
+                TensorRef dqkv) const {
+    projection.backward_weight(step, dy, saved.context);
+    projection.backward_input(step, dcontext, dy);
+    const TensorRef parts = split(step, dqkv);
+    step.backend.attention_backward({.dq = parts.select(2, 0),
+                                     .dk = parts.select(2, 1),
+                                     .dv = parts.select(2, 2),
+                                     .dout = by_head(step, dcontext),
+                                     .forward = call(step, saved)});
+    qkv.backward_weight(step, dqkv, x);
+    qkv.backward_input(step, dx, dqkv);
+  }
+
+ private:
+  // [batch, s, 3 * hidden] -> [batch, s, 3, heads, head_size]
+  TensorRef split(const Step& step, TensorRef packed) const {
+    return packed.reshape({step.batch, packed.dim(1), 3, heads, head_size});
+  }
+  TensorRef by_head(const Step& step, TensorRef view) const {
+    return view.reshape({step.batch, step.tokens, heads, head_size});
+  }
+  AttentionForward call(const Step& step, const Saved& saved) const {
+    const std::int64_t end = step.first_position + step.tokens;
+    const TensorRef parts = split(step, saved.qkv);
+    AttentionForward args{.out = by_head(step, saved.context),
+                          .log_sum_exp = saved.log_sum_exp,
+                          .q = parts.select(2, 0).slice(1, step.first_position, end),
+                          .k = parts.select(2, 1).slice(1, 0, end),
+                          .v = parts.select(2, 2).slice(1, 0, end),
+                          .scale = 1.0 / std::sqrt(static_cast<double>(head_size)),
+                          .dropout = step.dropout(dropout, RandomPurpose::kAttentionDropout, layer)};
+    args.dropout.heads = heads;
+    return args;
+  }
+};
+
+}  // namespace teratron

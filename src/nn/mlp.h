@@ -1,0 +1,57 @@
+// The feed-forward block: hidden -> 4 hidden, GeLU, back to hidden. Only the pre-activation is kept; the activation is
+// made again in the backward pass, inside the product that needs its derivative anyway.
+#pragma once
+
+#include <string>
+
+#include "nn/linear.h"
+
+namespace teratron {
+
+struct Mlp {
+  Linear up;    // [ffn, hidden]
+  Linear down;  // [hidden, ffn]
+  Activation activation;
+
+  Mlp(const std::string& name, std::int64_t hidden, std::int64_t ffn, double residual_scale, Activation gelu,
+      const std::string& hugging_face)
+      : up(name + ".up", hidden, ffn, 1.0, hugging_face + ".c_fc"),
+        down(name + ".down", ffn, hidden, residual_scale, hugging_face + ".c_proj"),
+        activation(gelu) {}
+
+  struct Saved {
+    TensorRef pre_activation;  // [batch, tokens, ffn]
+  };
+
+  void visit(const ParameterVisitor& visitor) {
+    up.visit(visitor);
+    down.visit(visitor);
+  }
+
+  // y[.., hidden] from x[.., hidden]; `activated` is workspace [.., ffn].
+  void forward(const Step& step, TensorRef y, TensorRef x, const Saved& saved, TensorRef activated) const {
+    step.backend.linear_forward({.y = saved.pre_activation,
+                                 .x = x,
+                                 .weight = up.weight.value,
+                                 .bias = up.bias.value,
+                                 .activation = activation,
+                                 .activated = activated});
+    down.forward(step, y, activated);
+  }
+
+  // dx from dy; dffn is workspace [.., ffn]. The activation overwrites the pre-activation, which nothing needs after.
+  void backward(const Step& step, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved, TensorRef dffn) const {
+    const TensorRef activated = saved.pre_activation;
+    step.backend.linear_input_gradient({.dx = dffn,
+                                        .dy = dy,
+                                        .weight = down.weight.value,
+                                        .activation = activation,
+                                        .pre_activation = saved.pre_activation,
+                                        .activated = activated});
+    down.backward_weight(step, dy, activated);
+    up.backward_weight(step, dffn, x);
+    up.backward_input(step, dx, dffn);
+  }
+};
+
+}  // namespace teratron
