@@ -1,0 +1,61 @@
+// The checks of one Backend call: every view is there, of the right dtype, layout and shape, and outputs share no
+// memory with other views. Messages name the operation and the view.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "ops/backend.h"
+
+namespace teratron {
+
+struct NamedView {
+  std::string_view name;
+  TensorRef view;
+};
+
+class ArgumentChecks {
+ public:
+  ArgumentChecks(std::string_view operation, DType compute_dtype)
+      : operation_(operation), compute_dtype_(compute_dtype) {}
+
+  // Contiguous views of the compute type, or of `dtype`; returned as the rank that kernels expect.
+  TensorRef matrix(std::string_view name, const TensorRef& view, std::int64_t rows, std::int64_t columns) const;
+  TensorRef vector(std::string_view name, const TensorRef& view, std::int64_t size) const;
+  TensorRef vector(std::string_view name, const TensorRef& view, std::int64_t size, DType dtype) const;
+  // Exactly this shape.
+  void tensor(std::string_view name, const TensorRef& view, const Shape& shape) const;
+  void tensor(std::string_view name, const TensorRef& view, const Shape& shape, DType dtype) const;
+  // Exactly this shape, any strides but unit stride along the last axis.
+  void strided(std::string_view name, const TensorRef& view, const Shape& shape) const;
+
+  // The rows and columns of a view, for the one view that tells the others' sizes. At least one column.
+  std::int64_t rows(std::string_view name, const TensorRef& view) const;
+  std::int64_t columns(std::string_view name, const TensorRef& view) const;
+
+  void rank(std::string_view name, const TensorRef& view, int expected) const;
+  void present(std::string_view name, const TensorRef& view, DType dtype) const;
+  void contiguous(std::string_view name, const TensorRef& view) const;
+  void same_shape(const NamedView& a, const NamedView& b) const;
+  void same_memory(const NamedView& a, const NamedView& b) const;
+  // No output overlaps another output or an input. Absent views are skipped; so are pairs of which one is strided and
+  // interleaved with the other, except that they may not start at the same element.
+  void separate(std::initializer_list<NamedView> outputs, std::initializer_list<NamedView> inputs) const;
+
+  // The positions [first_position, first_position + tokens) and, for attention, heads that a mask is drawn for.
+  void dropout(const Dropout& dropout, std::int64_t tokens) const;
+  void attention_dropout(const Dropout& dropout, std::int64_t queries, std::int64_t keys, std::int64_t heads) const;
+
+  void require(bool condition, std::string_view what) const;
+
+ private:
+  [[noreturn]] void fail(std::string_view message) const;
+  template <class A, class B>
+  void equal(const A& actual, const B& expected, std::string_view property, std::string_view name) const;
+
+  std::string_view operation_;
+  DType compute_dtype_;
+};
+
+}  // namespace teratron

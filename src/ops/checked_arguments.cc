@@ -1,0 +1,215 @@
+#include "ops/checked_arguments.h"
+
+#include "ops/argument_checks.h"
+
+namespace teratron {
+
+LinearForward checked(LinearForward args, DType compute_dtype) {
+  const ArgumentChecks checks("linear_forward", compute_dtype);
+  const std::int64_t rows = checks.rows("x", args.x);
+  const std::int64_t inputs = checks.columns("x", args.x), outputs = checks.columns("y", args.y);
+  args.y = checks.matrix("y", args.y, rows, outputs);
+  args.x = checks.matrix("x", args.x, rows, inputs);
+  args.weight = checks.matrix("weight", args.weight, outputs, inputs);
+  if (args.bias) args.bias = checks.vector("bias", args.bias, outputs);
+  if (args.activation == Activation::kNone) {
+    checks.require(!args.activated, "there is no activated output without an activation");
+  } else {
+    args.activated = checks.matrix("activated", args.activated, rows, outputs);
+  }
+  checks.separate({{"y", args.y}, {"activated", args.activated}},
+                  {{"x", args.x}, {"weight", args.weight}, {"bias", args.bias}});
+  return args;
+}
+
+LinearInputGradient checked(LinearInputGradient args, DType compute_dtype) {
+  const ArgumentChecks checks("linear_input_gradient", compute_dtype);
+  const std::int64_t rows = checks.rows("dy", args.dy);
+  const std::int64_t outputs = checks.columns("dy", args.dy), inputs = checks.columns("dx", args.dx);
+  args.dx = checks.matrix("dx", args.dx, rows, inputs);
+  args.dy = checks.matrix("dy", args.dy, rows, outputs);
+  args.weight = checks.matrix("weight", args.weight, outputs, inputs);
+  if (args.activation == Activation::kNone) {
+    checks.require(!args.pre_activation && !args.activated, "there are no activations without an activation");
+  } else {
+    args.pre_activation = checks.matrix("pre_activation", args.pre_activation, rows, inputs);
+    args.activated = checks.matrix("activated", args.activated, rows, inputs);
+  }
+  checks.separate({{"dx", args.dx}},
+                  {{"dy", args.dy}, {"weight", args.weight}, {"pre_activation", args.pre_activation}});
+  checks.separate({{"activated", args.activated}}, {{"dx", args.dx}, {"dy", args.dy}, {"weight", args.weight}});
+  if (args.activated.data != args.pre_activation.data) {
+    checks.separate({{"activated", args.activated}}, {{"pre_activation", args.pre_activation}});
+  }
+  return args;
+}
+
+LinearWeightGradient checked(LinearWeightGradient args, DType compute_dtype) {
+  const ArgumentChecks checks("linear_weight_gradient", compute_dtype);
+  const std::int64_t rows = checks.rows("x", args.x);
+  const std::int64_t inputs = checks.columns("x", args.x), outputs = checks.columns("dy", args.dy);
+  args.dweight = checks.matrix("dweight", args.dweight, outputs, inputs);
+  args.dy = checks.matrix("dy", args.dy, rows, outputs);
+  args.x = checks.matrix("x", args.x, rows, inputs);
+  if (args.dbias) args.dbias = checks.vector("dbias", args.dbias, outputs);
+  checks.separate({{"dweight", args.dweight}, {"dbias", args.dbias}}, {{"dy", args.dy}, {"x", args.x}});
+  return args;
+}
+
+LayerNormForward checked(LayerNormForward args, DType compute_dtype) {
+  const ArgumentChecks checks("layer_norm", compute_dtype);
+  const std::int64_t rows = checks.rows("x", args.x), hidden = checks.columns("x", args.x);
+  args.y = checks.matrix("y", args.y, rows, hidden);
+  args.mean = checks.vector("mean", args.mean, rows);
+  args.rstd = checks.vector("rstd", args.rstd, rows);
+  args.x = checks.matrix("x", args.x, rows, hidden);
+  args.gamma = checks.vector("gamma", args.gamma, hidden);
+  args.beta = checks.vector("beta", args.beta, hidden);
+  checks.require(args.epsilon >= 0, "epsilon is not negative");
+  checks.separate({{"y", args.y}, {"mean", args.mean}, {"rstd", args.rstd}},
+                  {{"x", args.x}, {"gamma", args.gamma}, {"beta", args.beta}});
+  return args;
+}
+
+LayerNormBackward checked(LayerNormBackward args, DType compute_dtype) {
+  const ArgumentChecks checks("layer_norm_backward", compute_dtype);
+  const std::int64_t rows = checks.rows("x", args.x), hidden = checks.columns("x", args.x);
+  args.dx = checks.matrix("dx", args.dx, rows, hidden);
+  args.dgamma = checks.vector("dgamma", args.dgamma, hidden);
+  args.dbeta = checks.vector("dbeta", args.dbeta, hidden);
+  args.dy = checks.matrix("dy", args.dy, rows, hidden);
+  args.x = checks.matrix("x", args.x, rows, hidden);
+  args.mean = checks.vector("mean", args.mean, rows);
+  args.rstd = checks.vector("rstd", args.rstd, rows);
+  args.gamma = checks.vector("gamma", args.gamma, hidden);
+  checks.separate({{"dx", args.dx}, {"dgamma", args.dgamma}, {"dbeta", args.dbeta}},
+                  {{"dy", args.dy}, {"x", args.x}, {"mean", args.mean}, {"rstd", args.rstd}, {"gamma", args.gamma}});
+  return args;
+}
+
+ResidualAdd checked(ResidualAdd args, DType compute_dtype) {
+  const ArgumentChecks checks("residual_add", compute_dtype);
+  checks.rank("sum", args.sum, 3);
+  checks.columns("sum", args.sum);
+  checks.tensor("sum", args.sum, args.sum.shape);
+  checks.tensor("residual", args.residual, args.sum.shape);
+  checks.tensor("branch", args.branch, args.sum.shape);
+  checks.dropout(args.dropout, args.sum.dim(1));
+  checks.separate({{"sum", args.sum}}, {{"branch", args.branch}});
+  if (args.sum.data != args.residual.data) checks.separate({{"sum", args.sum}}, {{"residual", args.residual}});
+  return args;
+}
+
+AttentionForward checked(AttentionForward args, DType compute_dtype) {
+  const ArgumentChecks checks("attention_forward", compute_dtype);
+  checks.rank("q", args.q, 4);
+  checks.rank("k", args.k, 4);
+  const std::int64_t batch = args.q.dim(0), heads = args.q.dim(2), head_size = checks.columns("q", args.q);
+  const std::int64_t queries = args.q.dim(1), keys = args.k.dim(1);
+  checks.require(heads > 0, "there is at least one head");
+  checks.require(keys >= queries, "the queries are the last of the keys' positions");
+  checks.strided("out", args.out, {batch, queries, heads, head_size});
+  checks.tensor("log_sum_exp", args.log_sum_exp, {batch, heads, queries});
+  checks.strided("q", args.q, {batch, queries, heads, head_size});
+  checks.strided("k", args.k, {batch, keys, heads, head_size});
+  checks.strided("v", args.v, {batch, keys, heads, head_size});
+  checks.require(args.scale > 0, "the scale of the scores is given");
+  checks.attention_dropout(args.dropout, queries, keys, heads);
+  checks.separate({{"out", args.out}, {"log_sum_exp", args.log_sum_exp}},
+                  {{"q", args.q}, {"k", args.k}, {"v", args.v}});
+  return args;
+}
+
+AttentionBackward checked(AttentionBackward args, DType compute_dtype) {
+  args.forward = checked(args.forward, compute_dtype);
+  const AttentionForward& forward = args.forward;
+  const ArgumentChecks checks("attention_backward", compute_dtype);
+  checks.strided("dq", args.dq, forward.q.shape);
+  checks.strided("dk", args.dk, forward.k.shape);
+  checks.strided("dv", args.dv, forward.v.shape);
+  checks.strided("dout", args.dout, forward.out.shape);
+  checks.separate({{"dq", args.dq}, {"dk", args.dk}, {"dv", args.dv}}, {{"dout", args.dout},
+                                                                        {"q", forward.q},
+                                                                        {"k", forward.k},
+                                                                        {"v", forward.v},
+                                                                        {"out", forward.out},
+                                                                        {"log_sum_exp", forward.log_sum_exp}});
+  return args;
+}
+
+EmbeddingForward checked(EmbeddingForward args, DType compute_dtype) {
+  const ArgumentChecks checks("embedding_forward", compute_dtype);
+  checks.rank("y", args.y, 3);
+  const std::int64_t batch = args.y.dim(0), tokens = args.y.dim(1), hidden = checks.columns("y", args.y);
+  checks.tensor("y", args.y, {batch, tokens, hidden});
+  checks.tensor("ids", args.ids, {batch, tokens}, DType::kI32);
+  args.tokens = checks.matrix("tokens", args.tokens, checks.rows("tokens", args.tokens), hidden);
+  args.positions = checks.matrix("positions", args.positions, checks.rows("positions", args.positions), hidden);
+  checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
+  checks.require(args.first_position >= 0 && args.first_position + tokens <= args.positions.dim(0),
+                 "every token's position has an embedding");
+  checks.dropout(args.dropout, tokens);
+  checks.separate({{"y", args.y}}, {{"ids", args.ids}, {"tokens", args.tokens}, {"positions", args.positions}});
+  return args;
+}
+
+EmbeddingBackward checked(EmbeddingBackward args, DType compute_dtype) {
+  const ArgumentChecks checks("embedding_backward", compute_dtype);
+  checks.rank("dy", args.dy, 3);
+  const std::int64_t batch = args.dy.dim(0), tokens = args.dy.dim(1), hidden = checks.columns("dy", args.dy);
+  checks.tensor("dy", args.dy, {batch, tokens, hidden});
+  checks.tensor("ids", args.ids, {batch, tokens}, DType::kI32);
+  args.dtokens = checks.matrix("dtokens", args.dtokens, checks.rows("dtokens", args.dtokens), hidden);
+  args.dpositions = checks.matrix("dpositions", args.dpositions, checks.rows("dpositions", args.dpositions), hidden);
+  checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
+  checks.require(args.first_position >= 0 && args.first_position + tokens <= args.dpositions.dim(0),
+                 "every token's position has an embedding");
+  checks.dropout(args.dropout, tokens);
+  checks.separate({{"dtokens", args.dtokens}, {"dpositions", args.dpositions}}, {{"dy", args.dy}, {"ids", args.ids}});
+  return args;
+}
+
+CrossEntropyPartials checked(CrossEntropyPartials args, DType compute_dtype) {
+  const ArgumentChecks checks("cross_entropy_partials", compute_dtype);
+  const std::int64_t rows = checks.rows("logits", args.logits), columns = checks.columns("logits", args.logits);
+  args.max = checks.vector("max", args.max, rows);
+  args.sum = checks.vector("sum", args.sum, rows);
+  args.target_logit = checks.vector("target_logit", args.target_logit, rows);
+  args.logits = checks.matrix("logits", args.logits, rows, columns);
+  args.targets = checks.vector("targets", args.targets, rows, DType::kI32);
+  checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
+  checks.require(args.valid_columns >= 0 && args.valid_columns <= columns, "the valid columns are among the logits");
+  checks.separate({{"max", args.max}, {"sum", args.sum}, {"target_logit", args.target_logit}},
+                  {{"logits", args.logits}, {"targets", args.targets}});
+  return args;
+}
+
+CrossEntropyBackward checked(CrossEntropyBackward args, DType compute_dtype) {
+  const ArgumentChecks checks("cross_entropy_backward", compute_dtype);
+  const std::int64_t rows = checks.rows("logits", args.logits), columns = checks.columns("logits", args.logits);
+  args.logits = checks.matrix("logits", args.logits, rows, columns);
+  args.max = checks.vector("max", args.max, rows);
+  args.sum = checks.vector("sum", args.sum, rows);
+  args.targets = checks.vector("targets", args.targets, rows, DType::kI32);
+  args.weight = checks.vector("weight", args.weight, rows);
+  checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
+  checks.require(args.valid_columns >= 0 && args.valid_columns <= columns, "the valid columns are among the logits");
+  checks.separate({{"logits", args.logits}},
+                  {{"max", args.max}, {"sum", args.sum}, {"targets", args.targets}, {"weight", args.weight}});
+  return args;
+}
+
+AdamW checked(AdamW args, DType compute_dtype) {
+  const ArgumentChecks checks("adamw", compute_dtype);
+  const std::int64_t size = args.parameter.elements();
+  args.parameter = checks.vector("parameter", args.parameter, size);
+  args.gradient = checks.vector("gradient", args.gradient, size);
+  args.moment1 = checks.vector("moment1", args.moment1, size);
+  args.moment2 = checks.vector("moment2", args.moment2, size);
+  checks.require(args.correction1 > 0 && args.correction2 > 0, "the bias corrections are positive");
+  checks.separate({{"parameter", args.parameter}, {"moment1", args.moment1}, {"moment2", args.moment2}},
+                  {{"gradient", args.gradient}});
+  return args;
+}
+
+}  // namespace teratron

@@ -1,0 +1,43 @@
+// Memory that can be read and written only while it is open. A back end that allocates from it and opens it for the
+// length of every call (Backend::enter_call, leave_call) makes its memory as opaque as a GPU's: whoever touches a
+// tensor outside of a Backend call dies with a segmentation fault, in the test and at the line that did it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace teratron {
+
+// Thread-safe. Blocks end where an unreadable page begins (up to the 64-byte alignment), so overruns die too, and start
+// out filled with 0xFF bytes: NaN in every floating type.
+class GuardedMemory {
+ public:
+  GuardedMemory() = default;
+  GuardedMemory(const GuardedMemory&) = delete;
+  GuardedMemory& operator=(const GuardedMemory&) = delete;
+  ~GuardedMemory();
+
+  void* allocate(std::int64_t bytes);  // 64-byte aligned; EnvironmentError if the system refuses
+  void release(void* memory) noexcept;
+
+  // Nests, and counts all threads: blocks are closed only when every open() has met its close(). A close() that the
+  // system refuses ends the process: the guard would be a lie.
+  void open();
+  void close() noexcept;
+
+ private:
+  struct Mapping {
+    std::byte* start;
+    std::size_t bytes;       // readable while open
+    std::size_t with_guard;  // and the unreadable page after it
+  };
+  void protect_all(int protection);
+
+  std::mutex mutex_;
+  std::map<void*, Mapping> mappings_;  // by the address handed out
+  int open_count_ = 0;
+};
+
+}  // namespace teratron

@@ -1,0 +1,39 @@
+// GELU (Hendrycks and Gimpel, arXiv 1606.08415), x * P(N(0,1) <= x), exact and in its tanh approximation.
+#pragma once
+
+#include <cmath>
+#include <numbers>
+
+#include "ops/backend.h"
+
+namespace teratron::reference {
+
+constexpr double kGeluCubic = 0.044715;
+const double kGeluScale = std::sqrt(2.0 / std::numbers::pi);
+
+inline double activate(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kNone: return x;
+    case Activation::kGeluTanh: return 0.5 * x * (1 + std::tanh(kGeluScale * (x + kGeluCubic * x * x * x)));
+    case Activation::kGeluErf: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+  }
+  return x;
+}
+
+inline double activation_derivative(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kNone: return 1;
+    case Activation::kGeluTanh: {
+      const double tanh = std::tanh(kGeluScale * (x + kGeluCubic * x * x * x));
+      const double inner_derivative = kGeluScale * (1 + 3 * kGeluCubic * x * x);
+      return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * inner_derivative;
+    }
+    case Activation::kGeluErf: {
+      const double density = std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+      return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)) + x * density;
+    }
+  }
+  return 1;
+}
+
+}  // namespace teratron::reference

@@ -1,0 +1,140 @@
+// Scaled dot-product attention (Vaswani et al., arXiv 1706.03762), one query at a time.
+//   s_k = scale * q . k_k       p_k = exp(s_k) / sum exp(s)       out = sum over k of m_k p_k v_k
+// over the keys k that the query sees; m_k is the dropout factor, 0 or 1/(1-p). Backward, with g_k = m_k dout . v_k:
+//   dv_k += m_k p_k dout        ds_k = p_k (g_k - sum p g)        dq = scale * sum ds_k k_k       dk_k += scale * ds_k
+//   q
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "ops/backend.h"
+#include "ops/ref/dropout.h"
+#include "ops/ref/elements.h"
+
+namespace teratron::reference {
+
+// Where one query stands: local batch entry, head and index, and how many keys it sees.
+struct Query {
+  std::int64_t b, h, i, keys_seen;
+};
+
+template <class Visit>
+void for_each_query(const AttentionForward& args, const Visit& visit) {
+  const std::int64_t queries = args.q.dim(1), keys = args.k.dim(1);
+  for (std::int64_t b = 0; b < args.q.dim(0); ++b) {
+    for (std::int64_t h = 0; h < args.q.dim(2); ++h) {
+      for (std::int64_t i = 0; i < queries; ++i) {
+        visit(Query{b, h, i, args.causal ? keys - queries + i + 1 : keys});
+      }
+    }
+  }
+}
+
+template <class T>
+std::vector<double> scores_of(const AttentionForward& args, const Query& query) {
+  const Elements<T> q(args.q), k(args.k);
+  std::vector<double> scores(static_cast<std::size_t>(query.keys_seen));
+  for (std::int64_t key = 0; key < query.keys_seen; ++key) {
+    double dot = 0;
+    for (std::int64_t d = 0; d < args.q.dim(3); ++d) {
+      dot += double{q(query.b, query.i, query.h, d)} * k(query.b, key, query.h, d);
+    }
+    scores[static_cast<std::size_t>(key)] = args.scale * dot;
+  }
+  return scores;
+}
+
+inline double dropout_of(const AttentionForward& args, const Query& query, std::int64_t key) {
+  const std::int64_t first_key = args.dropout.first_position - (args.k.dim(1) - args.q.dim(1));
+  return attention_dropout(args.dropout, query.b, query.h, args.dropout.first_position + query.i, first_key + key);
+}
+
+template <class T>
+void attention_forward(const AttentionForward& args) {
+  const Elements<T> out(args.out), log_sum_exp(args.log_sum_exp), v(args.v);
+  for_each_query(args, [&](const Query& query) {
+    const auto [b, h, i, keys_seen] = query;
+    const std::vector<double> scores = scores_of<T>(args, query);
+    const double max = *std::max_element(scores.begin(), scores.end());
+    double sum = 0;
+    for (const double score : scores) sum += std::exp(score - max);
+    log_sum_exp(b, h, i) = static_cast<T>(max + std::log(sum));
+
+    std::vector<double> mixed(static_cast<std::size_t>(args.v.dim(3)), 0.0);
+    for (std::int64_t key = 0; key < keys_seen; ++key) {
+      const double p = std::exp(scores[static_cast<std::size_t>(key)] - max) / sum;
+      const double weight = p * dropout_of(args, query, key);
+      for (std::size_t d = 0; d < mixed.size(); ++d) mixed[d] += weight * v(b, key, h, static_cast<std::int64_t>(d));
+    }
+    for (std::size_t d = 0; d < mixed.size(); ++d)
+      out(b, i, h, static_cast<std::int64_t>(d)) = static_cast<T>(mixed[d]);
+  });
+}
+
+// Key or value gradients, summed over the queries before they are rounded.
+class KeyGradient {
+ public:
+  explicit KeyGradient(const Shape& shape) : shape_(shape), sums_(static_cast<std::size_t>(shape.elements()), 0.0) {}
+
+  double& operator()(std::int64_t b, std::int64_t key, std::int64_t h, std::int64_t d) {
+    return sums_[static_cast<std::size_t>(((b * shape_[1] + key) * shape_[2] + h) * shape_[3] + d)];
+  }
+
+  template <class T>
+  void store_to(const TensorRef& view, bool accumulate) {
+    const Elements<T> to(view);
+    for (std::int64_t b = 0; b < shape_[0]; ++b) {
+      for (std::int64_t key = 0; key < shape_[1]; ++key) {
+        for (std::int64_t h = 0; h < shape_[2]; ++h) {
+          for (std::int64_t d = 0; d < shape_[3]; ++d) store(to(b, key, h, d), (*this)(b, key, h, d), accumulate);
+        }
+      }
+    }
+  }
+
+ private:
+  Shape shape_;
+  std::vector<double> sums_;
+};
+
+template <class T>
+void attention_backward(const AttentionBackward& args) {
+  const AttentionForward& forward = args.forward;
+  const Elements<T> dq(args.dq), dout(args.dout);
+  const Elements<T> q(forward.q), k(forward.k), v(forward.v), log_sum_exp(forward.log_sum_exp);
+  const std::int64_t head_size = forward.q.dim(3);
+  KeyGradient dk(forward.k.shape), dv(forward.v.shape);
+  for_each_query(forward, [&](const Query& query) {
+    const auto [b, h, i, keys_seen] = query;
+    const std::vector<double> scores = scores_of<T>(forward, query);
+    std::vector<double> p(scores.size()), g(scores.size());
+    double sum_pg = 0;
+    for (std::int64_t key = 0; key < keys_seen; ++key) {
+      const auto at = static_cast<std::size_t>(key);
+      const double m = dropout_of(forward, query, key);
+      p[at] = std::exp(scores[at] - log_sum_exp(b, h, i));
+      for (std::int64_t d = 0; d < head_size; ++d) {
+        g[at] += m * dout(b, i, h, d) * v(b, key, h, d);
+        dv(b, key, h, d) += m * p[at] * dout(b, i, h, d);
+      }
+      sum_pg += p[at] * g[at];
+    }
+    for (std::int64_t d = 0; d < head_size; ++d) {
+      double query_gradient = 0;
+      for (std::int64_t key = 0; key < keys_seen; ++key) {
+        const auto at = static_cast<std::size_t>(key);
+        const double ds = forward.scale * p[at] * (g[at] - sum_pg);
+        query_gradient += ds * k(b, key, h, d);
+        dk(b, key, h, d) += ds * q(b, i, h, d);
+      }
+      dq(b, i, h, d) = static_cast<T>(query_gradient);
+    }
+  });
+  dk.store_to<T>(args.dk, args.accumulate_kv);
+  dv.store_to<T>(args.dv, args.accumulate_kv);
+}
+
+}  // namespace teratron::reference

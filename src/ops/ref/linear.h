@@ -1,0 +1,60 @@
+// Linear layers with bias and activation. T rows, I inputs, O outputs.
+#pragma once
+
+#include "ops/backend.h"
+#include "ops/ref/activation.h"
+#include "ops/ref/elements.h"
+
+namespace teratron::reference {
+
+template <class T>
+void linear_forward(const LinearForward& args) {
+  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);
+  const Elements<T> y(args.y), x(args.x), weight(args.weight), bias(args.bias), activated(args.activated);
+  for (std::int64_t t = 0; t < rows; ++t) {
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      double sum = args.bias ? bias(o) : 0;
+      for (std::int64_t i = 0; i < inputs; ++i) sum += double{x(t, i)} * weight(o, i);
+      y(t, o) = static_cast<T>(sum);
+      if (args.activation != Activation::kNone) activated(t, o) = static_cast<T>(activate(args.activation, y(t, o)));
+    }
+  }
+}
+
+template <class T>
+void linear_input_gradient(const LinearInputGradient& args) {
+  const std::int64_t rows = args.dy.dim(0), outputs = args.dy.dim(1), inputs = args.dx.dim(1);
+  const Elements<T> dx(args.dx), dy(args.dy), weight(args.weight);
+  const Elements<T> pre_activation(args.pre_activation), activated(args.activated);
+  for (std::int64_t t = 0; t < rows; ++t) {
+    for (std::int64_t i = 0; i < inputs; ++i) {
+      double sum = 0;
+      for (std::int64_t o = 0; o < outputs; ++o) sum += double{dy(t, o)} * weight(o, i);
+      if (args.activation != Activation::kNone) {
+        const double u = pre_activation(t, i);  // read first: activated may be the same memory
+        sum *= activation_derivative(args.activation, u);
+        activated(t, i) = static_cast<T>(activate(args.activation, u));
+      }
+      dx(t, i) = static_cast<T>(sum);
+    }
+  }
+}
+
+template <class T>
+void linear_weight_gradient(const LinearWeightGradient& args) {
+  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.dy.dim(1);
+  const Elements<T> dweight(args.dweight), dbias(args.dbias), dy(args.dy), x(args.x);
+  for (std::int64_t o = 0; o < outputs; ++o) {
+    for (std::int64_t i = 0; i < inputs; ++i) {
+      double sum = 0;
+      for (std::int64_t t = 0; t < rows; ++t) sum += double{dy(t, o)} * x(t, i);
+      store(dweight(o, i), sum, args.accumulate);
+    }
+    if (!args.dbias) continue;
+    double sum = 0;
+    for (std::int64_t t = 0; t < rows; ++t) sum += dy(t, o);
+    store(dbias(o), sum, args.accumulate);
+  }
+}
+
+}  // namespace teratron::reference

@@ -1,0 +1,34 @@
+// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) and the gradient norm.
+#pragma once
+
+#include <cmath>
+
+#include "ops/backend.h"
+#include "ops/ref/elements.h"
+
+namespace teratron::reference {
+
+template <class T>
+void adamw(const AdamW& args) {
+  const Elements<T> parameter(args.parameter), gradient(args.gradient), moment1(args.moment1), moment2(args.moment2);
+  for (std::int64_t e = 0; e < args.parameter.elements(); ++e) {
+    const double g = args.gradient_scale * gradient(e);
+    const double m = args.beta1 * moment1(e) + (1 - args.beta1) * g;
+    const double v = args.beta2 * moment2(e) + (1 - args.beta2) * g * g;
+    const double step = (m / args.correction1) / (std::sqrt(v / args.correction2) + args.epsilon);
+    const double decayed = parameter(e) * (1 - args.learning_rate * args.weight_decay);
+    parameter(e) = static_cast<T>(decayed - args.learning_rate * step);
+    moment1(e) = static_cast<T>(m);
+    moment2(e) = static_cast<T>(v);
+  }
+}
+
+template <class T>
+double sum_of_squares(const TensorRef& view) {
+  const Elements<T> x(view);
+  double sum = 0;
+  for (std::int64_t e = 0; e < view.elements(); ++e) sum += double{x(e)} * x(e);
+  return sum;
+}
+
+}  // namespace teratron::reference
