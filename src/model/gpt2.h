@@ -70,6 +70,7 @@ class Gpt2Runner {
   Gpt2& model() { return model_; }
   const ModelConfig& config() const { return model_.config; }
   Backend& backend() { return backend_; }
+  const RunnerOptions& options() const { return options_; }
   const Arena& memory() const { return arena_; }
   std::vector<Parameter*> parameters();
 

@@ -90,7 +90,7 @@ void Gpt2Runner::plan_activations(const Moments& when) {
   blocks_.normed = workspace("normed", {t, h}, when.forward(0), when.workspace_end());
   blocks_.branch = workspace("branch", {t, h}, when.forward(0), when.workspace_end());
   blocks_.wide = workspace("wide", {t, c.ffn_hidden_size()}, when.forward(0), when.workspace_end());
-  blocks_.dnormed = workspace("dnormed", {when.training ? t : 0, h}, when.head(), when.backward(0));
+  blocks_.dnormed = workspace("dnormed", {when.training ? t : 0, h}, when.head(), when.workspace_end());
   blocks_.dx = workspace("dx", {when.training ? t : 0, h}, when.head(), end);
 
   const std::int64_t chunk = std::min(options_.logits_chunk, t);
