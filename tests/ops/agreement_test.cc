@@ -1,0 +1,102 @@
+// Every operation of every back end against the reference in double, on random trials; and against itself, bit by bit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/back_ends.h"
+#include "ops/operations.h"
+
+namespace teratron::testing {
+namespace {
+
+constexpr int kTrials = 30;
+
+struct Case {
+  BackEnd back_end;
+  Operation operation;
+};
+
+void PrintTo(const Case& test_case, std::ostream* out) {
+  *out << test_case.back_end.name << " " << test_case.operation.name;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const BackEnd& back_end : back_ends()) {
+    for (const Operation& operation : operations()) cases.push_back({back_end, operation});
+  }
+  return cases;
+}
+
+double root_mean_square(const Values& values) {
+  double sum = 0, count = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    sum += value * value;
+    ++count;
+  }
+  return count == 0 ? 0 : std::sqrt(sum / count);
+}
+
+// NaN where neither wrote, infinities alike, everything else within the tolerance.
+void expect_close(const Values& actual, const Values& expected, const Tolerance& tolerance, const std::string& where) {
+  ASSERT_EQ(actual.size(), expected.size()) << where;
+  const double allowed = tolerance.relative * (root_mean_square(expected) + tolerance.floor);
+  for (std::size_t e = 0; e < actual.size(); ++e) {
+    const bool equal = actual[e] == expected[e] || (std::isnan(actual[e]) && std::isnan(expected[e]));
+    ASSERT_TRUE(equal || std::abs(actual[e] - expected[e]) <= allowed)
+        << where << ", element " << e << ": got " << actual[e] << ", expected " << expected[e] << ", difference "
+        << std::abs(actual[e] - expected[e]) << ", allowed " << allowed;
+  }
+}
+
+class Operations : public ::testing::TestWithParam<Case> {
+ protected:
+  // Calls visit(trial, offset) for the trials of this case; every back end gets the same ones.
+  template <class Visit>
+  void for_each_trial(const Visit& visit) {
+    Random random(std::hash<std::string>{}(GetParam().operation.name));
+    for (int i = 0; i < kTrials && !HasFatalFailure(); ++i) {
+      const Trial trial = GetParam().operation.make(random);
+      const std::int64_t offset = random.coin() ? 0 : random.below(20);
+      SCOPED_TRACE(::testing::Message() << "trial " << i << ": " << trial.sizes << ", offset " << offset);
+      visit(trial, offset);
+    }
+  }
+};
+
+TEST_P(Operations, AgreesWithTheReferenceInDouble) {
+  const auto backend = GetParam().back_end.make(), reference = make_reference_backend(DType::kF64);
+  for_each_trial([&](const Trial& trial, std::int64_t offset) {
+    const Outcome actual = execute(trial, *backend, offset), expected = execute(trial, *reference, 0);
+    for (const Argument& argument : trial.arguments) {
+      expect_close(actual.values.at(argument.name), expected.values.at(argument.name), argument.tolerance,
+                   argument.name);
+    }
+  });
+}
+
+TEST_P(Operations, WritesNothingAroundItsViews) {
+  const auto backend = GetParam().back_end.make();
+  for_each_trial([&](const Trial& trial, std::int64_t offset) {
+    EXPECT_EQ(execute(trial, *backend, offset).damaged_borders, std::vector<std::string>{});
+  });
+}
+
+TEST_P(Operations, RepeatsBitwise) {
+  const auto backend = GetParam().back_end.make();
+  for_each_trial([&](const Trial& trial, std::int64_t offset) {
+    const auto first = execute(trial, *backend, offset).memory, second = execute(trial, *backend, offset).memory;
+    for (const Argument& argument : trial.arguments) {
+      EXPECT_TRUE(first.at(argument.name) == second.at(argument.name)) << argument.name;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Operations, ::testing::ValuesIn(all_cases()), [](const auto& tested) {
+  return tested.param.back_end.name + "_" + tested.param.operation.name;
+});
+
+}  // namespace
+}  // namespace teratron::testing

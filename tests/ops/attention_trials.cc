@@ -1,0 +1,138 @@
+#include "ops/operations.h"
+
+#include <cmath>
+
+namespace teratron::testing {
+namespace {
+
+enum class Layout {
+  kSeparate,  // q, k, v contiguous
+  kPacked,    // parts of one projection [B, S, 3, H, D]; no context
+  kCache,     // q contiguous; k and v the first S_k rows of a longer cache [B, longest, 2, H, D]
+};
+
+struct Sizes {
+  std::int64_t batch, queries, keys, heads, head_size;
+  Layout layout;
+  bool causal;
+  Dropout dropout;
+
+  explicit Sizes(Random& random)
+      : batch(1 + random.below(2)),
+        queries(some_rows(random)),
+        keys(queries),
+        heads(1 + random.below(3)),
+        head_size(random.one_of<std::int64_t>({1, 5, 8, 16, 64, 80, 96, 128})),
+        layout(random.one_of({Layout::kSeparate, Layout::kPacked, Layout::kCache})),
+        causal(random.below(4) > 0) {
+    if (layout != Layout::kPacked) keys += random.one_of<std::int64_t>({0, 1, 17, 64, 70});
+    dropout = some_dropout(random, queries, heads);
+    dropout.random.purpose = RandomPurpose::kAttentionDropout;
+    dropout.first_position += keys - queries;
+    dropout.sequence_length += keys - queries;
+  }
+
+  std::int64_t cache_length() const { return keys + 3; }
+  Shape query_shape() const { return {batch, queries, heads, head_size}; }
+  Shape key_shape() const { return {batch, keys, heads, head_size}; }
+  std::string text() const {
+    return fmt::format("B={} S_q={} S_k={} H={} D={} layout={} causal={} p={}", batch, queries, keys, heads, head_size,
+                       static_cast<int>(layout), causal, dropout.probability);
+  }
+};
+
+struct Parts {
+  TensorRef q, k, v;
+};
+
+// The views of q, k and v, or with prefix "d" of their gradients, in the trial's layout.
+Parts parts_of(const Views& views, const Sizes& sizes, const std::string& prefix) {
+  switch (sizes.layout) {
+    case Layout::kSeparate: return {views[prefix + "q"], views[prefix + "k"], views[prefix + "v"]};
+    case Layout::kPacked: {
+      const TensorRef qkv = views[prefix + "qkv"];
+      return {qkv.select(2, 0), qkv.select(2, 1), qkv.select(2, 2)};
+    }
+    case Layout::kCache: {
+      const TensorRef used = views[prefix + "kv"].slice(1, 0, sizes.keys);
+      return {views[prefix + "q"], used.select(2, 0), used.select(2, 1)};
+    }
+  }
+  return {};
+}
+
+struct NamedShape {
+  std::string name;
+  Shape shape;
+};
+
+// The arguments that hold q, k and v.
+std::vector<NamedShape> memory_of_parts(const Sizes& sizes) {
+  const Shape cache{sizes.batch, sizes.cache_length(), 2, sizes.heads, sizes.head_size};
+  switch (sizes.layout) {
+    case Layout::kSeparate: return {{"q", sizes.query_shape()}, {"k", sizes.key_shape()}, {"v", sizes.key_shape()}};
+    case Layout::kPacked: return {{"qkv", {sizes.batch, sizes.queries, 3, sizes.heads, sizes.head_size}}};
+    case Layout::kCache: return {{"q", sizes.query_shape()}, {"kv", cache}};
+  }
+  return {};
+}
+
+AttentionForward forward_of(const Views& views, const Sizes& sizes) {
+  const Parts parts = parts_of(views, sizes, "");
+  return {.out = views["out"],
+          .log_sum_exp = views["log_sum_exp"],
+          .q = parts.q,
+          .k = parts.k,
+          .v = parts.v,
+          .causal = sizes.causal,
+          .scale = 1 / std::sqrt(static_cast<double>(sizes.head_size)),
+          .dropout = sizes.dropout};
+}
+
+}  // namespace
+
+Trial attention_forward_trial(Random& random) {
+  const Sizes sizes(random);
+  Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
+  for (const auto& [name, shape] : memory_of_parts(sizes)) trial.input(name, shape, random.normals(shape));
+  // A score's rounding (D products) is a probability's relative error; S_k probabilities are mixed.
+  const Tolerance tolerance = sum_tolerance(sizes.keys + sizes.head_size, 24, 1);
+  trial.output("out", sizes.query_shape(), tolerance);
+  trial.output("log_sum_exp", {sizes.batch, sizes.heads, sizes.queries}, tolerance);
+  trial.run = [=](Backend& backend, const Views& views) { backend.attention_forward(forward_of(views, sizes)); };
+  return trial;
+}
+
+// The forward pass runs too, for `out` and `log_sum_exp` as the back end itself leaves them.
+Trial attention_backward_trial(Random& random) {
+  const Sizes sizes(random);
+  const bool accumulate = random.coin();
+  Trial trial{.sizes = sizes.text() + (accumulate ? " accumulate" : ""), .arguments = {}, .run = {}};
+  const Tolerance tolerance = sum_tolerance(sizes.keys + sizes.head_size, 32, 1);
+  for (const auto& [name, shape] : memory_of_parts(sizes)) {
+    trial.input(name, shape, random.normals(shape));
+    // Where q shares memory with k and v, its own part is overwritten either way.
+    if (accumulate && name != "q") {
+      trial.in_out("d" + name, shape, random.normals(shape), tolerance);
+    } else {
+      trial.output("d" + name, shape, tolerance);
+    }
+  }
+  trial.output("out", sizes.query_shape(), tolerance);
+  trial.output("log_sum_exp", {sizes.batch, sizes.heads, sizes.queries}, tolerance);
+  trial.input("dout", sizes.query_shape(), random.normals(sizes.query_shape()));
+  trial.run = [=](Backend& backend, const Views& views) {
+    const AttentionForward forward = forward_of(views, sizes);
+    backend.attention_forward(forward);
+    const Parts gradients = parts_of(views, sizes, "d");
+    backend.attention_backward({.dq = gradients.q,
+                                .dk = gradients.k,
+                                .dv = gradients.v,
+                                .dout = views["dout"],
+                                .forward = forward,
+                                .accumulate_kv = accumulate});
+  };
+  return trial;
+}
+
+}  // namespace teratron::testing

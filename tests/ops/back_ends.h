@@ -1,0 +1,23 @@
+// The back ends under test. A new one joins with a line in back_ends.cc.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ops/backend.h"
+
+namespace teratron::testing {
+
+struct BackEnd {
+  std::string name;
+  std::function<std::unique_ptr<Backend>()> make;
+};
+
+std::vector<BackEnd> back_ends();
+
+inline void PrintTo(const BackEnd& back_end, std::ostream* out) { *out << back_end.name; }
+
+}  // namespace teratron::testing
