@@ -1,0 +1,112 @@
+// The gradient of layer normalisation. With n = (x - mean) * rstd and g = dy * gamma:
+//   dx = rstd * (g - mean(g) - n * mean(g * n)),   dgamma = sum over rows of dy * n,   dbeta = sum over rows of dy.
+// Blocks of rows, whose number depends on the shape alone, each sum their part of dgamma and dbeta; the parts are then
+// added in order.
+#include "ops/cpu/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/layer_norm_backward.cc"  // NOLINT: how Highway compiles this file per target
+#include "hwy/foreach_target.h"
+//
+#include <algorithm>
+
+#include "base/threads.h"
+#include "hwy/highway.h"
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/scratch.h"
+#include "ops/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace teratron {
+namespace HWY_NAMESPACE {
+namespace {
+
+struct RowSums {
+  float g, gn;
+};
+
+// Adds the row to the sums of dgamma and dbeta, and returns the sums over the row that dx needs.
+RowSums reduce_row(const float* dy, const float* x, const float* gamma, float mean, float rstd, std::int64_t hidden,
+                   float* dgamma, float* dbeta) {
+  FloatVector g_sum = constant(0), gn_sum = constant(0);
+  for_each_vector(hidden, [&](std::int64_t j, auto access) HWY_ATTR {
+    const FloatVector d = access.load(dy + j);
+    const FloatVector n = hn::Mul(hn::Sub(access.load(x + j), constant(mean)), constant(rstd));
+    const FloatVector g = hn::Mul(d, access.load(gamma + j));  // zero in the lanes beyond the row
+    g_sum = hn::Add(g_sum, g);
+    gn_sum = hn::MulAdd(g, n, gn_sum);
+    access.store(hn::MulAdd(d, n, access.load(dgamma + j)), dgamma + j);
+    access.store(hn::Add(d, access.load(dbeta + j)), dbeta + j);
+  });
+  return {sum_of_lanes(g_sum), sum_of_lanes(gn_sum)};
+}
+
+template <bool accumulate>
+void differentiate_row(float* dx, const float* dy, const float* x, const float* gamma, float mean, float rstd,
+                       std::int64_t hidden, RowSums sums) {
+  const auto size = static_cast<float>(hidden);
+  const FloatVector mean_g = constant(sums.g / size), mean_gn = constant(sums.gn / size);
+  for_each_vector(hidden, [&](std::int64_t j, auto access) HWY_ATTR {
+    const FloatVector n = hn::Mul(hn::Sub(access.load(x + j), constant(mean)), constant(rstd));
+    const FloatVector centred = hn::MulSub(access.load(dy + j), access.load(gamma + j), mean_g);
+    const FloatVector gradient = hn::Mul(constant(rstd), hn::NegMulAdd(n, mean_gn, centred));
+    access.store(accumulate ? hn::Add(access.load(dx + j), gradient) : gradient, dx + j);
+  });
+}
+
+// sums: [2, hidden], this block's part of dgamma and dbeta.
+void layer_norm_backward_rows(const LayerNormBackward& args, std::int64_t begin, std::int64_t end, float* sums) {
+  const std::int64_t hidden = args.x.dim(1);
+  const float* const gamma = args.gamma.as<float>();
+  std::fill(sums, sums + 2 * hidden, 0.0F);
+  for (std::int64_t row = begin; row < end; ++row) {
+    const float *const dy = args.dy.as<float>() + row * hidden, *const x = args.x.as<float>() + row * hidden;
+    float* const dx = args.dx.as<float>() + row * hidden;
+    const float mean = args.mean.as<float>()[row], rstd = args.rstd.as<float>()[row];
+    const RowSums row_sums = reduce_row(dy, x, gamma, mean, rstd, hidden, sums, sums + hidden);
+    if (args.accumulate_dx) {
+      differentiate_row<true>(dx, dy, x, gamma, mean, rstd, hidden, row_sums);
+    } else {
+      differentiate_row<false>(dx, dy, x, gamma, mean, rstd, hidden, row_sums);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace teratron
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace teratron {
+namespace {
+
+HWY_EXPORT(layer_norm_backward_rows);
+
+// At least this many rows a block, and at most this many blocks.
+constexpr std::int64_t kRowsPerBlock = 32, kMaxBlocks = 256;
+
+void add_parts(float* total, const float* parts, std::int64_t blocks, std::int64_t stride, std::int64_t size,
+               bool accumulate) {
+  if (!accumulate) std::fill(total, total + size, 0.0F);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    for (std::int64_t j = 0; j < size; ++j) total[j] += parts[block * stride + j];
+  }
+}
+
+}  // namespace
+
+void CpuBackend::do_layer_norm_backward(const LayerNormBackward& args) {
+  const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1);
+  const std::int64_t grain = std::max(kRowsPerBlock, (rows + kMaxBlocks - 1) / kMaxBlocks);
+  const std::int64_t blocks = (rows + grain - 1) / grain;
+  float* const parts = scratch_floats(Scratch::kReduction, blocks * 2 * hidden);
+  parallel_for(rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    HWY_DYNAMIC_DISPATCH(layer_norm_backward_rows)(args, begin, end, parts + begin / grain * 2 * hidden);
+  });
+  add_parts(args.dgamma.as<float>(), parts, blocks, 2 * hidden, hidden, args.accumulate);
+  add_parts(args.dbeta.as<float>(), parts + hidden, blocks, 2 * hidden, hidden, args.accumulate);
+}
+
+}  // namespace teratron
+#endif  // HWY_ONCE

@@ -1,0 +1,156 @@
+// Linear layers: a grid of blocks, each computed by one thread together with what is done to it while it is still in
+// cache (bias, activation, bias gradient).
+#include "ops/cpu/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/linear.cc"  // NOLINT: how Highway compiles this file per target
+#include "hwy/foreach_target.h"
+//
+#include <algorithm>
+
+#include "base/threads.h"
+#include "hwy/highway.h"
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/gemm.h"
+#include "ops/cpu/math-inl.h"
+#include "ops/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace teratron {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Rows [0, rows) and columns [0, columns) of a matrix with `stride` elements from row to row.
+struct Block {
+  std::int64_t rows, columns, stride;
+};
+
+template <class Gelu>
+void activate_block_as(float* y, const float* bias, float* activated, Block block) {
+  for (std::int64_t t = 0; t < block.rows; ++t) {
+    for_each_vector(block.columns, [&](std::int64_t o, auto access) HWY_ATTR {
+      FloatVector u = access.load(y + t * block.stride + o);
+      if (bias != nullptr) {
+        u = hn::Add(u, access.load(bias + o));
+        access.store(u, y + t * block.stride + o);
+      }
+      access.store(Gelu::value(u), activated + t * block.stride + o);
+    });
+  }
+}
+
+// y += bias (if any); activated = activation(y) (if any).
+void finish_forward_block(Activation activation, float* y, const float* bias, float* activated, std::int64_t rows,
+                          std::int64_t columns, std::int64_t stride) {
+  const Block block{rows, columns, stride};
+  if (activation == Activation::kGeluTanh) return activate_block_as<GeluTanh>(y, bias, activated, block);
+  if (activation == Activation::kGeluErf) return activate_block_as<GeluErf>(y, bias, activated, block);
+  if (bias == nullptr) return;
+  for (std::int64_t t = 0; t < rows; ++t) {
+    for_each_vector(columns, [&](std::int64_t o, auto access) HWY_ATTR {
+      access.store(hn::Add(access.load(y + t * stride + o), access.load(bias + o)), y + t * stride + o);
+    });
+  }
+}
+
+template <class Gelu>
+void differentiate_block_as(float* dx, const float* pre_activation, float* activated, Block block) {
+  for (std::int64_t t = 0; t < block.rows; ++t) {
+    const std::int64_t row = t * block.stride;
+    for_each_vector(block.columns, [&](std::int64_t i, auto access) HWY_ATTR {
+      const ValueAndSlope gelu = Gelu::value_and_slope(access.load(pre_activation + row + i));
+      access.store(gelu.value, activated + row + i);
+      access.store(hn::Mul(gelu.slope, access.load(dx + row + i)), dx + row + i);
+    });
+  }
+}
+
+void finish_gradient_block(Activation activation, float* dx, const float* pre_activation, float* activated,
+                           std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+  const Block block{rows, columns, stride};
+  if (activation == Activation::kGeluTanh) differentiate_block_as<GeluTanh>(dx, pre_activation, activated, block);
+  if (activation == Activation::kGeluErf) differentiate_block_as<GeluErf>(dx, pre_activation, activated, block);
+}
+
+void sum_rows(float* total, const float* values, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+              bool accumulate) {
+  if (!accumulate) std::fill(total, total + columns, 0.0F);
+  for (std::int64_t t = 0; t < rows; ++t) plain_add(total, total, values + t * stride, columns);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace teratron
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace teratron {
+namespace {
+
+HWY_EXPORT(finish_forward_block);
+HWY_EXPORT(finish_gradient_block);
+HWY_EXPORT(sum_rows);
+
+constexpr std::int64_t kRowBlock = 512, kColumnBlock = 512;
+
+struct Range {
+  std::int64_t begin, end;
+  std::int64_t size() const { return end - begin; }
+};
+
+// Calls body(rows, columns) for every block of a grid over [rows, columns].
+template <class Body>
+void for_each_block(std::int64_t rows, std::int64_t columns, const Body& body) {
+  const std::int64_t row_blocks = (rows + kRowBlock - 1) / kRowBlock;
+  const std::int64_t column_blocks = (columns + kColumnBlock - 1) / kColumnBlock;
+  parallel_for(row_blocks * column_blocks, 1, [&](std::int64_t block, std::int64_t) {
+    const std::int64_t row = block % row_blocks * kRowBlock, column = block / row_blocks * kColumnBlock;
+    body(Range{row, std::min(rows, row + kRowBlock)}, Range{column, std::min(columns, column + kColumnBlock)});
+  });
+}
+
+float* at(const TensorRef& view, std::int64_t row, std::int64_t column) {
+  return view ? view.as<float>() + row * view.dim(1) + column : nullptr;
+}
+
+}  // namespace
+
+void CpuBackend::do_linear_forward(const LinearForward& args) {
+  const std::int64_t inputs = args.x.dim(1), outputs = args.y.dim(1);
+  for_each_block(args.x.dim(0), outputs, [&](Range rows, Range columns) {
+    float* const y = at(args.y, rows.begin, columns.begin);
+    gemm(Transpose::kNo, Transpose::kYes, rows.size(), columns.size(), inputs, 1, at(args.x, rows.begin, 0), inputs,
+         at(args.weight, columns.begin, 0), inputs, 0, y, outputs);
+    const float* const bias = args.bias ? args.bias.as<float>() + columns.begin : nullptr;
+    HWY_DYNAMIC_DISPATCH(finish_forward_block)
+    (args.activation, y, bias, at(args.activated, rows.begin, columns.begin), rows.size(), columns.size(), outputs);
+  });
+}
+
+void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
+  const std::int64_t inputs = args.dx.dim(1), outputs = args.dy.dim(1);
+  for_each_block(args.dx.dim(0), inputs, [&](Range rows, Range columns) {
+    float* const dx = at(args.dx, rows.begin, columns.begin);
+    gemm(Transpose::kNo, Transpose::kNo, rows.size(), columns.size(), outputs, 1, at(args.dy, rows.begin, 0), outputs,
+         at(args.weight, 0, columns.begin), inputs, 0, dx, inputs);
+    HWY_DYNAMIC_DISPATCH(finish_gradient_block)
+    (args.activation, dx, at(args.pre_activation, rows.begin, columns.begin),
+     at(args.activated, rows.begin, columns.begin), rows.size(), columns.size(), inputs);
+  });
+}
+
+void CpuBackend::do_linear_weight_gradient(const LinearWeightGradient& args) {
+  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.dy.dim(1);
+  for_each_block(outputs, inputs, [&](Range weight_rows, Range columns) {
+    gemm(Transpose::kYes, Transpose::kNo, weight_rows.size(), columns.size(), rows, 1,
+         at(args.dy, 0, weight_rows.begin), outputs, at(args.x, 0, columns.begin), inputs, args.accumulate ? 1 : 0,
+         at(args.dweight, weight_rows.begin, columns.begin), inputs);
+    if (!args.dbias || columns.begin != 0) return;
+    HWY_DYNAMIC_DISPATCH(sum_rows)
+    (args.dbias.as<float>() + weight_rows.begin, at(args.dy, 0, weight_rows.begin), rows, weight_rows.size(), outputs,
+     args.accumulate);
+  });
+}
+
+}  // namespace teratron
+#endif  // HWY_ONCE
