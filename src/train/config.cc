@@ -1,0 +1,136 @@
+#include "train/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "data/corpus_split.h"
+#include "train/config_output.h"
+#include "train/config_reading.h"
+
+namespace teratron {
+namespace {
+
+std::string preset_names() {
+  std::vector<std::string_view> names;
+  for (const ModelPreset& preset : model_presets()) names.push_back(preset.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void apply_preset(TrainConfig& config) {
+  const ModelPreset& preset = find_model_preset(config.preset);
+  config.model.num_layers = preset.num_layers;
+  config.model.hidden_size = preset.hidden_size;
+  config.model.num_attention_heads = preset.num_attention_heads;
+}
+
+void add_model_fields(FieldList& list, TrainConfig& c) {
+  list.group("Model");
+  list.add("model", &c.preset, "NAME", "preset of layers, hidden size and heads: " + preset_names()).when_set = [&c] {
+    apply_preset(c);
+  };
+  list.add("num-layers", &c.model.num_layers, "N", "transformer layers");
+  list.add("hidden-size", &c.model.hidden_size, "N", "width of the residual stream");
+  list.add("num-attention-heads", &c.model.num_attention_heads, "N", "attention heads; divides the hidden size");
+  list.add("vocab-size", &c.model.vocab_size, "N", "tokens of the vocabulary; 0: the tokenizer's");
+  list.add("max-position-embeddings", &c.model.max_position_embeddings, "N", "longest sequence; 0: --seq-length");
+  list.add("make-vocab-size-divisible-by", &c.model.make_vocab_size_divisible_by, "N",
+           "the embedding is padded to a multiple of this");
+  list.add("layernorm-epsilon", &c.model.layernorm_epsilon, "X", "added to the variance in layer norms");
+  list.add("init-method-std", &c.model.init_method_std, "X", "standard deviation of the initial weights");
+  list.add("hidden-dropout", &c.model.hidden_dropout, "P", "dropout after the embedding and before residual adds");
+  list.add("attention-dropout", &c.model.attention_dropout, "P", "dropout of attention probabilities");
+}
+
+void add_training_fields(FieldList& list, TrainConfig& c) {
+  list.group("Training");
+  list.add("seq-length", &c.seq_length, "N", "tokens a sample");
+  list.add("micro-batch-size", &c.micro_batch_size, "N", "samples computed at a time; memory grows with it");
+  list.add("global-batch-size", &c.global_batch_size, "N",
+           "samples an update, a multiple of the micro-batch; 0: one micro-batch");
+  list.add("train-iters", &c.train_iters, "N", "updates in all");
+  list.add("lr", &c.learning_rate.peak, "X", "peak learning rate");
+  list.add("min-lr", &c.learning_rate.minimum, "X", "learning rate at the end of the decay");
+  list.add_choice(
+      "lr-decay-style", c.learning_rate.style,
+      {{"cosine", DecayStyle::kCosine}, {"linear", DecayStyle::kLinear}, {"constant", DecayStyle::kConstant}},
+      "cosine, linear or constant");
+  list.add("lr-decay-iters", &c.learning_rate.decay, "N", "updates until --min-lr; 0: --train-iters");
+  list.add("lr-warmup-iters", &c.learning_rate.warmup, "N", "updates of linear warm-up");
+  list.add("weight-decay", &c.optimizer.weight_decay, "X", "decoupled weight decay; biases and norms have none");
+  list.add("clip-grad", &c.optimizer.clip, "X", "largest norm of all gradients together; 0: no clipping");
+  list.add("adam-beta1", &c.optimizer.beta1, "X", "decay of the gradient's running mean");
+  list.add("adam-beta2", &c.optimizer.beta2, "X", "decay of the gradient's running square");
+  list.add("adam-eps", &c.optimizer.epsilon, "X", "added to the root of the running square");
+  list.add("seed", &c.seed, "N", "of initial weights, dropout and the order of the data");
+}
+
+void add_data_and_output_fields(FieldList& list, TrainConfig& c) {
+  list.group("Data");
+  list.add("data-path", &c.data_path, "PREFIX", "tokens, as PREFIX.bin and PREFIX.idx (teratron data tokenize)")
+      .required = true;
+  list.add("tokenizer", &c.tokenizer, "DIR", "tokenizer the data was made with; it is saved with the model");
+  list.add("split", &c.split, "WEIGHTS", "shares of training, validation and test");
+
+  list.group("Checkpoints and reports");
+  list.add("save", &c.save, "DIR", "where checkpoints, metrics.jsonl and config.toml go");
+  list.add("load", &c.load, "DIR", "checkpoint to go on from");
+  list.add("save-interval", &c.save_interval, "N", "updates between checkpoints; 0: one at the end");
+  list.add("keep-last", &c.keep_last, "N", "checkpoints kept, older ones are deleted; 0: all");
+  list.add("log-interval", &c.log_interval, "N", "updates between lines of the log");
+  list.add("eval-interval", &c.eval_interval, "N", "updates between validations; 0: one at the end");
+  list.add("eval-iters", &c.eval_iters, "N", "batches a validation");
+  list.add("json", &c.json, "FILE", "results as JSON; - is standard output");
+
+  list.group("Machine");
+  list.add_choice("backend", c.backend, {{"cpu", BackendKind::kCpu}, {"ref", BackendKind::kReference}},
+                  "cpu, or ref: the slow reference that the others are tested against");
+  list.add("threads", &c.threads, "N", "0: one a core");
+  list.add("logits-chunk", &c.logits_chunk, "N", "rows of logits held in memory at a time");
+  list.add("guard-memory", &c.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
+      FieldRole::kHiddenFlag;
+  list.add("config", &c.config_file, "FILE", "TOML file of these flags, written with underscores; flags override it")
+      .role = FieldRole::kConfigFile;
+}
+
+}  // namespace
+
+TrainConfig::TrainConfig() {
+  model.vocab_size = 0;
+  model.max_position_embeddings = 0;
+  learning_rate.minimum = 1e-5;
+}
+
+LearningRateSchedule TrainConfig::schedule() const {
+  LearningRateSchedule schedule = learning_rate;
+  if (schedule.decay == 0) schedule.decay = train_iters;
+  return schedule;
+}
+
+ModelConfig TrainConfig::model_for(std::int64_t data_vocab_size) const {
+  ModelConfig filled = model;
+  if (filled.vocab_size == 0) filled.vocab_size = data_vocab_size;
+  if (filled.max_position_embeddings == 0) filled.max_position_embeddings = seq_length;
+  return filled;
+}
+
+FieldList fields_of(TrainConfig& config) {
+  FieldList list;
+  add_model_fields(list, config);
+  add_training_fields(list, config);
+  add_data_and_output_fields(list, config);
+  return list;
+}
+
+TrainConfig read_train_config(std::span<const std::string> arguments) {
+  TrainConfig config;
+  FieldList fields = fields_of(config);
+  Faults faults = read_fields(fields, arguments);
+  add_value_faults(fields, config.faults(), faults);
+  throw_if_any(faults);
+  return config;
+}
+
+std::string to_toml(TrainConfig config) { return to_toml(fields_of(config)); }
+
+}  // namespace teratron

@@ -1,0 +1,72 @@
+// Everything a training run is told: one struct, filled from defaults < --config FILE < command line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "optim/adamw_optimizer.h"
+#include "optim/learning_rate.h"
+#include "train/config_fields.h"
+
+namespace teratron {
+
+enum class BackendKind { kCpu, kReference };
+
+// The values as the user gave them; a 0 that stands for "follows from another value" is resolved by the functions
+// below, so that a saved configuration can be read back and changed.
+struct TrainConfig {
+  TrainConfig();
+
+  std::string preset = "124M";  // sets the first three of `model`; explicit values override it
+  ModelConfig model;            // vocab_size 0: the tokenizer's; max_position_embeddings 0: seq_length
+  std::int64_t seq_length = 1024;
+
+  std::int64_t train_iters = 0;  // must be given
+  std::int64_t micro_batch_size = 4;
+  std::int64_t global_batch_size = 0;  // 0: one micro-batch
+  std::int64_t seed = 1234;
+  LearningRateSchedule learning_rate;  // decay 0: train_iters
+  AdamWSettings optimizer;
+
+  std::string data_path;  // PREFIX of PREFIX.bin and PREFIX.idx; must be given
+  std::filesystem::path tokenizer;
+  std::string split = "29,1";
+
+  std::filesystem::path save, load;
+  std::int64_t save_interval = 0;  // 0: at the end only
+  std::int64_t keep_last = 0;      // 0: all
+  std::int64_t log_interval = 10;
+  std::int64_t eval_interval = 0;  // 0: at the end only
+  std::int64_t eval_iters = 10;
+  std::filesystem::path json;  // "-": standard output
+
+  BackendKind backend = BackendKind::kCpu;
+  std::int64_t threads = 0;         // 0: one a core
+  std::int64_t logits_chunk = 256;  // rows of logits held at a time
+  bool guard_memory = false;
+  std::filesystem::path config_file;
+
+  std::int64_t samples_per_iteration() const { return global_batch_size > 0 ? global_batch_size : micro_batch_size; }
+  std::int64_t micro_batches_per_iteration() const { return samples_per_iteration() / micro_batch_size; }
+  LearningRateSchedule schedule() const;  // with the decay filled in
+  // The model with its vocabulary and positions filled in; `data_vocab_size` is used where the user gave none.
+  ModelConfig model_for(std::int64_t data_vocab_size) const;
+
+  // Every fault, one line each, naming the flags and, where it helps, the nearest values that work.
+  std::vector<std::string> faults() const;
+};
+
+// The one list of the fields. `config` must outlive it.
+FieldList fields_of(TrainConfig& config);
+
+// From the arguments after `teratron train`. UserError with all faults, of the file, the line and the values together.
+TrainConfig read_train_config(std::span<const std::string> arguments);
+
+// What `teratron train --config` reads back to the same values.
+std::string to_toml(TrainConfig config);
+
+}  // namespace teratron

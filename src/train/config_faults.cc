@@ -1,0 +1,126 @@
+// What can be wrong with the values of a training configuration, told before anything starts.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "base/error.h"
+#include "data/corpus_split.h"
+#include "train/config.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostWidth = 1 << 20;
+constexpr std::int64_t kMostUpdates = std::numeric_limits<std::uint32_t>::max();  // RandomStream::step
+
+class FaultFinder {
+ public:
+  explicit FaultFinder(const TrainConfig& config) : c_(config) {}
+
+  std::vector<std::string> find() {
+    check_model();
+    check_batch();
+    check_lengths();
+    check_learning_rate();
+    check_optimizer();
+    check_data();
+    check_intervals();
+    return std::move(faults_);
+  }
+
+ private:
+  template <class... Args>
+  void fault_if(bool wrong, fmt::format_string<Args...> format, Args&&... args) {
+    if (wrong) faults_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  // The upper limits are far above what is useful; they keep every product of sizes within 64 bits.
+  void need_between(std::string_view flag, std::int64_t value, std::int64_t least, std::int64_t most = kMostCount) {
+    fault_if(value < least, "--{} is {}; it must be at least {}", flag, value, least);
+    fault_if(value > most, "--{} is {}; it must be at most {}", flag, value, most);
+  }
+
+  void check_model() {
+    const ModelConfig& model = c_.model;
+    const std::size_t before = faults_.size();
+    need_between("num-layers", model.num_layers, 1, 1 << 14);
+    need_between("hidden-size", model.hidden_size, 1, kMostWidth);
+    need_between("num-attention-heads", model.num_attention_heads, 1, kMostWidth);
+    need_between("vocab-size", model.vocab_size, 0);
+    need_between("max-position-embeddings", model.max_position_embeddings, 0);
+    need_between("make-vocab-size-divisible-by", model.make_vocab_size_divisible_by, 1, kMostWidth);
+    need_between("seq-length", c_.seq_length, 1);
+    if (faults_.size() == before) faults_ = c_.model_for(1).faults();
+  }
+
+  void check_batch() {
+    need_between("train-iters", c_.train_iters, 1, kMostUpdates);
+    need_between("micro-batch-size", c_.micro_batch_size, 1, kMostWidth);
+    need_between("global-batch-size", c_.global_batch_size, 0);
+    if (c_.micro_batch_size < 1 || c_.global_batch_size < 1) return;
+    const std::int64_t below = c_.global_batch_size / c_.micro_batch_size * c_.micro_batch_size;
+    fault_if(below != c_.global_batch_size,
+             "--global-batch-size {} is not a multiple of --micro-batch-size {}; nearest that are: {}{}",
+             c_.global_batch_size, c_.micro_batch_size, below > 0 ? fmt::format("{}, ", below) : "",
+             below + c_.micro_batch_size);
+  }
+
+  void check_lengths() {
+    const std::int64_t positions = c_.model.max_position_embeddings;
+    fault_if(positions > 0 && c_.seq_length > positions,
+             "--seq-length {} is more than --max-position-embeddings {}; lower the first or raise the second",
+             c_.seq_length, positions);
+    need_between("logits-chunk", c_.logits_chunk, 1);
+    need_between("threads", c_.threads, 0, 4096);
+  }
+
+  void check_learning_rate() {
+    const LearningRateSchedule schedule = c_.schedule();
+    fault_if(!(schedule.peak > 0), "--lr is {}; it must be above 0", schedule.peak);
+    fault_if(schedule.minimum < 0, "--min-lr is {}; it must be at least 0", schedule.minimum);
+    fault_if(schedule.minimum > schedule.peak && schedule.peak > 0, "--min-lr {} is above --lr {}", schedule.minimum,
+             schedule.peak);
+    need_between("lr-warmup-iters", schedule.warmup, 0, kMostUpdates);
+    need_between("lr-decay-iters", c_.learning_rate.decay, 0, kMostUpdates);
+    fault_if(schedule.decay > 0 && schedule.warmup > schedule.decay,
+             "--lr-warmup-iters {} is more than the {} updates until the end of the decay ({})", schedule.warmup,
+             schedule.decay, c_.learning_rate.decay > 0 ? "--lr-decay-iters" : "--train-iters");
+  }
+
+  void check_optimizer() {
+    const AdamWSettings& adam = c_.optimizer;
+    fault_if(adam.weight_decay < 0, "--weight-decay is {}; it must be at least 0", adam.weight_decay);
+    fault_if(adam.clip < 0, "--clip-grad is {}; it must be at least 0 (0: no clipping)", adam.clip);
+    fault_if(!(adam.beta1 >= 0 && adam.beta1 < 1), "--adam-beta1 is {}; it must be at least 0 and below 1", adam.beta1);
+    fault_if(!(adam.beta2 >= 0 && adam.beta2 < 1), "--adam-beta2 is {}; it must be at least 0 and below 1", adam.beta2);
+    fault_if(!(adam.epsilon > 0), "--adam-eps is {}; it must be above 0", adam.epsilon);
+  }
+
+  void check_data() {
+    need_between("seed", c_.seed, 0, std::numeric_limits<std::int64_t>::max());
+    try {
+      parse_split(c_.split);
+    } catch (const UserError& error) {
+      faults_.push_back(error.what());
+    }
+  }
+
+  void check_intervals() {
+    need_between("save-interval", c_.save_interval, 0);
+    need_between("keep-last", c_.keep_last, 0);
+    need_between("log-interval", c_.log_interval, 1);
+    need_between("eval-interval", c_.eval_interval, 0);
+    need_between("eval-iters", c_.eval_iters, 1);
+    fault_if(c_.save_interval > 0 && c_.save.empty(), "--save-interval {} needs a place to save: --save DIR",
+             c_.save_interval);
+  }
+
+  const TrainConfig& c_;
+  std::vector<std::string> faults_;
+};
+
+}  // namespace
+
+std::vector<std::string> TrainConfig::faults() const { return FaultFinder(*this).find(); }
+
+}  // namespace teratron
