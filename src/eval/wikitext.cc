@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 
-#include "base/error.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
 
@@ -107,38 +105,6 @@ std::string detokenize_wikitext(std::string_view original) {
   for (const auto& [opener, closer] : kPairs) strip_inside(text, opener, closer);
   for (const auto& [from, to] : kAfterPairs) replace_all(text, from, to);
   return text;
-}
-
-std::vector<ScoringWindow> scoring_windows(std::int64_t targets, std::int64_t length, std::int64_t stride) {
-  check(length > 0 && stride > 0 && stride <= length, "0 < stride <= length");
-  std::vector<ScoringWindow> windows;
-  std::int64_t scored = 0;
-  for (std::int64_t begin = 0; scored < targets; begin += stride) {
-    const std::int64_t end = std::min(begin + length, targets);
-    windows.push_back({begin, end - begin, scored - begin});
-    scored = end;
-  }
-  return windows;
-}
-
-double score_windows(Gpt2Runner& runner, std::span<const std::int32_t> tokens, std::span<const ScoringWindow> windows,
-                     const std::function<void(std::int64_t, double)>& progress) {
-  double sum = 0;
-  std::int64_t scored = 0;
-  std::vector<float> losses;
-  for (const ScoringWindow& window : windows) {
-    const auto begin = static_cast<std::size_t>(window.begin), length = static_cast<std::size_t>(window.length);
-    losses.resize(static_cast<std::size_t>(window.length - window.first_scored));
-    runner.losses({.ids = tokens.subspan(begin, length),
-                   .targets = tokens.subspan(begin + 1, length),
-                   .batch = 1,
-                   .tokens = window.length},
-                  window.first_scored, losses);
-    sum = std::accumulate(losses.begin(), losses.end(), sum);
-    scored += window.length - window.first_scored;
-    progress(scored, sum);
-  }
-  return sum;
 }
 
 }  // namespace teratron

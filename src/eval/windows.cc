@@ -1,0 +1,52 @@
+#include "eval/windows.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace teratron {
+
+std::vector<ScoringWindow> scoring_windows(std::int64_t targets, std::int64_t length, std::int64_t stride) {
+  check(length > 0 && stride > 0 && stride <= length, "0 < stride <= length");
+  std::vector<ScoringWindow> windows;
+  std::int64_t scored = 0;
+  for (std::int64_t begin = 0; scored < targets; begin += stride) {
+    const std::int64_t end = std::min(begin + length, targets);
+    windows.push_back({begin, end - begin, scored - begin});
+    scored = end;
+  }
+  return windows;
+}
+
+double score_windows(Gpt2Runner& runner, std::span<const std::int32_t> tokens, std::span<const ScoringWindow> windows,
+                     const std::function<void(std::int64_t, double)>& progress) {
+  const auto batch = static_cast<std::size_t>(runner.options().batch);
+  double sum = 0;
+  std::int64_t scored = 0;
+  std::vector<std::int32_t> ids, targets;
+  std::vector<float> losses;
+  while (!windows.empty()) {
+    const std::int64_t length = windows.front().length, first_scored = windows.front().first_scored;
+    ids.clear();
+    targets.clear();
+    std::size_t count = 0;
+    for (; count < std::min(batch, windows.size()); ++count) {
+      const ScoringWindow& window = windows[count];
+      if (window.length != length || window.first_scored != first_scored) break;
+      const auto inputs = tokens.subspan(static_cast<std::size_t>(window.begin), static_cast<std::size_t>(length) + 1);
+      ids.insert(ids.end(), inputs.begin(), inputs.end() - 1);
+      targets.insert(targets.end(), inputs.begin() + 1, inputs.end());
+    }
+    losses.resize(count * static_cast<std::size_t>(length - first_scored));
+    runner.losses({.ids = ids, .targets = targets, .batch = static_cast<std::int64_t>(count), .tokens = length},
+                  first_scored, losses);
+    sum = std::accumulate(losses.begin(), losses.end(), sum);
+    scored += static_cast<std::int64_t>(losses.size());
+    windows = windows.subspan(count);
+    progress(scored, sum);
+  }
+  return sum;
+}
+
+}  // namespace teratron

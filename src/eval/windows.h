@@ -1,0 +1,28 @@
+// Scoring a long text with a model of limited context: overlapping windows in which every target counts exactly once
+// (Megatron-LM section 5.1, "overlapping evaluation").
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "model/gpt2.h"
+
+namespace teratron {
+
+// One window of a text of `targets` + 1 tokens: inputs begin .. begin + length - 1, scored from first_scored on.
+struct ScoringWindow {
+  std::int64_t begin, length, first_scored;  // first_scored counts from begin
+};
+
+// Windows of at most `length` inputs, each `stride` further on: the first scores all of its targets, later ones those
+// that no earlier one has. 0 < stride <= length; stride == length does not overlap.
+std::vector<ScoringWindow> scoring_windows(std::int64_t targets, std::int64_t length, std::int64_t stride);
+
+// The sum of the losses (nats) of all targets of `tokens`. Windows of the same shape are computed as many at a time as
+// the runner's batch allows. `progress` hears how many targets were scored and the sum so far.
+double score_windows(Gpt2Runner& runner, std::span<const std::int32_t> tokens, std::span<const ScoringWindow> windows,
+                     const std::function<void(std::int64_t, double)>& progress);
+
+}  // namespace teratron

@@ -1,0 +1,155 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint.h"
+
+namespace teratron {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::optional<GptSamples> validation_samples(const std::shared_ptr<const IndexedDataset>& dataset,
+                                             std::span<const CorpusPart> parts, std::int64_t seq_length) {
+  if (parts.size() < 2 || parts[1].tokens.size() == 0) return std::nullopt;
+  return std::optional<GptSamples>(std::in_place, dataset, parts[1], seq_length, SampleOrder::kSequential);
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
+                 std::int64_t vocab_size)
+    : config_(config),
+      dataset_(std::move(dataset)),
+      training_(dataset_, split_corpus(*dataset_, parse_split(config.split)).front(), config.seq_length,
+                SampleOrder::kShuffled, static_cast<std::uint64_t>(config.seed)),
+      validation_(validation_samples(dataset_, split_corpus(*dataset_, parse_split(config.split)), config.seq_length)),
+      sampler_(config.samples_per_iteration(), config.micro_batch_size),
+      runner_(backend, config.model_for(vocab_size),
+              {.purpose = Purpose::kTraining,
+               .batch = config.micro_batch_size,
+               .tokens = config.seq_length,
+               .single_micro_batch = sampler_.micro_batches() == 1,
+               .logits_chunk = config.logits_chunk}),
+      parameters_(runner_.parameters()),
+      schedule_(config.schedule()),
+      weights_(static_cast<std::size_t>(config.micro_batch_size * config.seq_length)) {
+  dataset_->check_vocabulary(runner_.config().vocab_size);
+  ids_.resize(weights_.size());
+  targets_.resize(weights_.size());
+}
+
+std::int64_t Trainer::start() {
+  runner_.allocate();
+  runner_.initialize(static_cast<std::uint64_t>(config_.seed));
+  if (config_.load.empty()) return 0;
+  const TrainingState state = load_checkpoint(config_.load, runner_.config(), parameters_, runner_.backend(), {});
+  iteration_ = state.iteration;
+  if (state.consumed_samples != iteration_ * sampler_.global_batch()) {
+    throw_user_error(
+        "'{}' had consumed {} samples after {} updates; --global-batch-size {} would read other samples from here on. "
+        "Resume with the batch size it was trained with",
+        config_.load.string(), state.consumed_samples, iteration_, sampler_.global_batch());
+  }
+  return iteration_;
+}
+
+void Trainer::read_batch(const GptSamples& samples, SampleRange range) {
+  const auto length = static_cast<std::size_t>(samples.seq_length());
+  std::vector<std::int32_t> tokens(length + 1);
+  for (std::int64_t i = 0; i < range.count; ++i) {
+    samples.sample(range.first + i, tokens);
+    const auto at = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i) * length);
+    std::copy(tokens.begin(), tokens.end() - 1, ids_.begin() + at);
+    std::copy(tokens.begin() + 1, tokens.end(), targets_.begin() + at);
+  }
+}
+
+double Trainer::forward_backward(std::int64_t micro_batch) {
+  const std::int64_t consumed = iteration_ * sampler_.global_batch();
+  const SampleRange range = sampler_.samples(consumed, micro_batch);
+  read_batch(training_, range);
+  // Every target of the global batch weighs the same, however the batch is cut.
+  const auto tokens = static_cast<double>(sampler_.global_batch() * config_.seq_length);
+  std::fill(weights_.begin(), weights_.end(), static_cast<float>(1.0 / tokens));
+  return runner_.forward_backward({.ids = ids_,
+                                   .targets = targets_,
+                                   .weights = weights_,
+                                   .batch = range.count,
+                                   .tokens = config_.seq_length,
+                                   .first_sample = range.first - consumed,
+                                   .seed = static_cast<std::uint64_t>(config_.seed),
+                                   .iteration = static_cast<std::uint32_t>(iteration_),
+                                   .accumulate = micro_batch > 0});
+}
+
+IterationReport Trainer::update() {
+  const Clock::time_point start = Clock::now();
+  IterationReport report{.learning_rate = schedule_.at(iteration_ + 1)};
+  for (std::int64_t micro_batch = 0; micro_batch < sampler_.micro_batches(); ++micro_batch) {
+    report.loss += forward_backward(micro_batch);
+  }
+  report.gradient_norm =
+      adamw_update(runner_.backend(), parameters_, config_.optimizer, report.learning_rate, iteration_ + 1);
+  report.iteration = ++iteration_;
+  report.consumed_samples = iteration_ * sampler_.global_batch();
+  report.consumed_tokens = report.consumed_samples * config_.seq_length;
+  report.seconds = seconds_since(start);
+  return report;
+}
+
+std::optional<double> Trainer::validation_loss(std::int64_t batches) {
+  if (!validation_) return std::nullopt;
+  const std::int64_t samples = std::min(validation_->samples_per_epoch(), batches * config_.micro_batch_size);
+  double sum = 0;
+  for (std::int64_t first = 0; first < samples; first += config_.micro_batch_size) {
+    const SampleRange range{first, std::min(config_.micro_batch_size, samples - first)};
+    read_batch(*validation_, range);
+    std::vector<float> losses(static_cast<std::size_t>(range.count * config_.seq_length));
+    runner_.losses({.ids = ids_, .targets = targets_, .batch = range.count, .tokens = config_.seq_length}, 0, losses);
+    sum = std::accumulate(losses.begin(), losses.end(), sum);
+  }
+  return sum / static_cast<double>(samples * config_.seq_length);
+}
+
+std::filesystem::path Trainer::save() {
+  const std::int64_t samples = iteration_ * sampler_.global_batch();
+  const TrainingState state{.iteration = iteration_,
+                            .consumed_samples = samples,
+                            .consumed_tokens = samples * config_.seq_length,
+                            .seed = static_cast<std::uint64_t>(config_.seed),
+                            .learning_rate = iteration_ > 0 ? schedule_.at(iteration_) : 0};
+  return save_checkpoint(config_.save, runner_.config(), parameters_, runner_.backend(), state,
+                         {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last});
+}
+
+TrainingResult Trainer::run(TrainingObserver& observer) {
+  const auto due = [&](std::int64_t interval) {
+    return iteration_ == config_.train_iters || (interval > 0 && iteration_ % interval == 0);
+  };
+  TrainingResult result{.iterations = iteration_};
+  double seconds = 0;
+  std::int64_t tokens = 0;
+  while (iteration_ < config_.train_iters) {
+    const IterationReport report = update();
+    observer.iteration(report);
+    seconds += report.seconds;
+    tokens += sampler_.global_batch() * config_.seq_length;
+    result.iterations = iteration_;
+    result.final_loss = report.loss;
+    if (due(config_.eval_interval)) {
+      result.validation_loss = validation_loss(config_.eval_iters);
+      if (result.validation_loss) observer.validation(iteration_, *result.validation_loss);
+    }
+    if (!config_.save.empty() && due(config_.save_interval)) observer.saved(iteration_, save());
+  }
+  if (seconds > 0) result.tokens_per_second = static_cast<double>(tokens) / seconds;
+  return result;
+}
+
+}  // namespace teratron

@@ -1,0 +1,84 @@
+// The training loop: batches by position, gradients over micro-batches, one AdamW update, evaluation, checkpoints. It
+// prints nothing; whoever runs it hears of every event through a TrainingObserver.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "data/batch_sampler.h"
+#include "data/gpt_samples.h"
+#include "model/gpt2.h"
+#include "train/config.h"
+
+namespace teratron {
+
+struct IterationReport {
+  std::int64_t iteration = 0;  // the update just applied, counted from 1
+  std::int64_t consumed_samples = 0, consumed_tokens = 0;
+  double loss = 0;           // mean over the global batch, before the update, in nats a token
+  double gradient_norm = 0;  // before clipping
+  double learning_rate = 0;
+  double seconds = 0;
+};
+
+class TrainingObserver {
+ public:
+  virtual ~TrainingObserver() = default;
+  virtual void iteration(const IterationReport& report) = 0;
+  virtual void validation(std::int64_t iteration, double loss) = 0;
+  virtual void saved(std::int64_t iteration, const std::filesystem::path& folder) = 0;
+};
+
+struct TrainingResult {
+  std::int64_t iterations = 0;  // applied in all, earlier runs included
+  double final_loss = 0;        // of the last update
+  std::optional<double> validation_loss;
+  double tokens_per_second = 0;  // of this run's updates: evaluation and saving left out
+};
+
+class Trainer {
+ public:
+  // Plans everything and allocates nothing. UserError: what the configuration and the data cannot do together.
+  Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
+          std::int64_t vocab_size);
+
+  const Gpt2Runner& runner() const { return runner_; }
+  Gpt2Runner& runner() { return runner_; }
+  const GptSamples& training_samples() const { return training_; }
+
+  // Allocates, then starts from random weights or from the checkpoint of --load. The iterations already done.
+  std::int64_t start();
+
+  // To the last iteration. Evaluates and saves on the way as the configuration says, and at the end.
+  TrainingResult run(TrainingObserver& observer);
+
+  // The mean loss of `batches` micro-batches of the validation part, or of all of it where that is shorter; nothing if
+  // the split has no validation part.
+  std::optional<double> validation_loss(std::int64_t batches);
+
+  std::filesystem::path save();
+
+ private:
+  IterationReport update();
+  double forward_backward(std::int64_t micro_batch);
+  void read_batch(const GptSamples& samples, SampleRange range);
+
+  TrainConfig config_;
+  std::shared_ptr<const IndexedDataset> dataset_;
+  GptSamples training_;
+  std::optional<GptSamples> validation_;
+  BatchSampler sampler_;
+  Gpt2Runner runner_;
+  std::vector<Parameter*> parameters_;
+  LearningRateSchedule schedule_;
+  std::int64_t iteration_ = 0;
+
+  // One micro-batch on the host: [micro_batch_size, seq_length].
+  std::vector<std::int32_t> ids_, targets_;
+  std::vector<float> weights_;
+};
+
+}  // namespace teratron

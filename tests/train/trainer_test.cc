@@ -1,0 +1,183 @@
+// Training runs, end to end on the CPU back end: the same run twice, stopped and resumed, cut into other micro-batches,
+// under guarded memory, and against ten steps of PyTorch on Hugging Face's GPT-2.
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <random>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/threads.h"
+#include "checkpoint/checkpoint.h"
+#include "data/indexed_dataset_writer.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NoObserver final : public TrainingObserver {
+ public:
+  void iteration(const IterationReport& report) override { losses.push_back(report.loss); }
+  void validation(std::int64_t, double) override {}
+  void saved(std::int64_t, const fs::path&) override {}
+  std::vector<double> losses;
+};
+
+class TrainerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / fmt::format("teratron-trainer-{}", ::getpid());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    // Tokens with something to learn: each follows from the one before, mostly.
+    IndexedDatasetWriter writer(folder_ / "corpus", kVocab);
+    std::mt19937 random(1);
+    for (int document = 0; document < 40; ++document) {
+      std::vector<std::int32_t> tokens(20 + random() % 60);
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        const auto previous = i == 0 ? 0 : static_cast<std::uint32_t>(tokens[i - 1]);
+        tokens[i] = static_cast<std::int32_t>((random() % 5 == 0 ? random() : previous * 7 + 3) % kVocab);
+      }
+      writer.add_document(tokens);
+    }
+    writer.commit();
+    config_.model.num_layers = 2;
+    config_.model.hidden_size = 24;
+    config_.model.num_attention_heads = 3;
+    config_.seq_length = 16;
+    config_.micro_batch_size = 2;
+    config_.global_batch_size = 4;
+    config_.train_iters = 8;
+    config_.learning_rate.peak = 1e-2;
+    config_.split = "9,1";
+    config_.logits_chunk = 10;
+    config_.eval_iters = 2;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  struct Run {
+    std::vector<double> losses, parameters;
+    TrainingResult result;
+  };
+  Run train(const TrainConfig& config) {
+    const auto backend = make_cpu_backend({.guard_memory = config.guard_memory});
+    Trainer trainer(config, *backend, std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus")),
+                    kVocab);
+    trainer.start();
+    NoObserver observer;
+    Run run{.result = trainer.run(observer)};
+    run.losses = observer.losses;
+    for (const Parameter* parameter : trainer.runner().parameters()) {
+      std::vector<float> values(static_cast<std::size_t>(parameter->value.elements()));
+      backend->download(values.data(), parameter->value);
+      run.parameters.insert(run.parameters.end(), values.begin(), values.end());
+    }
+    return run;
+  }
+
+  static constexpr std::int64_t kVocab = 50;
+  fs::path folder_;
+  TrainConfig config_;
+};
+
+TEST_F(TrainerTest, SameRunTwiceHasTheSameBits) {
+  const Run first = train(config_), second = train(config_);
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.parameters, second.parameters);
+  EXPECT_EQ(first.result.validation_loss, second.result.validation_loss);
+}
+
+TEST_F(TrainerTest, LearnsAndAnotherSeedIsAnotherRun) {
+  config_.train_iters = 120;
+  const Run run = train(config_);
+  EXPECT_NEAR(run.losses.front(), std::log(kVocab), 0.2);
+  EXPECT_LT(run.losses.back(), run.losses.front() - 1);
+  EXPECT_LT(run.result.validation_loss.value_or(9), run.losses.front() - 0.8);
+  config_.seed = 99;
+  config_.train_iters = 1;
+  EXPECT_NE(train(config_).losses.front(), run.losses.front());
+}
+
+TEST_F(TrainerTest, ResumedRunHasTheBitsOfTheUninterruptedOne) {
+  const Run whole = train(config_);
+  for (const std::int64_t stop : {1, 5}) {
+    TrainConfig first = config_;
+    first.save = folder_ / "save";
+    first.train_iters = stop;
+    first.learning_rate.decay = config_.train_iters;
+    fs::remove_all(first.save);
+    const Run before = train(first);
+    TrainConfig rest = config_;
+    rest.load = first.save;
+    const Run after = train(rest);
+    std::vector<double> losses = before.losses;
+    losses.insert(losses.end(), after.losses.begin(), after.losses.end());
+    EXPECT_EQ(losses, whole.losses);
+    EXPECT_EQ(after.parameters, whole.parameters);
+  }
+}
+
+TEST_F(TrainerTest, MicroBatchSizeChangesNothingButRounding) {
+  const Run two = train(config_);
+  for (const std::int64_t size : {1, 4}) {
+    config_.micro_batch_size = size;
+    const Run other = train(config_);
+    // fp32 sums in another order, through eight updates of a small model: the promise is 1e-5 relative.
+    for (std::size_t i = 0; i < two.losses.size(); ++i) EXPECT_NEAR(other.losses[i], two.losses[i], 3e-5) << i;
+  }
+}
+
+TEST_F(TrainerTest, OnlyOperationsTouchTensorMemory) {
+  const Run open = train(config_);
+  config_.guard_memory = true;
+  config_.save = folder_ / "guarded";
+  const Run guarded = train(config_);
+  EXPECT_EQ(open.losses, guarded.losses);
+  EXPECT_EQ(open.parameters, guarded.parameters);
+}
+
+TEST_F(TrainerTest, ThreadCountChangesNothingButRounding) {
+  const int threads = thread_count();
+  set_thread_count(1);
+  const Run one = train(config_);
+  set_thread_count(2);
+  const Run two = train(config_);
+  set_thread_count(threads);
+  for (std::size_t i = 0; i < two.losses.size(); ++i) EXPECT_NEAR(one.losses[i], two.losses[i], 3e-5) << i;
+}
+
+TEST_F(TrainerTest, WrongResumesAreRefused) {
+  config_.save = folder_ / "save";
+  train(config_);
+  TrainConfig other = config_;
+  other.load = config_.save;
+  other.save.clear();
+  other.train_iters = 12;
+  other.global_batch_size = 8;
+  EXPECT_THROW(train(other), UserError);  // would read other samples
+  other.global_batch_size = 4;
+  other.model.hidden_size = 48;
+  EXPECT_THROW(train(other), UserError);
+  other.load = folder_ / "nowhere";
+  EXPECT_THROW(train(other), UserError);  // never a silent start from random weights
+}
+
+TEST_F(TrainerTest, DivergenceIsNamedAndNothingIsSaved) {
+  config_.learning_rate.peak = 1e30;
+  config_.optimizer.clip = 0;
+  config_.save = folder_ / "diverged";
+  try {
+    train(config_);
+    FAIL() << "a learning rate of 1e30 must diverge";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("--lr"), std::string::npos);
+  }
+  EXPECT_FALSE(fs::exists(config_.save / "latest_checkpointed_iteration.txt"));
+}
+
+}  // namespace
+}  // namespace teratron
