@@ -14,6 +14,8 @@ struct BpeMerge {
   bool operator==(const BpeMerge&) const = default;
 };
 
+inline constexpr std::string_view kEndOfText = "<|endoftext|>";
+
 struct BpeModel {
   std::vector<std::string> tokens;    // token id -> its bytes
   std::vector<BpeMerge> merges;       // the lower the index, the earlier it is applied

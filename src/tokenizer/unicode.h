@@ -1,0 +1,27 @@
+// The three Unicode properties that GPT-2's splitter asks for: \p{L}, \p{N} and \s (White_Space).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace teratron {
+
+enum class CharClass : std::uint8_t { kSymbol, kLetter, kNumber, kSpace };
+
+// Unicode 16.0, two bits a code point, in blocks of 128 code points of which equal ones are stored once.
+// unicode_tables.cc is written by scripts/make-unicode-tables.
+struct UnicodeTables {
+  static constexpr char32_t kBlock = 128;
+  static constexpr char32_t kEnd = 0x32400;  // from here on everything is a symbol
+  static const std::array<std::uint8_t, kEnd / kBlock> block_of;
+  static const std::array<std::array<std::uint64_t, 4>, 208> blocks;
+};
+
+inline CharClass class_of(char32_t code) {
+  if (code >= UnicodeTables::kEnd) return CharClass::kSymbol;
+  const auto& block = UnicodeTables::blocks[UnicodeTables::block_of[code / UnicodeTables::kBlock]];
+  const char32_t within = code % UnicodeTables::kBlock;
+  return static_cast<CharClass>((block[within / 32] >> (2 * (within % 32))) & 3);
+}
+
+}  // namespace teratron
