@@ -1,0 +1,43 @@
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/folders.h"
+#include "checkpoint/integrity.h"
+#include "checkpoint/manifest.h"
+
+namespace teratron {
+
+namespace fs = std::filesystem;
+
+CheckpointInfo read_checkpoint_info(const fs::path& path) {
+  const fs::path folder = find_checkpoint(path);
+  Manifest manifest = with_advice(folder, [&] { return read_manifest(folder); });
+  CheckpointInfo info{.folder = folder,
+                      .written_by = manifest.written_by,
+                      .model = manifest.model,
+                      .state = std::move(manifest.state),
+                      .has_optimizer = manifest.files.contains(std::string(kOptimizerFile)),
+                      .iterations = iterations_in(root_of(folder))};
+  for (const auto& [name, file] : manifest.files) {
+    info.files.push_back({name, file.bytes, static_cast<std::int64_t>(file.tensors.size()), file.values});
+  }
+  return info;
+}
+
+CheckpointVerification verify_checkpoint(const fs::path& path) {
+  CheckpointVerification report{.folder = find_checkpoint(path)};
+  Manifest manifest;
+  try {
+    manifest = read_manifest(report.folder);
+  } catch (const DamagedCheckpoint& damaged) {
+    report.faults.emplace_back(damaged.what());
+    return report;
+  }
+  for (const auto& [name, file] : manifest.files) {
+    ++report.files;
+    report.tensors += static_cast<std::int64_t>(file.tensors.size());
+    report.bytes += file.bytes;
+    for (std::string& fault : faults_of_file(report.folder / name, file)) report.faults.push_back(std::move(fault));
+  }
+  return report;
+}
+
+}  // namespace teratron

@@ -1,0 +1,116 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/folders.h"
+#include "checkpoint/integrity.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/model_config_json.h"
+#include "checkpoint/stored_tensor.h"
+#include "checkpoint/tensor_list.h"
+#include "checkpoint/tensor_stream.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One tensor on its way from a file.
+struct Incoming {
+  std::string name;
+  const Parameter* parameter;
+  TensorRef to;  // whole, with padding rows
+};
+
+std::vector<Incoming> of_model(std::span<Parameter* const> parameters) {
+  std::vector<Incoming> incoming;
+  for (const Parameter* p : parameters) incoming.push_back({p->name, p, p->value});
+  return incoming;
+}
+
+std::vector<Incoming> of_optimizer(std::span<Parameter* const> parameters) {
+  std::vector<Incoming> incoming;
+  for (const Parameter* p : parameters) {
+    incoming.push_back({p->name + ".moment1", p, p->moment1});
+    incoming.push_back({p->name + ".moment2", p, p->moment2});
+  }
+  return incoming;
+}
+
+void check_tensors(const SafetensorsFile& file, const std::vector<Incoming>& incoming) {
+  std::vector<ExpectedTensor> expected;
+  for (const Incoming& tensor : incoming) expected.push_back({tensor.name, stored_shape(*tensor.parameter)});
+  const std::vector<std::string> faults = compare_tensors(file.tensors(), expected);
+  if (!faults.empty()) {
+    throw_user_error("'{}' does not hold this model: {}", file.path().string(), summary_of(faults));
+  }
+}
+
+void upload(Backend& backend, const TensorRef& to, std::int64_t stored, std::span<const std::byte> bytes, DType dtype) {
+  const TensorRef flat = to.reshape({to.elements()});
+  // Uploaded from memory of our own: aligned, and of the parameter's type.
+  std::vector<std::byte> piece;
+  std::int64_t done = 0;
+  stream(bytes, [&](std::span<const std::byte> part) {
+    const std::int64_t count = static_cast<std::int64_t>(part.size()) / size_of(dtype);
+    piece.resize(static_cast<std::size_t>(count * size_of(flat.dtype)));
+    convert_floats(piece, flat.dtype, part, dtype);
+    backend.upload(flat.slice(0, done, done + count), piece.data());
+    done += count;
+  });
+  check_equal(done, stored, "values uploaded");
+  if (done < flat.elements()) backend.fill_zero(flat.slice(0, done, flat.elements()));
+}
+
+void load_file(const fs::path& path, const FileRecord& record, const std::vector<Incoming>& incoming, Backend& backend,
+               bool verify) {
+  const SafetensorsFile file = open_tensors(path, record, verify);
+  check_tensors(file, incoming);
+  for (const Incoming& tensor : incoming) {
+    check(static_cast<bool>(tensor.to), "a tensor that is loaded has memory");
+    const SafetensorsEntry& entry = *file.find(tensor.name);
+    if (verify) check_tensor(file, entry, record);
+    upload(backend, tensor.to, stored_values(*tensor.parameter), file.bytes(entry), *entry.dtype);
+    file.release(entry);
+  }
+}
+
+void check_same_model(const fs::path& folder, const ModelConfig& stored, const ModelConfig& asked) {
+  const std::vector<std::string> found = differences(stored, asked);
+  if (!found.empty()) throw_user_error("'{}' holds another model: {}", folder.string(), fmt::join(found, "; "));
+}
+
+const FileRecord& record_of(const Manifest& manifest, std::string_view name, const fs::path& folder) {
+  const auto record = manifest.files.find(std::string(name));
+  if (record != manifest.files.end()) return record->second;
+  if (name == kOptimizerFile) {
+    throw_user_error(
+        "'{}' holds weights without the optimizer's state (it was imported, or saved without): training cannot resume "
+        "from it; it can be evaluated, sampled from, or start a new run",
+        folder.string());
+  }
+  throw DamagedCheckpoint(fmt::format("'{}' lists no {}", (folder / kManifestFile).string(), name));
+}
+
+}  // namespace
+
+TrainingState load_checkpoint(const fs::path& path, const ModelConfig& config, std::span<Parameter* const> parameters,
+                              Backend& backend, const LoadOptions& options) {
+  const fs::path folder = find_checkpoint(path);
+  return with_advice(folder, [&] {
+    const Manifest manifest = read_manifest(folder);
+    check_same_model(folder, manifest.model, config);
+    const FileRecord& model = record_of(manifest, kModelFile, folder);
+    const FileRecord* optimizer = options.optimizer ? &record_of(manifest, kOptimizerFile, folder) : nullptr;
+    load_file(folder / kModelFile, model, of_model(parameters), backend, options.verify);
+    if (optimizer != nullptr) {
+      load_file(folder / kOptimizerFile, *optimizer, of_optimizer(parameters), backend, options.verify);
+    }
+    return manifest.state;
+  });
+}
+
+}  // namespace teratron

@@ -1,0 +1,45 @@
+#include "checkpoint/checkpoint_writer.h"
+
+#include "base/file.h"
+#include "checkpoint/checksum.h"
+
+namespace teratron {
+
+CheckpointWriter::CheckpointWriter(std::filesystem::path root, const ModelConfig& config, const TrainingState& state)
+    : root_(std::move(root)), final_path_(iteration_folder(root_, state.iteration)), folder_(final_path_) {
+  manifest_.model = config;
+  manifest_.state = state;
+}
+
+void CheckpointWriter::write_tensors(std::string_view file_name, const std::vector<SafetensorsDeclaration>& tensors,
+                                     const Fill& fill) {
+  SafetensorsWriter file(folder_.path() / file_name, tensors);
+  FileRecord record{.checksum = checksum_of(file.header())};
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const SafetensorsDeclaration& tensor = tensors[i];
+    Checksum checksum;
+    fill(i, [&](std::span<const std::byte> bytes) {
+      checksum.update(bytes);
+      file.write(tensor.name, bytes);
+    });
+    record.tensors[tensor.name] = checksum.digest();
+    record.values += static_cast<std::int64_t>(bytes_of(tensor)) / size_of(tensor.dtype);
+  }
+  file.commit();
+  record.bytes = file.bytes_written();
+  manifest_.files[std::string(file_name)] = std::move(record);
+}
+
+void CheckpointWriter::write_file(const std::string& file_name, std::string_view content) {
+  write_file_atomically(folder_.path() / file_name, content);
+  manifest_.files[file_name] = {.bytes = content.size(), .checksum = checksum_of(content)};
+}
+
+std::filesystem::path CheckpointWriter::publish() {
+  write_manifest(folder_.path(), manifest_);
+  folder_.publish();
+  write_tracker(root_, manifest_.state.iteration);
+  return final_path_;
+}
+
+}  // namespace teratron

@@ -1,0 +1,173 @@
+#include "checkpoint/folders.h"
+
+#include <fcntl.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "checkpoint/manifest.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "iter_", kPartial = ".partial";
+
+// A whole number without sign; none if `text` is anything else.
+std::optional<std::int64_t> parse_iteration(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+void rename_folder(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) {
+    throw_environment_error("cannot rename '{}' to '{}': {}", from.string(), to.string(), error.message());
+  }
+}
+
+void remove_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (error) throw_environment_error("cannot delete '{}': {}", folder.string(), error.message());
+}
+
+fs::path partial_name(const fs::path& folder) { return folder.string() + std::string(kPartial); }
+
+// What crashed saves and deletions have left. Only names that Teratron gives.
+void remove_leftovers(const fs::path& root) {
+  std::vector<fs::path> leftovers;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kPrefix) && name.ends_with(kPartial) && entry.is_directory(error)) {
+      leftovers.push_back(entry.path());
+    }
+  }
+  for (const fs::path& leftover : leftovers) remove_folder(leftover);
+}
+
+// Exchanges two folders in one step, so that both names always lead to a whole checkpoint; false where the file system
+// cannot.
+bool exchange(const fs::path& a, const fs::path& b) {
+  return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+[[noreturn]] void throw_no_checkpoint(const fs::path& path) {
+  const std::vector<std::int64_t> iterations = iterations_in(path);
+  if (!iterations.empty()) {
+    throw_user_error("'{}' has no {} (the first save did not finish?); name one of its checkpoints: '{}'",
+                     path.string(), kTrackerFile, iteration_folder(path, iterations.back()).string());
+  }
+  std::error_code error;
+  if (fs::exists(path / "config.json", error)) {
+    throw_user_error("'{}' is a Hugging Face model; convert it first: teratron convert --from hf --to teratron {} OUT",
+                     path.string(), path.string());
+  }
+  throw_user_error("there is no checkpoint in '{}'; name a folder that was given to --save, or one iter_... in it",
+                   path.string());
+}
+
+}  // namespace
+
+fs::path iteration_folder(const fs::path& root, std::int64_t iteration) {
+  return root / fmt::format("{}{:07}", kPrefix, iteration);
+}
+
+fs::path root_of(const fs::path& iteration_folder) {
+  const fs::path root = (iteration_folder / "").parent_path().parent_path();  // whether or not it ends in a slash
+  return root.empty() ? "." : root;
+}
+
+std::vector<std::int64_t> iterations_in(const fs::path& root) {
+  std::vector<std::int64_t> iterations;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    const auto iteration = parse_iteration(std::string_view(name).substr(kPrefix.size()));
+    // Another spelling of the number is not a name that we give.
+    if (iteration && iteration_folder({}, *iteration) == name && entry.is_directory(error)) {
+      iterations.push_back(*iteration);
+    }
+  }
+  std::ranges::sort(iterations);
+  return iterations;
+}
+
+fs::path find_checkpoint(const fs::path& path) {
+  std::error_code error;  // what may not be looked at is as good as absent
+  if (!fs::exists(path, error)) {
+    throw_user_error("there is no checkpoint: '{}' does not exist, or may not be read", path.string());
+  }
+  if (!fs::is_directory(path, error)) throw_user_error("'{}' is a file; a checkpoint is a folder", path.string());
+  const fs::path tracker = path / kTrackerFile;
+  if (fs::exists(tracker, error)) {
+    std::string text = read_file(tracker);
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
+    const auto iteration = parse_iteration(text);
+    const std::vector<std::int64_t> there = iterations_in(path);
+    if (iteration && std::ranges::binary_search(there, *iteration)) return iteration_folder(path, *iteration);
+    throw_user_error("'{}' does not name a checkpoint beside it (it says '{}'); there are: {}. Name one of them",
+                     tracker.string(), text.substr(0, 40),
+                     there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")));
+  }
+  // One that has lost its checkpoint.json is a damaged checkpoint; its reader says so.
+  if (fs::exists(path / kManifestFile, error) || fs::exists(path / kOptimizerFile, error)) return path;
+  throw_no_checkpoint(path);
+}
+
+void write_tracker(const fs::path& root, std::int64_t iteration) {
+  write_file_atomically(root / kTrackerFile, fmt::format("{}\n", iteration));
+  sync_folder(root);
+}
+
+void remove_checkpoint(const fs::path& folder) {
+  const fs::path partial = partial_name(folder);
+  remove_folder(partial);
+  rename_folder(folder, partial);
+  remove_folder(partial);
+}
+
+FolderInProgress::FolderInProgress(fs::path final_path)
+    : final_(std::move(final_path)), partial_(partial_name(final_)) {
+  make_folders(final_.parent_path());
+  remove_leftovers(final_.parent_path());
+  make_folders(partial_);
+}
+
+FolderInProgress::~FolderInProgress() {
+  std::error_code ignored;  // the error that brought us here is the one to report
+  if (!published_) fs::remove_all(partial_, ignored);
+}
+
+void FolderInProgress::publish() {
+  sync_folder(partial_);
+  std::error_code error;
+  if (!fs::exists(final_, error)) {
+    rename_folder(partial_, final_);
+  } else if (exchange(partial_, final_)) {
+    remove_folder(partial_);
+  } else {
+    // Between the two names there is none, for a moment: the best that such a file system allows.
+    const fs::path replaced = partial_name(final_.string() + ".replaced");
+    rename_folder(final_, replaced);
+    rename_folder(partial_, final_);
+    remove_folder(replaced);
+  }
+  published_ = true;
+  sync_folder(final_.parent_path());
+}
+
+}  // namespace teratron

@@ -1,0 +1,47 @@
+// Where checkpoints lie: the names under the folder of --save, and a folder that appears all at once.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+namespace teratron {
+
+inline constexpr std::string_view kTrackerFile = "latest_checkpointed_iteration.txt";
+
+std::filesystem::path iteration_folder(const std::filesystem::path& root, std::int64_t iteration);  // root/iter_0000100
+
+std::filesystem::path root_of(const std::filesystem::path& iteration_folder);  // the folder that it lies in
+
+// Of every checkpoint under `root`, ascending; empty if there is none, or no such folder.
+std::vector<std::int64_t> iterations_in(const std::filesystem::path& root);
+
+// `path` itself if it is one checkpoint's folder, or the current checkpoint under it. UserError says what is there
+// instead.
+std::filesystem::path find_checkpoint(const std::filesystem::path& path);
+
+// Names `iteration` as the current checkpoint under `root`, durably. EnvironmentError.
+void write_tracker(const std::filesystem::path& root, std::int64_t iteration);
+
+// Deletes a checkpoint so that no half of it is ever seen. EnvironmentError.
+void remove_checkpoint(const std::filesystem::path& folder);
+
+// A folder that is filled under another name and takes its own in publish(). Without publish() nothing is left behind.
+class FolderInProgress {
+ public:
+  // Creates the parent too. Deletes what a crash has left of earlier attempts beside it. EnvironmentError.
+  explicit FolderInProgress(std::filesystem::path final_path);
+  FolderInProgress(const FolderInProgress&) = delete;
+  FolderInProgress& operator=(const FolderInProgress&) = delete;
+  ~FolderInProgress();
+
+  const std::filesystem::path& path() const { return partial_; }  // where to write; files are synced by their writers
+  void publish();                                                 // durably; a folder of that name is replaced
+
+ private:
+  std::filesystem::path final_, partial_;
+  bool published_ = false;
+};
+
+}  // namespace teratron

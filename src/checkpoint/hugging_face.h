@@ -1,0 +1,18 @@
+// GPT-2 to and from the folders that Hugging Face's transformers read and write (from_pretrained, save_pretrained):
+// config.json, model.safetensors and the tokenizer's files. Weights go through bit by bit, a few MB at a time.
+#pragma once
+
+#include <filesystem>
+
+namespace teratron {
+
+// `checkpoint` as load_checkpoint takes it; writes into `folder`, which is created. UserError: no checkpoint, or a
+// damaged one; `folder` is itself a checkpoint. EnvironmentError: a full disk, no permission.
+void export_to_hugging_face(const std::filesystem::path& checkpoint, const std::filesystem::path& folder);
+
+// Makes `folder`'s model checkpoint 0 (weights only) under `root`, which must not hold checkpoints yet; returns the
+// checkpoint's folder. 16-bit weights become fp32. UserError: not a GPT-2, or one that computes what ours does not (all
+// reasons at once), files missing or unsound. EnvironmentError as above.
+std::filesystem::path import_from_hugging_face(const std::filesystem::path& folder, const std::filesystem::path& root);
+
+}  // namespace teratron

@@ -1,0 +1,101 @@
+#include "base/error.h"
+#include "base/file.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/folders.h"
+#include "checkpoint/hugging_face.h"
+#include "checkpoint/hugging_face_config.h"
+#include "checkpoint/integrity.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/stored_tensor.h"
+#include "checkpoint/tensor_list.h"
+#include "checkpoint/tensor_stream.h"
+#include "checkpoint/tokenizer_files.h"
+#include "model/gpt2.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kGpt2Vocabulary = 50257, kGpt2EndOfText = 50256;
+
+void check_target(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / kManifestFile, error) || fs::exists(folder / kTrackerFile, error)) {
+    throw_user_error("'{}' holds a checkpoint; export to a folder of its own", folder.string());
+  }
+}
+
+// Damage must not travel on under checksums that nobody keeps.
+void check_intact(const fs::path& checkpoint, const Manifest& manifest) {
+  for (const auto& [name, record] : manifest.files) {
+    if (name == kOptimizerFile) continue;
+    const std::vector<std::string> faults = faults_of_file(checkpoint / name, record);
+    if (!faults.empty()) throw DamagedCheckpoint(summary_of(faults));
+  }
+}
+
+std::vector<Parameter> parameters_in(const SafetensorsFile& weights, const ModelConfig& config) {
+  if (static_cast<std::size_t>(config.num_layers) > weights.tensors().size()) {
+    throw_user_error("'{}' has fewer tensors than its model has layers", weights.path().string());
+  }
+  std::vector<Parameter> parameters;
+  std::vector<ExpectedTensor> expected;
+  Gpt2(config).visit([&](Parameter& parameter) {
+    parameters.push_back(parameter);
+    expected.push_back({parameter.name, stored_shape(parameter)});
+  });
+  const std::vector<std::string> faults = compare_tensors(weights.tensors(), expected);
+  if (!faults.empty()) {
+    throw_user_error("'{}' does not hold its model: {}", weights.path().string(), summary_of(faults));
+  }
+  return parameters;
+}
+
+void write_weights(const fs::path& path, const SafetensorsFile& weights, std::span<const Parameter> parameters,
+                   DType dtype) {
+  std::vector<SafetensorsDeclaration> declarations;
+  for (const Parameter& parameter : parameters) {
+    declarations.push_back({parameter.hugging_face, dtype, hugging_face_shape(parameter)});
+  }
+  SafetensorsWriter file(path, declarations, {{"format", "pt"}});  // without it from_pretrained refuses the file
+  for (const Parameter& parameter : parameters) {
+    const SafetensorsEntry& from = *weights.find(parameter.name);
+    const ByteSink sink = converting_sink(
+        *from.dtype, dtype, [&](std::span<const std::byte> bytes) { file.write(parameter.hugging_face, bytes); });
+    if (parameter.hugging_face_transposed) {
+      stream_transposed(weights.bytes(from), from.shape[0], from.shape[1], size_of(*from.dtype), sink);
+    } else {
+      stream(weights.bytes(from), sink);
+    }
+    weights.release(from);
+  }
+  file.commit();
+}
+
+}  // namespace
+
+void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder) {
+  const fs::path source = find_checkpoint(checkpoint);
+  check_target(folder);
+  const Manifest manifest = with_advice(source, [&] {
+    Manifest read = read_manifest(source);
+    check_intact(source, read);
+    return read;
+  });
+  const SafetensorsFile weights(source / kModelFile);
+  const std::vector<Parameter> parameters = parameters_in(weights, manifest.model);
+  const DType dtype = *weights.find(parameters.front().name)->dtype;
+  const FileContents tokenizer = find_tokenizer_files(source);
+  std::optional<std::int64_t> end_of_text = end_of_text_id(tokenizer);
+  if (tokenizer.empty() && manifest.model.vocab_size == kGpt2Vocabulary) end_of_text = kGpt2EndOfText;
+
+  make_folders(folder);
+  for (const auto& [name, content] : tokenizer) write_file_atomically(folder / name, content);
+  write_weights(folder / "model.safetensors", weights, parameters, dtype);
+  write_file_atomically(folder / "config.json", hugging_face_config(manifest.model, dtype, end_of_text));
+  sync_folder(folder);
+}
+
+}  // namespace teratron

@@ -1,0 +1,74 @@
+#include "checkpoint/json_fields.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace teratron {
+
+using Json = nlohmann::json;
+
+Json parse_json_object(std::string_view text, const std::filesystem::path& path) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw_user_error("'{}' is not a JSON object; is it complete?", path.string());
+  return json;
+}
+
+bool JsonFields::has(std::string_view key) const {
+  const auto field = object_.find(std::string(key));
+  return field != object_.end() && !field->is_null();
+}
+
+void JsonFields::throw_not(std::string_view key, std::string_view wanted) const {
+  throw_user_error("'{}': \"{}\" must be {}", path_.string(), key, wanted);
+}
+
+const Json& JsonFields::operator[](std::string_view key) const {
+  const auto field = object_.find(std::string(key));
+  if (field == object_.end()) throw_user_error("'{}' lacks \"{}\"", path_.string(), key);
+  return *field;
+}
+
+std::int64_t JsonFields::integer(std::string_view key, std::int64_t least, std::int64_t most) const {
+  const Json& field = (*this)[key];
+  // A number beyond 63 bits is kept as unsigned; anything with a point or an exponent is not an integer.
+  const bool fits = field.is_number_integer() &&
+                    (!field.is_number_unsigned() || field.get<std::uint64_t>() <= std::uint64_t{INT64_MAX});
+  if (!fits || field.get<std::int64_t>() < least || field.get<std::int64_t>() > most) {
+    throw_not(key, fmt::format("an integer from {} to {}", least, most));
+  }
+  return field.get<std::int64_t>();
+}
+
+std::uint64_t JsonFields::unsigned_integer(std::string_view key) const {
+  const Json& field = (*this)[key];
+  if (!field.is_number_unsigned()) throw_not(key, "an integer that is not negative");
+  return field.get<std::uint64_t>();
+}
+
+double JsonFields::number(std::string_view key) const {
+  const Json& field = (*this)[key];
+  if (!field.is_number() || !std::isfinite(field.get<double>())) throw_not(key, "a number");
+  return field.get<double>();
+}
+
+bool JsonFields::boolean(std::string_view key) const {
+  const Json& field = (*this)[key];
+  if (!field.is_boolean()) throw_not(key, "true or false");
+  return field.get<bool>();
+}
+
+std::string JsonFields::string(std::string_view key) const {
+  const Json& field = (*this)[key];
+  if (!field.is_string()) throw_not(key, "a string");
+  return field.get<std::string>();
+}
+
+const Json& JsonFields::object(std::string_view key) const {
+  const Json& field = (*this)[key];
+  if (!field.is_object()) throw_not(key, "an object");
+  return field;
+}
+
+}  // namespace teratron

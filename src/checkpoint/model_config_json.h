@@ -1,0 +1,25 @@
+// ModelConfig as checkpoints hold it, and in what two of them differ. One list of fields serves all.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+
+namespace teratron {
+
+nlohmann::json model_config_to_json(const ModelConfig& config);
+
+// UserError, naming `path`: a field that is missing or spoilt, or a configuration that no model can have.
+ModelConfig model_config_from_json(const nlohmann::json& json, const std::filesystem::path& path);
+
+// What makes `asked` compute another function than `stored`, one phrase each ("hidden_size is 256 there, 384 was asked
+// for"); empty if nothing does. Dropout, initialisation and padding may differ: they don't touch stored weights.
+std::vector<std::string> differences(const ModelConfig& stored, const ModelConfig& asked);
+
+// "gelu_tanh" or "gelu_erf".
+std::string_view name_of(Activation activation);
+
+}  // namespace teratron

@@ -1,0 +1,84 @@
+#include "checkpoint/tokenizer_files.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "checkpoint/json_fields.h"
+
+namespace teratron {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEndOfText = "<|endoftext|>";
+constexpr std::array<std::string_view, 8> kNames = {"vocab.json",
+                                                    "encoder.json",
+                                                    "merges.txt",
+                                                    "vocab.bpe",
+                                                    "tokenizer.json",
+                                                    "tokenizer_config.json",
+                                                    "special_tokens_map.json",
+                                                    "added_tokens.json"};
+
+std::optional<std::int64_t> id_in(const Json& vocabulary) {
+  if (!vocabulary.is_object()) return std::nullopt;
+  const auto found = vocabulary.find(kEndOfText);
+  if (found == vocabulary.end() || !found->is_number_unsigned()) return std::nullopt;
+  return found->get<std::int64_t>();
+}
+
+// tokenizer.json lists special tokens apart; some writers have them in the vocabulary too.
+std::optional<std::int64_t> id_in_tokenizer_json(const Json& json) {
+  const Json added = json.value("added_tokens", Json::array());
+  for (const Json& token : added) {
+    if (token.is_object() && token.contains("content") && token["content"] == kEndOfText && token.contains("id") &&
+        token["id"].is_number_unsigned()) {
+      return token["id"].get<std::int64_t>();
+    }
+  }
+  const Json model = json.value("model", Json::object());
+  return model.is_object() && model.contains("vocab") ? id_in(model["vocab"]) : std::nullopt;
+}
+
+}  // namespace
+
+FileContents find_tokenizer_files(const fs::path& folder) {
+  FileContents files;
+  std::error_code error;
+  for (const std::string_view name : kNames) {
+    if (fs::is_regular_file(folder / name, error)) files.emplace(name, read_file(folder / name));
+  }
+  return files;
+}
+
+FileContents read_tokenizer_files(const fs::path& folder_or_file) {
+  std::error_code error;
+  if (fs::is_regular_file(folder_or_file, error)) {
+    const std::string name = folder_or_file.filename().string();
+    if (std::ranges::find(kNames, name) != kNames.end()) return {{name, read_file(folder_or_file)}};
+  }
+  FileContents files = find_tokenizer_files(folder_or_file);
+  if (files.empty()) {
+    throw_user_error("there is no tokenizer in '{}': tokenizer.json, or vocab.json with merges.txt, is needed",
+                     folder_or_file.string());
+  }
+  return files;
+}
+
+std::optional<std::int64_t> end_of_text_id(const FileContents& files) {
+  for (const std::string_view name : {"tokenizer.json", "vocab.json", "encoder.json"}) {
+    const auto file = files.find(std::string(name));
+    if (file == files.end()) continue;
+    const Json json = parse_json_object(file->second, file->first);
+    const auto id = name == "tokenizer.json" ? id_in_tokenizer_json(json) : id_in(json);
+    if (id) return id;
+  }
+  return std::nullopt;
+}
+
+}  // namespace teratron
