@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/threads.h"
 #include "ops/back_ends.h"
 #include "ops/operations.h"
 
@@ -84,13 +85,20 @@ TEST_P(Operations, WritesNothingAroundItsViews) {
   });
 }
 
-TEST_P(Operations, RepeatsBitwise) {
+// Also when the number of threads changes: a run can be resumed on another machine of the same kind.
+TEST_P(Operations, RepeatsBitwiseWithAnyNumberOfThreads) {
   const auto backend = GetParam().back_end.make();
+  const int usual_threads = thread_count();
   for_each_trial([&](const Trial& trial, std::int64_t offset) {
-    const auto first = execute(trial, *backend, offset).memory, second = execute(trial, *backend, offset).memory;
-    for (const Argument& argument : trial.arguments) {
-      EXPECT_TRUE(first.at(argument.name) == second.at(argument.name)) << argument.name;
+    const auto first = execute(trial, *backend, offset).memory;
+    for (const int threads : {1, 3}) {
+      set_thread_count(threads);
+      const auto again = execute(trial, *backend, offset).memory;
+      for (const Argument& argument : trial.arguments) {
+        EXPECT_TRUE(first.at(argument.name) == again.at(argument.name)) << argument.name << ", threads " << threads;
+      }
     }
+    set_thread_count(usual_threads);
   });
 }
 
