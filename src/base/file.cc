@@ -114,9 +114,13 @@ void AtomicFile::flush() {
   buffer_.clear();
 }
 
-void AtomicFile::commit() {
+void AtomicFile::sync() {
   flush();
   if (::fsync(descriptor_) != 0 && errno != EINVAL) throw_write_error(path_, errno);  // EINVAL: a pipe or device
+}
+
+void AtomicFile::commit() {
+  sync();
   if (::close(std::exchange(descriptor_, -1)) != 0) throw_write_error(path_, errno);
   if (::rename(partial_.c_str(), path_.c_str()) != 0) throw_write_error(path_, errno);
 }

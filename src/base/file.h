@@ -47,7 +47,8 @@ class AtomicFile {
     write(std::as_bytes(values));
   }
   std::uint64_t bytes_written() const { return bytes_written_; }
-  void commit();  // flush to the disk (fsync), then rename
+  void sync();    // all that was written so far is on the disk (fsync): a full disk shows here at the latest
+  void commit();  // sync, then rename
 
  private:
   void flush();

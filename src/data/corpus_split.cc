@@ -1,0 +1,102 @@
+#include "data/corpus_split.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::array<const char*, 3> kPartNames = {"training", "validation", "test"};
+
+// The ends of the parts of `count` things, at least one thing for each weight above zero while there are enough.
+std::vector<std::int64_t> part_ends(std::int64_t count, std::span<const double> weights) {
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::int64_t still_due = std::ranges::count_if(weights, [](double weight) { return weight > 0; });
+  std::vector<std::int64_t> ends;
+  double sum = 0;
+  std::int64_t end = 0;
+  for (const double weight : weights) {
+    sum += weight;
+    if (weight > 0) {
+      --still_due;
+      const std::int64_t wanted = std::llround(static_cast<double>(count) * (sum / total));
+      end = std::max(end, std::min(std::max(wanted, end + 1), count - still_due));
+    }
+    ends.push_back(end);
+  }
+  return ends;
+}
+
+// Where document `document` begins, or the last one ends.
+std::int64_t document_begin(const IndexedDataset& dataset, std::int64_t document) {
+  return document == dataset.documents() ? dataset.tokens() : dataset.document(document).begin;
+}
+
+CorpusPart part_of_documents(const IndexedDataset& dataset, std::int64_t begin, std::int64_t end) {
+  return {.name = {},
+          .tokens = {document_begin(dataset, begin), document_begin(dataset, end)},
+          .first_document = begin,
+          .end_document = end};
+}
+
+CorpusPart part_of_tokens(const IndexedDataset& dataset, std::int64_t begin, std::int64_t end) {
+  CorpusPart part{.name = {}, .tokens = {begin, end}};
+  // At most two documents to look through: it takes three parts to need this cut.
+  auto& first = part.first_document;
+  while (first < dataset.documents() && dataset.document(first).end <= begin) ++first;
+  part.end_document = first;
+  while (part.end_document < dataset.documents() && document_begin(dataset, part.end_document) < end) {
+    ++part.end_document;
+  }
+  return part;
+}
+
+}  // namespace
+
+TokenRange CorpusPart::document(const IndexedDataset& dataset, std::int64_t i) const {
+  check(i >= 0 && i < documents(), "CorpusPart: no such document");
+  const TokenRange whole = dataset.document(first_document + i);
+  return {std::max(whole.begin, tokens.begin), std::min(whole.end, tokens.end)};
+}
+
+std::vector<double> parse_split(std::string_view text) {
+  std::vector<double> weights;
+  const char *next = text.data(), *const end = text.data() + text.size();
+  while (true) {
+    double weight = 0;
+    const auto [stop, error] = std::from_chars(next, end, weight);
+    if (error != std::errc() || !(weight >= 0) || !(weight <= 1e9) || (stop != end && *stop != ',')) break;
+    weights.push_back(weight);
+    if (stop == end) {
+      if (weights.size() > kPartNames.size() || *std::ranges::max_element(weights) <= 0) break;
+      return weights;
+    }
+    next = stop + 1;
+  }
+  throw_user_error(
+      "--split \"{}\" is not a list of one to three weights for training, validation and test; write it "
+      "as 29,1 or 969,30,1",
+      text);
+}
+
+std::vector<CorpusPart> split_corpus(const IndexedDataset& dataset, std::span<const double> weights) {
+  check(!weights.empty() && weights.size() <= kPartNames.size(), "split_corpus: one to three weights");
+  const auto parts_due = std::ranges::count_if(weights, [](double weight) { return weight > 0; });
+  const bool by_document = dataset.documents() >= parts_due;
+  const std::vector<std::int64_t> ends = part_ends(by_document ? dataset.documents() : dataset.tokens(), weights);
+  std::vector<CorpusPart> parts;
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    parts.push_back(by_document ? part_of_documents(dataset, begin, ends[i]) : part_of_tokens(dataset, begin, ends[i]));
+    parts.back().name = kPartNames[i];
+    begin = ends[i];
+  }
+  return parts;
+}
+
+}  // namespace teratron

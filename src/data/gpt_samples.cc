@@ -1,0 +1,42 @@
+#include "data/gpt_samples.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace teratron {
+
+GptSamples::GptSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPart part, std::int64_t seq_length,
+                       SampleOrder order, std::uint64_t seed)
+    : dataset_(std::move(dataset)), part_(std::move(part)), seq_length_(seq_length), order_(order), seed_(seed) {
+  check(seq_length >= 1, "GptSamples: seq_length");
+  samples_per_epoch_ = EpochOrder::chunks(part_, seq_length);
+  if (samples_per_epoch_ == 0) {
+    throw_user_error(
+        "the {} part of '{}' has {} of its {} tokens, but one sequence of --seq-length {} needs {}; give "
+        "it more text, a shorter --seq-length, or a larger share in --split",
+        part_.name, dataset_->prefix().string(), part_.tokens.size(), dataset_->tokens(), seq_length, seq_length + 1);
+  }
+}
+
+void GptSamples::sample(std::int64_t position, std::span<std::int32_t> tokens) const {
+  check(position >= 0, "GptSamples: position");
+  check_equal(static_cast<std::int64_t>(tokens.size()), seq_length_ + 1, "tokens of a sample");
+  const std::int64_t index = position % samples_per_epoch_;
+  if (order_ == SampleOrder::kSequential) {
+    dataset_->read(part_.tokens.begin + index * seq_length_, tokens);
+  } else {
+    epoch_order(position / samples_per_epoch_)->read(index, tokens);
+  }
+}
+
+std::shared_ptr<const EpochOrder> GptSamples::epoch_order(std::int64_t epoch) const {
+  const std::lock_guard lock(mutex_);
+  CachedEpoch& cached = cache_[static_cast<std::size_t>(epoch % 2)];
+  if (cached.epoch != epoch) {
+    cached = {epoch, std::make_shared<const EpochOrder>(*dataset_, part_, seq_length_, seed_, epoch)};
+  }
+  return cached.order;
+}
+
+}  // namespace teratron

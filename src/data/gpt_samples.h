@@ -1,0 +1,57 @@
+// GPT training and validation samples: sequences of tokens by their position in the run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "data/corpus_split.h"
+#include "data/epoch_order.h"
+#include "data/indexed_dataset.h"
+
+namespace teratron {
+
+enum class SampleOrder {
+  kShuffled,    // training: epoch_order.h
+  kSequential,  // validation: the part's chunks from its first token on, the same every time
+};
+
+// Sample number `position` of a run is a pure function of (dataset, part, seq_length, order, seed, position): a run
+// resumes from the number of samples it has consumed, and any two instances agree. Positions go on through the epochs
+// without end, and every epoch holds each chunk once. Safe to use from many threads.
+class GptSamples {
+ public:
+  // UserError: a part too short for one sample, with both sizes and what to do.
+  GptSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPart part, std::int64_t seq_length, SampleOrder order,
+             std::uint64_t seed = 0);
+
+  std::int64_t seq_length() const { return seq_length_; }
+  // (tokens of the part - 1) / seq_length; the tokens left over are fewer than seq_length. The shuffled order moves
+  // them about from epoch to epoch, the sequential one leaves them at the end.
+  std::int64_t samples_per_epoch() const { return samples_per_epoch_; }
+
+  // Writes seq_length + 1 tokens: the inputs are all but the last, the targets all but the first. position >= 0.
+  void sample(std::int64_t position, std::span<std::int32_t> tokens) const;
+
+ private:
+  std::shared_ptr<const EpochOrder> epoch_order(std::int64_t epoch) const;
+
+  std::shared_ptr<const IndexedDataset> dataset_;
+  CorpusPart part_;
+  std::int64_t seq_length_;
+  SampleOrder order_;
+  std::uint64_t seed_;
+  std::int64_t samples_per_epoch_;
+
+  // The orders of the two epochs last asked for, since a batch may lie astride the end of one.
+  struct CachedEpoch {
+    std::int64_t epoch = -1;
+    std::shared_ptr<const EpochOrder> order;
+  };
+  mutable std::mutex mutex_;
+  mutable std::array<CachedEpoch, 2> cache_;
+};
+
+}  // namespace teratron

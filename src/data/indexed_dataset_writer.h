@@ -1,0 +1,48 @@
+// Writes a tokenised corpus in Megatron-LM's indexed format (indexed_format.h), byte for byte as its own writer does.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "base/file.h"
+#include "data/indexed_format.h"
+
+namespace teratron {
+
+// Tokens go to the disk as they come; 4 bytes a sequence and 8 bytes a document stay in memory until commit().
+// No reader ever sees half a dataset: both files are written aside, and .idx, without which a .bin is not a dataset,
+// takes its place last. Without commit() nothing is left behind and an older dataset of that name stays.
+// Every failure to write is an EnvironmentError that names the file.
+class IndexedDatasetWriter {
+ public:
+  // Ids are below vocab_size, which decides the token type.
+  IndexedDatasetWriter(std::filesystem::path prefix, std::int64_t vocab_size);
+
+  void add_sequence(std::span<const std::int32_t> tokens);  // UserError: more than 2^31 - 1 tokens
+  void end_document() { first_sequences_.push_back(static_cast<std::int64_t>(lengths_.size())); }
+  void add_document(std::span<const std::int32_t> tokens) {
+    add_sequence(tokens);
+    end_document();
+  }
+
+  std::int64_t tokens() const { return tokens_; }
+  std::int64_t documents() const { return static_cast<std::int64_t>(first_sequences_.size()) - 1; }
+  // Sequences added since the last end_document() belong to no document: that is a bug of the caller.
+  void commit();
+
+ private:
+  void write_index(AtomicFile& file) const;
+
+  std::filesystem::path prefix_;
+  std::int64_t vocab_size_;
+  TokenType token_type_;
+  AtomicFile token_file_;
+  std::int64_t tokens_ = 0;
+  std::vector<std::int32_t> lengths_;             // of each sequence
+  std::vector<std::int64_t> first_sequences_{0};  // of each document, and the end of the last
+  std::vector<std::uint16_t> narrow_;             // scratch of add_sequence
+};
+
+}  // namespace teratron

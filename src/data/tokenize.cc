@@ -1,0 +1,153 @@
+#include "data/tokenize.h"
+
+#include <simdjson.h>
+
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/threads.h"
+#include "data/document_reader.h"
+#include "data/indexed_dataset_writer.h"
+
+namespace teratron {
+namespace {
+
+static_assert(DocumentReader::kPadding >= simdjson::SIMDJSON_PADDING);
+
+// A document this long is worth all threads by itself.
+constexpr std::size_t kLongDocument = std::size_t{1} << 20;
+
+struct TokenizedDocument {
+  std::vector<std::int32_t> tokens;
+  std::int64_t bytes = 0;
+  std::string error;  // kept, so that of several bad lines the first one is reported
+};
+
+std::string keys_of(const simdjson::dom::object& object) {
+  std::string keys;
+  int listed = 0;
+  for (const auto& field : object) {
+    if (++listed > 8) return keys + ", ...";
+    keys += fmt::format("{}\"{}\"", keys.empty() ? "" : ", ", field.key);
+  }
+  return keys.empty() ? "none" : keys;
+}
+
+// The text of a .jsonl line, valid until the parser is used again; throws UserError without the file and line.
+std::string_view text_of_line(std::string_view line, const std::string& key, simdjson::dom::parser& parser) {
+  simdjson::dom::element value;
+  // The line has DocumentReader::kPadding readable bytes behind it, so simdjson need not copy it.
+  if (const auto error = parser.parse(line.data(), line.size(), false).get(value)) {
+    throw_user_error("this line is not valid JSON ({}); repair or remove it", simdjson::error_message(error));
+  }
+  simdjson::dom::object object;
+  if (value.get(object)) {
+    throw_user_error("this line is not a JSON object; a line is to look like {{\"{}\": \"the document's text\"}}", key);
+  }
+  simdjson::dom::element member;
+  if (object.at_key(key).get(member)) {
+    throw_user_error("this object has no \"{}\" (its keys: {}); name the key of the text with --json-key", key,
+                     keys_of(object));
+  }
+  std::string_view text;
+  if (member.get(text)) {
+    throw_user_error("\"{}\" is not a string; name the key of the text with --json-key", key);
+  }
+  return text;
+}
+
+class BatchTokenizer {
+ public:
+  BatchTokenizer(const Tokenizer& tokenizer, const TokenizeOptions& options)
+      : tokenizer_(tokenizer), key_(options.json_key) {
+    if (!options.append_end_of_text) return;
+    end_of_text_ = tokenizer.end_of_text();
+    if (!end_of_text_) {
+      throw_user_error(
+          "the tokenizer has no \"<|endoftext|>\" token to end documents with; use one that has, or "
+          "--no-append-eod");
+    }
+  }
+
+  std::vector<TokenizedDocument> run(const DocumentBatch& batch) const {
+    const auto count = static_cast<std::int64_t>(batch.documents.size());
+    std::vector<TokenizedDocument> results(batch.documents.size());
+    constexpr std::int64_t kDocumentsPerTask = 8;
+    parallel_for(count, kDocumentsPerTask, [&](std::int64_t begin, std::int64_t end) {
+      simdjson::dom::parser parser;
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        if (!is_long(batch.documents[i])) tokenize(batch.documents[i], parser, results[i]);
+      }
+    });
+    simdjson::dom::parser parser;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (is_long(batch.documents[i])) tokenize(batch.documents[i], parser, results[i]);
+    }
+    return results;
+  }
+
+ private:
+  static bool is_long(const RawDocument& document) { return document.bytes.size() >= kLongDocument; }
+
+  void tokenize(const RawDocument& document, simdjson::dom::parser& parser, TokenizedDocument& result) const {
+    std::string_view text = document.bytes;
+    try {
+      if (document.line > 0) text = text_of_line(document.bytes, key_, parser);
+    } catch (const UserError& error) {
+      result.error = fmt::format("{}:{}: {}", document.file->string(), document.line, error.what());
+      return;
+    }
+    result.bytes = static_cast<std::int64_t>(text.size());
+    if (text.empty()) return;
+    if (is_long(document)) {
+      result.tokens = tokenizer_.encode_parallel(text);
+    } else {
+      tokenizer_.encode_to(text, result.tokens);
+    }
+    if (end_of_text_) result.tokens.push_back(*end_of_text_);
+  }
+
+  const Tokenizer& tokenizer_;
+  const std::string& key_;
+  std::optional<std::int32_t> end_of_text_;
+};
+
+}  // namespace
+
+TokenizeCounts tokenize_files(const Tokenizer& tokenizer, std::span<const std::filesystem::path> files,
+                              const std::filesystem::path& prefix, const TokenizeOptions& options) {
+  check(options.batch_bytes > 0, "tokenize_files: batch_bytes");
+  const BatchTokenizer batch_tokenizer(tokenizer, options);
+  DocumentReader reader({files.begin(), files.end()}, options.batch_bytes);
+  if (prefix.has_parent_path()) make_folders(prefix.parent_path());
+  IndexedDatasetWriter writer(prefix, tokenizer.vocab_size());
+  TokenizeProgress progress{.counts = {}, .bytes_total = reader.total_bytes()};
+  TokenizeCounts& counts = progress.counts;
+  for (DocumentBatch batch; reader.next(batch);) {
+    for (const TokenizedDocument& document : batch_tokenizer.run(batch)) {
+      if (!document.error.empty()) throw UserError(document.error);
+      if (document.tokens.empty()) {
+        ++counts.empty_documents;
+        continue;
+      }
+      writer.add_document(document.tokens);
+      counts.bytes += document.bytes;
+    }
+    counts.documents = writer.documents();
+    counts.tokens = writer.tokens();
+    progress.bytes_read += batch.bytes_read;
+    if (options.progress) options.progress(progress);
+  }
+  if (counts.documents == 0) {
+    throw_user_error("there is no text in '{}'{}; nothing was written", files[0].string(),
+                     files.size() > 1 ? fmt::format(" and {} more files", files.size() - 1) : "");
+  }
+  writer.commit();
+  return counts;
+}
+
+}  // namespace teratron

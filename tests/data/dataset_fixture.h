@@ -1,0 +1,97 @@
+// What the tests of the data room share: a folder of their own, small corpora, and a tokenizer of bytes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "data/indexed_dataset.h"
+#include "data/indexed_dataset_writer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+
+using Document = std::vector<std::int32_t>;
+
+// A folder that is gone after the test; in memory where that can be, since every dataset written is synced.
+class TestFolder {
+ public:
+  TestFolder() {
+    const std::filesystem::path memory = "/dev/shm";
+    const auto parent = std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path();
+    std::string name = (parent / "teratron_data_XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
+    path_ = name;
+  }
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+  ~TestFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void write_dataset(const std::filesystem::path& prefix, const std::vector<Document>& documents,
+                          std::int64_t vocab_size) {
+  IndexedDatasetWriter writer(prefix, vocab_size);
+  for (const Document& document : documents) writer.add_document(document);
+  writer.commit();
+}
+
+// A corpus whose token ids are their own positions, 0, 1, 2, ..., so that every read tells where it came from.
+inline std::shared_ptr<const IndexedDataset> numbered_dataset(const std::filesystem::path& prefix,
+                                                              const std::vector<std::int64_t>& lengths) {
+  IndexedDatasetWriter writer(prefix, 1 << 30);
+  std::int32_t next = 0;
+  for (const std::int64_t length : lengths) {
+    Document document(static_cast<std::size_t>(length));
+    for (auto& token : document) token = next++;
+    writer.add_document(document);
+  }
+  writer.commit();
+  return std::make_shared<const IndexedDataset>(IndexedDataset::open(prefix));
+}
+
+inline std::vector<std::int64_t> random_lengths(std::mt19937_64& random, std::int64_t documents, std::int64_t longest) {
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(documents));
+  for (auto& length : lengths) length = std::uniform_int_distribution<std::int64_t>(0, longest)(random);
+  return lengths;
+}
+
+// Token b is the byte b; 256 is <|endoftext|>.
+inline Tokenizer byte_tokenizer(bool with_end_of_text = true) {
+  BpeModel model;
+  for (int byte = 0; byte < 256; ++byte) model.tokens.emplace_back(1, static_cast<char>(byte));
+  if (with_end_of_text) {
+    model.tokens.emplace_back("<|endoftext|>");
+    model.special = {256};
+  }
+  return Tokenizer(std::move(model));
+}
+
+// The message of the Error that `action` throws; a failed test where it throws none.
+template <class Error, class Action>
+std::string message_of(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+}  // namespace teratron

@@ -1,0 +1,45 @@
+#include "data/dataset_info.h"
+
+#include <gtest/gtest.h>
+
+#include "data/dataset_fixture.h"
+
+namespace teratron {
+namespace {
+
+TEST(DatasetInfo, TellsSizesAndTheLargestToken) {
+  const TestFolder folder;
+  write_dataset(folder / "corpus", {{1, 2, 3}, {}, {80, 4}, {5, 6, 7, 8, 9}}, 100);
+  const DatasetInfo info = dataset_info(folder / "corpus");
+  EXPECT_EQ(info.token_type, TokenType::kU16);
+  EXPECT_EQ(info.documents, 4);
+  EXPECT_EQ(info.sequences, 4);
+  EXPECT_EQ(info.tokens, 10);
+  EXPECT_EQ(info.bin_bytes, 20);
+  EXPECT_EQ(info.idx_bytes, 34 + 4 * 12 + 5 * 8);
+  EXPECT_EQ(info.shortest_document, 0);
+  EXPECT_EQ(info.median_document, 3);  // of an even number, the upper one
+  EXPECT_EQ(info.longest_document, 5);
+  EXPECT_EQ(info.empty_documents, 1);
+  EXPECT_EQ(info.largest_token, 80);
+}
+
+TEST(DatasetInfo, FindsTheLargestTokenOfALargeCorpus) {
+  const TestFolder folder;
+  Document document(1'000'000, 7);
+  document[999'999] = 70000;
+  write_dataset(folder / "corpus", {document}, 100000);
+  EXPECT_EQ(dataset_info(folder / "corpus").largest_token, 70000);
+}
+
+TEST(DatasetInfo, AnEmptyDatasetHasZeros) {
+  const TestFolder folder;
+  write_dataset(folder / "corpus", {}, 100);
+  const DatasetInfo info = dataset_info(folder / "corpus");
+  EXPECT_EQ(info.tokens, 0);
+  EXPECT_EQ(info.largest_token, -1);
+  EXPECT_EQ(info.longest_document, 0);
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,290 @@
+// The order of training, told from what comes out: corpora are numbered (a token is its own position), so the stream
+// that an epoch was cut from can be put together again from its samples alone.
+#include "data/gpt_samples.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "data/dataset_fixture.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Document sample_of(const GptSamples& samples, std::int64_t position) {
+  Document tokens(static_cast<std::size_t>(samples.seq_length()) + 1);
+  samples.sample(position, tokens);
+  return tokens;
+}
+
+std::vector<Document> epoch_of(const GptSamples& samples, std::int64_t epoch) {
+  std::vector<Document> result;
+  const std::int64_t count = samples.samples_per_epoch();
+  for (std::int64_t i = 0; i < count; ++i) result.push_back(sample_of(samples, epoch * count + i));
+  return result;
+}
+
+// Chunks overlap by one token, and no token occurs elsewhere, so each chunk names the one before it.
+Document stream_of(const std::vector<Document>& chunks) {
+  std::map<std::int32_t, const Document*> by_first;
+  std::set<std::int32_t> lasts;
+  for (const Document& chunk : chunks) {
+    EXPECT_TRUE(by_first.emplace(chunk.front(), &chunk).second) << "a chunk came twice";
+    lasts.insert(chunk.back());
+  }
+  Document stream;
+  for (const auto& [first, chunk] : by_first) {
+    if (!lasts.contains(first)) stream.push_back(first);
+  }
+  EXPECT_EQ(stream.size(), 1U) << "the chunks are not one chain";
+  for (auto next = by_first.find(stream.back()); next != by_first.end(); next = by_first.find(stream.back())) {
+    stream.insert(stream.end(), next->second->begin() + 1, next->second->end());
+  }
+  return stream;
+}
+
+std::shared_ptr<const IndexedDataset> whole_numbered(const TestFolder& folder,
+                                                     const std::vector<std::int64_t>& lengths) {
+  return numbered_dataset(folder / "corpus", lengths);
+}
+
+CorpusPart whole(const IndexedDataset& dataset) { return split_corpus(dataset, std::vector<double>{1}).front(); }
+
+GptSamples training(const std::shared_ptr<const IndexedDataset>& dataset, std::int64_t seq_length,
+                    std::uint64_t seed = 1) {
+  return GptSamples(dataset, whole(*dataset), seq_length, SampleOrder::kShuffled, seed);
+}
+
+struct RandomCorpus {
+  std::shared_ptr<const IndexedDataset> dataset;
+  CorpusPart part;
+  std::int64_t seq_length;
+};
+
+// Parts in the middle of a corpus, of one document to some hundreds.
+RandomCorpus random_corpus(const TestFolder& folder, std::mt19937_64& random) {
+  const auto below = [&](std::int64_t bound) {
+    return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(random);
+  };
+  while (true) {
+    const auto dataset = numbered_dataset(folder / "corpus", random_lengths(random, 1 + below(1 + below(600)), 25));
+    const auto parts = split_corpus(*dataset, std::vector<double>{1.0 + static_cast<double>(below(3)), 20.0, 1.0});
+    const std::int64_t seq_length = 1 + below(20);
+    if (parts[1].tokens.size() > seq_length) return {dataset, parts[1], seq_length};
+  }
+}
+
+TEST(GptSamples, AnEpochIsOneStreamOfWholeDocumentsCutOnce) {
+  const TestFolder folder;
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 60; ++round) {
+    const auto [dataset, part, seq_length] = random_corpus(folder, random);
+    const GptSamples samples(dataset, part, seq_length, SampleOrder::kShuffled, random());
+    ASSERT_EQ(samples.samples_per_epoch(), (part.tokens.size() - 1) / seq_length);
+    for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+      const Document stream = stream_of(epoch_of(samples, epoch));
+      ASSERT_EQ(static_cast<std::int64_t>(stream.size()), samples.samples_per_epoch() * seq_length + 1);
+      std::set<std::int32_t> seen(stream.begin(), stream.end());
+      ASSERT_EQ(seen.size(), stream.size());
+      ASSERT_GE(*seen.begin(), part.tokens.begin);
+      ASSERT_LT(*seen.rbegin(), part.tokens.end);
+      // Tokens follow each other within a document; elsewhere, one document ends and another begins.
+      std::set<std::int64_t> begins, ends;
+      for (std::int64_t d = 0; d < part.documents(); ++d) {
+        begins.insert(part.document(*dataset, d).begin);
+        ends.insert(part.document(*dataset, d).end);
+      }
+      for (std::size_t i = 1; i < stream.size(); ++i) {
+        if (stream[i] == stream[i - 1] + 1 && !begins.contains(stream[i])) continue;
+        ASSERT_TRUE(begins.contains(stream[i]) && ends.contains(stream[i - 1] + 1)) << stream[i - 1] << stream[i];
+      }
+    }
+  }
+}
+
+// Which fifth of the part's documents a token belongs to.
+std::int64_t shard_of(const IndexedDataset& dataset, std::int32_t token) {
+  const std::int64_t documents = dataset.documents();
+  for (std::int64_t shard = 0; shard < 5; ++shard) {
+    const std::int64_t end = documents * (shard + 1) / 5;
+    if (end > 0 && token < dataset.document(end - 1).end) return shard;
+  }
+  return -1;
+}
+
+TEST(GptSamples, ShardsAreReadOneAfterAnotherInAnOrderDrawnEachEpoch) {
+  const TestFolder folder;
+  std::mt19937_64 random(2);
+  const auto dataset = whole_numbered(folder, random_lengths(random, 53, 30));
+  const GptSamples samples = training(dataset, 7);
+  std::set<std::vector<std::int64_t>> orders;
+  for (std::int64_t epoch = 0; epoch < 20; ++epoch) {
+    std::vector<std::int64_t> order;
+    for (const Document& chunk : epoch_of(samples, epoch)) {
+      const std::int64_t shard = shard_of(*dataset, chunk.front());
+      if (order.empty() || order.back() != shard) order.push_back(shard);
+    }
+    orders.insert(order);
+    std::ranges::sort(order);
+    ASSERT_THAT(order, ::testing::ElementsAre(0, 1, 2, 3, 4));
+  }
+  EXPECT_GT(orders.size(), 10U);
+}
+
+TEST(GptSamples, DocumentsAndChunksAreShuffledAnewEachEpochAndForEachSeed) {
+  const TestFolder folder;
+  std::mt19937_64 random(3);
+  const auto dataset = whole_numbered(folder, random_lengths(random, 100, 30));
+  const GptSamples samples = training(dataset, 5, 1), others = training(dataset, 5, 2);
+  const auto first = epoch_of(samples, 0), second = epoch_of(samples, 1), other = epoch_of(others, 0);
+  EXPECT_NE(first, second);
+  EXPECT_NE(first, other);
+  // Not only the chunks move: the streams that they are cut from differ too.
+  EXPECT_NE(stream_of(first), stream_of(second));
+  EXPECT_NE(stream_of(first), stream_of(other));
+}
+
+TEST(GptSamples, EveryChunkIsAsLikelyToComeFirst) {
+  const TestFolder folder;
+  const auto dataset = whole_numbered(folder, std::vector<std::int64_t>(20, 10));
+  std::vector<double> counts(20);
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    ++counts[static_cast<std::size_t>(sample_of(training(dataset, 10, seed), 0).front() / 10)];
+  }
+  double square = 0;
+  for (const double count : counts) square += (count - 200) * (count - 200) / 200;
+  EXPECT_LT((square - 19) / std::sqrt(2 * 19.0), 4);
+}
+
+TEST(GptSamples, APositionGivesTheSameSampleInAnyInstanceAndAnyOrder) {
+  const TestFolder folder;
+  std::mt19937_64 random(4);
+  for (int round = 0; round < 20; ++round) {
+    const auto [dataset, part, seq_length] = random_corpus(folder, random);
+    const std::uint64_t seed = random();
+    const GptSamples one(dataset, part, seq_length, SampleOrder::kShuffled, seed);
+    const auto reopened = std::make_shared<const IndexedDataset>(IndexedDataset::open(dataset->prefix()));
+    const GptSamples other(reopened, part, seq_length, SampleOrder::kShuffled, seed);
+    std::vector<std::int64_t> positions;
+    for (std::int64_t i = 0; i < 3 * one.samples_per_epoch(); ++i) positions.push_back(i);
+    std::map<std::int64_t, Document> in_order;
+    for (const std::int64_t position : positions) in_order[position] = sample_of(one, position);
+    std::ranges::shuffle(positions, random);
+    for (const std::int64_t position : positions) ASSERT_EQ(sample_of(other, position), in_order[position]);
+  }
+}
+
+TEST(GptSamples, AResumedRunGoesOnWhereItStopped) {
+  const TestFolder folder;
+  std::mt19937_64 random(5);
+  const auto dataset = whole_numbered(folder, random_lengths(random, 400, 20));
+  const GptSamples samples = training(dataset, 6);
+  const std::int64_t consumed = samples.samples_per_epoch() * 5 / 2;
+  std::vector<Document> whole_run;
+  for (std::int64_t i = 0; i < consumed + 100; ++i) whole_run.push_back(sample_of(samples, i));
+  const GptSamples resumed = training(dataset, 6);
+  for (std::int64_t i = consumed; i < consumed + 100; ++i) {
+    ASSERT_EQ(sample_of(resumed, i), whole_run[static_cast<std::size_t>(i)]);
+  }
+}
+
+TEST(GptSamples, ThreadsReadTheSameSamples) {
+  const TestFolder folder;
+  std::mt19937_64 random(6);
+  const auto dataset = whole_numbered(folder, random_lengths(random, 200, 20));
+  const GptSamples expected = training(dataset, 9), shared = training(dataset, 9);
+  const std::int64_t count = 3 * expected.samples_per_epoch();
+  std::vector<Document> results(static_cast<std::size_t>(count));
+  std::vector<std::thread> threads;
+  for (std::int64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::int64_t i = thread; i < count; i += 4) results[static_cast<std::size_t>(i)] = sample_of(shared, i);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (std::int64_t i = 0; i < count; ++i) {
+    ASSERT_EQ(results[static_cast<std::size_t>(i)], sample_of(expected, i));
+  }
+}
+
+TEST(GptSamples, ShardsBeyondTheTableOfAPermutationAreReadInFull) {
+  const TestFolder folder;
+  // More documents and chunks in a shard than a permutation keeps a table of, so both networks are at work.
+  const auto dataset = whole_numbered(folder, std::vector<std::int64_t>(30011, 3));
+  const GptSamples samples = training(dataset, 2);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    const Document stream = stream_of(epoch_of(samples, epoch));
+    EXPECT_EQ(std::set<std::int32_t>(stream.begin(), stream.end()).size(), 2U * 45016 + 1);
+  }
+}
+
+TEST(GptSamples, TheOneDocumentOfACorpusIsLeftOutNowhere) {
+  const TestFolder folder;
+  const auto dataset = whole_numbered(folder, {1019});
+  const GptSamples samples = training(dataset, 100);
+  EXPECT_EQ(samples.samples_per_epoch(), 10);
+  std::set<std::int32_t> seen;
+  for (std::int64_t position = 0; position < 2000; ++position) {
+    const Document tokens = sample_of(samples, position);
+    for (std::size_t i = 1; i < tokens.size(); ++i) ASSERT_EQ(tokens[i], tokens[0] + static_cast<std::int32_t>(i));
+    seen.insert(tokens.begin(), tokens.end());
+  }
+  EXPECT_EQ(seen.size(), 1019U);
+}
+
+TEST(GptSamples, ValidationIsReadInOrderAndTheSameEveryTime) {
+  const TestFolder folder;
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 20; ++round) {
+    const auto [dataset, part, seq_length] = random_corpus(folder, random);
+    const GptSamples samples(dataset, part, seq_length, SampleOrder::kSequential, random());
+    for (std::int64_t position = 0; position < 2 * samples.samples_per_epoch(); ++position) {
+      const Document tokens = sample_of(samples, position);
+      const std::int64_t begin = part.tokens.begin + position % samples.samples_per_epoch() * seq_length;
+      for (std::size_t i = 0; i < tokens.size(); ++i) ASSERT_EQ(tokens[i], begin + static_cast<std::int64_t>(i));
+    }
+  }
+}
+
+TEST(GptSamples, APartOfExactlyOneSequenceIsEnough) {
+  const TestFolder folder;
+  const auto dataset = whole_numbered(folder, {4, 5});
+  const GptSamples samples = training(dataset, 8);
+  EXPECT_EQ(samples.samples_per_epoch(), 1);
+  EXPECT_EQ(sample_of(samples, 0).size(), 9U);
+}
+
+TEST(GptSamples, APartShorterThanASequenceIsToldWithSizes) {
+  const TestFolder folder;
+  const auto dataset = whole_numbered(folder, {290, 10});
+  const auto parts = split_corpus(*dataset, parse_split("29,1"));
+  const auto message = message_of<UserError>([&] { GptSamples(dataset, parts[1], 10, SampleOrder::kSequential); });
+  EXPECT_THAT(message, AllOf(HasSubstr("the validation part"), HasSubstr("corpus' has 10 of its 300 tokens"),
+                             HasSubstr("--seq-length 10 needs 11"), HasSubstr("--split")));
+  const auto empty = numbered_dataset(folder / "empty", {});
+  EXPECT_THAT(message_of<UserError>([&] { training(empty, 1); }), HasSubstr("has 0 of its 0 tokens"));
+}
+
+// A run resumed by a later version must read on in the same order, so these values never change.
+TEST(GptSamples, TheOrderIsTheSameForEver) {
+  const TestFolder folder;
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t i = 0; i < 40; ++i) lengths.push_back(i * 7 % 13);
+  const GptSamples samples = training(whole_numbered(folder, lengths), 8, 1234);
+  std::vector<std::int32_t> firsts;
+  for (const std::int64_t position : {0, 1, 2, 30, 31, 1000}) firsts.push_back(sample_of(samples, position).front());
+  EXPECT_THAT(firsts, ::testing::ElementsAre(195, 223, 184, 226, 229, 9));
+}
+
+}  // namespace
+}  // namespace teratron

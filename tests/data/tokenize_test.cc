@@ -1,0 +1,204 @@
+// Tokenising: documents come out in the order of the files and lines, whatever the batches and threads, and a file that
+// is not what it should be is told by file and line.
+#include "data/tokenize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "data/dataset_fixture.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Files = std::vector<std::filesystem::path>;
+
+// The documents' bytes: with a tokenizer of bytes, a dataset reads as text. `|` stands for the end of text.
+std::vector<std::string> texts_of(const std::filesystem::path& prefix) {
+  const auto dataset = IndexedDataset::open(prefix);
+  std::vector<std::string> texts;
+  for (std::int64_t i = 0; i < dataset.documents(); ++i) {
+    Document tokens(static_cast<std::size_t>(dataset.document(i).size()));
+    dataset.read(dataset.document(i).begin, tokens);
+    std::string& text = texts.emplace_back();
+    for (const std::int32_t token : tokens) text += token == 256 ? '|' : static_cast<char>(token);
+  }
+  return texts;
+}
+
+class Tokenize : public ::testing::Test {
+ protected:
+  std::filesystem::path file(const std::string& name, const std::string& content) const {
+    write_file_atomically(folder_ / name, content);
+    return folder_ / name;
+  }
+  TokenizeCounts run(const Files& files, const TokenizeOptions& options = {}) const {
+    return tokenize_files(byte_tokenizer(), files, folder_ / "out", options);
+  }
+  std::string failure(const Files& files, const TokenizeOptions& options = {}) const {
+    return message_of<UserError>([&] { run(files, options); });
+  }
+  TestFolder folder_;
+};
+
+TEST_F(Tokenize, ATextFileIsADocument) {
+  const auto counts = run({file("b.txt", "two\nlines\n"), file("a.rst", std::string("any\xff\0byte", 9))});
+  EXPECT_THAT(texts_of(folder_ / "out"), ElementsAre("two\nlines\n|", std::string("any\xff\0byte|", 10)));
+  EXPECT_EQ(counts.documents, 2);
+  EXPECT_EQ(counts.bytes, 19);
+  EXPECT_EQ(counts.tokens, 21);
+}
+
+TEST_F(Tokenize, ALineOfJsonIsADocument) {
+  const auto counts = run({file("a.jsonl",
+                                "\xEF\xBB\xBF{\"id\": 1, \"text\": \"a \\u00e9 \\ud83d\\ude00\\n\"}\r\n"
+                                "\n  \t\n"
+                                "{\"text\": \"\"}\n"
+                                "{\"text\": \"<|endoftext|>\", \"more\": [1, {\"text\": 2}]}")});
+  EXPECT_THAT(texts_of(folder_ / "out"), ElementsAre("a \xC3\xA9 \xF0\x9F\x98\x80\n|", "<|endoftext|>|"));
+  EXPECT_EQ(counts.documents, 2);
+  EXPECT_EQ(counts.empty_documents, 1);
+  EXPECT_EQ(counts.bytes, 10 + 13);
+}
+
+TEST_F(Tokenize, TheKeyAndTheEndOfTextAreOptions) {
+  const TokenizeOptions options{.json_key = "body", .append_end_of_text = false};
+  run({file("a.jsonl", "{\"text\": 1, \"body\": \"x\"}\n")}, options);
+  EXPECT_THAT(texts_of(folder_ / "out"), ElementsAre("x"));
+}
+
+TEST_F(Tokenize, BatchesAndThreadsChangeNothing) {
+  std::mt19937_64 random(1);
+  std::vector<std::string> expected;
+  Files files;
+  for (int f = 0; f < 7; ++f) {
+    std::string content;
+    for (int line = 0; line < 40; ++line) {
+      std::string text(std::uniform_int_distribution<std::size_t>(1, 300)(random), 'a');
+      for (char& letter : text) letter = static_cast<char>(std::uniform_int_distribution<int>('a', 'z')(random));
+      if (f % 3 == 2) {
+        content = text;
+      } else {
+        content += "{\"text\": \"" + text + "\"}\n" + (line % 9 == 0 ? "\n" : "");
+      }
+      if (f % 3 != 2 || line == 39) expected.push_back(text + "|");
+    }
+    files.push_back(file(fmt::format("{}.{}", f, f % 3 == 2 ? "txt" : "jsonl"), content));
+  }
+  const int threads = thread_count();
+  for (const std::int64_t batch_bytes : {1, 7, 400, 5000, 1 << 24}) {
+    for (const int used : {1, 3}) {
+      set_thread_count(used);
+      run(files, {.batch_bytes = batch_bytes});
+      EXPECT_EQ(texts_of(folder_ / "out"), expected) << batch_bytes << " bytes a batch, " << used << " threads";
+    }
+  }
+  set_thread_count(threads);
+}
+
+TEST_F(Tokenize, ALongDocumentIsSplitAmongThreadsWithTheSameResult) {
+  std::string text;
+  for (int i = 0; text.size() < (std::size_t{3} << 20); ++i) text += fmt::format("word{} ", i);
+  run({file("a.txt", text), file("b.jsonl", "{\"text\": \"" + text + "\"}\n{\"text\": \"end\"}")});
+  EXPECT_THAT(texts_of(folder_ / "out"), ElementsAre(text + "|", text + "|", "end|"));
+}
+
+TEST_F(Tokenize, ProgressEndsWithAllBytesRead) {
+  const Files files = {file("a.jsonl", "{\"text\": \"x\"}\n\n{\"text\": \"y\"}\n\n\n"), file("b.txt", "text"),
+                       file("c.jsonl", "\n\n")};
+  for (const std::int64_t batch_bytes : {1, 1 << 20}) {
+    std::vector<TokenizeProgress> seen;
+    TokenizeOptions options{.batch_bytes = batch_bytes};
+    options.progress = [&](const TokenizeProgress& progress) { seen.push_back(progress); };
+    const auto counts = run(files, options);
+    ASSERT_FALSE(seen.empty());
+    for (std::size_t i = 1; i < seen.size(); ++i) EXPECT_GE(seen[i].bytes_read, seen[i - 1].bytes_read);
+    EXPECT_EQ(seen.back().bytes_read, 37);
+    EXPECT_EQ(seen.back().bytes_total, 37);
+    EXPECT_EQ(seen.back().counts.tokens, counts.tokens);
+  }
+}
+
+TEST_F(Tokenize, ABadLineIsToldByFileAndLine) {
+  const std::string good = "{\"text\": \"fine\"}\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{\"text\": \"open", "not valid JSON"},
+      {"{\"text\": \"x\"} trailing", "not valid JSON"},
+      {"{\"text\": \"x\", \"more\": }", "not valid JSON"},
+      {"{\"text\": \"bad \xff byte\"}", "not valid JSON"},
+      {"{\"text\": \"half \\ud83d pair\"}", "not valid JSON"},
+      {"plain text", "not valid JSON"},
+      {"[\"text\"]", "not a JSON object"},
+      {"\"text\"", "not a JSON object"},
+      {"{\"title\": \"t\", \"body\": \"b\"}", "no \"text\" (its keys: \"title\", \"body\"); name the key of the text"},
+      {"{}", "(its keys: none)"},
+      {"{\"text\": [\"x\"]}", "\"text\" is not a string"},
+      {"{\"text\": null}", "\"text\" is not a string"},
+  };
+  for (const auto& [line, expected] : cases) {
+    const auto bad = file("bad.jsonl", good + "\n" + good + line + "\n" + good + line + "\n");
+    for (const std::int64_t batch_bytes : {1, 1 << 20}) {
+      EXPECT_THAT(failure({file("good.txt", "text"), bad}, {.batch_bytes = batch_bytes}),
+                  AllOf(HasSubstr("bad.jsonl:4: "), HasSubstr(expected)))
+          << line;
+    }
+  }
+}
+
+TEST_F(Tokenize, OfManyBadLinesTheFirstIsTold) {
+  std::string content;
+  for (int i = 0; i < 1000; ++i) content += i < 500 ? "{\"text\": \"fine\"}\n" : "bad\n";
+  EXPECT_THAT(failure({file("a.jsonl", content)}), HasSubstr("a.jsonl:501: "));
+}
+
+TEST_F(Tokenize, ACorpusWithoutTextIsTold) {
+  EXPECT_THAT(failure({}), HasSubstr("no text files were given"));
+  EXPECT_THAT(failure({file("a.txt", "")}), AllOf(HasSubstr("no text in '"), HasSubstr("nothing was written")));
+  EXPECT_THAT(failure({file("a.txt", ""), file("b.jsonl", "\n{\"text\":\"\"}\n")}), HasSubstr("and 1 more file"));
+  EXPECT_THAT(failure({file("a.jsonl", "")}), HasSubstr("no text in '"));
+}
+
+TEST_F(Tokenize, AMissingFileIsToldBeforeAnythingIsRead) {
+  TokenizeOptions options;
+  options.progress = [](const TokenizeProgress&) { FAIL() << "work was done"; };
+  EXPECT_THAT(failure({file("a.txt", "text"), folder_ / "none.jsonl"}, options),
+              AllOf(HasSubstr("none.jsonl"), HasSubstr("No such file")));
+  EXPECT_THAT(failure({file("a.txt", "text"), folder_.path()}, options), HasSubstr("it is a folder"));
+}
+
+TEST_F(Tokenize, ATokenizerWithoutEndOfTextIsTold) {
+  const Files files = {file("a.txt", "text")};
+  const Tokenizer tokenizer = byte_tokenizer(false);
+  EXPECT_THAT(message_of<UserError>([&] { tokenize_files(tokenizer, files, folder_ / "out"); }),
+              HasSubstr("no \"<|endoftext|>\""));
+  tokenize_files(tokenizer, files, folder_ / "out", {.append_end_of_text = false});
+  EXPECT_THAT(texts_of(folder_ / "out"), ElementsAre("text"));
+}
+
+TEST_F(Tokenize, AFailureLeavesTheOldDatasetAndNothingElse) {
+  run({file("a.txt", "old")});
+  failure({file("b.jsonl", "{\"text\": \"new\"}\nbad\n")});
+  failure({file("c.txt", "")});
+  EXPECT_THAT(texts_of(folder_ / "out"), ElementsAre("old|"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    EXPECT_THAT(entry.path().string(), ::testing::Not(EndsWith(".partial")));
+  }
+}
+
+TEST_F(Tokenize, FoldersOfThePrefixAreMadeAndAFileInTheirPlaceIsAnError) {
+  const Files files = {file("a.txt", "text")};
+  tokenize_files(byte_tokenizer(), files, folder_ / "new/folder/out");
+  EXPECT_THAT(texts_of(folder_ / "new/folder/out"), ElementsAre("text|"));
+  EXPECT_THAT(message_of<EnvironmentError>([&] { tokenize_files(byte_tokenizer(), files, folder_ / "a.txt/out"); }),
+              HasSubstr("a.txt"));
+}
+
+}  // namespace
+}  // namespace teratron
