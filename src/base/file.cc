@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
 // Open for reading, or say in the user's words why not.
-int open_for_reading(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+int open_for_reading(const std::filesystem::path& path, int flags = 0) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (descriptor < 0) {
     throw_user_error("cannot read '{}': {}; check the path and its permissions", path.string(), std::strerror(errno));
   }
@@ -57,9 +57,12 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int descriptor = open_for_reading(path);
+  const int descriptor = open_for_reading(path, O_NONBLOCK);  // does not wait for a pipe's writer
   struct stat status {};
-  ::fstat(descriptor, &status);
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    throw_user_error("cannot map '{}': it is a pipe or a device, a regular file is needed", path.string());
+  }
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size > 0) {
     void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
@@ -92,9 +95,8 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), par
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  ::unlink(partial_.c_str());
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!committed_) ::unlink(partial_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -123,6 +125,7 @@ void AtomicFile::commit() {
   sync();
   if (::close(std::exchange(descriptor_, -1)) != 0) throw_write_error(path_, errno);
   if (::rename(partial_.c_str(), path_.c_str()) != 0) throw_write_error(path_, errno);
+  committed_ = true;
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {

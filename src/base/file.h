@@ -56,6 +56,7 @@ class AtomicFile {
   std::string buffer_;
   std::uint64_t bytes_written_ = 0;
   int descriptor_ = -1;
+  bool committed_ = false;
 };
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);

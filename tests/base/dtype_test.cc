@@ -1,0 +1,106 @@
+// The 16-bit floating point formats, over all of their values, against a definition by the nearest value.
+#include "base/dtype.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace teratron {
+namespace {
+
+struct Format {
+  const char* name;
+  std::uint16_t infinity;  // its bits
+  int exponent_bits, mantissa_bits;
+  float (*widen)(std::uint16_t);
+  std::uint16_t (*narrow)(float);
+};
+
+void PrintTo(const Format& format, std::ostream* out) { *out << format.name; }
+
+// The value of non-negative bits, from the definition of a binary floating point format; infinity's bits give the
+// number that would come after the largest finite one.
+double value_of(const Format& format, std::uint32_t bits) {
+  const int bias = (1 << (format.exponent_bits - 1)) - 1;
+  const auto exponent = static_cast<int>(bits >> format.mantissa_bits);
+  const double mantissa = std::ldexp(bits & ((1U << format.mantissa_bits) - 1), -format.mantissa_bits);
+  return exponent == 0 ? std::ldexp(mantissa, 1 - bias) : std::ldexp(1 + mantissa, exponent - bias);
+}
+
+// Round to nearest, ties to even bits. The midpoints of neighbours are exact in double.
+std::uint16_t nearest(const Format& format, float value) {
+  const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
+  const double magnitude = std::abs(double{value});
+  std::uint32_t low = 0, high = format.infinity;  // value_of(low) <= magnitude, the answer is low or low + 1
+  while (high - low > 1) {
+    const std::uint32_t middle = (low + high) / 2;
+    (value_of(format, middle) <= magnitude ? low : high) = middle;
+  }
+  if (magnitude >= value_of(format, format.infinity)) return static_cast<std::uint16_t>(sign | format.infinity);
+  const double midpoint = (value_of(format, low) + value_of(format, low + 1)) / 2;
+  const bool up = magnitude > midpoint || (magnitude == midpoint && low % 2 == 1);
+  return static_cast<std::uint16_t>(sign | (low + (up ? 1 : 0)));
+}
+
+class SixteenBits : public ::testing::TestWithParam<Format> {};
+
+TEST_P(SixteenBits, EveryPatternWidensToItsValueAndNarrowsBackToItself) {
+  const Format& format = GetParam();
+  for (std::uint32_t pattern = 0; pattern < 65536; ++pattern) {
+    const auto bits = static_cast<std::uint16_t>(pattern);
+    const std::uint32_t magnitude = bits & 0x7fffU;
+    const float value = format.widen(bits);
+    if (magnitude > format.infinity) {
+      ASSERT_TRUE(std::isnan(value)) << pattern;
+      ASSERT_GT(format.narrow(value) & 0x7fffU, format.infinity) << pattern;
+      continue;
+    }
+    const double expected = magnitude == format.infinity ? INFINITY : value_of(format, magnitude);
+    ASSERT_EQ(std::abs(value), expected) << pattern;
+    ASSERT_EQ(std::signbit(value), bits > 0x7fff) << pattern;
+    ASSERT_EQ(format.narrow(value), bits) << pattern;
+  }
+}
+
+TEST_P(SixteenBits, NarrowingRoundsToNearestEvenAtAndAroundEveryMidpoint) {
+  const Format& format = GetParam();
+  for (std::uint32_t bits = 0; bits < format.infinity; ++bits) {
+    const auto midpoint = static_cast<float>((value_of(format, bits) + value_of(format, bits + 1)) / 2);
+    for (const float value : {std::nextafter(midpoint, 0.0F), midpoint, std::nextafter(midpoint, INFINITY)}) {
+      ASSERT_EQ(format.narrow(value), nearest(format, value)) << value;
+      ASSERT_EQ(format.narrow(-value), nearest(format, -value)) << -value;
+    }
+  }
+}
+
+TEST_P(SixteenBits, NarrowingAnyFloatIsTheNearestValue) {
+  const Format& format = GetParam();
+  std::mt19937 random(1);
+  for (int i = 0; i < 300000; ++i) {
+    const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+    if (std::isnan(value)) {
+      ASSERT_GT(format.narrow(value) & 0x7fffU, format.infinity);
+    } else {
+      ASSERT_EQ(format.narrow(value), nearest(format, value)) << value;
+    }
+  }
+}
+
+TEST_P(SixteenBits, NaNStaysNaNThoughItsUpperBitsAreThoseOfInfinity) {
+  const auto barely_nan = std::bit_cast<float>(0x7f800001U);
+  EXPECT_GT(GetParam().narrow(barely_nan) & 0x7fffU, GetParam().infinity);
+  EXPECT_EQ(GetParam().narrow(INFINITY), GetParam().infinity);
+  EXPECT_EQ(GetParam().narrow(std::numeric_limits<float>::max()), GetParam().infinity);
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, SixteenBits,
+                         ::testing::Values(Format{"bf16", 0x7f80, 8, 7, bf16_to_float, float_to_bf16},
+                                           Format{"f16", 0x7c00, 5, 10, f16_to_float, float_to_f16}),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace teratron

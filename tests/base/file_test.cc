@@ -1,0 +1,170 @@
+// Files are read whole or refused with a reason, and written whole or not at all.
+#include "base/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/temporary_folder.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Files : public ::testing::Test {
+ protected:
+  std::filesystem::path in_folder(const char* name) const { return folder_.path() / name; }
+  std::filesystem::path make_file(const char* name, std::string_view content) const {
+    std::ofstream(in_folder(name), std::ios::binary) << content;
+    return in_folder(name);
+  }
+  testing::TemporaryFolder folder_;
+};
+
+// The message of the Error that `work` throws; fails the test if it throws none.
+template <class Error, class Work>
+std::string message_of(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+// Two bytes more than the read buffer holds, with every byte value.
+std::string large_content() {
+  std::string content((std::size_t{1} << 20) + 2, '\0');
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 7 + i / 256);
+  return content;
+}
+
+TEST_F(Files, ReadFileReturnsEveryByte) {
+  for (const std::string& content : {std::string(), std::string("a\0b\n", 4), large_content()}) {
+    EXPECT_TRUE(read_file(make_file("f", content)) == content) << content.size();
+  }
+}
+
+TEST_F(Files, AMapHoldsEveryByteAndAnEmptyFileNone) {
+  for (const std::string& content : {std::string(), std::string("a\0b\n", 4), large_content()}) {
+    EXPECT_TRUE(MappedFile(make_file("f", content)).text() == content) << content.size();
+  }
+}
+
+TEST_F(Files, AMapMovesWithItsBytes) {
+  MappedFile first(make_file("a", "first")), second(make_file("b", "second"));
+  MappedFile moved = std::move(first);
+  EXPECT_EQ(moved.text(), "first");
+  moved = std::move(second);
+  EXPECT_EQ(moved.text(), "second");
+  EXPECT_EQ(moved.path(), in_folder("b"));
+}
+
+TEST_F(Files, WhatCannotBeReadIsNamedWithTheReason) {
+  const auto missing = in_folder("missing");
+  const auto expected = AllOf(HasSubstr(missing.string()), HasSubstr("No such file"));
+  EXPECT_THAT(message_of<UserError>([&] { read_file(missing); }), expected);
+  EXPECT_THAT(message_of<UserError>([&] { MappedFile{missing}; }), expected);
+  EXPECT_THAT(message_of<UserError>([&] { read_file(folder_.path()); }), HasSubstr("folder"));
+  EXPECT_THAT(message_of<UserError>([&] { MappedFile{folder_.path()}; }), HasSubstr("folder"));
+}
+
+TEST_F(Files, OnlyRegularFilesAreMapped) {
+  EXPECT_THAT(message_of<UserError>([] { MappedFile{"/dev/null"}; }), HasSubstr("/dev/null"));
+  const auto pipe = in_folder("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(message_of<UserError>([&] { MappedFile{pipe}; }), HasSubstr(pipe.string()));  // and does not wait
+}
+
+TEST_F(Files, FilesWithoutPermissionAreRefused) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read and write everything";
+  const auto secret = make_file("secret", "x");
+  std::filesystem::permissions(secret, std::filesystem::perms::none);
+  EXPECT_THAT(message_of<UserError>([&] { read_file(secret); }), HasSubstr("Permission denied"));
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_read);
+  EXPECT_THAT(message_of<EnvironmentError>([&] { AtomicFile{in_folder("new")}; }), HasSubstr("Permission denied"));
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
+}
+
+TEST_F(Files, AnAtomicFileAppearsWithCommitAndNotBefore) {
+  const std::string content = large_content();
+  AtomicFile file(in_folder("f"));
+  file.write(std::string_view(content).substr(0, 5));
+  file.write(std::string_view(content).substr(5));
+  EXPECT_EQ(file.bytes_written(), content.size());
+  EXPECT_FALSE(std::filesystem::exists(in_folder("f")));
+  file.commit();
+  EXPECT_TRUE(read_file(in_folder("f")) == content);
+  EXPECT_EQ(folder_.entries(), 1U);
+}
+
+TEST_F(Files, WithoutCommitTheOldFileStaysAndNothingElse) {
+  make_file("f", "old");
+  { AtomicFile(in_folder("f")).write(large_content()); }
+  EXPECT_EQ(read_file(in_folder("f")), "old");
+  EXPECT_EQ(folder_.entries(), 1U);
+}
+
+TEST_F(Files, ValuesAreWrittenLittleEndian) {
+  AtomicFile file(in_folder("f"));
+  file.write_values(std::span<const std::uint32_t>(std::array<std::uint32_t, 2>{0x04030201, 0x08070605}));
+  file.commit();
+  EXPECT_EQ(read_file(in_folder("f")), "\1\2\3\4\5\6\7\10");
+}
+
+TEST_F(Files, AFolderInTheWayOfCommitIsAnErrorThatLeavesNothingBehind) {
+  make_folders(in_folder("f") / "inside");
+  EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(in_folder("f"), "x"); }),
+              HasSubstr("directory"));
+  EXPECT_EQ(folder_.entries(), 1U);
+}
+
+TEST_F(Files, AMissingFolderIsAnErrorThatNamesTheFile) {
+  const auto path = in_folder("no") / "f";
+  EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(path, "x"); }), HasSubstr(path.string()));
+}
+
+// The limit on a file's size stands in for a full disk: write() stores a part, then fails.
+TEST_F(Files, AFullDiskLeavesTheOldFileAndNothingElse) {
+  make_file("f", "old");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1000, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string message =
+      message_of<EnvironmentError>([&] { write_file_atomically(in_folder("f"), std::string(5000, 'x')); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_THAT(message, AllOf(HasSubstr(in_folder("f").string()), HasSubstr("File too large"), HasSubstr("space")));
+  EXPECT_EQ(read_file(in_folder("f")), "old");
+  EXPECT_EQ(folder_.entries(), 1U);
+}
+
+// Every write to /dev/full fails with the error of a full disk.
+TEST_F(Files, AFullDeviceIsReportedAsSuch) {
+  std::filesystem::create_symlink("/dev/full", in_folder("f.partial"));
+  EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(in_folder("f"), "x"); }),
+              HasSubstr("No space left on device"));
+  EXPECT_EQ(folder_.entries(), 0U);
+}
+
+TEST_F(Files, FoldersAreMadeWithTheirParentsAndAFileInTheWayIsAnError) {
+  make_folders(in_folder("a") / "b" / "c");
+  make_folders(in_folder("a") / "b" / "c");
+  sync_folder(in_folder("a"));
+  EXPECT_TRUE(std::filesystem::is_directory(in_folder("a") / "b" / "c"));
+  const auto blocked = make_file("file", "") / "below";
+  EXPECT_THAT(message_of<EnvironmentError>([&] { make_folders(blocked); }), HasSubstr(blocked.string()));
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,47 @@
+#include "base/threads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+namespace teratron {
+namespace {
+
+TEST(ParallelFor, CoversEveryIndexOnceInRangesOfTheGrain) {
+  for (const std::int64_t count : {0, 1, 7, 8, 9, 1000}) {
+    for (const std::int64_t grain : {1, 3, 8, 5000}) {
+      std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
+      std::atomic<bool> ragged = false;
+      parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
+        if (begin % grain != 0 || begin >= end || (end - begin != grain && end != count)) ragged = true;
+        for (std::int64_t i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
+      });
+      EXPECT_FALSE(ragged) << count << " by " << grain;
+      for (const auto& visited : visits) ASSERT_EQ(visited, 1) << count << " by " << grain;
+    }
+  }
+}
+
+TEST(ParallelFor, RethrowsWhatItsBodyThrows) {
+  for (const int threads : {1, 4}) {
+    const int before = thread_count();
+    set_thread_count(threads);
+    const auto work = [](std::int64_t begin, std::int64_t) {
+      if (begin == 7) throw std::runtime_error("seven");
+    };
+    EXPECT_THROW(parallel_for(20, 1, work), std::runtime_error) << threads;
+    set_thread_count(before);
+  }
+}
+
+TEST(ParallelFor, MayBeNested) {
+  std::atomic<int> visits = 0;
+  parallel_for(10, 1,
+               [&](std::int64_t, std::int64_t) { parallel_for(10, 1, [&](std::int64_t, std::int64_t) { ++visits; }); });
+  EXPECT_EQ(visits, 100);
+}
+
+}  // namespace
+}  // namespace teratron
