@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
-#include "data/corpus_split.h"
 #include "train/config_output.h"
-#include "train/config_reading.h"
 
 namespace teratron {
 namespace {
@@ -54,7 +51,7 @@ void add_training_fields(FieldList& list, TrainConfig& c) {
   list.add_choice(
       "lr-decay-style", c.learning_rate.style,
       {{"cosine", DecayStyle::kCosine}, {"linear", DecayStyle::kLinear}, {"constant", DecayStyle::kConstant}},
-      "cosine, linear or constant");
+      "how the learning rate falls after the warm-up");
   list.add("lr-decay-iters", &c.learning_rate.decay, "N", "updates until --min-lr; 0: --train-iters");
   list.add("lr-warmup-iters", &c.learning_rate.warmup, "N", "updates of linear warm-up");
   list.add("weight-decay", &c.optimizer.weight_decay, "X", "decoupled weight decay; biases and norms have none");
@@ -84,7 +81,7 @@ void add_data_and_output_fields(FieldList& list, TrainConfig& c) {
 
   list.group("Machine");
   list.add_choice("backend", c.backend, {{"cpu", BackendKind::kCpu}, {"ref", BackendKind::kReference}},
-                  "cpu, or ref: the slow reference that the others are tested against");
+                  "ref is the slow reference that the others are tested against");
   list.add("threads", &c.threads, "N", "0: one a core");
   list.add("logits-chunk", &c.logits_chunk, "N", "rows of logits held in memory at a time");
   list.add("guard-memory", &c.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
@@ -120,15 +117,6 @@ FieldList fields_of(TrainConfig& config) {
   add_training_fields(list, config);
   add_data_and_output_fields(list, config);
   return list;
-}
-
-TrainConfig read_train_config(std::span<const std::string> arguments) {
-  TrainConfig config;
-  FieldList fields = fields_of(config);
-  Faults faults = read_fields(fields, arguments);
-  add_value_faults(fields, config.faults(), faults);
-  throw_if_any(faults);
-  return config;
 }
 
 std::string to_toml(TrainConfig config) { return to_toml(fields_of(config)); }

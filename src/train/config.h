@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -60,11 +59,9 @@ struct TrainConfig {
   std::vector<std::string> faults() const;
 };
 
-// The one list of the fields. `config` must outlive it.
+// The one list of the fields. `config` must outlive it. read_options<TrainConfig> (config_reading.h) reads them from
+// the arguments after `teratron train`.
 FieldList fields_of(TrainConfig& config);
-
-// From the arguments after `teratron train`. UserError with all faults, of the file, the line and the values together.
-TrainConfig read_train_config(std::span<const std::string> arguments);
 
 // What `teratron train --config` reads back to the same values.
 std::string to_toml(TrainConfig config);

@@ -70,7 +70,9 @@ class FieldList {
                     std::string help) {
     Choice choice;
     std::vector<Enum> values;
+    std::string names;  // "cosine|linear"
     for (const auto& [text, one] : choices) {
+      names += (names.empty() ? "" : "|") + std::string(text);
       choice.names.emplace_back(text);
       values.push_back(one);
     }
@@ -80,7 +82,7 @@ class FieldList {
       return index;
     };
     choice.set = [&value, values](std::size_t index) { value = values[index]; };
-    return add(std::move(name), std::move(choice), "NAME", std::move(help));
+    return add(std::move(name), std::move(choice), std::move(names), std::move(help));
   }
 
   // The field with this name or alias; nullptr if there is none. Positionals have no name.

@@ -11,6 +11,9 @@ namespace teratron {
 // Reading this file (config_reading.h) into the same fields gives the same values.
 std::string to_toml(const FieldList& fields);
 
+// "IN OUT", "--out PREFIX [--flag value ...] FILE...": the flags that are needed, then the arguments without a flag.
+std::string usage_text(const FieldList& fields);
+
 // Flags by group, each with what it does and its value now (in brackets), at most 100 columns wide.
 std::string help_text(const FieldList& fields);
 

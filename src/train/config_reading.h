@@ -54,4 +54,16 @@ void add_value_faults(const FieldList& fields, std::span<const std::string> valu
 // UserError with all of them; nothing happens if there are none.
 void throw_if_any(const Faults& faults);
 
+// Options from a command line, checked. `Options` has a fields_of(Options&) and may have a member faults() that returns
+// lines as add_value_faults takes them. UserError with all faults: of the file, of the line and of the values.
+template <class Options>
+Options read_options(std::span<const std::string> arguments) {
+  Options options;
+  FieldList fields = fields_of(options);
+  Faults faults = read_fields(fields, arguments);
+  if constexpr (requires { options.faults(); }) add_value_faults(fields, options.faults(), faults);
+  throw_if_any(faults);
+  return options;
+}
+
 }  // namespace teratron

@@ -1,0 +1,84 @@
+#include "telemetry/metrics_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace teratron {
+namespace {
+
+struct TrimmedLog {
+  std::string kept;
+  std::int64_t dropped_lines = 0;
+};
+
+std::int64_t iteration_of(std::string_view line, std::int64_t number, const std::filesystem::path& path) {
+  const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (object.is_object()) {
+    const auto iteration = object.find("iteration");
+    if (iteration != object.end() && iteration->is_number_integer()) return iteration->get<std::int64_t>();
+  }
+  throw_user_error("line {} of '{}' is not a metrics line (a JSON object with an \"iteration\"); move the file away",
+                   number, path.string());
+}
+
+TrimmedLog trim(std::string_view text, std::int64_t last_iteration, const std::filesystem::path& path) {
+  TrimmedLog trimmed;
+  for (std::int64_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = text.find('\n');
+    const bool cut_short = end == std::string_view::npos;
+    const std::string_view line = text.substr(0, cut_short ? text.size() : end + 1);
+    text.remove_prefix(line.size());
+    if (cut_short || iteration_of(line, number, path) > last_iteration) {
+      ++trimmed.dropped_lines;
+    } else {
+      trimmed.kept += line;
+    }
+  }
+  return trimmed;
+}
+
+[[noreturn]] void throw_write_error(const std::filesystem::path& path) {
+  throw_environment_error("cannot write '{}': {}; free some space or choose another place, then run again",
+                          path.string(), std::strerror(errno));
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(std::filesystem::path path, std::int64_t iteration) : path_(std::move(path)) {
+  if (std::filesystem::exists(path_)) {
+    const TrimmedLog trimmed = trim(read_file(path_), iteration, path_);
+    dropped_lines_ = trimmed.dropped_lines;
+    if (dropped_lines_ > 0) write_file_atomically(path_, trimmed.kept);
+  }
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) throw_write_error(path_);
+}
+
+MetricsLog::~MetricsLog() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void MetricsLog::write(std::int64_t iteration, std::initializer_list<Metric> metrics) {
+  nlohmann::ordered_json object;
+  object["iteration"] = iteration;
+  for (const auto& [name, value] : metrics) {
+    std::visit([&, key = std::string(name)](const auto& typed) { object[key] = typed; }, value);
+  }
+  const std::string line = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t put = ::write(descriptor_, line.data() + done, line.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw_write_error(path_);
+    done += static_cast<std::size_t>(put);
+  }
+}
+
+}  // namespace teratron

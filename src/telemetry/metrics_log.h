@@ -1,0 +1,39 @@
+// metrics.jsonl: what was measured, one JSON object a line, so that any tool can follow a run while it goes on.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace teratron {
+
+using MetricValue = std::variant<std::int64_t, double, std::string>;
+using Metric = std::pair<std::string_view, MetricValue>;
+
+class MetricsLog {
+ public:
+  // Opens `path` to append to; its folder must exist. A run that goes on from `iteration` passes it: lines of later
+  // iterations, which it will write again, are dropped, and so is a last line that a crash cut short. UserError: the
+  // file holds something else. EnvironmentError: it cannot be written.
+  MetricsLog(std::filesystem::path path, std::int64_t iteration);
+  MetricsLog(const MetricsLog&) = delete;
+  MetricsLog& operator=(const MetricsLog&) = delete;
+  ~MetricsLog();
+
+  // Appends {"iteration": ..., metrics in this order}; on return the line is in the file. Doubles read back exactly;
+  // those that are not finite become null. EnvironmentError.
+  void write(std::int64_t iteration, std::initializer_list<Metric> metrics);
+
+  std::int64_t dropped_lines() const { return dropped_lines_; }
+
+ private:
+  std::filesystem::path path_;
+  std::int64_t dropped_lines_ = 0;
+  int descriptor_ = -1;
+};
+
+}  // namespace teratron

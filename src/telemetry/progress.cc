@@ -1,0 +1,73 @@
+#include "telemetry/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "telemetry/readable.h"
+
+namespace teratron {
+namespace {
+
+constexpr double kSecondsBetweenShows = 0.1;
+
+}  // namespace
+
+Progress::Progress(std::FILE* file, int columns, const ProgressScale& scale)
+    : file_(file), live_(file, columns), scale_(scale) {
+  scale_.log_interval = std::max<std::int64_t>(1, scale_.log_interval);
+}
+
+double Progress::mean(double ProgressPoint::*member) const {
+  double sum = 0;
+  for (const ProgressPoint& point : recent_) sum += point.*member;
+  return recent_.empty() ? 0 : sum / static_cast<double>(recent_.size());
+}
+
+void Progress::iteration(const ProgressPoint& point) {
+  recent_.push_back(point);
+  if (recent_.size() > static_cast<std::size_t>(scale_.log_interval)) recent_.pop_front();
+  const bool last = point.iteration == scale_.total_iterations;
+  if (live_.possible()) {
+    seconds_since_shown_ += point.seconds;
+    if (!last && live_.shown() && seconds_since_shown_ < kSecondsBetweenShows) return;
+    live_.show(live_line());
+    seconds_since_shown_ = 0;
+  } else if (last || point.iteration % scale_.log_interval == 0) {
+    std::fputs(fmt::format("{}\n", log_line()).c_str(), file_);
+    std::fflush(file_);
+  }
+}
+
+void Progress::message(std::string_view text) {
+  const bool shown = live_.shown();
+  live_.clear();
+  std::fputs(fmt::format("{}\n", text).c_str(), file_);
+  std::fflush(file_);
+  if (shown) live_.show(live_line());
+}
+
+std::string Progress::live_line() const {
+  if (recent_.empty()) return "";
+  const ProgressPoint& now = recent_.back();
+  const double seconds = mean(&ProgressPoint::seconds);
+  const double rate = seconds > 0 ? static_cast<double>(scale_.tokens_per_iteration) / seconds : 0;
+  const double left = seconds * static_cast<double>(scale_.total_iterations - now.iteration);
+  return fmt::format("{}/{}  loss {:.4f}  {} tokens/s  {} left  lr {:.2e}", now.iteration, scale_.total_iterations,
+                     mean(&ProgressPoint::loss), readable_count(rate), readable_duration(left), now.learning_rate);
+}
+
+std::string Progress::log_line() const {
+  if (recent_.empty()) return "";
+  const ProgressPoint& now = recent_.back();
+  const double seconds = mean(&ProgressPoint::seconds);
+  const std::string total = fmt::format("{}", scale_.total_iterations);
+  return fmt::format(
+      "iteration {:>{}}/{} | consumed samples: {} | ms/iteration: {:.1f} | GFLOP/s: {:.1f} | learning rate: {:.3e} | "
+      "global batch size: {} | loss: {:.5f} | grad norm: {:.3f}",
+      now.iteration, total.size(), total, now.consumed_samples, seconds * 1e3,
+      seconds > 0 ? scale_.flops_per_iteration / seconds / 1e9 : 0.0, now.learning_rate, scale_.global_batch_size,
+      mean(&ProgressPoint::loss), now.gradient_norm);
+}
+
+}  // namespace teratron

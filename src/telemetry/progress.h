@@ -1,0 +1,54 @@
+// How a training run goes, for the person who watches it: one live line on a terminal, elsewhere a line every so many
+// iterations with the fields of Megatron-LM's log.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "telemetry/live_line.h"
+
+namespace teratron {
+
+struct ProgressScale {
+  std::int64_t total_iterations = 0;
+  std::int64_t log_interval = 10;  // iterations a line; also what is averaged over
+  std::int64_t global_batch_size = 0;
+  std::int64_t tokens_per_iteration = 0;
+  double flops_per_iteration = 0;
+};
+
+struct ProgressPoint {
+  std::int64_t iteration = 0;  // just done, counted from 1
+  std::int64_t consumed_samples = 0;
+  double loss = 0, gradient_norm = 0, learning_rate = 0;
+  double seconds = 0;  // that the iteration took
+};
+
+class Progress {
+ public:
+  // Writes to `file`, which must outlive it: a live line of at most `columns`, or lines where that is 0
+  // (terminal_columns() tells).
+  Progress(std::FILE* file, int columns, const ProgressScale& scale);
+
+  void iteration(const ProgressPoint& point);
+  // A line about something else (a validation, a checkpoint), above the live line.
+  void message(std::string_view text);
+
+  // What the points say, as it would be shown; averages over the last log_interval of them.
+  std::string live_line() const;
+  std::string log_line() const;
+
+ private:
+  double mean(double ProgressPoint::*member) const;
+
+  std::FILE* file_;
+  LiveLine live_;
+  ProgressScale scale_;
+  std::deque<ProgressPoint> recent_;  // at most log_interval of them
+  double seconds_since_shown_ = 0;
+};
+
+}  // namespace teratron
