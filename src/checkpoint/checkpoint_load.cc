@@ -1,8 +1,5 @@
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <set>
-
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folders.h"
@@ -78,6 +75,15 @@ void load_file(const fs::path& path, const FileRecord& record, const std::vector
   }
 }
 
+// Files that others read from the folder, such as the tokenizer's.
+void check_other_files(const fs::path& folder, const Manifest& manifest) {
+  for (const auto& [name, record] : manifest.files) {
+    if (name == kModelFile || name == kOptimizerFile) continue;
+    const std::vector<std::string> faults = faults_of_file(folder / name, record);
+    if (!faults.empty()) throw DamagedCheckpoint(faults.front());
+  }
+}
+
 void check_same_model(const fs::path& folder, const ModelConfig& stored, const ModelConfig& asked) {
   const std::vector<std::string> found = differences(stored, asked);
   if (!found.empty()) throw_user_error("'{}' holds another model: {}", folder.string(), fmt::join(found, "; "));
@@ -105,6 +111,7 @@ TrainingState load_checkpoint(const fs::path& path, const ModelConfig& config, s
     check_same_model(folder, manifest.model, config);
     const FileRecord& model = record_of(manifest, kModelFile, folder);
     const FileRecord* optimizer = options.optimizer ? &record_of(manifest, kOptimizerFile, folder) : nullptr;
+    if (options.verify) check_other_files(folder, manifest);
     load_file(folder / kModelFile, model, of_model(parameters), backend, options.verify);
     if (optimizer != nullptr) {
       load_file(folder / kOptimizerFile, *optimizer, of_optimizer(parameters), backend, options.verify);

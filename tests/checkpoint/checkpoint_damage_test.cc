@@ -1,0 +1,96 @@
+// Damage: any bit of any file, any length. Loading and verifying name the file, and the checkpoint to go back to.
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/random_model.h"
+#include "checkpoint/temporary_folder.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::message_of;
+using testing::put_file;
+using testing::RandomModel;
+using testing::small_config;
+using testing::some_state;
+using testing::TemporaryFolder;
+
+class DamagedCheckpointTest : public ::testing::Test {
+ protected:
+  DamagedCheckpointTest() : model_(small_config()) {
+    model_.fill(1);
+    put_file(tokenizer_ / "vocab.json", "{\"a\": 0}");
+    save(1);
+    folder_ = save(2);
+  }
+  fs::path save(std::int64_t iteration) {
+    return save_checkpoint(root_.path(), small_config(), model_.parameters, *model_.backend, some_state(iteration),
+                           {.tokenizer = tokenizer_.path()});
+  }
+  std::string load_message() {
+    return message_of<UserError>(
+        [&] { load_checkpoint(root_.path(), small_config(), model_.parameters, *model_.backend); });
+  }
+
+  TemporaryFolder root_, tokenizer_;
+  RandomModel model_;
+  fs::path folder_;  // of the later checkpoint
+};
+
+// Of each file, about 60 bytes spread over its length, each with one random bit flipped.
+TEST_F(DamagedCheckpointTest, AnyBitOfAnyFileIsFoundAndTheFileNamed) {
+  RandomSequence random({.seed = 9});
+  for (const auto& [name, content] : testing::all_files(folder_)) {
+    const std::size_t step = std::max<std::size_t>(1, content.size() / 60);
+    for (std::size_t byte = random.below(step); byte < content.size(); byte += 1 + random.below(2 * step)) {
+      testing::flip_bit(folder_ / name, byte, static_cast<int>(random.below(8)));
+      EXPECT_THAT(load_message(), HasSubstr((folder_ / name).string())) << "byte " << byte;
+      EXPECT_THAT(verify_checkpoint(root_.path()).faults, ::testing::Contains(HasSubstr(name))) << "byte " << byte;
+      put_file(folder_ / name, content);
+    }
+  }
+  EXPECT_THAT(verify_checkpoint(root_.path()).faults, IsEmpty()) << "all was put back";
+}
+
+TEST_F(DamagedCheckpointTest, ATensorThatIsDamagedIsNamed) {
+  const std::string content = testing::bytes_of_file(folder_ / "optimizer.safetensors");
+  testing::flip_bit(folder_ / "optimizer.safetensors", content.size() - 1, 0);
+  EXPECT_THAT(load_message(), AllOf(HasSubstr("'final_norm.bias.moment2'"), HasSubstr("iter_0000001' is intact")));
+  const CheckpointVerification report = verify_checkpoint(folder_);
+  ASSERT_EQ(report.faults.size(), 1U);
+  EXPECT_THAT(report.faults[0], HasSubstr("'final_norm.bias.moment2'"));
+}
+
+TEST_F(DamagedCheckpointTest, OnlyACheckpointThatIsIntactIsRecommended) {
+  testing::flip_bit(root_ / "iter_0000001" / "model.safetensors", 5000, 3);
+  testing::flip_bit(folder_ / "model.safetensors", 5000, 3);
+  EXPECT_THAT(load_message(), AllOf(HasSubstr("is damaged"), ::testing::Not(HasSubstr("intact"))));
+}
+
+TEST_F(DamagedCheckpointTest, FilesCutShortGrownOrGoneAreNamed) {
+  for (const auto& [name, content] : testing::all_files(folder_)) {
+    for (const std::string& wrong : {std::string(), content.substr(0, content.size() / 2), content + "x"}) {
+      put_file(folder_ / name, wrong);
+      EXPECT_THAT(load_message(), HasSubstr((folder_ / name).string())) << wrong.size() << " bytes";
+    }
+    fs::remove(folder_ / name);
+    EXPECT_THAT(load_message(), AllOf(HasSubstr((folder_ / name).string()), HasSubstr("is missing"),
+                                      HasSubstr("iter_0000001' is intact")));
+    EXPECT_FALSE(verify_checkpoint(root_.path()).intact());
+    put_file(folder_ / name, content);
+  }
+}
+
+TEST_F(DamagedCheckpointTest, InfoOfADamagedCheckpointIsRefusedToo) {
+  put_file(folder_ / "checkpoint.json", "{}");
+  EXPECT_THAT(message_of<UserError>([&] { read_checkpoint_info(root_.path()); }), HasSubstr("checkpoint.json"));
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,309 @@
+// GPT-2 to and from Hugging Face's files: against a model that transformers itself saved (tests/golden/gpt2_tiny), and
+// against every way such a folder can differ.
+#include "checkpoint/hugging_face.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/random_model.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/temporary_folder.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using testing::bytes_of_file;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::put_file;
+using testing::RandomModel;
+using testing::TemporaryFolder;
+using Json = nlohmann::json;
+
+const fs::path& golden() {
+  static const fs::path path = fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden" / "gpt2_tiny";
+  return path;
+}
+
+struct FileTensor {
+  std::string dtype;
+  std::vector<std::int64_t> shape;
+  std::string bytes;
+  bool operator==(const FileTensor&) const = default;
+};
+using FileTensors = std::map<std::string, FileTensor>;
+
+FileTensors tensors_of(const fs::path& path) {
+  FileTensors tensors;
+  const SafetensorsFile file(path);
+  for (const SafetensorsEntry& entry : file.tensors()) {
+    const auto bytes = file.bytes(entry);
+    tensors[entry.name] = {entry.dtype_name, entry.shape, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+  }
+  return tensors;
+}
+
+DType dtype_of(const std::string& name) {
+  return name == "F64" ? DType::kF64 : name == "F32" ? DType::kF32 : name == "BF16" ? DType::kBF16 : DType::kF16;
+}
+
+void write_tensors(const fs::path& path, const FileTensors& tensors) {
+  std::vector<SafetensorsDeclaration> declarations;
+  for (const auto& [name, tensor] : tensors) declarations.push_back({name, dtype_of(tensor.dtype), tensor.shape});
+  SafetensorsWriter file(path, declarations);
+  for (const auto& [name, tensor] : tensors) file.write(name, std::as_bytes(std::span(tensor.bytes)));
+  file.commit();
+}
+
+// A copy of the golden folder, changed.
+void make_variant(const fs::path& folder, const std::function<void(Json&)>& change_config,
+                  const std::function<void(FileTensors&)>& change_tensors) {
+  make_folders(folder);
+  Json config = Json::parse(bytes_of_file(golden() / "config.json"));
+  FileTensors tensors = tensors_of(golden() / "model.safetensors");
+  change_config(config);
+  change_tensors(tensors);
+  put_file(folder / "config.json", config.dump());
+  write_tensors(folder / "model.safetensors", tensors);
+}
+
+std::string refusal(const std::function<void(Json&)>& change_config,
+                    const std::function<void(FileTensors&)>& change_tensors) {
+  const TemporaryFolder folder;
+  make_variant(folder / "hf", change_config, change_tensors);
+  const std::string message = message_of<UserError>([&] { import_from_hugging_face(folder / "hf", folder / "out"); });
+  EXPECT_FALSE(fs::exists(folder / "out")) << "nothing is written for a model that is refused";
+  return message;
+}
+
+constexpr auto kSame = [](auto&) {};
+
+TEST(HuggingFace, ImportAndExportGiveBackEveryBitOfAModelThatTransformersSaved) {
+  const TemporaryFolder folder;
+  const fs::path checkpoint = import_from_hugging_face(golden(), folder / "run");
+  EXPECT_TRUE(verify_checkpoint(folder / "run").intact());
+  export_to_hugging_face(folder / "run", folder / "hf");
+  EXPECT_EQ(tensors_of(folder / "hf" / "model.safetensors"), tensors_of(golden() / "model.safetensors"));
+  EXPECT_EQ(SafetensorsFile(folder / "hf" / "model.safetensors").metadata(), (SafetensorsMetadata{{"format", "pt"}}));
+
+  const Json ours = Json::parse(bytes_of_file(folder / "hf" / "config.json"));
+  const Json theirs = Json::parse(bytes_of_file(golden() / "config.json"));
+  for (const auto& [key, value] : ours.items()) {
+    if (key == "n_ctx" || key == "torch_dtype" || key.ends_with("_token_id")) continue;
+    EXPECT_EQ(value, theirs.value(key, Json("absent"))) << key;
+  }
+}
+
+TEST(HuggingFace, LinearWeightsAreTransposedAndPositionsAreNot) {
+  const TemporaryFolder folder;
+  import_from_hugging_face(golden(), folder / "run");
+  const CheckpointInfo info = read_checkpoint_info(folder / "run");
+  EXPECT_FALSE(info.has_optimizer);
+  EXPECT_EQ(info.state, TrainingState{});
+  RandomModel model(info.model);
+  load_checkpoint(folder / "run", info.model, model.parameters, *model.backend, {.optimizer = false});
+
+  const FileTensors there = tensors_of(golden() / "model.safetensors");
+  const auto here = model.bytes();
+  EXPECT_EQ(here.at("embedding.positions.weight"), there.at("transformer.wpe.weight").bytes);
+  const std::string& from = there.at("transformer.h.1.attn.c_attn.weight").bytes;  // [32, 96]
+  const std::string& to = here.at("layers.1.attention.qkv.weight");                // [96, 32]
+  for (std::size_t row = 0; row < 96; ++row) {
+    for (std::size_t column = 0; column < 32; ++column) {
+      ASSERT_EQ(to.substr((row * 32 + column) * 4, 4), from.substr((column * 96 + row) * 4, 4));
+    }
+  }
+}
+
+TEST(HuggingFace, ExportAndImportGiveBackEveryBitOfOurs) {
+  for (const DType dtype : {DType::kF32, DType::kF64}) {
+    const TemporaryFolder folder;
+    ModelConfig config = testing::small_config();
+    config.activation = Activation::kGeluErf;
+    config.hidden_dropout = 0.25;
+    config.attention_dropout = 0.0;
+    config.layernorm_epsilon = 1e-6;
+    config.init_method_std = 0.0123;
+    config.make_vocab_size_divisible_by = 128;
+    RandomModel model(config, dtype), back(config, dtype);
+    model.fill(1);
+    put_file(folder / "vocab.json", R"({"a": 0, "<|endoftext|>": 28})");
+    put_file(folder / "merges.txt", "#version: 0.2\n");
+    save_checkpoint(folder / "run", config, model.parameters, *model.backend, {.iteration = 9},
+                    {.tokenizer = folder.path()});
+    export_to_hugging_face(folder / "run", folder / "hf");
+    EXPECT_EQ(Json::parse(bytes_of_file(folder / "hf" / "config.json"))["eos_token_id"], 28);
+
+    const fs::path imported = import_from_hugging_face(folder / "hf", folder / "again");
+    EXPECT_EQ(bytes_of_file(imported / "model.safetensors"),
+              bytes_of_file(folder / "run" / "iter_0000009" / "model.safetensors"));
+    EXPECT_EQ(bytes_of_file(imported / "merges.txt"), bytes_of_file(folder / "merges.txt"));
+    load_checkpoint(folder / "again", config, back.parameters, *back.backend, {.optimizer = false});
+    const ModelConfig read = read_checkpoint_info(folder / "again").model;
+    EXPECT_EQ(read.init_method_std, config.init_method_std);
+    EXPECT_EQ(read.hidden_dropout, config.hidden_dropout);
+    EXPECT_EQ(read.attention_dropout, config.attention_dropout);
+  }
+}
+
+TEST(HuggingFace, NamesWithoutPrefixMasksAndATiedHeadMakeNoDifference) {
+  const TemporaryFolder folder;
+  import_from_hugging_face(golden(), folder / "plain");
+  make_variant(folder / "hf", kSame, [](FileTensors& tensors) {
+    FileTensors bare;
+    for (const auto& [name, tensor] : tensors) bare[name.substr(std::strlen("transformer."))] = tensor;
+    bare["lm_head.weight"] = bare.at("wte.weight");
+    bare["h.0.attn.bias"] = {"F32", {1, 1, 2, 2}, std::string(16, 'm')};
+    bare["h.1.attn.masked_bias"] = {"F32", {}, std::string(4, 'm')};
+    tensors = bare;
+  });
+  const fs::path imported = import_from_hugging_face(folder / "hf", folder / "run");
+  EXPECT_EQ(tensors_of(imported / "model.safetensors"),
+            tensors_of(folder / "plain" / "iter_0000000" / "model.safetensors"));
+}
+
+TEST(HuggingFace, ShardsAreOneModel) {
+  const TemporaryFolder folder;
+  import_from_hugging_face(golden(), folder / "plain");
+  make_folders(folder / "hf");
+  fs::copy(golden() / "config.json", folder / "hf" / "config.json");
+  FileTensors parts[2];
+  Json map = Json::object();
+  for (const auto& [name, tensor] : tensors_of(golden() / "model.safetensors")) {
+    const std::size_t part = name.size() % 2;
+    parts[part][name] = tensor;
+    map[name] = fmt::format("model-{}.safetensors", part);
+  }
+  for (const int part : {0, 1}) write_tensors(folder / "hf" / fmt::format("model-{}.safetensors", part), parts[part]);
+  const auto with_index = [&](const Json& weight_map) {
+    put_file(folder / "hf" / "model.safetensors.index.json", Json{{"weight_map", weight_map}}.dump());
+  };
+  with_index(map);
+  const fs::path imported = import_from_hugging_face(folder / "hf", folder / "run");
+  EXPECT_EQ(tensors_of(imported / "model.safetensors"),
+            tensors_of(folder / "plain" / "iter_0000000" / "model.safetensors"));
+
+  const auto message = [&] {
+    return message_of<UserError>([&] { import_from_hugging_face(folder / "hf", folder / "b"); });
+  };
+  map["transformer.extra"] = "model-0.safetensors";
+  with_index(map);
+  EXPECT_THAT(message(), HasSubstr("'transformer.extra' in model-0.safetensors, which does not have it"));
+  map["transformer.extra"] = "../elsewhere";
+  with_index(map);
+  EXPECT_THAT(message(), HasSubstr("not the name of a file beside it"));
+  map["transformer.extra"] = "model-7.safetensors";
+  with_index(map);
+  EXPECT_THAT(message(), HasSubstr("model-7.safetensors"));
+}
+
+TEST(HuggingFace, SixteenBitWeightsBecomeSingle) {
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    const TemporaryFolder folder;
+    FileTensors expected;
+    make_variant(folder / "hf", kSame, [&](FileTensors& tensors) {
+      for (auto& [name, tensor] : tensors) {
+        std::string narrow;
+        for (std::size_t i = 0; i < tensor.bytes.size(); i += 4) {
+          float value = 0;
+          std::memcpy(&value, tensor.bytes.data() + i, 4);
+          const std::uint16_t bits = dtype == DType::kF16 ? float_to_f16(value) : float_to_bf16(value);
+          narrow.append(reinterpret_cast<const char*>(&bits), 2);
+          value = dtype == DType::kF16 ? f16_to_float(bits) : bf16_to_float(bits);
+          std::memcpy(tensor.bytes.data() + i, &value, 4);
+        }
+        expected[name] = tensor;
+        tensor.dtype = dtype == DType::kF16 ? "F16" : "BF16";
+        tensor.bytes = narrow;
+      }
+    });
+    import_from_hugging_face(folder / "hf", folder / "run");
+    export_to_hugging_face(folder / "run", folder / "back");
+    EXPECT_EQ(tensors_of(folder / "back" / "model.safetensors"), expected);
+  }
+}
+
+TEST(HuggingFace, AModelThatComputesSomethingElseIsRefusedWithAllReasons) {
+  const std::string message = refusal(
+      [](Json& config) {
+        config["scale_attn_by_inverse_layer_idx"] = true;
+        config["reorder_and_upcast_attn"] = true;
+        config["scale_attn_weights"] = false;
+        config["activation_function"] = "relu";
+        config["n_inner"] = 100;
+        config["resid_pdrop"] = 0.5;
+        config["n_head"] = 5;
+      },
+      kSame);
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("scale_attn_by_inverse_layer_idx true"), HasSubstr("reorder_and_upcast_attn true"),
+                    HasSubstr("scale_attn_weights false"), HasSubstr("'relu'"), HasSubstr("n_inner 100"),
+                    HasSubstr("embd_pdrop 0"), HasSubstr("32 is not divisible")));
+  EXPECT_THAT(refusal([](Json& config) { config["model_type"] = "llama"; }, kSame), HasSubstr("of type 'llama'"));
+  EXPECT_THAT(refusal([](Json& config) { config.erase("n_layer"); }, kSame), HasSubstr("lacks \"n_layer\""));
+  EXPECT_THAT(refusal([](Json& config) { config["n_layer"] = 1.5; }, kSame), HasSubstr("must be an integer"));
+  EXPECT_THAT(refusal([](Json& config) { config["n_layer"] = 2000000000; }, kSame), HasSubstr("2000000000 layers"));
+  EXPECT_THAT(refusal([](Json& config) { config["tie_word_embeddings"] = false; }, kSame), HasSubstr("unties"));
+}
+
+TEST(HuggingFace, WeightsThatAreNotTheConfigsAreRefused) {
+  EXPECT_THAT(refusal(kSame, [](FileTensors& tensors) { tensors.erase("transformer.h.1.ln_2.bias"); }),
+              HasSubstr("'transformer.h.1.ln_2.bias' is missing"));
+  EXPECT_THAT(refusal(kSame,
+                      [](FileTensors& tensors) {
+                        tensors["score.weight"] = {"F32", {1}, "abcd"};
+                      }),
+              HasSubstr("'transformer.score.weight' is not part of the model"));
+  EXPECT_THAT(refusal([](Json& config) { config["vocab_size"] = 130; }, kSame),
+              HasSubstr("'transformer.wte.weight' is [131, 32] there, [130, 32] is needed"));
+  EXPECT_THAT(refusal([](Json& config) { config["n_layer"] = 1; }, kSame), HasSubstr("and 4 more"));
+  EXPECT_THAT(refusal(kSame,
+                      [](FileTensors& tensors) {
+                        tensors["lm_head.weight"] = tensors.at("transformer.wte.weight");
+                        tensors["lm_head.weight"].bytes[5] ^= 1;
+                      }),
+              HasSubstr("lm_head.weight differs from"));
+  EXPECT_THAT(
+      refusal(kSame, [](FileTensors& tensors) { tensors["wte.weight"] = tensors.at("transformer.wte.weight"); }),
+      HasSubstr("a second time"));
+}
+
+TEST(HuggingFace, MissingFilesAreNamedAndPicklesExplained) {
+  const TemporaryFolder folder;
+  const auto message = [&] {
+    return message_of<UserError>([&] { import_from_hugging_face(folder.path(), folder / "out"); });
+  };
+  EXPECT_THAT(message(), HasSubstr("config.json"));
+  fs::copy(golden() / "config.json", folder / "config.json");
+  EXPECT_THAT(message(), HasSubstr("has no model.safetensors"));
+  put_file(folder / "pytorch_model.bin", "pickle");
+  EXPECT_THAT(message(), HasSubstr("save_pretrained"));
+  put_file(folder / "config.json", "{");
+  EXPECT_THAT(message(), HasSubstr("is not a JSON object"));
+}
+
+TEST(HuggingFace, CheckpointsAreNeverOverwritten) {
+  const TemporaryFolder folder;
+  const fs::path checkpoint = import_from_hugging_face(golden(), folder / "run");
+  EXPECT_THAT(message_of<UserError>([&] { import_from_hugging_face(golden(), folder / "run"); }),
+              HasSubstr("holds checkpoints already"));
+  for (const fs::path& target : {folder / "run", checkpoint}) {
+    EXPECT_THAT(message_of<UserError>([&] { export_to_hugging_face(checkpoint, target); }),
+                HasSubstr("holds a checkpoint"));
+  }
+  testing::flip_bit(checkpoint / "model.safetensors", 9999, 1);
+  EXPECT_THAT(message_of<UserError>([&] { export_to_hugging_face(checkpoint, folder / "hf"); }),
+              HasSubstr("is damaged"));
+  EXPECT_FALSE(fs::exists(folder / "hf"));
+}
+
+}  // namespace
+}  // namespace teratron

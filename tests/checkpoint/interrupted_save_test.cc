@@ -1,0 +1,153 @@
+// Saves that something ends half-way: a full disk, a file that may not grow, a folder that may not be written, a kill.
+// The checkpoint before stays current and intact, and nothing half-written can be seen.
+#include <gmock/gmock.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/philox.h"
+#include "base/threads.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/random_model.h"
+#include "checkpoint/temporary_folder.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::RandomModel;
+using testing::small_config;
+using testing::some_state;
+using testing::TemporaryFolder;
+
+void save(const fs::path& root, const RandomModel& model, std::int64_t iteration) {
+  save_checkpoint(root, small_config(), model.parameters, *model.backend, some_state(iteration));
+}
+
+// No file may grow beyond `bytes` while this lives: as a full disk, but at a byte of our choice.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST(InterruptedSave, AFileThatMayNotGrowLeavesEverythingAsItWas) {
+  const TemporaryFolder folder(TemporaryFolder::kDisk);
+  RandomModel model(small_config());
+  model.fill(1);
+  save(folder.path(), model, 1);
+  const auto before = testing::all_files(folder.path());
+  const std::size_t largest = before.at("iter_0000001/optimizer.safetensors").size();
+  int failed = 0;
+  for (rlim_t limit = 0; limit < largest; limit += largest / 40) {
+    const std::string message = message_of<EnvironmentError>([&] {
+      const FileSizeLimit guard(limit);
+      save(folder.path(), model, 2);
+    });
+    EXPECT_THAT(message, HasSubstr("cannot write")) << limit;
+    EXPECT_EQ(testing::all_files(folder.path()), before) << limit;
+    ++failed;
+  }
+  EXPECT_GE(failed, 40);
+  EXPECT_EQ(load_checkpoint(folder.path(), small_config(), model.parameters, *model.backend), some_state(1));
+}
+
+TEST(InterruptedSave, AFullDiskIsAnEnvironmentErrorThatLeavesEverythingAsItWas) {
+  const TemporaryFolder folder(TemporaryFolder::kDisk);
+  if (::mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=192k") != 0) {
+    GTEST_SKIP() << "mounting a small disk needs root";
+  }
+  RandomModel model(small_config());
+  model.fill(1);
+  save(folder.path(), model, 1);
+  const auto before = testing::all_files(folder.path());
+  std::string message;
+  for (std::int64_t iteration = 2; iteration < 20; ++iteration) {
+    message = message_of<EnvironmentError>([&] { save(folder.path(), model, iteration); });
+    if (message.find("nothing was thrown") == std::string::npos) break;
+  }
+  EXPECT_THAT(message, HasSubstr("No space left on device"));
+  EXPECT_TRUE(verify_checkpoint(folder.path()).intact());
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    EXPECT_NE(entry.path().extension(), ".partial");
+  }
+  ::umount(folder.path().c_str());
+}
+
+TEST(InterruptedSave, AFolderThatMayNotBeWrittenIsAnEnvironmentError) {
+  const TemporaryFolder folder(TemporaryFolder::kDisk);
+  const RandomModel model(small_config());
+  testing::put_file(folder / "file", "");
+  EXPECT_THAT(message_of<EnvironmentError>([&] { save(folder / "file", model, 1); }), HasSubstr("file"));
+  EXPECT_THAT(message_of<EnvironmentError>([&] { save(folder / "file" / "run", model, 1); }), HasSubstr("run"));
+
+  save(folder / "run", model, 1);
+  ::chmod((folder / "run").c_str(), 0555);
+  ::chmod(folder.path().c_str(), 0755);
+  const bool root = ::geteuid() == 0;
+  if (root && ::seteuid(65534) != 0) GTEST_SKIP() << "root is not held back by permissions, and cannot be left";
+  const std::string message = message_of<EnvironmentError>([&] { save(folder / "run", model, 2); });
+  EXPECT_EQ(::seteuid(root ? 0 : ::geteuid()), 0);
+  EXPECT_THAT(message, HasSubstr("Permission denied"));
+  EXPECT_TRUE(verify_checkpoint(folder / "run").intact());
+  ::chmod((folder / "run").c_str(), 0755);
+}
+
+// The child saves on and on; the parent kills it at a random moment, wherever that finds it.
+TEST(InterruptedSave, AKillAtAnyMomentLeavesAWholeCheckpointCurrent) {
+  const TemporaryFolder folder(TemporaryFolder::kDisk);
+  RandomModel model(small_config());
+  model.fill(1);
+  save(folder.path(), model, 1);
+  std::int64_t last = 1;
+  RandomSequence random({.seed = 11});
+  int left_over = 0;
+  for (int kill = 0; kill < 60; ++kill) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      set_thread_count(1);
+      // Every other time the same iteration again and again, which replaces a folder that is current.
+      for (std::int64_t iteration = last;; iteration += kill % 2) {
+        save_checkpoint(folder.path(), small_config(), model.parameters, *model.backend, some_state(iteration),
+                        {.keep_last = 2});
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(random.below(8000)));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    for (const auto& entry : fs::directory_iterator(folder.path())) left_over += entry.path().extension() == ".partial";
+
+    RandomModel loaded(small_config());
+    const TrainingState state = load_checkpoint(folder.path(), small_config(), loaded.parameters, *loaded.backend);
+    EXPECT_GE(state.iteration, last);
+    last = state.iteration;
+    EXPECT_EQ(loaded.bytes(), model.bytes());
+  }
+  EXPECT_GT(left_over, 0) << "no kill found a save under way: the test has lost its point";
+  save(folder.path(), model, last + 1);
+  for (const auto& entry : fs::directory_iterator(folder.path())) EXPECT_NE(entry.path().extension(), ".partial");
+}
+
+}  // namespace
+}  // namespace teratron
