@@ -54,7 +54,8 @@ std::vector<BpeSource::Merge> read_merges(const fs::path& path) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
     const std::size_t space = line.find(' ');
-    if (space == 0 || space + 1 >= line.size() || line.find(' ', space + 1) != line.npos) {
+    const bool is_pair = space != line.npos && space > 0 && space + 1 < line.size();
+    if (!is_pair || line.find(' ', space + 1) != line.npos) {
       throw_user_error("'{}', line {}: two tokens with a space between them are needed, this is '{}'", path.string(),
                        number, line.substr(0, 80));
     }

@@ -1,0 +1,45 @@
+"""Hugging Face's own packages read what Teratron exports.
+
+    $(scripts/oracle-env | tail -n 1) tests/oracle/hugging_face_reads_ours.py EXPORTED_FOLDER ORIGINAL_FOLDER
+
+ORIGINAL_FOLDER is a model that transformers saved (tests/golden/gpt2_tiny); EXPORTED_FOLDER is the same model after
+import into Teratron and export from it. transformers must load both as the same model, every weight bit by bit and
+with none missing, and find the same logits. tests/checkpoint/hugging_face_oracle_test.cc runs this.
+"""
+
+import sys
+
+import torch
+import transformers
+from safetensors import safe_open
+
+
+def load(folder):
+    model, notes = transformers.AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+    for kind, names in notes.items():
+        assert not names, f"{folder}: {kind}: {names}"
+    return model.eval()
+
+
+def main(exported, original):
+    with safe_open(f"{exported}/model.safetensors", "pt") as file:
+        assert file.metadata() == {"format": "pt"}, file.metadata()
+        stored = {name: file.get_tensor(name) for name in file.keys()}
+    ours, theirs = load(exported), load(original)
+    assert type(ours) is type(theirs)
+    expected = theirs.state_dict()
+    for name, value in ours.state_dict().items():
+        assert value.dtype == expected[name].dtype and torch.equal(value, expected[name]), name
+        if name != "lm_head.weight":
+            assert torch.equal(value, stored[name]), name
+    for key, value in theirs.config.to_dict().items():
+        if key not in ("_name_or_path", "bos_token_id", "eos_token_id"):
+            assert getattr(ours.config, key) == value, (key, getattr(ours.config, key), value)
+    ids = torch.arange(24).reshape(2, 12) * 5 % theirs.config.vocab_size
+    with torch.no_grad():
+        assert torch.equal(ours(ids).logits, theirs(ids).logits)
+    print(f"{len(stored)} tensors, the same in every bit; the same logits")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,57 @@
+// What the tokenizer's tests share: the shared data, folders that go away again, random bytes.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/file.h"
+#include "base/philox.h"
+#include "tokenizer/bpe_trainer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+
+inline std::filesystem::path shared_data() { return std::filesystem::path(TERATRON_SOURCE_DIR) / "../shared/data"; }
+
+// A new empty folder, removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "teratron-tokenizer-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline RandomSequence random_sequence(std::uint64_t seed) { return RandomSequence(RandomStream{.seed = seed}); }
+
+// `length` bytes from `alphabet`; from all 256 where that is empty.
+inline std::string random_bytes(RandomSequence& random, std::size_t length, std::string_view alphabet = {}) {
+  std::string bytes;
+  for (std::size_t i = 0; i < length; ++i) {
+    bytes.push_back(alphabet.empty() ? static_cast<char>(random.below(256)) : alphabet[random.below(alphabet.size())]);
+  }
+  return bytes;
+}
+
+// A small tokenizer of English-like text with "<|endoftext|>" as the last of its ids.
+inline Tokenizer small_tokenizer(std::int64_t vocab_size = 300) {
+  const std::string_view text =
+      "It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a "
+      "wife. However little known the feelings or views of such a man may be on his first entering a neighbourhood, "
+      "this truth is so well fixed in the minds of the surrounding families, that he is considered as the rightful "
+      "property of some one or other of their daughters.";
+  return Tokenizer(train_bpe({&text, 1}, {.vocab_size = vocab_size}));
+}
+
+}  // namespace teratron
