@@ -1,0 +1,122 @@
+// GPT-2 against Hugging Face's (tests/golden/gpt2_tiny, made by tests/golden/make_gpt2_golden.py with the versions that
+// expected.json names): logits, every gradient, and ten steps of PyTorch's AdamW.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/hugging_face.h"
+#include "checkpoint/safetensors.h"
+#include "model/random_batch.h"
+#include "optim/adamw_optimizer.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kGolden = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/gpt2_tiny";
+
+std::unique_ptr<Backend> cpu() { return make_cpu_backend(); }
+std::unique_ptr<Backend> reference() { return make_reference_backend(DType::kF32); }
+
+class HuggingFaceParity : public testing::TestWithParam<std::unique_ptr<Backend> (*)()> {
+ protected:
+  HuggingFaceParity() : backend_(GetParam()()), expected_(kGolden / "expected.safetensors") {
+    folder_ = fs::path(testing::TempDir()) / fmt::format("teratron-parity-{}", ::getpid());
+    fs::remove_all(folder_);
+    checkpoint_ = import_from_hugging_face(kGolden, folder_);
+    const auto inputs = nlohmann::json::parse(read_file(kGolden / "inputs.json"));
+    for (const auto& row : inputs["inputs"]) ids_.insert(ids_.end(), row.begin(), row.end());
+    for (const auto& row : inputs["targets"]) targets_.insert(targets_.end(), row.begin(), row.end());
+    weights_.assign(ids_.size(), 1.0F / static_cast<float>(ids_.size()));
+  }
+  ~HuggingFaceParity() override { fs::remove_all(folder_); }
+
+  Gpt2Runner load(const RunnerOptions& options) {
+    ModelConfig config = read_checkpoint_info(checkpoint_).model;
+    config.hidden_dropout = config.attention_dropout = 0;
+    Gpt2Runner runner(*backend_, config, options);
+    runner.allocate();
+    runner.initialize(1);
+    load_checkpoint(checkpoint_, config, runner.parameters(), *backend_, {.optimizer = false});
+    return runner;
+  }
+  MicroBatch batch() const { return {.ids = ids_, .targets = targets_, .weights = weights_, .batch = 3, .tokens = 24}; }
+  std::vector<float> expected(const std::string& name) const {
+    const SafetensorsEntry* entry = expected_.find(name);
+    if (entry == nullptr) throw std::runtime_error("no golden tensor " + name);
+    const auto bytes = expected_.bytes(*entry);
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+
+  std::unique_ptr<Backend> backend_;
+  SafetensorsFile expected_;
+  fs::path folder_, checkpoint_;
+  std::vector<std::int32_t> ids_, targets_;
+  std::vector<float> weights_;
+};
+
+TEST_P(HuggingFaceParity, LogitsAgree) {
+  Gpt2Runner runner = load({.purpose = Purpose::kEvaluation, .tokens = 24});
+  const std::vector<float> logits = expected("logits");
+  const auto per_sequence = logits.size() / 3;
+  std::vector<float> actual(per_sequence);
+  for (std::size_t sequence = 0; sequence < 3; ++sequence) {
+    runner.logits(std::span(ids_).subspan(sequence * 24, 24), 0, 24, actual);
+    for (std::size_t i = 0; i < per_sequence; ++i) {
+      ASSERT_NEAR(actual[i], logits[sequence * per_sequence + i], 1e-4) << "sequence " << sequence << " value " << i;
+    }
+  }
+}
+
+TEST_P(HuggingFaceParity, LossAndEveryGradientAgree) {
+  Gpt2Runner runner = load({.batch = 3, .tokens = 24});
+  const auto golden = nlohmann::json::parse(read_file(kGolden / "expected.json"));
+  EXPECT_NEAR(runner.forward_backward(batch()), golden["loss"].get<double>(), 1e-5);
+  std::size_t compared = 0;
+  for (const Parameter* parameter : runner.parameters()) {
+    const std::vector<double> actual = test::values_of(*backend_, parameter->gradient);
+    const std::vector<float> golden_gradient = expected("grad." + parameter->hugging_face);
+    const auto columns = static_cast<std::size_t>(parameter->shape[-1]);
+    const std::size_t rows = golden_gradient.size() / columns;
+    double difference = 0, norm = 0;
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t column = 0; column < columns; ++column) {
+        const double theirs = parameter->hugging_face_transposed && parameter->shape.rank() == 2
+                                  ? golden_gradient[column * rows + row]
+                                  : golden_gradient[row * columns + column];
+        difference += std::pow(actual[row * columns + column] - theirs, 2);
+        norm += theirs * theirs;
+      }
+    }
+    EXPECT_LT(std::sqrt(difference), 1e-4 * std::sqrt(norm)) << parameter->name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 28U);  // 2 embeddings, 12 in each of 2 layers, 2 in the last norm
+}
+
+TEST_P(HuggingFaceParity, TenStepsOfAdamWHaveTheSameLossesAndNorms) {
+  Gpt2Runner runner = load({.batch = 3, .tokens = 24});
+  const auto golden = nlohmann::json::parse(read_file(kGolden / "expected.json"))["steps_float64"];
+  const std::vector<Parameter*> parameters = runner.parameters();
+  for (int step = 0; step < 10; ++step) {
+    const auto index = static_cast<std::size_t>(step);
+    const double loss = golden["losses"][index].get<double>(), norm = golden["grad_norms"][index].get<double>();
+    EXPECT_NEAR(runner.forward_backward(batch()), loss, 1e-5 * loss) << "step " << step;
+    EXPECT_NEAR(adamw_update(*backend_, parameters, {.beta2 = 0.95, .weight_decay = 0.1}, 1e-3, step + 1), norm,
+                1e-4 * norm);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(BackEnds, HuggingFaceParity, testing::Values(&cpu, &reference),
+                         [](const auto& back_end) { return back_end.index == 0 ? "Cpu" : "Reference"; });
+
+}  // namespace
+}  // namespace teratron
