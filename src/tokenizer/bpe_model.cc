@@ -63,11 +63,13 @@ void validate(const BpeModel& model, std::string_view source) {
   validate_ids(model, source);
   validate_origins(model, source);
   std::unordered_set<std::uint64_t> pairs;
+  pairs.reserve(model.merges.size());
   for (std::size_t rank = 0; rank < model.merges.size(); ++rank) {
     const BpeMerge& merge = model.merges[rank];
     const std::string& left = model.tokens[static_cast<std::size_t>(merge.left)];
     const std::string& right = model.tokens[static_cast<std::size_t>(merge.right)];
-    if (left + right != model.tokens[static_cast<std::size_t>(merge.merged)]) {
+    const std::string& merged = model.tokens[static_cast<std::size_t>(merge.merged)];
+    if (merged.size() != left.size() + right.size() || !merged.starts_with(left) || !merged.ends_with(right)) {
       throw_user_error("{}: merge {} ('{} {}') makes a token of other bytes", source, rank + 1, to_alphabet(left),
                        to_alphabet(right));
     }

@@ -3,8 +3,8 @@
     nice $(scripts/oracle-env | tail -n 1) tests/oracle/bpe_differential.py [--teratron BINARY] [--seed N] [--rounds N]
 
 Each round encodes one long and five short hard texts with GPT-2's vocabulary, which must give the ids of both oracles,
-takes arbitrary bytes to tokens and back, and (every tenth round) trains a vocabulary as Hugging Face does. Exits with 1
-at the first difference, and shows where it is.
+takes arbitrary bytes to tokens and back, and (every tenth round) trains a vocabulary as Hugging Face does, whose
+transformers must then load it and encode alike. Exits with 1 at the first difference, and shows where it is.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import numpy
+import transformers
 
 from bpe_oracle import GPT2, hard_text, hugging_face_gpt2, hugging_face_merges, tiktoken_gpt2
 
@@ -29,9 +30,9 @@ class Teratron:
     def run(self, *words):
         subprocess.run([self.binary, "tokenizer", *map(str, words)], check=True, stdout=subprocess.DEVNULL)
 
-    def encode(self, data):
+    def encode(self, data, tokenizer=GPT2):
         (self.folder / "text").write_bytes(data)
-        self.run("encode", "--tokenizer", GPT2, self.folder / "text", self.folder / "ids")
+        self.run("encode", "--tokenizer", tokenizer, self.folder / "text", self.folder / "ids")
         return numpy.fromfile(self.folder / "ids", dtype="<u4").tolist()
 
     def decode_last(self):
@@ -87,6 +88,11 @@ def main():
                 ours, theirs = teratron.train(text, 257 + 400), hugging_face_merges(text, 256 + 400, 2)
                 if ours != theirs:
                     fail(f"seed {options.seed}, round {turn}: training", ours, theirs, lambda before: before[-5:])
+                loaded = transformers.AutoTokenizer.from_pretrained(Path(folder) / "trained")
+                text = hard_text(rng, 3000).replace(loaded.eos_token, "")  # transformers would make a token of it
+                ours, theirs = teratron.encode(text.encode(), Path(folder) / "trained"), loaded(text)["input_ids"]
+                if ours != theirs:
+                    fail(f"seed {options.seed}, round {turn}: the trained vocabulary", ours, theirs, loaded.decode)
                 trainings += 1
     print(f"identical: {texts} texts, {characters} characters, {tokens} tokens; {options.rounds} strings of arbitrary "
           f"bytes came back; {trainings} vocabularies trained alike")
