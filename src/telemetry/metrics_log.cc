@@ -52,7 +52,7 @@ TrimmedLog trim(std::string_view text, std::int64_t last_iteration, const std::f
 }  // namespace
 
 MetricsLog::MetricsLog(std::filesystem::path path, std::int64_t iteration) : path_(std::move(path)) {
-  if (std::filesystem::exists(path_)) {
+  if (std::filesystem::is_regular_file(path_)) {  // a pipe or device has nothing to trim and may never end
     const TrimmedLog trimmed = trim(read_file(path_), iteration, path_);
     dropped_lines_ = trimmed.dropped_lines;
     if (dropped_lines_ > 0) write_file_atomically(path_, trimmed.kept);

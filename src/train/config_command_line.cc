@@ -89,8 +89,10 @@ class CommandLineReader {
     }
     Field* field = positionals_[positional_];
     if (!field->is_list()) ++positional_;
-    if (settings_.empty() || settings_.back().field != field) settings_.push_back({.field = field});
-    settings_.back().values.push_back({LiteralKind::kUntyped, argument});
+    // Flags may stand between the values of a list.
+    auto setting = std::ranges::find(settings_, field, &Setting::field);
+    if (setting == settings_.end()) setting = settings_.insert(setting, {.field = field});
+    setting->values.push_back({LiteralKind::kUntyped, argument});
   }
 
   void report_unknown(std::string_view flag) {

@@ -1,7 +1,8 @@
 // TOML (https://toml.io, version 1.0) in and out of a list of fields.
 #include <toml++/toml.h>
 
-#include <sstream>
+#include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -61,10 +62,22 @@ std::string unknown_key(const FieldList& fields, std::string_view key, std::stri
                                      : fmt::format("; did you mean '{}'?", nearest));
 }
 
+// A basic string. Not toml++'s own formatting, which writes text with three single quotes in a row so that it cannot be
+// read back.
 std::string quoted(const std::string& text) {
-  std::ostringstream out;
-  out << toml::value<std::string>(text);
-  return out.str();
+  std::string out = "\"";
+  for (const char byte : text) {
+    const auto code = static_cast<unsigned char>(byte);
+    if (byte == '"' || byte == '\\') {
+      out += '\\';
+      out += byte;
+    } else if (code < 0x20 || code == 0x7F) {
+      out += fmt::format("\\u{:04X}", code);
+    } else {
+      out += byte;
+    }
+  }
+  return out + "\"";
 }
 
 struct TomlText {

@@ -1,0 +1,148 @@
+#include "telemetry/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <vector>
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr ProgressScale kScale = {.total_iterations = 25,
+                                  .log_interval = 10,
+                                  .global_batch_size = 8,
+                                  .tokens_per_iteration = 2048,
+                                  .flops_per_iteration = 3e9};
+
+ProgressPoint point(std::int64_t iteration) {
+  return {.iteration = iteration,
+          .consumed_samples = 8 * iteration,
+          .loss = static_cast<double>(iteration),
+          .gradient_norm = 0.25,
+          .learning_rate = 1.5e-4,
+          .seconds = 0.05};
+}
+
+// A stream whose text can be looked at.
+class Sink {
+ public:
+  Sink() : file_(::open_memstream(&text_, &size_)) {}
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+  ~Sink() {
+    std::fclose(file_);
+    std::free(text_);
+  }
+  std::FILE* file() { return file_; }
+  std::string text() {
+    std::fflush(file_);
+    return {text_, size_};
+  }
+  std::vector<std::string> lines() {
+    std::vector<std::string> lines;
+    std::istringstream in(text());
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  }
+
+ private:
+  char* text_ = nullptr;
+  std::size_t size_ = 0;
+  std::FILE* file_;
+};
+
+TEST(Progress, AwayFromATerminalThereIsALineAnIntervalAndOneAtTheEnd) {
+  Sink sink;
+  {
+    Progress progress(sink.file(), 0, kScale);
+    for (std::int64_t i = 1; i <= 25; ++i) progress.iteration(point(i));
+  }
+  EXPECT_THAT(sink.lines(), ElementsAre(StartsWith("iteration 10/25 |"), StartsWith("iteration 20/25 |"),
+                                        StartsWith("iteration 25/25 |")));
+  EXPECT_THAT(sink.text(), Not(HasSubstr("\r")));
+}
+
+TEST(Progress, ALogLineHasMegatronsFieldsAveragedOverTheInterval) {
+  Sink sink;
+  Progress progress(sink.file(), 0, kScale);
+  for (std::int64_t i = 1; i <= 20; ++i) progress.iteration(point(i));
+  EXPECT_EQ(sink.lines()[1],
+            "iteration 20/25 | consumed samples: 160 | ms/iteration: 50.0 | GFLOP/s: 60.0 | learning rate: 1.500e-04 | "
+            "global batch size: 8 | loss: 15.50000 | grad norm: 0.250");
+}
+
+TEST(Progress, AResumedRunAveragesOnlyOverWhatItHasSeen) {
+  Sink sink;
+  Progress progress(sink.file(), 0, kScale);
+  for (std::int64_t i = 18; i <= 20; ++i) progress.iteration(point(i));
+  EXPECT_THAT(sink.lines(), ElementsAre(HasSubstr("loss: 19.00000")));
+}
+
+TEST(Progress, OnATerminalOneLineIsDrawnOverAndOver) {
+  Sink sink;
+  {
+    Progress progress(sink.file(), 200, kScale);
+    for (std::int64_t i = 1; i <= 25; ++i) progress.iteration(point(i));
+    EXPECT_THAT(sink.text(), Not(HasSubstr("\n")));
+    EXPECT_THAT(progress.live_line(), AllOf(HasSubstr("25/25"), HasSubstr("loss 20.5000"), HasSubstr("41.0 k tokens/s"),
+                                            HasSubstr("lr 1.50e-04")));
+  }
+  EXPECT_THAT(sink.lines(), SizeIs(1));
+  EXPECT_THAT(sink.text(), EndsWith("\n"));
+}
+
+TEST(Progress, TheTimeLeftFollowsFromTheLastIterations) {
+  Sink sink;
+  Progress progress(sink.file(), 200, kScale);
+  progress.iteration(point(5));
+  EXPECT_THAT(progress.live_line(), HasSubstr("1.0 s left"));  // 20 iterations of 50 ms
+}
+
+TEST(Progress, TheLiveLineStaysWithinTheTerminal) {
+  for (int columns = 1; columns < 60; ++columns) {
+    Sink sink;
+    {
+      Progress progress(sink.file(), columns, kScale);
+      progress.iteration(point(1));
+    }
+    const std::string text = sink.text();
+    const std::size_t begin = text.rfind("\x1b[K") + 3;
+    EXPECT_LT(text.find('\n') - begin, static_cast<std::size_t>(columns));
+  }
+}
+
+TEST(Progress, MessagesStandAboveTheLiveLine) {
+  Sink sink;
+  {
+    Progress progress(sink.file(), 200, kScale);
+    progress.message("before");
+    progress.iteration(point(1));
+    progress.message("saved somewhere");
+  }
+  const std::vector<std::string> lines = sink.lines();
+  ASSERT_THAT(lines, SizeIs(3));
+  EXPECT_EQ(lines[0], "before");
+  EXPECT_THAT(lines[1], EndsWith("\r\x1b[Ksaved somewhere"));
+  EXPECT_THAT(lines[2], HasSubstr("1/25"));
+}
+
+TEST(Progress, APipeOrFileIsNoTerminal) {
+  Sink sink;
+  std::FILE* file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  EXPECT_EQ(terminal_columns(file), 0);
+  std::fclose(file);
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,130 @@
+// What is wrong with a configuration is told all at once, with what would be right.
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/temporary_folder.h"
+#include "train/config.h"
+#include "train/config_reading.h"
+#include "train/random_config.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+
+TrainConfig sound_config() {
+  TrainConfig config;
+  config.train_iters = 100;
+  return config;
+}
+
+std::string message_of(const std::vector<std::string>& arguments) {
+  try {
+    read_options<TrainConfig>(arguments);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ConfigFaults, ThereAreNoneInASoundConfiguration) {
+  EXPECT_THAT(sound_config().faults(), IsEmpty());
+  EXPECT_EQ(message_of({"--data-path", "corpus", "--train-iters", "10", "--model", "tiny"}), "");
+}
+
+TEST(ConfigFaults, NearestValuesThatWorkAreNamed) {
+  TrainConfig config = sound_config();
+  config.global_batch_size = 10;
+  EXPECT_THAT(config.faults(), ElementsAre("--global-batch-size 10 is not a multiple of --micro-batch-size 4; nearest "
+                                           "that are: 8, 12"));
+  config.global_batch_size = 3;
+  EXPECT_THAT(config.faults(), ElementsAre(HasSubstr("nearest that are: 4")));
+}
+
+TEST(ConfigFaults, ValuesThatDisagreeAreNamedTogether) {
+  TrainConfig config = sound_config();
+  config.model.max_position_embeddings = 512;
+  config.learning_rate.minimum = 1;
+  config.learning_rate.warmup = 101;
+  config.save_interval = 5;
+  EXPECT_THAT(config.faults(),
+              UnorderedElementsAre(AllOf(HasSubstr("--seq-length 1024"), HasSubstr("--max-position-embeddings 512")),
+                                   AllOf(HasSubstr("--min-lr 1"), HasSubstr("--lr 0.00015")),
+                                   AllOf(HasSubstr("--lr-warmup-iters 101"), HasSubstr("--train-iters")),
+                                   AllOf(HasSubstr("--save-interval 5"), HasSubstr("--save DIR"))));
+}
+
+TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
+  // -1 suits no number of the configuration.
+  TrainConfig config;
+  for (Field& field : fields_of(config)) {
+    if (auto* const* integer = std::get_if<std::int64_t*>(&field.target)) **integer = -1;
+    if (auto* const* number = std::get_if<double*>(&field.target)) **number = -1;
+  }
+  // Epsilon and deviation are the model's, which is looked at once its sizes make sense.
+  const std::string all = fmt::format("{}", fmt::join(config.faults(), "\n"));
+  config.model = sound_config().model;
+  config.seq_length = 8;
+  config.model.layernorm_epsilon = config.model.init_method_std = -1;
+  config.model.hidden_dropout = config.model.attention_dropout = -1;
+  const std::string more = fmt::format("{}", fmt::join(config.faults(), "\n"));
+  for (const Field& field : fields_of(config)) {
+    const bool number =
+        std::holds_alternative<std::int64_t*>(field.target) || std::holds_alternative<double*>(field.target);
+    if (number) {
+      EXPECT_THAT(all + more, HasSubstr("--" + field.name + " ")) << field.name;
+    }
+  }
+}
+
+TEST(ConfigFaults, AnyValuesWhateverGiveFaultsAndNoOverflow) {
+  RandomSequence random(RandomStream{.seed = 3});
+  for (int trial = 0; trial < 300; ++trial) {
+    std::vector<std::string> arguments;
+    TrainConfig config;
+    FieldList fields = fields_of(config);
+    for (const Field& field : fields) {
+      const bool skipped = field.role == FieldRole::kConfigFile || random.below(2) == 0;
+      if (!skipped) arguments.push_back("--" + field.name + "=" + testing::random_value(field, random));
+    }
+    read_fields(fields, arguments);
+    config.faults();  // the sanitizers watch
+  }
+}
+
+TEST(ConfigFaults, AllOfTheFileTheLineAndTheValuesComeAtOnce) {
+  const testing::TemporaryFolder folder;
+  const std::string file = (folder.path() / "a.toml").string();
+  write_file_atomically(file, "hiden_size = 8\nlr = \"fast\"\nnum_attention_heads = 7\n");
+  const std::string message =
+      message_of({"--config", file, "--min-lrr", "3", "--train-iters", "x", "--eval-iters", "0"});
+  EXPECT_THAT(message, HasSubstr("7 faults"));
+  EXPECT_THAT(message, HasSubstr("unknown key 'hiden_size' (" + file + ":1); did you mean 'hidden_size'?"));
+  EXPECT_THAT(message, HasSubstr("--lr is 'fast'; a number is needed (" + file + ":2)"));
+  EXPECT_THAT(message, HasSubstr("unknown flag '--min-lrr'; did you mean '--min-lr'?"));
+  EXPECT_THAT(message, HasSubstr("--train-iters is 'x'; a whole number is needed"));
+  EXPECT_THAT(message, HasSubstr("--eval-iters is 0; it must be at least 1"));
+  EXPECT_THAT(message, HasSubstr("--data-path PREFIX is missing"));
+  EXPECT_THAT(message, HasSubstr("nearest that are: 763, 770 (--num-attention-heads from " + file + ":3)"));
+}
+
+TEST(ConfigFaults, WhatFollowsFromAValueAlreadyReportedIsLeftOut) {
+  const std::string message = message_of({"--data-path", "corpus", "--train-iters", "many"});
+  EXPECT_EQ(message, "--train-iters is 'many'; a whole number is needed");
+}
+
+TEST(ConfigFaults, AnUnknownPresetListsThoseThereAre) {
+  const std::string message = message_of({"--data-path", "corpus", "--train-iters", "1", "--model", "gpt5"});
+  EXPECT_THAT(message, AllOf(HasSubstr("'gpt5'"), HasSubstr("124M"), HasSubstr("8.3B"), Not(HasSubstr("faults"))));
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,152 @@
+// The training configuration as a whole: its list of fields, its file and its command line say the same thing.
+#include "train/config.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/file.h"
+#include "base/temporary_folder.h"
+#include "train/config_output.h"
+#include "train/config_reading.h"
+#include "train/random_config.h"
+
+namespace teratron {
+namespace {
+
+using testing::TemporaryFolder;
+using Values = std::map<std::string, std::string>;
+
+bool is_saved(const Field& field) { return field.role != FieldRole::kConfigFile; }
+
+Values values_of(TrainConfig config) {
+  Values values;
+  for (const Field& field : fields_of(config)) {
+    if (is_saved(field)) values[field.name] = field.value_text();
+  }
+  return values;
+}
+
+// Whatever the values are: faults of the values are another matter.
+TrainConfig read_unchecked(const std::vector<std::string>& arguments, Faults* faults = nullptr) {
+  TrainConfig config;
+  FieldList fields = fields_of(config);
+  const Faults found = read_fields(fields, arguments);
+  if (faults != nullptr) *faults = found;
+  return config;
+}
+
+TEST(TrainConfig, WhatIsSavedReadsBackToTheSameValues) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "config.toml";
+  RandomSequence random(RandomStream{.seed = 1});
+  for (int trial = 0; trial < 50; ++trial) {
+    std::vector<std::string> arguments;
+    TrainConfig lists;
+    for (const Field& field : fields_of(lists)) {
+      if (is_saved(field)) arguments.push_back("--" + field.name + "=" + testing::random_value(field, random));
+    }
+    Faults faults;
+    const TrainConfig config = read_unchecked(arguments, &faults);
+    ASSERT_EQ(faults, Faults{});
+    write_file_atomically(file, to_toml(config));
+    const TrainConfig again = read_unchecked({"--config", file.string()}, &faults);
+    ASSERT_EQ(faults, Faults{}) << to_toml(config);
+    ASSERT_EQ(values_of(again), values_of(config)) << to_toml(config);
+    ASSERT_EQ(to_toml(again), to_toml(config));
+  }
+}
+
+TEST(TrainConfig, EveryFlagReachesTheSavedConfigurationAndNoOther) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "config.toml";
+  RandomSequence random(RandomStream{.seed = 2});
+  TrainConfig defaults;
+  for (const Field& field : fields_of(defaults)) {
+    if (!is_saved(field) || field.name == "model") continue;
+    std::string value = testing::random_value(field, random);
+    while (value == field.value_text()) value = testing::random_value(field, random);
+    write_file_atomically(file, to_toml(read_unchecked({"--" + field.name + "=" + value})));
+    Values expected = values_of(TrainConfig{});
+    expected[field.name] = value;
+    EXPECT_EQ(values_of(read_unchecked({"--config", file.string()})), expected) << field.name;
+  }
+}
+
+TEST(TrainConfig, TheCommandLineOverridesTheFileAndTheFileTheDefaults) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "a.toml";
+  write_file_atomically(file, "lr = 1e-3\nseq_length = 64\n");
+  // The place of --config among the flags does not matter.
+  for (const auto& arguments : {std::vector<std::string>{"--lr", "0.5", "--config", file.string()},
+                                std::vector<std::string>{"--config", file.string(), "--lr", "0.5"}}) {
+    const TrainConfig config = read_unchecked(arguments);
+    EXPECT_EQ(config.learning_rate.peak, 0.5);
+    EXPECT_EQ(config.seq_length, 64);
+    EXPECT_EQ(config.micro_batch_size, TrainConfig{}.micro_batch_size);
+  }
+}
+
+TEST(TrainConfig, APresetIsOverriddenByExplicitShapesInAnyOrder) {
+  for (const auto& arguments : {std::vector<std::string>{"--model", "355M", "--num-layers", "2"},
+                                std::vector<std::string>{"--num-layers", "2", "--model", "355M"}}) {
+    const TrainConfig config = read_unchecked(arguments);
+    EXPECT_EQ(config.model.num_layers, 2);
+    EXPECT_EQ(config.model.hidden_size, 1024);
+    EXPECT_EQ(config.model.num_attention_heads, 16);
+  }
+}
+
+TEST(TrainConfig, APresetOnTheCommandLineOverridesTheShapesOfTheFile) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "a.toml";
+  write_file_atomically(file, "num_layers = 3\nmodel = \"tiny\"\n");
+  EXPECT_EQ(read_unchecked({"--config", file.string()}).model.num_layers, 3);
+  EXPECT_EQ(read_unchecked({"--config", file.string(), "--model", "774M"}).model.num_layers, 36);
+}
+
+TEST(TrainConfig, TheDefaultsAreThoseOfThePresetTheyName) {
+  const TrainConfig config;
+  const ModelPreset& preset = find_model_preset(config.preset);
+  EXPECT_EQ(config.model.num_layers, preset.num_layers);
+  EXPECT_EQ(config.model.hidden_size, preset.hidden_size);
+  EXPECT_EQ(config.model.num_attention_heads, preset.num_attention_heads);
+}
+
+TEST(TrainConfig, ZerosThatFollowFromOtherValuesAreFilledIn) {
+  TrainConfig config;
+  config.train_iters = 700;
+  config.seq_length = 48;
+  config.micro_batch_size = 6;
+  EXPECT_EQ(config.schedule().decay, 700);
+  EXPECT_EQ(config.model_for(321).vocab_size, 321);
+  EXPECT_EQ(config.model_for(321).max_position_embeddings, 48);
+  EXPECT_EQ(config.samples_per_iteration(), 6);
+  EXPECT_EQ(config.micro_batches_per_iteration(), 1);
+  config.learning_rate.decay = 500;
+  config.model.vocab_size = 400;
+  config.model.max_position_embeddings = 64;
+  config.global_batch_size = 18;
+  EXPECT_EQ(config.schedule().decay, 500);
+  EXPECT_EQ(config.model_for(321).vocab_size, 400);
+  EXPECT_EQ(config.model_for(321).max_position_embeddings, 64);
+  EXPECT_EQ(config.samples_per_iteration(), 18);
+  EXPECT_EQ(config.micro_batches_per_iteration(), 3);
+}
+
+TEST(TrainConfig, HelpAndTheStartUpTableNameEveryFieldButHiddenOnes) {
+  TrainConfig config;
+  const FieldList fields = fields_of(config);
+  const std::string help = help_text(fields), table = value_table(fields);
+  for (const Field& field : fields) {
+    const bool hidden = field.role == FieldRole::kHiddenFlag;
+    EXPECT_EQ(help.find("--" + field.name) != std::string::npos, !hidden) << field.name;
+    if (!field.value_text().empty()) {
+      EXPECT_EQ(table.find(field.name) != std::string::npos, !hidden) << field.name;
+    }
+    EXPECT_FALSE(field.help.empty()) << field.name;
+  }
+}
+
+}  // namespace
+}  // namespace teratron
