@@ -52,7 +52,6 @@ class CachedContext {
 std::int64_t generate(Gpt2Runner& runner, std::span<const std::int32_t> prompt, const GenerationSettings& settings,
                       const std::function<void(std::int32_t)>& emit) {
   check(!prompt.empty(), "a prompt of at least one token");
-  settings.sampling.check_ranges();
   CachedContext context(runner, prompt);
   for (std::int64_t count = 0; count < settings.max_new_tokens; ++count) {
     const std::int32_t token = sample_token(context.next_logits(), settings.sampling, context.size());

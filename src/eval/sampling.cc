@@ -4,17 +4,18 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <vector>
 
 #include "base/error.h"
 #include "base/philox.h"
 
 namespace teratron {
 
-void SamplingSettings::check_ranges() const {
-  if (!(temperature >= 0)) throw_user_error("--temperature is {}; it must be 0 (greedy) or above", temperature);
-  if (top_k < 0) throw_user_error("--top-k is {}; it must be 0 (off) or above", top_k);
-  if (!(top_p > 0 && top_p <= 1)) throw_user_error("--top-p is {}; it must be above 0 and at most 1", top_p);
+std::vector<std::string> SamplingSettings::faults() const {
+  std::vector<std::string> faults;
+  if (!(temperature >= 0)) faults.push_back(fmt::format("--temperature is {}; 0 is greedy, the least", temperature));
+  if (top_k < 0) faults.push_back(fmt::format("--top-k is {}; 0 is off, the least", top_k));
+  if (!(top_p > 0 && top_p <= 1)) faults.push_back(fmt::format("--top-p is {}; it must be above 0, at most 1", top_p));
+  return faults;
 }
 
 std::int32_t sample_token(std::span<const float> logits, const SamplingSettings& settings, std::int64_t position) {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace teratron {
 
@@ -13,7 +15,7 @@ struct SamplingSettings {
   double top_p = 1.0;        // then keep the likeliest until their probability reaches p; at least one is kept
   std::uint64_t seed = 1234;
 
-  void check_ranges() const;  // UserError
+  std::vector<std::string> faults() const;  // values out of range, one line each
 };
 
 // The token for `position` of the text: a pure function of (logits, settings, position).

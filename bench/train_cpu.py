@@ -1,0 +1,100 @@
+"""Drives bench/train_cpu: starts each side as a process of its own, lets them take turns, prints medians as ratios.
+
+Model FLOPs a token: 6 (12 L h^2 + V h) + 6 L h s (forward and backward; causal attention counted as the half it is).
+"""
+
+import argparse
+import datetime
+import json
+import platform
+import statistics
+import subprocess
+import sys
+
+CONFIGURATIONS = {
+    "a": ("L 6, h 384, 6 heads, s 256, V 4096, batch 8", dict(layers=6, hidden=384, heads=6, seq=256, vocab=4096, batch=8)),
+    "b": ("L 4, h 256, 4 heads, s 256, V 8192, batch 8", dict(layers=4, hidden=256, heads=4, seq=256, vocab=8192, batch=8)),
+    "c": ("GPT-2 124M, s 1024, batch 1", dict(layers=12, hidden=768, heads=12, seq=1024, vocab=50257, batch=1)),
+}
+
+
+class Side:
+    """One program that waits for "step N" between its turns."""
+
+    def __init__(self, command, shape, **more):
+        words = command + [word for name, value in {**shape, **more}.items() for word in (f"--{name}", str(value))]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.ready = self.read()
+        self.seconds, self.peak = [], 0
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.process.args} ended with {self.process.wait()}")
+        return json.loads(line)
+
+    def ask(self, request):
+        print(request, file=self.process.stdin, flush=True)
+        return self.read()
+
+    def steps(self, count):
+        answer = self.ask(f"step {count}")
+        self.seconds += answer["seconds"]
+        self.peak = answer["peak_rss_bytes"]
+
+    def close(self):
+        print("quit", file=self.process.stdin, flush=True)
+        self.process.wait()
+
+
+def measure(shape, options):
+    ours = Side(["build/release/bench_train_step"], shape, threads=2, dropout=options.dropout)
+    torch = {mode: Side([sys.executable, "bench/peers/pytorch_gpt2.py"], shape, threads=2, dropout=options.dropout, mode=mode)
+             for mode in ("eager", "compile")}
+    flops, count = ours.ready["model_flops_per_step"], 1 if shape["layers"] == 12 else 2
+    gemm = []
+    for _ in range(options.rounds):
+        gemm.append(ours.ask("gemm")["gflops"])
+        for side in (ours, *torch.values()):
+            side.steps(count)
+    rate = {name: flops / statistics.median(side.seconds) * 1e-9 for name, side in dict(ours=ours, **torch).items()}
+    best = max(torch, key=lambda mode: rate[mode])
+    row = dict(gemm=statistics.median(gemm), ours=rate["ours"], eager=rate["eager"], compile=rate["compile"], best=best,
+               ratio=rate["ours"] / rate[best], share=rate["ours"] / statistics.median(gemm),
+               memory=ours.peak, planned=ours.ready["planned_bytes"], eager_memory=torch["eager"].peak,
+               compile_memory=torch["compile"].peak, torch=torch["eager"].ready["torch"])
+    for side in (ours, *torch.values()):
+        side.close()
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--only", choices=CONFIGURATIONS)
+    options = parser.parse_args()
+    with open("/proc/cpuinfo") as info:
+        cpu = next(line.split(":")[1].strip() for line in info if line.startswith("model name"))
+    lines = ["| configuration | GEMM GFLOP/s | Teratron | PyTorch eager | PyTorch compile | against PyTorch | of the GEMM rate "
+             "| peak memory MB: Teratron (planned) / eager / compile | memory against the faster |", "|---" * 9 + "|"]
+    for key, (title, shape) in CONFIGURATIONS.items():
+        if options.only not in (None, key):
+            continue
+        r = measure(shape, options)
+        lines.append(f"| {title} | {r['gemm']:.1f} | {r['ours']:.1f} | {r['eager']:.1f} | {r['compile']:.1f} | {r['ratio']:.2f}x "
+                     f"| {100 * r['share']:.1f} % | {r['memory'] / 1e6:.0f} ({r['planned'] / 1e6:.0f}) / "
+                     f"{r['eager_memory'] / 1e6:.0f} / {r['compile_memory'] / 1e6:.0f} "
+                     f"| {100 * r['memory'] / r[r['best'] + '_memory']:.0f} % |")
+        print(lines[-1], file=sys.stderr, flush=True)
+    heading = (f"{datetime.date.today()}, {cpu}, {platform.machine()}, 2 threads, fp32, dropout {options.dropout}; torch "
+               f"{r['torch']}; medians of {options.rounds} interleaved rounds; `bench/train_cpu {' '.join(sys.argv[1:])}`")
+    text = heading + "\n\n" + "\n".join(lines) + "\n"
+    print(text)
+    if options.save:
+        with open("bench/results/train_cpu.md", "a") as file:
+            file.write("\n" + text)
+
+
+main()

@@ -1,0 +1,156 @@
+// Teratron's side of bench/train_cpu: full GPT-2 training steps in fp32, and the machine's own GEMM rate. Takes turns
+// with bench/peers/pytorch_gpt2.py and speaks as it does: for each line "step N" on standard input it does N steps
+// (forward, loss, backward, clip, AdamW) on one batch of random tokens and prints {"seconds": [..], ...}; "gemm" measures
+// the best rate of oneDNN's matrix product over the model's own shapes and a large square; "quit" ends it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "base/threads.h"
+#include "model/gpt2.h"
+#include "optim/adamw_optimizer.h"
+#include "telemetry/peak_memory.h"
+
+namespace teratron {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+using Options = std::map<std::string, double>;
+
+Options read_options(std::span<char*> arguments) {
+  Options options = {{"layers", 12}, {"hidden", 768}, {"heads", 12},  {"seq", 1024},
+                     {"vocab", 50257}, {"batch", 1},  {"threads", 2}, {"dropout", 0}};
+  for (std::size_t i = 1; i + 1 < arguments.size(); i += 2) {
+    const std::string name = std::string(arguments[i]).substr(2);
+    if (!options.contains(name)) throw_user_error("there is no option --{}", name);
+    options[name] = std::atof(arguments[i + 1]);
+  }
+  return options;
+}
+
+class TrainingStep {
+ public:
+  explicit TrainingStep(const Options& o)
+      : batch_(static_cast<std::int64_t>(o.at("batch"))),
+        seq_(static_cast<std::int64_t>(o.at("seq"))),
+        backend_(make_cpu_backend()),
+        runner_(*backend_, config_of(o), {.batch = batch_, .tokens = seq_}),
+        parameters_(runner_.parameters()) {
+    runner_.allocate();
+    runner_.initialize(1);
+    std::mt19937 random(1);
+    const auto tokens = static_cast<std::size_t>(batch_ * seq_);
+    for (std::size_t i = 0; i < tokens; ++i) {
+      ids_.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(runner_.config().vocab_size)));
+    }
+    targets_.assign(ids_.begin() + 1, ids_.end());
+    targets_.push_back(ids_.front());
+    weights_.assign(tokens, 1.0F / static_cast<float>(tokens));
+  }
+
+  double run(double& loss) {
+    const Clock::time_point start = Clock::now();
+    loss = runner_.forward_backward({.ids = ids_,
+                                     .targets = targets_,
+                                     .weights = weights_,
+                                     .batch = batch_,
+                                     .tokens = seq_,
+                                     .iteration = static_cast<std::uint32_t>(update_)});
+    adamw_update(*backend_, parameters_, {.beta2 = 0.95, .weight_decay = 0.1}, 1e-4, ++update_);
+    return seconds_since(start);
+  }
+
+  double flops() const {
+    return static_cast<double>(batch_ * seq_) * runner_.config().training_flops_per_token(seq_);
+  }
+  std::int64_t planned_bytes() const { return runner_.memory().bytes(); }
+
+ private:
+  static ModelConfig config_of(const Options& o) {
+    ModelConfig config;
+    config.num_layers = static_cast<std::int64_t>(o.at("layers"));
+    config.hidden_size = static_cast<std::int64_t>(o.at("hidden"));
+    config.num_attention_heads = static_cast<std::int64_t>(o.at("heads"));
+    config.vocab_size = static_cast<std::int64_t>(o.at("vocab"));
+    config.max_position_embeddings = static_cast<std::int64_t>(o.at("seq"));
+    config.hidden_dropout = config.attention_dropout = o.at("dropout");
+    return config;
+  }
+
+  std::int64_t batch_, seq_;
+  std::unique_ptr<Backend> backend_;
+  Gpt2Runner runner_;
+  std::vector<Parameter*> parameters_;
+  std::vector<std::int32_t> ids_, targets_;
+  std::vector<float> weights_;
+  std::int64_t update_ = 0;
+};
+
+// GFLOP/s of out[m,n] = a[m,k] b[n,k]^T, the best of a few.
+double gemm_rate(std::int64_t m, std::int64_t n, std::int64_t k) {
+  const std::vector<float> a(static_cast<std::size_t>(m * k), 0.5F), b(static_cast<std::size_t>(n * k), 0.25F);
+  std::vector<float> out(static_cast<std::size_t>(m * n));
+  double best = 0;
+  for (int repeat = 0; repeat < 6; ++repeat) {
+    const Clock::time_point start = Clock::now();
+    dnnl_sgemm('N', 'T', m, n, k, 1, a.data(), k, b.data(), k, 0, out.data(), n);
+    best = std::max(best, 2e-9 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) /
+                              seconds_since(start));
+  }
+  return best;
+}
+
+double best_gemm_rate(const Options& o) {
+  const auto tokens = static_cast<std::int64_t>(o.at("batch") * o.at("seq"));
+  const auto h = static_cast<std::int64_t>(o.at("hidden"));
+  return std::max({gemm_rate(2048, 2048, 2048), gemm_rate(tokens, 3 * h, h), gemm_rate(tokens, 4 * h, h),
+                   gemm_rate(tokens, h, 4 * h)});
+}
+
+int run(std::span<char*> arguments) {
+  const Options options = read_options(arguments);
+  set_thread_count(static_cast<int>(options.at("threads")));
+  TrainingStep training(options);
+  double loss = 0;
+  for (int warmup = 0; warmup < 2; ++warmup) training.run(loss);
+  fmt::print("{{\"ready\": true, \"model_flops_per_step\": {}, \"planned_bytes\": {}, \"peak_rss_bytes\": {}}}\n",
+             training.flops(), training.planned_bytes(), peak_memory_bytes());
+  std::fflush(stdout);
+  for (std::string word; std::cin >> word && word != "quit";) {
+    if (word == "gemm") {
+      fmt::print("{{\"gflops\": {}}}\n", best_gemm_rate(options));
+    } else if (int count = 0; word == "step" && std::cin >> count) {
+      std::vector<double> seconds;
+      for (int i = 0; i < count; ++i) seconds.push_back(training.run(loss));
+      fmt::print("{{\"seconds\": [{}], \"peak_rss_bytes\": {}, \"loss\": {}}}\n", fmt::join(seconds, ", "),
+                 peak_memory_bytes(), loss);
+    } else {
+      throw_user_error("want \"step N\", \"gemm\" or \"quit\", not '{}'", word);
+    }
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace teratron
+
+int main(int count, char** arguments) {
+  try {
+    return teratron::run({arguments, static_cast<std::size_t>(count)});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,48 @@
+// How a subcommand is written. A file of src/cli holds one subcommand:
+//
+//   struct Options { std::filesystem::path file, json; };       what the user can say, with its defaults
+//   FieldList fields_of(Options& options);                      the flags and arguments (train/config_fields.h)
+//   std::vector<std::string> Options::faults() const;           optional: what is wrong with the values, one line each
+//   void run(const Options& options);                           does it; errors are exceptions (base/error.h)
+//
+// and one function, declared and listed in commands.h and commands.cc, that returns
+//
+//   make_command("data info", "shows what a tokenised corpus holds", run);
+//
+// --help, unknown flags, missing arguments and exit codes are taken care of.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "train/config_output.h"
+#include "train/config_reading.h"
+
+namespace teratron {
+
+struct Command {
+  std::string name;                                       // one or more words: "train", "tokenizer encode"
+  std::string summary;                                    // what it does, in the third person, without a full stop
+  std::function<std::string()> arguments;                 // "FILE..." as in a usage line
+  std::function<std::string()> help;                      // the flags, with their defaults
+  std::function<void(std::span<const std::string>)> run;  // with the arguments after the name
+};
+
+template <class Options>
+Command make_command(std::string name, std::string summary, void (*run)(const Options&)) {
+  const auto with_fields = [](auto show) {
+    return [show] {
+      Options options;
+      return show(fields_of(options));
+    };
+  };
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .arguments = with_fields(usage_text),
+          .help = with_fields(help_text),
+          .run = [run](std::span<const std::string> arguments) { run(read_options<Options>(arguments)); }};
+}
+
+}  // namespace teratron

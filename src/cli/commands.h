@@ -1,0 +1,26 @@
+// All subcommands of the binary.
+#pragma once
+
+#include <vector>
+
+#include "cli/command.h"
+
+namespace teratron {
+
+Command train_command();
+Command eval_loss_command();
+Command eval_wikitext103_command();
+Command generate_command();
+Command tokenizer_train_command();
+Command tokenizer_encode_command();
+Command tokenizer_decode_command();
+Command tokenizer_info_command();
+Command data_tokenize_command();
+Command data_info_command();
+Command checkpoint_info_command();
+Command checkpoint_verify_command();
+Command convert_command();
+
+std::vector<Command> all_commands();  // in the order of --help
+
+}  // namespace teratron

@@ -1,0 +1,62 @@
+// teratron data info: what a tokenised corpus holds.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "data/dataset_info.h"
+#include "telemetry/readable.h"
+#include "telemetry/text_table.h"
+
+namespace teratron {
+namespace {
+
+struct Options {
+  std::filesystem::path prefix, json;
+};
+
+FieldList fields_of(Options& o) {
+  FieldList list;
+  list.add_positional(&o.prefix, "PREFIX", "the corpus is PREFIX.bin and PREFIX.idx");
+  add_json_field(list, o.json);
+  return list;
+}
+
+std::string table_of(const DatasetInfo& info) {
+  TextTable table({Align::kLeft, Align::kRight});
+  table.row({"documents", readable_integer(info.documents)});
+  table.row({"empty documents", readable_integer(info.empty_documents)});
+  table.row({"sequences", readable_integer(info.sequences)});
+  table.row({"tokens", readable_integer(info.tokens)});
+  table.row({"tokens a document, fewest", readable_integer(info.shortest_document)});
+  table.row({"median", readable_integer(info.median_document)});
+  table.row({"most", readable_integer(info.longest_document)});
+  table.row({"largest token id", info.tokens > 0 ? readable_integer(info.largest_token) : "none"});
+  table.row({"stored as", std::string(name_of(info.token_type))});
+  table.row({"size of .bin", readable_bytes(static_cast<std::uint64_t>(info.bin_bytes))});
+  table.row({"size of .idx", readable_bytes(static_cast<std::uint64_t>(info.idx_bytes))});
+  return table.text(0);
+}
+
+void run(const Options& options) {
+  const DatasetInfo info = dataset_info(options.prefix);
+  const nlohmann::ordered_json json = {{"documents", info.documents},
+                                       {"empty_documents", info.empty_documents},
+                                       {"sequences", info.sequences},
+                                       {"tokens", info.tokens},
+                                       {"shortest_document", info.shortest_document},
+                                       {"median_document", info.median_document},
+                                       {"longest_document", info.longest_document},
+                                       {"largest_token", info.largest_token},
+                                       {"token_type", name_of(info.token_type)},
+                                       {"bin_bytes", info.bin_bytes},
+                                       {"idx_bytes", info.idx_bytes}};
+  report(options.json, table_of(info), json.dump());
+}
+
+}  // namespace
+
+Command data_info_command() { return make_command("data info", "shows what a tokenised corpus holds", run); }
+
+}  // namespace teratron

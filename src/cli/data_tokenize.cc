@@ -1,0 +1,79 @@
+// teratron data tokenize: a corpus of text to the .bin and .idx files that training reads.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/threads.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "data/tokenize.h"
+#include "telemetry/live_line.h"
+#include "telemetry/peak_memory.h"
+#include "telemetry/readable.h"
+
+namespace teratron {
+namespace {
+
+struct Options {
+  std::vector<std::filesystem::path> files;
+  std::filesystem::path tokenizer, out, json;
+  std::string json_key = TokenizeOptions{}.json_key;
+  bool no_append_eod = false;
+  std::int64_t threads = 0;
+
+  std::vector<std::string> faults() const {
+    if (threads >= 0) return {};
+    return {fmt::format("--threads is {}; it must be at least 0", threads)};
+  }
+};
+
+FieldList fields_of(Options& o) {
+  FieldList list;
+  list.add_positional(&o.files, "FILE", "a .jsonl file has a document a line; any other file is one document");
+  list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
+  list.add("out", &o.out, "PREFIX", "writes PREFIX.bin and PREFIX.idx").required = true;
+  list.add("json-key", &o.json_key, "KEY", "the text of a .jsonl line is under this key");
+  list.add("no-append-eod", &o.no_append_eod, "", "do not end documents with <|endoftext|>");
+  list.add("threads", &o.threads, "N", "0: one a core");
+  add_json_field(list, o.json);
+  return list;
+}
+
+void run(const Options& options) {
+  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  LiveLine line(stderr, terminal_columns(stderr));
+  const auto show = [&](const TokenizeProgress& progress) {
+    const double rate = static_cast<double>(progress.bytes_read) / seconds();
+    line.show(fmt::format(
+        "{} of {} read, {} documents, {} tokens, {}/s", readable_bytes(static_cast<std::uint64_t>(progress.bytes_read)),
+        readable_bytes(static_cast<std::uint64_t>(progress.bytes_total)), readable_integer(progress.counts.documents),
+        readable_integer(progress.counts.tokens), readable_bytes(static_cast<std::uint64_t>(rate))));
+  };
+  const TokenizeCounts counts =
+      tokenize_files(Tokenizer::load(options.tokenizer), options.files, options.out,
+                     {.json_key = options.json_key, .append_end_of_text = !options.no_append_eod, .progress = show});
+  line.clear();
+
+  std::string text =
+      fmt::format("{} documents, {} tokens from {} in {}: {}\n", readable_integer(counts.documents),
+                  readable_integer(counts.tokens), readable_bytes(static_cast<std::uint64_t>(counts.bytes)),
+                  readable_duration(seconds()), options.out.string());
+  if (counts.empty_documents > 0) {
+    text += fmt::format("{} documents without text were left out\n", readable_integer(counts.empty_documents));
+  }
+  const nlohmann::ordered_json json = {{"documents", counts.documents}, {"empty_documents", counts.empty_documents},
+                                       {"tokens", counts.tokens},       {"bytes", counts.bytes},
+                                       {"seconds", seconds()},          {"peak_memory_bytes", peak_memory_bytes()}};
+  report(options.json, text, json.dump());
+}
+
+}  // namespace
+
+Command data_tokenize_command() {
+  return make_command("data tokenize", "turns text into the token files that training reads", run);
+}
+
+}  // namespace teratron

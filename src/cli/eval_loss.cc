@@ -1,0 +1,93 @@
+// teratron eval loss: loss, perplexity and bits per byte of a checkpoint on a part of a tokenised corpus.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/threads.h"
+#include "cli/commands.h"
+#include "cli/loaded_model.h"
+#include "cli/report.h"
+#include "cli/scoring.h"
+#include "eval/corpus_loss.h"
+#include "telemetry/peak_memory.h"
+
+namespace teratron {
+namespace {
+
+struct Options : ScoringOptions {
+  std::string data_path, split = "29,1", part = "validation";
+  bool baselines = false;
+};
+
+FieldList fields_of(Options& o) {
+  FieldList list;
+  list.add("load", &o.load, "DIR", "checkpoint to evaluate").required = true;
+  list.add("data-path", &o.data_path, "PREFIX", "tokens, as PREFIX.bin and PREFIX.idx").required = true;
+  list.add("split", &o.split, "WEIGHTS", "shares of training, validation and test");
+  list.add("part", &o.part, "NAME", "training, validation or test");
+  list.add("baselines", &o.baselines, "", "also unigram and Kneser-Ney trigram models of the training part");
+  add_scoring_fields(list, o, "new targets a window; 0: windows do not overlap");
+  return list;
+}
+
+const CorpusPart& find_part(const std::vector<CorpusPart>& parts, const std::string& name) {
+  for (const CorpusPart& part : parts) {
+    if (part.name == name) return part;
+  }
+  throw_user_error("there is no part '{}' (--part): --split names training, validation and test with as many weights",
+                   name);
+}
+
+std::string table_row(const char* name, double loss, double bits_per_nat) {
+  return fmt::format("  {:<19} loss {:.4f}   perplexity {:8.2f} per token   {:.3f} bits per byte\n", name, loss,
+                     std::exp(loss), bits_per_nat * loss);
+}
+
+std::string table(const CorpusLoss& result, const Options& options) {
+  const double bits_per_nat = result.bits_per_byte.value_or(0) / result.loss;
+  std::string text = fmt::format("{} tokens of the {} part of {}\n", result.targets, options.part, options.data_path);
+  text += table_row("GPT-2", result.loss, bits_per_nat);
+  if (result.trigram_loss) text += table_row("Kneser-Ney trigram", *result.trigram_loss, bits_per_nat);
+  if (result.unigram_loss) text += table_row("unigram", *result.unigram_loss, bits_per_nat);
+  return text;
+}
+
+nlohmann::json json_of(const CorpusLoss& result) {
+  nlohmann::json json = {{"targets", result.targets},
+                         {"loss", result.loss},
+                         {"perplexity", std::exp(result.loss)},
+                         {"peak_memory_bytes", {peak_memory_bytes()}}};
+  if (result.bits_per_byte) json["bits_per_byte"] = *result.bits_per_byte;
+  if (result.unigram_loss) json["unigram_loss"] = *result.unigram_loss;
+  if (result.trigram_loss) json["trigram_loss"] = *result.trigram_loss;
+  return json;
+}
+
+void run(const Options& options) {
+  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  const IndexedDataset dataset = IndexedDataset::open(options.data_path);
+  const std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split));
+  const CorpusPart& part = find_part(parts, options.part);
+  const LoadedModel model = load_model(options.load, options.runner_options(), options.guard_memory);
+  dataset.check_vocabulary(model.runner->config().vocab_size);
+  const Tokenizer tokenizer = load_tokenizer_for(model, options.tokenizer);
+  CorpusLoss result;
+  {
+    const ScoringProgress progress(part.tokens.size() - 1);
+    result = corpus_loss(*model.runner, dataset, part, parts.front(), &tokenizer,
+                         {.stride = std::min(options.stride, model.runner->options().tokens),
+                          .baselines = options.baselines,
+                          .progress = [&](std::int64_t scored, double sum) { progress.show(scored, sum); }});
+  }
+  report(options.json, table(result, options), json_of(result).dump() + "\n");
+}
+
+}  // namespace
+
+Command eval_loss_command() {
+  return make_command("eval loss", "measures loss, perplexity and bits per byte on a tokenised corpus", run);
+}
+
+}  // namespace teratron

@@ -1,0 +1,23 @@
+// What a command has found out, for people and for scripts.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "train/config_fields.h"
+
+namespace teratron {
+
+// The --json FILE that every subcommand takes.
+void add_json_field(FieldList& list, std::filesystem::path& json);
+
+// Writes to standard output. EnvironmentError where that fails (a full disk behind it).
+void print_result(std::string_view text);
+
+// Writes a line of JSON to the file `json`, to standard output for "-", nowhere if it is empty. EnvironmentError.
+void write_json(const std::filesystem::path& json, std::string_view json_text);
+
+// The same, and `text`, which is for people, to standard output, or to standard error where the JSON goes there.
+void report(const std::filesystem::path& json, std::string_view text, std::string_view json_text);
+
+}  // namespace teratron

@@ -1,0 +1,39 @@
+// What the evaluations of `teratron eval` share: their common flags, and a live line while they score.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+
+#include "cli/command.h"
+#include "model/gpt2.h"
+
+namespace teratron {
+
+struct ScoringOptions {
+  std::filesystem::path load, tokenizer, json;
+  std::int64_t stride = 0, batch = 8, threads = 0;
+  bool guard_memory = false;
+
+  std::vector<std::string> faults() const;
+  RunnerOptions runner_options() const { return {.purpose = Purpose::kEvaluation, .batch = batch}; }
+};
+
+void add_scoring_fields(FieldList& list, ScoringOptions& options, std::string stride_help);
+
+// What is done and how long the rest will take, on a terminal; elsewhere nothing.
+class ScoringProgress {
+ public:
+  explicit ScoringProgress(std::int64_t targets);
+  ~ScoringProgress();
+  ScoringProgress(const ScoringProgress&) = delete;
+  ScoringProgress& operator=(const ScoringProgress&) = delete;
+  void show(std::int64_t scored, double sum) const;
+
+ private:
+  std::int64_t targets_;
+  bool live_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace teratron

@@ -1,0 +1,62 @@
+// teratron tokenizer encode: text to token ids, written as little-endian 32-bit integers.
+#include <fmt/format.h>
+
+#include <bit>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/threads.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "telemetry/readable.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "AtomicFile::write_values writes this machine's byte order");
+
+struct Options {
+  std::filesystem::path tokenizer, in, out, json;
+  std::int64_t threads = 0;
+
+  std::vector<std::string> faults() const {
+    if (threads >= 0) return {};
+    return {fmt::format("--threads is {}; it must be at least 0", threads)};
+  }
+};
+
+FieldList fields_of(Options& o) {
+  FieldList list;
+  list.add_positional(&o.in, "IN", "text; any bytes are");
+  list.add_positional(&o.out, "OUT", "its token ids, 4 bytes each, little-endian");
+  list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
+  list.add("threads", &o.threads, "N", "0: one a core");
+  add_json_field(list, o.json);
+  return list;
+}
+
+void run(const Options& options) {
+  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
+  const std::string text = read_file(options.in);
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::int32_t> ids = tokenizer.encode_parallel(text);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  AtomicFile out(options.out);
+  out.write_values<std::int32_t>(ids);
+  out.commit();
+
+  const nlohmann::ordered_json json = {{"bytes", text.size()}, {"tokens", ids.size()}, {"seconds", seconds}};
+  report(options.json,
+         fmt::format("{} tokens from {} in {}: {}\n", readable_integer(static_cast<std::int64_t>(ids.size())),
+                     readable_bytes(text.size()), readable_duration(seconds), options.out.string()),
+         json.dump());
+}
+
+}  // namespace
+
+Command tokenizer_encode_command() { return make_command("tokenizer encode", "turns text into token ids", run); }
+
+}  // namespace teratron

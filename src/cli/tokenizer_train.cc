@@ -1,0 +1,87 @@
+// teratron tokenizer train: learns a byte-level BPE vocabulary from text files.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/threads.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "telemetry/peak_memory.h"
+#include "telemetry/readable.h"
+#include "tokenizer/bpe_trainer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+namespace {
+
+struct Options {
+  std::vector<std::filesystem::path> files;
+  std::filesystem::path out, json;
+  std::int64_t vocab_size = 0, minimum_count = BpeTrainingOptions{}.minimum_count, threads = 0;
+
+  std::vector<std::string> faults() const {
+    std::vector<std::string> faults;
+    if (minimum_count < 1) faults.push_back(fmt::format("--minimum-count is {}; it must be at least 1", minimum_count));
+    if (threads < 0) faults.push_back(fmt::format("--threads is {}; it must be at least 0", threads));
+    for (const std::filesystem::path& file : files) {
+      if (file.extension() == ".jsonl") {
+        faults.push_back(
+            fmt::format("'{}' is JSON lines, and a vocabulary is learned from plain text; write the text "
+                        "of its documents to a file of its own",
+                        file.string()));
+      }
+    }
+    return faults;
+  }
+};
+
+FieldList fields_of(Options& o) {
+  FieldList list;
+  list.add_positional(&o.files, "FILE", "plain text to learn from; no word spans two files");
+  list.add("vocab-size", &o.vocab_size, "N", "tokens, with the 256 bytes and <|endoftext|>").required = true;
+  list.add("out", &o.out, "DIR", "where vocab.json, merges.txt and tokenizer.json go").required = true;
+  list.add("minimum-count", &o.minimum_count, "N", "a pair seen more rarely gets no token");
+  list.add("threads", &o.threads, "N", "0: one a core");
+  add_json_field(list, o.json);
+  return list;
+}
+
+void run(const Options& options) {
+  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  std::vector<MappedFile> files;
+  std::vector<std::string_view> texts;
+  std::uint64_t bytes = 0;
+  for (const std::filesystem::path& path : options.files) {
+    texts.push_back(files.emplace_back(path).text());
+    bytes += texts.back().size();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const Tokenizer tokenizer(
+      train_bpe(texts, {.vocab_size = options.vocab_size, .minimum_count = options.minimum_count}));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  tokenizer.save(options.out);
+
+  std::string text = fmt::format("{} tokens learned from {} in {}: {}\n", tokenizer.vocab_size(), readable_bytes(bytes),
+                                 readable_duration(seconds), options.out.string());
+  if (tokenizer.vocab_size() < options.vocab_size) {
+    text += fmt::format("fewer than --vocab-size {}: no pair is left that occurs {} times\n", options.vocab_size,
+                        options.minimum_count);
+  }
+  const nlohmann::ordered_json json = {{"vocab_size", tokenizer.vocab_size()},
+                                       {"merges", tokenizer.model().merges.size()},
+                                       {"bytes", bytes},
+                                       {"seconds", seconds},
+                                       {"peak_memory_bytes", peak_memory_bytes()}};
+  report(options.json, text, json.dump());
+}
+
+}  // namespace
+
+Command tokenizer_train_command() {
+  return make_command("tokenizer train", "learns a byte-level BPE vocabulary from text files", run);
+}
+
+}  // namespace teratron

@@ -1,0 +1,51 @@
+#include "eval/corpus_loss.h"
+
+#include <numbers>
+#include <vector>
+
+#include "base/error.h"
+#include "eval/ngram.h"
+#include "eval/windows.h"
+
+namespace teratron {
+namespace {
+
+std::vector<std::int32_t> read_part(const IndexedDataset& dataset, const CorpusPart& part) {
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(part.tokens.size()));
+  dataset.read(part.tokens.begin, tokens);
+  return tokens;
+}
+
+}  // namespace
+
+CorpusLoss corpus_loss(Gpt2Runner& runner, const IndexedDataset& dataset, const CorpusPart& part,
+                       const CorpusPart& training, const Tokenizer* tokenizer, const CorpusLossOptions& options) {
+  if (part.tokens.size() < 2) {
+    throw_user_error("the {} part of '{}' has {} tokens; at least 2 are needed to score one", part.name,
+                     dataset.prefix().string(), part.tokens.size());
+  }
+  const std::vector<std::int32_t> tokens = read_part(dataset, part);
+  CorpusLoss result{.targets = static_cast<std::int64_t>(tokens.size()) - 1};
+  const std::int64_t length = runner.options().tokens;
+  const auto windows = scoring_windows(result.targets, length, options.stride == 0 ? length : options.stride);
+  const double sum = score_windows(runner, tokens, windows, options.progress);
+  result.loss = sum / static_cast<double>(result.targets);
+
+  if (tokenizer != nullptr) {
+    std::size_t bytes = 0;
+    for (std::size_t i = 1; i < tokens.size(); ++i) {
+      // An end of text stands for no byte of the documents, though predicting it is part of the loss.
+      if (tokens[i] != tokenizer->end_of_text()) bytes += tokenizer->bytes_of(tokens[i]).size();
+    }
+    if (bytes > 0) result.bits_per_byte = sum / std::numbers::ln2 / static_cast<double>(bytes);
+  }
+  if (options.baselines) {
+    const std::vector<std::int32_t> seen = read_part(dataset, training);
+    const std::int64_t vocab = runner.config().vocab_size;
+    result.unigram_loss = UnigramModel(seen, vocab).nats_per_token(tokens, 1);
+    result.trigram_loss = KneserNeyTrigram(seen, vocab).nats_per_token(tokens, 1);
+  }
+  return result;
+}
+
+}  // namespace teratron

@@ -1,0 +1,31 @@
+// The loss of a model on a part of a tokenised corpus, next to n-gram models of the same tokens.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "data/corpus_split.h"
+#include "model/gpt2.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+
+struct CorpusLoss {
+  std::int64_t targets = 0;
+  double loss = 0;                                   // nats a token, mean over the targets
+  std::optional<double> bits_per_byte;               // of the text the targets stand for; needs a tokenizer
+  std::optional<double> unigram_loss, trigram_loss;  // of models trained on the training part, on the same targets
+};
+
+struct CorpusLossOptions {
+  std::int64_t stride = 0;  // of overlapping windows; 0: as long as the model's context
+  bool baselines = false;   // needs a training part to learn them from
+  std::function<void(std::int64_t, double)> progress = [](std::int64_t, double) {};  // targets scored, sum of losses
+};
+
+// Scores every token of `part` but the first. UserError: fewer than two tokens.
+CorpusLoss corpus_loss(Gpt2Runner& runner, const IndexedDataset& dataset, const CorpusPart& part,
+                       const CorpusPart& training, const Tokenizer* tokenizer, const CorpusLossOptions& options);
+
+}  // namespace teratron

@@ -1,0 +1,97 @@
+// The binary's manners: help, unknown words, exit codes, and which stream says what.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/version.h"
+#include "cli/binary.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Outcome;
+using testing::run_teratron;
+using ::testing::StartsWith;
+
+const std::vector<std::string> kCommands = {
+    "train",         "generate",  "tokenizer train", "tokenizer encode",  "tokenizer decode", "tokenizer info",
+    "data tokenize", "data info", "checkpoint info", "checkpoint verify", "convert"};
+
+std::vector<std::string> words_of(const std::string& name, const std::string& last) {
+  const std::size_t space = name.find(' ');
+  if (space == std::string::npos) return {name, last};
+  return {name.substr(0, space), name.substr(space + 1), last};
+}
+
+TEST(Binary, HelpListsEveryCommandAndGoesToStandardOutput) {
+  const Outcome outcome = run_teratron({"--help"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.errors, IsEmpty());
+  for (const std::string& command : kCommands) EXPECT_THAT(outcome.output, HasSubstr("\n  " + command + " "));
+}
+
+TEST(Binary, EveryCommandExplainsItselfAndTakesJson) {
+  for (const std::string& command : kCommands) {
+    const Outcome outcome = run_teratron(words_of(command, "--help"));
+    EXPECT_EQ(outcome.exit_code, 0) << command;
+    EXPECT_THAT(outcome.errors, IsEmpty()) << command;
+    EXPECT_THAT(outcome.output, AllOf(HasSubstr("usage: teratron " + command), HasSubstr("--json FILE"))) << command;
+  }
+}
+
+TEST(Binary, ItsVersionIsThatOfTheBuild) {
+  const Outcome outcome = run_teratron({"--version"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.output, "teratron " + std::string(kVersion) + "\n");
+}
+
+TEST(Binary, UnknownWordsAreTheUsersFaultAndTheNearestCommandIsNamed) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{}, "no command; teratron --help lists them"},
+      {{"trian"}, "unknown command 'trian'; did you mean 'train'?"},
+      {{"tokeniser", "encode"}, "unknown command 'tokeniser'; did you mean 'tokenizer'?"},
+      {{"tokenizer", "encod"}, "unknown command 'tokenizer encod'; did you mean 'tokenizer encode'?"},
+      {{"data"}, "'teratron data' needs one more word; there are: data tokenize, data info"},
+      {{"zebra"}, "unknown command 'zebra'; there are: "},
+      {{"data", "info", "x", "--jsn", "y"}, "unknown flag '--jsn'; did you mean '--json'?"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const Outcome outcome = run_teratron(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << message;
+    EXPECT_THAT(outcome.output, IsEmpty());
+    EXPECT_THAT(outcome.errors, StartsWith("error: " + message));
+  }
+}
+
+TEST(Binary, EveryCommandWithoutItsArgumentsSaysWhatIsMissing) {
+  for (const std::string& command : kCommands) {
+    std::vector<std::string> words = words_of(command, "");
+    words.pop_back();
+    const Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 2) << command;
+    EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr("is missing"))) << command;
+    EXPECT_THAT(outcome.output, IsEmpty()) << command;
+  }
+}
+
+TEST(Binary, TrainTellsAllFaultsOfItsConfigurationAtOnce) {
+  const testing::TemporaryFolder folder;
+  const std::string file = (folder.path() / "a.toml").string();
+  write_file_atomically(file, "hidden_size = 1000\nnum_attention_heads = 16\nsplitt = '1'\n");
+  const Outcome outcome = run_teratron({"train", "--config", file, "--lr", "high"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: 5 faults:\n"), HasSubstr("'splitt' (" + file + ":3)"),
+                                    HasSubstr("nearest that are: 992, 1008"), HasSubstr("--lr is 'high'"),
+                                    HasSubstr("--data-path PREFIX is missing"), HasSubstr("--train-iters is 0")));
+}
+
+TEST(Binary, OutputThatCannotBeWrittenIsTheEnvironmentsFault) {
+  const Outcome outcome = run_teratron({"--help"}, "/dev/full");
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.errors, HasSubstr("cannot write to standard output"));
+}
+
+}  // namespace
+}  // namespace teratron
