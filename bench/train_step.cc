@@ -1,7 +1,7 @@
 // Teratron's side of bench/train_cpu: full GPT-2 training steps in fp32, and the machine's own GEMM rate. Takes turns
 // with bench/peers/pytorch_gpt2.py and speaks as it does: for each line "step N" on standard input it does N steps
-// (forward, loss, backward, clip, AdamW) on one batch of random tokens and prints {"seconds": [..], ...}; "gemm" measures
-// the best rate of oneDNN's matrix product over the model's own shapes and a large square; "quit" ends it.
+// (forward, loss, backward, clip, AdamW) on one batch of random tokens and prints {"seconds": [..], ...}; "gemm"
+// measures the best rate of oneDNN's matrix product over the model's own shapes and a large square; "quit" ends it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -29,8 +29,8 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 using Options = std::map<std::string, double>;
 
 Options read_options(std::span<char*> arguments) {
-  Options options = {{"layers", 12}, {"hidden", 768}, {"heads", 12},  {"seq", 1024},
-                     {"vocab", 50257}, {"batch", 1},  {"threads", 2}, {"dropout", 0}};
+  Options options = {{"layers", 12},   {"hidden", 768}, {"heads", 12},  {"seq", 1024},
+                     {"vocab", 50257}, {"batch", 1},    {"threads", 2}, {"dropout", 0}};
   for (std::size_t i = 1; i + 1 < arguments.size(); i += 2) {
     const std::string name = std::string(arguments[i]).substr(2);
     if (!options.contains(name)) throw_user_error("there is no option --{}", name);
@@ -71,9 +71,7 @@ class TrainingStep {
     return seconds_since(start);
   }
 
-  double flops() const {
-    return static_cast<double>(batch_ * seq_) * runner_.config().training_flops_per_token(seq_);
-  }
+  double flops() const { return static_cast<double>(batch_ * seq_) * runner_.config().training_flops_per_token(seq_); }
   std::int64_t planned_bytes() const { return runner_.memory().bytes(); }
 
  private:
@@ -105,8 +103,8 @@ double gemm_rate(std::int64_t m, std::int64_t n, std::int64_t k) {
   for (int repeat = 0; repeat < 6; ++repeat) {
     const Clock::time_point start = Clock::now();
     dnnl_sgemm('N', 'T', m, n, k, 1, a.data(), k, b.data(), k, 0, out.data(), n);
-    best = std::max(best, 2e-9 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) /
-                              seconds_since(start));
+    best = std::max(
+        best, 2e-9 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / seconds_since(start));
   }
   return best;
 }

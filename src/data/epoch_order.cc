@@ -50,7 +50,7 @@ void EpochOrder::mark_stream() {
   const std::int64_t documents = part_.documents();
   const std::int64_t runs = (documents + kDocumentsPerMark - 1) / kDocumentsPerMark;
   marks_.assign(static_cast<std::size_t>(runs) + 1, 0);
-  parallel_for(runs, 256, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(runs, 1024, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t run = begin; run < end; ++run) {
       const std::int64_t last = std::min(documents, (run + 1) * kDocumentsPerMark);
       std::int64_t& length = marks_[static_cast<std::size_t>(run) + 1];

@@ -21,7 +21,7 @@ namespace teratron {
 // chunks. The fewer than seq_length tokens left over are skipped, some at the stream's start and the rest at its end,
 // at a place drawn anew each epoch: no token is left out for good, even where there is one document to shuffle.
 //
-// Memory: 8 bytes per 64 documents. Built in one pass over the index by all threads; a chunk is found in
+// Memory: half a byte a document. Built in one pass over the index by all threads; a chunk is found in
 // O(log documents). Safe to read from many threads. Refers to `dataset`, which must outlive it.
 class EpochOrder {
  public:
@@ -37,7 +37,7 @@ class EpochOrder {
 
  private:
   static constexpr std::size_t kShards = 5;
-  static constexpr std::int64_t kDocumentsPerMark = 64;
+  static constexpr std::int64_t kDocumentsPerMark = 16;
 
   struct Shard {
     std::int64_t first_document = 0;  // in the part, unshuffled
@@ -57,7 +57,7 @@ class EpochOrder {
   std::int64_t seq_length_;
   std::int64_t skipped_ = 0;           // tokens at the start of the stream that no chunk of this epoch holds
   std::array<Shard, kShards> shards_;  // in the order of this epoch
-  std::vector<std::int64_t> marks_;    // where in the stream the documents of rank 0, 64, 128, ... begin
+  std::vector<std::int64_t> marks_;    // where in the stream the documents of rank 0, 16, 32, ... begin
 };
 
 }  // namespace teratron

@@ -33,14 +33,16 @@ RandomPermutation::RandomPermutation(std::int64_t size, RandomStream stream) : s
 // One pass of the network over [0, rows * columns). Each step adds a function of one half to the other half, which can
 // be undone, so the whole is one to one.
 std::uint64_t RandomPermutation::encipher(std::uint64_t value) const {
-  const auto random = [this](std::uint64_t round, std::uint64_t half) {
-    const PhiloxCounter bits = stream_.bits((round << 32) | half);  // halves are below 2^32
-    return (std::uint64_t{bits[1]} << 31) | (bits[0] >> 1);         // 63 bits, so that adding a half never overflows
+  // Halves and their limits are below 2^32, so 32 random bits scaled to [0, limit) do without a division.
+  const auto add = [this](std::uint64_t half, std::uint64_t limit, std::uint64_t round, std::uint64_t other) {
+    const std::uint64_t random = stream_.bits((round << 32) | other)[0];
+    const std::uint64_t sum = half + ((random * limit) >> 32);
+    return sum < limit ? sum : sum - limit;
   };
   std::uint64_t left = value / columns_, right = value % columns_;
   for (std::uint64_t round = 0; round < kRounds; round += 2) {
-    left = (left + random(round, right)) % rows_;
-    right = (right + random(round + 1, left)) % columns_;
+    left = add(left, rows_, round, right);
+    right = add(right, columns_, round + 1, left);
   }
   return left * columns_ + right;
 }

@@ -34,7 +34,7 @@ TEST(SplitCorpus, PartsAreRunsOfWholeDocumentsWithTheirShare) {
   const TestFolder folder;
   std::mt19937_64 random(1);
   for (int round = 0; round < 40; ++round) {
-    const std::int64_t documents = std::uniform_int_distribution<std::int64_t>(3, 200)(random);
+    const std::int64_t documents = std::uniform_int_distribution<std::int64_t>(3, round % 2 == 0 ? 12 : 200)(random);
     const auto dataset = numbered_dataset(folder / "corpus", random_lengths(random, documents, 9));
     std::vector<double> weights(std::uniform_int_distribution<std::size_t>(1, 3)(random));
     for (double& weight : weights) weight = std::uniform_int_distribution<int>(0, 30)(random);
@@ -102,6 +102,16 @@ TEST(SplitCorpus, TwoDocumentsForThreePartsAreCutByPosition) {
   EXPECT_EQ(parts[1].document(*dataset, 0), (TokenRange{60, 80}));
   ASSERT_EQ(parts[2].documents(), 1);
   EXPECT_EQ(parts[2].document(*dataset, 0), (TokenRange{80, 100}));
+}
+
+TEST(SplitCorpus, ACutByPositionAtADocumentsEndBelongsToTheNextPart) {
+  const TestFolder folder;
+  const auto dataset = numbered_dataset(folder / "corpus", {40, 60});
+  const auto parts = split_corpus(*dataset, std::vector<double>{2, 2, 1});
+  EXPECT_EQ(parts[0].first_document, 0);
+  EXPECT_EQ(parts[0].end_document, 1);
+  EXPECT_EQ(parts[1].first_document, 1);
+  EXPECT_EQ(parts[1].end_document, 2);
 }
 
 TEST(SplitCorpus, AnEmptyCorpusHasEmptyParts) {

@@ -152,12 +152,13 @@ TEST(IndexedDatasetWriter, AFullDiskIsAnErrorAndTheOldDatasetStays) {
   const auto previous_handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
-  // 6000 documents of 16 bytes in .bin and 20 in .idx: at 100000 bytes only the index is too long.
-  for (const rlim_t limit : {rlim_t{100000}, rlim_t{50000}}) {
+  // 6000 documents of 128 bytes in .bin and 20 in .idx: both files are too long, then the .bin alone.
+  const Document document(64, 7);
+  for (const rlim_t limit : {rlim_t{100000}, rlim_t{300000}}) {
     const std::string message = message_of<EnvironmentError>([&] {
       const rlimit small{limit, before.rlim_max};
       IndexedDatasetWriter writer(folder / "corpus", 100);
-      for (int i = 0; i < 6000; ++i) writer.add_document(Document{4, 5, 6, 7, 4, 5, 6, 7});
+      for (int i = 0; i < 6000; ++i) writer.add_document(document);
       setrlimit(RLIMIT_FSIZE, &small);
       writer.commit();
     });
@@ -167,6 +168,17 @@ TEST(IndexedDatasetWriter, AFullDiskIsAnErrorAndTheOldDatasetStays) {
   }
   std::signal(SIGXFSZ, previous_handler);
   EXPECT_FALSE(std::filesystem::exists(folder / "corpus.idx.partial"));
+}
+
+TEST(IndexedDatasetWriter, AnOldIndexThatCannotBeReplacedKeepsItsBin) {
+  const TestFolder folder;
+  write_file_atomically(folder / "corpus.bin", "old");
+  make_folders(folder / "corpus.idx/in the way");
+  EXPECT_THAT(message_of<EnvironmentError>([&] {
+                write_dataset(folder / "corpus", {{1, 2, 3}}, 100);
+              }),
+              HasSubstr("cannot replace '" + (folder / "corpus.idx").string()));
+  EXPECT_EQ(read_file(folder / "corpus.bin"), "old");
 }
 
 TEST(IndexedDatasetWriter, AMissingFolderIsAnError) {
@@ -190,6 +202,8 @@ TEST(IndexedDataset, NamesTheFirstTokenBeyondTheVocabulary) {
   EXPECT_THAT(message_of<UserError>([&] { dataset.check_vocabulary(40); }),
               AllOf(HasSubstr("corpus.bin"), HasSubstr("token id 40 at position 3 (document 2)"),
                     HasSubstr("40 tokens, 0 to 39")));
+  EXPECT_THAT(message_of<UserError>([&] { dataset.check_vocabulary(60); }),
+              HasSubstr("token id 60 at position 6 (document 3)"));
 }
 
 TEST(IndexedDataset, NamesTheFirstOfManyTokensBeyondTheVocabularyInALargeCorpus) {

@@ -1,4 +1,4 @@
-// What the two directions of attention share: a head's matrices, and a tile of queries and keys.
+// What the parts of attention share: a head's matrices, and which keys a query sees.
 #pragma once
 
 #include <algorithm>
@@ -8,40 +8,37 @@
 
 namespace teratron {
 
-constexpr std::int64_t kQueryTile = 64, kKeyTile = 64;
-
 // Rows of unit stride, `stride` elements apart.
-struct MatrixRef {
+struct HeadMatrix {
   float* data;
   std::int64_t stride;
-  MatrixRef from_row(std::int64_t row) const { return {data + row * stride, stride}; }
+  float* row(std::int64_t i) const { return data + i * stride; }
 };
 
 // The [S, D] matrix of one head of a [B, S, H, D] view.
-inline MatrixRef head_of(const TensorRef& view, std::int64_t b, std::int64_t h) {
+inline HeadMatrix head_of(const TensorRef& view, std::int64_t b, std::int64_t h) {
   return {view.as<float>() + b * view.stride(0) + h * view.stride(2), view.stride(1)};
 }
 
-// One head's queries [first_query, first_query + queries) and keys [first_key, first_key + keys), counted from the
-// first of the call's.
-struct AttentionTile {
+// One head of a call. Queries and keys count from the first of the call's.
+struct AttentionHead {
+  const AttentionForward& args;
   std::int64_t b, h;
-  std::int64_t first_query, queries, first_key, keys;
+  std::int64_t queries = args.q.dim(1), keys = args.k.dim(1), head_size = args.q.dim(3);
+  std::int64_t context = keys - queries;  // keys before the first query's own
+  float* log_sum_exp = args.log_sum_exp.as<float>() + (b * args.q.dim(2) + h) * queries;
 
-  // How many of the tile's keys its query i sees: always the first ones.
-  std::int64_t keys_seen(const AttentionForward& args, std::int64_t i) const {
-    if (!args.causal) return keys;
-    const std::int64_t context = args.k.dim(1) - args.q.dim(1);
-    return std::clamp(context + first_query + i + 1 - first_key, std::int64_t{0}, keys);
+  // Query i sees keys [0, keys_seen(i)); key j is seen by queries [first_query(j), queries).
+  std::int64_t keys_seen(std::int64_t i) const { return args.causal ? context + i + 1 : keys; }
+  std::int64_t first_query(std::int64_t j) const {
+    return args.causal ? std::max(std::int64_t{0}, j - context) : std::int64_t{0};
   }
-  bool is_hidden(const AttentionForward& args) const { return keys_seen(args, queries - 1) == 0; }
-  // The number, in the whole tensor, of the probability of query i and the tile's first key.
-  std::int64_t first_element(const AttentionForward& args, std::int64_t i) const {
+
+  // The number, in the whole tensor of probabilities, of (query i, key j): what its dropout mask is drawn for.
+  std::int64_t element(std::int64_t i, std::int64_t j) const {
     const Dropout& dropout = args.dropout;
-    const std::int64_t context = args.k.dim(1) - args.q.dim(1);
     const std::int64_t head = (dropout.first_sample + b) * dropout.heads + dropout.first_head + h;
-    const std::int64_t query = dropout.first_position + first_query + i;
-    const std::int64_t key = dropout.first_position - context + first_key;
+    const std::int64_t query = dropout.first_position + i, key = dropout.first_position - context + j;
     return (head * dropout.sequence_length + query) * dropout.key_stride() + key;
   }
 };

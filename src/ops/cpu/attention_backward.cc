@@ -1,8 +1,8 @@
 // Attention backward in tiles (FlashAttention, Dao et al., arXiv 2205.14135): probabilities are computed again from the
-// log-sum-exp that forward kept. With D_i = sum over the head of dout_i * out_i, for a tile of queries i and keys j:
-//   P = exp(scale * q k^T - log_sum_exp),   dv_j += (M P)^T dout,   dS = scale * P * (M (dout v^T) - D),
-//   dq_i += dS k,   dk_j += dS^T q,   M the dropout factors.
-// A head belongs to one thread, and its tiles come in a fixed order: so do the sums.
+// log-sum-exp that forward kept. With D_i = sum over the head of dout_i * out_i, for a block of queries i and keys j:
+//   P = exp(scale * q k^T - log_sum_exp),   dv_j += (M P)^T dout,   dS = P * (M (dout v^T) - D),
+//   dq_i += scale * dS k,   dk_j += scale * dS^T q,   M the dropout factors.
+// A head belongs to one thread, and its blocks come in a fixed order: so do the sums.
 #include "ops/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,7 +16,7 @@
 #include "ops/cpu/attention.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/dropout-inl.h"
-#include "ops/cpu/gemm.h"
+#include "ops/cpu/gemm_kernel-inl.h"
 #include "ops/cpu/math-inl.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd-inl.h"
@@ -26,39 +26,199 @@ namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
-// products[i] = dout_i . out_i
-void row_products(MatrixRef dout, MatrixRef out, std::int64_t rows, std::int64_t head_size, float* products) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const float *const a = dout.from_row(i).data, *const b = out.from_row(i).data;
-    products[i] = sum_over(head_size, [&](std::int64_t d, auto access)
-                                          HWY_ATTR { return hn::Mul(access.load(a + d), access.load(b + d)); });
+// Multiples of a tile's rows and of a panel's columns on every target, so that scores need no edge cases.
+constexpr std::int64_t kQueryBlock = 48, kKeyBlock = 96;
+static_assert(kQueryBlock % kTileRows == 0 && kKeyBlock % kTileRows == 0 && kKeyBlock % kPanelColumns == 0);
+
+constexpr std::int64_t round_up(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
+
+// One head's operands in panels, and the gradients it sums up.
+struct Work {
+  const AttentionHead& head;
+  std::int64_t size, padded_size;  // D, and rounded up to whole panels
+  float *keys_t, *values_t;        // k^T and v^T [D, keys]: panel after panel of keys
+  float *keys, *queries, *dout;    // [rows, D]: for each block of rows, panel after panel of D
+  float *scores, *gradients;       // [kQueryBlock, kKeyBlock]: q k^T, then M P; dout v^T, then dS
+  float *dq, *dk, *dv;             // [queries, padded_size]; [kKeyBlock, padded_size]
+  float* products;                 // D_i, [queries]
+
+  // The panel of columns d, d + 1, .. of the block of `depth` rows that starts at row `begin`.
+  const float* panel(const float* blocks, std::int64_t begin, std::int64_t depth, std::int64_t d) const {
+    return blocks + begin * padded_size + d * depth;
+  }
+};
+
+// A block of queries and a block of keys.
+struct Tile {
+  std::int64_t query_begin, query_end, key_begin, key_end;
+  std::int64_t queries() const { return query_end - query_begin; }
+  std::int64_t keys() const { return key_end - key_begin; }
+};
+
+void pack_transposed(const HeadMatrix& from, std::int64_t rows, std::int64_t size, float* panels) {
+  for (std::int64_t j = 0; j < rows; j += kPanelColumns) {
+    pack_panel_transposed(from.row(j), from.stride, size, std::min(kPanelColumns, rows - j), panels + j * size);
   }
 }
 
-// In place: scores (q k^T) become M P, and dp (dout v^T) becomes dS.
-void differentiate_tile(const AttentionForward& args, const AttentionTile& tile, const float* log_sum_exp,
-                        const float* products, float* scores, float* dp) {
-  const FloatVector scale = constant(static_cast<float>(args.scale));
-  DropoutMask mask(args.dropout);
-  const bool drops = args.dropout.active();
-  for (std::int64_t i = 0; i < tile.queries; ++i) {
-    float *const p_row = scores + i * kKeyTile, *const dp_row = dp + i * kKeyTile;
-    const std::int64_t seen = tile.keys_seen(args, i);
-    const FloatVector shift = constant(log_sum_exp[i]), product = constant(products[i]);
-    if (drops) mask.generate(tile.first_element(args, i), seen);
-    for_each_vector(seen, [&](std::int64_t c, auto access) HWY_ATTR {
-      const FloatVector p = exp(hn::MulSub(access.load(p_row + c), scale, shift));
-      FloatVector dropped = p, gradient = access.load(dp_row + c);
+void pack_blocks(const HeadMatrix& from, std::int64_t rows, std::int64_t block, const Work& work, float* panels) {
+  for (std::int64_t i = 0; i < rows; i += block) {
+    const std::int64_t depth = std::min(block, rows - i);
+    pack_panels(from.row(i), from.stride, depth, work.size, panels + i * work.padded_size);
+  }
+}
+
+// A float block for each operand of the head, one after the other in this thread's memory.
+Work make_work(const AttentionHead& head) {
+  const std::int64_t size = head.head_size, padded_size = round_up(size, kPanelColumns);
+  const std::int64_t keys = round_up(head.keys, kPanelColumns), queries = round_up(head.queries, kPanelColumns);
+  float* const packed_keys = scratch_floats(Scratch::kKeys, keys * (2 * size + padded_size));
+  float* const packed_queries = scratch_floats(Scratch::kQueries, queries * (3 * padded_size + 1));
+  float* const tiles = scratch_floats(Scratch::kTileA, 2 * kKeyBlock * (kQueryBlock + padded_size));
+  return {.head = head,
+          .size = size,
+          .padded_size = padded_size,
+          .keys_t = packed_keys,
+          .values_t = packed_keys + keys * size,
+          .keys = packed_keys + 2 * keys * size,
+          .queries = packed_queries,
+          .dout = packed_queries + queries * padded_size,
+          .scores = tiles,
+          .gradients = tiles + kKeyBlock * kQueryBlock,
+          .dq = packed_queries + 2 * queries * padded_size,
+          .dk = tiles + 2 * kKeyBlock * kQueryBlock,
+          .dv = tiles + kKeyBlock * (2 * kQueryBlock + padded_size),
+          .products = packed_queries + 3 * queries * padded_size};
+}
+
+void pack_operands(const AttentionHead& head, const HeadMatrix& dout, const Work& work) {
+  const HeadMatrix q = head_of(head.args.q, head.b, head.h), k = head_of(head.args.k, head.b, head.h);
+  const HeadMatrix v = head_of(head.args.v, head.b, head.h), out = head_of(head.args.out, head.b, head.h);
+  pack_transposed(k, head.keys, work.size, work.keys_t);
+  pack_transposed(v, head.keys, work.size, work.values_t);
+  pack_blocks(k, head.keys, kKeyBlock, work, work.keys);
+  pack_blocks(q, head.queries, kQueryBlock, work, work.queries);
+  pack_blocks(dout, head.queries, kQueryBlock, work, work.dout);
+  for (std::int64_t i = 0; i < head.queries; ++i) {
+    work.products[i] = sum_over(work.size, [&](std::int64_t d, auto access) HWY_ATTR {
+      return hn::Mul(access.load(dout.row(i) + d), access.load(out.row(i) + d));
+    });
+  }
+}
+
+// scores = q k^T and gradients = dout v^T, but for register tiles that no query sees.
+void multiply_scores(const Work& work, const HeadMatrix& q, const HeadMatrix& dout, const Tile& tile) {
+  for (std::int64_t j = tile.key_begin; j < tile.key_end; j += kPanelColumns) {
+    const std::int64_t hidden =
+        std::max(std::int64_t{0}, work.head.first_query(j) - tile.query_begin) / kTileRows * kTileRows;
+    const std::int64_t first = tile.query_begin + hidden, rows = tile.query_end - first;
+    const std::int64_t at = hidden * kKeyBlock + j - tile.key_begin;
+    multiply_panel<false>(rows, kPanelColumns, work.size, q.row(first), q.stride, work.keys_t + j * work.size,
+                          work.scores + at, kKeyBlock, false);
+    multiply_panel<false>(rows, kPanelColumns, work.size, dout.row(first), dout.stride, work.values_t + j * work.size,
+                          work.gradients + at, kKeyBlock, false);
+  }
+}
+
+// In place: scores become M P, and gradients become dS; zero for keys that a query does not see.
+void differentiate_softmax(const Work& work, const Tile& tile, DropoutMask& mask) {
+  const FloatTag d;
+  const AttentionHead& head = work.head;
+  const FloatVector scale = constant(static_cast<float>(head.args.scale));
+  const bool drops = head.args.dropout.active();
+  for (std::int64_t i = tile.query_begin; i < tile.query_end; ++i) {
+    float* const p_row = work.scores + (i - tile.query_begin) * kKeyBlock;
+    float* const gradient_row = work.gradients + (i - tile.query_begin) * kKeyBlock;
+    const std::int64_t seen = std::clamp(head.keys_seen(i) - tile.key_begin, std::int64_t{0}, tile.keys());
+    const FloatVector shift = constant(head.log_sum_exp[i]), product = constant(work.products[i]);
+    if (drops) mask.generate(head.element(i, tile.key_begin), seen);
+    for (std::int64_t c = 0; c < seen; c += kFloatLanes) {
+      FloatVector p = exp(hn::MulSub(hn::Load(d, p_row + c), scale, shift));
+      if (seen - c < kFloatLanes) p = hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(seen - c)), p);
+      FloatVector dropped = p, gradient = hn::Load(d, gradient_row + c);
       if (drops) {
         dropped = mask.apply(p, c);
         gradient = mask.apply(gradient, c);
       }
-      access.store(dropped, p_row + c);
-      access.store(hn::Mul(hn::Mul(p, scale), hn::Sub(gradient, product)), dp_row + c);
-    });
-    std::fill(p_row + seen, p_row + tile.keys, 0.0F);
-    std::fill(dp_row + seen, dp_row + tile.keys, 0.0F);
+      hn::Store(dropped, d, p_row + c);
+      hn::Store(hn::Mul(p, hn::Sub(gradient, product)), d, gradient_row + c);
+    }
+    for (std::int64_t c = round_up(seen, kFloatLanes); c < kKeyBlock; c += kFloatLanes) {
+      hn::Store(hn::Zero(d), d, p_row + c);
+      hn::Store(hn::Zero(d), d, gradient_row + c);
+    }
   }
+}
+
+// dk += dS^T q and dv += (M P)^T dout: each tile of keys from the first query that sees one of them.
+void add_key_gradients(const Work& work, const Tile& tile, bool accumulate) {
+  for (std::int64_t j = tile.key_begin; j < tile.key_end; j += kTileRows) {
+    const std::int64_t rows = std::min<std::int64_t>(kTileRows, tile.key_end - j);
+    const std::int64_t skipped = std::max(std::int64_t{0}, work.head.first_query(j) - tile.query_begin);
+    const std::int64_t depth = std::max(std::int64_t{0}, tile.queries() - skipped);
+    if (depth == 0 && accumulate) continue;
+    const std::int64_t from = skipped * kKeyBlock + j - tile.key_begin;
+    for (std::int64_t d = 0; d < work.padded_size; d += kPanelColumns) {
+      const std::int64_t to = (j - tile.key_begin) * work.padded_size + d;
+      const std::int64_t row = std::min(skipped, tile.queries()) * kPanelColumns;
+      multiply_panel<true>(rows, kPanelColumns, depth, work.gradients + from, kKeyBlock,
+                           work.panel(work.queries, tile.query_begin, tile.queries(), d) + row, work.dk + to,
+                           work.padded_size, accumulate);
+      multiply_panel<true>(rows, kPanelColumns, depth, work.scores + from, kKeyBlock,
+                           work.panel(work.dout, tile.query_begin, tile.queries(), d) + row, work.dv + to,
+                           work.padded_size, accumulate);
+    }
+  }
+}
+
+// dq += dS k: each tile of queries as far as its last one sees.
+void add_query_gradients(const Work& work, const Tile& tile) {
+  for (std::int64_t d = 0; d < work.padded_size; d += kPanelColumns) {
+    const float* const panel = work.panel(work.keys, tile.key_begin, tile.keys(), d);
+    for (std::int64_t i = tile.query_begin; i < tile.query_end; i += kTileRows) {
+      const std::int64_t end = std::min(tile.query_end, i + kTileRows);
+      const std::int64_t seen = std::min(work.head.keys_seen(end - 1) - tile.key_begin, tile.keys());
+      if (seen <= 0) continue;
+      multiply_panel<false>(end - i, kPanelColumns, seen, work.gradients + (i - tile.query_begin) * kKeyBlock,
+                            kKeyBlock, panel, work.dq + i * work.padded_size + d, work.padded_size, tile.key_begin > 0);
+    }
+  }
+}
+
+// to (+)= factor * from, row by row.
+void write_rows(const HeadMatrix& to, const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t size,
+                float factor, bool accumulate) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for_each_vector(size, [&](std::int64_t d, auto access) HWY_ATTR {
+      const FloatVector value = hn::Mul(constant(factor), access.load(from + i * from_stride + d));
+      access.store(accumulate ? hn::Add(access.load(to.row(i) + d), value) : value, to.row(i) + d);
+    });
+  }
+}
+
+void differentiate_head(const AttentionBackward& args, std::int64_t b, std::int64_t h) {
+  const AttentionHead head{.args = args.forward, .b = b, .h = h};
+  const HeadMatrix q = head_of(args.forward.q, b, h), dout = head_of(args.dout, b, h);
+  const HeadMatrix dk = head_of(args.dk, b, h), dv = head_of(args.dv, b, h);
+  const auto scale = static_cast<float>(args.forward.scale);
+  const Work work = make_work(head);
+  pack_operands(head, dout, work);
+  DropoutMask mask(args.forward.dropout);
+  for (std::int64_t key = 0; key < head.keys; key += kKeyBlock) {
+    const std::int64_t key_end = std::min(head.keys, key + kKeyBlock);
+    const std::int64_t first_block = head.first_query(key) / kQueryBlock * kQueryBlock;
+    for (std::int64_t query = first_block; query < head.queries; query += kQueryBlock) {
+      const Tile tile{query, std::min(head.queries, query + kQueryBlock), key, key_end};
+      multiply_scores(work, q, dout, tile);
+      differentiate_softmax(work, tile, mask);
+      add_key_gradients(work, tile, query > first_block);
+      add_query_gradients(work, tile);
+    }
+    write_rows({dk.row(key), dk.stride}, work.dk, work.padded_size, key_end - key, work.size, scale,
+               args.accumulate_kv);
+    write_rows({dv.row(key), dv.stride}, work.dv, work.padded_size, key_end - key, work.size, 1, args.accumulate_kv);
+  }
+  write_rows(head_of(args.dq, b, h), work.dq, work.padded_size, head.queries, work.size, scale, false);
 }
 
 }  // namespace
@@ -70,74 +230,15 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(row_products);
-HWY_EXPORT(differentiate_tile);
-
-// The matrices of one head.
-struct Head {
-  MatrixRef q, k, v, dout, dq, dk, dv;
-  const float *log_sum_exp, *products;
-  std::int64_t size;
-};
-
-// Adds one tile's part to dq, dk and dv; where it is the first, overwrites instead (dk and dv: unless accumulating).
-void add_tile(const AttentionBackward& args, const Head& head, const AttentionTile& tile, bool first_of_keys) {
-  float* const scores = scratch_floats(Scratch::kTileA, kQueryTile * kKeyTile);
-  float* const dp = scratch_floats(Scratch::kTileB, kQueryTile * kKeyTile);
-  const MatrixRef q = head.q.from_row(tile.first_query), dout = head.dout.from_row(tile.first_query);
-  const MatrixRef dq = head.dq.from_row(tile.first_query);
-  const MatrixRef k = head.k.from_row(tile.first_key), v = head.v.from_row(tile.first_key);
-  const MatrixRef dk = head.dk.from_row(tile.first_key), dv = head.dv.from_row(tile.first_key);
-  gemm(Transpose::kNo, Transpose::kYes, tile.queries, tile.keys, head.size, 1, q.data, q.stride, k.data, k.stride, 0,
-       scores, kKeyTile);
-  gemm(Transpose::kNo, Transpose::kYes, tile.queries, tile.keys, head.size, 1, dout.data, dout.stride, v.data, v.stride,
-       0, dp, kKeyTile);
-  HWY_DYNAMIC_DISPATCH(differentiate_tile)
-  (args.forward, tile, head.log_sum_exp + tile.first_query, head.products + tile.first_query, scores, dp);
-  const float keep = args.accumulate_kv || !first_of_keys ? 1 : 0;
-  gemm(Transpose::kYes, Transpose::kNo, tile.keys, head.size, tile.queries, 1, scores, kKeyTile, dout.data, dout.stride,
-       keep, dv.data, dv.stride);
-  gemm(Transpose::kYes, Transpose::kNo, tile.keys, head.size, tile.queries, 1, dp, kKeyTile, q.data, q.stride, keep,
-       dk.data, dk.stride);
-  gemm(Transpose::kNo, Transpose::kNo, tile.queries, head.size, tile.keys, 1, dp, kKeyTile, k.data, k.stride,
-       tile.first_key == 0 ? 0 : 1, dq.data, dq.stride);
-}
-
-void differentiate_head(const AttentionBackward& args, std::int64_t b, std::int64_t h) {
-  const AttentionForward& forward = args.forward;
-  const std::int64_t queries = forward.q.dim(1), keys = forward.k.dim(1), head_size = forward.q.dim(3);
-  float* const products = scratch_floats(Scratch::kRows, queries);
-  const float* const log_sum_exp = forward.log_sum_exp.as<float>() + (b * forward.q.dim(2) + h) * queries;
-  const Head head{head_of(forward.q, b, h),
-                  head_of(forward.k, b, h),
-                  head_of(forward.v, b, h),
-                  head_of(args.dout, b, h),
-                  head_of(args.dq, b, h),
-                  head_of(args.dk, b, h),
-                  head_of(args.dv, b, h),
-                  log_sum_exp,
-                  products,
-                  head_size};
-  HWY_DYNAMIC_DISPATCH(row_products)(head.dout, head_of(forward.out, b, h), queries, head_size, products);
-  for (std::int64_t first_key = 0; first_key < keys; first_key += kKeyTile) {
-    bool first_of_keys = true;
-    for (std::int64_t first_query = 0; first_query < queries; first_query += kQueryTile) {
-      const AttentionTile tile{b,           h,
-                               first_query, std::min(kQueryTile, queries - first_query),
-                               first_key,   std::min(kKeyTile, keys - first_key)};
-      if (tile.is_hidden(forward)) continue;
-      add_tile(args, head, tile, first_of_keys);
-      first_of_keys = false;
-    }
-  }
-}
+HWY_EXPORT(differentiate_head);
 
 }  // namespace
 
 void CpuBackend::do_attention_backward(const AttentionBackward& args) {
   const std::int64_t heads = args.forward.q.dim(2);
-  parallel_for(args.forward.q.dim(0) * heads, 1,
-               [&](std::int64_t task, std::int64_t) { differentiate_head(args, task / heads, task % heads); });
+  parallel_for(args.forward.q.dim(0) * heads, 1, [&](std::int64_t task, std::int64_t) {
+    HWY_DYNAMIC_DISPATCH(differentiate_head)(args, task / heads, task % heads);
+  });
 }
 
 }  // namespace teratron

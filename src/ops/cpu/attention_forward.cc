@@ -1,5 +1,6 @@
 // Attention forward in tiles that never hold a whole row of scores (FlashAttention, Dao et al., arXiv 2205.14135): for
-// each block of queries, tiles of keys update a running maximum, a running sum and an unnormalised output.
+// each block of queries, tiles of keys update a running maximum, a running sum and an unnormalised output. The head's
+// keys and values are packed once into panels for the kernel of linear layers.
 #include "ops/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -15,7 +16,7 @@
 #include "ops/cpu/attention.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/dropout-inl.h"
-#include "ops/cpu/gemm.h"
+#include "ops/cpu/gemm_kernel-inl.h"
 #include "ops/cpu/math-inl.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd-inl.h"
@@ -25,49 +26,157 @@ namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
+// Multiples of a tile's rows and of a panel's columns on every target, so that scores need no edge cases.
+constexpr std::int64_t kQueryBlock = 48, kKeyBlock = 192;
+static_assert(kQueryBlock % kTileRows == 0 && kKeyBlock % kPanelColumns == 0);
+
+constexpr std::int64_t round_up(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
+
+// The panels of one head. k^T[D, keys]: panel after panel of keys. v[keys, D]: for each block of keys, panel after
+// panel of D.
+struct PackedHead {
+  const float *keys, *values;
+};
+
+PackedHead pack_head(const AttentionHead& head, std::int64_t key_count) {
+  const std::int64_t size = head.head_size, padded_size = round_up(size, kPanelColumns);
+  const HeadMatrix k = head_of(head.args.k, head.b, head.h), v = head_of(head.args.v, head.b, head.h);
+  float* const keys = scratch_floats(Scratch::kKeys, round_up(key_count, kPanelColumns) * size);
+  float* const values = scratch_floats(Scratch::kValues, key_count * padded_size);
+  for (std::int64_t j = 0; j < key_count; j += kPanelColumns) {
+    pack_panel_transposed(k.row(j), k.stride, size, std::min(kPanelColumns, key_count - j), keys + j * size);
+  }
+  for (std::int64_t j = 0; j < key_count; j += kKeyBlock) {
+    const std::int64_t depth = std::min(kKeyBlock, key_count - j);
+    pack_panels(v.row(j), v.stride, depth, size, values + j * padded_size);
+  }
+  return {keys, values};
+}
+
+// A block of queries on its way through the keys.
+struct QueryBlock {
+  std::int64_t begin, end;
+  float* scores;           // [kQueryBlock, kKeyBlock]
+  float* out;              // [kQueryBlock, padded head size], unnormalised
+  float max[kQueryBlock];  // of the scaled scores so far
+  float sum[kQueryBlock];  // of exp(score - max) so far
+};
+
 void scale_row(float* row, std::int64_t count, float factor) {
   for_each_vector(count, [&](std::int64_t d, auto access)
                              HWY_ATTR { access.store(hn::Mul(access.load(row + d), constant(factor)), row + d); });
 }
 
-// Turns a tile of q k^T into exp(scale * score - max) in place, with zeros for keys that a query does not see, and
-// brings the running maximum, sum and output of each query up to date.
-void softmax_tile(const AttentionForward& args, const AttentionTile& tile, float* scores, float* max, float* sum,
-                  MatrixRef out) {
-  const auto scale = static_cast<float>(args.scale);
-  DropoutMask mask(args.dropout);
-  for (std::int64_t i = 0; i < tile.queries; ++i) {
-    float* const row = scores + i * kKeyTile;
-    const std::int64_t seen = tile.keys_seen(args, i);
-    std::fill(row + seen, row + tile.keys, 0.0F);
-    if (seen == 0) continue;
-    const float new_max = std::max(max[i], scale * max_of(row, seen));
-    const FloatVector shift = constant(new_max), factor = constant(scale);
-    const float row_sum = sum_over(seen, [&](std::int64_t c, auto access) HWY_ATTR {
-      const FloatVector p = exp(hn::MulSub(access.load(row + c), factor, shift));
-      access.store(p, row + c);
-      return p;
-    });
-    if (new_max > max[i]) {
-      const float correction = std::exp(max[i] - new_max);
-      sum[i] *= correction;
-      scale_row(out.data + i * out.stride, args.q.dim(3), correction);
-      max[i] = new_max;
+// scores = q k^T for the keys from first_key on, but for tiles that no query sees.
+void score_block(const AttentionHead& head, const PackedHead& packed, const QueryBlock& block, std::int64_t first_key,
+                 std::int64_t end_key) {
+  const HeadMatrix q = head_of(head.args.q, head.b, head.h);
+  for (std::int64_t j = first_key; j < end_key; j += kPanelColumns) {
+    const std::int64_t hidden = std::max(std::int64_t{0}, head.first_query(j) - block.begin) / kTileRows * kTileRows;
+    const std::int64_t rows = block.end - block.begin - hidden;
+    multiply_panel<false>(rows, kPanelColumns, head.head_size, q.row(block.begin + hidden), q.stride,
+                          packed.keys + j * head.head_size, block.scores + hidden * kKeyBlock + j - first_key,
+                          kKeyBlock, false);
+  }
+}
+
+// The row's first `seen` scores become exp(scale * score - max), the rest of their last vector zero. Returns the sum.
+float exponentiate_row(float* row, std::int64_t seen, float scale, float max) {
+  const FloatTag d;
+  const FloatVector factor = constant(scale), shift = constant(max);
+  FloatVector sum0 = constant(0), sum1 = sum0;
+  std::int64_t c = 0;
+  for (; c + 2 * kFloatLanes <= seen; c += 2 * kFloatLanes) {
+    const FloatVector p0 = exp(hn::MulSub(hn::Load(d, row + c), factor, shift));
+    const FloatVector p1 = exp(hn::MulSub(hn::Load(d, row + c + kFloatLanes), factor, shift));
+    hn::Store(p0, d, row + c);
+    hn::Store(p1, d, row + c + kFloatLanes);
+    sum0 = hn::Add(sum0, p0);
+    sum1 = hn::Add(sum1, p1);
+  }
+  for (; c < seen; c += kFloatLanes) {
+    const auto is_seen = hn::FirstN(d, static_cast<std::size_t>(seen - c));
+    const FloatVector p = exp(hn::MulSub(hn::Load(d, row + c), factor, shift));
+    const FloatVector kept = hn::IfThenElseZero(is_seen, p);
+    hn::Store(kept, d, row + c);
+    sum0 = hn::Add(sum0, kept);
+  }
+  return sum_of_lanes(hn::Add(sum0, sum1));
+}
+
+// Turns scores into probabilities up to the running maximum, and brings maximum, sum and output up to date.
+void softmax_block(const AttentionHead& head, QueryBlock& block, std::int64_t first_key, std::int64_t end_key,
+                   DropoutMask& mask) {
+  const auto scale = static_cast<float>(head.args.scale);
+  const std::int64_t padded_size = round_up(head.head_size, kPanelColumns);
+  for (std::int64_t i = 0; i < block.end - block.begin; ++i) {
+    float* const row = block.scores + i * kKeyBlock;
+    const std::int64_t seen = std::min(head.keys_seen(block.begin + i), end_key) - first_key;
+    if (seen <= 0) continue;
+    const float max = std::max(block.max[i], scale * max_of(row, seen));
+    if (max > block.max[i]) {
+      const float correction = std::exp(block.max[i] - max);
+      block.max[i] = max;
+      block.sum[i] *= correction;
+      if (first_key > 0) scale_row(block.out + i * padded_size, padded_size, correction);
     }
-    sum[i] += row_sum;
-    if (args.dropout.active()) {
-      mask.generate(tile.first_element(args, i), seen);
-      for_each_vector(seen, [&](std::int64_t c, auto access)
-                                HWY_ATTR { access.store(mask.apply(access.load(row + c), c), row + c); });
+    block.sum[i] += exponentiate_row(row, seen, scale, max);
+    if (head.args.dropout.active()) mask.apply_to(row, head.element(block.begin + i, first_key), seen);
+    const std::int64_t tile_end = std::min(block.end, block.begin + round_up(i + 1, kTileRows)) - 1;
+    const std::int64_t depth = std::min(head.keys_seen(tile_end), end_key) - first_key;
+    for (std::int64_t c = seen; c < depth; ++c) row[c] = 0;
+  }
+}
+
+// out (+)= probabilities v, row tile by row tile, each as far as its last query sees.
+void mix_values(const AttentionHead& head, const PackedHead& packed, const QueryBlock& block, std::int64_t first_key,
+                std::int64_t end_key) {
+  const std::int64_t padded_size = round_up(head.head_size, kPanelColumns), depth = end_key - first_key;
+  for (std::int64_t d = 0; d < padded_size; d += kPanelColumns) {
+    const float* const panel = packed.values + first_key * padded_size + d * depth;
+    for (std::int64_t i = block.begin; i < block.end; i += kTileRows) {
+      const std::int64_t end = std::min(block.end, i + kTileRows);
+      const std::int64_t seen = std::min(head.keys_seen(end - 1), end_key) - first_key;
+      if (seen <= 0) continue;
+      multiply_panel<false>(end - i, kPanelColumns, seen, block.scores + (i - block.begin) * kKeyBlock, kKeyBlock,
+                            panel, block.out + (i - block.begin) * padded_size + d, padded_size, first_key > 0);
     }
   }
 }
 
-void finish_rows(MatrixRef out, const float* max, const float* sum, float* log_sum_exp, std::int64_t rows,
-                 std::int64_t head_size) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    scale_row(out.data + i * out.stride, head_size, 1 / sum[i]);
-    log_sum_exp[i] = max[i] + std::log(sum[i]);
+void finish_block(const AttentionHead& head, const QueryBlock& block) {
+  const std::int64_t size = head.head_size, padded_size = round_up(size, kPanelColumns);
+  const HeadMatrix out = head_of(head.args.out, head.b, head.h);
+  for (std::int64_t i = 0; i < block.end - block.begin; ++i) {
+    float* const to = out.row(block.begin + i);
+    const float* const from = block.out + i * padded_size;
+    const FloatVector factor = constant(1 / block.sum[i]);
+    for_each_vector(size, [&](std::int64_t d, auto access)
+                              HWY_ATTR { access.store(hn::Mul(access.load(from + d), factor), to + d); });
+    head.log_sum_exp[block.begin + i] = block.max[i] + std::log(block.sum[i]);
+  }
+}
+
+// Queries [begin, end) of a head.
+void attend(const AttentionHead& head, std::int64_t begin, std::int64_t end) {
+  const PackedHead packed = pack_head(head, head.keys_seen(end - 1));
+  DropoutMask mask(head.args.dropout);
+  QueryBlock block{};
+  block.scores = scratch_floats(Scratch::kTileA, kQueryBlock * kKeyBlock);
+  block.out = scratch_floats(Scratch::kTileB, kQueryBlock * round_up(head.head_size, kPanelColumns));
+  for (block.begin = begin; block.begin < end; block.begin += kQueryBlock) {
+    block.end = std::min(end, block.begin + kQueryBlock);
+    std::fill_n(block.max, kQueryBlock, -std::numeric_limits<float>::infinity());
+    std::fill_n(block.sum, kQueryBlock, 0.0F);
+    const std::int64_t keys = head.keys_seen(block.end - 1);
+    for (std::int64_t first_key = 0; first_key < keys; first_key += kKeyBlock) {
+      // Panels of v are laid out for all packed keys of their block, seen from here or not.
+      const std::int64_t end_key = std::min(head.keys_seen(end - 1), first_key + kKeyBlock);
+      score_block(head, packed, block, first_key, std::min(end_key, keys));
+      softmax_block(head, block, first_key, end_key, mask);
+      mix_values(head, packed, block, first_key, end_key);
+    }
+    finish_block(head, block);
   }
 }
 
@@ -80,40 +189,22 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(softmax_tile);
-HWY_EXPORT(finish_rows);
+HWY_EXPORT(attend);
 
-// One head's queries [begin, end).
-void attend(const AttentionForward& args, std::int64_t b, std::int64_t h, std::int64_t begin, std::int64_t end) {
-  const std::int64_t keys = args.k.dim(1), head_size = args.q.dim(3);
-  const MatrixRef q = head_of(args.q, b, h).from_row(begin), k = head_of(args.k, b, h), v = head_of(args.v, b, h);
-  const MatrixRef out = head_of(args.out, b, h).from_row(begin);
-  float* const scores = scratch_floats(Scratch::kTileA, kQueryTile * kKeyTile);
-  float max[kQueryTile], sum[kQueryTile] = {};
-  std::fill(max, max + kQueryTile, -std::numeric_limits<float>::infinity());
-  for (std::int64_t i = 0; i < end - begin; ++i) std::fill_n(out.data + i * out.stride, head_size, 0.0F);
-  AttentionTile tile{b, h, begin, end - begin, 0, 0};
-  for (tile.first_key = 0; tile.first_key < keys; tile.first_key += kKeyTile) {
-    tile.keys = std::min(kKeyTile, keys - tile.first_key);
-    if (tile.is_hidden(args)) break;
-    gemm(Transpose::kNo, Transpose::kYes, tile.queries, tile.keys, head_size, 1, q.data, q.stride,
-         k.from_row(tile.first_key).data, k.stride, 0, scores, kKeyTile);
-    HWY_DYNAMIC_DISPATCH(softmax_tile)(args, tile, scores, max, sum, out);
-    gemm(Transpose::kNo, Transpose::kNo, tile.queries, head_size, tile.keys, 1, scores, kKeyTile,
-         v.from_row(tile.first_key).data, v.stride, 1, out.data, out.stride);
-  }
-  float* const log_sum_exp = args.log_sum_exp.as<float>() + (b * args.q.dim(2) + h) * args.q.dim(1) + begin;
-  HWY_DYNAMIC_DISPATCH(finish_rows)(out, max, sum, log_sum_exp, end - begin, head_size);
-}
+// Whole heads where there are enough of them, since each task packs the keys and values it needs.
+constexpr std::int64_t kTasksPerThread = 4, kQueryGrain = 48;
 
 }  // namespace
 
 void CpuBackend::do_attention_forward(const AttentionForward& args) {
-  const std::int64_t queries = args.q.dim(1), heads = args.q.dim(2);
-  const std::int64_t blocks = (queries + kQueryTile - 1) / kQueryTile;
-  parallel_for(args.q.dim(0) * heads * blocks, 1, [&](std::int64_t task, std::int64_t) {
-    const std::int64_t begin = task % blocks * kQueryTile, head = task / blocks;
-    attend(args, head / heads, head % heads, begin, std::min(queries, begin + kQueryTile));
+  const std::int64_t queries = args.q.dim(1), heads = args.q.dim(2), all_heads = args.q.dim(0) * heads;
+  const std::int64_t wanted = std::max(std::int64_t{1}, kTasksPerThread * thread_count() / all_heads);
+  const std::int64_t blocks = (queries + kQueryGrain - 1) / kQueryGrain;
+  const std::int64_t part = (blocks + wanted - 1) / wanted * kQueryGrain, parts = (queries + part - 1) / part;
+  parallel_for(all_heads * parts, 1, [&](std::int64_t task, std::int64_t) {
+    const AttentionHead head{.args = args, .b = task / parts / heads, .h = task / parts % heads};
+    const std::int64_t begin = task % parts * part;
+    HWY_DYNAMIC_DISPATCH(attend)(head, begin, std::min(queries, begin + part));
   });
 }
 

@@ -90,6 +90,18 @@ class DropoutMask {
     return hn::IfThenElseZero(kept, hn::Mul(value, hn::Set(FloatTag(), scale_)));
   }
 
+  // In place, for elements [first, first + count) of an aligned row whose last vector is whole.
+  HWY_INLINE void apply_to(float* values, std::int64_t first, std::int64_t count) {
+    const FloatTag d;
+    for (std::int64_t begin = 0; begin < count; begin += kRun) {
+      const std::int64_t length = std::min(count - begin, kRun);
+      generate(first + begin, length);
+      for (std::int64_t i = 0; i < length; i += kFloatLanes) {
+        hn::Store(apply(hn::Load(d, values + begin + i), i), d, values + begin + i);
+      }
+    }
+  }
+
  private:
   RandomStream random_;
   std::int32_t largest_dropped_;

@@ -1,20 +1,194 @@
+// The parallel product of gemm.h: b goes into panels that all threads share, then blocks of c are computed from them.
+// Rows of a are read in place (measured to cost nothing, whatever their stride), but a transposed a is packed by block,
+// since its columns of a large power-of-two stride would compete for a few cache sets.
+//
+// Measured on a Zen 4 core that peaks at 91.8 GFLOP/s of FMA: the kernel reaches 88-91 on packed panels.
 #include "ops/cpu/gemm.h"
 
-#include <dnnl.h>
-#include <omp.h>
+#include "ops/cpu/simd_targets.h"
 
-#include "base/error.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/gemm.cc"  // NOLINT: how Highway compiles this file per target
+#include "hwy/foreach_target.h"
+//
+#include <algorithm>
+#include <cstring>
 
+#include "hwy/highway.h"
+#include "ops/cpu/gemm_kernel-inl.h"
+#include "ops/cpu/scratch.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace teratron {
+namespace HWY_NAMESPACE {
+namespace {
 
-void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
-          const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc) {
-  const int threads = omp_get_max_threads();
-  if (!omp_in_parallel() && threads > 1) omp_set_num_threads(1);
-  const dnnl_status_t status = dnnl_sgemm(static_cast<char>(transpose_a), static_cast<char>(transpose_b), m, n, k,
-                                          alpha, a, lda, b, ldb, beta, c, ldc);
-  if (!omp_in_parallel() && threads > 1) omp_set_num_threads(threads);
-  check(status == dnnl_success, "dnnl_sgemm");
+std::int64_t tile_rows() { return kTileRows; }
+std::int64_t panel_columns() { return kPanelColumns; }
+
+// The panels of columns [column_begin, column_end) of the chunk: for each block of depth, panel after panel.
+void pack_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_t depth_block, std::int64_t column_begin,
+                  std::int64_t column_end) {
+  const std::int64_t chunk_columns = chunk.column_end - chunk.column_begin;
+  const std::int64_t padded = (chunk_columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+  for (std::int64_t p = chunk.depth_begin; p < chunk.depth_end; p += depth_block) {
+    const std::int64_t depth = std::min(depth_block, chunk.depth_end - p);
+    float* const panels = chunk.panels + (p - chunk.depth_begin) * padded;
+    if (!b.transposed) {
+      pack_panels(b.data + p * b.stride + column_begin, b.stride, depth, column_end - column_begin,
+                  panels + (column_begin - chunk.column_begin) * depth);
+      continue;
+    }
+    for (std::int64_t j = column_begin; j < column_end; j += kPanelColumns) {
+      pack_panel_transposed(b.data + j * b.stride + p, b.stride, depth, std::min(kPanelColumns, column_end - j),
+                            panels + (j - chunk.column_begin) * depth);
+    }
+  }
+}
+
+// Rows of a transposed a[rows, depth], tile by tile: element (i, p) of a tile at tile[p * kTileRows + i]. A few depths
+// at a time, so that the cache lines of a that tiles share are read once.
+void pack_rows(const float* a, std::int64_t a_stride, std::int64_t rows, std::int64_t depth, float* tiles) {
+  constexpr std::int64_t kDepths = 8;
+  for (std::int64_t begin = 0; begin < depth; begin += kDepths) {
+    const std::int64_t end = std::min(depth, begin + kDepths);
+    for (std::int64_t i = 0; i < rows; i += kTileRows) {
+      float* to = tiles + i * depth + begin * kTileRows;
+      for (std::int64_t p = begin; p < end; ++p, to += kTileRows) {
+        const float* const from = a + p * a_stride + i;
+        if (i + kTileRows <= rows) {
+          std::memcpy(to, from, kTileRows * sizeof(float));
+        } else {
+          std::copy(from, from + rows - i, to);
+        }
+      }
+    }
+  }
+}
+
+void multiply_block(const Gemm& gemm, const GemmChunk& chunk, std::int64_t depth_block, const GemmBlock& block) {
+  const std::int64_t chunk_columns = chunk.column_end - chunk.column_begin;
+  const std::int64_t padded = (chunk_columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+  const std::int64_t rows = block.rows();
+  float* const tiles = gemm.a.transposed ? scratch_floats(Scratch::kTileA, (rows + kTileRows) * depth_block) : nullptr;
+  for (std::int64_t p = chunk.depth_begin; p < chunk.depth_end; p += depth_block) {
+    const std::int64_t depth = std::min(depth_block, chunk.depth_end - p);
+    const bool accumulate = gemm.accumulate || p > 0;
+    const float* const panels = chunk.panels + (p - chunk.depth_begin) * padded;
+    if (gemm.a.transposed) {
+      pack_rows(gemm.a.data + p * gemm.a.stride + block.row_begin, gemm.a.stride, rows, depth, tiles);
+    }
+    for (std::int64_t j = block.column_begin; j < block.column_end; j += kPanelColumns) {
+      const float* const panel = panels + (j - chunk.column_begin) * depth;
+      const std::int64_t columns = std::min(kPanelColumns, block.column_end - j);
+      float* const c = gemm.c + block.row_begin * gemm.c_stride + j;
+      if (gemm.a.transposed) {
+        for (std::int64_t i = 0; i < rows; i += kTileRows) {
+          multiply_panel<true>(std::min<std::int64_t>(kTileRows, rows - i), columns, depth, tiles + i * depth,
+                               kTileRows, panel, c + i * gemm.c_stride, gemm.c_stride, accumulate);
+        }
+      } else {
+        multiply_panel<false>(rows, columns, depth, gemm.a.data + block.row_begin * gemm.a.stride + p, gemm.a.stride,
+                              panel, c, gemm.c_stride, accumulate);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace teratron
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace teratron {
+namespace {
+
+HWY_EXPORT(tile_rows);
+HWY_EXPORT(panel_columns);
+HWY_EXPORT(pack_columns);
+HWY_EXPORT(multiply_block);
+
+// A panel of this depth (24 KB with 16 columns) and a tile's rows of a share the first-level cache.
+constexpr std::int64_t kMaxDepth = 384;
+// Shared panels stay in the last-level cache: 8 MB.
+constexpr std::int64_t kMaxPanelFloats = std::int64_t{2} << 20;
+// A block's rows of a and its part of c stay in the second-level cache.
+constexpr std::int64_t kMaxBlockRows = 96, kMaxBlockColumns = 512;
+constexpr std::int64_t kPackColumns = 64;
+// Blocks per thread, so that a thread that was interrupted does not keep the others waiting for long.
+constexpr std::int64_t kBlocksPerThread = 8;
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// The size of equal parts of `count`, at most `largest` each and a multiple of `unit`.
+std::int64_t even_part(std::int64_t count, std::int64_t largest, std::int64_t unit) {
+  const std::int64_t parts = divide_up(count, largest);
+  return divide_up(divide_up(count, parts), unit) * unit;
+}
+
+}  // namespace
+
+GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm) {
+  const std::int64_t tile = HWY_DYNAMIC_DISPATCH(tile_rows)(), panel = HWY_DYNAMIC_DISPATCH(panel_columns)();
+  depth_block_ = even_part(gemm.k, kMaxDepth, 1);
+  const std::int64_t columns = divide_up(gemm.n, panel) * panel;
+  // Cut the columns if their whole depth is small enough that many fit, else the depth.
+  if (columns * depth_block_ > kMaxPanelFloats || gemm.k <= 4 * kMaxDepth) {
+    chunk_depth_ = gemm.k;
+    chunk_columns_ = even_part(gemm.n, std::max(kMaxPanelFloats / gemm.k, kMaxBlockColumns), panel);
+  } else {
+    chunk_columns_ = columns;
+    chunk_depth_ = std::max(kMaxPanelFloats / columns / depth_block_, std::int64_t{1}) * depth_block_;
+  }
+  column_chunks_ = divide_up(gemm.n, chunk_columns_);
+  depth_chunks_ = divide_up(gemm.k, chunk_depth_);
+  panels_ = scratch_floats(Scratch::kPanels, divide_up(chunk_columns_, panel) * panel * std::min(chunk_depth_, gemm.k));
+
+  const std::int64_t wanted = kBlocksPerThread * thread_count();
+  block_rows_ = even_part(gemm.m, kMaxBlockRows, tile);
+  block_columns_ = even_part(std::min(chunk_columns_, gemm.n), kMaxBlockColumns, panel);
+  const auto block_count = [&] { return divide_up(gemm.m, block_rows_) * divide_up(chunk_columns_, block_columns_); };
+  const auto split_columns = [&] {
+    while (block_count() < wanted && block_columns_ > 8 * panel) {
+      block_columns_ = even_part(chunk_columns_, block_columns_ / 2, panel);
+    }
+  };
+  // Blocks side by side would each pack the same rows of a transposed a: cut its rows first.
+  if (!gemm.a.transposed) split_columns();
+  while (block_count() < wanted && block_rows_ > 4 * tile) block_rows_ = even_part(gemm.m, block_rows_ / 2, tile);
+  split_columns();
+}
+
+GemmChunk GemmPlan::chunk(std::int64_t index) const {
+  const std::int64_t column = index / depth_chunks_ * chunk_columns_, depth = index % depth_chunks_ * chunk_depth_;
+  return {column, std::min(gemm_.n, column + chunk_columns_), depth, std::min(gemm_.k, depth + chunk_depth_), panels_};
+}
+
+std::int64_t GemmPlan::pack_tasks(const GemmChunk& chunk) const {
+  return divide_up(chunk.column_end - chunk.column_begin, kPackColumns);
+}
+
+void GemmPlan::pack(const GemmChunk& chunk, std::int64_t task) const {
+  const std::int64_t begin = chunk.column_begin + task * kPackColumns;
+  HWY_DYNAMIC_DISPATCH(pack_columns)
+  (gemm_.b, chunk, depth_block_, begin, std::min(chunk.column_end, begin + kPackColumns));
+}
+
+std::int64_t GemmPlan::blocks(const GemmChunk& chunk) const {
+  return divide_up(gemm_.m, block_rows_) * divide_up(chunk.column_end - chunk.column_begin, block_columns_);
+}
+
+GemmBlock GemmPlan::block(const GemmChunk& chunk, std::int64_t index) const {
+  const std::int64_t row_blocks = divide_up(gemm_.m, block_rows_);
+  const std::int64_t row = index % row_blocks * block_rows_;
+  const std::int64_t column = chunk.column_begin + index / row_blocks * block_columns_;
+  return {row, std::min(gemm_.m, row + block_rows_), column, std::min(chunk.column_end, column + block_columns_)};
+}
+
+void GemmPlan::multiply(const GemmChunk& chunk, const GemmBlock& block) const {
+  HWY_DYNAMIC_DISPATCH(multiply_block)(gemm_, chunk, depth_block_, block);
 }
 
 }  // namespace teratron
+#endif  // HWY_ONCE

@@ -1,15 +1,79 @@
-// Single-precision matrix products on one thread: what linear layers and attention are made of.
+// Single-precision matrix products for linear layers: c (+)= a b over all threads, with a hook to finish each block of
+// c while it is in the cache of the thread that computed it.
+//
+// The sum over k runs in blocks whose boundaries depend on k alone, each added to c in order, so results do not depend
+// on the number of threads or on how c was cut into blocks.
 #pragma once
 
 #include <cstdint>
 
+#include "base/threads.h"
+
 namespace teratron {
 
-enum class Transpose : char { kNo = 'N', kYes = 'T' };
+// Element (i, j) is at data[i * stride + j] or, transposed, at data[j * stride + i].
+struct GemmOperand {
+  const float* data;
+  std::int64_t stride;
+  bool transposed = false;
+};
 
-// c[m,n] = beta * c + op(a)[m,k] op(b)[k,n], row-major with leading dimensions lda, ldb, ldc. Runs on the calling
-// thread alone, so that the order of the sums never depends on how many there are.
-void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
-          const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc);
+struct Gemm {
+  std::int64_t m, n, k;  // c[m,n], a[m,k], b[k,n]; none is 0
+  GemmOperand a, b;
+  float* c;
+  std::int64_t c_stride;
+  bool accumulate = false;  // c += a b
+};
+
+struct GemmBlock {
+  std::int64_t row_begin, row_end, column_begin, column_end;
+  std::int64_t rows() const { return row_end - row_begin; }
+  std::int64_t columns() const { return column_end - column_begin; }
+};
+
+// Part of b in panels: columns [column_begin, column_end) and depths [depth_begin, depth_end).
+struct GemmChunk {
+  std::int64_t column_begin, column_end, depth_begin, depth_end;
+  float* panels;
+};
+
+// How a product is cut up. All cuts are multiples of what the kernel works in, except at the ends.
+class GemmPlan {
+ public:
+  explicit GemmPlan(const Gemm& gemm);
+
+  std::int64_t chunks() const { return column_chunks_ * depth_chunks_; }
+  GemmChunk chunk(std::int64_t index) const;  // all depths of a range of columns, then the next range
+  bool is_last_depth(const GemmChunk& chunk) const { return chunk.depth_end == gemm_.k; }
+
+  std::int64_t pack_tasks(const GemmChunk& chunk) const;
+  void pack(const GemmChunk& chunk, std::int64_t task) const;
+
+  std::int64_t blocks(const GemmChunk& chunk) const;
+  GemmBlock block(const GemmChunk& chunk, std::int64_t index) const;
+  void multiply(const GemmChunk& chunk, const GemmBlock& block) const;
+
+ private:
+  const Gemm& gemm_;
+  std::int64_t depth_block_, chunk_columns_, chunk_depth_, column_chunks_, depth_chunks_;
+  std::int64_t block_rows_, block_columns_;
+  float* panels_;
+};
+
+// finish(block) is called once for each block of c, when it is complete, by the thread that completed it.
+template <class Finish>
+void gemm(const Gemm& gemm, const Finish& finish) {
+  const GemmPlan plan(gemm);
+  for (std::int64_t index = 0; index < plan.chunks(); ++index) {
+    const GemmChunk chunk = plan.chunk(index);
+    parallel_for(plan.pack_tasks(chunk), 1, [&](std::int64_t task, std::int64_t) { plan.pack(chunk, task); });
+    parallel_for(plan.blocks(chunk), 1, [&](std::int64_t task, std::int64_t) {
+      const GemmBlock block = plan.block(chunk, task);
+      plan.multiply(chunk, block);
+      if (plan.is_last_depth(chunk)) finish(block);
+    });
+  }
+}
 
 }  // namespace teratron

@@ -91,24 +91,6 @@ HWY_EXPORT(finish_forward_block);
 HWY_EXPORT(finish_gradient_block);
 HWY_EXPORT(sum_rows);
 
-constexpr std::int64_t kRowBlock = 512, kColumnBlock = 512;
-
-struct Range {
-  std::int64_t begin, end;
-  std::int64_t size() const { return end - begin; }
-};
-
-// Calls body(rows, columns) for every block of a grid over [rows, columns].
-template <class Body>
-void for_each_block(std::int64_t rows, std::int64_t columns, const Body& body) {
-  const std::int64_t row_blocks = (rows + kRowBlock - 1) / kRowBlock;
-  const std::int64_t column_blocks = (columns + kColumnBlock - 1) / kColumnBlock;
-  parallel_for(row_blocks * column_blocks, 1, [&](std::int64_t block, std::int64_t) {
-    const std::int64_t row = block % row_blocks * kRowBlock, column = block / row_blocks * kColumnBlock;
-    body(Range{row, std::min(rows, row + kRowBlock)}, Range{column, std::min(columns, column + kColumnBlock)});
-  });
-}
-
 float* at(const TensorRef& view, std::int64_t row, std::int64_t column) {
   return view ? view.as<float>() + row * view.dim(1) + column : nullptr;
 }
@@ -116,39 +98,54 @@ float* at(const TensorRef& view, std::int64_t row, std::int64_t column) {
 }  // namespace
 
 void CpuBackend::do_linear_forward(const LinearForward& args) {
-  const std::int64_t inputs = args.x.dim(1), outputs = args.y.dim(1);
-  for_each_block(args.x.dim(0), outputs, [&](Range rows, Range columns) {
-    float* const y = at(args.y, rows.begin, columns.begin);
-    gemm(Transpose::kNo, Transpose::kYes, rows.size(), columns.size(), inputs, 1, at(args.x, rows.begin, 0), inputs,
-         at(args.weight, columns.begin, 0), inputs, 0, y, outputs);
-    const float* const bias = args.bias ? args.bias.as<float>() + columns.begin : nullptr;
+  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);
+  const Gemm product{.m = rows,
+                     .n = outputs,
+                     .k = inputs,
+                     .a = {args.x.as<float>(), inputs},
+                     .b = {args.weight.as<float>(), inputs, /*transposed=*/true},
+                     .c = args.y.as<float>(),
+                     .c_stride = outputs};
+  const float* const bias = args.bias ? args.bias.as<float>() : nullptr;
+  gemm(product, [&](const GemmBlock& block) {
     HWY_DYNAMIC_DISPATCH(finish_forward_block)
-    (args.activation, y, bias, at(args.activated, rows.begin, columns.begin), rows.size(), columns.size(), outputs);
+    (args.activation, at(args.y, block.row_begin, block.column_begin), bias ? bias + block.column_begin : nullptr,
+     at(args.activated, block.row_begin, block.column_begin), block.rows(), block.columns(), outputs);
   });
 }
 
 void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
-  const std::int64_t inputs = args.dx.dim(1), outputs = args.dy.dim(1);
-  for_each_block(args.dx.dim(0), inputs, [&](Range rows, Range columns) {
-    float* const dx = at(args.dx, rows.begin, columns.begin);
-    gemm(Transpose::kNo, Transpose::kNo, rows.size(), columns.size(), outputs, 1, at(args.dy, rows.begin, 0), outputs,
-         at(args.weight, 0, columns.begin), inputs, 0, dx, inputs);
+  const std::int64_t rows = args.dx.dim(0), inputs = args.dx.dim(1), outputs = args.dy.dim(1);
+  const Gemm product{.m = rows,
+                     .n = inputs,
+                     .k = outputs,
+                     .a = {args.dy.as<float>(), outputs},
+                     .b = {args.weight.as<float>(), inputs},
+                     .c = args.dx.as<float>(),
+                     .c_stride = inputs};
+  gemm(product, [&](const GemmBlock& block) {
     HWY_DYNAMIC_DISPATCH(finish_gradient_block)
-    (args.activation, dx, at(args.pre_activation, rows.begin, columns.begin),
-     at(args.activated, rows.begin, columns.begin), rows.size(), columns.size(), inputs);
+    (args.activation, at(args.dx, block.row_begin, block.column_begin),
+     at(args.pre_activation, block.row_begin, block.column_begin),
+     at(args.activated, block.row_begin, block.column_begin), block.rows(), block.columns(), inputs);
   });
 }
 
 void CpuBackend::do_linear_weight_gradient(const LinearWeightGradient& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.dy.dim(1);
-  for_each_block(outputs, inputs, [&](Range weight_rows, Range columns) {
-    gemm(Transpose::kYes, Transpose::kNo, weight_rows.size(), columns.size(), rows, 1,
-         at(args.dy, 0, weight_rows.begin), outputs, at(args.x, 0, columns.begin), inputs, args.accumulate ? 1 : 0,
-         at(args.dweight, weight_rows.begin, columns.begin), inputs);
-    if (!args.dbias || columns.begin != 0) return;
+  const Gemm product{.m = outputs,
+                     .n = inputs,
+                     .k = rows,
+                     .a = {args.dy.as<float>(), outputs, /*transposed=*/true},
+                     .b = {args.x.as<float>(), inputs},
+                     .c = args.dweight.as<float>(),
+                     .c_stride = inputs,
+                     .accumulate = args.accumulate};
+  float* const dbias = args.dbias ? args.dbias.as<float>() : nullptr;
+  gemm(product, [&](const GemmBlock& block) {
+    if (dbias == nullptr || block.column_begin != 0) return;
     HWY_DYNAMIC_DISPATCH(sum_rows)
-    (args.dbias.as<float>() + weight_rows.begin, at(args.dy, 0, weight_rows.begin), rows, weight_rows.size(), outputs,
-     args.accumulate);
+    (dbias + block.row_begin, at(args.dy, 0, block.row_begin), rows, block.rows(), outputs, args.accumulate);
   });
 }
 

@@ -1,0 +1,225 @@
+// Where a training step's time goes: every Backend call of real GPT-2 steps is timed through a CallObserver, and for each
+// operation the fastest of the repeats is added up. The sum, against model FLOPs at oneDNN's own rate for a large square
+// product, says how far the step is from being nothing but that product. A second table has the linear layers alone.
+//
+//   bench_ops [--threads N] [--repeats N] [--dropout P] [--only a|b|c]
+//
+// With one thread the clock is the thread's processor time, which other programs on the machine do not disturb.
+#include <fmt/format.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/threads.h"
+#include "model/gpt2.h"
+#include "optim/adamw_optimizer.h"
+
+namespace teratron {
+namespace {
+
+struct Options {
+  int threads = 2, repeats = 5;
+  double dropout = 0;
+  std::string only;
+};
+
+// Seconds; only differences mean anything.
+double now() {
+  timespec time{};
+  clock_gettime(thread_count() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+template <class Work>
+double fastest(int repeats, const Work& work) {
+  work();
+  double best = 1e9;
+  for (int i = 0; i < repeats; ++i) {
+    const double start = now();
+    work();
+    best = std::min(best, now() - start);
+  }
+  return best;
+}
+
+// The fastest time of each call of a step, by its place in the step.
+class StepTimer : public CallObserver {
+ public:
+  void begin(std::string_view operation) override {
+    if (next_ == calls_.size()) calls_.push_back({std::string(operation), 1e9});
+    start_ = now();
+  }
+  void end(std::string_view) override {
+    double& best = calls_[next_++].seconds;
+    best = std::min(best, now() - start_);
+  }
+  void start_step() { next_ = 0; }
+
+  struct Total {
+    int calls = 0;
+    double seconds = 0;
+  };
+  std::map<std::string, Total> totals() const {
+    std::map<std::string, Total> totals;
+    for (const Call& call : calls_) {
+      ++totals[call.operation].calls;
+      totals[call.operation].seconds += call.seconds;
+    }
+    return totals;
+  }
+
+ private:
+  struct Call {
+    std::string operation;
+    double seconds;
+  };
+  std::vector<Call> calls_;
+  std::size_t next_ = 0;
+  double start_ = 0;
+};
+
+struct Configuration {
+  std::string name;
+  std::int64_t layers, hidden, heads, tokens, vocab, batch;
+
+  ModelConfig model(double dropout) const {
+    ModelConfig config;
+    config.num_layers = layers;
+    config.hidden_size = hidden;
+    config.num_attention_heads = heads;
+    config.vocab_size = vocab;
+    config.max_position_embeddings = tokens;
+    config.hidden_dropout = config.attention_dropout = dropout;
+    return config;
+  }
+};
+
+double square_gemm_rate(int repeats) {
+  constexpr std::int64_t kSize = 2048;
+  const std::vector<float> a(kSize * kSize, 0.5F), b(kSize * kSize, 0.25F);
+  std::vector<float> c(kSize * kSize);
+  const double seconds = fastest(repeats, [&] {
+    dnnl_sgemm('N', 'N', kSize, kSize, kSize, 1, a.data(), kSize, b.data(), kSize, 0, c.data(), kSize);
+  });
+  return 2e-9 * kSize * kSize * kSize / seconds;
+}
+
+void time_steps(const Configuration& configuration, const Options& options) {
+  const std::int64_t batch = configuration.batch, tokens = configuration.tokens;
+  const auto backend = make_cpu_backend();
+  Gpt2Runner runner(*backend, configuration.model(options.dropout), {.batch = batch, .tokens = tokens});
+  runner.allocate();
+  runner.initialize(1);
+  const std::vector<Parameter*> parameters = runner.parameters();
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(batch * tokens));
+  std::mt19937 random(1);
+  for (auto& id : ids) id = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(configuration.vocab));
+  const std::vector<float> weights(ids.size(), 1.0F / static_cast<float>(ids.size()));
+  const MicroBatch micro_batch{.ids = ids, .targets = ids, .weights = weights, .batch = batch, .tokens = tokens};
+
+  StepTimer timer;
+  backend->set_observer(&timer);
+  std::int64_t update = 0;
+  double gemm_rate = 0;
+  const double whole = fastest(options.repeats, [&] {
+    timer.start_step();
+    runner.forward_backward(micro_batch);
+    adamw_update(*backend, parameters, {}, 1e-4, ++update);
+  });
+  backend->set_observer(nullptr);
+  gemm_rate = square_gemm_rate(options.repeats);
+
+  const double flops = runner.config().training_flops_per_token(tokens) * static_cast<double>(batch * tokens);
+  double sum = 0;
+  for (const auto& [operation, total] : timer.totals()) sum += total.seconds;
+  fmt::print("\n{}: {:.1f} GFLOP a step; GEMM rate {:.1f} GFLOP/s\n", configuration.name, flops * 1e-9, gemm_rate);
+  for (const auto& [operation, total] : timer.totals()) {
+    fmt::print("  {:26} {:4} calls {:9.2f} ms {:5.1f} %\n", operation, total.calls, 1e3 * total.seconds,
+               100 * total.seconds / sum);
+  }
+  const auto report = [&](std::string_view what, double seconds) {
+    const double rate = flops * 1e-9 / seconds;
+    fmt::print("  {:37} {:9.2f} ms {:6.1f} GFLOP/s, {:.1f} % of the GEMM rate\n", what, 1e3 * seconds, rate,
+               100 * rate / gemm_rate);
+  };
+  report("sum of the fastest calls", sum);
+  report("fastest step", whole);
+}
+
+void time_linear(Backend& backend, std::int64_t rows, std::int64_t outputs, std::int64_t inputs, int repeats) {
+  const Tensor x(backend, DType::kF32, {rows, inputs}), y(backend, DType::kF32, {rows, outputs});
+  const Tensor weight(backend, DType::kF32, {outputs, inputs});
+  const RandomStream stream;
+  for (const TensorRef& view : {x.ref(), y.ref(), weight.ref()}) backend.fill_normal(view, stream, 0, 1);
+  const double flops = 2e-9 * static_cast<double>(rows * inputs * outputs);
+  const double forward = fastest(repeats, [&] { backend.linear_forward({.y = y, .x = x, .weight = weight}); });
+  const double input = fastest(repeats, [&] { backend.linear_input_gradient({.dx = x, .dy = y, .weight = weight}); });
+  const double weights =
+      fastest(repeats, [&] { backend.linear_weight_gradient({.dweight = weight, .dy = y, .x = x}); });
+  fmt::print("  {:5} x {:5} -> {:5}   forward {:6.1f}   input gradient {:6.1f}   weight gradient {:6.1f}\n", rows,
+             inputs, outputs, flops / forward, flops / input, flops / weights);
+}
+
+void time_linears(const Configuration& configuration, const Options& options) {
+  const auto backend = make_cpu_backend();
+  const std::int64_t rows = configuration.batch * configuration.tokens, h = configuration.hidden;
+  fmt::print("\nlinear layers of {}, GFLOP/s\n", configuration.name);
+  time_linear(*backend, rows, 3 * h, h, options.repeats);
+  time_linear(*backend, rows, h, h, options.repeats);
+  time_linear(*backend, rows, 4 * h, h, options.repeats);
+  time_linear(*backend, rows, h, 4 * h, options.repeats);
+  for (const std::int64_t chunk : {256, 512}) {
+    time_linear(*backend, chunk, configuration.model(0).padded_vocab_size(), h, options.repeats);
+  }
+}
+
+Options read_options(std::span<char*> arguments) {
+  Options options;
+  for (std::size_t i = 1; i + 1 < arguments.size(); i += 2) {
+    const std::string name = arguments[i], value = arguments[i + 1];
+    if (name == "--threads") {
+      options.threads = std::atoi(value.c_str());
+    } else if (name == "--repeats") {
+      options.repeats = std::atoi(value.c_str());
+    } else if (name == "--dropout") {
+      options.dropout = std::atof(value.c_str());
+    } else if (name == "--only") {
+      options.only = value;
+    } else {
+      throw_user_error("there is no option {}", name);
+    }
+  }
+  return options;
+}
+
+int run(std::span<char*> arguments) {
+  const Options options = read_options(arguments);
+  set_thread_count(options.threads);
+  const std::vector<Configuration> configurations = {{"a: L6 h384", 6, 384, 6, 256, 4096, 8},
+                                                     {"b: L4 h256", 4, 256, 4, 256, 8192, 8},
+                                                     {"c: 124M", 12, 768, 12, 1024, 50257, 1}};
+  for (const Configuration& configuration : configurations) {
+    if (!options.only.empty() && !configuration.name.starts_with(options.only)) continue;
+    time_steps(configuration, options);
+    time_linears(configuration, options);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace teratron
+
+int main(int count, char** arguments) {
+  try {
+    return teratron::run({arguments, static_cast<std::size_t>(count)});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 2;
+  }
+}

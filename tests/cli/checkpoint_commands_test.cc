@@ -1,0 +1,97 @@
+// From text to a checkpoint and to Hugging Face's files and back, with nothing but the binary.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/philox.h"
+#include "cli/binary.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_teratron;
+using ::testing::StartsWith;
+
+class CheckpointCommands : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    RandomSequence random(RandomStream{.seed = 1});
+    std::string text;
+    for (int i = 0; i < 4000; ++i) text += static_cast<char>('a' + random.below(6));
+    write_file_atomically(path("corpus.txt"), text);
+    succeed({"tokenizer", "train", "--vocab-size", "270", "--out", path("tokenizer"), path("corpus.txt")});
+    succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("data"), path("corpus.txt")});
+  }
+
+  Outcome train(const std::string& iterations, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"train", "--data-path", path("data"), "--tokenizer", path("tokenizer")};
+    arguments.insert(arguments.end(), {"--num-layers", "1", "--hidden-size", "8", "--num-attention-heads", "2"});
+    arguments.insert(arguments.end(), {"--seq-length", "8", "--micro-batch-size", "2", "--save", path("run")});
+    arguments.insert(arguments.end(), {"--train-iters", iterations, "--save-interval", "2"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_teratron(arguments);
+  }
+
+  static std::string succeed(const std::vector<std::string>& arguments) {
+    const Outcome outcome = run_teratron(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return outcome.output;
+  }
+
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(CheckpointCommands, TrainPutsOneJsonObjectOnStandardOutputAndInfoAgreesWithIt) {
+  const Outcome trained = train("4", {"--json", "-"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const nlohmann::json result = nlohmann::json::parse(trained.output);
+  for (const char* key : {"final_loss", "validation_loss", "tokens_per_second", "peak_memory_bytes"}) {
+    EXPECT_TRUE(result.contains(key)) << key;
+  }
+  const nlohmann::json info = nlohmann::json::parse(succeed({"checkpoint", "info", path("run"), "--json", "-"}));
+  EXPECT_EQ(info.at("iteration"), 4);
+  EXPECT_EQ(info.at("consumed_samples"), 8);
+  EXPECT_EQ(info.at("iterations"), nlohmann::json({2, 4}));
+  EXPECT_EQ(info.at("model").at("hidden_size"), 8);
+}
+
+TEST_F(CheckpointCommands, EveryFlagGivenToTrainIsInTheConfigurationItSaves) {
+  ASSERT_EQ(train("2", {"--lr", "0.0123", "--weight-decay", "0.5"}).exit_code, 0);
+  EXPECT_THAT(read_file(path("run/config.toml")),
+              AllOf(HasSubstr("\nlr = 0.0123\n"), HasSubstr("\nweight_decay = 0.5\n"), HasSubstr("\nhidden_size = 8\n"),
+                    HasSubstr("\ntrain_iters = 2\n"), HasSubstr("\nsave = \"" + path("run") + "\"\n")));
+}
+
+TEST_F(CheckpointCommands, VerifyFindsOneFlippedBitAndSaysSoInBothReports) {
+  ASSERT_EQ(train("2", {}).exit_code, 0);
+  EXPECT_THAT(succeed({"checkpoint", "verify", path("run")}), HasSubstr("is intact"));
+  const std::string weights = path("run/iter_0000002/model.safetensors");
+  std::string bytes = read_file(weights);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  write_file_atomically(weights, bytes);
+  const Outcome outcome = run_teratron({"checkpoint", "verify", path("run"), "--json", "-"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr("damaged"), HasSubstr("model.safetensors")));
+  const nlohmann::json report = nlohmann::json::parse(outcome.output);
+  EXPECT_FALSE(report.at("intact").get<bool>());
+  EXPECT_EQ(report.at("faults").size(), 1U);
+}
+
+TEST_F(CheckpointCommands, ConvertingToHuggingFaceAndBackKeepsEveryWeight) {
+  ASSERT_EQ(train("2", {}).exit_code, 0);
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("run"), path("hf")});
+  succeed({"convert", "--from", "hf", "--to", "teratron", path("hf"), path("back")});
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("back"), path("again")});
+  EXPECT_EQ(read_file(path("again/model.safetensors")), read_file(path("hf/model.safetensors")));
+  EXPECT_FALSE(nlohmann::json::parse(succeed({"checkpoint", "info", path("back"), "--json", "-"})).at("has_optimizer"));
+}
+
+}  // namespace
+}  // namespace teratron
