@@ -43,7 +43,7 @@ std::string vocabulary_json(const std::vector<std::string>& spelled) {
   return out + "}";
 }
 
-// Each merge as "left right", between `before` and `after`.
+// Each merge as "left right", with `separator` between them.
 std::string list_merges(const BpeModel& model, const std::vector<std::string>& spelled, std::string_view separator,
                         bool in_json) {
   std::string out;

@@ -12,7 +12,7 @@
 namespace teratron {
 
 // What push() and finish() return is, together and each by itself, valid UTF-8: bytes that cannot be part of a
-// character become U+FFFD, one for each maximal part of a character (Unicode 15, section 3.9), as in Python's
+// character become U+FFFD, one for each maximal part of a character (Unicode 16, section 3.9), as in Python's
 // decode(errors="replace").
 class StreamDecoder {
  public:

@@ -1,4 +1,4 @@
-// One step of a strict UTF-8 decoder (Unicode 15, section 3.9, table 3-7): no overlong forms, no surrogates, nothing
+// One step of a strict UTF-8 decoder (Unicode 16, section 3.9, table 3-7): no overlong forms, no surrogates, nothing
 // above U+10FFFF.
 #pragma once
 
