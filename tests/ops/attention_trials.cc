@@ -25,7 +25,7 @@ struct Sizes {
         head_size(random.one_of<std::int64_t>({1, 5, 8, 16, 64, 80, 96, 128})),
         layout(random.one_of({Layout::kSeparate, Layout::kPacked, Layout::kCache})),
         causal(random.below(4) > 0) {
-    if (layout != Layout::kPacked) keys += random.one_of<std::int64_t>({0, 1, 17, 64, 70});
+    if (layout != Layout::kPacked) keys += random.one_of<std::int64_t>({0, 1, 17, 64, 70, 160, 200});
     dropout = some_dropout(random, queries, heads);
     dropout.random.purpose = RandomPurpose::kAttentionDropout;
     dropout.first_position += keys - queries;
