@@ -80,51 +80,36 @@ void score_block(const AttentionHead& head, const PackedHead& packed, const Quer
   }
 }
 
-// The row's first `seen` scores become exp(scale * score - max), the rest of their last vector zero. Returns the sum.
-float exponentiate_row(float* row, std::int64_t seen, float scale, float max) {
-  const FloatTag d;
-  const FloatVector factor = constant(scale), shift = constant(max);
-  FloatVector sum0 = constant(0), sum1 = sum0;
-  std::int64_t c = 0;
-  for (; c + 2 * kFloatLanes <= seen; c += 2 * kFloatLanes) {
-    const FloatVector p0 = exp(hn::MulSub(hn::Load(d, row + c), factor, shift));
-    const FloatVector p1 = exp(hn::MulSub(hn::Load(d, row + c + kFloatLanes), factor, shift));
-    hn::Store(p0, d, row + c);
-    hn::Store(p1, d, row + c + kFloatLanes);
-    sum0 = hn::Add(sum0, p0);
-    sum1 = hn::Add(sum1, p1);
-  }
-  for (; c < seen; c += kFloatLanes) {
-    const auto is_seen = hn::FirstN(d, static_cast<std::size_t>(seen - c));
-    const FloatVector p = exp(hn::MulSub(hn::Load(d, row + c), factor, shift));
-    const FloatVector kept = hn::IfThenElseZero(is_seen, p);
-    hn::Store(kept, d, row + c);
-    sum0 = hn::Add(sum0, kept);
-  }
-  return sum_of_lanes(hn::Add(sum0, sum1));
-}
-
-// Turns scores into probabilities up to the running maximum, and brings maximum, sum and output up to date.
-void softmax_block(const AttentionHead& head, QueryBlock& block, std::int64_t first_key, std::int64_t end_key,
-                   DropoutMask& mask) {
+// Brings the running maximum, sum and output of query i of the block up to date with its `seen` scores, and turns them
+// into probabilities up to that maximum.
+void softmax_row(const AttentionHead& head, QueryBlock& block, std::int64_t i, std::int64_t first_key,
+                 std::int64_t seen, DropoutMask& mask) {
   const auto scale = static_cast<float>(head.args.scale);
   const std::int64_t padded_size = round_up(head.head_size, kPanelColumns);
+  float* const row = block.scores + i * kKeyBlock;
+  const float max = std::max(block.max[i], scale * max_of(row, seen));
+  if (max > block.max[i]) {
+    const float correction = std::exp(block.max[i] - max);
+    block.max[i] = max;
+    block.sum[i] *= correction;
+    if (first_key > 0) scale_row(block.out + i * padded_size, padded_size, correction);
+  }
+  block.sum[i] += exponentiate_row(row, seen, scale, max);
+  if (head.args.dropout.active()) mask.apply_to(row, head.element(block.begin + i, first_key), seen);
+}
+
+// All queries of the block; what a query does not see, but the last query of its register tile does, becomes zero.
+void softmax_block(const AttentionHead& head, QueryBlock& block, std::int64_t first_key, std::int64_t end_key,
+                   DropoutMask& mask) {
+  const auto seen_by = [&](std::int64_t query) {
+    return std::clamp(head.keys_seen(query) - first_key, std::int64_t{0}, end_key - first_key);
+  };
   for (std::int64_t i = 0; i < block.end - block.begin; ++i) {
+    const std::int64_t seen = seen_by(block.begin + i);
+    if (seen > 0) softmax_row(head, block, i, first_key, seen, mask);
+    const std::int64_t tile_end = std::min(block.end, block.begin + round_up(i + 1, kTileRows));
     float* const row = block.scores + i * kKeyBlock;
-    const std::int64_t seen = std::min(head.keys_seen(block.begin + i), end_key) - first_key;
-    if (seen <= 0) continue;
-    const float max = std::max(block.max[i], scale * max_of(row, seen));
-    if (max > block.max[i]) {
-      const float correction = std::exp(block.max[i] - max);
-      block.max[i] = max;
-      block.sum[i] *= correction;
-      if (first_key > 0) scale_row(block.out + i * padded_size, padded_size, correction);
-    }
-    block.sum[i] += exponentiate_row(row, seen, scale, max);
-    if (head.args.dropout.active()) mask.apply_to(row, head.element(block.begin + i, first_key), seen);
-    const std::int64_t tile_end = std::min(block.end, block.begin + round_up(i + 1, kTileRows)) - 1;
-    const std::int64_t depth = std::min(head.keys_seen(tile_end), end_key) - first_key;
-    for (std::int64_t c = seen; c < depth; ++c) row[c] = 0;
+    std::fill(row + seen, row + seen_by(tile_end - 1), 0.0F);
   }
 }
 
@@ -154,6 +139,34 @@ void finish_block(const AttentionHead& head, const QueryBlock& block) {
     for_each_vector(size, [&](std::int64_t d, auto access)
                               HWY_ATTR { access.store(hn::Mul(access.load(from + d), factor), to + d); });
     head.log_sum_exp[block.begin + i] = block.max[i] + std::log(block.sum[i]);
+  }
+}
+
+// Too few queries to pay for packing: one pass over the keys and one over the values each, as fast as they can be read.
+void attend_one_by_one(const AttentionHead& head) {
+  const HeadMatrix q = head_of(head.args.q, head.b, head.h), k = head_of(head.args.k, head.b, head.h);
+  const HeadMatrix v = head_of(head.args.v, head.b, head.h), out = head_of(head.args.out, head.b, head.h);
+  const auto scale = static_cast<float>(head.args.scale);
+  float* const row = scratch_floats(Scratch::kTileA, round_up(head.keys, kFloatLanes));
+  DropoutMask mask(head.args.dropout);
+  for (std::int64_t i = 0; i < head.queries; ++i) {
+    const std::int64_t seen = head.keys_seen(i);
+    for (std::int64_t j = 0; j < seen; ++j) {
+      row[j] = sum_over(head.head_size, [&](std::int64_t d, auto access) HWY_ATTR {
+        return hn::Mul(access.load(q.row(i) + d), access.load(k.row(j) + d));
+      });
+    }
+    std::fill(row + seen, row + round_up(seen, kFloatLanes), 0.0F);
+    const float max = scale * max_of(row, seen), sum = exponentiate_row(row, seen, scale, max);
+    if (head.args.dropout.active()) mask.apply_to(row, head.element(i, 0), seen);
+    std::fill_n(out.row(i), head.head_size, 0.0F);
+    for (std::int64_t j = 0; j < seen; ++j) {
+      const FloatVector weight = constant(row[j] / sum);
+      for_each_vector(head.head_size, [&](std::int64_t d, auto access) HWY_ATTR {
+        access.store(hn::MulAdd(weight, access.load(v.row(j) + d), access.load(out.row(i) + d)), out.row(i) + d);
+      });
+    }
+    head.log_sum_exp[i] = max + std::log(sum);
   }
 }
 
@@ -190,14 +203,22 @@ namespace teratron {
 namespace {
 
 HWY_EXPORT(attend);
+HWY_EXPORT(attend_one_by_one);
 
 // Whole heads where there are enough of them, since each task packs the keys and values it needs.
 constexpr std::int64_t kTasksPerThread = 4, kQueryGrain = 48;
+constexpr std::int64_t kFewQueries = 4;
 
 }  // namespace
 
 void CpuBackend::do_attention_forward(const AttentionForward& args) {
   const std::int64_t queries = args.q.dim(1), heads = args.q.dim(2), all_heads = args.q.dim(0) * heads;
+  if (queries <= kFewQueries) {
+    parallel_for(all_heads, 1, [&](std::int64_t task, std::int64_t) {
+      HWY_DYNAMIC_DISPATCH(attend_one_by_one)(AttentionHead{.args = args, .b = task / heads, .h = task % heads});
+    });
+    return;
+  }
   const std::int64_t wanted = std::max(std::int64_t{1}, kTasksPerThread * thread_count() / all_heads);
   const std::int64_t blocks = (queries + kQueryGrain - 1) / kQueryGrain;
   const std::int64_t part = (blocks + wanted - 1) / wanted * kQueryGrain, parts = (queries + part - 1) / part;

@@ -53,6 +53,20 @@ void finish_forward_block(Activation activation, float* y, const float* bias, fl
   }
 }
 
+// y[rows, begin..end) = x weight^T where there are so few rows that reading the weights is all the work.
+void multiply_few_rows(const LinearForward& args, std::int64_t begin, std::int64_t end) {
+  const std::int64_t inputs = args.x.dim(1), outputs = args.y.dim(1);
+  for (std::int64_t o = begin; o < end; ++o) {
+    const float* const weight = args.weight.as<float>() + o * inputs;
+    for (std::int64_t t = 0; t < args.x.dim(0); ++t) {
+      const float* const x = args.x.as<float>() + t * inputs;
+      args.y.as<float>()[t * outputs + o] = sum_over(inputs, [&](std::int64_t i, auto access) HWY_ATTR {
+        return hn::Mul(access.load(x + i), access.load(weight + i));
+      });
+    }
+  }
+}
+
 template <class Gelu>
 void differentiate_block_as(float* dx, const float* pre_activation, float* activated, Block block) {
   for (std::int64_t t = 0; t < block.rows; ++t) {
@@ -89,7 +103,11 @@ namespace {
 
 HWY_EXPORT(finish_forward_block);
 HWY_EXPORT(finish_gradient_block);
+HWY_EXPORT(multiply_few_rows);
 HWY_EXPORT(sum_rows);
+
+// Generation computes one row at a time: packing the weights would cost as much as the product.
+constexpr std::int64_t kFewRows = 4, kFewRowsGrain = 128;
 
 float* at(const TensorRef& view, std::int64_t row, std::int64_t column) {
   return view ? view.as<float>() + row * view.dim(1) + column : nullptr;
@@ -107,10 +125,15 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
                      .c = args.y.as<float>(),
                      .c_stride = outputs};
   const float* const bias = args.bias ? args.bias.as<float>() : nullptr;
-  gemm(product, [&](const GemmBlock& block) {
+  const auto finish = [&](const GemmBlock& block) {
     HWY_DYNAMIC_DISPATCH(finish_forward_block)
     (args.activation, at(args.y, block.row_begin, block.column_begin), bias ? bias + block.column_begin : nullptr,
      at(args.activated, block.row_begin, block.column_begin), block.rows(), block.columns(), outputs);
+  };
+  if (rows > kFewRows) return gemm(product, finish);
+  parallel_for(outputs, kFewRowsGrain, [&](std::int64_t begin, std::int64_t end) {
+    HWY_DYNAMIC_DISPATCH(multiply_few_rows)(args, begin, end);
+    finish({0, rows, begin, end});
   });
 }
 

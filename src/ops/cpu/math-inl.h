@@ -36,6 +36,31 @@ HWY_INLINE FloatVector exp(FloatVector x) {
   return hn::Mul(p, hn::BitCast(FloatTag(), exponent));
 }
 
+// A row's first `seen` scores become exp(scale * score - max), the rest of their last vector zero. Returns their sum.
+// The row is aligned to a vector and its last vector whole.
+HWY_INLINE float exponentiate_row(float* row, std::int64_t seen, float scale, float max) {
+  const FloatTag d;
+  const FloatVector factor = constant(scale), shift = constant(max);
+  FloatVector sum0 = constant(0), sum1 = sum0;
+  std::int64_t c = 0;
+  for (; c + 2 * kFloatLanes <= seen; c += 2 * kFloatLanes) {
+    const FloatVector p0 = exp(hn::MulSub(hn::Load(d, row + c), factor, shift));
+    const FloatVector p1 = exp(hn::MulSub(hn::Load(d, row + c + kFloatLanes), factor, shift));
+    hn::Store(p0, d, row + c);
+    hn::Store(p1, d, row + c + kFloatLanes);
+    sum0 = hn::Add(sum0, p0);
+    sum1 = hn::Add(sum1, p1);
+  }
+  for (; c < seen; c += kFloatLanes) {
+    const auto is_seen = hn::FirstN(d, static_cast<std::size_t>(seen - c));
+    const FloatVector p = exp(hn::MulSub(hn::Load(d, row + c), factor, shift));
+    const FloatVector kept = hn::IfThenElseZero(is_seen, p);
+    hn::Store(kept, d, row + c);
+    sum0 = hn::Add(sum0, kept);
+  }
+  return sum_of_lanes(hn::Add(sum0, sum1));
+}
+
 // A value of an activation and of its derivative.
 struct ValueAndSlope {
   FloatVector value, slope;
