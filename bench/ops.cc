@@ -1,6 +1,7 @@
-// Where a training step's time goes: every Backend call of real GPT-2 steps is timed through a CallObserver, and for each
-// operation the fastest of the repeats is added up. The sum, against model FLOPs at oneDNN's own rate for a large square
-// product, says how far the step is from being nothing but that product. A second table has the linear layers alone.
+// Where a training step's time goes: every Backend call of real GPT-2 steps is timed through a CallObserver, and for
+// each operation the fastest of the repeats is added up. The sum, against model FLOPs at oneDNN's own rate for a large
+// square product, says how far the step is from being nothing but that product. A second table has the linear layers
+// alone.
 //
 //   bench_ops [--threads N] [--repeats N] [--dropout P] [--only a|b|c]
 //
