@@ -87,7 +87,7 @@ RandomCorpus random_corpus(const TestFolder& folder, std::mt19937_64& random) {
 TEST(GptSamples, AnEpochIsOneStreamOfWholeDocumentsCutOnce) {
   const TestFolder folder;
   std::mt19937_64 random(1);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 30; ++round) {
     const auto [dataset, part, seq_length] = random_corpus(folder, random);
     const GptSamples samples(dataset, part, seq_length, SampleOrder::kShuffled, random());
     ASSERT_EQ(samples.samples_per_epoch(), (part.tokens.size() - 1) / seq_length);
@@ -227,6 +227,7 @@ TEST(GptSamples, APositionGivesTheSameSampleInAnyInstanceAndAnyOrder) {
     std::map<std::int64_t, Document> in_order;
     for (const std::int64_t position : positions) in_order[position] = sample_of(one, position);
     std::ranges::shuffle(positions, random);
+    positions.resize(std::min<std::size_t>(positions.size(), 100));  // jumping between epochs builds them again
     for (const std::int64_t position : positions) ASSERT_EQ(sample_of(other, position), in_order[position]);
   }
 }
