@@ -84,8 +84,7 @@ Values embedding_gradient_values(Backend& backend, const Dropout& dropout) {
 // Values that are the identity make the output of query i, element k, the dropped probability of key k. All scores
 // are 0, so every probability is positive. -> [samples, tokens, heads, keys]
 Values attention_values(Backend& backend, const Dropout& dropout, std::int64_t samples, std::int64_t queries,
-                        std::int64_t heads) {
-  const std::int64_t keys = dropout.first_position + queries;
+                        std::int64_t heads, std::int64_t keys = kTokens) {
   const Shape query_shape{samples, queries, heads, keys}, key_shape{samples, keys, heads, keys};
   Values identity = constant(key_shape, 0);
   for (std::size_t e = 0; e < identity.size(); ++e) {
@@ -134,6 +133,18 @@ TEST_P(DropoutMask, OfAttentionIsTheDefinitions) {
     }
   }
   EXPECT_EQ(mask_of(attention_values(*backend_, dropout, kBatch, kTokens, kHeads)), expected);
+}
+
+// Queries at positions 9 to 12 on keys at positions 6 to 12: a window that does not begin with the sequence.
+TEST_P(DropoutMask, OfAttentionCountsKeysFromTheirPlaceInTheSequence) {
+  Dropout dropout = drops(0.3, RandomPurpose::kAttentionDropout);
+  dropout.first_position = 9;
+  const std::int64_t row_stride = 24;
+  Mask expected;
+  for (std::int64_t query = 9; query < 13; ++query) {
+    for (std::int64_t key = 6; key < 13; ++key) expected.push_back(is_kept(dropout, query * row_stride + key));
+  }
+  EXPECT_EQ(mask_of(attention_values(*backend_, dropout, 1, 4, 1, 7)), expected);
 }
 
 TEST_P(DropoutMask, OfActivationsDoesNotDependOnHowBatchAndTokensAreDivided) {
