@@ -81,7 +81,7 @@ void run(const Options& options) {
                           .baselines = options.baselines,
                           .progress = [&](std::int64_t scored, double sum) { progress.show(scored, sum); }});
   }
-  report(options.json, table(result, options), json_of(result).dump() + "\n");
+  report(options.json, table(result, options), json_of(result).dump());
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ void run(const Options& options) {
   };
   if (options.count_only) {
     const std::size_t tokens = encode(Tokenizer::load(options.tokenizer), text, options).size();
-    report(options.json, counts_line(tokens), counts(tokens).dump() + "\n");
+    report(options.json, counts_line(tokens), counts(tokens).dump());
     return;
   }
   const LoadedModel model = load_model(options.load, options.runner_options(), options.guard_memory);
@@ -86,7 +86,7 @@ void run(const Options& options) {
           fmt::format("perplexity {:.2f} (the paper's: loss summed over targets, divided by original tokens), {:.2f} "
                       "per token\nthe paper reports 19.31 (355M), 12.76 (2.5B), 10.81 (8.3B)\n",
                       per_word, per_token),
-      json.dump() + "\n");
+      json.dump());
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ void run(const Options& options) {
                                {"text", text},
                                {"tokens_per_second", static_cast<double>(tokens.size()) / seconds},
                                {"peak_memory_bytes", {peak_memory_bytes()}}};
-  report(options.json, "", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  report(options.json, "", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace

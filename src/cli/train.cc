@@ -122,7 +122,7 @@ std::string result_json(const TrainConfig& config, const TrainingResult& result)
       result.validation_loss ? fmt::format("{}", *result.validation_loss) : std::string("null");
   return fmt::format(
       "{{\"iterations\": {}, \"consumed_samples\": {}, \"final_loss\": {}, \"validation_loss\": {}, "
-      "\"tokens_per_second\": {:.1f}, \"peak_memory_bytes\": [{}]}}\n",
+      "\"tokens_per_second\": {:.1f}, \"peak_memory_bytes\": [{}]}}",
       result.iterations, result.iterations * config.samples_per_iteration(), result.final_loss, validation,
       result.tokens_per_second, peak_memory_bytes());
 }
