@@ -49,6 +49,7 @@ class Side:
 
 def measure(shape, options):
     ours = Side(["build/release/bench_train_step"], shape, threads=2, dropout=options.dropout)
+    products = Side(["build/release/bench_train_step"], shape, threads=2, gemm=1)
     # "eager keep" lets glibc keep freed memory in the process: often PyTorch's fastest, at the price of a higher peak.
     torch = {name: Side([sys.executable, "bench/peers/pytorch_gpt2.py"], shape, threads=2, dropout=options.dropout,
                         mode=name.split()[0], malloc="keep" if name.endswith("keep") else "default")
@@ -56,7 +57,7 @@ def measure(shape, options):
     flops, count = ours.ready["model_flops_per_step"], 1 if shape["layers"] == 12 else 2
     gemm = []
     for _ in range(options.rounds):
-        gemm.append(ours.ask("gemm")["gflops"])
+        gemm.append(products.ask("gemm")["gflops"])
         for side in (ours, *torch.values()):
             side.steps(count)
     rate = {name: flops / statistics.median(side.seconds) * 1e-9 for name, side in dict(ours=ours, **torch).items()}
@@ -65,7 +66,7 @@ def measure(shape, options):
                share=rate["ours"] / statistics.median(gemm), planned=ours.ready["planned_bytes"],
                peak={name: side.peak for name, side in dict(ours=ours, **torch).items()},
                torch=torch["eager"].ready["torch"])
-    for side in (ours, *torch.values()):
+    for side in (ours, products, *torch.values()):
         side.close()
     return row
 

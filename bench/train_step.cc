@@ -1,7 +1,9 @@
-// Teratron's side of bench/train_cpu: full GPT-2 training steps in fp32, and the machine's own GEMM rate. Takes turns
-// with bench/peers/pytorch_gpt2.py and speaks as it does: for each line "step N" on standard input it does N steps
-// (forward, loss, backward, clip, AdamW) on one batch of random tokens and prints {"seconds": [..], ...}; "gemm"
-// measures the best rate of oneDNN's matrix product over the model's own shapes and a large square; "quit" ends it.
+// Teratron's side of bench/train_cpu: full GPT-2 training steps in fp32. Takes turns with bench/peers/pytorch_gpt2.py
+// and speaks as it does: for each line "step N" on standard input it does N steps (forward, loss, backward, clip,
+// AdamW) on one batch of random tokens and prints {"seconds": [..], ...}; "quit" ends it.
+//
+// With --gemm 1 it builds no model (its memory would count) and measures instead, for each line "gemm", the best rate
+// of oneDNN's matrix product over the model's shapes and a large square.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -29,8 +31,8 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 using Options = std::map<std::string, double>;
 
 Options read_options(std::span<char*> arguments) {
-  Options options = {{"layers", 12},   {"hidden", 768}, {"heads", 12},  {"seq", 1024},
-                     {"vocab", 50257}, {"batch", 1},    {"threads", 2}, {"dropout", 0}};
+  Options options = {{"layers", 12}, {"hidden", 768}, {"heads", 12},  {"seq", 1024}, {"vocab", 50257},
+                     {"batch", 1},   {"threads", 2},  {"dropout", 0}, {"gemm", 0}};
   for (std::size_t i = 1; i + 1 < arguments.size(); i += 2) {
     const std::string name = std::string(arguments[i]).substr(2);
     if (!options.contains(name)) throw_user_error("there is no option --{}", name);
@@ -116,28 +118,45 @@ double best_gemm_rate(const Options& o) {
                    gemm_rate(tokens, h, 4 * h)});
 }
 
-int run(std::span<char*> arguments) {
-  const Options options = read_options(arguments);
-  set_thread_count(static_cast<int>(options.at("threads")));
+// Answers each request on standard input, a line each, until "quit".
+template <class Answer>
+void serve(const Answer& answer) {
+  for (std::string word; std::cin >> word && word != "quit";) {
+    fmt::print("{}\n", answer(word));
+    std::fflush(stdout);
+  }
+}
+
+void serve_gemm(const Options& options) {
+  fmt::print("{{\"ready\": true}}\n");
+  std::fflush(stdout);
+  serve([&](const std::string& word) {
+    if (word != "gemm") throw_user_error("want \"gemm\" or \"quit\", not '{}'", word);
+    return fmt::format("{{\"gflops\": {}}}", best_gemm_rate(options));
+  });
+}
+
+void serve_steps(const Options& options) {
   TrainingStep training(options);
   double loss = 0;
   for (int warmup = 0; warmup < 2; ++warmup) training.run(loss);
   fmt::print("{{\"ready\": true, \"model_flops_per_step\": {}, \"planned_bytes\": {}, \"peak_rss_bytes\": {}}}\n",
              training.flops(), training.planned_bytes(), peak_memory_bytes());
   std::fflush(stdout);
-  for (std::string word; std::cin >> word && word != "quit";) {
-    if (word == "gemm") {
-      fmt::print("{{\"gflops\": {}}}\n", best_gemm_rate(options));
-    } else if (int count = 0; word == "step" && std::cin >> count) {
-      std::vector<double> seconds;
-      for (int i = 0; i < count; ++i) seconds.push_back(training.run(loss));
-      fmt::print("{{\"seconds\": [{}], \"peak_rss_bytes\": {}, \"loss\": {}}}\n", fmt::join(seconds, ", "),
-                 peak_memory_bytes(), loss);
-    } else {
-      throw_user_error("want \"step N\", \"gemm\" or \"quit\", not '{}'", word);
-    }
-    std::fflush(stdout);
-  }
+  serve([&](const std::string& word) {
+    int count = 0;
+    if (word != "step" || !(std::cin >> count)) throw_user_error("want \"step N\" or \"quit\", not '{}'", word);
+    std::vector<double> seconds;
+    for (int i = 0; i < count; ++i) seconds.push_back(training.run(loss));
+    return fmt::format("{{\"seconds\": [{}], \"peak_rss_bytes\": {}, \"loss\": {}}}", fmt::join(seconds, ", "),
+                       peak_memory_bytes(), loss);
+  });
+}
+
+int run(std::span<char*> arguments) {
+  const Options options = read_options(arguments);
+  set_thread_count(static_cast<int>(options.at("threads")));
+  options.at("gemm") > 0 ? serve_gemm(options) : serve_steps(options);
   return 0;
 }
 

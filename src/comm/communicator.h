@@ -1,36 +1,125 @@
-// Communicator: a group of ranks that reduce and exchange views. A group of one makes every collective a no-op, so
+// Communicator: a group of ranks that reduce and exchange views. Every member of a group calls the same collectives in
+// the same order with views of the same shape and type. A group of one makes every collective a no-op or a copy, so
 // layers call them without asking how many ranks there are.
+//
+// Sums are bitwise repeatable for a given group, the same bits on every rank; values of 16 bits are added in fp32 and
+// rounded once. Where a rank is lost or fails, waiting on it ends with a LostRank (comm/lost_rank.h), never with a
+// hang.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
+#include "tensor/memory.h"
 #include "tensor/tensor.h"
 
 namespace teratron {
 
 enum class ReduceOp { kSum, kMax };
 
+enum class Collective { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kSend, kReceive };
+constexpr std::size_t kCollectives = 6;
+std::string_view name_of(Collective collective);
+
+// What a rank asked of a group of more than one, by kind: calls, and bytes of the views given (the whole view of an
+// all-reduce or broadcast, the larger of the two of a gather or scatter).
+struct Traffic {
+  struct Count {
+    std::int64_t calls = 0, bytes = 0;
+    bool operator==(const Count&) const = default;
+  };
+  std::array<Count, kCollectives> counts{};
+  Count& operator[](Collective collective) { return counts[static_cast<std::size_t>(collective)]; }
+  const Count& operator[](Collective collective) const { return counts[static_cast<std::size_t>(collective)]; }
+};
+
+// A collective under way. Its views belong to it until wait() returns; forgetting to wait ends the program.
+class [[nodiscard]] Pending {
+ public:
+  class Work {
+   public:
+    virtual ~Work() = default;
+    virtual void wait() = 0;
+  };
+  Pending() = default;  // done
+  explicit Pending(std::unique_ptr<Work> work) : work_(std::move(work)) {}
+  Pending(Pending&&) noexcept = default;
+  Pending& operator=(Pending&& other) noexcept;
+  ~Pending();
+  void wait();
+
+ private:
+  std::unique_ptr<Work> work_;
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;  // of the caller within the group
   virtual int size() const = 0;
-  virtual void all_reduce(TensorRef view, ReduceOp op = ReduceOp::kSum) = 0;  // in place, the same bits on every rank
+
+  // Views are contiguous, of any dtype. In place, the same bits on every rank.
+  Pending start_all_reduce(TensorRef view, ReduceOp op = ReduceOp::kSum);
+  // out[size * n, ..] from everyone's in[n, ..], by rank; `in` may be the caller's own part of out, and in a group of
+  // one it must be out itself: nothing is copied.
+  Pending start_all_gather(TensorRef out, TensorRef in);
+  // out[n, ..]: the caller's part of the sum of everyone's in[size * n, ..]; out may be the caller's part of in, and in
+  // a group of one it must be `in` itself. What else `in` holds is lost.
+  Pending start_reduce_scatter(TensorRef out, TensorRef in);
+  Pending start_broadcast(TensorRef view, int root);
+  // Between two ranks of the group. Sends to one rank arrive in the order they were started.
+  Pending start_send(TensorRef view, int to);
+  Pending start_receive(TensorRef view, int from);
+
+  void all_reduce(TensorRef view, ReduceOp op = ReduceOp::kSum) { start_all_reduce(view, op).wait(); }
+  void all_gather(TensorRef out, TensorRef in) { start_all_gather(out, in).wait(); }
+  void reduce_scatter(TensorRef out, TensorRef in) { start_reduce_scatter(out, in).wait(); }
+  void broadcast(TensorRef view, int root) { start_broadcast(view, root).wait(); }
+
+  // The same for a few values in host memory: norms, losses, flags. Not counted as traffic.
+  void all_reduce_host(std::span<double> values, ReduceOp op = ReduceOp::kSum);
+  std::vector<std::string> all_gather_host(const std::string& text);  // by rank
+  void barrier() { all_reduce_host({}); }
+
+  // Groups of the members that name the same color, ranked by key and then by rank here. Everyone calls it.
+  std::unique_ptr<Communicator> split(int color, int key);
+
+  // What the caller does from now on ("forward of layer 3, iteration 12"); whoever loses this rank tells it.
+  virtual void set_activity(std::string_view /*activity*/) {}
+
+  // Whose memory the views lie in: opened around every access (tensor/memory.h). Not owned; nullptr: plain memory.
+  void attach(Allocator* memory) { memory_ = memory; }
+
+  const Traffic& traffic() const { return traffic_; }
+  void reset_traffic() { traffic_ = {}; }
+
+ protected:
+  Allocator* memory() const { return memory_; }
+
+  // Called for groups of more than one and views of at least one element only; arguments are checked.
+  virtual std::unique_ptr<Pending::Work> do_all_reduce(const TensorRef& view, ReduceOp op) = 0;
+  virtual std::unique_ptr<Pending::Work> do_all_gather(const TensorRef& out, const TensorRef& in) = 0;
+  virtual std::unique_ptr<Pending::Work> do_reduce_scatter(const TensorRef& out, const TensorRef& in) = 0;
+  virtual std::unique_ptr<Pending::Work> do_broadcast(const TensorRef& view, int root) = 0;
+  virtual std::unique_ptr<Pending::Work> do_send(const TensorRef& view, int to) = 0;
+  virtual std::unique_ptr<Pending::Work> do_receive(const TensorRef& view, int from) = 0;
+  virtual void do_all_reduce_host(std::span<double> values, ReduceOp op) = 0;
+  virtual std::vector<std::string> do_all_gather_host(const std::string& text) = 0;
+  virtual std::unique_ptr<Communicator> do_split(int color, int key) = 0;
+
+ private:
+  template <class Begin>
+  Pending start(Collective collective, const TensorRef& view, const Begin& begin);
+
+  Allocator* memory_ = nullptr;
+  Traffic traffic_;
 };
 
 // The group that holds the caller alone.
-class SelfCommunicator final : public Communicator {
- public:
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  void all_reduce(TensorRef, ReduceOp) override {}
-};
-
-// The groups one rank belongs to, TP innermost, DP outermost (Megatron-LM section 3). Passed down, never global.
-struct Mesh {
-  std::shared_ptr<Communicator> tensor = std::make_shared<SelfCommunicator>();
-  std::shared_ptr<Communicator> data = std::make_shared<SelfCommunicator>();
-};
+std::unique_ptr<Communicator> make_self_communicator();
 
 }  // namespace teratron

@@ -28,9 +28,9 @@ class Backend::Call {
   };
   struct Access {
     Backend& backend;
-    explicit Access(Backend& entered) : backend(entered) { backend.enter_call(); }
+    explicit Access(Backend& entered) : backend(entered) { backend.open_memory(); }
     Access(const Access&) = delete;
-    ~Access() { backend.leave_call(); }
+    ~Access() { backend.close_memory(); }
   };
   Announcement announcement_;
   Access access_;

@@ -198,11 +198,6 @@ class Backend : public Allocator {
   void set_observer(CallObserver* observer) { observer_ = observer; }  // not owned; nullptr: none
 
  protected:
-  // Bracket every call of a do_* member, also when it throws; calls may come from several threads at once. For back
-  // ends whose memory must be opened first (ops/guarded_memory.h).
-  virtual void enter_call() {}
-  virtual void leave_call() noexcept {}
-
   // What a back end writes. Arguments are checked; there is at least one row, so at least one element to write. Views
   // given per row arrive as [rows, features], [rows] or [features], whatever the caller's rank was; views of
   // [batch, tokens, hidden] and of attention keep their rank. do_fill gets value 0 for any dtype.

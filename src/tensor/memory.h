@@ -16,6 +16,11 @@ class Allocator {
   virtual ~Allocator() = default;
   virtual void* allocate(std::int64_t bytes) = 0;  // 64-byte aligned, contents undefined; EnvironmentError if refused
   virtual void release(void* memory) noexcept = 0;
+
+  // Bracket every access to what was allocated, also one that throws; they nest and may come from several threads at
+  // once. For memory that must be opened first (ops/guarded_memory.h).
+  virtual void open_memory() {}
+  virtual void close_memory() noexcept {}
 };
 
 // Owns one block of device memory. Movable.

@@ -15,8 +15,8 @@ class FailingBackend final : public Backend {
   void release(void*) noexcept override {}
 
  protected:
-  void enter_call() override { ++entered; }
-  void leave_call() noexcept override { ++left; }
+  void open_memory() override { ++entered; }
+  void close_memory() noexcept override { ++left; }
 
   void do_upload(const TensorRef&, const void*) override { fail(); }
   void do_download(void*, const TensorRef&) override { fail(); }

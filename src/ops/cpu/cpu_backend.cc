@@ -5,11 +5,11 @@ namespace teratron {
 CpuBackend::CpuBackend(const CpuOptions& options)
     : guarded_(options.guard_memory ? std::make_unique<GuardedMemory>() : nullptr) {}
 
-void CpuBackend::enter_call() {
+void CpuBackend::open_memory() {
   if (guarded_) guarded_->open();
 }
 
-void CpuBackend::leave_call() noexcept {
+void CpuBackend::close_memory() noexcept {
   if (guarded_) guarded_->close();
 }
 

@@ -47,8 +47,8 @@ class CpuBackend final : public Backend {
   void do_cross_entropy_backward(const CrossEntropyBackward& args) override;
   void do_adamw(const AdamW& args) override;
   double do_sum_of_squares(const TensorRef& view) override;
-  void enter_call() override;
-  void leave_call() noexcept override;
+  void open_memory() override;
+  void close_memory() noexcept override;
 
  private:
   std::unique_ptr<GuardedMemory> guarded_;  // null unless CpuOptions::guard_memory

@@ -8,7 +8,7 @@
 //
 #include <algorithm>
 #include <cstring>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "base/threads.h"
@@ -16,6 +16,7 @@
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/dropout-inl.h"
 #include "ops/cpu/elements.h"
+#include "ops/cpu/embedding_use.h"
 #include "ops/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -64,12 +65,11 @@ void add_position_gradients(const EmbeddingBackward& args, std::int64_t begin, s
   }
 }
 
-void add_entry_gradient(const EmbeddingBackward& args, std::int64_t entry,
-                        const std::pair<std::int64_t, std::int64_t>* begin,
-                        const std::pair<std::int64_t, std::int64_t>* end) {
+// All uses of one entry.
+void add_entry_gradient(const EmbeddingBackward& args, std::span<const Use> uses) {
   DropoutMask mask(args.dropout);
-  float* const total = args.dtokens.as<float>() + entry * args.dy.dim(2);
-  for (const auto* use = begin; use != end; ++use) add_gradient_row(args, use->second, mask, total);
+  float* const total = args.dtokens.as<float>() + uses.front().entry * args.dy.dim(2);
+  for (const Use& use : uses) add_gradient_row(args, use.row, mask, total);
 }
 
 }  // namespace
@@ -87,14 +87,14 @@ HWY_EXPORT(add_entry_gradient);
 
 constexpr std::int64_t kRowGrain = 16;
 
-// (entry, row) for every row whose token is held here, sorted. The memory is kept from call to call.
-const std::vector<std::pair<std::int64_t, std::int64_t>>& sorted_uses(const EmbeddingBackward& args) {
-  thread_local std::vector<std::pair<std::int64_t, std::int64_t>> uses;
+// Every use of an entry held here, by entry and then by row. The memory is kept from call to call.
+std::span<const Use> sorted_uses(const EmbeddingBackward& args) {
+  thread_local std::vector<Use> uses;
   uses.clear();
   const auto* const ids = args.ids.as<std::int32_t>();
   for (std::int64_t row = 0; row < args.ids.elements(); ++row) {
     const std::int64_t entry = ids[row] - args.vocab_begin;
-    if (entry >= 0 && entry < args.dtokens.dim(0)) uses.emplace_back(entry, row);
+    if (entry >= 0 && entry < args.dtokens.dim(0)) uses.push_back({entry, row});
   }
   std::sort(uses.begin(), uses.end());
   return uses;
@@ -114,19 +114,16 @@ void CpuBackend::do_embedding_backward(const EmbeddingBackward& args) {
   parallel_for(args.dy.dim(1), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
     HWY_DYNAMIC_DISPATCH(add_position_gradients)(args, begin, end);
   });
-  const auto& uses = sorted_uses(args);
+  const std::span<const Use> uses = sorted_uses(args);
   // A range handles the entries whose first use lies in it.
   parallel_for(std::ssize(uses), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    const auto first_of_entry = [&](std::int64_t use) {
-      return use == 0 || uses[static_cast<std::size_t>(use - 1)].first != uses[static_cast<std::size_t>(use)].first;
-    };
-    for (std::int64_t use = begin; use < end;) {
-      const auto entry = uses[static_cast<std::size_t>(use)].first;
-      std::int64_t last = use + 1;
-      while (last < std::ssize(uses) && uses[static_cast<std::size_t>(last)].first == entry) ++last;
-      if (first_of_entry(use))
-        HWY_DYNAMIC_DISPATCH(add_entry_gradient)(args, entry, &uses[static_cast<std::size_t>(use)], uses.data() + last);
-      use = last;
+    const auto* const range_end = uses.data() + end;
+    const Use* use = uses.data() + begin;
+    if (begin > 0) use = std::upper_bound(use, range_end, use[-1], entry_less);
+    while (use < range_end) {
+      const Use* const next = std::upper_bound(use, uses.data() + uses.size(), *use, entry_less);
+      HWY_DYNAMIC_DISPATCH(add_entry_gradient)(args, {use, next});
+      use = next;
     }
   });
 }

@@ -41,6 +41,7 @@ HWY_INLINE void multiply_tile(std::int64_t depth, const float* HWY_RESTRICT a, s
 #pragma GCC unroll 8
   for (int i = 0; i < rows; ++i) {
     left[i] = right[i] = hn::Zero(d);
+    hwy::Prefetch(c + i * c_stride);  // the tile arrives while it is computed, or its stores would wait for it
   }
 #pragma GCC unroll 2
   for (std::int64_t p = 0; p < depth; ++p) {

@@ -1,0 +1,114 @@
+#include "comm/communicator.h"
+
+#include <exception>
+#include <utility>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+// A group of one: nothing to reduce or exchange, and the public members know it.
+class SelfCommunicator final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+
+ protected:
+  using Work = std::unique_ptr<Pending::Work>;
+  Work do_all_reduce(const TensorRef&, ReduceOp) override { return nullptr; }
+  Work do_all_gather(const TensorRef&, const TensorRef&) override { return nullptr; }
+  Work do_reduce_scatter(const TensorRef&, const TensorRef&) override { return nullptr; }
+  Work do_broadcast(const TensorRef&, int) override { return nullptr; }
+  Work do_send(const TensorRef&, int) override { return nullptr; }
+  Work do_receive(const TensorRef&, int) override { return nullptr; }
+  void do_all_reduce_host(std::span<double>, ReduceOp) override {}
+  std::vector<std::string> do_all_gather_host(const std::string& text) override { return {text}; }
+  std::unique_ptr<Communicator> do_split(int, int) override { return make_self_communicator(); }
+};
+
+}  // namespace
+
+std::string_view name_of(Collective collective) {
+  switch (collective) {
+    case Collective::kAllReduce: return "all-reduce";
+    case Collective::kAllGather: return "all-gather";
+    case Collective::kReduceScatter: return "reduce-scatter";
+    case Collective::kBroadcast: return "broadcast";
+    case Collective::kSend: return "send";
+    case Collective::kReceive: return "receive";
+  }
+  return "?";
+}
+
+Pending& Pending::operator=(Pending&& other) noexcept {
+  std::swap(work_, other.work_);  // what was under way here is other's to account for
+  return *this;
+}
+
+Pending::~Pending() {
+  // Its views may be gone before it is done. While an exception unwinds, the group is being given up anyway.
+  if (work_ && std::uncaught_exceptions() == 0) std::terminate();
+}
+
+void Pending::wait() {
+  if (const std::unique_ptr<Work> work = std::move(work_)) work->wait();
+}
+
+Pending Communicator::start_all_reduce(TensorRef view, ReduceOp op) {
+  return start(Collective::kAllReduce, view, [&] { return do_all_reduce(view, op); });
+}
+
+Pending Communicator::start_all_gather(TensorRef out, TensorRef in) {
+  check(out.is_contiguous() && in.is_contiguous() && out.dtype == in.dtype, "views of an all-gather");
+  check(size() > 1 || out.data == in.data, "a group of one gathers in place");
+  check_equal(out.elements(), size() * in.elements(), "values gathered");
+  return start(Collective::kAllGather, out, [&] { return do_all_gather(out, in); });
+}
+
+Pending Communicator::start_reduce_scatter(TensorRef out, TensorRef in) {
+  check(out.is_contiguous() && in.is_contiguous() && out.dtype == in.dtype, "views of a reduce-scatter");
+  check(size() > 1 || out.data == in.data, "a group of one scatters in place");
+  check_equal(in.elements(), size() * out.elements(), "values scattered");
+  return start(Collective::kReduceScatter, in, [&] { return do_reduce_scatter(out, in); });
+}
+
+Pending Communicator::start_broadcast(TensorRef view, int root) {
+  check(root >= 0 && root < size(), "the root of a broadcast is a member");
+  return start(Collective::kBroadcast, view, [&] { return do_broadcast(view, root); });
+}
+
+Pending Communicator::start_send(TensorRef view, int to) {
+  check(to >= 0 && to < size() && to != rank(), "the receiver is another member");
+  return start(Collective::kSend, view, [&] { return do_send(view, to); });
+}
+
+Pending Communicator::start_receive(TensorRef view, int from) {
+  check(from >= 0 && from < size() && from != rank(), "the sender is another member");
+  return start(Collective::kReceive, view, [&] { return do_receive(view, from); });
+}
+
+template <class Begin>
+Pending Communicator::start(Collective collective, const TensorRef& view, const Begin& begin) {
+  check(view.is_contiguous(), "views that are communicated are contiguous");
+  if (size() == 1 || view.elements() == 0) return {};
+  Traffic::Count& count = traffic_[collective];
+  ++count.calls;
+  count.bytes += view.bytes();
+  return Pending(begin());
+}
+
+void Communicator::all_reduce_host(std::span<double> values, ReduceOp op) {
+  if (size() > 1) do_all_reduce_host(values, op);
+}
+
+std::vector<std::string> Communicator::all_gather_host(const std::string& text) {
+  if (size() == 1) return {text};
+  return do_all_gather_host(text);
+}
+
+std::unique_ptr<Communicator> Communicator::split(int color, int key) { return do_split(color, key); }
+
+std::unique_ptr<Communicator> make_self_communicator() { return std::make_unique<SelfCommunicator>(); }
+
+}  // namespace teratron

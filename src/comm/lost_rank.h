@@ -1,0 +1,16 @@
+// A rank that others waited for is gone: it failed, died, or was stopped.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+
+namespace teratron {
+
+// Exit code 3. Says which rank, on which host, what it was doing when it was last heard of, and what to do.
+class LostRank : public EnvironmentError {
+ public:
+  LostRank(int rank, const std::string& host, const std::string& activity, const std::string& reason);
+};
+
+}  // namespace teratron

@@ -1,0 +1,34 @@
+#include "comm/mesh.h"
+
+#include "base/error.h"
+
+namespace teratron {
+
+void Mesh::attach(Allocator* memory) {
+  for (Communicator* group : {tensor.get(), pipeline.get(), data.get(), model.get()}) group->attach(memory);
+}
+
+void Mesh::set_activity(std::string_view activity) {
+  for (Communicator* group : {tensor.get(), pipeline.get(), data.get(), model.get()}) group->set_activity(activity);
+}
+
+Mesh make_single_rank_mesh() {
+  return {.tensor = make_self_communicator(),
+          .pipeline = make_self_communicator(),
+          .data = make_self_communicator(),
+          .model = make_self_communicator()};
+}
+
+Mesh make_mesh(Communicator& world, const MeshShape& shape) {
+  check_equal(world.size(), shape.ranks(), "ranks of the world and of the mesh");
+  const int rank = world.rank();
+  const int tensor = rank % shape.tensor;
+  const int stage = rank / shape.tensor % shape.pipeline;
+  const int replica = rank / (shape.tensor * shape.pipeline);
+  return {.tensor = world.split(replica * shape.pipeline + stage, tensor),
+          .pipeline = world.split(replica * shape.tensor + tensor, stage),
+          .data = world.split(stage * shape.tensor + tensor, replica),
+          .model = world.split(replica, rank)};
+}
+
+}  // namespace teratron

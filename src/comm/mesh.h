@@ -1,0 +1,32 @@
+// Mesh: the groups one rank belongs to, TP innermost, DP outermost (Megatron-LM section 3): world rank = (data *
+// pipeline
+// + stage) * tensor + tensor rank. Passed down, never global.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+
+namespace teratron {
+
+struct MeshShape {
+  int tensor = 1, pipeline = 1, data = 1;
+  int ranks() const { return tensor * pipeline * data; }
+  bool operator==(const MeshShape&) const = default;
+};
+
+struct Mesh {
+  std::unique_ptr<Communicator> tensor, pipeline, data;
+  std::unique_ptr<Communicator> model;  // the ranks that hold one copy of the model: tensor x pipeline
+
+  MeshShape shape() const { return {tensor->size(), pipeline->size(), data->size()}; }
+  void attach(Allocator* memory);                // to every group
+  void set_activity(std::string_view activity);  // in every group
+};
+
+Mesh make_single_rank_mesh();
+
+// Every rank of `world` calls it. InternalError where shape.ranks() is not world.size().
+Mesh make_mesh(Communicator& world, const MeshShape& shape);
+
+}  // namespace teratron
