@@ -21,8 +21,14 @@ constexpr std::array<ModelPreset, 9> kPresets = {{
     {"8.3B", 72, 3072, 32, "Megatron-LM Table 1, 8 GPUs"},
 }};
 
-void need_positive(std::vector<std::string>& faults, std::string_view flag, std::int64_t value) {
-  if (value < 1) faults.push_back(fmt::format("--{} is {}; it must be at least 1", flag, value));
+// Bounds that keep every product of sizes within 64 bits, token ids within 32, and layers within a random stream's 24.
+constexpr std::int64_t kMostLayers = std::int64_t{1} << 16, kMostFeatures = std::int64_t{1} << 20;
+constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;
+
+void need_within(std::vector<std::string>& faults, std::string_view flag, std::int64_t value, std::int64_t most) {
+  if (value < 1 || value > most) {
+    faults.push_back(fmt::format("--{} is {}; it must be at least 1 and at most {}", flag, value, most));
+  }
 }
 
 void need_probability(std::vector<std::string>& faults, std::string_view flag, double value) {
@@ -47,12 +53,12 @@ double ModelConfig::training_flops_per_token(std::int64_t sequence_length) const
 
 std::vector<std::string> ModelConfig::faults() const {
   std::vector<std::string> faults;
-  need_positive(faults, "num-layers", num_layers);
-  need_positive(faults, "hidden-size", hidden_size);
-  need_positive(faults, "num-attention-heads", num_attention_heads);
-  need_positive(faults, "vocab-size", vocab_size);
-  need_positive(faults, "max-position-embeddings", max_position_embeddings);
-  need_positive(faults, "make-vocab-size-divisible-by", make_vocab_size_divisible_by);
+  need_within(faults, "num-layers", num_layers, kMostLayers);
+  need_within(faults, "hidden-size", hidden_size, kMostFeatures);
+  need_within(faults, "num-attention-heads", num_attention_heads, kMostFeatures);
+  need_within(faults, "vocab-size", vocab_size, kMostTokens);
+  need_within(faults, "max-position-embeddings", max_position_embeddings, kMostTokens);
+  need_within(faults, "make-vocab-size-divisible-by", make_vocab_size_divisible_by, kMostFeatures);
   need_probability(faults, "hidden-dropout", hidden_dropout);
   need_probability(faults, "attention-dropout", attention_dropout);
   if (!(layernorm_epsilon > 0)) faults.push_back("--layernorm-epsilon must be above 0");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "base/file.h"
 #include "base/philox.h"
@@ -91,6 +92,30 @@ TEST_F(CheckpointCommands, ConvertingToHuggingFaceAndBackKeepsEveryWeight) {
   succeed({"convert", "--from", "teratron", "--to", "hf", path("back"), path("again")});
   EXPECT_EQ(read_file(path("again/model.safetensors")), read_file(path("hf/model.safetensors")));
   EXPECT_FALSE(nlohmann::json::parse(succeed({"checkpoint", "info", path("back"), "--json", "-"})).at("has_optimizer"));
+}
+
+// With --guard-memory whoever reads a tensor outside of an operation dies.
+TEST_F(CheckpointCommands, TrainingEvaluationAndGenerationTouchTensorsInOperationsAloneAndGiveTheSame) {
+  const auto results = [&](const std::vector<std::string>& guard) {
+    std::filesystem::remove_all(path("run"));
+    EXPECT_EQ(train("2", guard).exit_code, 0);
+    std::vector<std::string> more = {"--load", path("run")};
+    more.insert(more.end(), guard.begin(), guard.end());
+    EXPECT_EQ(train("4", more).exit_code, 0);
+    std::vector<std::vector<std::string>> commands = {
+        {"eval", "loss", "--data-path", path("data"), "--overlapping-eval", "3", "--json", "-"},
+        {"eval", "wikitext103", "--data", path("corpus.txt"), "--json", "-"},
+        {"generate", "--prompt", "abc", "--max-new-tokens", "20", "--ignore-end-of-text", "--temperature", "0.9"},
+        {"generate", "--prompt", "abc", "--max-new-tokens", "20", "--ignore-end-of-text", "--temperature", "0"}};
+    std::string all = read_file(path("run/iter_0000004/model.safetensors"));
+    for (std::vector<std::string>& command : commands) {
+      command.insert(command.end(), more.begin(), more.end());
+      all += succeed(command);
+    }
+    return std::regex_replace(all, std::regex("\"peak_memory_bytes\":[^,]*,"), "");
+  };
+  const bool same = results({"--guard-memory"}) == results({});  // not EXPECT_EQ: it would print every weight
+  EXPECT_TRUE(same);
 }
 
 }  // namespace

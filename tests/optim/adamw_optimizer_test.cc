@@ -1,0 +1,119 @@
+// AdamW against the equations of Loshchilov and Hutter (Algorithm 2) in double, step by step.
+#include "optim/adamw_optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+#include "base/philox.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::int64_t kSize = 37;
+
+// Two parameters in double: one that decays, one that does not.
+class AdamWOptimizer : public ::testing::Test {
+ protected:
+  struct Host {
+    std::vector<double> value = std::vector<double>(kSize), gradient = value, moment1 = value, moment2 = value;
+  };
+
+  void SetUp() override {
+    for (std::size_t p = 0; p < 2; ++p) {
+      parameters_[p].name = p == 0 ? "matrix" : "bias";
+      parameters_[p].decay = p == 0;
+      TensorRef* const views[] = {&parameters_[p].value, &parameters_[p].gradient, &parameters_[p].moment1,
+                                  &parameters_[p].moment2};
+      for (TensorRef* view : views) {
+        tensors_.emplace_back(*backend_, DType::kF64, Shape{kSize});
+        *view = tensors_.back();
+        backend_->fill_zero(*view);
+      }
+      for (double& value : host_[p].value) value = random_.uniform() - 0.5;
+      backend_->upload(parameters_[p].value, host_[p].value.data());
+    }
+  }
+
+  void draw_gradients(double scale) {
+    for (std::size_t p = 0; p < 2; ++p) {
+      for (double& value : host_[p].gradient) value = scale * (random_.uniform() - 0.5);
+      backend_->upload(parameters_[p].gradient, host_[p].gradient.data());
+    }
+  }
+
+  double expected_norm() const {
+    double sum = 0;
+    for (const Host& host : host_) {
+      for (const double value : host.gradient) sum += value * value;
+    }
+    return std::sqrt(sum);
+  }
+
+  std::unique_ptr<Backend> backend_ = make_reference_backend(DType::kF64);
+  RandomSequence random_{RandomStream{.seed = 5}};
+  std::vector<Tensor> tensors_;
+  Parameter parameters_[2];
+  Host host_[2];
+  std::vector<Parameter*> all_ = {&parameters_[0], &parameters_[1]};
+};
+
+TEST_F(AdamWOptimizer, FollowsThePaperAndDecaysOnlyWhatDecays) {
+  const AdamWSettings settings{.beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-3, .weight_decay = 0.1, .clip = 1.0};
+  for (int update = 1; update <= 20; ++update) {
+    draw_gradients(update % 2 == 0 ? 0.1 : 4.0);  // below and above the clip
+    const double rate = 0.01 * update, norm = expected_norm();
+    EXPECT_NEAR(adamw_update(*backend_, all_, settings, rate, update), norm, 1e-12);
+    const double clip = std::min(1.0, 1.0 / (norm + 1e-6));
+    for (std::size_t p = 0; p < 2; ++p) {
+      Host& h = host_[p];
+      std::vector<double> actual(kSize);
+      backend_->download(actual.data(), parameters_[p].value);
+      for (std::size_t i = 0; i < kSize; ++i) {
+        const double g = h.gradient[i] * clip;
+        h.moment1[i] = 0.8 * h.moment1[i] + 0.2 * g;
+        h.moment2[i] = 0.9 * h.moment2[i] + 0.1 * g * g;
+        const double m = h.moment1[i] / (1 - std::pow(0.8, update)), v = h.moment2[i] / (1 - std::pow(0.9, update));
+        h.value[i] -= rate * (m / (std::sqrt(v) + 1e-3) + (p == 0 ? 0.1 : 0.0) * h.value[i]);
+        ASSERT_NEAR(actual[i], h.value[i], 1e-12) << "update " << update << ", parameter " << p << ", element " << i;
+      }
+    }
+  }
+}
+
+TEST_F(AdamWOptimizer, WithoutClippingTheGradientIsTakenAsItIs) {
+  draw_gradients(1e3);
+  AdamWSettings settings{.beta1 = 0, .beta2 = 0, .epsilon = 1e6, .weight_decay = 0, .clip = 0};
+  adamw_update(*backend_, all_, settings, 1.0, 1);
+  std::vector<double> actual(kSize);
+  backend_->download(actual.data(), parameters_[1].value);
+  for (std::size_t i = 0; i < kSize; ++i) {
+    const double g = host_[1].gradient[i];
+    EXPECT_NEAR(actual[i], host_[1].value[i] - g / (std::abs(g) + 1e6), 1e-15);
+  }
+}
+
+TEST_F(AdamWOptimizer, AGradientThatIsNotFiniteNamesItsParameterAndChangesNothing) {
+  for (const double bad : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    draw_gradients(1);
+    host_[1].gradient[7] = bad;
+    backend_->upload(parameters_[1].gradient, host_[1].gradient.data());
+    try {
+      adamw_update(*backend_, all_, {}, 0.1, 1);
+      FAIL() << "no error";
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("'bias'"), std::string::npos) << error.what();
+    }
+    for (std::size_t p = 0; p < 2; ++p) {
+      std::vector<double> actual(kSize);
+      backend_->download(actual.data(), parameters_[p].value);
+      EXPECT_EQ(actual, host_[p].value);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace teratron
