@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "model/config.h"
 #include "nn/parameter.h"
 #include "ops/backend.h"
@@ -39,10 +40,12 @@ struct SaveOptions {
 };
 
 // Returns the new checkpoint's folder; one of the same iteration is replaced. Host memory: a few MB, whatever the
-// model's size. EnvironmentError: a full disk, no permission. UserError: `tokenizer` holds no tokenizer.
+// model's size. EnvironmentError: a full disk, no permission. UserError: `tokenizer` holds no tokenizer. Where the
+// parameters lie on several ranks, each of `tensor_group` (nullptr: the caller alone) calls it, and rank 0 writes.
 std::filesystem::path save_checkpoint(const std::filesystem::path& root, const ModelConfig& config,
                                       std::span<Parameter* const> parameters, Backend& backend,
-                                      const TrainingState& state, const SaveOptions& options = {});
+                                      const TrainingState& state, const SaveOptions& options = {},
+                                      Communicator* tensor_group = nullptr);
 
 struct LoadOptions {
   bool optimizer = true;  // moments too
@@ -50,7 +53,8 @@ struct LoadOptions {
 };
 
 // `path` is a folder that was saved to (its current checkpoint is taken) or one checkpoint's folder. Fills the values
-// and moments of all parameters, padding rows with zero; stored values of another floating type are converted.
+// and moments of all parameters (of a rank's parts, where they are split: whatever layout wrote the checkpoint, any
+// other reads it, each rank for itself), padding rows with zero; stored values of another floating type are converted.
 // UserError: no checkpoint there; another model (all differences at once); damage (which file and tensor, and which
 // earlier checkpoint is intact); no optimizer state where it was asked for. After an error the parameters are
 // undefined.

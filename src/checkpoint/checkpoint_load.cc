@@ -8,7 +8,7 @@
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_list.h"
-#include "checkpoint/tensor_stream.h"
+#include "checkpoint/tensor_parts.h"
 
 namespace teratron {
 namespace {
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 struct Incoming {
   std::string name;
   const Parameter* parameter;
-  TensorRef to;  // whole, with padding rows
+  TensorRef to;  // this rank's part, with padding rows
 };
 
 std::vector<Incoming> of_model(std::span<Parameter* const> parameters) {
@@ -46,31 +46,14 @@ void check_tensors(const SafetensorsFile& file, const std::vector<Incoming>& inc
   }
 }
 
-void upload(Backend& backend, const TensorRef& to, std::int64_t stored, std::span<const std::byte> bytes, DType dtype) {
-  const TensorRef flat = to.reshape({to.elements()});
-  // Uploaded from memory of our own: aligned, and of the parameter's type.
-  std::vector<std::byte> piece;
-  std::int64_t done = 0;
-  stream(bytes, [&](std::span<const std::byte> part) {
-    const std::int64_t count = static_cast<std::int64_t>(part.size()) / size_of(dtype);
-    piece.resize(static_cast<std::size_t>(count * size_of(flat.dtype)));
-    convert_floats(piece, flat.dtype, part, dtype);
-    backend.upload(flat.slice(0, done, done + count), piece.data());
-    done += count;
-  });
-  check_equal(done, stored, "values uploaded");
-  if (done < flat.elements()) backend.fill_zero(flat.slice(0, done, flat.elements()));
-}
-
 void load_file(const fs::path& path, const FileRecord& record, const std::vector<Incoming>& incoming, Backend& backend,
                bool verify) {
   const SafetensorsFile file = open_tensors(path, record, verify);
   check_tensors(file, incoming);
   for (const Incoming& tensor : incoming) {
-    check(static_cast<bool>(tensor.to), "a tensor that is loaded has memory");
     const SafetensorsEntry& entry = *file.find(tensor.name);
     if (verify) check_tensor(file, entry, record);
-    upload(backend, tensor.to, stored_values(*tensor.parameter), file.bytes(entry), *entry.dtype);
+    load_tensor_part(*tensor.parameter, tensor.to, backend, file.bytes(entry), *entry.dtype);
     file.release(entry);
   }
 }

@@ -5,6 +5,7 @@
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/folders.h"
 #include "checkpoint/stored_tensor.h"
+#include "checkpoint/tensor_parts.h"
 #include "checkpoint/tokenizer_files.h"
 
 namespace teratron {
@@ -15,33 +16,46 @@ namespace fs = std::filesystem;
 // One tensor on its way to a file.
 struct Outgoing {
   SafetensorsDeclaration declaration;
-  TensorRef values;  // [stored values], flat
+  const Parameter* parameter;
+  TensorRef part;  // on this rank
 };
 
-void add(std::vector<Outgoing>& outgoing, const Parameter& parameter, const TensorRef& view, std::string_view suffix) {
-  check(static_cast<bool>(view), "a tensor that is saved has memory");
-  outgoing.push_back({.declaration = {parameter.name + std::string(suffix), view.dtype, stored_shape(parameter)},
-                      .values = view.reshape({view.elements()}).slice(0, 0, stored_values(parameter))});
-}
+struct OutgoingFiles {
+  std::vector<Outgoing> model, optimizer;
+};
 
-void download(Backend& backend, const TensorRef& values, std::vector<std::byte>& piece, const ByteSink& sink) {
-  const std::int64_t step = static_cast<std::int64_t>(kPieceBytes) / size_of(values.dtype);
-  for (std::int64_t begin = 0; begin < values.elements(); begin += step) {
-    const TensorRef part = values.slice(0, begin, std::min(begin + step, values.elements()));
-    piece.resize(static_cast<std::size_t>(part.bytes()));
-    backend.download(piece.data(), part);
-    sink(piece);
+OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, bool with_optimizer) {
+  OutgoingFiles files;
+  const auto add = [](std::vector<Outgoing>& file, const Parameter& parameter, const TensorRef& part,
+                      std::string_view suffix) {
+    check(static_cast<bool>(part), "a tensor that is saved has memory");
+    file.push_back({.declaration = {parameter.name + std::string(suffix), part.dtype, stored_shape(parameter)},
+                    .parameter = &parameter,
+                    .part = part});
+  };
+  for (const Parameter* parameter : parameters) {
+    add(files.model, *parameter, parameter->value, "");
+    if (!with_optimizer) continue;
+    add(files.optimizer, *parameter, parameter->moment1, ".moment1");
+    add(files.optimizer, *parameter, parameter->moment2, ".moment2");
   }
+  return files;
 }
 
 void write(CheckpointWriter& writer, std::string_view file_name, const std::vector<Outgoing>& outgoing,
-           Backend& backend) {
+           Backend& backend, Communicator& group) {
   std::vector<SafetensorsDeclaration> declarations;
   for (const Outgoing& tensor : outgoing) declarations.push_back(tensor.declaration);
-  std::vector<std::byte> piece;
   writer.write_tensors(file_name, declarations, [&](std::size_t i, const ByteSink& sink) {
-    download(backend, outgoing[i].values, piece, sink);
+    gather_tensor(*outgoing[i].parameter, outgoing[i].part, backend, group, sink);
   });
+}
+
+// The part of the ranks that do not write.
+void send(const OutgoingFiles& files, Backend& backend, Communicator& group) {
+  for (const std::vector<Outgoing>* file : {&files.model, &files.optimizer}) {
+    for (const Outgoing& tensor : *file) gather_tensor(*tensor.parameter, tensor.part, backend, group, {});
+  }
 }
 
 // Checkpoints after `state.iteration` are another run's future; they are not counted and not touched.
@@ -59,23 +73,25 @@ void prune(const fs::path& root, std::int64_t iteration, const SaveOptions& opti
 }  // namespace
 
 fs::path save_checkpoint(const fs::path& root, const ModelConfig& config, std::span<Parameter* const> parameters,
-                         Backend& backend, const TrainingState& state, const SaveOptions& options) {
+                         Backend& backend, const TrainingState& state, const SaveOptions& options,
+                         Communicator* tensor_group) {
+  const std::unique_ptr<Communicator> alone = make_self_communicator();
+  Communicator& group = tensor_group != nullptr ? *tensor_group : *alone;
+  const OutgoingFiles files = outgoing_files(parameters, options.optimizer);
+  if (group.rank() != 0) {
+    send(files, backend, group);
+    group.barrier();  // the checkpoint stands when this returns, on every rank
+    return iteration_folder(root, state.iteration);
+  }
   FileContents tokenizer;
   if (!options.tokenizer.empty()) tokenizer = read_tokenizer_files(options.tokenizer);
-
   CheckpointWriter writer(root, config, state);
-  std::vector<Outgoing> model, optimizer;
-  for (const Parameter* parameter : parameters) {
-    add(model, *parameter, parameter->value, "");
-    if (!options.optimizer) continue;
-    add(optimizer, *parameter, parameter->moment1, ".moment1");
-    add(optimizer, *parameter, parameter->moment2, ".moment2");
-  }
-  write(writer, kModelFile, model, backend);
-  if (options.optimizer) write(writer, kOptimizerFile, optimizer, backend);
+  write(writer, kModelFile, files.model, backend, group);
+  if (options.optimizer) write(writer, kOptimizerFile, files.optimizer, backend, group);
   for (const auto& [name, content] : tokenizer) writer.write_file(name, content);
   const fs::path folder = writer.publish();
   if (options.keep_last > 0) prune(root, state.iteration, options);
+  group.barrier();
   return folder;
 }
 

@@ -1,4 +1,5 @@
-// How a parameter is stored: its true rows, without those that only round the vocabulary's size up.
+// How a parameter is stored: whole, whatever ranks it lies on, and without the rows that only round the vocabulary's
+// size up.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,8 @@ namespace teratron {
 
 inline std::vector<std::int64_t> stored_shape(const Parameter& parameter) {
   std::vector<std::int64_t> shape;
-  for (int axis = 0; axis < parameter.shape.rank(); ++axis) shape.push_back(parameter.shape[axis]);
+  const Shape global = parameter.global_shape();
+  for (int axis = 0; axis < global.rank(); ++axis) shape.push_back(global[axis]);
   if (!shape.empty()) shape[0] -= parameter.padding_rows;
   return shape;
 }
@@ -21,13 +23,6 @@ inline std::vector<std::int64_t> hugging_face_shape(const Parameter& parameter) 
   std::vector<std::int64_t> shape = stored_shape(parameter);
   if (parameter.hugging_face_transposed) std::ranges::reverse(shape);
   return shape;
-}
-
-// Padding rows are the last, so that what is stored is the first so many values.
-inline std::int64_t stored_values(const Parameter& parameter) {
-  std::int64_t values = 1;
-  for (const std::int64_t dim : stored_shape(parameter)) values *= dim;
-  return values;
 }
 
 }  // namespace teratron

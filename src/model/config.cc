@@ -51,7 +51,7 @@ double ModelConfig::training_flops_per_token(std::int64_t sequence_length) const
   return 6 * (12 * l * h * h + v * h) + 6 * l * h * s;
 }
 
-std::vector<std::string> ModelConfig::faults() const {
+std::vector<std::string> ModelConfig::faults(std::int64_t tensor_parallel_size) const {
   std::vector<std::string> faults;
   need_within(faults, "num-layers", num_layers, kMostLayers);
   need_within(faults, "hidden-size", hidden_size, kMostFeatures);
@@ -69,6 +69,16 @@ std::vector<std::string> ModelConfig::faults() const {
     faults.push_back(
         fmt::format("--hidden-size {} is not divisible by --num-attention-heads {}; nearest that are: {}{}",
                     hidden_size, num_attention_heads, below > 0 ? fmt::format("{}, ", below) : "", above));
+  }
+  if (num_attention_heads >= 1 && tensor_parallel_size >= 1 && num_attention_heads % tensor_parallel_size != 0) {
+    std::vector<std::int64_t> divisors;
+    for (std::int64_t size = 1; size <= num_attention_heads; ++size) {
+      if (num_attention_heads % size == 0) divisors.push_back(size);
+    }
+    faults.push_back(
+        fmt::format("--num-attention-heads {} cannot be shared by --tensor-model-parallel-size {} ranks: heads stay "
+                    "whole; sizes that work: {}",
+                    num_attention_heads, tensor_parallel_size, fmt::join(divisors, ", ")));
   }
   return faults;
 }

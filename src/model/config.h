@@ -26,9 +26,10 @@ struct ModelConfig {
   Activation activation = Activation::kGeluTanh;
 
   std::int64_t ffn_hidden_size() const { return 4 * hidden_size; }
-  std::int64_t padded_vocab_size() const {
-    return (vocab_size + make_vocab_size_divisible_by - 1) / make_vocab_size_divisible_by *
-           make_vocab_size_divisible_by;
+  // A multiple of make_vocab_size_divisible_by for each rank that holds a part.
+  std::int64_t padded_vocab_size(std::int64_t tensor_parallel_size = 1) const {
+    const std::int64_t unit = make_vocab_size_divisible_by * tensor_parallel_size;
+    return (vocab_size + unit - 1) / unit * unit;
   }
   std::int64_t parameters() const;  // trainable values, without the padding of the vocabulary
 
@@ -36,9 +37,9 @@ struct ModelConfig {
   // as the half it is.
   double training_flops_per_token(std::int64_t sequence_length) const;
 
-  // Every fault of the configuration, each one line that names the flag and the nearest values that work; empty if
-  // none.
-  std::vector<std::string> faults() const;
+  // Every fault of the configuration, split over so many tensor-parallel ranks: each one line that names the flag and
+  // the nearest values that work; empty if none.
+  std::vector<std::string> faults(std::int64_t tensor_parallel_size = 1) const;
 };
 
 struct ModelPreset {

@@ -9,15 +9,18 @@
 namespace teratron {
 namespace {
 
-ModelConfig checked(const ModelConfig& config) {
-  const std::vector<std::string> faults = config.faults();
+// The order in which Gpt2Runner::plan_parameters makes buckets.
+constexpr std::size_t kTokensBucket = 0, kPositionsBucket = 1, kFirstLayerBucket = 2;
+
+ModelConfig checked(const ModelConfig& config, TensorPlace place) {
+  const std::vector<std::string> faults = config.faults(place.size);
   if (!faults.empty()) throw UserError(fmt::format("{}", fmt::join(faults, "\n")));
   return config;
 }
 
-std::vector<TransformerLayer> make_layers(const ModelConfig& config) {
+std::vector<TransformerLayer> make_layers(const ModelConfig& config, TensorPlace place) {
   std::vector<TransformerLayer> layers;
-  for (std::int64_t layer = 0; layer < config.num_layers; ++layer) layers.emplace_back(config, layer);
+  for (std::int64_t layer = 0; layer < config.num_layers; ++layer) layers.emplace_back(config, layer, place);
   return layers;
 }
 
@@ -49,13 +52,13 @@ void upload_floats(Backend& backend, TensorRef to, std::span<const float> from) 
 
 }  // namespace
 
-Gpt2::Gpt2(const ModelConfig& model_config)
-    : config(checked(model_config)),
-      embedding(config.vocab_size, config.padded_vocab_size(), config.max_position_embeddings, config.hidden_size,
-                config.hidden_dropout),
-      layers(make_layers(config)),
+Gpt2::Gpt2(const ModelConfig& model_config, TensorPlace place)
+    : config(checked(model_config, place)),
+      embedding(config.vocab_size, config.padded_vocab_size(place.size), config.max_position_embeddings,
+                config.hidden_size, config.hidden_dropout, place),
+      layers(make_layers(config, place)),
       final_norm("final_norm", config.hidden_size, config.layernorm_epsilon, "transformer.ln_f"),
-      head{.vocab_size = config.vocab_size} {}
+      head{.vocab_size = config.vocab_size, .vocab_begin = embedding.vocab_begin()} {}
 
 void Gpt2::visit(const ParameterVisitor& visitor) {
   embedding.visit(visitor);
@@ -78,8 +81,7 @@ void Gpt2Runner::initialize(std::uint64_t seed) {
       case Init::kOne: backend_.fill(parameter->value, 1.0); break;
       case Init::kNormal:
         backend_.fill_zero(parameter->value);  // padding rows stay zero
-        backend_.fill_normal(parameter->value.slice(0, 0, parameter->shape[0] - parameter->padding_rows), random, 0,
-                             model_.config.init_method_std * parameter->init_scale);
+        initialize_normal(*parameter, random);
         break;
     }
     if (options_.purpose == Purpose::kTraining) {
@@ -89,8 +91,26 @@ void Gpt2Runner::initialize(std::uint64_t seed) {
   }
 }
 
+// Every value is that of the whole parameter at its place, wherever it lies.
+void Gpt2Runner::initialize_normal(const Parameter& parameter, const RandomStream& random) {
+  const double stddev = model_.config.init_method_std * parameter.init_scale;
+  const std::int64_t columns = parameter.global_shape()[1];
+  for (const ParameterPiece& piece : pieces_of(parameter, parameter.place.rank)) {
+    const TensorRef rows = parameter.value.slice(0, piece.local_row, piece.local_row + piece.rows);
+    if (piece.columns == columns) {
+      backend_.fill_normal(rows, random, piece.global_row * columns, stddev);
+      continue;
+    }
+    for (std::int64_t row = 0; row < piece.rows; ++row) {
+      const std::int64_t first = (piece.global_row + row) * columns + piece.global_column;
+      backend_.fill_normal(rows.select(0, row), random, first, stddev);
+    }
+  }
+}
+
 Step Gpt2Runner::step_of(const MicroBatch& micro_batch, bool training) const {
   return {.backend = backend_,
+          .tensor = *mesh_->tensor,
           .batch = micro_batch.batch,
           .tokens = micro_batch.tokens,
           .first_sample = micro_batch.first_sample,
@@ -123,6 +143,7 @@ double Gpt2Runner::weighted_loss(TensorRef loss, std::span<const float> weights)
 
 double Gpt2Runner::forward_backward(const MicroBatch& micro_batch) {
   const Step step = step_of(micro_batch, true);
+  mesh_->set_activity(fmt::format("forward pass of iteration {}", step.iteration + 1));
   const std::int64_t b = step.batch, s = step.tokens, t = b * s, h = model_.config.hidden_size;
   const TensorRef ids = view(blocks_.ids, {b, s}), targets = view(blocks_.targets, {t});
   const TensorRef weights = view(blocks_.weights, {t}), loss = view(blocks_.loss, {t});
@@ -136,12 +157,23 @@ double Gpt2Runner::forward_backward(const MicroBatch& micro_batch) {
   model_.final_norm.forward(step, w.normed, x, statistics);
   model_.head.forward_backward(step, model_.embedding.tokens, loss, w.dnormed.flatten_rows(), w.normed.flatten_rows(),
                                targets, weights, head_workspace(t));
+  mesh_->set_activity(fmt::format("backward pass of iteration {}", step.iteration + 1));
+  std::vector<Pending> sums;
+  const auto finished = [&](std::size_t bucket) {
+    if (micro_batch.last) sums.push_back(mesh_->data->start_all_reduce(buckets_.gradient(bucket)));
+  };
+  const std::size_t layers = model_.layers.size();
   const TensorRef dx = view(blocks_.dx, {b, s, h});
   model_.final_norm.backward(step, dx, w.dnormed, x, statistics, /*accumulate_dx=*/false);
-  for (std::size_t layer = model_.layers.size(); layer-- > 0;) {
+  finished(kFirstLayerBucket + layers);
+  for (std::size_t layer = layers; layer-- > 0;) {
     model_.layers[layer].backward(step, dx, saved(step, layer), w);
+    finished(kFirstLayerBucket + layer);
   }
   model_.embedding.backward(step, dx, ids);
+  finished(kTokensBucket);
+  finished(kPositionsBucket);
+  for (Pending& sum : sums) sum.wait();
   return weighted_loss(loss, micro_batch.weights);
 }
 
@@ -173,6 +205,7 @@ void Gpt2Runner::logits(std::span<const std::int32_t> ids, std::int64_t first_po
   check_equal(static_cast<std::int64_t>(logits.size()), rows * vocab, "logits to fill");
   check(first_position == 0 || options_.purpose == Purpose::kGeneration, "only generation keeps a cache");
   const Step step{.backend = backend_,
+                  .tensor = *mesh_->tensor,
                   .tokens = tokens,
                   .first_position = first_position,
                   .sequence_length = first_position + tokens};
@@ -185,14 +218,27 @@ void Gpt2Runner::logits(std::span<const std::int32_t> ids, std::int64_t first_po
   const std::int64_t chunk = head_workspace(rows).chunk();
   for (std::int64_t begin = 0; begin < rows; begin += chunk) {
     const std::int64_t end = std::min(begin + chunk, rows);
-    const TensorRef part = view(blocks_.logits, {end - begin, model_.config.padded_vocab_size()});
+    const std::int64_t columns = model_.embedding.tokens.shape[0];
+    const TensorRef part = view(blocks_.logits, {end - begin, columns});
     backend_.linear_forward({.y = part, .x = normed.slice(0, begin, end), .weight = model_.embedding.tokens.value});
+    const TensorRef all = all_logits(part);
     for (std::int64_t row = begin; row < end; ++row) {
-      const TensorRef valid = part.select(0, row - begin).slice(0, 0, vocab);
-      download_as<float>(backend_, valid,
-                         logits.subspan(static_cast<std::size_t>(row * vocab), static_cast<std::size_t>(vocab)));
+      for (std::int64_t first = 0; first < vocab; first += columns) {
+        const std::int64_t count = std::min(columns, vocab - first);
+        download_as<float>(
+            backend_, all.select(0, first / columns).select(0, row - begin).slice(0, 0, count),
+            logits.subspan(static_cast<std::size_t>(row * vocab + first), static_cast<std::size_t>(count)));
+      }
     }
   }
+}
+
+TensorRef Gpt2Runner::all_logits(TensorRef part) {
+  const int ranks = mesh_->tensor->size();
+  const Shape shape{ranks, part.dim(0), part.dim(1)};
+  const TensorRef all = ranks == 1 ? part.reshape(shape) : view(blocks_.gathered_logits, shape);
+  mesh_->tensor->all_gather(all, part);
+  return all;
 }
 
 }  // namespace teratron

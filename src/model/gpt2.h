@@ -1,12 +1,15 @@
 // GPT-2: embedding, pre-LN layers, final layer norm, tied output projection. Gpt2 is the parameters; Gpt2Runner is one
 // rank's instance of it: all memory planned and allocated before the first call, then forward and backward passes.
+// Every rank of a tensor-parallel group makes the same calls with the same tokens.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "comm/mesh.h"
 #include "model/config.h"
+#include "model/parameter_buckets.h"
 #include "model/transformer_layer.h"
 #include "nn/embedding.h"
 #include "nn/language_model_head.h"
@@ -21,7 +24,7 @@ struct Gpt2 {
   LayerNorm final_norm;
   LanguageModelHead head;
 
-  explicit Gpt2(const ModelConfig& model_config);
+  explicit Gpt2(const ModelConfig& model_config, TensorPlace place = {});
   void visit(const ParameterVisitor& visitor);  // every parameter, in a fixed order
 };
 
@@ -45,17 +48,21 @@ struct MicroBatch {
   std::uint64_t seed = 0;
   std::uint32_t iteration = 0;
   bool accumulate = false;  // not the first micro-batch of the step
+  bool last = true;         // of the step: gradients are summed over the data-parallel ranks
 };
 
 class Gpt2Runner {
  public:
-  // Plans the memory; allocates nothing. UserError lists the faults of the configuration.
-  Gpt2Runner(Backend& backend, const ModelConfig& config, const RunnerOptions& options);
+  // Plans the memory; allocates nothing. UserError lists the faults of the configuration. `mesh` holds the groups this
+  // rank belongs to; nullptr: it is alone.
+  Gpt2Runner(Backend& backend, const ModelConfig& config, const RunnerOptions& options,
+             std::shared_ptr<Mesh> mesh = nullptr);
 
   void allocate();                      // takes the planned memory
   void initialize(std::uint64_t seed);  // weights from the paper's distribution, moments zero
 
-  // Gradients of sum(weights * loss), added up over micro-batches; returns that sum.
+  // Gradients of sum(weights * loss), added up over micro-batches and, with the last one, over the data-parallel ranks;
+  // returns this micro-batch's sum.
   double forward_backward(const MicroBatch& micro_batch);
 
   // Evaluation: the loss (nats) of every target from position `first_scored` of each sequence on, [batch, tokens -
@@ -70,6 +77,7 @@ class Gpt2Runner {
   Gpt2& model() { return model_; }
   const ModelConfig& config() const { return model_.config; }
   Backend& backend() { return backend_; }
+  Mesh& mesh() const { return *mesh_; }
   const RunnerOptions& options() const { return options_; }
   const Arena& memory() const { return arena_; }
   std::vector<Parameter*> parameters();
@@ -81,7 +89,7 @@ class Gpt2Runner {
   struct Blocks {
     Arena::Block ids, targets, weights, loss;
     Arena::Block normed, branch, dnormed, wide, dx;
-    Arena::Block logits, max, sum, target_logit;
+    Arena::Block logits, gathered_logits, max, own_max, sum_and_target;
     Arena::Block final_x, final_mean, final_rstd;
     std::vector<LayerBlocks> layers;
   };
@@ -89,7 +97,6 @@ class Gpt2Runner {
 
   void plan_parameters(const Moments& when);
   void plan_activations(const Moments& when);
-  void place_parameters();
   TensorRef view(Arena::Block block, const Shape& shape) const;
   TransformerLayer::Saved saved(const Step& step, std::size_t layer) const;
   LayerWorkspace workspace(const Step& step) const;
@@ -97,16 +104,16 @@ class Gpt2Runner {
   Step step_of(const MicroBatch& micro_batch, bool training) const;
   TensorRef embed_and_run_layers(const Step& step, TensorRef ids);  // the last layer's output [batch, tokens, hidden]
   double weighted_loss(TensorRef loss, std::span<const float> weights);
+  void initialize_normal(const Parameter& parameter, const RandomStream& random);
+  TensorRef all_logits(TensorRef part);  // [ranks, rows, columns of each] from this rank's [rows, columns]
 
   Backend& backend_;
+  std::shared_ptr<Mesh> mesh_;
   RunnerOptions options_;
   Gpt2 model_;
   Arena arena_;
   Blocks blocks_{};
-  struct ParameterBlocks {
-    Arena::Block value, gradient, moment1, moment2;
-  };
-  std::vector<ParameterBlocks> parameter_blocks_;
+  ParameterBuckets buckets_;  // token table, position table, layer by layer, final norm
 };
 
 }  // namespace teratron

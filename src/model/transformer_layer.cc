@@ -13,13 +13,13 @@ std::string hugging_face_prefix(std::int64_t layer) { return fmt::format("transf
 
 }  // namespace
 
-TransformerLayer::TransformerLayer(const ModelConfig& config, std::int64_t layer)
+TransformerLayer::TransformerLayer(const ModelConfig& config, std::int64_t layer, TensorPlace place)
     : norm1(prefix(layer) + "norm1", config.hidden_size, config.layernorm_epsilon, hugging_face_prefix(layer) + "ln_1"),
       attention(prefix(layer) + "attention", config.hidden_size, config.num_attention_heads, residual_scale(config),
-                config.attention_dropout, layer, hugging_face_prefix(layer) + "attn"),
+                config.attention_dropout, layer, hugging_face_prefix(layer) + "attn", place),
       norm2(prefix(layer) + "norm2", config.hidden_size, config.layernorm_epsilon, hugging_face_prefix(layer) + "ln_2"),
       mlp(prefix(layer) + "mlp", config.hidden_size, config.ffn_hidden_size(), residual_scale(config),
-          config.activation, hugging_face_prefix(layer) + "mlp"),
+          config.activation, hugging_face_prefix(layer) + "mlp", place),
       hidden_dropout(config.hidden_dropout),
       index(layer) {}
 
@@ -49,9 +49,9 @@ void TransformerLayer::backward(const Step& step, TensorRef dx, const Saved& sav
   const TensorRef dattention = into_branch(step, dx, dropout_after(step, 0), w.branch);
   norm1.forward_again(step, w.normed, saved.x, saved.norm1);
   // The MLP's wide gradient is used up, so the packed projection's (3 of its 4 hidden sizes) takes its place.
-  const Shape& x = saved.x.shape;
-  const TensorRef dqkv(w.wide.data, w.wide.dtype, {x[0], x[1], 3 * x[2]});
-  attention.backward(step, w.dnormed, dattention, w.normed, saved.attention, w.dnormed, dqkv);
+  const TensorRef dqkv(w.wide.data, w.wide.dtype, saved.attention.qkv.shape);
+  const TensorRef dcontext(w.dnormed.data, w.dnormed.dtype, saved.attention.context.shape);
+  attention.backward(step, w.dnormed, dattention, w.normed, saved.attention, dcontext, dqkv);
   norm1.backward(step, dx, w.dnormed, saved.x, saved.norm1);
 }
 

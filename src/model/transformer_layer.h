@@ -17,7 +17,7 @@ struct LayerWorkspace {
   TensorRef normed;   // [.., hidden]: output of a layer norm
   TensorRef branch;   // [.., hidden]: what is added to the residual stream, and its gradient
   TensorRef dnormed;  // [.., hidden], training only
-  TensorRef wide;     // [.., 4 hidden]: the MLP's activation; in backward dffn, then dqkv
+  TensorRef wide;     // [.., 4 hidden / size]: the MLP's activation; in backward dffn, then dqkv
 };
 
 struct TransformerLayer {
@@ -28,7 +28,7 @@ struct TransformerLayer {
   double hidden_dropout;
   std::int64_t index;
 
-  TransformerLayer(const ModelConfig& config, std::int64_t layer);
+  TransformerLayer(const ModelConfig& config, std::int64_t layer, TensorPlace place);
 
   struct Saved {
     TensorRef x;  // [batch, tokens, hidden]: the input

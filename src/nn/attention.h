@@ -11,23 +11,25 @@
 namespace teratron {
 
 struct Attention {
-  Linear qkv;         // [3 * heads * head_size, hidden]: queries, keys, values, each with whole heads
-  Linear projection;  // [hidden, heads * head_size]
-  std::int64_t heads, head_size, layer;
+  ColumnParallelLinear qkv;      // [3 * heads * head_size, hidden]: queries, keys, values, each with whole heads
+  RowParallelLinear projection;  // [hidden, heads * head_size]
+  std::int64_t heads, first_head, all_heads, head_size, layer;  // heads [first_head, first_head + heads) are here
   double dropout;
 
   Attention(const std::string& name, std::int64_t hidden, std::int64_t head_count, double residual_scale,
-            double attention_dropout, std::int64_t layer_index, const std::string& hugging_face)
-      : qkv(name + ".qkv", hidden, 3 * hidden, 1.0, hugging_face + ".c_attn"),
-        projection(name + ".projection", hidden, hidden, residual_scale, hugging_face + ".c_proj"),
-        heads(head_count),
+            double attention_dropout, std::int64_t layer_index, const std::string& hugging_face, TensorPlace place)
+      : qkv(name + ".qkv", hidden, 3 * hidden, hugging_face + ".c_attn", place, 3),
+        projection(name + ".projection", hidden, hidden, residual_scale, hugging_face + ".c_proj", place),
+        heads(head_count / place.size),
+        first_head(place.rank * heads),
+        all_heads(head_count),
         head_size(hidden / head_count),
         layer(layer_index),
         dropout(attention_dropout) {}
 
   struct Saved {
-    TensorRef qkv;          // [batch, sequence, 3 * hidden]
-    TensorRef context;      // [batch, tokens, hidden]: what the projection reads
+    TensorRef qkv;          // [batch, sequence, 3 * width], width = heads * head_size
+    TensorRef context;      // [batch, tokens, width]: what the projection reads
     TensorRef log_sum_exp;  // [batch, heads, tokens]
   };
 
@@ -44,7 +46,7 @@ struct Attention {
     projection.forward(step, y, saved.context);
   }
 
-  // dx from dy. dcontext is workspace [batch, tokens, hidden], dqkv [batch, tokens, 3 * hidden].
+  // dx from dy. dcontext is workspace [batch, tokens, width], dqkv [batch, tokens, 3 * width].
   void backward(const Step& step, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved, TensorRef dcontext,
                 TensorRef dqkv) const {
     projection.backward_weight(step, dy, saved.context);
@@ -55,12 +57,11 @@ struct Attention {
                                      .dv = parts.select(2, 2),
                                      .dout = by_head(step, dcontext),
                                      .forward = call(step, saved)});
-    qkv.backward_weight(step, dqkv, x);
-    qkv.backward_input(step, dx, dqkv);
+    qkv.backward(step, dx, dqkv, x);
   }
 
  private:
-  // [batch, s, 3 * hidden] -> [batch, s, 3, heads, head_size]
+  // [batch, s, 3 * width] -> [batch, s, 3, heads, head_size]
   TensorRef split(const Step& step, TensorRef packed) const {
     return packed.reshape({step.batch, packed.dim(1), 3, heads, head_size});
   }
@@ -77,7 +78,8 @@ struct Attention {
                           .v = parts.select(2, 2).slice(1, 0, end),
                           .scale = 1.0 / std::sqrt(static_cast<double>(head_size)),
                           .dropout = step.dropout(dropout, RandomPurpose::kAttentionDropout, layer)};
-    args.dropout.heads = heads;
+    args.dropout.heads = all_heads;
+    args.dropout.first_head = first_head;
     return args;
   }
 };

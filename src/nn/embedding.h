@@ -7,23 +7,26 @@
 namespace teratron {
 
 struct Embedding {
-  Parameter tokens;     // [padded vocabulary, hidden]
+  Parameter tokens;     // [padded vocabulary, hidden], split along the vocabulary
   Parameter positions;  // [max positions, hidden]
   double dropout;
 
   Embedding(std::int64_t vocab, std::int64_t padded_vocab, std::int64_t max_positions, std::int64_t hidden,
-            double hidden_dropout)
+            double hidden_dropout, TensorPlace place)
       : tokens{.name = "embedding.tokens.weight",
-               .shape = {padded_vocab, hidden},
+               .shape = {padded_vocab / place.size, hidden},
                .init = Init::kNormal,
                .padding_rows = padded_vocab - vocab,
                .decay = true,
-               .hugging_face = "transformer.wte.weight"},
+               .hugging_face = "transformer.wte.weight",
+               .split = {.axis = 0},
+               .place = place},
         positions{.name = "embedding.positions.weight",
                   .shape = {max_positions, hidden},
                   .init = Init::kNormal,
                   .decay = true,
-                  .hugging_face = "transformer.wpe.weight"},
+                  .hugging_face = "transformer.wpe.weight",
+                  .place = place},
         dropout(hidden_dropout) {}
 
   void visit(const ParameterVisitor& visitor) {
@@ -31,24 +34,31 @@ struct Embedding {
     visitor(positions);
   }
 
-  // y[batch, tokens, hidden] from ids i32 [batch, tokens]
+  // The first of the vocabulary's entries that this rank holds.
+  std::int64_t vocab_begin() const { return tokens.place.rank * tokens.shape[0]; }
+
+  // y[batch, tokens, hidden] from ids i32 [batch, tokens]. A rank adds up what it holds, the first one also the
+  // positions; dropout follows the sum.
   void forward(const Step& step, TensorRef y, TensorRef ids) const {
     step.backend.embedding_forward({.y = y,
                                     .ids = ids,
                                     .tokens = tokens.value,
-                                    .positions = positions.value,
+                                    .positions = step.tensor.rank() == 0 ? positions.value : TensorRef(),
                                     .first_position = step.first_position,
-                                    .dropout = mask(step)});
+                                    .vocab_begin = vocab_begin()});
+    step.tensor.all_reduce(y);
+    if (mask(step).active()) step.backend.dropout_backward(y, y, mask(step));  // the mask, forward as backward
   }
 
-  // The output projection has already put its share into the token table's gradient.
+  // Changes dy. The output projection has already put its share into the token table's gradient.
   void backward(const Step& step, TensorRef dy, TensorRef ids) const {
+    if (mask(step).active()) step.backend.dropout_backward(dy, dy, mask(step));
     step.backend.embedding_backward({.dtokens = tokens.gradient,
                                      .dpositions = positions.gradient,
                                      .dy = dy,
                                      .ids = ids,
                                      .first_position = step.first_position,
-                                     .dropout = mask(step),
+                                     .vocab_begin = vocab_begin(),
                                      .accumulate_tokens = true,
                                      .accumulate_positions = step.accumulate});
   }

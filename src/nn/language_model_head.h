@@ -1,6 +1,8 @@
 // The tied output projection with its cross-entropy, in chunks of rows: logits [chunk, vocabulary] are made, turned
 // into losses and, for training, overwritten by their gradient and used up before the next chunk, so that
-// [tokens, vocabulary] never exists.
+// [tokens, vocabulary] never exists. Where the vocabulary is split over ranks, each computes its own columns, and three
+// numbers a token are exchanged: the largest logit, the sum of exponentials, the target's logit (Megatron-LM section
+// 3).
 #pragma once
 
 #include <algorithm>
@@ -11,11 +13,13 @@
 namespace teratron {
 
 struct LanguageModelHead {
-  std::int64_t vocab_size;  // columns beyond it are padding and stay out of the softmax
+  std::int64_t vocab_size;       // of the whole; columns beyond it are padding and stay out of the softmax
+  std::int64_t vocab_begin = 0;  // the first column here
 
   struct Workspace {
-    TensorRef logits;                  // [chunk, padded vocabulary]
-    TensorRef max, sum, target_logit;  // [chunk]
+    TensorRef logits;          // [chunk, columns here]
+    TensorRef max, own_max;    // [chunk]: of all columns, of those here
+    TensorRef sum_and_target;  // [2, chunk]: the sum of exponentials, the target's logit
     std::int64_t chunk() const { return logits.dim(0); }
   };
 
@@ -32,39 +36,61 @@ struct LanguageModelHead {
   void forward_backward(const Step& step, Parameter& tokens, TensorRef loss, TensorRef dx, TensorRef x,
                         TensorRef targets, TensorRef weight, const Workspace& workspace) const {
     for (std::int64_t begin = 0; begin < x.dim(0); begin += workspace.chunk()) {
-      const std::int64_t end = forward_chunk(step, tokens, loss, x, targets, workspace, begin);
-      const TensorRef logits = workspace.logits.slice(0, 0, end - begin);
-      step.backend.cross_entropy_backward({.logits = logits,
-                                           .max = workspace.max.slice(0, 0, end - begin),
-                                           .sum = workspace.sum.slice(0, 0, end - begin),
+      const Chunk chunk = forward_chunk(step, tokens, loss, x, targets, workspace, begin);
+      const std::int64_t end = begin + chunk.rows;
+      step.backend.cross_entropy_backward({.logits = chunk.logits,
+                                           .max = chunk.max,
+                                           .sum = chunk.sum,
                                            .targets = targets.slice(0, begin, end),
                                            .weight = weight.slice(0, begin, end),
-                                           .valid_columns = vocab_size});
+                                           .vocab_begin = vocab_begin,
+                                           .valid_columns = valid_columns(chunk.logits)});
+      const TensorRef part = dx.slice(0, begin, end);
+      step.backend.linear_input_gradient({.dx = part, .dy = chunk.logits, .weight = tokens.value});
+      Pending sum = step.tensor.start_all_reduce(part);
       step.backend.linear_weight_gradient({.dweight = tokens.gradient,
-                                           .dy = logits,
+                                           .dy = chunk.logits,
                                            .x = x.slice(0, begin, end),
                                            .accumulate = step.accumulate || begin > 0});
-      step.backend.linear_input_gradient({.dx = dx.slice(0, begin, end), .dy = logits, .weight = tokens.value});
+      sum.wait();
     }
   }
 
  private:
-  std::int64_t forward_chunk(const Step& step, const Parameter& tokens, TensorRef loss, TensorRef x, TensorRef targets,
-                             const Workspace& workspace, std::int64_t begin) const {
-    const std::int64_t end = std::min(begin + workspace.chunk(), x.dim(0));
-    const TensorRef logits = workspace.logits.slice(0, 0, end - begin);
-    const TensorRef max = workspace.max.slice(0, 0, end - begin);
-    const TensorRef sum = workspace.sum.slice(0, 0, end - begin);
-    const TensorRef target_logit = workspace.target_logit.slice(0, 0, end - begin);
-    step.backend.linear_forward({.y = logits, .x = x.slice(0, begin, end), .weight = tokens.value});
-    step.backend.cross_entropy_partials({.max = max,
-                                         .sum = sum,
-                                         .target_logit = target_logit,
-                                         .logits = logits,
+  struct Chunk {
+    std::int64_t rows;
+    TensorRef logits;                           // [rows, columns here]
+    TensorRef max, own_max, sum, target_logit;  // [rows]
+  };
+
+  Chunk forward_chunk(const Step& step, const Parameter& tokens, TensorRef loss, TensorRef x, TensorRef targets,
+                      const Workspace& workspace, std::int64_t begin) const {
+    const std::int64_t rows = std::min(workspace.chunk(), x.dim(0) - begin), end = begin + rows;
+    const TensorRef pair(workspace.sum_and_target.data, workspace.sum_and_target.dtype, {2, rows});
+    const Chunk chunk{.rows = rows,
+                      .logits = workspace.logits.slice(0, 0, rows),
+                      .max = workspace.max.slice(0, 0, rows),
+                      .own_max = workspace.own_max.slice(0, 0, rows),
+                      .sum = pair.select(0, 0),
+                      .target_logit = pair.select(0, 1)};
+    step.backend.linear_forward({.y = chunk.logits, .x = x.slice(0, begin, end), .weight = tokens.value});
+    step.backend.cross_entropy_partials({.max = chunk.own_max,
+                                         .sum = chunk.sum,
+                                         .target_logit = chunk.target_logit,
+                                         .logits = chunk.logits,
                                          .targets = targets.slice(0, begin, end),
-                                         .valid_columns = vocab_size});
-    step.backend.cross_entropy_loss(loss.slice(0, begin, end), max, sum, target_logit);
-    return end;
+                                         .vocab_begin = vocab_begin,
+                                         .valid_columns = valid_columns(chunk.logits)});
+    step.backend.copy(chunk.max, chunk.own_max);
+    step.tensor.all_reduce(chunk.max, ReduceOp::kMax);
+    step.backend.cross_entropy_rescale(chunk.sum, chunk.own_max, chunk.max);
+    step.tensor.all_reduce(pair);
+    step.backend.cross_entropy_loss(loss.slice(0, begin, end), chunk.max, chunk.sum, chunk.target_logit);
+    return chunk;
+  }
+
+  std::int64_t valid_columns(TensorRef logits) const {
+    return std::clamp<std::int64_t>(vocab_size - vocab_begin, 0, logits.dim(1));
   }
 };
 

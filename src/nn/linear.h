@@ -1,4 +1,6 @@
-// Linear layer y = x W^T + b, and its mirror.
+// Linear layer y = x W^T + b and its mirror, on one rank or, split, on the ranks of a tensor-parallel group: column
+// parallel cuts the outputs, row parallel the inputs (Megatron-LM section 3). Around a column-parallel layer and the
+// row-parallel one that follows lie the paper's f (identity forward, all-reduce backward) and g (the reverse).
 #pragma once
 
 #include <string>
@@ -9,20 +11,31 @@
 namespace teratron {
 
 struct Linear {
-  Parameter weight;  // [outputs, inputs]
+  Parameter weight;  // [outputs, inputs], or this rank's part
   Parameter bias;    // [outputs]
 
-  // `hugging_face` is the prefix of the pair's names there.
+  enum class Parallel { kNone, kColumn, kRow };
+
+  // Sizes are those of the whole layer. `hugging_face` is the prefix of the pair's names there. `blocks`: see Split.
   Linear(const std::string& name, std::int64_t inputs, std::int64_t outputs, double init_scale,
-         const std::string& hugging_face)
+         const std::string& hugging_face, Parallel parallel = Parallel::kNone, TensorPlace place = {},
+         std::int64_t blocks = 1)
       : weight{.name = name + ".weight",
-               .shape = {outputs, inputs},
+               .shape = {parallel == Parallel::kColumn ? outputs / place.size : outputs,
+                         parallel == Parallel::kRow ? inputs / place.size : inputs},
                .init = Init::kNormal,
                .init_scale = init_scale,
                .decay = true,
                .hugging_face = hugging_face + ".weight",
-               .hugging_face_transposed = true},
-        bias{.name = name + ".bias", .shape = {outputs}, .hugging_face = hugging_face + ".bias"} {}
+               .hugging_face_transposed = true,
+               .place = place},
+        bias{.name = name + ".bias",
+             .shape = {weight.shape[0]},
+             .hugging_face = hugging_face + ".bias",
+             .place = place} {
+    if (parallel == Parallel::kColumn) weight.split = bias.split = {.axis = 0, .blocks = blocks};
+    if (parallel == Parallel::kRow) weight.split = {.axis = 1};
+  }
 
   void visit(const ParameterVisitor& visitor) {
     visitor(weight);
@@ -42,6 +55,35 @@ struct Linear {
   void backward_weight(const Step& step, TensorRef dy, TensorRef x) const {
     step.backend.linear_weight_gradient(
         {.dweight = weight.gradient, .dy = dy, .x = x, .dbias = bias.gradient, .accumulate = step.accumulate});
+  }
+};
+
+// Outputs split: x is whole on every rank, y[T, outputs / size] is the rank's own.
+struct ColumnParallelLinear : Linear {
+  ColumnParallelLinear(const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                       const std::string& hugging_face, TensorPlace place, std::int64_t blocks = 1)
+      : Linear(name, inputs, outputs, 1.0, hugging_face, Parallel::kColumn, place, blocks) {}
+
+  // f: dx[T, inputs] is summed over the ranks while the weight gradient is computed.
+  void backward(const Step& step, TensorRef dx, TensorRef dy, TensorRef x) const {
+    backward_input(step, dx, dy);
+    Pending sum = step.tensor.start_all_reduce(dx);
+    backward_weight(step, dy, x);
+    sum.wait();
+  }
+};
+
+// Inputs split: x[T, inputs / size] is the rank's own, y is whole on every rank. Its gradient needs no exchange.
+struct RowParallelLinear : Linear {
+  RowParallelLinear(const std::string& name, std::int64_t inputs, std::int64_t outputs, double init_scale,
+                    const std::string& hugging_face, TensorPlace place)
+      : Linear(name, inputs, outputs, init_scale, hugging_face, Parallel::kRow, place) {}
+
+  // g: the ranks' shares of y are summed; the bias is in the first one's.
+  void forward(const Step& step, TensorRef y, TensorRef x) const {
+    const TensorRef share_of_bias = step.tensor.rank() == 0 ? bias.value : TensorRef();
+    step.backend.linear_forward({.y = y, .x = x, .weight = weight.value, .bias = share_of_bias});
+    step.tensor.all_reduce(y);
   }
 };
 

@@ -9,18 +9,18 @@
 namespace teratron {
 
 struct Mlp {
-  Linear up;    // [ffn, hidden]
-  Linear down;  // [hidden, ffn]
+  ColumnParallelLinear up;  // [ffn, hidden]
+  RowParallelLinear down;   // [hidden, ffn]
   Activation activation;
 
   Mlp(const std::string& name, std::int64_t hidden, std::int64_t ffn, double residual_scale, Activation gelu,
-      const std::string& hugging_face)
-      : up(name + ".up", hidden, ffn, 1.0, hugging_face + ".c_fc"),
-        down(name + ".down", ffn, hidden, residual_scale, hugging_face + ".c_proj"),
+      const std::string& hugging_face, TensorPlace place)
+      : up(name + ".up", hidden, ffn, hugging_face + ".c_fc", place),
+        down(name + ".down", ffn, hidden, residual_scale, hugging_face + ".c_proj", place),
         activation(gelu) {}
 
   struct Saved {
-    TensorRef pre_activation;  // [batch, tokens, ffn]
+    TensorRef pre_activation;  // [batch, tokens, ffn / size], as all that is ffn wide
   };
 
   void visit(const ParameterVisitor& visitor) {
@@ -49,8 +49,7 @@ struct Mlp {
                                         .pre_activation = saved.pre_activation,
                                         .activated = activated});
     down.backward_weight(step, dy, activated);
-    up.backward_weight(step, dffn, x);
-    up.backward_input(step, dx, dffn);
+    up.backward(step, dx, dffn, x);
   }
 };
 

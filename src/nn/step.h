@@ -1,8 +1,10 @@
-// What a layer needs to know about the call it is in, and nothing about ranks or devices.
+// What a layer needs to know about the call it is in: where its operations run, the group its parameters are split
+// over, and where the tokens stand.
 #pragma once
 
 #include <cstdint>
 
+#include "comm/communicator.h"
 #include "ops/backend.h"
 
 namespace teratron {
@@ -10,6 +12,7 @@ namespace teratron {
 // One micro-batch, or one token slice of it, on its way through the layers.
 struct Step {
   Backend& backend;
+  Communicator& tensor;                // the tensor-parallel group
   std::int64_t batch = 1, tokens = 0;  // sequences, and tokens of each in this call
   std::int64_t first_position = 0;     // of the slice in its sequence
   std::int64_t first_sample = 0;       // of the micro-batch in the global batch

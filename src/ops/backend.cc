@@ -235,6 +235,18 @@ void Backend::cross_entropy_partials(const CrossEntropyPartials& args) {
   do_cross_entropy_partials(valid);
 }
 
+void Backend::cross_entropy_rescale(TensorRef sum, TensorRef own_max, TensorRef max) {
+  const ArgumentChecks checks("cross_entropy_rescale", compute_dtype());
+  const std::int64_t rows = sum.elements();
+  sum = checks.vector("sum", sum, rows);
+  own_max = checks.vector("own_max", own_max, rows);
+  max = checks.vector("max", max, rows);
+  checks.separate({{"sum", sum}}, {{"own_max", own_max}, {"max", max}});
+  if (rows == 0) return;
+  const Call call(*this, "cross_entropy_rescale");
+  do_cross_entropy_rescale(sum, own_max, max);
+}
+
 void Backend::cross_entropy_loss(TensorRef loss, TensorRef max, TensorRef sum, TensorRef target_logit) {
   const ArgumentChecks checks("cross_entropy_loss", compute_dtype());
   const std::int64_t rows = loss.elements();

@@ -111,7 +111,7 @@ struct EmbeddingForward {
   TensorRef y;          // [batch, tokens, hidden]
   TensorRef ids;        // i32 [batch, tokens]
   TensorRef tokens;     // [V, hidden]
-  TensorRef positions;  // [max positions, hidden]
+  TensorRef positions;  // [max positions, hidden], optional
   std::int64_t first_position = 0, vocab_begin = 0;
   Dropout dropout;
 };
@@ -189,6 +189,9 @@ class Backend : public Allocator {
   void embedding_forward(const EmbeddingForward& args);
   void embedding_backward(const EmbeddingBackward& args);
   void cross_entropy_partials(const CrossEntropyPartials& args);
+  // sum[T] *= exp(own_max - max): partial sums of several ranks brought to the same maximum, so that they add up.
+  // Where own_max is -infinity, sum stays 0.
+  void cross_entropy_rescale(TensorRef sum, TensorRef own_max, TensorRef max);
   // loss[T] = log(sum) + max - target_logit
   void cross_entropy_loss(TensorRef loss, TensorRef max, TensorRef sum, TensorRef target_logit);
   void cross_entropy_backward(const CrossEntropyBackward& args);
@@ -222,6 +225,7 @@ class Backend : public Allocator {
   virtual void do_embedding_forward(const EmbeddingForward& args) = 0;
   virtual void do_embedding_backward(const EmbeddingBackward& args) = 0;
   virtual void do_cross_entropy_partials(const CrossEntropyPartials& args) = 0;
+  virtual void do_cross_entropy_rescale(const TensorRef& sum, const TensorRef& own_max, const TensorRef& max) = 0;
   virtual void do_cross_entropy_loss(const TensorRef& loss, const TensorRef& max, const TensorRef& sum,
                                      const TensorRef& target_logit) = 0;
   virtual void do_cross_entropy_backward(const CrossEntropyBackward& args) = 0;

@@ -144,10 +144,12 @@ EmbeddingForward checked(EmbeddingForward args, DType compute_dtype) {
   checks.tensor("y", args.y, {batch, tokens, hidden});
   checks.tensor("ids", args.ids, {batch, tokens}, DType::kI32);
   args.tokens = checks.matrix("tokens", args.tokens, checks.rows("tokens", args.tokens), hidden);
-  args.positions = checks.matrix("positions", args.positions, checks.rows("positions", args.positions), hidden);
   checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
-  checks.require(args.first_position >= 0 && args.first_position + tokens <= args.positions.dim(0),
-                 "every token's position has an embedding");
+  if (args.positions) {
+    args.positions = checks.matrix("positions", args.positions, checks.rows("positions", args.positions), hidden);
+    checks.require(args.first_position >= 0 && args.first_position + tokens <= args.positions.dim(0),
+                   "every token's position has an embedding");
+  }
   checks.dropout(args.dropout, tokens);
   checks.separate({{"y", args.y}}, {{"ids", args.ids}, {"tokens", args.tokens}, {"positions", args.positions}});
   return args;

@@ -63,6 +63,24 @@ Trial cross_entropy_partials_trial(Random& random) {
   return trial;
 }
 
+Trial cross_entropy_rescale_trial(Random& random) {
+  const std::int64_t rows = some_rows(random);
+  Trial trial{.sizes = fmt::format("T={}", rows), .arguments = {}, .run = {}};
+  Values sum = random.normals({rows}), own = random.normals({rows}), max = own;
+  for (double& value : sum) value = 1 + std::abs(value) * 50;
+  for (std::size_t t = 0; t < max.size(); ++t) {
+    if (t % 3 != 0) max[t] += std::abs(max[t]);
+    if (t % 7 == 5) own[t] = -std::numeric_limits<double>::infinity(), sum[t] = 0;
+  }
+  trial.in_out("sum", {rows}, sum, sum_tolerance(1, 32, 50));
+  trial.input("own_max", {rows}, own);
+  trial.input("max", {rows}, max);
+  trial.run = [](Backend& backend, const Views& views) {
+    backend.cross_entropy_rescale(views["sum"], views["own_max"], views["max"]);
+  };
+  return trial;
+}
+
 Trial cross_entropy_loss_trial(Random& random) {
   const std::int64_t rows = some_rows(random);
   Trial trial{.sizes = fmt::format("T={}", rows), .arguments = {}, .run = {}};

@@ -38,6 +38,7 @@ class FailingBackend final : public Backend {
   void do_embedding_forward(const EmbeddingForward&) override { fail(); }
   void do_embedding_backward(const EmbeddingBackward&) override { fail(); }
   void do_cross_entropy_partials(const CrossEntropyPartials&) override { fail(); }
+  void do_cross_entropy_rescale(const TensorRef&, const TensorRef&, const TensorRef&) override { fail(); }
   void do_cross_entropy_loss(const TensorRef&, const TensorRef&, const TensorRef&, const TensorRef&) override {
     fail();
   }

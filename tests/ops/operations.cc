@@ -19,6 +19,7 @@ std::vector<Operation> operations() {
       {"embedding_forward", embedding_forward_trial},
       {"embedding_backward", embedding_backward_trial},
       {"cross_entropy_partials", cross_entropy_partials_trial},
+      {"cross_entropy_rescale", cross_entropy_rescale_trial},
       {"cross_entropy_loss", cross_entropy_loss_trial},
       {"cross_entropy_backward", cross_entropy_backward_trial},
       {"adamw", adamw_trial},

@@ -40,6 +40,7 @@ Trial attention_backward_trial(Random& random);
 Trial embedding_forward_trial(Random& random);
 Trial embedding_backward_trial(Random& random);
 Trial cross_entropy_partials_trial(Random& random);
+Trial cross_entropy_rescale_trial(Random& random);
 Trial cross_entropy_loss_trial(Random& random);
 Trial cross_entropy_backward_trial(Random& random);
 Trial adamw_trial(Random& random);

@@ -42,6 +42,7 @@ class CpuBackend final : public Backend {
   void do_embedding_forward(const EmbeddingForward& args) override;
   void do_embedding_backward(const EmbeddingBackward& args) override;
   void do_cross_entropy_partials(const CrossEntropyPartials& args) override;
+  void do_cross_entropy_rescale(const TensorRef& sum, const TensorRef& own_max, const TensorRef& max) override;
   void do_cross_entropy_loss(const TensorRef& loss, const TensorRef& max, const TensorRef& sum,
                              const TensorRef& target_logit) override;
   void do_cross_entropy_backward(const CrossEntropyBackward& args) override;

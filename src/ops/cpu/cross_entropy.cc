@@ -73,6 +73,13 @@ void CpuBackend::do_cross_entropy_partials(const CrossEntropyPartials& args) {
   });
 }
 
+void CpuBackend::do_cross_entropy_rescale(const TensorRef& sum, const TensorRef& own_max, const TensorRef& max) {
+  for (std::int64_t t = 0; t < sum.dim(0); ++t) {
+    const float own = own_max.as<float>()[t];
+    sum.as<float>()[t] = std::isinf(own) ? 0.0F : sum.as<float>()[t] * std::exp(own - max.as<float>()[t]);
+  }
+}
+
 void CpuBackend::do_cross_entropy_loss(const TensorRef& loss, const TensorRef& max, const TensorRef& sum,
                                        const TensorRef& target_logit) {
   for (std::int64_t t = 0; t < loss.dim(0); ++t) {

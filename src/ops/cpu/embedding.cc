@@ -30,12 +30,17 @@ void embed_rows(const EmbeddingForward& args, std::int64_t begin, std::int64_t e
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t b = row / tokens, t = row % tokens;
     float* const y = args.y.as<float>() + row * hidden;
-    const float* const position = args.positions.as<float>() + (args.first_position + t) * hidden;
     const std::int64_t entry = args.ids.as<std::int32_t>()[row] - args.vocab_begin;
-    if (entry >= 0 && entry < args.tokens.dim(0)) {
-      plain_add(y, position, args.tokens.as<float>() + entry * hidden, hidden);
+    const bool is_here = entry >= 0 && entry < args.tokens.dim(0);
+    const float* const token = is_here ? args.tokens.as<float>() + entry * hidden : nullptr;
+    const float* const position =
+        args.positions ? args.positions.as<float>() + (args.first_position + t) * hidden : nullptr;
+    if (token != nullptr && position != nullptr) {
+      plain_add(y, position, token, hidden);
+    } else if (token != nullptr || position != nullptr) {
+      std::memcpy(y, token != nullptr ? token : position, static_cast<std::size_t>(hidden) * sizeof(float));
     } else {
-      std::memcpy(y, position, static_cast<std::size_t>(hidden) * sizeof(float));
+      std::fill(y, y + hidden, 0.0F);
     }
     if (args.dropout.active()) {
       dropout_add(y, nullptr, y, mask, first_element(args.dropout, b, t, hidden), hidden);

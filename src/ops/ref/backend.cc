@@ -71,6 +71,9 @@ class ReferenceBackend final : public Backend {
   void do_cross_entropy_partials(const CrossEntropyPartials& args) override {
     reference::cross_entropy_partials<T>(args);
   }
+  void do_cross_entropy_rescale(const TensorRef& sum, const TensorRef& own_max, const TensorRef& max) override {
+    reference::cross_entropy_rescale<T>(sum, own_max, max);
+  }
   void do_cross_entropy_loss(const TensorRef& loss, const TensorRef& max, const TensorRef& sum,
                              const TensorRef& target_logit) override {
     reference::cross_entropy_loss<T>(loss, max, sum, target_logit);

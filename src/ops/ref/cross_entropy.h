@@ -29,6 +29,15 @@ void cross_entropy_partials(const CrossEntropyPartials& args) {
 }
 
 template <class T>
+void cross_entropy_rescale(const TensorRef& sum_view, const TensorRef& own_max_view, const TensorRef& max_view) {
+  const Elements<T> sum(sum_view), own_max(own_max_view), max(max_view);
+  for (std::int64_t t = 0; t < sum_view.dim(0); ++t) {
+    const double shift = double{own_max(t)} - double{max(t)};
+    sum(t) = std::isinf(own_max(t)) ? T{0} : static_cast<T>(sum(t) * std::exp(shift));
+  }
+}
+
+template <class T>
 void cross_entropy_loss(const TensorRef& loss_view, const TensorRef& max_view, const TensorRef& sum_view,
                         const TensorRef& target_logit_view) {
   const Elements<T> loss(loss_view), max(max_view), sum(sum_view), target_logit(target_logit_view);

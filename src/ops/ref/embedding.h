@@ -12,7 +12,7 @@ namespace teratron::reference {
 template <class T>
 void embedding_forward(const EmbeddingForward& args) {
   const std::int64_t batch = args.y.dim(0), length = args.y.dim(1), hidden = args.y.dim(2);
-  const Elements<T> y(args.y), tokens(args.tokens), positions(args.positions);
+  const Elements<T> y(args.y), tokens(args.tokens), positions(args.positions ? args.positions : args.tokens);
   const Elements<std::int32_t> ids(args.ids);
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t t = 0; t < length; ++t) {
@@ -20,7 +20,7 @@ void embedding_forward(const EmbeddingForward& args) {
       const bool is_here = row >= 0 && row < args.tokens.dim(0);
       for (std::int64_t j = 0; j < hidden; ++j) {
         const double token = is_here ? tokens(row, j) : 0;
-        const double sum = token + positions(args.first_position + t, j);
+        const double sum = args.positions ? token + positions(args.first_position + t, j) : token;
         y(b, t, j) = static_cast<T>(activation_dropout(args.dropout, b, t, j, hidden) * sum);
       }
     }

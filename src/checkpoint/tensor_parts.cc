@@ -1,0 +1,140 @@
+#include "checkpoint/tensor_parts.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+// A parameter's tensors are handled as [rows, columns]; those of one axis have one column.
+TensorRef as_matrix(const TensorRef& view) {
+  return view.shape.rank() == 1 ? view.reshape({view.elements(), 1}) : view;
+}
+
+std::int64_t whole_columns(const Parameter& parameter) {
+  const Shape global = parameter.global_shape();
+  return global.rank() == 1 ? 1 : global[1];
+}
+
+std::int64_t rows_at_a_time(std::int64_t row_bytes) {
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(kPieceBytes) / row_bytes);
+}
+
+// What a rank holds of the whole's rows [begin, end).
+std::vector<ParameterPiece> pieces_within(const Parameter& parameter, int rank, std::int64_t begin, std::int64_t end) {
+  std::vector<ParameterPiece> within;
+  for (ParameterPiece piece : pieces_of(parameter, rank)) {
+    const std::int64_t first = std::max(begin, piece.global_row), last = std::min(end, piece.global_row + piece.rows);
+    if (first >= last) continue;
+    piece.local_row += first - piece.global_row;
+    piece.global_row = first;
+    piece.rows = last - first;
+    within.push_back(piece);
+  }
+  return within;
+}
+
+// Copies rows of `row_bytes` between places whose rows are `to_stride` and `from_stride` bytes apart.
+void copy_rows(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
+               std::int64_t rows, std::int64_t row_bytes) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::memcpy(to + row * to_stride, from + row * from_stride, static_cast<std::size_t>(row_bytes));
+  }
+}
+
+// Rank 0's side of gather_tensor.
+class Gathering {
+ public:
+  Gathering(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& group)
+      : parameter_(parameter),
+        part_(part),
+        backend_(backend),
+        group_(group),
+        element_(size_of(part.dtype)),
+        row_bytes_(whole_columns(parameter) * element_) {}
+
+  // The whole's rows [begin, end).
+  std::span<const std::byte> rows(std::int64_t begin, std::int64_t end) {
+    whole_.resize(static_cast<std::size_t>((end - begin) * row_bytes_));
+    const int ranks = parameter_.is_split() ? group_.size() : 1;
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (const ParameterPiece& piece : pieces_within(parameter_, rank, begin, end)) {
+        const std::int64_t bytes = piece.columns * element_;
+        piece_.resize(static_cast<std::size_t>(piece.rows * bytes));
+        backend_.download(piece_.data(), device_rows(rank, piece));
+        copy_rows(whole_.data() + (piece.global_row - begin) * row_bytes_ + piece.global_column * element_, row_bytes_,
+                  piece_.data(), bytes, piece.rows, bytes);
+      }
+    }
+    return whole_;
+  }
+
+ private:
+  TensorRef device_rows(int rank, const ParameterPiece& piece) {
+    if (rank == 0) return part_.slice(0, piece.local_row, piece.local_row + piece.rows);
+    const Shape shape{piece.rows, piece.columns};
+    if (received_.bytes() < shape.elements() * element_) received_ = Buffer(backend_, shape.elements() * element_);
+    const TensorRef view = received_.view(part_.dtype, shape);
+    group_.start_receive(view, rank).wait();
+    return view;
+  }
+
+  const Parameter& parameter_;
+  TensorRef part_;
+  Backend& backend_;
+  Communicator& group_;
+  std::int64_t element_, row_bytes_;
+  std::vector<std::byte> whole_, piece_;
+  Buffer received_;
+};
+
+}  // namespace
+
+void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& tensor_group,
+                   const ByteSink& sink) {
+  check(static_cast<bool>(part), "a tensor that is saved has memory");
+  part = as_matrix(part);
+  const std::int64_t rows = parameter.global_shape()[0] - parameter.padding_rows;
+  const std::int64_t step = rows_at_a_time(whole_columns(parameter) * size_of(part.dtype));
+  Gathering gathering(parameter, part, backend, tensor_group);
+  for (std::int64_t begin = 0; begin < rows; begin += step) {
+    const std::int64_t end = std::min(rows, begin + step);
+    if (tensor_group.rank() == 0) {
+      sink(gathering.rows(begin, end));
+    } else if (parameter.is_split()) {
+      for (const ParameterPiece& piece : pieces_within(parameter, tensor_group.rank(), begin, end)) {
+        tensor_group.start_send(part.slice(0, piece.local_row, piece.local_row + piece.rows), 0).wait();
+      }
+    }
+  }
+}
+
+void load_tensor_part(const Parameter& parameter, TensorRef part, Backend& backend, std::span<const std::byte> whole,
+                      DType dtype) {
+  check(static_cast<bool>(part), "a tensor that is loaded has memory");
+  part = as_matrix(part);
+  const std::int64_t element = size_of(dtype), row_bytes = whole_columns(parameter) * element;
+  const std::int64_t stored_rows = parameter.global_shape()[0] - parameter.padding_rows;
+  check_equal(static_cast<std::int64_t>(whole.size()), stored_rows * row_bytes, "bytes of the stored tensor");
+  if (parameter.padding_rows > 0) backend.fill_zero(part);
+  // Uploaded from memory of our own: aligned, contiguous, and of the parameter's type.
+  std::vector<std::byte> rows, converted;
+  for (const ParameterPiece& piece : pieces_of(parameter, parameter.place.rank)) {
+    const std::int64_t bytes = piece.columns * element, step = rows_at_a_time(bytes);
+    for (std::int64_t done = 0; done < piece.rows; done += step) {
+      const std::int64_t count = std::min(step, piece.rows - done);
+      rows.resize(static_cast<std::size_t>(count * bytes));
+      copy_rows(rows.data(), bytes,
+                whole.data() + (piece.global_row + done) * row_bytes + piece.global_column * element, row_bytes, count,
+                bytes);
+      converted.resize(static_cast<std::size_t>(count * piece.columns * size_of(part.dtype)));
+      convert_floats(converted, part.dtype, rows, dtype);
+      const std::int64_t first = piece.local_row + done;
+      backend.upload(part.slice(0, first, first + count), converted.data());
+    }
+  }
+}
+
+}  // namespace teratron

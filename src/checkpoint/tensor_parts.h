@@ -1,0 +1,22 @@
+// Between a parameter's parts on the ranks of a tensor-parallel group and the one whole tensor of a file, in pieces of
+// a few MB.
+#pragma once
+
+#include "checkpoint/tensor_stream.h"
+#include "comm/communicator.h"
+#include "nn/parameter.h"
+#include "ops/backend.h"
+
+namespace teratron {
+
+// Every rank calls it with its part of one of the parameter's tensors (value or moment); `sink` receives the whole, in
+// order, on rank 0 alone. Rank 0 takes device memory of one piece for what it receives.
+void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& tensor_group,
+                   const ByteSink& sink);
+
+// Fills this rank's part from the bytes of the whole, converted from `dtype`; padding rows become zero. Every rank
+// reads for itself.
+void load_tensor_part(const Parameter& parameter, TensorRef part, Backend& backend, std::span<const std::byte> whole,
+                      DType dtype);
+
+}  // namespace teratron

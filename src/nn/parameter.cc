@@ -1,0 +1,26 @@
+#include "nn/parameter.h"
+
+#include "base/error.h"
+
+namespace teratron {
+
+std::vector<ParameterPiece> pieces_of(const Parameter& parameter, int rank) {
+  const Shape global = parameter.global_shape();
+  const std::int64_t rows = global[0], columns = global.rank() > 1 ? global[1] : 1;
+  const std::int64_t stored = rows - parameter.padding_rows;
+  if (!parameter.is_split()) return {{0, 0, stored, 0, columns}};
+  if (parameter.split.axis == 1) {
+    check_equal(parameter.split.blocks, 1, "blocks of a parameter split along its columns");
+    const std::int64_t part = parameter.shape[1];
+    return {{0, 0, stored, rank * part, part}};
+  }
+  const std::int64_t block = rows / parameter.split.blocks, part = block / parameter.place.size;
+  std::vector<ParameterPiece> pieces;
+  for (std::int64_t b = 0; b < parameter.split.blocks; ++b) {
+    const std::int64_t first = b * block + rank * part, count = std::clamp<std::int64_t>(stored - first, 0, part);
+    if (count > 0) pieces.push_back({b * part, first, count, 0, columns});
+  }
+  return pieces;
+}
+
+}  // namespace teratron
