@@ -131,7 +131,7 @@ void time_steps(const Configuration& configuration, const Options& options) {
   const double whole = fastest(options.repeats, [&] {
     timer.start_step();
     runner.forward_backward(micro_batch);
-    adamw_update(*backend, parameters, {}, 1e-4, ++update);
+    adamw_update(*backend, parameters, *runner.mesh().model, {}, 1e-4, ++update);
   });
   backend->set_observer(nullptr);
   gemm_rate = square_gemm_rate(options.repeats);

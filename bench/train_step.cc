@@ -69,7 +69,7 @@ class TrainingStep {
                                      .batch = batch_,
                                      .tokens = seq_,
                                      .iteration = static_cast<std::uint32_t>(update_)});
-    adamw_update(*backend_, parameters_, {.beta2 = 0.95, .weight_decay = 0.1}, 1e-4, ++update_);
+    adamw_update(*backend_, parameters_, *runner_.mesh().model, {.beta2 = 0.95, .weight_decay = 0.1}, 1e-4, ++update_);
     return seconds_since(start);
   }
 

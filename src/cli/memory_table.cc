@@ -37,12 +37,14 @@ std::string memory_table(const Arena& arena) {
   return table.text();
 }
 
-void require_memory(const Arena& arena) {
+void require_memory(const Arena& arena, std::int64_t ranks) {
   const std::uint64_t available = available_memory();
-  if (available == 0 || static_cast<std::uint64_t>(arena.bytes()) <= available) return;
+  const std::int64_t needed = arena.bytes() * ranks;
+  if (available == 0 || static_cast<std::uint64_t>(needed) <= available) return;
   throw_environment_error(
-      "this needs {} of memory and the machine has {} left; use a smaller --micro-batch-size, --seq-length or model",
-      readable(arena.bytes()), readable_bytes(available));
+      "this needs {} of memory{} and the machine has {} left; use a smaller --micro-batch-size, --seq-length or model",
+      readable(needed), ranks > 1 ? fmt::format(" ({} ranks of {})", ranks, readable(arena.bytes())) : "",
+      readable_bytes(available));
 }
 
 }  // namespace teratron

@@ -10,7 +10,8 @@ namespace teratron {
 // The plan by kind at the fullest moment of a step, and the size of the whole arena.
 std::string memory_table(const Arena& arena);
 
-// EnvironmentError if the machine does not have that much left: the plan, what is there, and what to change.
-void require_memory(const Arena& arena);
+// EnvironmentError if the machine does not have that much left for each of so many ranks: the plan, what is there, and
+// what to change.
+void require_memory(const Arena& arena, std::int64_t ranks = 1);
 
 }  // namespace teratron

@@ -7,25 +7,30 @@
 
 namespace teratron {
 
-double gradient_norm(Backend& backend, std::span<Parameter* const> parameters) {
+double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, Communicator& model_group) {
   double sum = 0;
+  std::string not_finite;
   for (const Parameter* parameter : parameters) {
     const double square = backend.sum_of_squares(parameter->gradient);
-    if (!std::isfinite(square)) {
-      throw_user_error(
-          "the gradient of '{}' is not finite: training has diverged; the weights were not updated. Lower --lr, "
-          "lengthen "
-          "--lr-warmup-iters, or set --clip-grad, and go on from the last checkpoint",
-          parameter->name);
-    }
-    sum += square;
+    if (!std::isfinite(square) && not_finite.empty()) not_finite = parameter->name;
+    if (parameter->is_split() || parameter->place.rank == 0) sum += square;
   }
-  return std::sqrt(sum);
+  model_group.all_reduce_host({&sum, 1});
+  if (std::isfinite(sum)) return std::sqrt(sum);
+  for (const std::string& name : model_group.all_gather_host(not_finite)) {
+    if (name.empty()) continue;
+    throw_user_error(
+        "the gradient of '{}' is not finite: training has diverged; the weights were not updated. Lower --lr, lengthen "
+        "--lr-warmup-iters, or set --clip-grad, and go on from the last checkpoint",
+        name);
+  }
+  throw_user_error(
+      "the squares of the gradients overflow: training has diverged; the weights were not updated. Lower --lr");
 }
 
-double adamw_update(Backend& backend, std::span<Parameter* const> parameters, const AdamWSettings& settings,
-                    double learning_rate, std::int64_t update) {
-  const double norm = gradient_norm(backend, parameters);
+double adamw_update(Backend& backend, std::span<Parameter* const> parameters, Communicator& model_group,
+                    const AdamWSettings& settings, double learning_rate, std::int64_t update) {
+  const double norm = gradient_norm(backend, parameters, model_group);
   const double coefficient = settings.clip > 0 ? std::min(1.0, settings.clip / (norm + 1e-6)) : 1.0;
   const auto power = static_cast<double>(update);
   AdamW args{.learning_rate = learning_rate,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "comm/communicator.h"
 #include "nn/parameter.h"
 #include "ops/backend.h"
 
@@ -15,11 +16,13 @@ struct AdamWSettings {
   double clip = 1.0;  // largest global gradient norm; 0: no clipping
 };
 
-// The L2 norm of all gradients together. UserError naming the first parameter whose gradient is not finite.
-double gradient_norm(Backend& backend, std::span<Parameter* const> parameters);
+// The L2 norm of all gradients of the model together, the same on all ranks of `model_group`, who each pass the
+// parameters they hold; what several hold counts once. UserError, on every rank, naming the first parameter whose
+// gradient is not finite.
+double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, Communicator& model_group);
 
 // Update number `update`, counted from 1 (it enters the bias correction). Returns the norm before clipping.
-double adamw_update(Backend& backend, std::span<Parameter* const> parameters, const AdamWSettings& settings,
-                    double learning_rate, std::int64_t update);
+double adamw_update(Backend& backend, std::span<Parameter* const> parameters, Communicator& model_group,
+                    const AdamWSettings& settings, double learning_rate, std::int64_t update);
 
 }  // namespace teratron

@@ -43,8 +43,7 @@ void add_training_fields(FieldList& list, TrainConfig& c) {
   list.group("Training");
   list.add("seq-length", &c.seq_length, "N", "tokens a sample");
   list.add("micro-batch-size", &c.micro_batch_size, "N", "samples computed at a time; memory grows with it");
-  list.add("global-batch-size", &c.global_batch_size, "N",
-           "samples an update, a multiple of the micro-batch; 0: one micro-batch");
+  list.add("global-batch-size", &c.global_batch_size, "N", "samples an update; 0: one micro-batch a copy");
   list.add("train-iters", &c.train_iters, "N", "updates in all");
   list.add("lr", &c.learning_rate.peak, "X", "peak learning rate");
   list.add("min-lr", &c.learning_rate.minimum, "X", "learning rate at the end of the decay");
@@ -60,6 +59,13 @@ void add_training_fields(FieldList& list, TrainConfig& c) {
   list.add("adam-beta2", &c.optimizer.beta2, "X", "decay of the gradient's running square");
   list.add("adam-eps", &c.optimizer.epsilon, "X", "added to the root of the running square");
   list.add("seed", &c.seed, "N", "of initial weights, dropout and the order of the data");
+}
+
+void add_layout_fields(FieldList& list, TrainConfig& c) {
+  list.group("Layout");
+  list.add("tensor-model-parallel-size", &c.tensor_parallel, "T", "ranks that each layer is split over").alias = "tp";
+  list.add("data-parallel-size", &c.data_parallel, "D", "copies of the model, each with its share of the batch").alias =
+      "dp";
 }
 
 void add_data_and_output_fields(FieldList& list, TrainConfig& c) {
@@ -115,6 +121,7 @@ FieldList fields_of(TrainConfig& config) {
   FieldList list;
   add_model_fields(list, config);
   add_training_fields(list, config);
+  add_layout_fields(list, config);
   add_data_and_output_fields(list, config);
   return list;
 }

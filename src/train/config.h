@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/mesh.h"
 #include "model/config.h"
 #include "optim/adamw_optimizer.h"
 #include "optim/learning_rate.h"
@@ -26,10 +27,12 @@ struct TrainConfig {
 
   std::int64_t train_iters = 0;  // must be given
   std::int64_t micro_batch_size = 4;
-  std::int64_t global_batch_size = 0;  // 0: one micro-batch
+  std::int64_t global_batch_size = 0;  // 0: one micro-batch for each data-parallel rank
   std::int64_t seed = 1234;
   LearningRateSchedule learning_rate;  // decay 0: train_iters
   AdamWSettings optimizer;
+
+  std::int64_t tensor_parallel = 1, data_parallel = 1;  // ranks; their product is the number of ranks
 
   std::string data_path;  // PREFIX of PREFIX.bin and PREFIX.idx; must be given
   std::filesystem::path tokenizer;
@@ -49,8 +52,12 @@ struct TrainConfig {
   bool guard_memory = false;
   std::filesystem::path config_file;
 
-  std::int64_t samples_per_iteration() const { return global_batch_size > 0 ? global_batch_size : micro_batch_size; }
-  std::int64_t micro_batches_per_iteration() const { return samples_per_iteration() / micro_batch_size; }
+  std::int64_t samples_per_iteration() const {
+    return global_batch_size > 0 ? global_batch_size : micro_batch_size * data_parallel;
+  }
+  MeshShape mesh() const {
+    return {.tensor = static_cast<int>(tensor_parallel), .data = static_cast<int>(data_parallel)};
+  }
   LearningRateSchedule schedule() const;  // with the decay filled in
   // The model with its vocabulary and positions filled in; `data_vocab_size` is used where the user gave none.
   ModelConfig model_for(std::int64_t data_vocab_size) const;

@@ -1,6 +1,7 @@
 // What can be wrong with the values of a training configuration, told before anything starts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "base/error.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMostWidth = 1 << 20;
+constexpr std::int64_t kMostRanks = 1 << 16;
 constexpr std::int64_t kMostUpdates = std::numeric_limits<std::uint32_t>::max();  // RandomStream::step
 
 class FaultFinder {
@@ -50,19 +52,23 @@ class FaultFinder {
     need_between("max-position-embeddings", model.max_position_embeddings, 0);
     need_between("make-vocab-size-divisible-by", model.make_vocab_size_divisible_by, 1, kMostWidth);
     need_between("seq-length", c_.seq_length, 1);
-    if (faults_.size() == before) faults_ = c_.model_for(1).faults();
+    need_between("tensor-model-parallel-size", c_.tensor_parallel, 1, kMostRanks);
+    need_between("data-parallel-size", c_.data_parallel, 1, kMostRanks);
+    if (faults_.size() == before) faults_ = c_.model_for(1).faults(c_.tensor_parallel);
   }
 
   void check_batch() {
     need_between("train-iters", c_.train_iters, 1, kMostUpdates);
     need_between("micro-batch-size", c_.micro_batch_size, 1, kMostWidth);
     need_between("global-batch-size", c_.global_batch_size, 0);
-    if (c_.micro_batch_size < 1 || c_.global_batch_size < 1) return;
-    const std::int64_t below = c_.global_batch_size / c_.micro_batch_size * c_.micro_batch_size;
+    if (c_.micro_batch_size < 1 || c_.global_batch_size < 1 || c_.data_parallel < 1) return;
+    const std::int64_t unit = c_.micro_batch_size * std::min(c_.data_parallel, kMostRanks);
+    const std::int64_t below = c_.global_batch_size / unit * unit;
     fault_if(below != c_.global_batch_size,
-             "--global-batch-size {} is not a multiple of --micro-batch-size {}; nearest that are: {}{}",
-             c_.global_batch_size, c_.micro_batch_size, below > 0 ? fmt::format("{}, ", below) : "",
-             below + c_.micro_batch_size);
+             "--global-batch-size {} is not a multiple of --micro-batch-size {}{}; nearest that are: {}{}",
+             c_.global_batch_size, c_.micro_batch_size,
+             c_.data_parallel > 1 ? fmt::format(" times --data-parallel-size {}", c_.data_parallel) : "",
+             below > 0 ? fmt::format("{}, ", below) : "", below + unit);
   }
 
   void check_lengths() {

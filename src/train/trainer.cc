@@ -23,19 +23,21 @@ std::optional<GptSamples> validation_samples(const std::shared_ptr<const Indexed
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
-                 std::int64_t vocab_size)
+                 std::int64_t vocab_size, std::shared_ptr<Mesh> mesh)
     : config_(config),
       dataset_(std::move(dataset)),
       training_(dataset_, split_corpus(*dataset_, parse_split(config.split)).front(), config.seq_length,
                 SampleOrder::kShuffled, static_cast<std::uint64_t>(config.seed)),
       validation_(validation_samples(dataset_, split_corpus(*dataset_, parse_split(config.split)), config.seq_length)),
-      sampler_(config.samples_per_iteration(), config.micro_batch_size),
+      sampler_(config.samples_per_iteration(), config.micro_batch_size, mesh ? mesh->data->rank() : 0,
+               mesh ? mesh->data->size() : 1),
       runner_(backend, config.model_for(vocab_size),
               {.purpose = Purpose::kTraining,
                .batch = config.micro_batch_size,
                .tokens = config.seq_length,
                .single_micro_batch = sampler_.micro_batches() == 1,
-               .logits_chunk = config.logits_chunk}),
+               .logits_chunk = config.logits_chunk},
+              std::move(mesh)),
       parameters_(runner_.parameters()),
       schedule_(config.schedule()),
       weights_(static_cast<std::size_t>(config.micro_batch_size * config.seq_length)) {
@@ -48,7 +50,10 @@ std::int64_t Trainer::start() {
   runner_.allocate();
   runner_.initialize(static_cast<std::uint64_t>(config_.seed));
   if (config_.load.empty()) return 0;
-  const TrainingState state = load_checkpoint(config_.load, runner_.config(), parameters_, runner_.backend(), {});
+  // Every rank reads its own parts; one is enough to compare the checksums.
+  const bool verifies = runner_.mesh().data->rank() == 0 && runner_.mesh().model->rank() == 0;
+  const TrainingState state =
+      load_checkpoint(config_.load, runner_.config(), parameters_, runner_.backend(), {.verify = verifies});
   iteration_ = state.iteration;
   if (state.consumed_samples != iteration_ * sampler_.global_batch()) {
     throw_user_error(
@@ -85,7 +90,8 @@ double Trainer::forward_backward(std::int64_t micro_batch) {
                                    .first_sample = range.first - consumed,
                                    .seed = static_cast<std::uint64_t>(config_.seed),
                                    .iteration = static_cast<std::uint32_t>(iteration_),
-                                   .accumulate = micro_batch > 0});
+                                   .accumulate = micro_batch > 0,
+                                   .last = micro_batch + 1 == sampler_.micro_batches()});
 }
 
 IterationReport Trainer::update() {
@@ -94,8 +100,9 @@ IterationReport Trainer::update() {
   for (std::int64_t micro_batch = 0; micro_batch < sampler_.micro_batches(); ++micro_batch) {
     report.loss += forward_backward(micro_batch);
   }
-  report.gradient_norm =
-      adamw_update(runner_.backend(), parameters_, config_.optimizer, report.learning_rate, iteration_ + 1);
+  runner_.mesh().data->all_reduce_host({&report.loss, 1});
+  report.gradient_norm = adamw_update(runner_.backend(), parameters_, *runner_.mesh().model, config_.optimizer,
+                                      report.learning_rate, iteration_ + 1);
   report.iteration = ++iteration_;
   report.consumed_samples = iteration_ * sampler_.global_batch();
   report.consumed_tokens = report.consumed_samples * config_.seq_length;
@@ -105,15 +112,18 @@ IterationReport Trainer::update() {
 
 std::optional<double> Trainer::validation_loss(std::int64_t batches) {
   if (!validation_) return std::nullopt;
-  const std::int64_t samples = std::min(validation_->samples_per_epoch(), batches * config_.micro_batch_size);
+  Communicator& replicas = *runner_.mesh().data;
+  const std::int64_t size = config_.micro_batch_size;
+  const std::int64_t samples = std::min(validation_->samples_per_epoch(), batches * size);
   double sum = 0;
-  for (std::int64_t first = 0; first < samples; first += config_.micro_batch_size) {
-    const SampleRange range{first, std::min(config_.micro_batch_size, samples - first)};
+  for (std::int64_t first = replicas.rank() * size; first < samples; first += replicas.size() * size) {
+    const SampleRange range{first, std::min(size, samples - first)};
     read_batch(*validation_, range);
     std::vector<float> losses(static_cast<std::size_t>(range.count * config_.seq_length));
     runner_.losses({.ids = ids_, .targets = targets_, .batch = range.count, .tokens = config_.seq_length}, 0, losses);
     sum = std::accumulate(losses.begin(), losses.end(), sum);
   }
+  replicas.all_reduce_host({&sum, 1});
   return sum / static_cast<double>(samples * config_.seq_length);
 }
 
@@ -124,8 +134,10 @@ std::filesystem::path Trainer::save() {
                             .consumed_tokens = samples * config_.seq_length,
                             .seed = static_cast<std::uint64_t>(config_.seed),
                             .learning_rate = iteration_ > 0 ? schedule_.at(iteration_) : 0};
+  const Mesh& mesh = runner_.mesh();
+  if (mesh.data->rank() != 0) return {};
   return save_checkpoint(config_.save, runner_.config(), parameters_, runner_.backend(), state,
-                         {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last});
+                         {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last}, mesh.tensor.get());
 }
 
 TrainingResult Trainer::run(TrainingObserver& observer) {

@@ -1,5 +1,6 @@
 // The training loop: batches by position, gradients over micro-batches, one AdamW update, evaluation, checkpoints. It
-// prints nothing; whoever runs it hears of every event through a TrainingObserver.
+// prints nothing; whoever runs it hears of every event through a TrainingObserver. All ranks of a run make the same
+// calls, and every rank hears the same numbers.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,9 @@ struct TrainingResult {
 class Trainer {
  public:
   // Plans everything and allocates nothing. UserError: what the configuration and the data cannot do together.
+  // Every rank makes its own with the same configuration; `mesh` holds its groups, nullptr: it is alone.
   Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
-          std::int64_t vocab_size);
+          std::int64_t vocab_size, std::shared_ptr<Mesh> mesh = nullptr);
 
   const Gpt2Runner& runner() const { return runner_; }
   Gpt2Runner& runner() { return runner_; }
@@ -59,6 +61,7 @@ class Trainer {
   // the split has no validation part.
   std::optional<double> validation_loss(std::int64_t batches);
 
+  // The first copy of the model is saved, by all its ranks; the others return an empty path.
   std::filesystem::path save();
 
  private:

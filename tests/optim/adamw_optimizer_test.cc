@@ -58,6 +58,7 @@ class AdamWOptimizer : public ::testing::Test {
   std::vector<Tensor> tensors_;
   Parameter parameters_[2];
   Host host_[2];
+  std::unique_ptr<Communicator> alone_ = make_self_communicator();
   std::vector<Parameter*> all_ = {&parameters_[0], &parameters_[1]};
 };
 
@@ -66,7 +67,7 @@ TEST_F(AdamWOptimizer, FollowsThePaperAndDecaysOnlyWhatDecays) {
   for (int update = 1; update <= 20; ++update) {
     draw_gradients(update % 2 == 0 ? 0.1 : 4.0);  // below and above the clip
     const double rate = 0.01 * update, norm = expected_norm();
-    EXPECT_NEAR(adamw_update(*backend_, all_, settings, rate, update), norm, 1e-12);
+    EXPECT_NEAR(adamw_update(*backend_, all_, *alone_, settings, rate, update), norm, 1e-12);
     const double clip = std::min(1.0, 1.0 / (norm + 1e-6));
     for (std::size_t p = 0; p < 2; ++p) {
       Host& h = host_[p];
@@ -87,7 +88,7 @@ TEST_F(AdamWOptimizer, FollowsThePaperAndDecaysOnlyWhatDecays) {
 TEST_F(AdamWOptimizer, WithoutClippingTheGradientIsTakenAsItIs) {
   draw_gradients(1e3);
   AdamWSettings settings{.beta1 = 0, .beta2 = 0, .epsilon = 1e6, .weight_decay = 0, .clip = 0};
-  adamw_update(*backend_, all_, settings, 1.0, 1);
+  adamw_update(*backend_, all_, *alone_, settings, 1.0, 1);
   std::vector<double> actual(kSize);
   backend_->download(actual.data(), parameters_[1].value);
   for (std::size_t i = 0; i < kSize; ++i) {
@@ -102,7 +103,7 @@ TEST_F(AdamWOptimizer, AGradientThatIsNotFiniteNamesItsParameterAndChangesNothin
     host_[1].gradient[7] = bad;
     backend_->upload(parameters_[1].gradient, host_[1].gradient.data());
     try {
-      adamw_update(*backend_, all_, {}, 0.1, 1);
+      adamw_update(*backend_, all_, *alone_, {}, 0.1, 1);
       FAIL() << "no error";
     } catch (const UserError& error) {
       EXPECT_NE(std::string(error.what()).find("'bias'"), std::string::npos) << error.what();
