@@ -1,5 +1,6 @@
 #include "comm/communicator.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -24,7 +25,7 @@ class SelfCommunicator final : public Communicator {
   Work do_receive(const TensorRef&, int) override { return nullptr; }
   void do_all_reduce_host(std::span<double>, ReduceOp) override {}
   std::vector<std::string> do_all_gather_host(const std::string& text) override { return {text}; }
-  std::unique_ptr<Communicator> do_split(int, int) override { return make_self_communicator(); }
+  std::unique_ptr<Communicator> do_split(const std::vector<int>&) override { return make_self_communicator(); }
 };
 
 }  // namespace
@@ -107,7 +108,19 @@ std::vector<std::string> Communicator::all_gather_host(const std::string& text) 
   return do_all_gather_host(text);
 }
 
-std::unique_ptr<Communicator> Communicator::split(int color, int key) { return do_split(color, key); }
+std::unique_ptr<Communicator> Communicator::split(int color, int key) {
+  const std::vector<std::string> wishes = all_gather_host(fmt::format("{} {}", color, key));
+  std::vector<std::pair<int, int>> members;  // key, rank here
+  for (int member = 0; member < size(); ++member) {
+    const std::string& wish = wishes[static_cast<std::size_t>(member)];
+    const std::size_t space = wish.find(' ');
+    if (std::stoi(wish.substr(0, space)) == color) members.emplace_back(std::stoi(wish.substr(space + 1)), member);
+  }
+  std::ranges::sort(members);
+  std::vector<int> ranks;
+  for (const auto& [_, member] : members) ranks.push_back(member);
+  return do_split(ranks);
+}
 
 std::unique_ptr<Communicator> make_self_communicator() { return std::make_unique<SelfCommunicator>(); }
 

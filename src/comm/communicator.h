@@ -4,7 +4,7 @@
 //
 // Sums are bitwise repeatable for a given group, the same bits on every rank; values of 16 bits are added in fp32 and
 // rounded once. Where a rank is lost or fails, waiting on it ends with a LostRank (comm/lost_rank.h), never with a
-// hang.
+// hang. Collectives may be under way together; members wait for those of a group in the same order.
 #pragma once
 
 #include <array>
@@ -72,6 +72,7 @@ class Communicator {
   Pending start_reduce_scatter(TensorRef out, TensorRef in);
   Pending start_broadcast(TensorRef view, int root);
   // Between two ranks of the group. Sends to one rank arrive in the order they were started.
+  // A send may end only when its receive has been started.
   Pending start_send(TensorRef view, int to);
   Pending start_receive(TensorRef view, int from);
 
@@ -109,7 +110,8 @@ class Communicator {
   virtual std::unique_ptr<Pending::Work> do_receive(const TensorRef& view, int from) = 0;
   virtual void do_all_reduce_host(std::span<double> values, ReduceOp op) = 0;
   virtual std::vector<std::string> do_all_gather_host(const std::string& text) = 0;
-  virtual std::unique_ptr<Communicator> do_split(int color, int key) = 0;
+  // `members`: the ranks here of the new group that the caller belongs to, by their rank there.
+  virtual std::unique_ptr<Communicator> do_split(const std::vector<int>& members) = 0;
 
  private:
   template <class Begin>

@@ -7,10 +7,15 @@
 
 namespace teratron {
 
-// Exit code 3. Says which rank, on which host, what it was doing when it was last heard of, and what to do.
+// Exit code 3. Says which rank of the world, on which host, why, what it was doing when it was last heard of, and what
+// to do.
 class LostRank : public EnvironmentError {
  public:
   LostRank(int rank, const std::string& host, const std::string& activity, const std::string& reason);
+  int rank() const { return rank_; }
+
+ private:
+  int rank_;
 };
 
 }  // namespace teratron

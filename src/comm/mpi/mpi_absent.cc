@@ -1,0 +1,17 @@
+// A build without MPI: detect_launch() asks mpi_is_built() first, so nothing else here is ever reached.
+#include "base/error.h"
+#include "comm/mpi/mpi_job.h"
+
+namespace teratron {
+
+bool mpi_is_built() { return false; }
+
+MpiPlace start_mpi() { throw InternalError("this build has no MPI"); }
+
+void run_mpi_rank(const std::string&, const std::function<void(Communicator& world)>&) {
+  throw InternalError("this build has no MPI");
+}
+
+void leave_mpi(int) {}
+
+}  // namespace teratron
