@@ -57,7 +57,7 @@ Gpt2::Gpt2(const ModelConfig& model_config, TensorPlace place)
       embedding(config.vocab_size, config.padded_vocab_size(place.size), config.max_position_embeddings,
                 config.hidden_size, config.hidden_dropout, place),
       layers(make_layers(config, place)),
-      final_norm("final_norm", config.hidden_size, config.layernorm_epsilon, "transformer.ln_f"),
+      final_norm("final_norm", config.hidden_size, config.layernorm_epsilon, "transformer.ln_f", place),
       head{.vocab_size = config.vocab_size, .vocab_begin = embedding.vocab_begin()} {}
 
 void Gpt2::visit(const ParameterVisitor& visitor) {

@@ -14,10 +14,12 @@ std::string hugging_face_prefix(std::int64_t layer) { return fmt::format("transf
 }  // namespace
 
 TransformerLayer::TransformerLayer(const ModelConfig& config, std::int64_t layer, TensorPlace place)
-    : norm1(prefix(layer) + "norm1", config.hidden_size, config.layernorm_epsilon, hugging_face_prefix(layer) + "ln_1"),
+    : norm1(prefix(layer) + "norm1", config.hidden_size, config.layernorm_epsilon, hugging_face_prefix(layer) + "ln_1",
+            place),
       attention(prefix(layer) + "attention", config.hidden_size, config.num_attention_heads, residual_scale(config),
                 config.attention_dropout, layer, hugging_face_prefix(layer) + "attn", place),
-      norm2(prefix(layer) + "norm2", config.hidden_size, config.layernorm_epsilon, hugging_face_prefix(layer) + "ln_2"),
+      norm2(prefix(layer) + "norm2", config.hidden_size, config.layernorm_epsilon, hugging_face_prefix(layer) + "ln_2",
+            place),
       mlp(prefix(layer) + "mlp", config.hidden_size, config.ffn_hidden_size(), residual_scale(config),
           config.activation, hugging_face_prefix(layer) + "mlp", place),
       hidden_dropout(config.hidden_dropout),

@@ -13,12 +13,14 @@ struct LayerNorm {
   Parameter gamma, beta;  // [hidden]
   double epsilon;
 
-  LayerNorm(const std::string& name, std::int64_t hidden, double eps, const std::string& hugging_face)
+  LayerNorm(const std::string& name, std::int64_t hidden, double eps, const std::string& hugging_face,
+            TensorPlace place)
       : gamma{.name = name + ".weight",
               .shape = {hidden},
               .init = Init::kOne,
-              .hugging_face = hugging_face + ".weight"},
-        beta{.name = name + ".bias", .shape = {hidden}, .hugging_face = hugging_face + ".bias"},
+              .hugging_face = hugging_face + ".weight",
+              .place = place},
+        beta{.name = name + ".bias", .shape = {hidden}, .hugging_face = hugging_face + ".bias", .place = place},
         epsilon(eps) {}
 
   struct Saved {

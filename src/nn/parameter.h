@@ -36,7 +36,7 @@ struct Parameter {
   std::string hugging_face;       // name in a Hugging Face GPT-2 checkpoint
   bool hugging_face_transposed = false;  // stored there as [inputs, outputs] (its Conv1D)
   Split split;
-  TensorPlace place;
+  TensorPlace place;  // set for every parameter: one that is not split counts once, on the first rank
 
   TensorRef value, gradient, moment1, moment2;  // views into arenas; null until placed
 

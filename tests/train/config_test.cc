@@ -122,7 +122,6 @@ TEST(TrainConfig, ZerosThatFollowFromOtherValuesAreFilledIn) {
   EXPECT_EQ(config.model_for(321).vocab_size, 321);
   EXPECT_EQ(config.model_for(321).max_position_embeddings, 48);
   EXPECT_EQ(config.samples_per_iteration(), 6);
-  EXPECT_EQ(config.micro_batches_per_iteration(), 1);
   config.learning_rate.decay = 500;
   config.model.vocab_size = 400;
   config.model.max_position_embeddings = 64;
@@ -131,7 +130,6 @@ TEST(TrainConfig, ZerosThatFollowFromOtherValuesAreFilledIn) {
   EXPECT_EQ(config.model_for(321).vocab_size, 400);
   EXPECT_EQ(config.model_for(321).max_position_embeddings, 64);
   EXPECT_EQ(config.samples_per_iteration(), 18);
-  EXPECT_EQ(config.micro_batches_per_iteration(), 3);
 }
 
 TEST(TrainConfig, HelpAndTheStartUpTableNameEveryFieldButHiddenOnes) {

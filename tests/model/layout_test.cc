@@ -1,0 +1,223 @@
+// The promise that the layout never changes the result: training split over tensor- and data-parallel ranks against one
+// rank, dropout on, over random shapes, layouts and seeds.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "checkpoint/tensor_parts.h"
+#include "comm/launch.h"
+#include "model/random_batch.h"
+#include "optim/adamw_optimizer.h"
+
+namespace teratron {
+namespace {
+
+using test::RandomBatch;
+
+struct Study {
+  ModelConfig config;
+  std::int64_t batch = 4, tokens = 5, logits_chunk = 7;
+  int steps = 3;
+  double learning_rate = 1e-2;
+  std::uint32_t seed = 1;
+};
+
+struct Layout {
+  MeshShape mesh;
+  std::int64_t micro_batch = 1;
+  std::string text() const { return fmt::format("tp {} dp {} micro-batch {}", mesh.tensor, mesh.data, micro_batch); }
+};
+
+struct Result {
+  std::vector<double> losses, norms, weights;  // weights of the whole model, parameter after parameter
+};
+
+using MakeBackend = std::function<std::unique_ptr<Backend>()>;
+
+// What the whole model's parameters are, on rank 0 of the group.
+std::vector<double> whole_weights(Gpt2Runner& runner) {
+  std::vector<double> all;
+  for (const Parameter* parameter : runner.parameters()) {
+    gather_tensor(*parameter, parameter->value, runner.backend(), *runner.mesh().tensor,
+                  [&](std::span<const std::byte> bytes) {
+                    const std::size_t size = static_cast<std::size_t>(size_of(parameter->value.dtype));
+                    std::vector<std::byte> doubles(bytes.size() / size * sizeof(double));
+                    convert_floats(doubles, DType::kF64, bytes, parameter->value.dtype);
+                    const std::size_t old = all.size();
+                    all.resize(old + bytes.size() / size);
+                    std::memcpy(all.data() + old, doubles.data(), doubles.size());
+                  });
+  }
+  return all;
+}
+
+double update(Gpt2Runner& runner, const Study& study, const RandomBatch& data, std::int64_t micro_batch, int step,
+              double& norm) {
+  Mesh& mesh = runner.mesh();
+  const std::int64_t share = study.batch / mesh.data->size(), first = share * mesh.data->rank();
+  double loss = 0;
+  for (std::int64_t done = 0; done < share; done += micro_batch) {
+    MicroBatch part = data.part(first + done, std::min(micro_batch, share - done));
+    part.iteration = static_cast<std::uint32_t>(step);
+    part.accumulate = done > 0;
+    part.last = done + micro_batch >= share;
+    loss += runner.forward_backward(part);
+  }
+  mesh.data->all_reduce_host({&loss, 1});
+  norm = adamw_update(runner.backend(), runner.parameters(), *mesh.model, {.weight_decay = 0.1}, study.learning_rate,
+                      step + 1);
+  return loss;
+}
+
+Result train(const Study& study, const Layout& layout, const MakeBackend& make_backend) {
+  Result result;
+  run_ranks({}, layout.mesh.ranks(), [&](Communicator& world) {
+    const std::unique_ptr<Backend> backend = make_backend();
+    auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
+    const std::int64_t share = study.batch / layout.mesh.data;
+    Gpt2Runner runner(*backend, study.config,
+                      {.batch = layout.micro_batch,
+                       .tokens = study.tokens,
+                       .single_micro_batch = layout.micro_batch >= share,
+                       .logits_chunk = study.logits_chunk},
+                      mesh);
+    runner.allocate();
+    runner.initialize(study.seed);
+    for (int step = 0; step < study.steps; ++step) {
+      const RandomBatch data(study.batch, study.tokens, study.config.vocab_size,
+                             study.seed * 100 + static_cast<std::uint32_t>(step));
+      double norm = 0;
+      const double loss = update(runner, study, data, layout.micro_batch, step, norm);
+      if (world.rank() != 0) continue;
+      result.losses.push_back(loss);
+      result.norms.push_back(norm);
+    }
+    if (mesh->data->rank() != 0) return;
+    std::vector<double> weights = whole_weights(runner);
+    if (world.rank() == 0) result.weights = std::move(weights);
+  });
+  return result;
+}
+
+// Relative to the largest value, since a weight near zero has no digits of its own.
+void expect_near(const std::vector<double>& actual, const std::vector<double>& expected, double tolerance,
+                 const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  double largest = 0, worst = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    worst = std::max(worst, std::abs(actual[i] - expected[i]));
+  }
+  EXPECT_LE(worst, tolerance * largest) << what;
+}
+
+void expect_same(const Result& actual, const Result& expected, double tolerance, const std::string& what) {
+  expect_near(actual.losses, expected.losses, tolerance, what + ": losses");
+  expect_near(actual.norms, expected.norms, tolerance, what + ": gradient norms");
+  expect_near(actual.weights, expected.weights, tolerance, what + ": weights");
+}
+
+class RandomStudy {
+ public:
+  explicit RandomStudy(std::uint32_t seed) : random_(seed) {
+    tensor_ = one_of({1, 2, 3, 4, 8});
+    data_ = one_of({1, 2, 3, 4});
+    share_ = one_of({1, 2, 3});
+    study.config.num_layers = one_of({1, 2, 3});
+    study.config.num_attention_heads = tensor_ * one_of({1, 2});
+    study.config.hidden_size = study.config.num_attention_heads * one_of({1, 2, 5});
+    study.config.vocab_size = one_of({1, 2, 7, 19, 50});  // often fewer than there are ranks: some hold padding alone
+    study.config.make_vocab_size_divisible_by = one_of({1, 4, 8});
+    study.config.max_position_embeddings = one_of({6, 9});
+    study.config.hidden_dropout = study.config.attention_dropout = 0.1;
+    study.config.init_method_std = 0.3;
+    study.batch = data_ * share_;
+    study.tokens = one_of({1, 2, 5, 6});
+    study.logits_chunk = one_of({1, 3, 100});
+    study.seed = seed;
+  }
+  Layout layout() {
+    return {.mesh = {.tensor = tensor_, .data = data_}, .micro_batch = one_of({1, static_cast<int>(share_)})};
+  }
+  std::string text() const {
+    return fmt::format("seed {}: {} layers, hidden {}, {} heads, vocabulary {} (/{}), batch {}, {} tokens", study.seed,
+                       study.config.num_layers, study.config.hidden_size, study.config.num_attention_heads,
+                       study.config.vocab_size, study.config.make_vocab_size_divisible_by, study.batch, study.tokens);
+  }
+  Study study;
+
+ private:
+  int one_of(std::initializer_list<int> values) { return *(values.begin() + random_() % values.size()); }
+  std::mt19937 random_;
+  int tensor_, data_;
+  std::int64_t share_;
+};
+
+// In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
+TEST(Layout, ChangesNothingInDoubleOverRandomShapes) {
+  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
+  for (std::uint32_t seed = 1; seed <= 40; ++seed) {
+    RandomStudy random(seed);
+    const Layout layout = random.layout();
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    expect_same(train(random.study, layout, reference), alone, 1e-10, random.text() + "; " + layout.text());
+  }
+}
+
+TEST(Layout, ChangesNothingOnTheCpuWithinFloatRounding) {
+  Study study{.batch = 8, .tokens = 24, .logits_chunk = 50, .steps = 10, .learning_rate = 1e-4};
+  study.config = test::small_config();
+  study.config.num_attention_heads = 8;
+  study.config.hidden_size = 64;
+  study.config.vocab_size = 300;
+  study.config.max_position_embeddings = 24;
+  study.config.init_method_std = 0.02;
+  const MakeBackend cpu = [] { return make_cpu_backend(); };
+  const Result alone = train(study, {.micro_batch = 8}, cpu);
+  for (const Layout& layout : {Layout{{.tensor = 2}, 8}, Layout{{.tensor = 4}, 8}, Layout{{.tensor = 8}, 8},
+                               Layout{{.data = 2}, 4}, Layout{{.data = 4}, 1}, Layout{{.tensor = 2, .data = 2}, 2}}) {
+    expect_same(train(study, layout, cpu), alone, 1e-5, layout.text());
+  }
+}
+
+TEST(Layout, TheSameLayoutGivesTheSameBits) {
+  Study study{.config = test::small_config(), .batch = 4, .tokens = 7};
+  const MakeBackend cpu = [] { return make_cpu_backend(); };
+  const Layout layout{{.tensor = 3, .data = 2}, 1};
+  const Result first = train(study, layout, cpu), second = train(study, layout, cpu);
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.weights, second.weights);
+}
+
+TEST(Layout, GuardedMemoryIsTouchedOnlyByOperationsAndCommunicators) {
+  Study study{.config = test::small_config(), .batch = 4, .tokens = 7};
+  const Layout layout{{.tensor = 3, .data = 2}, 2};
+  const Result plain = train(study, layout, [] { return make_cpu_backend(); });
+  EXPECT_EQ(train(study, layout, [] { return make_cpu_backend({.guard_memory = true}); }).weights, plain.weights);
+}
+
+// Megatron-LM section 3: two all-reduces a layer forward, two backward, of batch x tokens x hidden values; around the
+// layers one for the embedding and, in a single chunk of logits, three numbers a token and the gradient of the input.
+TEST(Layout, TensorParallelTrafficIsThatOfThePaper) {
+  Study study{.config = test::small_config(), .batch = 2, .tokens = 7, .logits_chunk = 14};
+  run_ranks({}, 3, [&](Communicator& world) {
+    const auto backend = make_cpu_backend();
+    auto mesh = std::make_shared<Mesh>(make_mesh(world, {.tensor = 3}));
+    Gpt2Runner runner(*backend, study.config, {.batch = 2, .tokens = 7, .logits_chunk = 14}, mesh);
+    runner.allocate();
+    runner.initialize(1);
+    mesh->tensor->reset_traffic();
+    runner.forward_backward(RandomBatch(2, 7, study.config.vocab_size, 1).whole());
+    const std::int64_t rows = 14, bytes = rows * study.config.hidden_size * 4, layers = study.config.num_layers;
+    const Traffic::Count expected{.calls = 4 * layers + 2 + 2, .bytes = (4 * layers + 2) * bytes + 3 * rows * 4};
+    EXPECT_EQ(mesh->tensor->traffic()[Collective::kAllReduce], expected);
+    for (const Collective other : {Collective::kAllGather, Collective::kReduceScatter, Collective::kBroadcast}) {
+      EXPECT_EQ(mesh->tensor->traffic()[other].calls, 0);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace teratron
