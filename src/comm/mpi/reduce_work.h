@@ -1,0 +1,61 @@
+// The all-reduce and reduce-scatter of MPI processes: each rank receives everyone's values of its own part, reduces
+// them in the ranks' order, and, for an all-reduce, sends the result to everyone. That is what a ring moves, in two
+// steps instead of 2 (R - 1). Long views go in segments, of which the next is under way while one is reduced.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/mpi/requests.h"
+
+namespace teratron {
+
+constexpr std::int64_t kSegmentBytes = std::int64_t{4} << 20;
+
+// Receive buffers of one segment, kept for the next collective.
+class ScratchPool {
+ public:
+  using Block = std::unique_ptr<std::byte[]>;
+  Block take();
+  void give(Block block) { free_.push_back(std::move(block)); }
+
+ private:
+  std::vector<Block> free_;
+};
+
+struct MpiPlaceInGroup {
+  MPI_Comm communicator;
+  int rank, size, tag;  // tag and tag + 1 are this collective's
+};
+
+// `in` and `out` as given to a reduce-scatter; the same view makes it an all-reduce.
+class ReduceWork final : public Pending::Work {
+ public:
+  ReduceWork(const MpiPlaceInGroup& place, const Liveness& liveness, ScratchPool& pool, const TensorRef& out,
+             const TensorRef& in, ReduceOp op);
+  void wait() override;
+
+ private:
+  struct Range {  // of elements
+    std::int64_t begin, count;
+  };
+  struct Segment {
+    Requests scattered, gathered;
+    ScratchPool::Block scratch;
+  };
+  Range part(std::int64_t segment, int rank) const;  // in `in`
+  void start_segment(std::int64_t segment);
+  void finish_segment(std::int64_t segment);
+  std::byte* at(const TensorRef& view, std::int64_t element) const;
+
+  const MpiPlaceInGroup place_;
+  ScratchPool& pool_;
+  const TensorRef out_, in_;
+  const ReduceOp op_;
+  const bool everywhere_;                // an all-reduce
+  std::int64_t per_segment_, segments_;  // elements of a rank's part (reduce-scatter) or of the view (all-reduce)
+  std::vector<Segment> segment_of_;
+};
+
+}  // namespace teratron

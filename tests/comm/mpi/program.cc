@@ -1,0 +1,109 @@
+// One rank of a test under mpirun (or, without a launcher, all ranks as threads).
+//   program check RANKS              every trial; prints "RANKS ranks are exact"
+//   program lose RANKS LOST SIGNAL   rank LOST sends itself SIGNAL in the middle of endless all-reduces (0: it throws)
+//   program leave RANKS CODE         ends with CODE, after MPI was started
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/launch.h"
+#include "comm/lost_rank.h"
+#include "comm/trial.h"
+#include "ops/backend.h"
+
+namespace teratron::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void expect(bool condition, const char* what) {
+  if (!condition) throw std::runtime_error(what);
+}
+
+void check_host_exchanges(Communicator& world) {
+  std::vector<double> values = {1.0, -1.0 * world.rank()};
+  world.all_reduce_host(values);
+  expect(values[0] == world.size() && values[1] == -world.size() * (world.size() - 1) / 2.0, "host sums");
+  const auto texts = world.all_gather_host(std::string(static_cast<std::size_t>(world.rank() * 1000), 'x'));
+  for (int rank = 0; rank < world.size(); ++rank) {
+    expect(texts[static_cast<std::size_t>(rank)].size() == static_cast<std::size_t>(rank * 1000), "host texts");
+  }
+}
+
+void check(Communicator& world) {
+  check_host_exchanges(world);
+  const auto memory = make_cpu_backend({.guard_memory = true});
+  world.attach(memory.get());
+  std::vector<int> everyone;
+  for (int rank = 0; rank < world.size(); ++rank) everyone.push_back(rank);
+  run_all_trials(
+      world, everyone, *memory,
+      {DType::kF64, DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kI32, DType::kU16, DType::kU8},
+      {0, 1, 2, 61, 1031, 40009});
+  run_all_trials(world, everyone, *memory, {DType::kF32}, {1 << 20, (3 << 20) + 7});  // several segments
+  for (int colors = 2; colors <= world.size(); ++colors) {
+    const auto group = world.split(world.rank() % colors, -world.rank());
+    group->attach(memory.get());
+    run_all_trials(*group, world_ranks(world, *group), *memory, {DType::kF32}, {0, 1, 257});
+  }
+  for (std::uint32_t seed = 0; seed < 5; ++seed) run_random_program(world, *memory, seed, 60);
+}
+
+Clock::time_point last_answer;
+
+void lose(Communicator& world, int lost, int signal) {
+  const auto memory = make_cpu_backend();
+  const Tensor view(*memory, DType::kF32, {100000});
+  memory->fill_zero(view);
+  for (int iteration = 0;; ++iteration) {
+    world.set_activity(fmt::format("iteration {} of the test", iteration / 1000 * 1000));
+    if (world.rank() == lost && iteration == 1000) {
+      const auto until = Clock::now() + std::chrono::seconds(3);  // so that a beat has told of iteration 1000
+      while (Clock::now() < until) {
+      }
+      if (signal == 0) throw UserError("this rank was told to fail");
+      std::raise(signal);
+    }
+    last_answer = Clock::now();
+    world.all_reduce(view);
+  }
+}
+
+int run(const std::vector<std::string>& words) {
+  try {
+    const LaunchEnvironment environment = detect_launch();
+    const int ranks = std::stoi(words.at(1));
+    if (words.at(0) == "leave") return std::stoi(words.at(2));
+    run_ranks(environment, ranks, [&](Communicator& world) {
+      words.at(0) == "check" ? check(world) : lose(world, std::stoi(words.at(2)), std::stoi(words.at(3)));
+    });
+    if (environment.process == 0) fmt::print("{} {} ranks are exact\n", ranks, environment.launcher);
+    return 0;
+  } catch (const LostRank& lost) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - last_answer).count();
+    fmt::print(stderr, "{}\n(waited {:.1f} s)\n", lost.what(), seconds);
+    return 3;
+  } catch (const UserError& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "wrong: {}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace teratron::testing
+
+int main(int argc, char** argv) {
+  const int code = teratron::testing::run({argv + 1, argv + argc});
+  teratron::leave_launch(code);
+  return code;
+}
