@@ -48,9 +48,9 @@ Trial cross_entropy_partials_trial(Random& random) {
   const Shape rows{sizes.rows}, logits{sizes.rows, sizes.columns};
   trial.input("logits", logits, random.normals(logits, 0, 3));
   trial.ids("targets", rows, sizes.targets(random));
-  trial.output("max", rows, {});
-  trial.output("sum", rows, sum_tolerance(sizes.columns, 24));
-  trial.output("target_logit", rows, {});
+  trial.output("max", rows, {}, Precision::kAccumulation);
+  trial.output("sum", rows, sum_tolerance(sizes.columns, 24), Precision::kAccumulation);
+  trial.output("target_logit", rows, {}, Precision::kAccumulation);
   trial.run = [=](Backend& backend, const Views& views) {
     backend.cross_entropy_partials({.max = views["max"],
                                     .sum = views["sum"],
@@ -68,10 +68,10 @@ Trial cross_entropy_loss_trial(Random& random) {
   Trial trial{.sizes = fmt::format("T={}", rows), .arguments = {}, .run = {}};
   Values sum = random.normals({rows});
   for (double& value : sum) value = 1 + std::abs(value) * 50;
-  trial.input("max", {rows}, random.normals({rows}));
-  trial.input("sum", {rows}, sum);
-  trial.input("target_logit", {rows}, random.normals({rows}));
-  trial.output("loss", {rows}, sum_tolerance(1, 8, 1));
+  trial.input("max", {rows}, random.normals({rows}), Precision::kAccumulation);
+  trial.input("sum", {rows}, sum, Precision::kAccumulation);
+  trial.input("target_logit", {rows}, random.normals({rows}), Precision::kAccumulation);
+  trial.output("loss", {rows}, sum_tolerance(1, 8, 1), Precision::kAccumulation);
   trial.run = [](Backend& backend, const Views& views) {
     backend.cross_entropy_loss(views["loss"], views["max"], views["sum"], views["target_logit"]);
   };
@@ -85,10 +85,10 @@ Trial cross_entropy_backward_trial(Random& random) {
   const Values logits = random.normals(shape, 0, 3);
   const Statistics statistics = statistics_of(logits, sizes);
   trial.in_out("logits", shape, logits, sum_tolerance(1, 32, 1));
-  trial.input("max", rows, statistics.max);
-  trial.input("sum", rows, statistics.sum);
+  trial.input("max", rows, statistics.max, Precision::kAccumulation);
+  trial.input("sum", rows, statistics.sum, Precision::kAccumulation);
   trial.ids("targets", rows, sizes.targets(random));
-  trial.input("weight", rows, random.normals(rows));
+  trial.input("weight", rows, random.normals(rows), Precision::kAccumulation);
   trial.run = [=](Backend& backend, const Views& views) {
     backend.cross_entropy_backward({.logits = views["logits"],
                                     .max = views["max"],
