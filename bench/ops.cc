@@ -1,9 +1,9 @@
 // Where a training step's time goes: every Backend call of real GPT-2 steps is timed through a CallObserver, and for
 // each operation the fastest of the repeats is added up. The sum, against model FLOPs at oneDNN's own rate for a large
 // square product, says how far the step is from being nothing but that product. A second table has the linear layers
-// alone.
+// and attention alone; with --compute only that one, of the back end that stores activations in 16 bits.
 //
-//   bench_ops [--threads N] [--repeats N] [--dropout P] [--only a|b|c]
+//   bench_ops [--threads N] [--repeats N] [--dropout P] [--only a|b|c] [--compute bf16|f16]
 //
 // With one thread the clock is the thread's processor time, which other programs on the machine do not disturb.
 #include <fmt/format.h>
@@ -28,6 +28,7 @@ struct Options {
   int threads = 2, repeats = 5;
   double dropout = 0;
   std::string only;
+  DType compute = DType::kF32;
 };
 
 // Seconds; only differences mean anything.
@@ -154,23 +155,51 @@ void time_steps(const Configuration& configuration, const Options& options) {
 }
 
 void time_linear(Backend& backend, std::int64_t rows, std::int64_t outputs, std::int64_t inputs, int repeats) {
-  const Tensor x(backend, DType::kF32, {rows, inputs}), y(backend, DType::kF32, {rows, outputs});
-  const Tensor weight(backend, DType::kF32, {outputs, inputs});
+  const DType compute = backend.compute_dtype();
+  const Tensor x(backend, compute, {rows, inputs}), y(backend, compute, {rows, outputs});
+  const Tensor weight(backend, compute, {outputs, inputs});
+  const Tensor dweight(backend, backend.accumulation_dtype(), {outputs, inputs});
   const RandomStream stream;
   for (const TensorRef& view : {x.ref(), y.ref(), weight.ref()}) backend.fill_normal(view, stream, 0, 1);
   const double flops = 2e-9 * static_cast<double>(rows * inputs * outputs);
   const double forward = fastest(repeats, [&] { backend.linear_forward({.y = y, .x = x, .weight = weight}); });
   const double input = fastest(repeats, [&] { backend.linear_input_gradient({.dx = x, .dy = y, .weight = weight}); });
   const double weights =
-      fastest(repeats, [&] { backend.linear_weight_gradient({.dweight = weight, .dy = y, .x = x}); });
+      fastest(repeats, [&] { backend.linear_weight_gradient({.dweight = dweight, .dy = y, .x = x}); });
   fmt::print("  {:5} x {:5} -> {:5}   forward {:6.1f}   input gradient {:6.1f}   weight gradient {:6.1f}\n", rows,
              inputs, outputs, flops / forward, flops / input, flops / weights);
 }
 
+void time_attention(Backend& backend, const Configuration& configuration, int repeats) {
+  const std::int64_t heads = configuration.heads, head_size = configuration.hidden / heads;
+  const Shape packed{configuration.batch, configuration.tokens, 3, heads, head_size};
+  const Shape plain{configuration.batch, configuration.tokens, heads, head_size};
+  const DType compute = backend.compute_dtype();
+  const Tensor qkv(backend, compute, packed), gradients(backend, compute, packed);
+  const Tensor out(backend, compute, plain), dout(backend, compute, plain);
+  const Tensor log_sum_exp(backend, backend.accumulation_dtype(), {configuration.batch, heads, configuration.tokens});
+  for (const TensorRef& view : {qkv.ref(), dout.ref()}) backend.fill_normal(view, RandomStream(), 0, 1);
+  const AttentionForward forward{.out = out,
+                                 .log_sum_exp = log_sum_exp,
+                                 .q = qkv.ref().select(2, 0),
+                                 .k = qkv.ref().select(2, 1),
+                                 .v = qkv.ref().select(2, 2),
+                                 .scale = 0.125};
+  const double forward_seconds = fastest(repeats, [&] { backend.attention_forward(forward); });
+  const double backward_seconds = fastest(repeats, [&] {
+    backend.attention_backward({.dq = gradients.ref().select(2, 0),
+                                .dk = gradients.ref().select(2, 1),
+                                .dv = gradients.ref().select(2, 2),
+                                .dout = dout,
+                                .forward = forward});
+  });
+  fmt::print("  attention   forward {:6.2f} ms   backward {:6.2f} ms\n", 1e3 * forward_seconds, 1e3 * backward_seconds);
+}
+
 void time_linears(const Configuration& configuration, const Options& options) {
-  const auto backend = make_cpu_backend();
+  const auto backend = make_cpu_backend({.compute_dtype = options.compute});
   const std::int64_t rows = configuration.batch * configuration.tokens, h = configuration.hidden;
-  fmt::print("\nlinear layers of {}, GFLOP/s\n", configuration.name);
+  fmt::print("\nlinear layers of {} in {}, GFLOP/s\n", configuration.name, name_of(options.compute));
   time_linear(*backend, rows, 3 * h, h, options.repeats);
   time_linear(*backend, rows, h, h, options.repeats);
   time_linear(*backend, rows, 4 * h, h, options.repeats);
@@ -178,6 +207,14 @@ void time_linears(const Configuration& configuration, const Options& options) {
   for (const std::int64_t chunk : {256, 512}) {
     time_linear(*backend, chunk, configuration.model(0).padded_vocab_size(), h, options.repeats);
   }
+  time_attention(*backend, configuration, options.repeats);
+}
+
+DType compute_type(const std::string& name) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    if (name == name_of(dtype)) return dtype;
+  }
+  throw_user_error("--compute {}: expected f32, bf16 or f16", name);
 }
 
 Options read_options(std::span<char*> arguments) {
@@ -192,6 +229,8 @@ Options read_options(std::span<char*> arguments) {
       options.dropout = std::atof(value.c_str());
     } else if (name == "--only") {
       options.only = value;
+    } else if (name == "--compute") {
+      options.compute = compute_type(value);
     } else {
       throw_user_error("there is no option {}", name);
     }
@@ -207,7 +246,7 @@ int run(std::span<char*> arguments) {
                                                      {"c: 124M", 12, 768, 12, 1024, 50257, 1}};
   for (const Configuration& configuration : configurations) {
     if (!options.only.empty() && !configuration.name.starts_with(options.only)) continue;
-    time_steps(configuration, options);
+    if (options.compute == DType::kF32) time_steps(configuration, options);
     time_linears(configuration, options);
   }
   return 0;

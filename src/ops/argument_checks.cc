@@ -63,9 +63,19 @@ std::int64_t ArgumentChecks::rows(std::string_view name, const TensorRef& view) 
   return view.elements() / columns(name, view);
 }
 
+void ArgumentChecks::floating(std::string_view name, const TensorRef& view) const {
+  if (!is_floating(view.dtype))
+    fail(fmt::format("dtype of {}: got {}, expected a floating one", name, name_of(view.dtype)));
+}
+
 TensorRef ArgumentChecks::matrix(std::string_view name, const TensorRef& view, std::int64_t rows,
                                  std::int64_t columns) const {
-  present(name, view, compute_dtype_);
+  return matrix(name, view, rows, columns, compute_dtype_);
+}
+
+TensorRef ArgumentChecks::matrix(std::string_view name, const TensorRef& view, std::int64_t rows, std::int64_t columns,
+                                 DType dtype) const {
+  present(name, view, dtype);
   contiguous(name, view);
   if (view.shape.rank() == 0 || view.dim(-1) != columns || view.elements() != rows * columns) {
     fail(fmt::format("shape of {}: got {}, expected {} rows of {}", name, view.shape, rows, columns));
@@ -97,8 +107,12 @@ void ArgumentChecks::tensor(std::string_view name, const TensorRef& view, const 
 }
 
 void ArgumentChecks::strided(std::string_view name, const TensorRef& view, const Shape& shape) const {
+  strided(name, view, shape, compute_dtype_);
+}
+
+void ArgumentChecks::strided(std::string_view name, const TensorRef& view, const Shape& shape, DType dtype) const {
   equal(view.shape, shape, "shape", name);
-  present(name, view, compute_dtype_);
+  present(name, view, dtype);
   if (shape[-1] > 1) equal(view.stride(-1), 1, "stride of the last axis", name);
 }
 

@@ -20,8 +20,12 @@ class ArgumentChecks {
   ArgumentChecks(std::string_view operation, DType compute_dtype)
       : operation_(operation), compute_dtype_(compute_dtype) {}
 
+  DType accumulation() const { return accumulation_dtype_of(compute_dtype_); }
+
   // Contiguous views of the compute type, or of `dtype`; returned as the rank that kernels expect.
   TensorRef matrix(std::string_view name, const TensorRef& view, std::int64_t rows, std::int64_t columns) const;
+  TensorRef matrix(std::string_view name, const TensorRef& view, std::int64_t rows, std::int64_t columns,
+                   DType dtype) const;
   TensorRef vector(std::string_view name, const TensorRef& view, std::int64_t size) const;
   TensorRef vector(std::string_view name, const TensorRef& view, std::int64_t size, DType dtype) const;
   // Exactly this shape.
@@ -29,6 +33,7 @@ class ArgumentChecks {
   void tensor(std::string_view name, const TensorRef& view, const Shape& shape, DType dtype) const;
   // Exactly this shape, any strides but unit stride along the last axis.
   void strided(std::string_view name, const TensorRef& view, const Shape& shape) const;
+  void strided(std::string_view name, const TensorRef& view, const Shape& shape, DType dtype) const;
 
   // The rows and columns of a view, for the one view that tells the others' sizes. At least one column.
   std::int64_t rows(std::string_view name, const TensorRef& view) const;
@@ -37,6 +42,7 @@ class ArgumentChecks {
   void rank(std::string_view name, const TensorRef& view, int expected) const;
   void present(std::string_view name, const TensorRef& view, DType dtype) const;
   void contiguous(std::string_view name, const TensorRef& view) const;
+  void floating(std::string_view name, const TensorRef& view) const;
   void same_shape(const NamedView& a, const NamedView& b) const;
   void same_memory(const NamedView& a, const NamedView& b) const;
   // No output overlaps another output or an input. Absent views are skipped; so are pairs of which one is strided and

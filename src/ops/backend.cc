@@ -63,7 +63,7 @@ void Backend::download(void* to, TensorRef from) {
 void Backend::copy(TensorRef to, TensorRef from) {
   const ArgumentChecks checks("copy", compute_dtype());
   checks.present("to", to, to.dtype);
-  checks.present("from", from, to.dtype);
+  checks.present("from", from, is_floating(to.dtype) && is_floating(from.dtype) ? from.dtype : to.dtype);
   checks.same_shape({"from", from}, {"to", to});
   checks.separate({{"to", to}}, {{"from", from}});
   if (to.elements() == 0) return;
@@ -80,18 +80,24 @@ void Backend::fill_zero(TensorRef view) {
   do_fill(view, 0);
 }
 
-void Backend::fill_normal(TensorRef view, const RandomStream& random, std::int64_t first_index, double stddev) {
+void Backend::fill_normal(TensorRef view, const RandomStream& random, std::int64_t first_index, double stddev,
+                          std::int64_t row_stride) {
   const ArgumentChecks checks("fill_normal", compute_dtype());
-  view = checks.vector("view", view, view.elements());
+  checks.floating("view", view);
+  checks.present("view", view, view.dtype);
   checks.require(first_index >= 0, "first_index is not negative");
   if (view.elements() == 0) return;
+  const std::int64_t columns = checks.columns("view", view);
+  view = checks.matrix("view", view, checks.rows("view", view), columns, view.dtype);
+  checks.require(row_stride == 0 || row_stride >= columns, "a row's numbers end before the next row's");
   const Call call(*this, "fill_normal");
-  do_fill_normal(view, random, first_index, stddev);
+  do_fill_normal(view, random, first_index, stddev, row_stride == 0 ? columns : row_stride);
 }
 
 void Backend::fill(TensorRef view, double value) {
   const ArgumentChecks checks("fill", compute_dtype());
-  view = checks.vector("view", view, view.elements());
+  checks.floating("view", view);
+  view = checks.vector("view", view, view.elements(), view.dtype);
   if (view.elements() == 0) return;
   const Call call(*this, "fill");
   do_fill(view, value);
@@ -99,9 +105,10 @@ void Backend::fill(TensorRef view, double value) {
 
 void Backend::add(TensorRef to, TensorRef from) {
   const ArgumentChecks checks("add", compute_dtype());
+  checks.floating("to", to);
   checks.same_shape({"from", from}, {"to", to});
-  to = checks.vector("to", to, to.elements());
-  from = checks.vector("from", from, from.elements());
+  to = checks.vector("to", to, to.elements(), to.dtype);
+  from = checks.vector("from", from, from.elements(), to.dtype);
   checks.separate({{"to", to}}, {{"from", from}});
   if (to.elements() == 0) return;
   const Call call(*this, "add");
@@ -221,11 +228,13 @@ void Backend::embedding_forward(const EmbeddingForward& args) {
 void Backend::embedding_backward(const EmbeddingBackward& args) {
   const EmbeddingBackward valid = checked(args, compute_dtype());
   const bool no_rows = valid.dy.elements() == 0;
-  if (no_rows && valid.accumulate_tokens && valid.accumulate_positions) return;
+  const bool keeps_tokens = !valid.dtokens || valid.accumulate_tokens;
+  const bool keeps_positions = !valid.dpositions || valid.accumulate_positions;
+  if ((no_rows && keeps_tokens && keeps_positions) || (!valid.dtokens && !valid.dpositions)) return;
   const Call call(*this, "embedding_backward");
   if (!no_rows) return do_embedding_backward(valid);
-  if (!valid.accumulate_tokens) do_fill(valid.dtokens, 0);
-  if (!valid.accumulate_positions) do_fill(valid.dpositions, 0);
+  if (!keeps_tokens) do_fill(valid.dtokens, 0);
+  if (!keeps_positions) do_fill(valid.dpositions, 0);
 }
 
 void Backend::cross_entropy_partials(const CrossEntropyPartials& args) {
@@ -238,9 +247,9 @@ void Backend::cross_entropy_partials(const CrossEntropyPartials& args) {
 void Backend::cross_entropy_rescale(TensorRef sum, TensorRef own_max, TensorRef max) {
   const ArgumentChecks checks("cross_entropy_rescale", compute_dtype());
   const std::int64_t rows = sum.elements();
-  sum = checks.vector("sum", sum, rows);
-  own_max = checks.vector("own_max", own_max, rows);
-  max = checks.vector("max", max, rows);
+  sum = checks.vector("sum", sum, rows, checks.accumulation());
+  own_max = checks.vector("own_max", own_max, rows, checks.accumulation());
+  max = checks.vector("max", max, rows, checks.accumulation());
   checks.separate({{"sum", sum}}, {{"own_max", own_max}, {"max", max}});
   if (rows == 0) return;
   const Call call(*this, "cross_entropy_rescale");
@@ -250,10 +259,10 @@ void Backend::cross_entropy_rescale(TensorRef sum, TensorRef own_max, TensorRef 
 void Backend::cross_entropy_loss(TensorRef loss, TensorRef max, TensorRef sum, TensorRef target_logit) {
   const ArgumentChecks checks("cross_entropy_loss", compute_dtype());
   const std::int64_t rows = loss.elements();
-  loss = checks.vector("loss", loss, rows);
-  max = checks.vector("max", max, rows);
-  sum = checks.vector("sum", sum, rows);
-  target_logit = checks.vector("target_logit", target_logit, rows);
+  loss = checks.vector("loss", loss, rows, checks.accumulation());
+  max = checks.vector("max", max, rows, checks.accumulation());
+  sum = checks.vector("sum", sum, rows, checks.accumulation());
+  target_logit = checks.vector("target_logit", target_logit, rows, checks.accumulation());
   checks.separate({{"loss", loss}}, {{"max", max}, {"sum", sum}, {"target_logit", target_logit}});
   if (rows == 0) return;
   const Call call(*this, "cross_entropy_loss");
@@ -276,7 +285,8 @@ void Backend::adamw(const AdamW& args) {
 
 double Backend::sum_of_squares(TensorRef view) {
   const ArgumentChecks checks("sum_of_squares", compute_dtype());
-  view = checks.vector("view", view, view.elements());
+  checks.floating("view", view);
+  view = checks.vector("view", view, view.elements(), view.dtype);
   if (view.elements() == 0) return 0;
   const Call call(*this, "sum_of_squares");
   return do_sum_of_squares(view);

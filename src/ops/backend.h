@@ -2,12 +2,19 @@
 // the kernels (ops/ref: scalar templates, ops/cpu: tuned). Public members check shapes once and announce the call to
 // an observer; the protected do_* members are what a back end writes.
 //
-// Conventions: views are contiguous unless said otherwise. Floating views of one call share one dtype (the back end's
-// compute type). "rows" means the product of all axes but the last. Activation gradients overwrite their output,
-// parameter gradients overwrite or, with `accumulate`, add. An output shares no memory with any other view of its call
-// unless said. Row counts (T, B, S) may be 0; feature sizes (I, O, H, D, V, hidden) are at least 1. Broken rules are
-// InternalErrors that name the operation and the view. Legend: T rows (batch x tokens), I inputs, O outputs, B batch,
-// S tokens, H heads, D head size, V vocabulary columns held here.
+// Conventions: views are contiguous unless said otherwise. "rows" means the product of all axes but the last.
+// Activation gradients overwrite their output, parameter gradients overwrite or, with `accumulate`, add. An output
+// shares no memory with any other view of its call unless said. Row counts (T, B, S) may be 0; feature sizes (I, O, H,
+// D, V, hidden) are at least 1. Broken rules are InternalErrors that name the operation and the view. Legend: T rows
+// (batch x tokens), I inputs, O outputs, B batch, S tokens, H heads, D head size, V vocabulary columns held here.
+//
+// Precision: a back end computes with one of f64, f32, bf16 and f16, its compute type C. It also has an accumulation
+// type A: f64 for f64, else f32. Views are of C unless marked A: weights, activations, their gradients and logits are
+// C; statistics, losses, parameter gradients and optimizer state are A. The 16-bit types only store: arithmetic and
+// sums are in A (the reference uses f64 for all), and what is stored is rounded once, to nearest even; beyond f16's
+// 65504 that is infinity. An output read again within its call is read as it was stored, and the operation says so;
+// other intermediates are not rounded to C. Two back ends may therefore differ by the rounding of their sums in A and
+// then, where that moved a value across a boundary of C's rounding, by one unit in C's last place.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +22,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/float_types.h"
 #include "base/philox.h"
 #include "tensor/memory.h"
 #include "tensor/tensor.h"
@@ -23,8 +31,8 @@ namespace teratron {
 
 enum class Activation { kNone, kGeluTanh, kGeluErf };
 
-// y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) and y keeps the
-// pre-activation for the backward pass.
+// y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) of y as stored, and y
+// keeps the pre-activation for the backward pass.
 struct LinearForward {
   TensorRef y, x, weight;
   TensorRef bias;  // optional
@@ -43,8 +51,9 @@ struct LinearInputGradient {
 
 // dweight[O,I] (+)= dy[T,O]^T x[T,I]; dbias[O] (+)= sum over T of dy.
 struct LinearWeightGradient {
-  TensorRef dweight, dy, x;
-  TensorRef dbias;  // optional
+  TensorRef dweight;  // A
+  TensorRef dy, x;
+  TensorRef dbias;  // A, optional
   bool accumulate = false;
 };
 
@@ -67,7 +76,7 @@ struct Dropout {
 
 struct LayerNormForward {
   TensorRef y;           // [.., hidden]
-  TensorRef mean, rstd;  // [rows], written
+  TensorRef mean, rstd;  // A [rows], written
   TensorRef x, gamma, beta;
   double epsilon = 1e-5;
 };
@@ -79,8 +88,11 @@ struct ResidualAdd {
 };
 
 struct LayerNormBackward {
-  TensorRef dx, dgamma, dbeta;
-  TensorRef dy, x, mean, rstd, gamma;
+  TensorRef dx;
+  TensorRef dgamma, dbeta;  // A
+  TensorRef dy, x;
+  TensorRef mean, rstd;  // A
+  TensorRef gamma;
   bool accumulate_dx = false;  // dx += : the residual stream's gradient is already there
   bool accumulate = false;     // for dgamma and dbeta
 };
@@ -90,14 +102,16 @@ struct LayerNormBackward {
 // key/value cache. Causal: query i sees keys 0 .. S_k - S_q + i. log_sum_exp is kept for the backward pass.
 struct AttentionForward {
   TensorRef out;          // [B, S_q, H, D]
-  TensorRef log_sum_exp;  // [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
+  TensorRef log_sum_exp;  // A [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
   TensorRef q, k, v;      // [B, S_q, H, D], [B, S_k, H, D], [B, S_k, H, D]
   bool causal = true;
   double scale = 0;  // usually 1 / sqrt(D)
   Dropout dropout;   // first_position is the first query's; keys count from position first_position - (S_k - S_q)
 };
 
-// dk and dv cover all S_k keys; with accumulate_kv they are added to (token slices, TeraPipe section 3).
+// dk and dv cover all S_k keys; with accumulate_kv they are added to (token slices, TeraPipe section 3). Both are of C
+// or both of A, so that the sums over many slices need not be rounded to C in between. A back end may take the sum over
+// keys of p * dp as dout . out, with `out` as stored.
 struct AttentionBackward {
   TensorRef dq, dk, dv;  // strided like q, k, v
   TensorRef dout;        // [B, S_q, H, D]
@@ -106,7 +120,8 @@ struct AttentionBackward {
 };
 
 // y[b,t,:] = dropout(tokens[ids[b,t]] + positions[first_position + t]). Rows of ids outside [vocab_begin, vocab_begin
-// + V) contribute zero for the token part (a vocabulary split over ranks).
+// + V) contribute zero for the token part (a vocabulary split over ranks, which add up their parts and then the
+// positions: without `positions` that term is zero).
 struct EmbeddingForward {
   TensorRef y;          // [batch, tokens, hidden]
   TensorRef ids;        // i32 [batch, tokens]
@@ -117,8 +132,10 @@ struct EmbeddingForward {
 };
 
 // dtokens and dpositions are added to where accumulate is set, else overwritten as a whole (rows never seen get 0).
+// Either may be left out.
 struct EmbeddingBackward {
-  TensorRef dtokens, dpositions, dy, ids;
+  TensorRef dtokens, dpositions;  // A
+  TensorRef dy, ids;
   std::int64_t first_position = 0, vocab_begin = 0;
   Dropout dropout;
   bool accumulate_tokens = false, accumulate_positions = false;
@@ -128,22 +145,27 @@ struct EmbeddingBackward {
 // Columns at or beyond valid_columns (counted from the first one held here) are padding: left out of the softmax, their
 // gradient is zero. Where all are, max is -infinity and sum 0.
 struct CrossEntropyPartials {
-  TensorRef max, sum, target_logit;  // [T]: row maximum, sum of exp(logit - max), logit of the target (0 if not here)
-  TensorRef logits;                  // [T, V]
-  TensorRef targets;                 // i32 [T], global ids
+  // A [T]: row maximum, sum of exp(logit - max), logit of the target (0 if not here)
+  TensorRef max, sum, target_logit;
+  TensorRef logits;   // [T, V]
+  TensorRef targets;  // i32 [T], global ids
   std::int64_t vocab_begin = 0, valid_columns = 0;
 };
 
 // In place: logits[T,V] becomes weight[t] * (softmax - onehot(target)), with the global max and sum.
 struct CrossEntropyBackward {
-  TensorRef logits, max, sum, targets;
-  TensorRef weight;  // [T]: loss mask times the scale of the loss
+  TensorRef logits;
+  TensorRef max, sum;  // A [T]
+  TensorRef targets;   // i32 [T]
+  TensorRef weight;    // A [T]: loss mask times the scale of the loss
   std::int64_t vocab_begin = 0, valid_columns = 0;
 };
 
-// One AdamW update (Loshchilov and Hutter): decoupled decay, bias correction by the powers given.
+// One AdamW update (Loshchilov and Hutter): decoupled decay, bias correction by the powers given. In mixed precision
+// `parameter` is the master copy and `working`, which the layers read, receives it rounded to C.
 struct AdamW {
-  TensorRef parameter, gradient, moment1, moment2;
+  TensorRef parameter, gradient, moment1, moment2;  // A
+  TensorRef working;                                // C, optional; then `parameter` is read by nobody else
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
   double correction1 = 1, correction2 = 1;  // 1 - beta^step
   double gradient_scale = 1;                // the clip coefficient, and 1 / loss scale
@@ -161,18 +183,24 @@ class CallObserver {
 class Backend : public Allocator {
  public:
   virtual std::string_view name() const = 0;
-  virtual DType compute_dtype() const = 0;  // of weights and activations
+  virtual DType compute_dtype() const = 0;                                             // C
+  DType accumulation_dtype() const { return accumulation_dtype_of(compute_dtype()); }  // A
 
-  // Host memory is the only kind a caller may read. Both wait until the copy is done. Any dtype.
+  // The operations from here to add(), and sum_of_squares(), are of any floating dtype, whatever the compute type.
+
+  // Host memory is the only kind a caller may read. Both wait until the copy is done. Integer dtypes too.
   void upload(TensorRef to, const void* from);
   void download(void* to, TensorRef from);
-  void copy(TensorRef to, TensorRef from);  // same shape and dtype, any strides
-  void fill_zero(TensorRef view);           // any dtype
-  // Element e (row-major in `view`) becomes stddev * the normal value number n = first_index + e of `random`: value
-  // n % 2 of normal_from_bits(words 0 and 1 of random.bits(n / 2)), in double, rounded once when stored.
-  void fill_normal(TensorRef view, const RandomStream& random, std::int64_t first_index, double stddev);
+  // Same shape, any strides. Between floating dtypes it converts, rounding once; of other dtypes both must be one.
+  void copy(TensorRef to, TensorRef from);
+  void fill_zero(TensorRef view);  // integer dtypes too
+  // Element (r, c) of view [.., columns] becomes stddev * the normal value number n = first_index + r * row_stride + c
+  // of `random`: value n % 2 of normal_from_bits(words 0 and 1 of random.bits(n / 2)), in double, rounded once when
+  // stored. With row_stride the columns of a larger matrix, the view is a block of it; 0 stands for the view's own.
+  void fill_normal(TensorRef view, const RandomStream& random, std::int64_t first_index, double stddev,
+                   std::int64_t row_stride = 0);
   void fill(TensorRef view, double value);
-  void add(TensorRef to, TensorRef from);  // to += from
+  void add(TensorRef to, TensorRef from);  // to += from, of one dtype
 
   void linear_forward(const LinearForward& args);
   void linear_input_gradient(const LinearInputGradient& args);
@@ -189,27 +217,30 @@ class Backend : public Allocator {
   void embedding_forward(const EmbeddingForward& args);
   void embedding_backward(const EmbeddingBackward& args);
   void cross_entropy_partials(const CrossEntropyPartials& args);
-  // sum[T] *= exp(own_max - max): partial sums of several ranks brought to the same maximum, so that they add up.
+  // sum[T] *= exp(own_max - max), all A: partial sums of several ranks brought to the same maximum, so that they add up.
   // Where own_max is -infinity, sum stays 0.
   void cross_entropy_rescale(TensorRef sum, TensorRef own_max, TensorRef max);
-  // loss[T] = log(sum) + max - target_logit
+  // loss[T] = log(sum) + max - target_logit, all A
   void cross_entropy_loss(TensorRef loss, TensorRef max, TensorRef sum, TensorRef target_logit);
   void cross_entropy_backward(const CrossEntropyBackward& args);
   void adamw(const AdamW& args);
-  double sum_of_squares(TensorRef view);  // fixed order: bitwise repeatable for a given thread count and view
+  // Fixed order: bitwise repeatable for a given thread count and view. Infinite or NaN if any element is (which is how
+  // an overflow under loss scaling is found), or if squares of fp32 overflow.
+  double sum_of_squares(TensorRef view);
 
   void set_observer(CallObserver* observer) { observer_ = observer; }  // not owned; nullptr: none
 
  protected:
   // What a back end writes. Arguments are checked; there is at least one row, so at least one element to write. Views
   // given per row arrive as [rows, features], [rows] or [features], whatever the caller's rank was; views of
-  // [batch, tokens, hidden] and of attention keep their rank. do_fill gets value 0 for any dtype.
+  // [batch, tokens, hidden] and of attention keep their rank. do_fill gets value 0 for any dtype; do_copy gets two
+  // dtypes only if both are floating; do_fill_normal gets a view [rows, columns].
   virtual void do_upload(const TensorRef& to, const void* from) = 0;
   virtual void do_download(void* to, const TensorRef& from) = 0;
   virtual void do_copy(const TensorRef& to, const TensorRef& from) = 0;
   virtual void do_fill(const TensorRef& view, double value) = 0;
   virtual void do_fill_normal(const TensorRef& view, const RandomStream& random, std::int64_t first_index,
-                              double stddev) = 0;
+                              double stddev, std::int64_t row_stride) = 0;
   virtual void do_add(const TensorRef& to, const TensorRef& from) = 0;
   virtual void do_linear_forward(const LinearForward& args) = 0;
   virtual void do_linear_input_gradient(const LinearInputGradient& args) = 0;
@@ -237,12 +268,13 @@ class Backend : public Allocator {
   CallObserver* observer_ = nullptr;
 };
 
-// Scalar loops, any of f64 or f32: the definition that every other back end is tested against.
+// Scalar loops for any floating type: the definition that every other back end is tested against.
 std::unique_ptr<Backend> make_reference_backend(DType compute_dtype);
 
 struct CpuOptions {
-  bool guard_memory = false;  // keep device memory unreadable outside of calls (a test of who touches it)
+  DType compute_dtype = DType::kF32;  // or kBF16, kF16
+  bool guard_memory = false;          // keep device memory unreadable outside of calls (a test of who touches it)
 };
-std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});  // f32
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 
 }  // namespace teratron

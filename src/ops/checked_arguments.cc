@@ -48,10 +48,10 @@ LinearWeightGradient checked(LinearWeightGradient args, DType compute_dtype) {
   const ArgumentChecks checks("linear_weight_gradient", compute_dtype);
   const std::int64_t rows = checks.rows("x", args.x);
   const std::int64_t inputs = checks.columns("x", args.x), outputs = checks.columns("dy", args.dy);
-  args.dweight = checks.matrix("dweight", args.dweight, outputs, inputs);
+  args.dweight = checks.matrix("dweight", args.dweight, outputs, inputs, checks.accumulation());
   args.dy = checks.matrix("dy", args.dy, rows, outputs);
   args.x = checks.matrix("x", args.x, rows, inputs);
-  if (args.dbias) args.dbias = checks.vector("dbias", args.dbias, outputs);
+  if (args.dbias) args.dbias = checks.vector("dbias", args.dbias, outputs, checks.accumulation());
   checks.separate({{"dweight", args.dweight}, {"dbias", args.dbias}}, {{"dy", args.dy}, {"x", args.x}});
   return args;
 }
@@ -60,8 +60,8 @@ LayerNormForward checked(LayerNormForward args, DType compute_dtype) {
   const ArgumentChecks checks("layer_norm", compute_dtype);
   const std::int64_t rows = checks.rows("x", args.x), hidden = checks.columns("x", args.x);
   args.y = checks.matrix("y", args.y, rows, hidden);
-  args.mean = checks.vector("mean", args.mean, rows);
-  args.rstd = checks.vector("rstd", args.rstd, rows);
+  args.mean = checks.vector("mean", args.mean, rows, checks.accumulation());
+  args.rstd = checks.vector("rstd", args.rstd, rows, checks.accumulation());
   args.x = checks.matrix("x", args.x, rows, hidden);
   args.gamma = checks.vector("gamma", args.gamma, hidden);
   args.beta = checks.vector("beta", args.beta, hidden);
@@ -75,12 +75,12 @@ LayerNormBackward checked(LayerNormBackward args, DType compute_dtype) {
   const ArgumentChecks checks("layer_norm_backward", compute_dtype);
   const std::int64_t rows = checks.rows("x", args.x), hidden = checks.columns("x", args.x);
   args.dx = checks.matrix("dx", args.dx, rows, hidden);
-  args.dgamma = checks.vector("dgamma", args.dgamma, hidden);
-  args.dbeta = checks.vector("dbeta", args.dbeta, hidden);
+  args.dgamma = checks.vector("dgamma", args.dgamma, hidden, checks.accumulation());
+  args.dbeta = checks.vector("dbeta", args.dbeta, hidden, checks.accumulation());
   args.dy = checks.matrix("dy", args.dy, rows, hidden);
   args.x = checks.matrix("x", args.x, rows, hidden);
-  args.mean = checks.vector("mean", args.mean, rows);
-  args.rstd = checks.vector("rstd", args.rstd, rows);
+  args.mean = checks.vector("mean", args.mean, rows, checks.accumulation());
+  args.rstd = checks.vector("rstd", args.rstd, rows, checks.accumulation());
   args.gamma = checks.vector("gamma", args.gamma, hidden);
   checks.separate({{"dx", args.dx}, {"dgamma", args.dgamma}, {"dbeta", args.dbeta}},
                   {{"dy", args.dy}, {"x", args.x}, {"mean", args.mean}, {"rstd", args.rstd}, {"gamma", args.gamma}});
@@ -109,7 +109,7 @@ AttentionForward checked(AttentionForward args, DType compute_dtype) {
   checks.require(heads > 0, "there is at least one head");
   checks.require(keys >= queries, "the queries are the last of the keys' positions");
   checks.strided("out", args.out, {batch, queries, heads, head_size});
-  checks.tensor("log_sum_exp", args.log_sum_exp, {batch, heads, queries});
+  checks.tensor("log_sum_exp", args.log_sum_exp, {batch, heads, queries}, checks.accumulation());
   checks.strided("q", args.q, {batch, queries, heads, head_size});
   checks.strided("k", args.k, {batch, keys, heads, head_size});
   checks.strided("v", args.v, {batch, keys, heads, head_size});
@@ -125,8 +125,9 @@ AttentionBackward checked(AttentionBackward args, DType compute_dtype) {
   const AttentionForward& forward = args.forward;
   const ArgumentChecks checks("attention_backward", compute_dtype);
   checks.strided("dq", args.dq, forward.q.shape);
-  checks.strided("dk", args.dk, forward.k.shape);
-  checks.strided("dv", args.dv, forward.v.shape);
+  const DType kv_dtype = args.dk.dtype == checks.accumulation() ? checks.accumulation() : compute_dtype;
+  checks.strided("dk", args.dk, forward.k.shape, kv_dtype);
+  checks.strided("dv", args.dv, forward.v.shape, kv_dtype);
   checks.strided("dout", args.dout, forward.out.shape);
   checks.separate({{"dq", args.dq}, {"dk", args.dk}, {"dv", args.dv}}, {{"dout", args.dout},
                                                                         {"q", forward.q},
@@ -161,11 +162,16 @@ EmbeddingBackward checked(EmbeddingBackward args, DType compute_dtype) {
   const std::int64_t batch = args.dy.dim(0), tokens = args.dy.dim(1), hidden = checks.columns("dy", args.dy);
   checks.tensor("dy", args.dy, {batch, tokens, hidden});
   checks.tensor("ids", args.ids, {batch, tokens}, DType::kI32);
-  args.dtokens = checks.matrix("dtokens", args.dtokens, checks.rows("dtokens", args.dtokens), hidden);
-  args.dpositions = checks.matrix("dpositions", args.dpositions, checks.rows("dpositions", args.dpositions), hidden);
   checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
-  checks.require(args.first_position >= 0 && args.first_position + tokens <= args.dpositions.dim(0),
-                 "every token's position has an embedding");
+  const auto table = [&](std::string_view name, const TensorRef& view) {
+    return view ? checks.matrix(name, view, checks.rows(name, view), hidden, checks.accumulation()) : view;
+  };
+  args.dtokens = table("dtokens", args.dtokens);
+  args.dpositions = table("dpositions", args.dpositions);
+  if (args.dpositions) {
+    checks.require(args.first_position >= 0 && args.first_position + tokens <= args.dpositions.dim(0),
+                   "every token's position has an embedding");
+  }
   checks.dropout(args.dropout, tokens);
   checks.separate({{"dtokens", args.dtokens}, {"dpositions", args.dpositions}}, {{"dy", args.dy}, {"ids", args.ids}});
   return args;
@@ -174,9 +180,9 @@ EmbeddingBackward checked(EmbeddingBackward args, DType compute_dtype) {
 CrossEntropyPartials checked(CrossEntropyPartials args, DType compute_dtype) {
   const ArgumentChecks checks("cross_entropy_partials", compute_dtype);
   const std::int64_t rows = checks.rows("logits", args.logits), columns = checks.columns("logits", args.logits);
-  args.max = checks.vector("max", args.max, rows);
-  args.sum = checks.vector("sum", args.sum, rows);
-  args.target_logit = checks.vector("target_logit", args.target_logit, rows);
+  args.max = checks.vector("max", args.max, rows, checks.accumulation());
+  args.sum = checks.vector("sum", args.sum, rows, checks.accumulation());
+  args.target_logit = checks.vector("target_logit", args.target_logit, rows, checks.accumulation());
   args.logits = checks.matrix("logits", args.logits, rows, columns);
   args.targets = checks.vector("targets", args.targets, rows, DType::kI32);
   checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
@@ -190,10 +196,10 @@ CrossEntropyBackward checked(CrossEntropyBackward args, DType compute_dtype) {
   const ArgumentChecks checks("cross_entropy_backward", compute_dtype);
   const std::int64_t rows = checks.rows("logits", args.logits), columns = checks.columns("logits", args.logits);
   args.logits = checks.matrix("logits", args.logits, rows, columns);
-  args.max = checks.vector("max", args.max, rows);
-  args.sum = checks.vector("sum", args.sum, rows);
+  args.max = checks.vector("max", args.max, rows, checks.accumulation());
+  args.sum = checks.vector("sum", args.sum, rows, checks.accumulation());
   args.targets = checks.vector("targets", args.targets, rows, DType::kI32);
-  args.weight = checks.vector("weight", args.weight, rows);
+  args.weight = checks.vector("weight", args.weight, rows, checks.accumulation());
   checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
   checks.require(args.valid_columns >= 0 && args.valid_columns <= columns, "the valid columns are among the logits");
   checks.separate({{"logits", args.logits}},
@@ -204,13 +210,15 @@ CrossEntropyBackward checked(CrossEntropyBackward args, DType compute_dtype) {
 AdamW checked(AdamW args, DType compute_dtype) {
   const ArgumentChecks checks("adamw", compute_dtype);
   const std::int64_t size = args.parameter.elements();
-  args.parameter = checks.vector("parameter", args.parameter, size);
-  args.gradient = checks.vector("gradient", args.gradient, size);
-  args.moment1 = checks.vector("moment1", args.moment1, size);
-  args.moment2 = checks.vector("moment2", args.moment2, size);
+  args.parameter = checks.vector("parameter", args.parameter, size, checks.accumulation());
+  args.gradient = checks.vector("gradient", args.gradient, size, checks.accumulation());
+  args.moment1 = checks.vector("moment1", args.moment1, size, checks.accumulation());
+  args.moment2 = checks.vector("moment2", args.moment2, size, checks.accumulation());
+  if (args.working) args.working = checks.vector("working", args.working, size);
   checks.require(args.correction1 > 0 && args.correction2 > 0, "the bias corrections are positive");
-  checks.separate({{"parameter", args.parameter}, {"moment1", args.moment1}, {"moment2", args.moment2}},
-                  {{"gradient", args.gradient}});
+  checks.separate(
+      {{"parameter", args.parameter}, {"moment1", args.moment1}, {"moment2", args.moment2}, {"working", args.working}},
+      {{"gradient", args.gradient}});
   return args;
 }
 

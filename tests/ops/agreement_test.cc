@@ -40,12 +40,15 @@ double root_mean_square(const Values& values) {
   return count == 0 ? 0 : std::sqrt(sum / count);
 }
 
-// NaN where neither wrote, infinities alike, everything else within the tolerance.
-void expect_close(const Values& actual, const Values& expected, const Tolerance& tolerance, const std::string& where) {
+// NaN where neither wrote, infinities alike, everything else within `times` the allowed error.
+void expect_close(const Values& actual, const Values& expected, const Argument& argument, DType compute, double times) {
+  const std::string& where = argument.name;
   ASSERT_EQ(actual.size(), expected.size()) << where;
-  const double allowed = tolerance.relative * (root_mean_square(expected) + tolerance.floor);
+  const double rms = root_mean_square(expected);
   for (std::size_t e = 0; e < actual.size(); ++e) {
     const bool equal = actual[e] == expected[e] || (std::isnan(actual[e]) && std::isnan(expected[e]));
+    const double allowed =
+        times * allowed_error(argument.tolerance, expected[e], rms, argument.dtype(compute), compute);
     ASSERT_TRUE(equal || std::abs(actual[e] - expected[e]) <= allowed)
         << where << ", element " << e << ": got " << actual[e] << ", expected " << expected[e] << ", difference "
         << std::abs(actual[e] - expected[e]) << ", allowed " << allowed;
@@ -69,11 +72,24 @@ class Operations : public ::testing::TestWithParam<Case> {
 
 TEST_P(Operations, AgreesWithTheReferenceInDouble) {
   const auto backend = GetParam().back_end.make(), reference = make_reference_backend(DType::kF64);
+  const DType compute = backend->compute_dtype();
   for_each_trial([&](const Trial& trial, std::int64_t offset) {
-    const Outcome actual = execute(trial, *backend, offset), expected = execute(trial, *reference, 0);
+    const Outcome actual = execute(trial, *backend, offset, compute), expected = execute(trial, *reference, 0, compute);
     for (const Argument& argument : trial.arguments) {
-      expect_close(actual.values.at(argument.name), expected.values.at(argument.name), argument.tolerance,
-                   argument.name);
+      expect_close(actual.values.at(argument.name), expected.values.at(argument.name), argument, compute, 1);
+    }
+  });
+}
+
+// Both are within the allowed error of the exact result, so within twice that of each other.
+TEST_P(Operations, AgreesWithTheReferenceOfItsOwnType) {
+  const auto backend = GetParam().back_end.make();
+  const DType compute = backend->compute_dtype();
+  const auto reference = make_reference_backend(compute);
+  for_each_trial([&](const Trial& trial, std::int64_t offset) {
+    const Outcome actual = execute(trial, *backend, offset, compute), expected = execute(trial, *reference, 0, compute);
+    for (const Argument& argument : trial.arguments) {
+      expect_close(actual.values.at(argument.name), expected.values.at(argument.name), argument, compute, 2);
     }
   });
 }
@@ -81,7 +97,7 @@ TEST_P(Operations, AgreesWithTheReferenceInDouble) {
 TEST_P(Operations, WritesNothingAroundItsViews) {
   const auto backend = GetParam().back_end.make();
   for_each_trial([&](const Trial& trial, std::int64_t offset) {
-    EXPECT_EQ(execute(trial, *backend, offset).damaged_borders, std::vector<std::string>{});
+    EXPECT_EQ(execute(trial, *backend, offset, backend->compute_dtype()).damaged_borders, std::vector<std::string>{});
   });
 }
 
@@ -90,10 +106,10 @@ TEST_P(Operations, RepeatsBitwiseWithAnyNumberOfThreads) {
   const auto backend = GetParam().back_end.make();
   const int usual_threads = thread_count();
   for_each_trial([&](const Trial& trial, std::int64_t offset) {
-    const auto first = execute(trial, *backend, offset).memory;
+    const auto first = execute(trial, *backend, offset, backend->compute_dtype()).memory;
     for (const int threads : {1, 3}) {
       set_thread_count(threads);
-      const auto again = execute(trial, *backend, offset).memory;
+      const auto again = execute(trial, *backend, offset, backend->compute_dtype()).memory;
       for (const Argument& argument : trial.arguments) {
         EXPECT_TRUE(first.at(argument.name) == again.at(argument.name)) << argument.name << ", threads " << threads;
       }

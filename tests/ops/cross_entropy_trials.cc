@@ -48,9 +48,9 @@ Trial cross_entropy_partials_trial(Random& random) {
   const Shape rows{sizes.rows}, logits{sizes.rows, sizes.columns};
   trial.input("logits", logits, random.normals(logits, 0, 3));
   trial.ids("targets", rows, sizes.targets(random));
-  trial.output("max", rows, {});
-  trial.output("sum", rows, sum_tolerance(sizes.columns, 24));
-  trial.output("target_logit", rows, {});
+  trial.output("max", rows, {}, Precision::kAccumulation);
+  trial.output("sum", rows, sum_tolerance(sizes.columns, 24), Precision::kAccumulation);
+  trial.output("target_logit", rows, {}, Precision::kAccumulation);
   trial.run = [=](Backend& backend, const Views& views) {
     backend.cross_entropy_partials({.max = views["max"],
                                     .sum = views["sum"],
@@ -72,9 +72,9 @@ Trial cross_entropy_rescale_trial(Random& random) {
     if (t % 3 != 0) max[t] += std::abs(max[t]);
     if (t % 7 == 5) own[t] = -std::numeric_limits<double>::infinity(), sum[t] = 0;
   }
-  trial.in_out("sum", {rows}, sum, sum_tolerance(1, 32, 50));
-  trial.input("own_max", {rows}, own);
-  trial.input("max", {rows}, max);
+  trial.in_out("sum", {rows}, sum, sum_tolerance(1, 32, 50), Precision::kAccumulation);
+  trial.input("own_max", {rows}, own, Precision::kAccumulation);
+  trial.input("max", {rows}, max, Precision::kAccumulation);
   trial.run = [](Backend& backend, const Views& views) {
     backend.cross_entropy_rescale(views["sum"], views["own_max"], views["max"]);
   };
@@ -86,10 +86,10 @@ Trial cross_entropy_loss_trial(Random& random) {
   Trial trial{.sizes = fmt::format("T={}", rows), .arguments = {}, .run = {}};
   Values sum = random.normals({rows});
   for (double& value : sum) value = 1 + std::abs(value) * 50;
-  trial.input("max", {rows}, random.normals({rows}));
-  trial.input("sum", {rows}, sum);
-  trial.input("target_logit", {rows}, random.normals({rows}));
-  trial.output("loss", {rows}, sum_tolerance(1, 8, 1));
+  trial.input("max", {rows}, random.normals({rows}), Precision::kAccumulation);
+  trial.input("sum", {rows}, sum, Precision::kAccumulation);
+  trial.input("target_logit", {rows}, random.normals({rows}), Precision::kAccumulation);
+  trial.output("loss", {rows}, sum_tolerance(1, 8, 1), Precision::kAccumulation);
   trial.run = [](Backend& backend, const Views& views) {
     backend.cross_entropy_loss(views["loss"], views["max"], views["sum"], views["target_logit"]);
   };
@@ -103,10 +103,10 @@ Trial cross_entropy_backward_trial(Random& random) {
   const Values logits = random.normals(shape, 0, 3);
   const Statistics statistics = statistics_of(logits, sizes);
   trial.in_out("logits", shape, logits, sum_tolerance(1, 32, 1));
-  trial.input("max", rows, statistics.max);
-  trial.input("sum", rows, statistics.sum);
+  trial.input("max", rows, statistics.max, Precision::kAccumulation);
+  trial.input("sum", rows, statistics.sum, Precision::kAccumulation);
   trial.ids("targets", rows, sizes.targets(random));
-  trial.input("weight", rows, random.normals(rows));
+  trial.input("weight", rows, random.normals(rows), Precision::kAccumulation);
   trial.run = [=](Backend& backend, const Views& views) {
     backend.cross_entropy_backward({.logits = views["logits"],
                                     .max = views["max"],

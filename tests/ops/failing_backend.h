@@ -22,7 +22,7 @@ class FailingBackend final : public Backend {
   void do_download(void*, const TensorRef&) override { fail(); }
   void do_copy(const TensorRef&, const TensorRef&) override { fail(); }
   void do_fill(const TensorRef&, double) override { fail(); }
-  void do_fill_normal(const TensorRef&, const RandomStream&, std::int64_t, double) override { fail(); }
+  void do_fill_normal(const TensorRef&, const RandomStream&, std::int64_t, double, std::int64_t) override { fail(); }
   void do_add(const TensorRef&, const TensorRef&) override { fail(); }
   void do_linear_forward(const LinearForward&) override { fail(); }
   void do_linear_input_gradient(const LinearInputGradient&) override { fail(); }

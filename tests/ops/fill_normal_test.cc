@@ -29,7 +29,7 @@ TEST_P(FillNormal, RoundsTheDefinitionsValuesOnce) {
   for (std::int64_t n = 0; n < kCount; ++n) {
     const PhiloxCounter words = kStream.bits(static_cast<std::uint64_t>(n) / 2);
     const double value = kDeviation * normal_from_bits(words[0], words[1])[static_cast<std::size_t>(n % 2)];
-    ASSERT_EQ(values[static_cast<std::size_t>(n)], static_cast<float>(value)) << "element " << n;
+    ASSERT_EQ(values[static_cast<std::size_t>(n)], rounded({value}, backend_->compute_dtype())[0]) << "element " << n;
   }
 }
 
@@ -37,6 +37,25 @@ TEST_P(FillNormal, IsTheSameHoweverItIsDivided) {
   const Values whole = fill(*backend_, 0, kCount);
   for (const std::int64_t begin : {1, 2, 4097, 10006}) {
     EXPECT_EQ(fill(*backend_, begin, kCount - begin), Values(whole.begin() + begin, whole.end())) << begin;
+  }
+}
+
+// As the ranks of a tensor-parallel layer do with its columns.
+TEST_P(FillNormal, BlocksOfColumnsMakeUpTheWholeMatrix) {
+  constexpr std::int64_t kRows = 7, kColumns = 29;
+  const Values whole = fill(*backend_, 3, kRows * kColumns);
+  std::int64_t begin = 0;
+  for (const std::int64_t end : {1, 12, 20, 29}) {
+    const Tensor block = make_poisoned(*backend_, {kRows, end - begin});
+    backend_->fill_normal(block, kStream, 3 + begin, kDeviation, kColumns);
+    const Values values = download_values(*backend_, block);
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      for (std::int64_t c = begin; c < end; ++c) {
+        EXPECT_EQ(values[static_cast<std::size_t>(r * (end - begin) + c - begin)],
+                  whole[static_cast<std::size_t>(r * kColumns + c)]);
+      }
+    }
+    begin = end;
   }
 }
 

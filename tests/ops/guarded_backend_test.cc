@@ -17,7 +17,8 @@ TEST_P(GuardedBackend, GivesTheSameBitsAsTheUnguardedOne) {
   Random random(3);
   for (int i = 0; i < 5; ++i) {
     const Trial trial = GetParam().make(random);
-    EXPECT_TRUE(execute(trial, *guarded, 0).memory == execute(trial, *plain, 0).memory) << trial.sizes;
+    EXPECT_TRUE(execute(trial, *guarded, 0, DType::kF32).memory == execute(trial, *plain, 0, DType::kF32).memory)
+        << trial.sizes;
   }
 }
 

@@ -27,6 +27,8 @@ void upload_values(Backend& backend, const TensorRef& view, const Values& values
   switch (view.dtype) {
     case DType::kF64: return upload_as<double>(backend, view, values);
     case DType::kF32: return upload_as<float>(backend, view, values);
+    case DType::kBF16: return upload_as<Bf16>(backend, view, values);
+    case DType::kF16: return upload_as<F16>(backend, view, values);
     case DType::kI32: return upload_as<std::int32_t>(backend, view, values);
     default: check(false, "a dtype that the tests use");
   }
@@ -41,13 +43,26 @@ Values download_values(Backend& backend, const TensorRef& view) {
   switch (view.dtype) {
     case DType::kF64: return download_as<double>(backend, view);
     case DType::kF32: return download_as<float>(backend, view);
+    case DType::kBF16: return download_as<Bf16>(backend, view);
+    case DType::kF16: return download_as<F16>(backend, view);
     case DType::kI32: return download_as<std::int32_t>(backend, view);
     default: check(false, "a dtype that the tests use"); return {};
   }
 }
 
+Values rounded(Values values, DType dtype) {
+  visit_floating(dtype, [&]<class T>(ElementType<T>) {
+    for (double& value : values) value = static_cast<double>(static_cast<T>(value));
+  });
+  return values;
+}
+
 Tensor make_tensor(Backend& backend, const Shape& shape, const Values& values) {
-  Tensor tensor(backend, backend.compute_dtype(), shape);
+  return make_tensor(backend, backend.compute_dtype(), shape, values);
+}
+
+Tensor make_tensor(Backend& backend, DType dtype, const Shape& shape, const Values& values) {
+  Tensor tensor(backend, dtype, shape);
   upload_values(backend, tensor, values);
   return tensor;
 }
@@ -59,8 +74,12 @@ Tensor make_ids(Backend& backend, const Shape& shape, const Values& values) {
 }
 
 Tensor make_poisoned(Backend& backend, const Shape& shape) {
+  return make_poisoned(backend, backend.compute_dtype(), shape);
+}
+
+Tensor make_poisoned(Backend& backend, DType dtype, const Shape& shape) {
   const Values nan(static_cast<std::size_t>(shape.elements()), std::numeric_limits<double>::quiet_NaN());
-  return make_tensor(backend, shape, nan);
+  return make_tensor(backend, dtype, shape, nan);
 }
 
 Values Random::normals(const Shape& shape, double mean, double stddev) {

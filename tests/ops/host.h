@@ -11,15 +11,20 @@ namespace teratron::testing {
 
 using Values = std::vector<double>;
 
-// Rounded to the view's dtype (f64, f32 or i32). The view is contiguous.
+// Rounded to the view's dtype (floating or i32). The view is contiguous.
 void upload_values(Backend& backend, const TensorRef& view, const Values& values);
 Values download_values(Backend& backend, const TensorRef& view);  // any strides
 
-// A new tensor of the compute type, or of i32, with these values.
+// To what a floating dtype holds.
+Values rounded(Values values, DType dtype);
+
+// A new tensor of the compute type, another one, or i32, with these values.
 Tensor make_tensor(Backend& backend, const Shape& shape, const Values& values);
+Tensor make_tensor(Backend& backend, DType dtype, const Shape& shape, const Values& values);
 Tensor make_ids(Backend& backend, const Shape& shape, const Values& values);
 // Every element NaN, so that one that is never written shows.
 Tensor make_poisoned(Backend& backend, const Shape& shape);
+Tensor make_poisoned(Backend& backend, DType dtype, const Shape& shape);
 
 // Random numbers for a test: values that fp32 holds exactly, so that all back ends see the same input.
 class Random {

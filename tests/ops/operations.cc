@@ -25,6 +25,7 @@ std::vector<Operation> operations() {
       {"adamw", adamw_trial},
       {"sum_of_squares", sum_of_squares_trial},
       {"copy", copy_trial},
+      {"copy_converting", copy_converting_trial},
       {"fill", fill_trial},
       {"fill_zero", fill_zero_trial},
       {"fill_normal", fill_normal_trial},

@@ -46,6 +46,7 @@ Trial cross_entropy_backward_trial(Random& random);
 Trial adamw_trial(Random& random);
 Trial sum_of_squares_trial(Random& random);
 Trial copy_trial(Random& random);
+Trial copy_converting_trial(Random& random);
 Trial fill_trial(Random& random);
 Trial fill_zero_trial(Random& random);
 Trial fill_normal_trial(Random& random);

@@ -1,4 +1,5 @@
-// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter.
+// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter,
+// and what the working copy takes.
 // And the sum of squares that the gradient norm is made of.
 #include "ops/cpu/simd_targets.h"
 
@@ -7,22 +8,27 @@
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
+#include <numeric>
 
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd-inl.h"
+#include "ops/cpu/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
+// T: of the working copy, if there is one.
+template <class T, bool has_working>
 void adamw_range(const AdamW& args, std::int64_t begin, std::int64_t end) {
   float* const parameter = args.parameter.as<float>() + begin;
   const float* const gradient = args.gradient.as<float>() + begin;
   float *const moment1 = args.moment1.as<float>() + begin, *const moment2 = args.moment2.as<float>() + begin;
+  T* const working = has_working ? args.working.as<T>() + begin : nullptr;
   const auto rounded = [](double value) HWY_ATTR { return constant(static_cast<float>(value)); };
   const FloatVector scale = rounded(args.gradient_scale), epsilon = rounded(args.epsilon);
   const FloatVector beta1 = rounded(args.beta1), rest1 = rounded(1 - args.beta1);
@@ -36,17 +42,34 @@ void adamw_range(const AdamW& args, std::int64_t begin, std::int64_t end) {
     const FloatVector v = hn::MulAdd(beta2, access.load(moment2 + i), hn::Mul(hn::Mul(rest2, g), g));
     const FloatVector root = hn::Add(hn::Sqrt(hn::Mul(v, inverse2)), epsilon);
     const FloatVector decayed = hn::Mul(keep, access.load(parameter + i));
-    access.store(hn::Sub(decayed, hn::Div(hn::Mul(rate, m), root)), parameter + i);
+    const FloatVector updated = hn::Sub(decayed, hn::Div(hn::Mul(rate, m), root));
+    access.store(updated, parameter + i);
+    if constexpr (has_working) access.store(updated, working + i);
     access.store(m, moment1 + i);
     access.store(v, moment2 + i);
   });
 }
 
-float sum_of_squares_range(const float* values, std::int64_t count) {
+template <class T>
+float sum_of_squares_range(const void* data, std::int64_t begin, std::int64_t count) {
+  const T* const values = static_cast<const T*>(data) + begin;
   return sum_over(count, [&](std::int64_t i, auto access) HWY_ATTR {
     const FloatVector value = access.load(values + i);
     return hn::Mul(value, value);
   });
+}
+
+using AdamWRange = void (*)(const AdamW&, std::int64_t, std::int64_t);
+using SquaresRange = float (*)(const void*, std::int64_t, std::int64_t);
+
+AdamWRange adamw_kernel(const AdamW& args) {
+  if (!args.working) return &adamw_range<float, false>;
+  return choose_by_storage(args.working.dtype,
+                           []<class T>(ElementType<T>) -> AdamWRange { return &adamw_range<T, true>; });
+}
+
+SquaresRange sum_of_squares_kernel(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> SquaresRange { return &sum_of_squares_range<T>; });
 }
 
 }  // namespace
@@ -58,8 +81,8 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(adamw_range);
-HWY_EXPORT(sum_of_squares_range);
+HWY_EXPORT(adamw_kernel);
+HWY_EXPORT(sum_of_squares_kernel);
 
 constexpr std::int64_t kGrain = 1 << 15;         // parameters handed to a thread at a time
 constexpr std::int64_t kSquaresBlock = 1 << 12;  // squares added in fp32 before double takes over
@@ -67,19 +90,22 @@ constexpr std::int64_t kSquaresBlock = 1 << 12;  // squares added in fp32 before
 }  // namespace
 
 void CpuBackend::do_adamw(const AdamW& args) {
-  parallel_for(args.parameter.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(adamw_range)(args, begin, end);
-  });
+  const auto kernel = HWY_DYNAMIC_DISPATCH(adamw_kernel)(args);
+  parallel_for(args.parameter.elements(), kGrain,
+               [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 
 double CpuBackend::do_sum_of_squares(const TensorRef& view) {
-  const float* const values = view.as<float>();
   const std::int64_t count = view.elements();
+  if (view.dtype == DType::kF64) {
+    const double* const values = view.as<double>();
+    return std::inner_product(values, values + count, values, 0.0);
+  }
+  const auto kernel = HWY_DYNAMIC_DISPATCH(sum_of_squares_kernel)(view.dtype);
   float* const parts = scratch_floats(Scratch::kReduction, (count + kSquaresBlock - 1) / kSquaresBlock);
   parallel_for(count, 8 * kSquaresBlock, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t block = begin; block < end; block += kSquaresBlock) {
-      parts[block / kSquaresBlock] =
-          HWY_DYNAMIC_DISPATCH(sum_of_squares_range)(values + block, std::min(kSquaresBlock, end - block));
+      parts[block / kSquaresBlock] = kernel(view.data, block, std::min(kSquaresBlock, end - block));
     }
   });
   double sum = 0;

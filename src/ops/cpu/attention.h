@@ -9,15 +9,17 @@
 namespace teratron {
 
 // Rows of unit stride, `stride` elements apart.
+template <class T>
 struct HeadMatrix {
-  float* data;
+  T* data;
   std::int64_t stride;
-  float* row(std::int64_t i) const { return data + i * stride; }
+  T* row(std::int64_t i) const { return data + i * stride; }
 };
 
 // The [S, D] matrix of one head of a [B, S, H, D] view.
-inline HeadMatrix head_of(const TensorRef& view, std::int64_t b, std::int64_t h) {
-  return {view.as<float>() + b * view.stride(0) + h * view.stride(2), view.stride(1)};
+template <class T>
+HeadMatrix<T> head_of(const TensorRef& view, std::int64_t b, std::int64_t h) {
+  return {view.as<T>() + b * view.stride(0) + h * view.stride(2), view.stride(1)};
 }
 
 // One head of a call. Queries and keys count from the first of the call's.
@@ -41,6 +43,12 @@ struct AttentionHead {
     const std::int64_t query = dropout.first_position + i, key = dropout.first_position - context + j;
     return (head * dropout.sequence_length + query) * dropout.key_stride() + key;
   }
+};
+
+// The forward pass over one head, for one storage type.
+struct AttentionKernels {
+  void (*attend)(const AttentionHead& head, std::int64_t begin, std::int64_t end);  // queries [begin, end)
+  void (*attend_one_by_one)(const AttentionHead& head);
 };
 
 }  // namespace teratron

@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
+#include <type_traits>
 
 #include "base/threads.h"
 #include "hwy/highway.h"
@@ -20,6 +21,7 @@
 #include "ops/cpu/math-inl.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd-inl.h"
+#include "ops/cpu/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
@@ -39,8 +41,9 @@ struct Work {
   float *keys_t, *values_t;        // k^T and v^T [D, keys]: panel after panel of keys
   float *keys, *queries, *dout;    // [rows, D]: for each block of rows, panel after panel of D
   float *scores, *gradients;       // [kQueryBlock, kKeyBlock]: q k^T, then M P; dout v^T, then dS
-  float *dq, *dk, *dv;             // [queries, padded_size]; [kKeyBlock, padded_size]
-  float* products;                 // D_i, [queries]
+  HeadMatrix<const float> q_rows, dout_rows;
+  float *dq, *dk, *dv;  // [queries, padded_size]; [kKeyBlock, padded_size]
+  float* products;      // D_i, [queries]
 
   // The panel of columns d, d + 1, .. of the block of `depth` rows that starts at row `begin`.
   const float* panel(const float* blocks, std::int64_t begin, std::int64_t depth, std::int64_t d) const {
@@ -55,13 +58,15 @@ struct Tile {
   std::int64_t keys() const { return key_end - key_begin; }
 };
 
-void pack_transposed(const HeadMatrix& from, std::int64_t rows, std::int64_t size, float* panels) {
+template <class T>
+void pack_transposed(const HeadMatrix<T>& from, std::int64_t rows, std::int64_t size, float* panels) {
   for (std::int64_t j = 0; j < rows; j += kPanelColumns) {
     pack_panel_transposed(from.row(j), from.stride, size, std::min(kPanelColumns, rows - j), panels + j * size);
   }
 }
 
-void pack_blocks(const HeadMatrix& from, std::int64_t rows, std::int64_t block, const Work& work, float* panels) {
+template <class T>
+void pack_blocks(const HeadMatrix<T>& from, std::int64_t rows, std::int64_t block, const Work& work, float* panels) {
   for (std::int64_t i = 0; i < rows; i += block) {
     const std::int64_t depth = std::min(block, rows - i);
     pack_panels(from.row(i), from.stride, depth, work.size, panels + i * work.padded_size);
@@ -85,15 +90,33 @@ Work make_work(const AttentionHead& head) {
           .dout = packed_queries + queries * padded_size,
           .scores = tiles,
           .gradients = tiles + kKeyBlock * kQueryBlock,
+          .q_rows = {},
+          .dout_rows = {},
           .dq = packed_queries + 2 * queries * padded_size,
           .dk = tiles + 2 * kKeyBlock * kQueryBlock,
           .dv = tiles + kKeyBlock * (2 * kQueryBlock + padded_size),
           .products = packed_queries + 3 * queries * padded_size};
 }
 
-void pack_operands(const AttentionHead& head, const HeadMatrix& dout, const Work& work) {
-  const HeadMatrix q = head_of(head.args.q, head.b, head.h), k = head_of(head.args.k, head.b, head.h);
-  const HeadMatrix v = head_of(head.args.v, head.b, head.h), out = head_of(head.args.out, head.b, head.h);
+// A matrix in fp32: where it is if it is that, else converted.
+template <class T>
+HeadMatrix<const float> float_rows(const HeadMatrix<T>& from, std::int64_t rows, std::int64_t size, float* converted) {
+  if constexpr (std::is_same_v<T, float>) {
+    return {from.data, from.stride};
+  } else {
+    for (std::int64_t i = 0; i < rows; ++i) widen_row(from.row(i), size, converted + i * size);
+    return {converted, size};
+  }
+}
+
+template <class T>
+void pack_operands(const AttentionHead& head, const HeadMatrix<T>& dout, Work& work) {
+  const auto q = head_of<T>(head.args.q, head.b, head.h), k = head_of<T>(head.args.k, head.b, head.h);
+  const auto v = head_of<T>(head.args.v, head.b, head.h), out = head_of<T>(head.args.out, head.b, head.h);
+  const std::int64_t converted = std::is_same_v<T, float> ? 0 : head.queries * work.size;
+  float* const rows = scratch_floats(Scratch::kRows, 2 * converted);
+  work.q_rows = float_rows(q, head.queries, work.size, rows);
+  work.dout_rows = float_rows(dout, head.queries, work.size, rows + converted);
   pack_transposed(k, head.keys, work.size, work.keys_t);
   pack_transposed(v, head.keys, work.size, work.values_t);
   pack_blocks(k, head.keys, kKeyBlock, work, work.keys);
@@ -107,16 +130,16 @@ void pack_operands(const AttentionHead& head, const HeadMatrix& dout, const Work
 }
 
 // scores = q k^T and gradients = dout v^T, but for register tiles that no query sees.
-void multiply_scores(const Work& work, const HeadMatrix& q, const HeadMatrix& dout, const Tile& tile) {
+void multiply_scores(const Work& work, const Tile& tile) {
   for (std::int64_t j = tile.key_begin; j < tile.key_end; j += kPanelColumns) {
     const std::int64_t hidden =
         std::max(std::int64_t{0}, work.head.first_query(j) - tile.query_begin) / kTileRows * kTileRows;
     const std::int64_t first = tile.query_begin + hidden, rows = tile.query_end - first;
     const std::int64_t at = hidden * kKeyBlock + j - tile.key_begin;
-    multiply_panel<false>(rows, kPanelColumns, work.size, q.row(first), q.stride, work.keys_t + j * work.size,
-                          work.scores + at, kKeyBlock, false);
-    multiply_panel<false>(rows, kPanelColumns, work.size, dout.row(first), dout.stride, work.values_t + j * work.size,
-                          work.gradients + at, kKeyBlock, false);
+    multiply_panel<false>(rows, kPanelColumns, work.size, work.q_rows.row(first), work.q_rows.stride,
+                          work.keys_t + j * work.size, work.scores + at, kKeyBlock, false);
+    multiply_panel<false>(rows, kPanelColumns, work.size, work.dout_rows.row(first), work.dout_rows.stride,
+                          work.values_t + j * work.size, work.gradients + at, kKeyBlock, false);
   }
 }
 
@@ -186,8 +209,9 @@ void add_query_gradients(const Work& work, const Tile& tile) {
 }
 
 // to (+)= factor * from, row by row.
-void write_rows(const HeadMatrix& to, const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t size,
-                float factor, bool accumulate) {
+template <class T>
+void write_rows(const HeadMatrix<T>& to, const float* from, std::int64_t from_stride, std::int64_t rows,
+                std::int64_t size, float factor, bool accumulate) {
   for (std::int64_t i = 0; i < rows; ++i) {
     for_each_vector(size, [&](std::int64_t d, auto access) HWY_ATTR {
       const FloatVector value = hn::Mul(constant(factor), access.load(from + i * from_stride + d));
@@ -196,29 +220,46 @@ void write_rows(const HeadMatrix& to, const float* from, std::int64_t from_strid
   }
 }
 
+// The key block's part of dk and dv, which are of type T.
+template <class T>
+void write_key_gradients(const AttentionBackward& args, const Work& work, std::int64_t key, std::int64_t key_end) {
+  const auto dk = head_of<T>(args.dk, work.head.b, work.head.h), dv = head_of<T>(args.dv, work.head.b, work.head.h);
+  const auto scale = static_cast<float>(args.forward.scale);
+  write_rows<T>({dk.row(key), dk.stride}, work.dk, work.padded_size, key_end - key, work.size, scale,
+                args.accumulate_kv);
+  write_rows<T>({dv.row(key), dv.stride}, work.dv, work.padded_size, key_end - key, work.size, 1, args.accumulate_kv);
+}
+
+// T: of what the layers read and write; KeyGradient: of dk and dv.
+template <class T, class KeyGradient>
 void differentiate_head(const AttentionBackward& args, std::int64_t b, std::int64_t h) {
   const AttentionHead head{.args = args.forward, .b = b, .h = h};
-  const HeadMatrix q = head_of(args.forward.q, b, h), dout = head_of(args.dout, b, h);
-  const HeadMatrix dk = head_of(args.dk, b, h), dv = head_of(args.dv, b, h);
-  const auto scale = static_cast<float>(args.forward.scale);
-  const Work work = make_work(head);
-  pack_operands(head, dout, work);
+  Work work = make_work(head);
+  pack_operands(head, head_of<T>(args.dout, b, h), work);
   DropoutMask mask(args.forward.dropout);
   for (std::int64_t key = 0; key < head.keys; key += kKeyBlock) {
     const std::int64_t key_end = std::min(head.keys, key + kKeyBlock);
     const std::int64_t first_block = head.first_query(key) / kQueryBlock * kQueryBlock;
     for (std::int64_t query = first_block; query < head.queries; query += kQueryBlock) {
       const Tile tile{query, std::min(head.queries, query + kQueryBlock), key, key_end};
-      multiply_scores(work, q, dout, tile);
+      multiply_scores(work, tile);
       differentiate_softmax(work, tile, mask);
       add_key_gradients(work, tile, query > first_block);
       add_query_gradients(work, tile);
     }
-    write_rows({dk.row(key), dk.stride}, work.dk, work.padded_size, key_end - key, work.size, scale,
-               args.accumulate_kv);
-    write_rows({dv.row(key), dv.stride}, work.dv, work.padded_size, key_end - key, work.size, 1, args.accumulate_kv);
+    write_key_gradients<KeyGradient>(args, work, key, key_end);
   }
-  write_rows(head_of(args.dq, b, h), work.dq, work.padded_size, head.queries, work.size, scale, false);
+  write_rows(head_of<T>(args.dq, b, h), work.dq, work.padded_size, head.queries, work.size,
+             static_cast<float>(args.forward.scale), false);
+}
+
+using DifferentiateHead = void (*)(const AttentionBackward&, std::int64_t, std::int64_t);
+
+DifferentiateHead backward_kernel(const AttentionBackward& args) {
+  const bool sums_stay = args.dk.dtype == DType::kF32;
+  return choose_by_storage(args.dq.dtype, [&]<class T>(ElementType<T>) -> DifferentiateHead {
+    return sums_stay ? &differentiate_head<T, float> : &differentiate_head<T, T>;
+  });
 }
 
 }  // namespace
@@ -230,15 +271,15 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(differentiate_head);
+HWY_EXPORT(backward_kernel);
 
 }  // namespace
 
 void CpuBackend::do_attention_backward(const AttentionBackward& args) {
   const std::int64_t heads = args.forward.q.dim(2);
-  parallel_for(args.forward.q.dim(0) * heads, 1, [&](std::int64_t task, std::int64_t) {
-    HWY_DYNAMIC_DISPATCH(differentiate_head)(args, task / heads, task % heads);
-  });
+  const auto kernel = HWY_DYNAMIC_DISPATCH(backward_kernel)(args);
+  parallel_for(args.forward.q.dim(0) * heads, 1,
+               [&](std::int64_t task, std::int64_t) { kernel(args, task / heads, task % heads); });
 }
 
 }  // namespace teratron

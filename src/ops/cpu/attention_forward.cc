@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "base/threads.h"
 #include "hwy/highway.h"
@@ -20,6 +21,7 @@
 #include "ops/cpu/math-inl.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd-inl.h"
+#include "ops/cpu/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
@@ -38,9 +40,10 @@ struct PackedHead {
   const float *keys, *values;
 };
 
+template <class T>
 PackedHead pack_head(const AttentionHead& head, std::int64_t key_count) {
   const std::int64_t size = head.head_size, padded_size = round_up(size, kPanelColumns);
-  const HeadMatrix k = head_of(head.args.k, head.b, head.h), v = head_of(head.args.v, head.b, head.h);
+  const auto k = head_of<T>(head.args.k, head.b, head.h), v = head_of<T>(head.args.v, head.b, head.h);
   float* const keys = scratch_floats(Scratch::kKeys, round_up(key_count, kPanelColumns) * size);
   float* const values = scratch_floats(Scratch::kValues, key_count * padded_size);
   for (std::int64_t j = 0; j < key_count; j += kPanelColumns) {
@@ -56,6 +59,7 @@ PackedHead pack_head(const AttentionHead& head, std::int64_t key_count) {
 // A block of queries on its way through the keys.
 struct QueryBlock {
   std::int64_t begin, end;
+  HeadMatrix<const float> queries;
   float* scores;           // [kQueryBlock, kKeyBlock]
   float* out;              // [kQueryBlock, padded head size], unnormalised
   float max[kQueryBlock];  // of the scaled scores so far
@@ -67,14 +71,28 @@ void scale_row(float* row, std::int64_t count, float factor) {
                              HWY_ATTR { access.store(hn::Mul(access.load(row + d), constant(factor)), row + d); });
 }
 
+// The rows of queries [begin, end) in fp32: where they are if they are that, else converted.
+template <class T>
+HeadMatrix<const float> queries_of(const AttentionHead& head, std::int64_t begin, std::int64_t end) {
+  const auto q = head_of<T>(head.args.q, head.b, head.h);
+  if constexpr (std::is_same_v<T, float>) {
+    return {q.row(begin), q.stride};
+  } else {
+    float* const rows = scratch_floats(Scratch::kQueries, (end - begin) * head.head_size);
+    for (std::int64_t i = begin; i < end; ++i) {
+      widen_row(q.row(i), head.head_size, rows + (i - begin) * head.head_size);
+    }
+    return {rows, head.head_size};
+  }
+}
+
 // scores = q k^T for the keys from first_key on, but for tiles that no query sees.
 void score_block(const AttentionHead& head, const PackedHead& packed, const QueryBlock& block, std::int64_t first_key,
                  std::int64_t end_key) {
-  const HeadMatrix q = head_of(head.args.q, head.b, head.h);
   for (std::int64_t j = first_key; j < end_key; j += kPanelColumns) {
     const std::int64_t hidden = std::max(std::int64_t{0}, head.first_query(j) - block.begin) / kTileRows * kTileRows;
     const std::int64_t rows = block.end - block.begin - hidden;
-    multiply_panel<false>(rows, kPanelColumns, head.head_size, q.row(block.begin + hidden), q.stride,
+    multiply_panel<false>(rows, kPanelColumns, head.head_size, block.queries.row(hidden), block.queries.stride,
                           packed.keys + j * head.head_size, block.scores + hidden * kKeyBlock + j - first_key,
                           kKeyBlock, false);
   }
@@ -129,11 +147,12 @@ void mix_values(const AttentionHead& head, const PackedHead& packed, const Query
   }
 }
 
+template <class T>
 void finish_block(const AttentionHead& head, const QueryBlock& block) {
   const std::int64_t size = head.head_size, padded_size = round_up(size, kPanelColumns);
-  const HeadMatrix out = head_of(head.args.out, head.b, head.h);
+  const auto out = head_of<T>(head.args.out, head.b, head.h);
   for (std::int64_t i = 0; i < block.end - block.begin; ++i) {
-    float* const to = out.row(block.begin + i);
+    T* const to = out.row(block.begin + i);
     const float* const from = block.out + i * padded_size;
     const FloatVector factor = constant(1 / block.sum[i]);
     for_each_vector(size, [&](std::int64_t d, auto access)
@@ -143,11 +162,13 @@ void finish_block(const AttentionHead& head, const QueryBlock& block) {
 }
 
 // Too few queries to pay for packing: one pass over the keys and one over the values each, as fast as they can be read.
+template <class T>
 void attend_one_by_one(const AttentionHead& head) {
-  const HeadMatrix q = head_of(head.args.q, head.b, head.h), k = head_of(head.args.k, head.b, head.h);
-  const HeadMatrix v = head_of(head.args.v, head.b, head.h), out = head_of(head.args.out, head.b, head.h);
+  const auto q = head_of<T>(head.args.q, head.b, head.h), k = head_of<T>(head.args.k, head.b, head.h);
+  const auto v = head_of<T>(head.args.v, head.b, head.h), out = head_of<T>(head.args.out, head.b, head.h);
   const auto scale = static_cast<float>(head.args.scale);
   float* const row = scratch_floats(Scratch::kTileA, round_up(head.keys, kFloatLanes));
+  float* const mixed = scratch_floats(Scratch::kTileB, head.head_size);
   DropoutMask mask(head.args.dropout);
   for (std::int64_t i = 0; i < head.queries; ++i) {
     const std::int64_t seen = head.keys_seen(i);
@@ -159,26 +180,30 @@ void attend_one_by_one(const AttentionHead& head) {
     std::fill(row + seen, row + round_up(seen, kFloatLanes), 0.0F);
     const float max = scale * max_of(row, seen), sum = exponentiate_row(row, seen, scale, max);
     if (head.args.dropout.active()) mask.apply_to(row, head.element(i, 0), seen);
-    std::fill_n(out.row(i), head.head_size, 0.0F);
+    std::fill_n(mixed, head.head_size, 0.0F);
     for (std::int64_t j = 0; j < seen; ++j) {
       const FloatVector weight = constant(row[j] / sum);
       for_each_vector(head.head_size, [&](std::int64_t d, auto access) HWY_ATTR {
-        access.store(hn::MulAdd(weight, access.load(v.row(j) + d), access.load(out.row(i) + d)), out.row(i) + d);
+        access.store(hn::MulAdd(weight, access.load(v.row(j) + d), access.load(mixed + d)), mixed + d);
       });
     }
+    for_each_vector(head.head_size, [&](std::int64_t d, auto access)
+                                        HWY_ATTR { access.store(access.load(mixed + d), out.row(i) + d); });
     head.log_sum_exp[i] = max + std::log(sum);
   }
 }
 
 // Queries [begin, end) of a head.
+template <class T>
 void attend(const AttentionHead& head, std::int64_t begin, std::int64_t end) {
-  const PackedHead packed = pack_head(head, head.keys_seen(end - 1));
+  const PackedHead packed = pack_head<T>(head, head.keys_seen(end - 1));
   DropoutMask mask(head.args.dropout);
   QueryBlock block{};
   block.scores = scratch_floats(Scratch::kTileA, kQueryBlock * kKeyBlock);
   block.out = scratch_floats(Scratch::kTileB, kQueryBlock * round_up(head.head_size, kPanelColumns));
   for (block.begin = begin; block.begin < end; block.begin += kQueryBlock) {
     block.end = std::min(end, block.begin + kQueryBlock);
+    block.queries = queries_of<T>(head, block.begin, block.end);
     std::fill_n(block.max, kQueryBlock, -std::numeric_limits<float>::infinity());
     std::fill_n(block.sum, kQueryBlock, 0.0F);
     const std::int64_t keys = head.keys_seen(block.end - 1);
@@ -189,8 +214,14 @@ void attend(const AttentionHead& head, std::int64_t begin, std::int64_t end) {
       softmax_block(head, block, first_key, end_key, mask);
       mix_values(head, packed, block, first_key, end_key);
     }
-    finish_block(head, block);
+    finish_block<T>(head, block);
   }
+}
+
+AttentionKernels forward_kernels(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) {
+    return AttentionKernels{&attend<T>, &attend_one_by_one<T>};
+  });
 }
 
 }  // namespace
@@ -202,8 +233,7 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(attend);
-HWY_EXPORT(attend_one_by_one);
+HWY_EXPORT(forward_kernels);
 
 // Whole heads where there are enough of them, since each task packs the keys and values it needs.
 constexpr std::int64_t kTasksPerThread = 4, kQueryGrain = 48;
@@ -213,9 +243,10 @@ constexpr std::int64_t kFewQueries = 4;
 
 void CpuBackend::do_attention_forward(const AttentionForward& args) {
   const std::int64_t queries = args.q.dim(1), heads = args.q.dim(2), all_heads = args.q.dim(0) * heads;
+  const AttentionKernels kernels = HWY_DYNAMIC_DISPATCH(forward_kernels)(args.q.dtype);
   if (queries <= kFewQueries) {
     parallel_for(all_heads, 1, [&](std::int64_t task, std::int64_t) {
-      HWY_DYNAMIC_DISPATCH(attend_one_by_one)(AttentionHead{.args = args, .b = task / heads, .h = task % heads});
+      kernels.attend_one_by_one(AttentionHead{.args = args, .b = task / heads, .h = task % heads});
     });
     return;
   }
@@ -225,7 +256,7 @@ void CpuBackend::do_attention_forward(const AttentionForward& args) {
   parallel_for(all_heads * parts, 1, [&](std::int64_t task, std::int64_t) {
     const AttentionHead head{.args = args, .b = task / parts / heads, .h = task / parts % heads};
     const std::int64_t begin = task % parts * part;
-    HWY_DYNAMIC_DISPATCH(attend)(head, begin, std::min(queries, begin + part));
+    kernels.attend(head, begin, std::min(queries, begin + part));
   });
 }
 

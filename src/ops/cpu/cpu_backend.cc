@@ -1,9 +1,14 @@
 #include "ops/cpu/cpu_backend.h"
 
+#include "ops/cpu/storage.h"
+
 namespace teratron {
 
 CpuBackend::CpuBackend(const CpuOptions& options)
-    : guarded_(options.guard_memory ? std::make_unique<GuardedMemory>() : nullptr) {}
+    : compute_dtype_(options.compute_dtype),
+      guarded_(options.guard_memory ? std::make_unique<GuardedMemory>() : nullptr) {
+  choose_by_storage(compute_dtype_, [](auto) { return true; });  // or says that there are no such kernels
+}
 
 void CpuBackend::open_memory() {
   if (guarded_) guarded_->open();

@@ -1,6 +1,6 @@
-// The tuned back end for CPUs: fp32, vectors through Highway, threads through base/threads.h. Each operation lives in
-// a file of its own name. Every output element is summed in an order that depends on the shapes alone, so results are
-// the same bits whatever the number of threads and their timing.
+// The tuned back end for CPUs: fp32 arithmetic on fp32, bf16 or fp16 storage, vectors through Highway, threads through
+// base/threads.h. Each operation lives in a file of its own name. Every output element is summed in an order that
+// depends on the shapes alone, so results are the same bits whatever the number of threads and their timing.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const CpuOptions& options);
 
   std::string_view name() const override { return "cpu"; }
-  DType compute_dtype() const override { return DType::kF32; }
+  DType compute_dtype() const override { return compute_dtype_; }
   // Blocks of a huge page or more are aligned to it and ask the system for huge pages.
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
@@ -25,8 +25,8 @@ class CpuBackend final : public Backend {
   void do_download(void* to, const TensorRef& from) override;
   void do_copy(const TensorRef& to, const TensorRef& from) override;
   void do_fill(const TensorRef& view, double value) override;
-  void do_fill_normal(const TensorRef& view, const RandomStream& random, std::int64_t first_index,
-                      double stddev) override;
+  void do_fill_normal(const TensorRef& view, const RandomStream& random, std::int64_t first_index, double stddev,
+                      std::int64_t row_stride) override;
   void do_add(const TensorRef& to, const TensorRef& from) override;
   void do_linear_forward(const LinearForward& args) override;
   void do_linear_input_gradient(const LinearInputGradient& args) override;
@@ -52,6 +52,7 @@ class CpuBackend final : public Backend {
   void close_memory() noexcept override;
 
  private:
+  DType compute_dtype_;
   std::unique_ptr<GuardedMemory> guarded_;  // null unless CpuOptions::guard_memory
 };
 

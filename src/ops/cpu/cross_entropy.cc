@@ -14,16 +14,18 @@
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/math-inl.h"
 #include "ops/cpu/simd-inl.h"
+#include "ops/cpu/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
+template <class T>
 void partials_rows(const CrossEntropyPartials& args, std::int64_t begin, std::int64_t end) {
   const std::int64_t columns = args.logits.dim(1), valid = args.valid_columns;
   for (std::int64_t row = begin; row < end; ++row) {
-    const float* const logits = args.logits.as<float>() + row * columns;
+    const T* const logits = args.logits.as<T>() + row * columns;
     const float max = max_of(logits, valid);
     const FloatVector shift = constant(max);
     const float sum = sum_over(
@@ -31,24 +33,38 @@ void partials_rows(const CrossEntropyPartials& args, std::int64_t begin, std::in
     const std::int64_t target = args.targets.as<std::int32_t>()[row] - args.vocab_begin;
     args.max.as<float>()[row] = max;
     args.sum.as<float>()[row] = sum;
-    args.target_logit.as<float>()[row] = target >= 0 && target < valid ? logits[target] : 0.0F;
+    args.target_logit.as<float>()[row] = target >= 0 && target < valid ? float{logits[target]} : 0.0F;
   }
 }
 
+template <class T>
 void backward_rows(const CrossEntropyBackward& args, std::int64_t begin, std::int64_t end) {
   const std::int64_t columns = args.logits.dim(1), valid = args.valid_columns;
   for (std::int64_t row = begin; row < end; ++row) {
-    float* const logits = args.logits.as<float>() + row * columns;
+    T* const logits = args.logits.as<T>() + row * columns;
     const float weight = args.weight.as<float>()[row];
     const FloatVector shift = constant(args.max.as<float>()[row]),
                       factor = constant(weight / args.sum.as<float>()[row]);
-    for_each_vector(valid, [&](std::int64_t c, auto access) HWY_ATTR {
-      access.store(hn::Mul(factor, exp(hn::Sub(access.load(logits + c), shift))), logits + c);
-    });
-    std::fill(logits + valid, logits + columns, 0.0F);
+    const auto gradient = [&](FloatVector logit) HWY_ATTR { return hn::Mul(factor, exp(hn::Sub(logit, shift))); };
     const std::int64_t target = args.targets.as<std::int32_t>()[row] - args.vocab_begin;
-    if (target >= 0 && target < valid) logits[target] -= weight;
+    const bool is_here = target >= 0 && target < valid;
+    const float target_logit = is_here ? float{logits[target]} : 0.0F;
+    for_each_vector(valid, [&](std::int64_t c, auto access)
+                               HWY_ATTR { access.store(gradient(access.load(logits + c)), logits + c); });
+    std::fill(logits + valid, logits + columns, T(0.0F));
+    if (is_here) logits[target] = T(hn::GetLane(gradient(constant(target_logit))) - weight);  // rounded once
   }
+}
+
+using PartialsRows = void (*)(const CrossEntropyPartials&, std::int64_t, std::int64_t);
+using BackwardRows = void (*)(const CrossEntropyBackward&, std::int64_t, std::int64_t);
+
+PartialsRows partials_kernel(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> PartialsRows { return &partials_rows<T>; });
+}
+
+BackwardRows backward_kernel(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> BackwardRows { return &backward_rows<T>; });
 }
 
 }  // namespace
@@ -60,17 +76,16 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(partials_rows);
-HWY_EXPORT(backward_rows);
+HWY_EXPORT(partials_kernel);
+HWY_EXPORT(backward_kernel);
 
 constexpr std::int64_t kRowGrain = 4;
 
 }  // namespace
 
 void CpuBackend::do_cross_entropy_partials(const CrossEntropyPartials& args) {
-  parallel_for(args.logits.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(partials_rows)(args, begin, end);
-  });
+  const auto kernel = HWY_DYNAMIC_DISPATCH(partials_kernel)(args.logits.dtype);
+  parallel_for(args.logits.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 
 void CpuBackend::do_cross_entropy_rescale(const TensorRef& sum, const TensorRef& own_max, const TensorRef& max) {
@@ -88,9 +103,8 @@ void CpuBackend::do_cross_entropy_loss(const TensorRef& loss, const TensorRef& m
 }
 
 void CpuBackend::do_cross_entropy_backward(const CrossEntropyBackward& args) {
-  parallel_for(args.logits.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(backward_rows)(args, begin, end);
-  });
+  const auto kernel = HWY_DYNAMIC_DISPATCH(backward_kernel)(args.logits.dtype);
+  parallel_for(args.logits.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 
 }  // namespace teratron

@@ -113,7 +113,8 @@ class DropoutMask {
 
 // sum = residual + dropout(branch) for elements [first, first + count) of the whole tensor; without a residual (null)
 // sum = dropout(branch).
-HWY_INLINE void dropout_add(float* sum, const float* residual, const float* branch, DropoutMask& mask,
+template <class Sum, class Residual, class Branch>
+HWY_INLINE void dropout_add(Sum* sum, const Residual* residual, const Branch* branch, DropoutMask& mask,
                             std::int64_t first, std::int64_t count) {
   for (std::int64_t begin = 0; begin < count; begin += DropoutMask::kRun) {
     const std::int64_t length = std::min(count - begin, DropoutMask::kRun);

@@ -10,19 +10,32 @@
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/dropout-inl.h"
 #include "ops/cpu/elements.h"
+#include "ops/cpu/elementwise.h"
 #include "ops/cpu/simd-inl.h"
+#include "ops/cpu/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
-void add_range(float* sum, const float* a, const float* b, std::int64_t count) { plain_add(sum, a, b, count); }
+template <class T>
+void add_range(void* sum, const void* a, const void* b, std::int64_t begin, std::int64_t count) {
+  plain_add(static_cast<T*>(sum) + begin, static_cast<const T*>(a) + begin, static_cast<const T*>(b) + begin, count);
+}
 
-void dropout_add_range(float* sum, const float* residual, const float* branch, const Dropout& dropout,
-                       std::int64_t first, std::int64_t count) {
-  DropoutMask mask(dropout);
-  dropout_add(sum, residual, branch, mask, first, count);
+template <class T>
+void dropout_add_range(const DropoutRange& range, std::int64_t begin, std::int64_t first, std::int64_t count) {
+  DropoutMask mask(range.dropout);
+  const T* const residual = range.residual == nullptr ? nullptr : static_cast<const T*>(range.residual) + begin;
+  dropout_add(static_cast<T*>(range.sum) + begin, residual, static_cast<const T*>(range.branch) + begin, mask, first,
+              count);
+}
+
+ElementwiseKernels elementwise_kernels(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) {
+    return ElementwiseKernels{&add_range<T>, &dropout_add_range<T>};
+  });
 }
 
 }  // namespace
@@ -34,8 +47,7 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(add_range);
-HWY_EXPORT(dropout_add_range);
+HWY_EXPORT(elementwise_kernels);
 
 constexpr std::int64_t kGrain = 1 << 14;  // elements handed to a thread at a time
 
@@ -54,35 +66,37 @@ void for_each_run(const TensorRef& view, const Dropout& dropout, const Body& bod
 }  // namespace
 
 void CpuBackend::do_add(const TensorRef& to, const TensorRef& from) {
-  float* const sums = to.as<float>();
-  const float* const addends = from.as<float>();
+  if (to.dtype == DType::kF64) {
+    for (std::int64_t e = 0; e < to.elements(); ++e) to.as<double>()[e] += from.as<double>()[e];
+    return;
+  }
+  const ElementwiseKernels kernels = HWY_DYNAMIC_DISPATCH(elementwise_kernels)(to.dtype);
   parallel_for(to.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(add_range)(sums + begin, sums + begin, addends + begin, end - begin);
+    kernels.add(to.data, to.data, from.data, begin, end - begin);
   });
 }
 
 void CpuBackend::do_residual_add(const ResidualAdd& args) {
-  float* const sum = args.sum.as<float>();
-  const float *const residual = args.residual.as<float>(), *const branch = args.branch.as<float>();
+  const ElementwiseKernels kernels = HWY_DYNAMIC_DISPATCH(elementwise_kernels)(args.sum.dtype);
+  const DropoutRange range{args.sum.data, args.residual.data, args.branch.data, args.dropout};
   for_each_run(args.sum, args.dropout, [&](std::int64_t offset, std::int64_t first, std::int64_t count) {
     if (args.dropout.active()) {
-      HWY_DYNAMIC_DISPATCH(dropout_add_range)
-      (sum + offset, residual + offset, branch + offset, args.dropout, first, count);
+      kernels.dropout_add(range, offset, first, count);
     } else {
-      HWY_DYNAMIC_DISPATCH(add_range)(sum + offset, residual + offset, branch + offset, count);
+      kernels.add(range.sum, range.residual, range.branch, offset, count);
     }
   });
 }
 
 void CpuBackend::do_dropout_backward(const TensorRef& dbranch, const TensorRef& dsum, const Dropout& dropout) {
-  float* const to = dbranch.as<float>();
-  const float* const from = dsum.as<float>();
   if (!dropout.active()) {
-    if (to != from) do_copy(dbranch, dsum);
+    if (dbranch.data != dsum.data) do_copy(dbranch, dsum);
     return;
   }
+  const ElementwiseKernels kernels = HWY_DYNAMIC_DISPATCH(elementwise_kernels)(dsum.dtype);
+  const DropoutRange range{dbranch.data, nullptr, dsum.data, dropout};
   for_each_run(dsum, dropout, [&](std::int64_t offset, std::int64_t first, std::int64_t count) {
-    HWY_DYNAMIC_DISPATCH(dropout_add_range)(to + offset, nullptr, from + offset, dropout, first, count);
+    kernels.dropout_add(range, offset, first, count);
   });
 }
 

@@ -7,7 +7,6 @@
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -18,40 +17,59 @@
 #include "ops/cpu/elements.h"
 #include "ops/cpu/embedding_use.h"
 #include "ops/cpu/simd-inl.h"
+#include "ops/cpu/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
+// y = dropout(term(0), term(1), ..), the first of them element `first` of the whole tensor.
+template <class T, class Term>
+void write_row(T* y, std::int64_t hidden, const Dropout& dropout, DropoutMask& mask, std::int64_t first,
+               const Term& term) {
+  if (!dropout.active()) {
+    for_each_vector(hidden, [&](std::int64_t i, auto access) HWY_ATTR { access.store(term(i, access), y + i); });
+    return;
+  }
+  for (std::int64_t begin = 0; begin < hidden; begin += DropoutMask::kRun) {
+    const std::int64_t length = std::min(hidden - begin, DropoutMask::kRun);
+    mask.generate(first + begin, length);
+    for_each_vector(length, [&](std::int64_t i, auto access)
+                                HWY_ATTR { access.store(mask.apply(term(begin + i, access), i), y + begin + i); });
+  }
+}
+
+template <class T>
 void embed_rows(const EmbeddingForward& args, std::int64_t begin, std::int64_t end) {
   const std::int64_t tokens = args.y.dim(1), hidden = args.y.dim(2);
   DropoutMask mask(args.dropout);
   for (std::int64_t row = begin; row < end; ++row) {
-    const std::int64_t b = row / tokens, t = row % tokens;
-    float* const y = args.y.as<float>() + row * hidden;
+    const std::int64_t t = row % tokens, first = first_element(args.dropout, row / tokens, t, hidden);
+    T* const y = args.y.as<T>() + row * hidden;
     const std::int64_t entry = args.ids.as<std::int32_t>()[row] - args.vocab_begin;
     const bool is_here = entry >= 0 && entry < args.tokens.dim(0);
-    const float* const token = is_here ? args.tokens.as<float>() + entry * hidden : nullptr;
-    const float* const position =
-        args.positions ? args.positions.as<float>() + (args.first_position + t) * hidden : nullptr;
+    const T* const token = is_here ? args.tokens.as<T>() + entry * hidden : nullptr;
+    const T* const position = args.positions ? args.positions.as<T>() + (args.first_position + t) * hidden : nullptr;
     if (token != nullptr && position != nullptr) {
-      plain_add(y, position, token, hidden);
+      write_row(y, hidden, args.dropout, mask, first, [&](std::int64_t i, auto access) HWY_ATTR {
+        return hn::Add(access.load(position + i), access.load(token + i));
+      });
     } else if (token != nullptr || position != nullptr) {
-      std::memcpy(y, token != nullptr ? token : position, static_cast<std::size_t>(hidden) * sizeof(float));
+      const T* const only = token != nullptr ? token : position;
+      write_row(y, hidden, args.dropout, mask, first,
+                [&](std::int64_t i, auto access) HWY_ATTR { return access.load(only + i); });
     } else {
-      std::fill(y, y + hidden, 0.0F);
-    }
-    if (args.dropout.active()) {
-      dropout_add(y, nullptr, y, mask, first_element(args.dropout, b, t, hidden), hidden);
+      std::fill(y, y + hidden, T(0.0F));
     }
   }
 }
 
 // total += dropout's gradient of row `row` of dy.
+template <class T>
 void add_gradient_row(const EmbeddingBackward& args, std::int64_t row, DropoutMask& mask, float* total) {
   const std::int64_t tokens = args.dy.dim(1), hidden = args.dy.dim(2);
-  const float* const dy = args.dy.as<float>() + row * hidden;
+  const T* const dy = args.dy.as<T>() + row * hidden;
   if (args.dropout.active()) {
     const std::int64_t first = first_element(args.dropout, row / tokens, row % tokens, hidden);
     dropout_add(total, total, dy, mask, first, hidden);
@@ -61,20 +79,34 @@ void add_gradient_row(const EmbeddingBackward& args, std::int64_t row, DropoutMa
 }
 
 // The same row of every sample is added to its position's gradient, for positions [begin, end) of this call's.
+template <class T>
 void add_position_gradients(const EmbeddingBackward& args, std::int64_t begin, std::int64_t end) {
   const std::int64_t batch = args.dy.dim(0), tokens = args.dy.dim(1), hidden = args.dy.dim(2);
   DropoutMask mask(args.dropout);
   for (std::int64_t t = begin; t < end; ++t) {
     float* const total = args.dpositions.as<float>() + (args.first_position + t) * hidden;
-    for (std::int64_t b = 0; b < batch; ++b) add_gradient_row(args, b * tokens + t, mask, total);
+    for (std::int64_t b = 0; b < batch; ++b) add_gradient_row<T>(args, b * tokens + t, mask, total);
   }
 }
 
 // All uses of one entry.
+template <class T>
 void add_entry_gradient(const EmbeddingBackward& args, std::span<const Use> uses) {
   DropoutMask mask(args.dropout);
   float* const total = args.dtokens.as<float>() + uses.front().entry * args.dy.dim(2);
-  for (const Use& use : uses) add_gradient_row(args, use.row, mask, total);
+  for (const Use& use : uses) add_gradient_row<T>(args, use.row, mask, total);
+}
+
+using EmbedRows = void (*)(const EmbeddingForward&, std::int64_t, std::int64_t);
+
+EmbedRows embed_kernel(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> EmbedRows { return &embed_rows<T>; });
+}
+
+EmbeddingGradientKernels gradient_kernels(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) {
+    return EmbeddingGradientKernels{&add_position_gradients<T>, &add_entry_gradient<T>};
+  });
 }
 
 }  // namespace
@@ -86,9 +118,8 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(embed_rows);
-HWY_EXPORT(add_position_gradients);
-HWY_EXPORT(add_entry_gradient);
+HWY_EXPORT(embed_kernel);
+HWY_EXPORT(gradient_kernels);
 
 constexpr std::int64_t kRowGrain = 16;
 
@@ -108,17 +139,19 @@ std::span<const Use> sorted_uses(const EmbeddingBackward& args) {
 }  // namespace
 
 void CpuBackend::do_embedding_forward(const EmbeddingForward& args) {
-  parallel_for(args.ids.elements(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(embed_rows)(args, begin, end);
-  });
+  const auto kernel = HWY_DYNAMIC_DISPATCH(embed_kernel)(args.y.dtype);
+  parallel_for(args.ids.elements(), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 
 void CpuBackend::do_embedding_backward(const EmbeddingBackward& args) {
+  const auto kernels = HWY_DYNAMIC_DISPATCH(gradient_kernels)(args.dy.dtype);
+  if (args.dpositions) {
+    if (!args.accumulate_positions) do_fill(args.dpositions, 0);
+    parallel_for(args.dy.dim(1), kRowGrain,
+                 [&](std::int64_t begin, std::int64_t end) { kernels.add_positions(args, begin, end); });
+  }
+  if (!args.dtokens) return;
   if (!args.accumulate_tokens) do_fill(args.dtokens, 0);
-  if (!args.accumulate_positions) do_fill(args.dpositions, 0);
-  parallel_for(args.dy.dim(1), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(add_position_gradients)(args, begin, end);
-  });
   const std::span<const Use> uses = sorted_uses(args);
   // A range handles the entries whose first use lies in it.
   parallel_for(std::ssize(uses), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -127,7 +160,7 @@ void CpuBackend::do_embedding_backward(const EmbeddingBackward& args) {
     if (begin > 0) use = std::upper_bound(use, range_end, use[-1], entry_less);
     while (use < range_end) {
       const Use* const next = std::upper_bound(use, uses.data() + uses.size(), *use, entry_less);
-      HWY_DYNAMIC_DISPATCH(add_entry_gradient)(args, {use, next});
+      kernels.add_entry(args, {use, next});
       use = next;
     }
   });

@@ -1,5 +1,5 @@
-// Single-precision matrix products for linear layers: c (+)= a b over all threads, with a hook to finish each block of
-// c while it is in the cache of the thread that computed it.
+// Matrix products for linear layers: c (+)= a b over all threads, with a hook to finish each block of c while it is in
+// the cache of the thread that computed it. Products and sums are single precision, whatever a and b are stored as.
 //
 // The sum over k runs in blocks whose boundaries depend on k alone, each added to c in order, so results do not depend
 // on the number of threads or on how c was cut into blocks.
@@ -7,21 +7,23 @@
 
 #include <cstdint>
 
+#include "base/dtype.h"
 #include "base/threads.h"
 
 namespace teratron {
 
 // Element (i, j) is at data[i * stride + j] or, transposed, at data[j * stride + i].
 struct GemmOperand {
-  const float* data;
+  const void* data;
   std::int64_t stride;
   bool transposed = false;
 };
 
 struct Gemm {
   std::int64_t m, n, k;  // c[m,n], a[m,k], b[k,n]; none is 0
+  DType dtype;           // of a and b: f32, bf16 or f16
   GemmOperand a, b;
-  float* c;
+  float* c;  // may be null: then the sums of a block are only there while it is finished
   std::int64_t c_stride;
   bool accumulate = false;  // c += a b
 };
@@ -38,6 +40,20 @@ struct GemmChunk {
   float* panels;
 };
 
+// A block of c, or what stands in for it: element (i, j) of the block at data[i * stride + j].
+struct GemmSums {
+  const float* data;
+  std::int64_t stride;
+};
+
+// The parts that depend on what a and b are stored as.
+struct GemmKernels {
+  void (*pack_columns)(const GemmOperand& b, const GemmChunk& chunk, std::int64_t depth_block, std::int64_t begin,
+                       std::int64_t end);
+  GemmSums (*multiply_block)(const Gemm& gemm, const GemmChunk& chunk, std::int64_t depth_block,
+                             const GemmBlock& block);
+};
+
 // How a product is cut up. All cuts are multiples of what the kernel works in, except at the ends.
 class GemmPlan {
  public:
@@ -52,16 +68,17 @@ class GemmPlan {
 
   std::int64_t blocks(const GemmChunk& chunk) const;
   GemmBlock block(const GemmChunk& chunk, std::int64_t index) const;
-  void multiply(const GemmChunk& chunk, const GemmBlock& block) const;
+  GemmSums multiply(const GemmChunk& chunk, const GemmBlock& block) const;
 
  private:
   const Gemm& gemm_;
+  GemmKernels kernels_;
   std::int64_t depth_block_, chunk_columns_, chunk_depth_, column_chunks_, depth_chunks_;
   std::int64_t block_rows_, block_columns_;
   float* panels_;
 };
 
-// finish(block) is called once for each block of c, when it is complete, by the thread that completed it.
+// finish(block, sums) is called once for each block of c, when it is complete, by the thread that completed it.
 template <class Finish>
 void gemm(const Gemm& gemm, const Finish& finish) {
   const GemmPlan plan(gemm);
@@ -70,8 +87,8 @@ void gemm(const Gemm& gemm, const Finish& finish) {
     parallel_for(plan.pack_tasks(chunk), 1, [&](std::int64_t task, std::int64_t) { plan.pack(chunk, task); });
     parallel_for(plan.blocks(chunk), 1, [&](std::int64_t task, std::int64_t) {
       const GemmBlock block = plan.block(chunk, task);
-      plan.multiply(chunk, block);
-      if (plan.is_last_depth(chunk)) finish(block);
+      const GemmSums sums = plan.multiply(chunk, block);
+      if (plan.is_last_depth(chunk)) finish(block, sums);
     });
   }
 }

@@ -105,9 +105,10 @@ HWY_NOINLINE void multiply_panel(std::int64_t rows, std::int64_t columns, std::i
 // they lead.
 constexpr std::int64_t kRowsAhead = 16;
 
-// Panels of b[depth, columns], rows of unit stride, one after the other; columns beyond the last are zero. Rows are
-// read along their length, which is what memory is fastest at, so `columns` should be a few panels.
-HWY_INLINE void pack_panels(const float* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
+// Panels of b[depth, columns], fp32 whatever b is, rows of unit stride, one after the other; columns beyond the last
+// are zero. Rows are read along their length, which is what memory is fastest at, so `columns` should be a few panels.
+template <class T>
+HWY_INLINE void pack_panels(const T* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
                             float* panels) {
   const FloatTag d;
   const std::int64_t panel_size = depth * kPanelColumns, whole = columns / kPanelColumns * kPanelColumns;
@@ -115,15 +116,16 @@ HWY_INLINE void pack_panels(const float* b, std::int64_t b_stride, std::int64_t 
     float* to = panels;
     for (std::int64_t j = 0; j < whole; j += kPanelColumns, to += panel_size) {
       hwy::Prefetch(b + kRowsAhead * b_stride + j);
-      hn::Store(hn::LoadU(d, b + j), d, to);
-      hn::Store(hn::LoadU(d, b + j + kFloatLanes), d, to + kFloatLanes);
+      hn::Store(widen(d, b + j), d, to);
+      hn::Store(widen(d, b + j + kFloatLanes), d, to + kFloatLanes);
     }
     if (whole < columns) std::fill(std::copy(b + whole, b + columns, to), to + kPanelColumns, 0.0F);
   }
 }
 
 // Transposes from[4, 4] of row stride from_stride to to[4, 4] of row stride kPanelColumns.
-HWY_INLINE void transpose_4x4(const float* from, std::int64_t from_stride, float* to) {
+template <class T>
+HWY_INLINE void transpose_4x4(const T* from, std::int64_t from_stride, float* to) {
 #if HWY_TARGET == HWY_SCALAR
   for (std::int64_t p = 0; p < 4; ++p) {
     for (std::int64_t j = 0; j < 4; ++j) to[p * kPanelColumns + j] = from[j * from_stride + p];
@@ -131,8 +133,8 @@ HWY_INLINE void transpose_4x4(const float* from, std::int64_t from_stride, float
 #else
   const hn::FixedTag<float, 4> d;
   const hn::FixedTag<double, 2> pairs;
-  const auto row0 = hn::LoadU(d, from), row1 = hn::LoadU(d, from + from_stride);
-  const auto row2 = hn::LoadU(d, from + 2 * from_stride), row3 = hn::LoadU(d, from + 3 * from_stride);
+  const auto row0 = widen(d, from), row1 = widen(d, from + from_stride);
+  const auto row2 = widen(d, from + 2 * from_stride), row3 = widen(d, from + 3 * from_stride);
   const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
   const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
   const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));
@@ -145,7 +147,8 @@ HWY_INLINE void transpose_4x4(const float* from, std::int64_t from_stride, float
 }
 
 // One panel of b transposed, columns <= kPanelColumns: element (p, j) is at b[j * b_stride + p].
-HWY_INLINE void pack_panel_transposed(const float* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
+template <class T>
+HWY_INLINE void pack_panel_transposed(const T* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
                                       float* panel) {
   constexpr std::int64_t kLine = 16;  // floats of a cache line
   std::int64_t p = 0;
@@ -161,7 +164,7 @@ HWY_INLINE void pack_panel_transposed(const float* b, std::int64_t b_stride, std
   }
   for (; p < depth; ++p) {
     for (std::int64_t j = 0; j < kPanelColumns; ++j) {
-      panel[p * kPanelColumns + j] = j < columns ? b[j * b_stride + p] : 0.0F;
+      panel[p * kPanelColumns + j] = j < columns ? float{b[j * b_stride + p]} : 0.0F;
     }
   }
 }

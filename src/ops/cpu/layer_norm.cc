@@ -14,17 +14,19 @@
 #include "ops/cpu/dropout-inl.h"
 #include "ops/cpu/elements.h"
 #include "ops/cpu/simd-inl.h"
+#include "ops/cpu/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
+template <class T>
 void apply_row(const LayerNormForward& args, std::int64_t row) {
   const std::int64_t hidden = args.x.dim(1);
-  const float *const x = args.x.as<float>() + row * hidden, *const gamma = args.gamma.as<float>();
-  const float* const beta = args.beta.as<float>();
-  float* const y = args.y.as<float>() + row * hidden;
+  const T *const x = args.x.as<T>() + row * hidden, *const gamma = args.gamma.as<T>();
+  const T* const beta = args.beta.as<T>();
+  T* const y = args.y.as<T>() + row * hidden;
   const FloatVector mean = constant(args.mean.as<float>()[row]), rstd = constant(args.rstd.as<float>()[row]);
   for_each_vector(hidden, [&](std::int64_t j, auto access) HWY_ATTR {
     const FloatVector normalised = hn::Mul(hn::Sub(access.load(x + j), mean), rstd);
@@ -32,10 +34,11 @@ void apply_row(const LayerNormForward& args, std::int64_t row) {
   });
 }
 
+template <class T>
 void normalise_row(const LayerNormForward& args, std::int64_t row) {
   const std::int64_t hidden = args.x.dim(1);
   const auto size = static_cast<float>(hidden);
-  const float* const x = args.x.as<float>() + row * hidden;
+  const T* const x = args.x.as<T>() + row * hidden;
   const float mean = sum_over(hidden, [&](std::int64_t j, auto access) HWY_ATTR { return access.load(x + j); }) / size;
   const FloatVector centre = constant(mean);
   const float squares = sum_over(hidden, [&](std::int64_t j, auto access) HWY_ATTR {
@@ -44,33 +47,52 @@ void normalise_row(const LayerNormForward& args, std::int64_t row) {
   });
   args.mean.as<float>()[row] = mean;
   args.rstd.as<float>()[row] = 1 / std::sqrt(squares / size + static_cast<float>(args.epsilon));
-  apply_row(args, row);
+  apply_row<T>(args, row);
 }
 
+template <class T>
 void layer_norm_rows(const LayerNormForward& args, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t row = begin; row < end; ++row) normalise_row(args, row);
+  for (std::int64_t row = begin; row < end; ++row) normalise_row<T>(args, row);
 }
 
+template <class T>
 void apply_rows(const LayerNormForward& args, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t row = begin; row < end; ++row) apply_row(args, row);
+  for (std::int64_t row = begin; row < end; ++row) apply_row<T>(args, row);
 }
 
+template <class T>
 void residual_layer_norm_rows(const ResidualAdd& add, const LayerNormForward& norm, std::int64_t begin,
                               std::int64_t end) {
   const std::int64_t tokens = add.sum.dim(1), hidden = add.sum.dim(2);
   DropoutMask mask(add.dropout);
   for (std::int64_t row = begin; row < end; ++row) {
-    float* const sum = add.sum.as<float>() + row * hidden;
-    const float* const residual = add.residual.as<float>() + row * hidden;
-    const float* const branch = add.branch.as<float>() + row * hidden;
+    T* const sum = add.sum.as<T>() + row * hidden;
+    const T* const residual = add.residual.as<T>() + row * hidden;
+    const T* const branch = add.branch.as<T>() + row * hidden;
     if (add.dropout.active()) {
       const std::int64_t first = first_element(add.dropout, row / tokens, row % tokens, hidden);
       dropout_add(sum, residual, branch, mask, first, hidden);
     } else {
       plain_add(sum, residual, branch, hidden);
     }
-    normalise_row(norm, row);
+    normalise_row<T>(norm, row);
   }
+}
+
+using NormRows = void (*)(const LayerNormForward&, std::int64_t, std::int64_t);
+using ResidualNormRows = void (*)(const ResidualAdd&, const LayerNormForward&, std::int64_t, std::int64_t);
+
+NormRows layer_norm_kernel(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> NormRows { return &layer_norm_rows<T>; });
+}
+
+NormRows apply_kernel(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> NormRows { return &apply_rows<T>; });
+}
+
+ResidualNormRows residual_layer_norm_kernel(DType dtype) {
+  return choose_by_storage(dtype,
+                           []<class T>(ElementType<T>) -> ResidualNormRows { return &residual_layer_norm_rows<T>; });
 }
 
 }  // namespace
@@ -82,30 +104,27 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(layer_norm_rows);
-HWY_EXPORT(apply_rows);
-HWY_EXPORT(residual_layer_norm_rows);
+HWY_EXPORT(layer_norm_kernel);
+HWY_EXPORT(apply_kernel);
+HWY_EXPORT(residual_layer_norm_kernel);
 
 constexpr std::int64_t kRowGrain = 16;
 
 }  // namespace
 
 void CpuBackend::do_layer_norm_forward(const LayerNormForward& args) {
-  parallel_for(args.x.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(layer_norm_rows)(args, begin, end);
-  });
+  const auto kernel = HWY_DYNAMIC_DISPATCH(layer_norm_kernel)(args.x.dtype);
+  parallel_for(args.x.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 
 void CpuBackend::do_layer_norm_apply(const LayerNormForward& args) {
-  parallel_for(args.x.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(apply_rows)(args, begin, end);
-  });
+  const auto kernel = HWY_DYNAMIC_DISPATCH(apply_kernel)(args.x.dtype);
+  parallel_for(args.x.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 
 void CpuBackend::do_residual_add_layer_norm(const ResidualAdd& add, const LayerNormForward& norm) {
-  parallel_for(norm.x.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(residual_layer_norm_rows)(add, norm, begin, end);
-  });
+  const auto kernel = HWY_DYNAMIC_DISPATCH(residual_layer_norm_kernel)(norm.x.dtype);
+  parallel_for(norm.x.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(add, norm, begin, end); });
 }
 
 }  // namespace teratron

@@ -15,6 +15,7 @@
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd-inl.h"
+#include "ops/cpu/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
@@ -26,8 +27,9 @@ struct RowSums {
 };
 
 // Adds the row to the sums of dgamma and dbeta, and returns the sums over the row that dx needs.
-RowSums reduce_row(const float* dy, const float* x, const float* gamma, float mean, float rstd, std::int64_t hidden,
-                   float* dgamma, float* dbeta) {
+template <class T>
+RowSums reduce_row(const T* dy, const T* x, const T* gamma, float mean, float rstd, std::int64_t hidden, float* dgamma,
+                   float* dbeta) {
   FloatVector g_sum = constant(0), gn_sum = constant(0);
   for_each_vector(hidden, [&](std::int64_t j, auto access) HWY_ATTR {
     const FloatVector d = access.load(dy + j);
@@ -41,9 +43,9 @@ RowSums reduce_row(const float* dy, const float* x, const float* gamma, float me
   return {sum_of_lanes(g_sum), sum_of_lanes(gn_sum)};
 }
 
-template <bool accumulate>
-void differentiate_row(float* dx, const float* dy, const float* x, const float* gamma, float mean, float rstd,
-                       std::int64_t hidden, RowSums sums) {
+template <bool accumulate, class T>
+void differentiate_row(T* dx, const T* dy, const T* x, const T* gamma, float mean, float rstd, std::int64_t hidden,
+                       RowSums sums) {
   const auto size = static_cast<float>(hidden);
   const FloatVector mean_g = constant(sums.g / size), mean_gn = constant(sums.gn / size);
   for_each_vector(hidden, [&](std::int64_t j, auto access) HWY_ATTR {
@@ -55,13 +57,14 @@ void differentiate_row(float* dx, const float* dy, const float* x, const float* 
 }
 
 // sums: [2, hidden], this block's part of dgamma and dbeta.
+template <class T>
 void layer_norm_backward_rows(const LayerNormBackward& args, std::int64_t begin, std::int64_t end, float* sums) {
   const std::int64_t hidden = args.x.dim(1);
-  const float* const gamma = args.gamma.as<float>();
+  const T* const gamma = args.gamma.as<T>();
   std::fill(sums, sums + 2 * hidden, 0.0F);
   for (std::int64_t row = begin; row < end; ++row) {
-    const float *const dy = args.dy.as<float>() + row * hidden, *const x = args.x.as<float>() + row * hidden;
-    float* const dx = args.dx.as<float>() + row * hidden;
+    const T *const dy = args.dy.as<T>() + row * hidden, *const x = args.x.as<T>() + row * hidden;
+    T* const dx = args.dx.as<T>() + row * hidden;
     const float mean = args.mean.as<float>()[row], rstd = args.rstd.as<float>()[row];
     const RowSums row_sums = reduce_row(dy, x, gamma, mean, rstd, hidden, sums, sums + hidden);
     if (args.accumulate_dx) {
@@ -70,6 +73,12 @@ void layer_norm_backward_rows(const LayerNormBackward& args, std::int64_t begin,
       differentiate_row<false>(dx, dy, x, gamma, mean, rstd, hidden, row_sums);
     }
   }
+}
+
+using BackwardRows = void (*)(const LayerNormBackward&, std::int64_t, std::int64_t, float*);
+
+BackwardRows layer_norm_backward_kernel(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> BackwardRows { return &layer_norm_backward_rows<T>; });
 }
 
 }  // namespace
@@ -81,7 +90,7 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(layer_norm_backward_rows);
+HWY_EXPORT(layer_norm_backward_kernel);
 
 // At least this many rows a block, and at most this many blocks.
 constexpr std::int64_t kRowsPerBlock = 32, kMaxBlocks = 256;
@@ -101,8 +110,9 @@ void CpuBackend::do_layer_norm_backward(const LayerNormBackward& args) {
   const std::int64_t grain = std::max(kRowsPerBlock, (rows + kMaxBlocks - 1) / kMaxBlocks);
   const std::int64_t blocks = (rows + grain - 1) / grain;
   float* const parts = scratch_floats(Scratch::kReduction, blocks * 2 * hidden);
+  const auto kernel = HWY_DYNAMIC_DISPATCH(layer_norm_backward_kernel)(args.x.dtype);
   parallel_for(rows, grain, [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(layer_norm_backward_rows)(args, begin, end, parts + begin / grain * 2 * hidden);
+    kernel(args, begin, end, parts + begin / grain * 2 * hidden);
   });
   add_parts(args.dgamma.as<float>(), parts, blocks, 2 * hidden, hidden, args.accumulate);
   add_parts(args.dbeta.as<float>(), parts + hidden, blocks, 2 * hidden, hidden, args.accumulate);

@@ -7,89 +7,112 @@
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
+#include <type_traits>
 
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/gemm.h"
+#include "ops/cpu/linear.h"
 #include "ops/cpu/math-inl.h"
+#include "ops/cpu/scratch.h"
 #include "ops/cpu/simd-inl.h"
+#include "ops/cpu/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Rows [0, rows) and columns [0, columns) of a matrix with `stride` elements from row to row.
-struct Block {
-  std::int64_t rows, columns, stride;
-};
+template <class T>
+T* at(const TensorRef& view, std::int64_t row, std::int64_t column) {
+  return view ? view.as<T>() + row * view.dim(1) + column : nullptr;
+}
 
-template <class Gelu>
-void activate_block_as(float* y, const float* bias, float* activated, Block block) {
-  for (std::int64_t t = 0; t < block.rows; ++t) {
-    for_each_vector(block.columns, [&](std::int64_t o, auto access) HWY_ATTR {
-      FloatVector u = access.load(y + t * block.stride + o);
-      if (bias != nullptr) {
-        u = hn::Add(u, access.load(bias + o));
-        access.store(u, y + t * block.stride + o);
-      }
-      access.store(Gelu::value(u), activated + t * block.stride + o);
+struct NoActivation {};
+
+template <class T, class Gelu>
+void store_outputs(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+  const T* const bias = args.bias ? args.bias.as<T>() + block.column_begin : nullptr;
+  for (std::int64_t t = 0; t < block.rows(); ++t) {
+    const float* const row = sums.data + t * sums.stride;
+    T* const y = at<T>(args.y, block.row_begin + t, block.column_begin);
+    T* const activated = at<T>(args.activated, block.row_begin + t, block.column_begin);
+    for_each_vector(block.columns(), [&](std::int64_t o, auto access) HWY_ATTR {
+      FloatVector u = access.load(row + o);
+      if (bias != nullptr) u = hn::Add(u, access.load(bias + o));
+      access.store(u, y + o);
+      if constexpr (!std::is_same_v<Gelu, NoActivation>) access.store(Gelu::value(as_stored<T>(u)), activated + o);
     });
   }
 }
 
-// y += bias (if any); activated = activation(y) (if any).
-void finish_forward_block(Activation activation, float* y, const float* bias, float* activated, std::int64_t rows,
-                          std::int64_t columns, std::int64_t stride) {
-  const Block block{rows, columns, stride};
-  if (activation == Activation::kGeluTanh) return activate_block_as<GeluTanh>(y, bias, activated, block);
-  if (activation == Activation::kGeluErf) return activate_block_as<GeluErf>(y, bias, activated, block);
-  if (bias == nullptr) return;
-  for (std::int64_t t = 0; t < rows; ++t) {
-    for_each_vector(columns, [&](std::int64_t o, auto access) HWY_ATTR {
-      access.store(hn::Add(access.load(y + t * stride + o), access.load(bias + o)), y + t * stride + o);
-    });
-  }
+// y = sums + bias (if any); activated = activation(y) (if any).
+template <class T>
+void finish_forward_block(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+  if (args.activation == Activation::kGeluTanh) return store_outputs<T, GeluTanh>(args, block, sums);
+  if (args.activation == Activation::kGeluErf) return store_outputs<T, GeluErf>(args, block, sums);
+  const void* const y = at<T>(args.y, block.row_begin, block.column_begin);
+  if (sums.data == y && !args.bias) return;  // they are where they belong
+  store_outputs<T, NoActivation>(args, block, sums);
 }
 
-// y[rows, begin..end) = x weight^T where there are so few rows that reading the weights is all the work.
+// y[rows, begin..end) where there are so few rows that reading the weights is all the work.
+template <class T>
 void multiply_few_rows(const LinearForward& args, std::int64_t begin, std::int64_t end) {
-  const std::int64_t inputs = args.x.dim(1), outputs = args.y.dim(1);
+  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), columns = end - begin;
+  float* const sums = scratch_floats(Scratch::kTileB, rows * columns);
   for (std::int64_t o = begin; o < end; ++o) {
-    const float* const weight = args.weight.as<float>() + o * inputs;
-    for (std::int64_t t = 0; t < args.x.dim(0); ++t) {
-      const float* const x = args.x.as<float>() + t * inputs;
-      args.y.as<float>()[t * outputs + o] = sum_over(inputs, [&](std::int64_t i, auto access) HWY_ATTR {
+    const T* const weight = args.weight.as<T>() + o * inputs;
+    for (std::int64_t t = 0; t < rows; ++t) {
+      const T* const x = args.x.as<T>() + t * inputs;
+      sums[t * columns + o - begin] = sum_over(inputs, [&](std::int64_t i, auto access) HWY_ATTR {
         return hn::Mul(access.load(x + i), access.load(weight + i));
       });
     }
   }
+  finish_forward_block<T>(args, {0, rows, begin, end}, {sums, columns});
 }
 
-template <class Gelu>
-void differentiate_block_as(float* dx, const float* pre_activation, float* activated, Block block) {
-  for (std::int64_t t = 0; t < block.rows; ++t) {
-    const std::int64_t row = t * block.stride;
-    for_each_vector(block.columns, [&](std::int64_t i, auto access) HWY_ATTR {
-      const ValueAndSlope gelu = Gelu::value_and_slope(access.load(pre_activation + row + i));
-      access.store(gelu.value, activated + row + i);
-      access.store(hn::Mul(gelu.slope, access.load(dx + row + i)), dx + row + i);
+template <class T, class Gelu>
+void store_gradients(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
+  for (std::int64_t t = 0; t < block.rows(); ++t) {
+    const float* const row = sums.data + t * sums.stride;
+    const std::int64_t first = block.row_begin + t;
+    T* const dx = at<T>(args.dx, first, block.column_begin);
+    const T* const pre_activation = at<T>(args.pre_activation, first, block.column_begin);
+    T* const activated = at<T>(args.activated, first, block.column_begin);
+    for_each_vector(block.columns(), [&](std::int64_t i, auto access) HWY_ATTR {
+      if constexpr (std::is_same_v<Gelu, NoActivation>) {
+        access.store(access.load(row + i), dx + i);
+      } else {
+        const ValueAndSlope gelu = Gelu::value_and_slope(access.load(pre_activation + i));
+        access.store(gelu.value, activated + i);
+        access.store(hn::Mul(gelu.slope, access.load(row + i)), dx + i);
+      }
     });
   }
 }
 
-void finish_gradient_block(Activation activation, float* dx, const float* pre_activation, float* activated,
-                           std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-  const Block block{rows, columns, stride};
-  if (activation == Activation::kGeluTanh) differentiate_block_as<GeluTanh>(dx, pre_activation, activated, block);
-  if (activation == Activation::kGeluErf) differentiate_block_as<GeluErf>(dx, pre_activation, activated, block);
+template <class T>
+void finish_gradient_block(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
+  if (args.activation == Activation::kGeluTanh) return store_gradients<T, GeluTanh>(args, block, sums);
+  if (args.activation == Activation::kGeluErf) return store_gradients<T, GeluErf>(args, block, sums);
+  const void* const dx = at<T>(args.dx, block.row_begin, block.column_begin);
+  if (sums.data != dx) store_gradients<T, NoActivation>(args, block, sums);
 }
 
-void sum_rows(float* total, const float* values, std::int64_t rows, std::int64_t columns, std::int64_t stride,
-              bool accumulate) {
-  if (!accumulate) std::fill(total, total + columns, 0.0F);
-  for (std::int64_t t = 0; t < rows; ++t) plain_add(total, total, values + t * stride, columns);
+// Columns [begin, end) of dbias (+)= the sum over the rows of dy.
+template <class T>
+void sum_columns(const LinearWeightGradient& args, std::int64_t begin, std::int64_t end) {
+  float* const total = args.dbias.as<float>() + begin;
+  if (!args.accumulate) std::fill(total, total + end - begin, 0.0F);
+  for (std::int64_t t = 0; t < args.dy.dim(0); ++t) plain_add(total, total, at<T>(args.dy, t, begin), end - begin);
+}
+
+LinearKernels linear_kernels(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) {
+    return LinearKernels{&finish_forward_block<T>, &multiply_few_rows<T>, &finish_gradient_block<T>, &sum_columns<T>};
+  });
 }
 
 }  // namespace
@@ -101,74 +124,63 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(finish_forward_block);
-HWY_EXPORT(finish_gradient_block);
-HWY_EXPORT(multiply_few_rows);
-HWY_EXPORT(sum_rows);
+HWY_EXPORT(linear_kernels);
 
 // Generation computes one row at a time: packing the weights would cost as much as the product.
 constexpr std::int64_t kFewRows = 4, kFewRowsGrain = 128;
 
-float* at(const TensorRef& view, std::int64_t row, std::int64_t column) {
-  return view ? view.as<float>() + row * view.dim(1) + column : nullptr;
-}
+// Where sums go: fp32 outputs take them, others are rounded once when a block is finished.
+float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
 
 }  // namespace
 
 void CpuBackend::do_linear_forward(const LinearForward& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);
+  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.x.dtype);
+  if (rows <= kFewRows) {
+    parallel_for(outputs, kFewRowsGrain,
+                 [&](std::int64_t begin, std::int64_t end) { kernels.multiply_few_rows(args, begin, end); });
+    return;
+  }
   const Gemm product{.m = rows,
                      .n = outputs,
                      .k = inputs,
-                     .a = {args.x.as<float>(), inputs},
-                     .b = {args.weight.as<float>(), inputs, /*transposed=*/true},
-                     .c = args.y.as<float>(),
+                     .dtype = args.x.dtype,
+                     .a = {args.x.data, inputs},
+                     .b = {args.weight.data, inputs, /*transposed=*/true},
+                     .c = sums_of(args.y),
                      .c_stride = outputs};
-  const float* const bias = args.bias ? args.bias.as<float>() : nullptr;
-  const auto finish = [&](const GemmBlock& block) {
-    HWY_DYNAMIC_DISPATCH(finish_forward_block)
-    (args.activation, at(args.y, block.row_begin, block.column_begin), bias ? bias + block.column_begin : nullptr,
-     at(args.activated, block.row_begin, block.column_begin), block.rows(), block.columns(), outputs);
-  };
-  if (rows > kFewRows) return gemm(product, finish);
-  parallel_for(outputs, kFewRowsGrain, [&](std::int64_t begin, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(multiply_few_rows)(args, begin, end);
-    finish({0, rows, begin, end});
-  });
+  gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { kernels.finish_forward(args, block, sums); });
 }
 
 void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
   const std::int64_t rows = args.dx.dim(0), inputs = args.dx.dim(1), outputs = args.dy.dim(1);
+  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype);
   const Gemm product{.m = rows,
                      .n = inputs,
                      .k = outputs,
-                     .a = {args.dy.as<float>(), outputs},
-                     .b = {args.weight.as<float>(), inputs},
-                     .c = args.dx.as<float>(),
+                     .dtype = args.dy.dtype,
+                     .a = {args.dy.data, outputs},
+                     .b = {args.weight.data, inputs},
+                     .c = sums_of(args.dx),
                      .c_stride = inputs};
-  gemm(product, [&](const GemmBlock& block) {
-    HWY_DYNAMIC_DISPATCH(finish_gradient_block)
-    (args.activation, at(args.dx, block.row_begin, block.column_begin),
-     at(args.pre_activation, block.row_begin, block.column_begin),
-     at(args.activated, block.row_begin, block.column_begin), block.rows(), block.columns(), inputs);
-  });
+  gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { kernels.finish_gradient(args, block, sums); });
 }
 
 void CpuBackend::do_linear_weight_gradient(const LinearWeightGradient& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.dy.dim(1);
+  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype);
   const Gemm product{.m = outputs,
                      .n = inputs,
                      .k = rows,
-                     .a = {args.dy.as<float>(), outputs, /*transposed=*/true},
-                     .b = {args.x.as<float>(), inputs},
+                     .dtype = args.dy.dtype,
+                     .a = {args.dy.data, outputs, /*transposed=*/true},
+                     .b = {args.x.data, inputs},
                      .c = args.dweight.as<float>(),
                      .c_stride = inputs,
                      .accumulate = args.accumulate};
-  float* const dbias = args.dbias ? args.dbias.as<float>() : nullptr;
-  gemm(product, [&](const GemmBlock& block) {
-    if (dbias == nullptr || block.column_begin != 0) return;
-    HWY_DYNAMIC_DISPATCH(sum_rows)
-    (dbias + block.row_begin, at(args.dy, 0, block.row_begin), rows, block.rows(), outputs, args.accumulate);
+  gemm(product, [&](const GemmBlock& block, const GemmSums&) {
+    if (args.dbias && block.column_begin == 0) kernels.sum_columns(args, block.row_begin, block.row_end);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/cpu/conversion.h"
 #include "ops/cpu/cpu_backend.h"
 
 namespace teratron {
@@ -22,19 +23,29 @@ void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   });
 }
 
+template <std::int64_t size>
+void copy_row(std::byte* to, const std::byte* from, std::int64_t count) {
+  std::memcpy(to, from, static_cast<std::size_t>(count * size));
+}
+
+CopyRow copy_row_of(DType to, DType from) {
+  if (to != from) return conversion(to, from);
+  switch (size_of(to)) {
+    case 1: return &copy_row<1>;
+    case 2: return &copy_row<2>;
+    case 4: return &copy_row<4>;
+    default: return &copy_row<8>;
+  }
+}
+
 // One element at a time is enough for the odd transposed copy; rows with unit stride go as a whole.
-void copy_strided(const TensorRef& to, const TensorRef& from) {
+void copy_strided(const TensorRef& to, const TensorRef& from, CopyRow copy) {
+  auto* const target = static_cast<std::byte*>(to.data);
+  const auto* const source = static_cast<const std::byte*>(from.data);
   const int rank = to.shape.rank();
-  const auto element = static_cast<std::size_t>(size_of(to.dtype));
-  if (rank == 0) {
-    std::memcpy(to.data, from.data, element);
-    return;
-  }
-  if (rank == 1 && to.stride(0) == 1 && from.stride(0) == 1) {
-    std::memcpy(to.data, from.data, element * static_cast<std::size_t>(to.dim(0)));
-    return;
-  }
-  for (std::int64_t i = 0; i < to.dim(0); ++i) copy_strided(to.select(0, i), from.select(0, i));
+  if (rank == 0) return copy(target, source, 1);
+  if (rank == 1 && to.stride(0) == 1 && from.stride(0) == 1) return copy(target, source, to.dim(0));
+  for (std::int64_t i = 0; i < to.dim(0); ++i) copy_strided(to.select(0, i), from.select(0, i), copy);
 }
 
 template <class T>
@@ -42,6 +53,20 @@ void fill_values(const TensorRef& view, T value) {
   T* const to = view.as<T>();
   parallel_for(view.elements(), kCopyGrain,
                [&](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, value); });
+}
+
+template <class T>
+void fill_normal_values(const TensorRef& view, const RandomStream& random, std::int64_t first_index, double stddev,
+                        std::int64_t row_stride) {
+  const std::int64_t columns = view.dim(1);
+  T* const to = view.as<T>();
+  parallel_for(view.elements(), kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t e = begin; e < end; ++e) {
+      const auto n = static_cast<std::uint64_t>(first_index + e / columns * row_stride + e % columns);
+      const PhiloxCounter bits = random.bits(n / 2);
+      to[e] = static_cast<T>(stddev * normal_from_bits(bits[0], bits[1])[n % 2]);
+    }
+  });
 }
 
 }  // namespace
@@ -72,11 +97,13 @@ void CpuBackend::do_upload(const TensorRef& to, const void* from) { copy_bytes(t
 void CpuBackend::do_download(void* to, const TensorRef& from) { copy_bytes(to, from.data, from.bytes()); }
 
 void CpuBackend::do_copy(const TensorRef& to, const TensorRef& from) {
-  if (to.is_contiguous() && from.is_contiguous()) {
-    copy_bytes(to.data, from.data, to.bytes());
-  } else {
-    copy_strided(to, from);
-  }
+  const CopyRow copy_elements = copy_row_of(to.dtype, from.dtype);
+  if (!to.is_contiguous() || !from.is_contiguous()) return copy_strided(to, from, copy_elements);
+  auto* const target = static_cast<std::byte*>(to.data);
+  const auto* const source = static_cast<const std::byte*>(from.data);
+  parallel_for(to.elements(), kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
+    copy_elements(target + begin * size_of(to.dtype), source + begin * size_of(from.dtype), end - begin);
+  });
 }
 
 void CpuBackend::do_fill(const TensorRef& view, double value) {
@@ -86,19 +113,14 @@ void CpuBackend::do_fill(const TensorRef& view, double value) {
       std::memset(bytes + begin, 0, static_cast<std::size_t>(end - begin));
     });
   } else {
-    fill_values(view, static_cast<float>(value));
+    visit_floating(view.dtype, [&]<class T>(ElementType<T>) { fill_values(view, static_cast<T>(value)); });
   }
 }
 
 void CpuBackend::do_fill_normal(const TensorRef& view, const RandomStream& random, std::int64_t first_index,
-                                double stddev) {
-  float* const to = view.as<float>();
-  parallel_for(view.elements(), kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t e = begin; e < end; ++e) {
-      const auto n = static_cast<std::uint64_t>(first_index + e);
-      const PhiloxCounter bits = random.bits(n / 2);
-      to[e] = static_cast<float>(stddev * normal_from_bits(bits[0], bits[1])[n % 2]);
-    }
+                                double stddev, std::int64_t row_stride) {
+  visit_floating(view.dtype, [&]<class T>(ElementType<T>) {
+    fill_normal_values<T>(view, random, first_index, stddev, row_stride);
   });
 }
 

@@ -13,35 +13,40 @@
 #include <limits>
 
 #include "hwy/highway.h"
+#include "ops/cpu/storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using FloatTag = hn::ScalableTag<float>;
-using FloatVector = hn::Vec<FloatTag>;
-constexpr std::int64_t kFloatLanes = static_cast<std::int64_t>(HWY_LANES(float));
 
 // How for_each_vector's body touches memory: a whole vector, or the last elements of a row (the other lanes read as
 // zero and are not written; nothing outside of the row is touched, which masked loads do not promise everywhere).
+// Pointers are to float, Bf16 or F16.
 struct WholeVector {
-  HWY_INLINE FloatVector load(const float* from) const { return hn::LoadU(FloatTag(), from); }
-  HWY_INLINE void store(FloatVector value, float* to) const { hn::StoreU(value, FloatTag(), to); }
+  template <class T>
+  HWY_INLINE FloatVector load(const T* from) const {
+    return widen(FloatTag(), from);
+  }
+  template <class T>
+  HWY_INLINE void store(FloatVector value, T* to) const {
+    narrow(value, to);
+  }
   HWY_INLINE FloatVector keep(FloatVector value) const { return value; }
 };
 
 struct PartOfVector {
   std::int64_t count;
-  HWY_INLINE FloatVector load(const float* from) const {
-    HWY_ALIGN float lanes[kFloatLanes] = {};
-    std::memcpy(lanes, from, static_cast<std::size_t>(count) * sizeof(float));
-    return hn::Load(FloatTag(), lanes);
+  template <class T>
+  HWY_INLINE FloatVector load(const T* from) const {
+    HWY_ALIGN T lanes[kFloatLanes] = {};
+    std::memcpy(lanes, from, static_cast<std::size_t>(count) * sizeof(T));
+    return widen(FloatTag(), lanes);
   }
-  HWY_INLINE void store(FloatVector value, float* to) const {
-    HWY_ALIGN float lanes[kFloatLanes];
-    hn::Store(value, FloatTag(), lanes);
-    std::memcpy(to, lanes, static_cast<std::size_t>(count) * sizeof(float));
+  template <class T>
+  HWY_INLINE void store(FloatVector value, T* to) const {
+    HWY_ALIGN T lanes[kFloatLanes];
+    narrow(value, lanes);
+    std::memcpy(to, lanes, static_cast<std::size_t>(count) * sizeof(T));
   }
   // The value with zero in the lanes beyond the row.
   HWY_INLINE FloatVector keep(FloatVector value) const {
@@ -62,23 +67,31 @@ HWY_INLINE FloatVector constant(float value) { return hn::Set(FloatTag(), value)
 HWY_INLINE float sum_of_lanes(FloatVector value) { return hn::GetLane(hn::SumOfLanes(FloatTag(), value)); }
 HWY_INLINE float max_of_lanes(FloatVector value) { return hn::GetLane(hn::MaxOfLanes(FloatTag(), value)); }
 
-HWY_INLINE void plain_add(float* sum, const float* a, const float* b, std::int64_t count) {
+template <class Sum, class A, class B>
+HWY_INLINE void plain_add(Sum* sum, const A* a, const B* b, std::int64_t count) {
   for_each_vector(count, [&](std::int64_t i, auto access)
                              HWY_ATTR { access.store(hn::Add(access.load(a + i), access.load(b + i)), sum + i); });
 }
 
+// A row as fp32.
+template <class T>
+HWY_INLINE void widen_row(const T* from, std::int64_t count, float* to) {
+  for_each_vector(count, [&](std::int64_t i, auto access) HWY_ATTR { access.store(access.load(from + i), to + i); });
+}
+
 // The largest value of a row; NaN may be overlooked.
-HWY_INLINE float max_of(const float* values, std::int64_t count) {
+template <class T>
+HWY_INLINE float max_of(const T* values, std::int64_t count) {
   float max = -std::numeric_limits<float>::infinity();
   FloatVector max0 = constant(max), max1 = max0, max2 = max0, max3 = max0;
   std::int64_t i = 0;
   for (; i + 4 * kFloatLanes <= count; i += 4 * kFloatLanes) {
-    max0 = hn::Max(max0, hn::LoadU(FloatTag(), values + i));
-    max1 = hn::Max(max1, hn::LoadU(FloatTag(), values + i + kFloatLanes));
-    max2 = hn::Max(max2, hn::LoadU(FloatTag(), values + i + 2 * kFloatLanes));
-    max3 = hn::Max(max3, hn::LoadU(FloatTag(), values + i + 3 * kFloatLanes));
+    max0 = hn::Max(max0, widen(FloatTag(), values + i));
+    max1 = hn::Max(max1, widen(FloatTag(), values + i + kFloatLanes));
+    max2 = hn::Max(max2, widen(FloatTag(), values + i + 2 * kFloatLanes));
+    max3 = hn::Max(max3, widen(FloatTag(), values + i + 3 * kFloatLanes));
   }
-  for (; i < count; ++i) max = std::max(max, values[i]);
+  for (; i < count; ++i) max = std::max(max, float{values[i]});
   return std::max(max, max_of_lanes(hn::Max(hn::Max(max0, max1), hn::Max(max2, max3))));
 }
 

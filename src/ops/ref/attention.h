@@ -33,14 +33,14 @@ void for_each_query(const AttentionForward& args, const Visit& visit) {
   }
 }
 
-template <class T>
+template <class C>
 std::vector<double> scores_of(const AttentionForward& args, const Query& query) {
-  const Elements<T> q(args.q), k(args.k);
+  const Elements<C> q(args.q), k(args.k);
   std::vector<double> scores(static_cast<std::size_t>(query.keys_seen));
   for (std::int64_t key = 0; key < query.keys_seen; ++key) {
     double dot = 0;
     for (std::int64_t d = 0; d < args.q.dim(3); ++d) {
-      dot += double{q(query.b, query.i, query.h, d)} * k(query.b, key, query.h, d);
+      dot += double{q(query.b, query.i, query.h, d)} * double{k(query.b, key, query.h, d)};
     }
     scores[static_cast<std::size_t>(key)] = args.scale * dot;
   }
@@ -52,16 +52,17 @@ inline double dropout_of(const AttentionForward& args, const Query& query, std::
   return attention_dropout(args.dropout, query.b, query.h, args.dropout.first_position + query.i, first_key + key);
 }
 
-template <class T>
+template <class C>
 void attention_forward(const AttentionForward& args) {
-  const Elements<T> out(args.out), log_sum_exp(args.log_sum_exp), v(args.v);
+  const Elements<C> out(args.out), v(args.v);
+  const Elements<Accumulator<C>> log_sum_exp(args.log_sum_exp);
   for_each_query(args, [&](const Query& query) {
     const auto [b, h, i, keys_seen] = query;
-    const std::vector<double> scores = scores_of<T>(args, query);
+    const std::vector<double> scores = scores_of<C>(args, query);
     const double max = *std::max_element(scores.begin(), scores.end());
     double sum = 0;
     for (const double score : scores) sum += std::exp(score - max);
-    log_sum_exp(b, h, i) = static_cast<T>(max + std::log(sum));
+    log_sum_exp(b, h, i) = static_cast<Accumulator<C>>(max + std::log(sum));
 
     std::vector<double> mixed(static_cast<std::size_t>(args.v.dim(3)), 0.0);
     for (std::int64_t key = 0; key < keys_seen; ++key) {
@@ -70,7 +71,7 @@ void attention_forward(const AttentionForward& args) {
       for (std::size_t d = 0; d < mixed.size(); ++d) mixed[d] += weight * v(b, key, h, static_cast<std::int64_t>(d));
     }
     for (std::size_t d = 0; d < mixed.size(); ++d)
-      out(b, i, h, static_cast<std::int64_t>(d)) = static_cast<T>(mixed[d]);
+      out(b, i, h, static_cast<std::int64_t>(d)) = static_cast<C>(mixed[d]);
   });
 }
 
@@ -100,16 +101,16 @@ class KeyGradient {
   std::vector<double> sums_;
 };
 
-template <class T>
+template <class C>
 void attention_backward(const AttentionBackward& args) {
   const AttentionForward& forward = args.forward;
-  const Elements<T> dq(args.dq), dout(args.dout);
-  const Elements<T> q(forward.q), k(forward.k), v(forward.v), log_sum_exp(forward.log_sum_exp);
+  const Elements<C> dq(args.dq), dout(args.dout), q(forward.q), k(forward.k), v(forward.v);
+  const Elements<Accumulator<C>> log_sum_exp(forward.log_sum_exp);
   const std::int64_t head_size = forward.q.dim(3);
   KeyGradient dk(forward.k.shape), dv(forward.v.shape);
   for_each_query(forward, [&](const Query& query) {
     const auto [b, h, i, keys_seen] = query;
-    const std::vector<double> scores = scores_of<T>(forward, query);
+    const std::vector<double> scores = scores_of<C>(forward, query);
     std::vector<double> p(scores.size()), g(scores.size());
     double sum_pg = 0;
     for (std::int64_t key = 0; key < keys_seen; ++key) {
@@ -130,11 +131,12 @@ void attention_backward(const AttentionBackward& args) {
         query_gradient += ds * k(b, key, h, d);
         dk(b, key, h, d) += ds * q(b, i, h, d);
       }
-      dq(b, i, h, d) = static_cast<T>(query_gradient);
+      dq(b, i, h, d) = static_cast<C>(query_gradient);
     }
   });
-  dk.store_to<T>(args.dk, args.accumulate_kv);
-  dv.store_to<T>(args.dv, args.accumulate_kv);
+  const bool sums_stay = args.dk.dtype != args.dq.dtype;
+  sums_stay ? dk.store_to<Accumulator<C>>(args.dk, args.accumulate_kv) : dk.store_to<C>(args.dk, args.accumulate_kv);
+  sums_stay ? dv.store_to<Accumulator<C>>(args.dv, args.accumulate_kv) : dv.store_to<C>(args.dv, args.accumulate_kv);
 }
 
 }  // namespace teratron::reference

@@ -11,44 +11,46 @@
 
 namespace teratron::reference {
 
-template <class T>
+template <class C>
 void cross_entropy_partials(const CrossEntropyPartials& args) {
-  const Elements<T> max(args.max), sum(args.sum), target_logit(args.target_logit), logits(args.logits);
+  const Elements<Accumulator<C>> max(args.max), sum(args.sum), target_logit(args.target_logit);
+  const Elements<C> logits(args.logits);
   const Elements<std::int32_t> targets(args.targets);
   for (std::int64_t t = 0; t < args.logits.dim(0); ++t) {
     double row_max = -std::numeric_limits<double>::infinity();
     for (std::int64_t c = 0; c < args.valid_columns; ++c) row_max = std::max(row_max, double{logits(t, c)});
     double row_sum = 0;
-    for (std::int64_t c = 0; c < args.valid_columns; ++c) row_sum += std::exp(logits(t, c) - row_max);
+    for (std::int64_t c = 0; c < args.valid_columns; ++c) row_sum += std::exp(double{logits(t, c)} - row_max);
     const std::int64_t target = targets(t) - args.vocab_begin;
     const bool is_here = target >= 0 && target < args.valid_columns;
-    max(t) = static_cast<T>(row_max);
-    sum(t) = static_cast<T>(row_sum);
-    target_logit(t) = is_here ? logits(t, target) : T{0};
+    max(t) = static_cast<Accumulator<C>>(row_max);
+    sum(t) = static_cast<Accumulator<C>>(row_sum);
+    target_logit(t) = is_here ? Accumulator<C>{logits(t, target)} : Accumulator<C>{0};
   }
 }
 
-template <class T>
+template <class C>
 void cross_entropy_rescale(const TensorRef& sum_view, const TensorRef& own_max_view, const TensorRef& max_view) {
-  const Elements<T> sum(sum_view), own_max(own_max_view), max(max_view);
+  const Elements<Accumulator<C>> sum(sum_view), own_max(own_max_view), max(max_view);
   for (std::int64_t t = 0; t < sum_view.dim(0); ++t) {
     const double shift = double{own_max(t)} - double{max(t)};
-    sum(t) = std::isinf(own_max(t)) ? T{0} : static_cast<T>(sum(t) * std::exp(shift));
+    sum(t) = std::isinf(own_max(t)) ? Accumulator<C>{0} : static_cast<Accumulator<C>>(sum(t) * std::exp(shift));
   }
 }
 
-template <class T>
+template <class C>
 void cross_entropy_loss(const TensorRef& loss_view, const TensorRef& max_view, const TensorRef& sum_view,
                         const TensorRef& target_logit_view) {
-  const Elements<T> loss(loss_view), max(max_view), sum(sum_view), target_logit(target_logit_view);
+  const Elements<Accumulator<C>> loss(loss_view), max(max_view), sum(sum_view), target_logit(target_logit_view);
   for (std::int64_t t = 0; t < loss_view.dim(0); ++t) {
-    loss(t) = static_cast<T>(std::log(double{sum(t)}) + max(t) - target_logit(t));
+    loss(t) = static_cast<Accumulator<C>>(std::log(double{sum(t)}) + max(t) - target_logit(t));
   }
 }
 
-template <class T>
+template <class C>
 void cross_entropy_backward(const CrossEntropyBackward& args) {
-  const Elements<T> logits(args.logits), max(args.max), sum(args.sum), weight(args.weight);
+  const Elements<C> logits(args.logits);
+  const Elements<Accumulator<C>> max(args.max), sum(args.sum), weight(args.weight);
   const Elements<std::int32_t> targets(args.targets);
   for (std::int64_t t = 0; t < args.logits.dim(0); ++t) {
     const std::int64_t target = targets(t) - args.vocab_begin;
@@ -56,7 +58,7 @@ void cross_entropy_backward(const CrossEntropyBackward& args) {
       const bool is_padding = c >= args.valid_columns;
       const double probability = is_padding ? 0 : std::exp(double{logits(t, c)} - max(t)) / sum(t);
       const double one_hot = !is_padding && c == target ? 1 : 0;
-      logits(t, c) = static_cast<T>(weight(t) * (probability - one_hot));
+      logits(t, c) = static_cast<C>(weight(t) * (probability - one_hot));
     }
   }
 }

@@ -29,28 +29,28 @@ inline double attention_dropout(const Dropout& dropout, std::int64_t b, std::int
   return dropout_factor(dropout, (head * dropout.sequence_length + query) * dropout.key_stride() + key);
 }
 
-template <class T>
+template <class C>
 void residual_add(const ResidualAdd& args) {
   const std::int64_t batch = args.sum.dim(0), tokens = args.sum.dim(1), hidden = args.sum.dim(2);
-  const Elements<T> sum(args.sum), residual(args.residual), branch(args.branch);
+  const Elements<C> sum(args.sum), residual(args.residual), branch(args.branch);
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t t = 0; t < tokens; ++t) {
       for (std::int64_t j = 0; j < hidden; ++j) {
         const double factor = activation_dropout(args.dropout, b, t, j, hidden);
-        sum(b, t, j) = static_cast<T>(residual(b, t, j) + factor * branch(b, t, j));
+        sum(b, t, j) = static_cast<C>(double{residual(b, t, j)} + factor * double{branch(b, t, j)});
       }
     }
   }
 }
 
-template <class T>
+template <class C>
 void dropout_backward(const TensorRef& dbranch_view, const TensorRef& dsum_view, const Dropout& dropout) {
   const std::int64_t batch = dsum_view.dim(0), tokens = dsum_view.dim(1), hidden = dsum_view.dim(2);
-  const Elements<T> dbranch(dbranch_view), dsum(dsum_view);
+  const Elements<C> dbranch(dbranch_view), dsum(dsum_view);
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t t = 0; t < tokens; ++t) {
       for (std::int64_t j = 0; j < hidden; ++j) {
-        dbranch(b, t, j) = static_cast<T>(activation_dropout(dropout, b, t, j, hidden) * dsum(b, t, j));
+        dbranch(b, t, j) = static_cast<C>(activation_dropout(dropout, b, t, j, hidden) * dsum(b, t, j));
       }
     }
   }

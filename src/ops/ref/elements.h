@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/float_types.h"
 #include "tensor/tensor.h"
 
 namespace teratron::reference {
@@ -29,7 +30,7 @@ class Elements {
 // to = value, or to += value.
 template <class T>
 void store(T& to, double value, bool accumulate) {
-  to = static_cast<T>(accumulate ? to + value : value);
+  to = static_cast<T>(accumulate ? double{to} + value : value);
 }
 
 }  // namespace teratron::reference

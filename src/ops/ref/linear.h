@@ -1,4 +1,4 @@
-// Linear layers with bias and activation. T rows, I inputs, O outputs.
+// Linear layers with bias and activation. T rows, I inputs, O outputs; C the compute type.
 #pragma once
 
 #include "ops/backend.h"
@@ -7,25 +7,26 @@
 
 namespace teratron::reference {
 
-template <class T>
+template <class C>
 void linear_forward(const LinearForward& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);
-  const Elements<T> y(args.y), x(args.x), weight(args.weight), bias(args.bias), activated(args.activated);
+  const Elements<C> y(args.y), x(args.x), weight(args.weight), bias(args.bias), activated(args.activated);
   for (std::int64_t t = 0; t < rows; ++t) {
     for (std::int64_t o = 0; o < outputs; ++o) {
-      double sum = args.bias ? bias(o) : 0;
+      double sum = args.bias ? double{bias(o)} : 0;
       for (std::int64_t i = 0; i < inputs; ++i) sum += double{x(t, i)} * weight(o, i);
-      y(t, o) = static_cast<T>(sum);
-      if (args.activation != Activation::kNone) activated(t, o) = static_cast<T>(activate(args.activation, y(t, o)));
+      y(t, o) = static_cast<C>(sum);
+      if (args.activation != Activation::kNone)
+        activated(t, o) = static_cast<C>(activate(args.activation, double{y(t, o)}));
     }
   }
 }
 
-template <class T>
+template <class C>
 void linear_input_gradient(const LinearInputGradient& args) {
   const std::int64_t rows = args.dy.dim(0), outputs = args.dy.dim(1), inputs = args.dx.dim(1);
-  const Elements<T> dx(args.dx), dy(args.dy), weight(args.weight);
-  const Elements<T> pre_activation(args.pre_activation), activated(args.activated);
+  const Elements<C> dx(args.dx), dy(args.dy), weight(args.weight);
+  const Elements<C> pre_activation(args.pre_activation), activated(args.activated);
   for (std::int64_t t = 0; t < rows; ++t) {
     for (std::int64_t i = 0; i < inputs; ++i) {
       double sum = 0;
@@ -33,17 +34,18 @@ void linear_input_gradient(const LinearInputGradient& args) {
       if (args.activation != Activation::kNone) {
         const double u = pre_activation(t, i);  // read first: activated may be the same memory
         sum *= activation_derivative(args.activation, u);
-        activated(t, i) = static_cast<T>(activate(args.activation, u));
+        activated(t, i) = static_cast<C>(activate(args.activation, u));
       }
-      dx(t, i) = static_cast<T>(sum);
+      dx(t, i) = static_cast<C>(sum);
     }
   }
 }
 
-template <class T>
+template <class C>
 void linear_weight_gradient(const LinearWeightGradient& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.dy.dim(1);
-  const Elements<T> dweight(args.dweight), dbias(args.dbias), dy(args.dy), x(args.x);
+  const Elements<Accumulator<C>> dweight(args.dweight), dbias(args.dbias);
+  const Elements<C> dy(args.dy), x(args.x);
   for (std::int64_t o = 0; o < outputs; ++o) {
     for (std::int64_t i = 0; i < inputs; ++i) {
       double sum = 0;

@@ -8,18 +8,21 @@
 
 namespace teratron::reference {
 
-template <class T>
+template <class C>
 void adamw(const AdamW& args) {
-  const Elements<T> parameter(args.parameter), gradient(args.gradient), moment1(args.moment1), moment2(args.moment2);
+  using A = Accumulator<C>;
+  const Elements<A> parameter(args.parameter), gradient(args.gradient), moment1(args.moment1), moment2(args.moment2);
+  const Elements<C> working(args.working);
   for (std::int64_t e = 0; e < args.parameter.elements(); ++e) {
     const double g = args.gradient_scale * gradient(e);
     const double m = args.beta1 * moment1(e) + (1 - args.beta1) * g;
     const double v = args.beta2 * moment2(e) + (1 - args.beta2) * g * g;
     const double step = (m / args.correction1) / (std::sqrt(v / args.correction2) + args.epsilon);
     const double decayed = parameter(e) * (1 - args.learning_rate * args.weight_decay);
-    parameter(e) = static_cast<T>(decayed - args.learning_rate * step);
-    moment1(e) = static_cast<T>(m);
-    moment2(e) = static_cast<T>(v);
+    parameter(e) = static_cast<A>(decayed - args.learning_rate * step);
+    moment1(e) = static_cast<A>(m);
+    moment2(e) = static_cast<A>(v);
+    if (args.working) working(e) = static_cast<C>(parameter(e));
   }
 }
 
@@ -27,7 +30,7 @@ template <class T>
 double sum_of_squares(const TensorRef& view) {
   const Elements<T> x(view);
   double sum = 0;
-  for (std::int64_t e = 0; e < view.elements(); ++e) sum += double{x(e)} * x(e);
+  for (std::int64_t e = 0; e < view.elements(); ++e) sum += double{x(e)} * double{x(e)};
   return sum;
 }
 

@@ -1,0 +1,66 @@
+// The floating element types as C++ types, so that kernels are templates over what memory holds. The 16-bit ones only
+// store: they convert to fp32 by themselves, where all arithmetic happens, and back when asked, rounding once.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/dtype.h"
+#include "base/error.h"
+
+namespace teratron {
+
+// To fp32 so that rounding the result to a shorter format is rounding `value` to it: inexact values get an odd last bit
+// (Boldo and Melquiond, "When double rounding is odd", 2005).
+inline float round_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if (std::abs(static_cast<double>(nearest)) > std::abs(value)) --bits;
+  return std::bit_cast<float>(bits | 1U);
+}
+
+struct Bf16 {
+  std::uint16_t bits = 0;
+
+  Bf16() = default;
+  explicit Bf16(float value) : bits(float_to_bf16(value)) {}
+  explicit Bf16(double value) : bits(float_to_bf16(round_to_odd(value))) {}
+  operator float() const { return bf16_to_float(bits); }  // NOLINT: exact
+};
+
+struct F16 {
+  std::uint16_t bits = 0;
+
+  F16() = default;
+  explicit F16(float value) : bits(float_to_f16(value)) {}
+  explicit F16(double value) : bits(float_to_f16(round_to_odd(value))) {}
+  operator float() const { return f16_to_float(bits); }  // NOLINT: exact
+};
+
+// What sums and statistics of values stored as C are kept in.
+template <class C>
+using Accumulator = std::conditional_t<std::is_same_v<C, double>, double, float>;
+
+constexpr DType accumulation_dtype_of(DType compute) { return compute == DType::kF64 ? DType::kF64 : DType::kF32; }
+
+template <class T>
+struct ElementType {
+  using Type = T;
+};
+
+// visit(ElementType<T>()) with the type that `dtype` stores.
+template <class Visit>
+auto visit_floating(DType dtype, const Visit& visit) {
+  switch (dtype) {
+    case DType::kF64: return visit(ElementType<double>());
+    case DType::kF32: return visit(ElementType<float>());
+    case DType::kBF16: return visit(ElementType<Bf16>());
+    case DType::kF16: return visit(ElementType<F16>());
+    default: throw InternalError(fmt::format("{} is not a floating type", name_of(dtype)));
+  }
+}
+
+}  // namespace teratron

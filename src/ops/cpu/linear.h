@@ -1,0 +1,16 @@
+// What linear layers do to a block of sums while it is in cache (linear.cc), for one storage type.
+#pragma once
+
+#include "ops/backend.h"
+#include "ops/cpu/gemm.h"
+
+namespace teratron {
+
+struct LinearKernels {
+  void (*finish_forward)(const LinearForward& args, const GemmBlock& block, const GemmSums& sums);
+  void (*multiply_few_rows)(const LinearForward& args, std::int64_t begin, std::int64_t end);
+  void (*finish_gradient)(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums);
+  void (*sum_columns)(const LinearWeightGradient& args, std::int64_t begin, std::int64_t end);
+};
+
+}  // namespace teratron
