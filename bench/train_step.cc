@@ -2,8 +2,8 @@
 // and speaks as it does: for each line "step N" on standard input it does N steps (forward, loss, backward, clip,
 // AdamW) on one batch of random tokens and prints {"seconds": [..], ...}; "quit" ends it.
 //
-// With --gemm 1 it builds no model (its memory would count) and measures instead, for each line "gemm", the best rate
-// of oneDNN's matrix product over the model's shapes and a large square.
+// With --gemm 1 it builds no model (its memory would count) and measures instead, for each line "gemm", the rate of
+// oneDNN's matrix product at the best of the model's shapes and a large square.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -97,20 +97,21 @@ class TrainingStep {
   std::int64_t update_ = 0;
 };
 
-// GFLOP/s of out[m,n] = a[m,k] b[n,k]^T, the best of a few.
+// GFLOP/s of out[m,n] = a[m,k] b[n,k]^T, the median of a few: a step's time is a median too.
 double gemm_rate(std::int64_t m, std::int64_t n, std::int64_t k) {
   const std::vector<float> a(static_cast<std::size_t>(m * k), 0.5F), b(static_cast<std::size_t>(n * k), 0.25F);
   std::vector<float> out(static_cast<std::size_t>(m * n));
-  double best = 0;
-  for (int repeat = 0; repeat < 6; ++repeat) {
+  std::array<double, 7> seconds{};
+  for (double& value : seconds) {
     const Clock::time_point start = Clock::now();
     dnnl_sgemm('N', 'T', m, n, k, 1, a.data(), k, b.data(), k, 0, out.data(), n);
-    best = std::max(
-        best, 2e-9 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / seconds_since(start));
+    value = seconds_since(start);
   }
-  return best;
+  std::ranges::nth_element(seconds, seconds.begin() + seconds.size() / 2);
+  return 2e-9 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / seconds[seconds.size() / 2];
 }
 
+// Of the shape that does best.
 double best_gemm_rate(const Options& o) {
   const auto tokens = static_cast<std::int64_t>(o.at("batch") * o.at("seq"));
   const auto h = static_cast<std::int64_t>(o.at("hidden"));

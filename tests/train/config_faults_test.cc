@@ -72,6 +72,7 @@ TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
   // Epsilon and deviation are the model's, which is looked at once its sizes make sense.
   const std::string all = fmt::format("{}", fmt::join(config.faults(), "\n"));
   config.model = sound_config().model;
+  config.tensor_parallel = config.data_parallel = 1;
   config.seq_length = 8;
   config.model.layernorm_epsilon = config.model.init_method_std = -1;
   config.model.hidden_dropout = config.model.attention_dropout = -1;
