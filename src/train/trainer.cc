@@ -20,6 +20,20 @@ std::optional<GptSamples> validation_samples(const std::shared_ptr<const Indexed
   return std::optional<GptSamples>(std::in_place, dataset, parts[1], seq_length, SampleOrder::kSequential);
 }
 
+BatchSampler sampler_of(const TrainConfig& config, std::int64_t global_batch, const Mesh* mesh) {
+  return {global_batch, config.micro_batch_size, mesh ? mesh->data->rank() : 0, mesh ? mesh->data->size() : 1};
+}
+
+// Every rank plans for the largest share of the largest batch.
+RunnerOptions options_of(const TrainConfig& config, const Mesh* mesh) {
+  const BatchSampler largest = sampler_of(config, config.largest_batch(), mesh);
+  return {.purpose = Purpose::kTraining,
+          .batch = largest.largest_micro_batch(),
+          .tokens = config.seq_length,
+          .single_micro_batch = largest.most_micro_batches() == 1,
+          .logits_chunk = config.logits_chunk};
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
@@ -29,18 +43,11 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<co
       training_(dataset_, split_corpus(*dataset_, parse_split(config.split)).front(), config.seq_length,
                 SampleOrder::kShuffled, static_cast<std::uint64_t>(config.seed)),
       validation_(validation_samples(dataset_, split_corpus(*dataset_, parse_split(config.split)), config.seq_length)),
-      sampler_(config.samples_per_iteration(), config.micro_batch_size, mesh ? mesh->data->rank() : 0,
-               mesh ? mesh->data->size() : 1),
-      runner_(backend, config.model_for(vocab_size),
-              {.purpose = Purpose::kTraining,
-               .batch = config.micro_batch_size,
-               .tokens = config.seq_length,
-               .single_micro_batch = sampler_.micro_batches() == 1,
-               .logits_chunk = config.logits_chunk},
-              std::move(mesh)),
+      batches_(config.batches()),
+      runner_(backend, config.model_for(vocab_size), options_of(config, mesh.get()), mesh),
       parameters_(runner_.parameters()),
       schedule_(config.schedule()),
-      weights_(static_cast<std::size_t>(config.micro_batch_size * config.seq_length)) {
+      weights_(static_cast<std::size_t>(runner_.options().batch * config.seq_length)) {
   dataset_->check_vocabulary(runner_.config().vocab_size);
   ids_.resize(weights_.size());
   targets_.resize(weights_.size());
@@ -55,11 +62,13 @@ std::int64_t Trainer::start() {
   const TrainingState state =
       load_checkpoint(config_.load, runner_.config(), parameters_, runner_.backend(), {.verify = verifies});
   iteration_ = state.iteration;
-  if (state.consumed_samples != iteration_ * sampler_.global_batch()) {
+  if (const std::int64_t expected = batches_.consumed_after(iteration_); state.consumed_samples != expected) {
     throw_user_error(
-        "'{}' had consumed {} samples after {} updates; --global-batch-size {} would read other samples from here on. "
-        "Resume with the batch size it was trained with",
-        config_.load.string(), state.consumed_samples, iteration_, sampler_.global_batch());
+        "'{}' had consumed {} samples after {} updates; by the --global-batch-size {}{} given now they would be {}, "
+        "and "
+        "other samples would be read from here on. Resume with the batch sizes it was trained with",
+        config_.load.string(), state.consumed_samples, iteration_, batches_.largest(),
+        batches_.is_constant() ? "" : " and the --rampup-batch-size", expected);
   }
   return iteration_;
 }
@@ -75,36 +84,38 @@ void Trainer::read_batch(const GptSamples& samples, SampleRange range) {
   }
 }
 
-double Trainer::forward_backward(std::int64_t micro_batch) {
-  const std::int64_t consumed = iteration_ * sampler_.global_batch();
-  const SampleRange range = sampler_.samples(consumed, micro_batch);
+double Trainer::forward_backward(const BatchSampler& sampler, std::int64_t micro_batch) {
+  const std::int64_t consumed = batches_.consumed_after(iteration_);
+  const SampleRange range = sampler.samples(consumed, micro_batch);
   read_batch(training_, range);
   // Every target of the global batch weighs the same, however the batch is cut.
-  const auto tokens = static_cast<double>(sampler_.global_batch() * config_.seq_length);
+  const auto tokens = static_cast<double>(sampler.global_batch() * config_.seq_length);
   std::fill(weights_.begin(), weights_.end(), static_cast<float>(1.0 / tokens));
-  return runner_.forward_backward({.ids = ids_,
-                                   .targets = targets_,
-                                   .weights = weights_,
+  const auto length = static_cast<std::size_t>(range.count * config_.seq_length);
+  return runner_.forward_backward({.ids = std::span(ids_).first(length),
+                                   .targets = std::span(targets_).first(length),
+                                   .weights = std::span(weights_).first(length),
                                    .batch = range.count,
                                    .tokens = config_.seq_length,
                                    .first_sample = range.first - consumed,
                                    .seed = static_cast<std::uint64_t>(config_.seed),
                                    .iteration = static_cast<std::uint32_t>(iteration_),
                                    .accumulate = micro_batch > 0,
-                                   .last = micro_batch + 1 == sampler_.micro_batches()});
+                                   .last = micro_batch + 1 == sampler.micro_batches()});
 }
 
 IterationReport Trainer::update() {
   const Clock::time_point start = Clock::now();
-  IterationReport report{.learning_rate = schedule_.at(iteration_ + 1)};
-  for (std::int64_t micro_batch = 0; micro_batch < sampler_.micro_batches(); ++micro_batch) {
-    report.loss += forward_backward(micro_batch);
+  const BatchSampler sampler = sampler_of(config_, batches_.batch_size(iteration_), &runner_.mesh());
+  IterationReport report{.global_batch_size = sampler.global_batch(), .learning_rate = schedule_.at(iteration_ + 1)};
+  for (std::int64_t micro_batch = 0; micro_batch < sampler.micro_batches(); ++micro_batch) {
+    report.loss += forward_backward(sampler, micro_batch);
   }
   runner_.mesh().data->all_reduce_host({&report.loss, 1});
   report.gradient_norm = adamw_update(runner_.backend(), parameters_, *runner_.mesh().model, config_.optimizer,
                                       report.learning_rate, iteration_ + 1);
   report.iteration = ++iteration_;
-  report.consumed_samples = iteration_ * sampler_.global_batch();
+  report.consumed_samples = batches_.consumed_after(iteration_);
   report.consumed_tokens = report.consumed_samples * config_.seq_length;
   report.seconds = seconds_since(start);
   return report;
@@ -113,8 +124,8 @@ IterationReport Trainer::update() {
 std::optional<double> Trainer::validation_loss(std::int64_t batches) {
   if (!validation_) return std::nullopt;
   Communicator& replicas = *runner_.mesh().data;
-  const std::int64_t size = config_.micro_batch_size;
-  const std::int64_t samples = std::min(validation_->samples_per_epoch(), batches * size);
+  const std::int64_t size = runner_.options().batch;
+  const std::int64_t samples = std::min(validation_->samples_per_epoch(), batches * config_.micro_batch_size);
   double sum = 0;
   for (std::int64_t first = replicas.rank() * size; first < samples; first += replicas.size() * size) {
     const SampleRange range{first, std::min(size, samples - first)};
@@ -128,7 +139,7 @@ std::optional<double> Trainer::validation_loss(std::int64_t batches) {
 }
 
 std::filesystem::path Trainer::save() {
-  const std::int64_t samples = iteration_ * sampler_.global_batch();
+  const std::int64_t samples = batches_.consumed_after(iteration_);
   const TrainingState state{.iteration = iteration_,
                             .consumed_samples = samples,
                             .consumed_tokens = samples * config_.seq_length,
@@ -151,7 +162,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     const IterationReport report = update();
     observer.iteration(report);
     seconds += report.seconds;
-    tokens += sampler_.global_batch() * config_.seq_length;
+    tokens += report.global_batch_size * config_.seq_length;
     result.iterations = iteration_;
     result.final_loss = report.loss;
     if (due(config_.eval_interval)) {

@@ -17,7 +17,8 @@
 namespace teratron {
 
 struct IterationReport {
-  std::int64_t iteration = 0;  // the update just applied, counted from 1
+  std::int64_t iteration = 0;          // the update just applied, counted from 1
+  std::int64_t global_batch_size = 0;  // of this update
   std::int64_t consumed_samples = 0, consumed_tokens = 0;
   double loss = 0;           // mean over the global batch, before the update, in nats a token
   double gradient_norm = 0;  // before clipping
@@ -66,14 +67,14 @@ class Trainer {
 
  private:
   IterationReport update();
-  double forward_backward(std::int64_t micro_batch);
+  double forward_backward(const BatchSampler& sampler, std::int64_t micro_batch);
   void read_batch(const GptSamples& samples, SampleRange range);
 
   TrainConfig config_;
   std::shared_ptr<const IndexedDataset> dataset_;
   GptSamples training_;
   std::optional<GptSamples> validation_;
-  BatchSampler sampler_;
+  BatchSchedule batches_;
   Gpt2Runner runner_;
   std::vector<Parameter*> parameters_;
   LearningRateSchedule schedule_;
