@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
-#include "checkpoint/checkpoint.h"
 
 namespace teratron {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Names in a checkpoint's training state.
+constexpr const char *kSkipped = "skipped_iterations", *kLossScale = "loss_scale";
+constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft = "overflows_left";
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -36,10 +40,14 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<co
                .batch = config.micro_batch_size,
                .tokens = config.seq_length,
                .single_micro_batch = sampler_.micro_batches() == 1,
-               .logits_chunk = config.logits_chunk},
+               .logits_chunk = config.logits_chunk,
+               .recompute = config.recompute,
+               .sequence_parallel = config.sequence_parallel,
+               .shard_optimizer = config.distributed_optimizer},
               std::move(mesh)),
       parameters_(runner_.parameters()),
       schedule_(config.schedule()),
+      scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),
       weights_(static_cast<std::size_t>(config.micro_batch_size * config.seq_length)) {
   dataset_->check_vocabulary(runner_.config().vocab_size);
   ids_.resize(weights_.size());
@@ -54,7 +62,7 @@ std::int64_t Trainer::start() {
   const bool verifies = runner_.mesh().data->rank() == 0 && runner_.mesh().model->rank() == 0;
   const TrainingState state =
       load_checkpoint(config_.load, runner_.config(), parameters_, runner_.backend(), {.verify = verifies});
-  iteration_ = state.iteration;
+  restore(state);
   if (state.consumed_samples != iteration_ * sampler_.global_batch()) {
     throw_user_error(
         "'{}' had consumed {} samples after {} updates; --global-batch-size {} would read other samples from here on. "
@@ -75,39 +83,60 @@ void Trainer::read_batch(const GptSamples& samples, SampleRange range) {
   }
 }
 
-double Trainer::forward_backward(std::int64_t micro_batch) {
+MicroBatch Trainer::read_micro_batch(std::int64_t micro_batch) {
   const std::int64_t consumed = iteration_ * sampler_.global_batch();
   const SampleRange range = sampler_.samples(consumed, micro_batch);
   read_batch(training_, range);
   // Every target of the global batch weighs the same, however the batch is cut.
   const auto tokens = static_cast<double>(sampler_.global_batch() * config_.seq_length);
   std::fill(weights_.begin(), weights_.end(), static_cast<float>(1.0 / tokens));
-  return runner_.forward_backward({.ids = ids_,
-                                   .targets = targets_,
-                                   .weights = weights_,
-                                   .batch = range.count,
-                                   .tokens = config_.seq_length,
-                                   .first_sample = range.first - consumed,
-                                   .seed = static_cast<std::uint64_t>(config_.seed),
-                                   .iteration = static_cast<std::uint32_t>(iteration_),
-                                   .accumulate = micro_batch > 0,
-                                   .last = micro_batch + 1 == sampler_.micro_batches()});
+  return {.ids = ids_,
+          .targets = targets_,
+          .weights = weights_,
+          .batch = range.count,
+          .tokens = config_.seq_length,
+          .first_sample = range.first - consumed,
+          .seed = static_cast<std::uint64_t>(config_.seed),
+          .iteration = static_cast<std::uint32_t>(iteration_),
+          .loss_scale = scaler_ ? scaler_->scale() : 1.0,
+          .accumulate = micro_batch > 0,
+          .last = micro_batch + 1 == sampler_.micro_batches()};
 }
 
 IterationReport Trainer::update() {
   const Clock::time_point start = Clock::now();
-  IterationReport report{.learning_rate = schedule_.at(iteration_ + 1)};
+  IterationReport report{.learning_rate = schedule_.at(applied_updates() + 1),
+                         .loss_scale = scaler_ ? scaler_->scale() : 1.0};
   for (std::int64_t micro_batch = 0; micro_batch < sampler_.micro_batches(); ++micro_batch) {
-    report.loss += forward_backward(micro_batch);
+    report.loss += runner_.forward_backward(read_micro_batch(micro_batch));
   }
   runner_.mesh().data->all_reduce_host({&report.loss, 1});
-  report.gradient_norm = adamw_update(runner_.backend(), parameters_, *runner_.mesh().model, config_.optimizer,
-                                      report.learning_rate, iteration_ + 1);
+  const double norm = gradient_norm(runner_.backend(), parameters_, runner_.mesh());
+  report.skipped = !apply(norm, report.learning_rate);
+  report.gradient_norm = norm / report.loss_scale;
   report.iteration = ++iteration_;
   report.consumed_samples = iteration_ * sampler_.global_batch();
   report.consumed_tokens = report.consumed_samples * config_.seq_length;
   report.seconds = seconds_since(start);
   return report;
+}
+
+bool Trainer::apply(double gradient_norm, double learning_rate) {
+  const bool finite = std::isfinite(gradient_norm);
+  if (!finite && (!scaler_ || scaler_->exhausted())) throw_diverged();
+  const double scale = scaler_ ? scaler_->scale() : 1.0;
+  if (scaler_) scaler_->update(!finite);
+  if (!finite) {
+    ++skipped_;
+    return false;
+  }
+  adamw_update(runner_.backend(), parameters_, config_.optimizer,
+               {.learning_rate = learning_rate,
+                .update = applied_updates() + 1,
+                .gradient_norm = gradient_norm,
+                .gradient_scale = 1.0 / scale});
+  runner_.gather_weights();
+  return true;
 }
 
 std::optional<double> Trainer::validation_loss(std::int64_t batches) {
@@ -127,17 +156,41 @@ std::optional<double> Trainer::validation_loss(std::int64_t batches) {
   return sum / static_cast<double>(samples * config_.seq_length);
 }
 
-std::filesystem::path Trainer::save() {
+TrainingState Trainer::state() const {
   const std::int64_t samples = iteration_ * sampler_.global_batch();
-  const TrainingState state{.iteration = iteration_,
-                            .consumed_samples = samples,
-                            .consumed_tokens = samples * config_.seq_length,
-                            .seed = static_cast<std::uint64_t>(config_.seed),
-                            .learning_rate = iteration_ > 0 ? schedule_.at(iteration_) : 0};
-  const Mesh& mesh = runner_.mesh();
-  if (mesh.data->rank() != 0) return {};
-  return save_checkpoint(config_.save, runner_.config(), parameters_, runner_.backend(), state,
-                         {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last}, mesh.tensor.get());
+  TrainingState state{.iteration = iteration_,
+                      .consumed_samples = samples,
+                      .consumed_tokens = samples * config_.seq_length,
+                      .seed = static_cast<std::uint64_t>(config_.seed),
+                      .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
+                      .counters = {{kSkipped, skipped_}}};
+  if (!scaler_) return state;
+  state.values[kLossScale] = scaler_->state().scale;
+  state.counters[kGoodUpdates] = scaler_->state().good_updates;
+  state.counters[kOverflowsLeft] = scaler_->state().overflows_left;
+  return state;
+}
+
+void Trainer::restore(const TrainingState& state) {
+  const auto counter = [&](const char* name, std::int64_t otherwise) {
+    const auto found = state.counters.find(name);
+    return found == state.counters.end() ? otherwise : found->second;
+  };
+  iteration_ = state.iteration;
+  skipped_ = counter(kSkipped, 0);
+  // A run that was not scaled before begins with the scale it is told.
+  const auto scale = state.values.find(kLossScale);
+  if (!scaler_ || scale == state.values.end()) return;
+  scaler_->restore({.scale = scale->second,
+                    .good_updates = counter(kGoodUpdates, 0),
+                    .overflows_left = counter(kOverflowsLeft, config_.loss_scaling.hysteresis)});
+}
+
+std::filesystem::path Trainer::save() {
+  const std::filesystem::path folder =
+      save_checkpoint(config_.save, runner_.config(), parameters_, runner_.backend(), state(),
+                      {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last}, &runner_.mesh());
+  return runner_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
 }
 
 TrainingResult Trainer::run(TrainingObserver& observer) {
