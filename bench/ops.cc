@@ -132,7 +132,8 @@ void time_steps(const Configuration& configuration, const Options& options) {
   const double whole = fastest(options.repeats, [&] {
     timer.start_step();
     runner.forward_backward(micro_batch);
-    adamw_update(*backend, parameters, *runner.mesh().model, {}, 1e-4, ++update);
+    const double norm = gradient_norm(*backend, parameters, runner.mesh());
+    adamw_update(*backend, parameters, {}, {.learning_rate = 1e-4, .update = ++update, .gradient_norm = norm});
   });
   backend->set_observer(nullptr);
   gemm_rate = square_gemm_rate(options.repeats);

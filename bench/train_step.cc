@@ -69,7 +69,9 @@ class TrainingStep {
                                      .batch = batch_,
                                      .tokens = seq_,
                                      .iteration = static_cast<std::uint32_t>(update_)});
-    adamw_update(*backend_, parameters_, *runner_.mesh().model, {.beta2 = 0.95, .weight_decay = 0.1}, 1e-4, ++update_);
+    const double norm = gradient_norm(*backend_, parameters_, runner_.mesh());
+    adamw_update(*backend_, parameters_, {.beta2 = 0.95, .weight_decay = 0.1},
+                 {.learning_rate = 1e-4, .update = ++update_, .gradient_norm = norm});
     return seconds_since(start);
   }
 

@@ -1,5 +1,6 @@
 // Checkpoints that any layout can read. Under the folder of --save:
-//   iter_0000100/model.safetensors       weights by global name, without the padding rows of the vocabulary
+//   iter_0000100/model.safetensors       weights by global name, without the padding rows of the vocabulary; of a
+//                                        mixed-precision run the fp32 ones, so that nothing is lost
 //   iter_0000100/optimizer.safetensors   "<name>.moment1" and "<name>.moment2"
 //   iter_0000100/vocab.json, ...         the tokenizer's files, so that the folder is all that `generate` needs
 //   iter_0000100/checkpoint.json         the model's shape, the training state, and the checksums of all of the above
@@ -15,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/mesh.h"
 #include "model/config.h"
 #include "nn/parameter.h"
 #include "ops/backend.h"
@@ -41,11 +42,12 @@ struct SaveOptions {
 
 // Returns the new checkpoint's folder; one of the same iteration is replaced. Host memory: a few MB, whatever the
 // model's size. EnvironmentError: a full disk, no permission. UserError: `tokenizer` holds no tokenizer. Where the
-// parameters lie on several ranks, each of `tensor_group` (nullptr: the caller alone) calls it, and rank 0 writes.
+// parameters lie on several ranks, every rank of `mesh` (nullptr: the caller alone) calls it, and rank 0 writes; it
+// returns when the checkpoint stands, on all of them.
 std::filesystem::path save_checkpoint(const std::filesystem::path& root, const ModelConfig& config,
                                       std::span<Parameter* const> parameters, Backend& backend,
                                       const TrainingState& state, const SaveOptions& options = {},
-                                      Communicator* tensor_group = nullptr);
+                                      const Mesh* mesh = nullptr);
 
 struct LoadOptions {
   bool optimizer = true;  // moments too

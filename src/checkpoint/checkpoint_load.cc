@@ -9,6 +9,7 @@
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_list.h"
 #include "checkpoint/tensor_parts.h"
+#include "nn/parameter_state.h"
 
 namespace teratron {
 namespace {
@@ -19,20 +20,20 @@ namespace fs = std::filesystem;
 struct Incoming {
   std::string name;
   const Parameter* parameter;
-  TensorRef to;  // this rank's part, with padding rows
+  TensorRef state;  // what this rank keeps of one of the optimizer's tensors; null: the weights
 };
 
 std::vector<Incoming> of_model(std::span<Parameter* const> parameters) {
   std::vector<Incoming> incoming;
-  for (const Parameter* p : parameters) incoming.push_back({p->name, p, p->value});
+  for (const Parameter* p : parameters) incoming.push_back({p->name, p, {}});
   return incoming;
 }
 
 std::vector<Incoming> of_optimizer(std::span<Parameter* const> parameters) {
   std::vector<Incoming> incoming;
   for (const Parameter* p : parameters) {
-    incoming.push_back({p->name + ".moment1", p, p->moment1});
-    incoming.push_back({p->name + ".moment2", p, p->moment2});
+    incoming.push_back({p->name + ".moment1", p, p->state.moment1});
+    incoming.push_back({p->name + ".moment2", p, p->state.moment2});
   }
   return incoming;
 }
@@ -53,7 +54,11 @@ void load_file(const fs::path& path, const FileRecord& record, const std::vector
   for (const Incoming& tensor : incoming) {
     const SafetensorsEntry& entry = *file.find(tensor.name);
     if (verify) check_tensor(file, entry, record);
-    load_tensor_part(*tensor.parameter, tensor.to, backend, file.bytes(entry), *entry.dtype);
+    const FillTensor fill = [&](TensorRef part) {
+      load_tensor_part(*tensor.parameter, part, backend, file.bytes(entry), *entry.dtype);
+    };
+    tensor.state ? store_state(backend, *tensor.parameter, tensor.state, fill)
+                 : store_weights(backend, *tensor.parameter, fill);
     file.release(entry);
   }
 }

@@ -7,6 +7,7 @@
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_parts.h"
 #include "checkpoint/tokenizer_files.h"
+#include "nn/parameter_state.h"
 
 namespace teratron {
 namespace {
@@ -17,7 +18,7 @@ namespace fs = std::filesystem;
 struct Outgoing {
   SafetensorsDeclaration declaration;
   const Parameter* parameter;
-  TensorRef part;  // on this rank
+  TensorRef state;  // what this rank keeps of one of the optimizer's tensors; null: the weights
 };
 
 struct OutgoingFiles {
@@ -26,36 +27,57 @@ struct OutgoingFiles {
 
 OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, bool with_optimizer) {
   OutgoingFiles files;
-  const auto add = [](std::vector<Outgoing>& file, const Parameter& parameter, const TensorRef& part,
-                      std::string_view suffix) {
-    check(static_cast<bool>(part), "a tensor that is saved has memory");
-    file.push_back({.declaration = {parameter.name + std::string(suffix), part.dtype, stored_shape(parameter)},
-                    .parameter = &parameter,
-                    .part = part});
-  };
   for (const Parameter* parameter : parameters) {
-    add(files.model, *parameter, parameter->value, "");
+    const auto declared = [&](std::string_view suffix, DType dtype) {
+      return SafetensorsDeclaration{parameter->name + std::string(suffix), dtype, stored_shape(*parameter)};
+    };
+    files.model.push_back({declared("", weights_dtype(*parameter)), parameter, {}});
     if (!with_optimizer) continue;
-    add(files.optimizer, *parameter, parameter->moment1, ".moment1");
-    add(files.optimizer, *parameter, parameter->moment2, ".moment2");
+    const OptimizerState& state = parameter->state;
+    check(static_cast<bool>(state.moment1) && static_cast<bool>(state.moment2), "a state that is saved has memory");
+    files.optimizer.push_back({declared(".moment1", state.moment1.dtype), parameter, state.moment1});
+    files.optimizer.push_back({declared(".moment2", state.moment2.dtype), parameter, state.moment2});
   }
   return files;
 }
 
+// First over the data-parallel ranks to the first copy of the model, then over its ranks to the first of them.
+class Collector {
+ public:
+  Collector(Backend& backend, const Mesh& mesh) : backend_(backend), mesh_(mesh) {}
+
+  bool writes() const { return mesh_.data->rank() == 0 && mesh_.model->rank() == 0; }
+
+  void collect(const Outgoing& tensor, const ByteSink& sink) const {
+    const Parameter& parameter = *tensor.parameter;
+    const TensorRef part = tensor.state ? whole_state(backend_, parameter, tensor.state, *mesh_.data)
+                                        : whole_weights(backend_, parameter, *mesh_.data);
+    if (mesh_.data->rank() == 0) gather_tensor(parameter, part, backend_, *mesh_.tensor, sink);
+  }
+
+  // The share of the ranks that do not write.
+  void send(const OutgoingFiles& files) const {
+    for (const std::vector<Outgoing>* file : {&files.model, &files.optimizer}) {
+      for (const Outgoing& tensor : *file) collect(tensor, {});
+    }
+  }
+
+  void wait_for_all() const {
+    mesh_.model->barrier();
+    mesh_.data->barrier();
+  }
+
+ private:
+  Backend& backend_;
+  const Mesh& mesh_;
+};
+
 void write(CheckpointWriter& writer, std::string_view file_name, const std::vector<Outgoing>& outgoing,
-           Backend& backend, Communicator& group) {
+           const Collector& collector) {
   std::vector<SafetensorsDeclaration> declarations;
   for (const Outgoing& tensor : outgoing) declarations.push_back(tensor.declaration);
-  writer.write_tensors(file_name, declarations, [&](std::size_t i, const ByteSink& sink) {
-    gather_tensor(*outgoing[i].parameter, outgoing[i].part, backend, group, sink);
-  });
-}
-
-// The part of the ranks that do not write.
-void send(const OutgoingFiles& files, Backend& backend, Communicator& group) {
-  for (const std::vector<Outgoing>* file : {&files.model, &files.optimizer}) {
-    for (const Outgoing& tensor : *file) gather_tensor(*tensor.parameter, tensor.part, backend, group, {});
-  }
+  writer.write_tensors(file_name, declarations,
+                       [&](std::size_t i, const ByteSink& sink) { collector.collect(outgoing[i], sink); });
 }
 
 // Checkpoints after `state.iteration` are another run's future; they are not counted and not touched.
@@ -73,25 +95,24 @@ void prune(const fs::path& root, std::int64_t iteration, const SaveOptions& opti
 }  // namespace
 
 fs::path save_checkpoint(const fs::path& root, const ModelConfig& config, std::span<Parameter* const> parameters,
-                         Backend& backend, const TrainingState& state, const SaveOptions& options,
-                         Communicator* tensor_group) {
-  const std::unique_ptr<Communicator> alone = make_self_communicator();
-  Communicator& group = tensor_group != nullptr ? *tensor_group : *alone;
+                         Backend& backend, const TrainingState& state, const SaveOptions& options, const Mesh* mesh) {
+  const Mesh alone = make_single_rank_mesh();
+  const Collector collector(backend, mesh != nullptr ? *mesh : alone);
   const OutgoingFiles files = outgoing_files(parameters, options.optimizer);
-  if (group.rank() != 0) {
-    send(files, backend, group);
-    group.barrier();  // the checkpoint stands when this returns, on every rank
+  if (!collector.writes()) {
+    collector.send(files);
+    collector.wait_for_all();
     return iteration_folder(root, state.iteration);
   }
   FileContents tokenizer;
   if (!options.tokenizer.empty()) tokenizer = read_tokenizer_files(options.tokenizer);
   CheckpointWriter writer(root, config, state);
-  write(writer, kModelFile, files.model, backend, group);
-  if (options.optimizer) write(writer, kOptimizerFile, files.optimizer, backend, group);
+  write(writer, kModelFile, files.model, collector);
+  if (options.optimizer) write(writer, kOptimizerFile, files.optimizer, collector);
   for (const auto& [name, content] : tokenizer) writer.write_file(name, content);
   const fs::path folder = writer.publish();
   if (options.keep_last > 0) prune(root, state.iteration, options);
-  group.barrier();
+  collector.wait_for_all();
   return folder;
 }
 

@@ -6,49 +6,17 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/float_types.h"
 
 namespace teratron {
 namespace {
 
-// One format of floating values in memory: how it is read and written.
-struct F64 {
-  using Bits = double;
-  static double load(Bits value) { return value; }
-  static Bits store(double value) { return value; }
-};
-struct F32 {
-  using Bits = float;
-  static double load(Bits value) { return value; }
-  static Bits store(double value) { return static_cast<float>(value); }
-};
-struct BF16 {
-  using Bits = std::uint16_t;
-  static double load(Bits bits) { return bf16_to_float(bits); }
-  static Bits store(double value) { return float_to_bf16(static_cast<float>(value)); }
-};
-struct F16 {
-  using Bits = std::uint16_t;
-  static double load(Bits bits) { return f16_to_float(bits); }
-  static Bits store(double value) { return float_to_f16(static_cast<float>(value)); }
-};
-
-template <class Body>
-void with_format(DType dtype, const Body& body) {
-  switch (dtype) {
-    case DType::kF64: return body(F64{});
-    case DType::kF32: return body(F32{});
-    case DType::kBF16: return body(BF16{});
-    case DType::kF16: return body(F16{});
-    default: check(false, "only floating types are converted");
-  }
-}
-
 template <class To, class From>
 void convert(std::byte* to, const std::byte* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    typename From::Bits value;
+    From value;
     std::memcpy(&value, from + i * sizeof(value), sizeof(value));
-    const typename To::Bits converted = To::store(From::load(value));
+    const To converted = static_cast<To>(value);
     std::memcpy(to + i * sizeof(converted), &converted, sizeof(converted));
   }
 }
@@ -102,8 +70,8 @@ void convert_floats(std::span<std::byte> to, DType to_dtype, std::span<const std
     std::memcpy(to.data(), from.data(), from.size());
     return;
   }
-  with_format(from_dtype, [&]<class From>(From) {
-    with_format(to_dtype, [&]<class To>(To) { convert<To, From>(to.data(), from.data(), count); });
+  visit_floating(from_dtype, [&]<class From>(ElementType<From>) {
+    visit_floating(to_dtype, [&]<class To>(ElementType<To>) { convert<To, From>(to.data(), from.data(), count); });
   });
 }
 

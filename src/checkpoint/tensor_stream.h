@@ -22,7 +22,7 @@ void stream(std::span<const std::byte> bytes, const ByteSink& sink);
 void stream_transposed(std::span<const std::byte> bytes, std::int64_t rows, std::int64_t columns,
                        std::int64_t element_bytes, const ByteSink& sink);
 
-// Floating values of one type as another: rounded to nearest even (to 16 bits by way of fp32), unchanged in every bit
+// Floating values of one type as another: rounded once to nearest even, unchanged in every bit
 // where the type stays. Both spans may be unaligned; they hold equally many values.
 void convert_floats(std::span<std::byte> to, DType to_dtype, std::span<const std::byte> from, DType from_dtype);
 

@@ -42,6 +42,10 @@ class Reporter final : public TrainingObserver {
                          .gradient_norm = r.gradient_norm,
                          .learning_rate = r.learning_rate,
                          .seconds = r.seconds});
+    if (r.skipped) {
+      progress_.message(fmt::format("iteration {}: gradients overflowed at loss scale {:g}; the update is skipped",
+                                    r.iteration, r.loss_scale));
+    }
     if (!metrics_) return;
     metrics_->write(r.iteration, {{"global_batch_size", r.global_batch_size},
                                   {"consumed_samples", r.consumed_samples},
@@ -49,6 +53,8 @@ class Reporter final : public TrainingObserver {
                                   {"loss", r.loss},
                                   {"gradient_norm", r.gradient_norm},
                                   {"learning_rate", r.learning_rate},
+                                  {"loss_scale", r.loss_scale},
+                                  {"skipped", std::int64_t{r.skipped}},
                                   {"seconds", r.seconds}});
   }
   void validation(std::int64_t iteration, double loss) override {
@@ -105,8 +111,8 @@ void prepare_save_folder(const TrainConfig& config) {
 }
 
 std::unique_ptr<Backend> make_backend(const TrainConfig& config) {
-  if (config.backend == BackendKind::kReference) return make_reference_backend(DType::kF32);
-  return make_cpu_backend({.guard_memory = config.guard_memory});
+  if (config.backend == BackendKind::kReference) return make_reference_backend(config.compute_dtype());
+  return make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
 }
 
 void print_start(const TrainConfig& config, const Trainer& trainer, const Backend& backend) {

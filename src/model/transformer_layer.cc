@@ -32,35 +32,64 @@ void TransformerLayer::visit(const ParameterVisitor& visitor) {
   mlp.visit(visitor);
 }
 
-void TransformerLayer::forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const {
-  norm1.forward(step, w.normed, saved.x, saved.norm1);
+void TransformerLayer::forward_to_mlp(const Step& step, const Saved& saved, const LayerWorkspace& w) const {
+  const TensorRef normed = step.own_rows(w.normed);
+  norm1.forward(step, normed, saved.x, saved.norm1);
+  step.gather_rows(w.normed);
   attention.forward(step, w.branch, w.normed, saved.attention);
   step.backend.residual_add_layer_norm(
-      {.sum = saved.x1, .residual = saved.x, .branch = w.branch, .dropout = dropout_after(step, 0)},
-      norm2.call(w.normed, saved.x1, saved.norm2));
+      {.sum = saved.x1, .residual = saved.x, .branch = step.own_rows(w.branch), .dropout = dropout_after(step, 0)},
+      norm2.call(normed, saved.x1, saved.norm2));
+  step.gather_rows(w.normed);
+}
+
+void TransformerLayer::forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const {
+  forward_to_mlp(step, saved, w);
   mlp.forward(step, w.branch, w.normed, saved.mlp, w.wide);
-  step.backend.residual_add({.sum = y, .residual = saved.x1, .branch = w.branch, .dropout = dropout_after(step, 1)});
+  step.backend.residual_add(
+      {.sum = y, .residual = saved.x1, .branch = step.own_rows(w.branch), .dropout = dropout_after(step, 1)});
+}
+
+void TransformerLayer::recompute(const Step& step, Recompute recompute, const Saved& saved,
+                                 const LayerWorkspace& w) const {
+  switch (recompute) {
+    case Recompute::kNone: return;
+    case Recompute::kSelective: return attention.recompute_context(step, saved.attention);
+    case Recompute::kFull:
+      forward_to_mlp(step, saved, w);
+      mlp.up.forward(step, saved.mlp.pre_activation, w.normed);
+      return;
+  }
 }
 
 void TransformerLayer::backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w) const {
+  const TensorRef normed = step.own_rows(w.normed), dnormed = step.own_rows(w.dnormed);
   const TensorRef dmlp = into_branch(step, dx, dropout_after(step, 1), w.branch);
-  norm2.forward_again(step, w.normed, saved.x1, saved.norm2);
+  norm2.forward_again(step, normed, saved.x1, saved.norm2);
+  step.gather_rows(w.normed);
   mlp.backward(step, w.dnormed, dmlp, w.normed, saved.mlp, w.wide);
-  norm2.backward(step, dx, w.dnormed, saved.x1, saved.norm2);
+  norm2.backward(step, dx, dnormed, saved.x1, saved.norm2);
 
   const TensorRef dattention = into_branch(step, dx, dropout_after(step, 0), w.branch);
-  norm1.forward_again(step, w.normed, saved.x, saved.norm1);
+  norm1.forward_again(step, normed, saved.x, saved.norm1);
+  step.gather_rows(w.normed);
   // The MLP's wide gradient is used up, so the packed projection's (3 of its 4 hidden sizes) takes its place.
   const TensorRef dqkv(w.wide.data, w.wide.dtype, saved.attention.qkv.shape);
   const TensorRef dcontext(w.dnormed.data, w.dnormed.dtype, saved.attention.context.shape);
   attention.backward(step, w.dnormed, dattention, w.normed, saved.attention, dcontext, dqkv);
-  norm1.backward(step, dx, w.dnormed, saved.x, saved.norm1);
+  norm1.backward(step, dx, dnormed, saved.x, saved.norm1);
 }
 
 TensorRef TransformerLayer::into_branch(const Step& step, TensorRef dx, const Dropout& dropout,
                                         TensorRef branch) const {
-  if (!dropout.active()) return dx;
-  step.backend.dropout_backward(branch, dx, dropout);
+  if (dropout.active()) {
+    step.backend.dropout_backward(step.own_rows(branch), dx, dropout);
+  } else if (step.sequence_parallel) {
+    step.backend.copy(step.own_rows(branch), dx);
+  } else {
+    return dx;
+  }
+  step.gather_rows(branch);
   return branch;
 }
 

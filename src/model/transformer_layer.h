@@ -12,6 +12,10 @@
 
 namespace teratron {
 
+// What is made again in the backward pass instead of being kept (Korthikanti et al., arXiv 2205.05198): the attention
+// of each head, or of each layer all but its input. The bits are the same.
+enum class Recompute { kNone, kSelective, kFull };
+
 // Written by every layer in turn, alive only within one call. [batch, tokens, ..]
 struct LayerWorkspace {
   TensorRef normed;   // [.., hidden]: output of a layer norm
@@ -31,27 +35,33 @@ struct TransformerLayer {
   TransformerLayer(const ModelConfig& config, std::int64_t layer, TensorPlace place);
 
   struct Saved {
-    TensorRef x;  // [batch, tokens, hidden]: the input
+    TensorRef x;  // the input, as all of the residual stream of Step::stream_shape
     LayerNorm::Saved norm1;
     Attention::Saved attention;
-    TensorRef x1;  // [batch, tokens, hidden]: between the two residual adds
+    TensorRef x1;  // between the two residual adds
     LayerNorm::Saved norm2;
     Mlp::Saved mlp;
   };
 
   void visit(const ParameterVisitor& visitor);
 
-  // y[batch, tokens, hidden] from saved.x; y may be saved.x1 where no backward follows.
+  // y from saved.x; y may be saved.x1 where no backward follows.
   void forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
+
+  // What `recompute` left out of `saved`, from what is there.
+  void recompute(const Step& step, Recompute recompute, const Saved& saved, const LayerWorkspace& w) const;
 
   // dx holds the gradient of y on entry and the gradient of saved.x on return.
   void backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w) const;
 
  private:
-  // The gradient that enters a branch: dropout's mask applied, or the residual stream's own where nothing was dropped.
+  // All before the MLP, whose input is left in w.normed.
+  void forward_to_mlp(const Step& step, const Saved& saved, const LayerWorkspace& w) const;
+  // The gradient that enters a branch, full: dropout's mask applied, or the residual stream's own where that is full
+  // and nothing was dropped.
   TensorRef into_branch(const Step& step, TensorRef dx, const Dropout& dropout, TensorRef branch) const;
   Dropout dropout_after(const Step& step, int sublayer) const {
-    return step.dropout(hidden_dropout, RandomPurpose::kResidualDropout, 2 * index + sublayer);
+    return step.stream_dropout(hidden_dropout, RandomPurpose::kResidualDropout, 2 * index + sublayer);
   }
 };
 

@@ -46,6 +46,11 @@ struct Attention {
     projection.forward(step, y, saved.context);
   }
 
+  // context and log_sum_exp again, from qkv.
+  void recompute_context(const Step& step, const Saved& saved) const {
+    step.backend.attention_forward(call(step, saved));
+  }
+
   // dx from dy. dcontext is workspace [batch, tokens, width], dqkv [batch, tokens, 3 * width].
   void backward(const Step& step, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved, TensorRef dcontext,
                 TensorRef dqkv) const {

@@ -37,25 +37,35 @@ struct Embedding {
   // The first of the vocabulary's entries that this rank holds.
   std::int64_t vocab_begin() const { return tokens.place.rank * tokens.shape[0]; }
 
-  // y[batch, tokens, hidden] from ids i32 [batch, tokens]. A rank adds up what it holds, the first one also the
-  // positions; dropout follows the sum.
-  void forward(const Step& step, TensorRef y, TensorRef ids) const {
-    step.backend.embedding_forward({.y = y,
+  // y, the residual stream's beginning, from ids i32 [batch, tokens]; `full` is workspace [batch, tokens, hidden] and
+  // may be y where that is full. A rank adds up what it holds, the first one also the positions; dropout follows the
+  // sum.
+  void forward(const Step& step, TensorRef y, TensorRef full, TensorRef ids) const {
+    step.backend.embedding_forward({.y = full,
                                     .ids = ids,
                                     .tokens = tokens.value,
                                     .positions = step.tensor.rank() == 0 ? positions.value : TensorRef(),
                                     .first_position = step.first_position,
                                     .vocab_begin = vocab_begin()});
-    step.tensor.all_reduce(y);
-    if (mask(step).active()) step.backend.dropout_backward(y, y, mask(step));  // the mask, forward as backward
+    step.start_sum(full).wait();
+    const TensorRef sum = step.own_rows(full);
+    if (mask(step).active()) step.backend.dropout_backward(sum, sum, mask(step));  // the mask, forward as backward
+    if (sum.data != y.data) step.backend.copy(y, sum);
   }
 
-  // Changes dy. The output projection has already put its share into the token table's gradient.
-  void backward(const Step& step, TensorRef dy, TensorRef ids) const {
-    if (mask(step).active()) step.backend.dropout_backward(dy, dy, mask(step));
+  // Changes dy, the gradient of the stream; `full` as in forward. The output projection has already put its share into
+  // the token table's gradient.
+  void backward(const Step& step, TensorRef dy, TensorRef full, TensorRef ids) const {
+    const TensorRef masked = step.sequence_parallel ? step.own_rows(full) : dy;
+    if (mask(step).active()) {
+      step.backend.dropout_backward(masked, dy, mask(step));
+    } else if (masked.data != dy.data) {
+      step.backend.copy(masked, dy);
+    }
+    step.gather_rows(full);
     step.backend.embedding_backward({.dtokens = tokens.gradient,
                                      .dpositions = positions.gradient,
-                                     .dy = dy,
+                                     .dy = step.sequence_parallel ? full : dy,
                                      .ids = ids,
                                      .first_position = step.first_position,
                                      .vocab_begin = vocab_begin(),
@@ -64,7 +74,7 @@ struct Embedding {
   }
 
  private:
-  Dropout mask(const Step& step) const { return step.dropout(dropout, RandomPurpose::kEmbeddingDropout, 0); }
+  Dropout mask(const Step& step) const { return step.stream_dropout(dropout, RandomPurpose::kEmbeddingDropout, 0); }
 };
 
 }  // namespace teratron

@@ -31,8 +31,9 @@ struct LanguageModelHead {
     }
   }
 
-  // Also dx[T, hidden] and the token table's gradient, of sum over T of weight * loss. The first user of that gradient
-  // in a step: without step.accumulate it is overwritten.
+  // Also dx[T, hidden], the sum over the ranks (own rows only are left of it under sequence parallelism), and the token
+  // table's gradient, of sum over T of weight * loss. The first user of that gradient in a step: without
+  // step.accumulate it is overwritten.
   void forward_backward(const Step& step, Parameter& tokens, TensorRef loss, TensorRef dx, TensorRef x,
                         TensorRef targets, TensorRef weight, const Workspace& workspace) const {
     for (std::int64_t begin = 0; begin < x.dim(0); begin += workspace.chunk()) {
@@ -47,13 +48,14 @@ struct LanguageModelHead {
                                            .valid_columns = valid_columns(chunk.logits)});
       const TensorRef part = dx.slice(0, begin, end);
       step.backend.linear_input_gradient({.dx = part, .dy = chunk.logits, .weight = tokens.value});
-      Pending sum = step.tensor.start_all_reduce(part);
+      Pending sum = step.sequence_parallel ? Pending() : step.start_sum(part);
       step.backend.linear_weight_gradient({.dweight = tokens.gradient,
                                            .dy = chunk.logits,
                                            .x = x.slice(0, begin, end),
                                            .accumulate = step.accumulate || begin > 0});
       sum.wait();
     }
+    if (step.sequence_parallel) step.start_sum(dx).wait();
   }
 
  private:

@@ -19,8 +19,13 @@ struct LayerNorm {
               .shape = {hidden},
               .init = Init::kOne,
               .hugging_face = hugging_face + ".weight",
-              .place = place},
-        beta{.name = name + ".bias", .shape = {hidden}, .hugging_face = hugging_face + ".bias", .place = place},
+              .place = place,
+              .sums_over_rows = true},
+        beta{.name = name + ".bias",
+             .shape = {hidden},
+             .hugging_face = hugging_face + ".bias",
+             .place = place,
+             .sums_over_rows = true},
         epsilon(eps) {}
 
   struct Saved {

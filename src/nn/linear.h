@@ -1,6 +1,7 @@
 // Linear layer y = x W^T + b and its mirror, on one rank or, split, on the ranks of a tensor-parallel group: column
 // parallel cuts the outputs, row parallel the inputs (Megatron-LM section 3). Around a column-parallel layer and the
-// row-parallel one that follows lie the paper's f (identity forward, all-reduce backward) and g (the reverse).
+// row-parallel one that follows lie the paper's f (identity forward, all-reduce backward) and g (the reverse); under
+// sequence parallelism they become an all-gather and a reduce-scatter (nn/step.h).
 #pragma once
 
 #include <string>
@@ -64,10 +65,11 @@ struct ColumnParallelLinear : Linear {
                        const std::string& hugging_face, TensorPlace place, std::int64_t blocks = 1)
       : Linear(name, inputs, outputs, 1.0, hugging_face, Parallel::kColumn, place, blocks) {}
 
-  // f: dx[T, inputs] is summed over the ranks while the weight gradient is computed.
+  // f: dx[T, inputs] is summed over the ranks (own rows only are left of it under sequence parallelism) while the
+  // weight gradient is computed.
   void backward(const Step& step, TensorRef dx, TensorRef dy, TensorRef x) const {
     backward_input(step, dx, dy);
-    Pending sum = step.tensor.start_all_reduce(dx);
+    Pending sum = step.start_sum(dx);
     backward_weight(step, dy, x);
     sum.wait();
   }
@@ -79,11 +81,11 @@ struct RowParallelLinear : Linear {
                     const std::string& hugging_face, TensorPlace place)
       : Linear(name, inputs, outputs, init_scale, hugging_face, Parallel::kRow, place) {}
 
-  // g: the ranks' shares of y are summed; the bias is in the first one's.
+  // g: the ranks' shares of y are summed (into own rows under sequence parallelism); the bias is in the first one's.
   void forward(const Step& step, TensorRef y, TensorRef x) const {
     const TensorRef share_of_bias = step.tensor.rank() == 0 ? bias.value : TensorRef();
     step.backend.linear_forward({.y = y, .x = x, .weight = weight.value, .bias = share_of_bias});
-    step.tensor.all_reduce(y);
+    step.start_sum(y).wait();
   }
 };
 

@@ -23,4 +23,16 @@ std::vector<ParameterPiece> pieces_of(const Parameter& parameter, int rank) {
   return pieces;
 }
 
+ElementRange shard_of(const Parameter& parameter, int rank) {
+  const Sharding& sharding = parameter.sharding;
+  const auto within = [&](std::int64_t element) {
+    return std::clamp<std::int64_t>(element - sharding.first, 0, parameter.shape.elements());
+  };
+  return {within(rank * sharding.run), within((rank + 1) * sharding.run)};
+}
+
+TensorRef slice_of(TensorRef whole, ElementRange range) {
+  return whole.reshape({whole.elements()}).slice(0, range.begin, range.end);
+}
+
 }  // namespace teratron

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "tensor/memory.h"
@@ -26,6 +27,20 @@ struct Split {
   std::int64_t blocks = 1;
 };
 
+// Which elements of a parameter (of this rank's part of it, flat) each data-parallel rank updates. With a sharded
+// optimizer the elements of a bucket of parameters are cut into equal runs, a rank each; else every rank updates all.
+struct Sharding {
+  std::int64_t first = 0;  // where the parameter begins in its bucket
+  std::int64_t run = std::numeric_limits<std::int32_t>::max() * std::int64_t{1 << 16};  // elements of a rank's run
+  int ranks = 1, rank = 0;
+};
+
+// What the optimizer keeps, flat views of the accumulation type over the elements that this rank updates.
+struct OptimizerState {
+  TensorRef master;  // the weights themselves where Parameter::value is a rounded copy of them; else null
+  TensorRef moment1, moment2;
+};
+
 struct Parameter {
   std::string name;  // global and free of layout: "layers.3.attention.qkv.weight"
   Shape shape;       // as stored here: [outputs, inputs] for linear layers; a rank's part where it is split
@@ -38,7 +53,14 @@ struct Parameter {
   Split split;
   TensorPlace place;  // set for every parameter: one that is not split counts once, on the first rank
 
-  TensorRef value, gradient, moment1, moment2;  // views into arenas; null until placed
+  // Its gradient sums over rows of activations, of which a rank sees its share under sequence parallelism.
+  bool sums_over_rows = false;
+
+  // Views into arenas, null until placed. `value` is of the compute type, what the layers read; `gradient` of the
+  // accumulation type.
+  TensorRef value, gradient;
+  OptimizerState state;
+  Sharding sharding;
 
   bool is_split() const { return split.axis != Split::kNoAxis; }
   Shape global_shape() const {
@@ -56,6 +78,17 @@ struct ParameterPiece {
   std::int64_t local_row, global_row, rows;
   std::int64_t global_column, columns;
 };
+
+struct ElementRange {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t count() const { return end - begin; }
+};
+
+// The elements that data-parallel rank `rank` updates.
+ElementRange shard_of(const Parameter& parameter, int rank);
+inline ElementRange own_shard(const Parameter& parameter) { return shard_of(parameter, parameter.sharding.rank); }
+// Those elements of a view of the whole part, flat.
+TensorRef slice_of(TensorRef whole, ElementRange range);
 
 // The pieces that rank `rank` of the parameter's group holds, in order, padding rows left out. At most `blocks` many.
 std::vector<ParameterPiece> pieces_of(const Parameter& parameter, int rank);

@@ -1,5 +1,9 @@
 // What a layer needs to know about the call it is in: where its operations run, the group its parameters are split
 // over, and where the tokens stand.
+//
+// Between the split layers lies the residual stream. Without sequence parallelism every rank of the tensor group holds
+// all of it; with it (Korthikanti et al., arXiv 2205.05198, section 4.2.2) each holds an equal run of its rows, and
+// norms, dropout and residual adds work on those. "own rows" is what a rank holds of a full tensor, at its place in it.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +25,40 @@ struct Step {
   std::uint32_t iteration = 0;
   bool training = false;    // dropout is active only then
   bool accumulate = false;  // parameter gradients: add to what is there
+  bool sequence_parallel = false;
+
+  // The residual stream here: [batch, tokens, hidden], or a rank's rows of it [1, rows, hidden].
+  Shape stream_shape(std::int64_t hidden) const {
+    if (!sequence_parallel) return {batch, tokens, hidden};
+    return {1, batch * tokens / tensor.size(), hidden};
+  }
+  TensorRef own_rows(TensorRef full) const {
+    if (!sequence_parallel) return full;
+    const Shape shape = stream_shape(full.dim(-1));
+    const std::int64_t rows = shape[1], first = rows * tensor.rank();
+    return full.flatten_rows().slice(0, first, first + rows).reshape(shape);
+  }
+  // Every rank's own rows, where they are shared out, become the full tensor.
+  void gather_rows(TensorRef full) const {
+    if (sequence_parallel) tensor.all_gather(full.flatten_rows(), own_rows(full).flatten_rows());
+  }
+  // The sum of everyone's full tensors: all of it in place, or each rank's own rows.
+  Pending start_sum(TensorRef full) const {
+    if (!sequence_parallel) return tensor.start_all_reduce(full);
+    return tensor.start_reduce_scatter(own_rows(full).flatten_rows(), full.flatten_rows());
+  }
+
+  // Dropout of the residual stream. A rank's rows need not begin with a sequence, so with sequence parallelism all
+  // sequences up to here count as one.
+  Dropout stream_dropout(double probability, RandomPurpose purpose, std::int64_t place) const {
+    Dropout mask = dropout(probability, purpose, place);
+    if (!sequence_parallel) return mask;
+    check(batch == 1 || tokens == sequence_length, "a rank's rows follow each other in the global batch");
+    mask.first_position += first_sample * sequence_length + batch * tokens / tensor.size() * tensor.rank();
+    mask.sequence_length = (first_sample + batch) * sequence_length;
+    mask.first_sample = 0;
+    return mask;
+  }
 
   // The dropout of `probability` for one place in the model. `place` is a layer (times its sub-layers).
   Dropout dropout(double probability, RandomPurpose purpose, std::int64_t place) const {

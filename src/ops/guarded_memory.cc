@@ -8,13 +8,12 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/round_up.h"
 
 namespace teratron {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-
-constexpr std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
 void protect(std::byte* start, std::size_t bytes, int protection) {
   check(::mprotect(start, bytes, protection) == 0, "the protection of guarded memory can be changed");

@@ -1,11 +1,11 @@
-// AdamW over declared parameters: global gradient clipping, then one pass a parameter. Biases and norms are not decayed
+// AdamW over declared parameters: the global gradient norm, then one pass a parameter. Biases and norms are not decayed
 // (Megatron-LM; Parameter::decay).
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "comm/communicator.h"
+#include "comm/mesh.h"
 #include "nn/parameter.h"
 #include "ops/backend.h"
 
@@ -16,13 +16,19 @@ struct AdamWSettings {
   double clip = 1.0;  // largest global gradient norm; 0: no clipping
 };
 
-// The L2 norm of all gradients of the model together, the same on all ranks of `model_group`, who each pass the
-// parameters they hold; what several hold counts once. UserError, on every rank, naming the first parameter whose
-// gradient is not finite.
-double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, Communicator& model_group);
+// The L2 norm of all gradients of the model together, the same on all ranks, who each pass the parameters they hold;
+// what several hold counts once. Infinite or NaN, on every rank, where any gradient is.
+double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, const Mesh& mesh);
 
-// Update number `update`, counted from 1 (it enters the bias correction). Returns the norm before clipping.
-double adamw_update(Backend& backend, std::span<Parameter* const> parameters, Communicator& model_group,
-                    const AdamWSettings& settings, double learning_rate, std::int64_t update);
+struct AdamWStep {
+  double learning_rate = 0;
+  std::int64_t update = 1;    // number of the update, counted from 1: it enters the bias correction
+  double gradient_norm = 0;   // as returned above
+  double gradient_scale = 1;  // of gradients and norm: 1 / loss scale
+};
+
+// Updates what this rank keeps the state of (Parameter::sharding) from clipped gradients.
+void adamw_update(Backend& backend, std::span<Parameter* const> parameters, const AdamWSettings& settings,
+                  const AdamWStep& step);
 
 }  // namespace teratron

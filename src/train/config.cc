@@ -69,6 +69,24 @@ void add_layout_fields(FieldList& list, TrainConfig& c) {
   list.add("tensor-model-parallel-size", &c.tensor_parallel, "T", "ranks that each layer is split over").alias = "tp";
   list.add("data-parallel-size", &c.data_parallel, "D", "copies of the model, each with its share of the batch").alias =
       "dp";
+  list.add("sequence-parallel", &c.sequence_parallel, "",
+           "norms, dropout and residuals are split over the tensor-parallel ranks too, by rows");
+  list.add("use-distributed-optimizer", &c.distributed_optimizer, "",
+           "each copy of the model keeps its share of the optimizer's state");
+  list.add_choice("recompute-granularity", c.recompute,
+                  {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
+                  "activations made again in the backward pass: of attention, or of whole layers");
+}
+
+void add_precision_fields(FieldList& list, TrainConfig& c) {
+  list.group("Precision");
+  list.add("bf16", &c.bf16, "", "weights and activations in bf16; master weights and gradients in fp32");
+  list.add("fp16", &c.fp16, "", "the same in fp16, with a loss scale");
+  list.add("loss-scale", &c.loss_scaling.fixed, "X", "constant loss scale of fp16; 0: dynamic");
+  list.add("initial-loss-scale", &c.loss_scaling.initial, "X", "where the dynamic loss scale starts");
+  list.add("min-loss-scale", &c.loss_scaling.minimum, "X", "where it stops falling");
+  list.add("loss-scale-window", &c.loss_scaling.window, "N", "updates without overflow before it doubles");
+  list.add("hysteresis", &c.loss_scaling.hysteresis, "N", "overflows before it halves");
 }
 
 void add_data_and_output_fields(FieldList& list, TrainConfig& c) {
@@ -131,6 +149,7 @@ FieldList fields_of(TrainConfig& config) {
   FieldList list;
   add_model_fields(list, config);
   add_training_fields(list, config);
+  add_precision_fields(list, config);
   add_layout_fields(list, config);
   add_data_and_output_fields(list, config);
   return list;

@@ -9,8 +9,10 @@
 #include "comm/mesh.h"
 #include "data/batch_schedule.h"
 #include "model/config.h"
+#include "model/gpt2.h"
 #include "optim/adamw_optimizer.h"
 #include "optim/learning_rate.h"
+#include "optim/loss_scaler.h"
 #include "train/config_fields.h"
 
 namespace teratron {
@@ -35,6 +37,11 @@ struct TrainConfig {
   AdamWSettings optimizer;
 
   std::int64_t tensor_parallel = 1, data_parallel = 1;  // ranks; their product is the number of ranks
+  bool sequence_parallel = false, distributed_optimizer = false;
+  Recompute recompute = Recompute::kNone;
+
+  bool bf16 = false, fp16 = false;  // neither: fp32
+  LossScaling loss_scaling;         // fp16 only
 
   std::string data_path;  // PREFIX of PREFIX.bin and PREFIX.idx; must be given
   std::filesystem::path tokenizer;
@@ -61,6 +68,7 @@ struct TrainConfig {
     return {.tensor = static_cast<int>(tensor_parallel), .data = static_cast<int>(data_parallel)};
   }
   BatchSchedule batches() const;
+  DType compute_dtype() const { return bf16 ? DType::kBF16 : fp16 ? DType::kF16 : DType::kF32; }
   LearningRateSchedule schedule() const;  // with the decay filled in
   // The model with its vocabulary and positions filled in; `data_vocab_size` is used where the user gave none.
   ModelConfig model_for(std::int64_t data_vocab_size) const;

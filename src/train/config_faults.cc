@@ -1,6 +1,7 @@
 // What can be wrong with the values of a training configuration, told before anything starts.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 
 #include "base/error.h"
@@ -22,6 +23,8 @@ class FaultFinder {
 
   std::vector<std::string> find() {
     check_model();
+    check_layout();
+    check_precision();
     check_batch();
     check_lengths();
     check_learning_rate();
@@ -55,6 +58,31 @@ class FaultFinder {
     need_between("tensor-model-parallel-size", c_.tensor_parallel, 1, kMostRanks);
     need_between("data-parallel-size", c_.data_parallel, 1, kMostRanks);
     if (faults_.size() == before) faults_ = c_.model_for(1).faults(c_.tensor_parallel);
+  }
+
+  void check_layout() {
+    if (!c_.sequence_parallel || c_.seq_length < 1 || c_.tensor_parallel < 1) return;
+    const std::int64_t below = c_.seq_length / c_.tensor_parallel * c_.tensor_parallel;
+    fault_if(below != c_.seq_length,
+             "--sequence-parallel needs a --seq-length {} that --tensor-model-parallel-size {} divides; nearest: {}{}",
+             c_.seq_length, c_.tensor_parallel, below > 0 ? fmt::format("{}, ", below) : "",
+             below + c_.tensor_parallel);
+  }
+
+  void check_precision() {
+    const LossScaling& scaling = c_.loss_scaling;
+    fault_if(c_.bf16 && c_.fp16, "--bf16 and --fp16 exclude each other; give one");
+    const bool finite =
+        std::isfinite(scaling.fixed) && std::isfinite(scaling.initial) && std::isfinite(scaling.minimum);
+    fault_if(!finite, "a loss scale must be finite: --loss-scale {}, --initial-loss-scale {}, --min-loss-scale {}",
+             scaling.fixed, scaling.initial, scaling.minimum);
+    fault_if(scaling.fixed < 0, "--loss-scale is {}; it must be at least 0 (0: dynamic)", scaling.fixed);
+    fault_if(scaling.minimum <= 0, "--min-loss-scale is {}; it must be above 0", scaling.minimum);
+    fault_if(scaling.initial <= 0, "--initial-loss-scale is {}; it must be above 0", scaling.initial);
+    fault_if(scaling.initial > 0 && scaling.initial < scaling.minimum,
+             "--initial-loss-scale {} is below --min-loss-scale {}", scaling.initial, scaling.minimum);
+    need_between("loss-scale-window", scaling.window, 1);
+    need_between("hysteresis", scaling.hysteresis, 1);
   }
 
   void check_batch() {

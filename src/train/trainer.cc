@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
-#include "checkpoint/checkpoint.h"
 
 namespace teratron {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Names in a checkpoint's training state.
+constexpr const char *kSkipped = "skipped_iterations", *kLossScale = "loss_scale";
+constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft = "overflows_left";
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -31,7 +35,10 @@ RunnerOptions options_of(const TrainConfig& config, const Mesh* mesh) {
           .batch = largest.largest_micro_batch(),
           .tokens = config.seq_length,
           .single_micro_batch = largest.most_micro_batches() == 1,
-          .logits_chunk = config.logits_chunk};
+          .logits_chunk = config.logits_chunk,
+          .recompute = config.recompute,
+          .sequence_parallel = config.sequence_parallel,
+          .shard_optimizer = config.distributed_optimizer};
 }
 
 }  // namespace
@@ -44,9 +51,11 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<co
                 SampleOrder::kShuffled, static_cast<std::uint64_t>(config.seed)),
       validation_(validation_samples(dataset_, split_corpus(*dataset_, parse_split(config.split)), config.seq_length)),
       batches_(config.batches()),
+      sampler_(sampler_of(config, batches_.batch_size(0), mesh.get())),
       runner_(backend, config.model_for(vocab_size), options_of(config, mesh.get()), mesh),
       parameters_(runner_.parameters()),
       schedule_(config.schedule()),
+      scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),
       weights_(static_cast<std::size_t>(runner_.options().batch * config.seq_length)) {
   dataset_->check_vocabulary(runner_.config().vocab_size);
   ids_.resize(weights_.size());
@@ -61,12 +70,11 @@ std::int64_t Trainer::start() {
   const bool verifies = runner_.mesh().data->rank() == 0 && runner_.mesh().model->rank() == 0;
   const TrainingState state =
       load_checkpoint(config_.load, runner_.config(), parameters_, runner_.backend(), {.verify = verifies});
-  iteration_ = state.iteration;
+  restore(state);
   if (const std::int64_t expected = batches_.consumed_after(iteration_); state.consumed_samples != expected) {
     throw_user_error(
         "'{}' had consumed {} samples after {} updates; by the --global-batch-size {}{} given now they would be {}, "
-        "and "
-        "other samples would be read from here on. Resume with the batch sizes it was trained with",
+        "and other samples would be read from here on. Resume with the batch sizes it was trained with",
         config_.load.string(), state.consumed_samples, iteration_, batches_.largest(),
         batches_.is_constant() ? "" : " and the --rampup-batch-size", expected);
   }
@@ -84,41 +92,63 @@ void Trainer::read_batch(const GptSamples& samples, SampleRange range) {
   }
 }
 
-double Trainer::forward_backward(const BatchSampler& sampler, std::int64_t micro_batch) {
+MicroBatch Trainer::read_micro_batch(std::int64_t micro_batch) {
   const std::int64_t consumed = batches_.consumed_after(iteration_);
-  const SampleRange range = sampler.samples(consumed, micro_batch);
+  const SampleRange range = sampler_.samples(consumed, micro_batch);
   read_batch(training_, range);
   // Every target of the global batch weighs the same, however the batch is cut.
-  const auto tokens = static_cast<double>(sampler.global_batch() * config_.seq_length);
+  const auto tokens = static_cast<double>(sampler_.global_batch() * config_.seq_length);
   std::fill(weights_.begin(), weights_.end(), static_cast<float>(1.0 / tokens));
   const auto length = static_cast<std::size_t>(range.count * config_.seq_length);
-  return runner_.forward_backward({.ids = std::span(ids_).first(length),
-                                   .targets = std::span(targets_).first(length),
-                                   .weights = std::span(weights_).first(length),
-                                   .batch = range.count,
-                                   .tokens = config_.seq_length,
-                                   .first_sample = range.first - consumed,
-                                   .seed = static_cast<std::uint64_t>(config_.seed),
-                                   .iteration = static_cast<std::uint32_t>(iteration_),
-                                   .accumulate = micro_batch > 0,
-                                   .last = micro_batch + 1 == sampler.micro_batches()});
+  return {.ids = std::span(ids_).first(length),
+          .targets = std::span(targets_).first(length),
+          .weights = std::span(weights_).first(length),
+          .batch = range.count,
+          .tokens = config_.seq_length,
+          .first_sample = range.first - consumed,
+          .seed = static_cast<std::uint64_t>(config_.seed),
+          .iteration = static_cast<std::uint32_t>(iteration_),
+          .loss_scale = scaler_ ? scaler_->scale() : 1.0,
+          .accumulate = micro_batch > 0,
+          .last = micro_batch + 1 == sampler_.micro_batches()};
 }
 
 IterationReport Trainer::update() {
   const Clock::time_point start = Clock::now();
-  const BatchSampler sampler = sampler_of(config_, batches_.batch_size(iteration_), &runner_.mesh());
-  IterationReport report{.global_batch_size = sampler.global_batch(), .learning_rate = schedule_.at(iteration_ + 1)};
-  for (std::int64_t micro_batch = 0; micro_batch < sampler.micro_batches(); ++micro_batch) {
-    report.loss += forward_backward(sampler, micro_batch);
+  sampler_ = sampler_of(config_, batches_.batch_size(iteration_), &runner_.mesh());
+  IterationReport report{.global_batch_size = sampler_.global_batch(),
+                         .learning_rate = schedule_.at(applied_updates() + 1),
+                         .loss_scale = scaler_ ? scaler_->scale() : 1.0};
+  for (std::int64_t micro_batch = 0; micro_batch < sampler_.micro_batches(); ++micro_batch) {
+    report.loss += runner_.forward_backward(read_micro_batch(micro_batch));
   }
   runner_.mesh().data->all_reduce_host({&report.loss, 1});
-  report.gradient_norm = adamw_update(runner_.backend(), parameters_, *runner_.mesh().model, config_.optimizer,
-                                      report.learning_rate, iteration_ + 1);
+  const double norm = gradient_norm(runner_.backend(), parameters_, runner_.mesh());
+  report.skipped = !apply(norm, report.learning_rate);
+  report.gradient_norm = norm / report.loss_scale;
   report.iteration = ++iteration_;
   report.consumed_samples = batches_.consumed_after(iteration_);
   report.consumed_tokens = report.consumed_samples * config_.seq_length;
   report.seconds = seconds_since(start);
   return report;
+}
+
+bool Trainer::apply(double gradient_norm, double learning_rate) {
+  const bool finite = std::isfinite(gradient_norm);
+  if (!finite && (!scaler_ || scaler_->exhausted())) throw_diverged();
+  const double scale = scaler_ ? scaler_->scale() : 1.0;
+  if (scaler_) scaler_->update(!finite);
+  if (!finite) {
+    ++skipped_;
+    return false;
+  }
+  adamw_update(runner_.backend(), parameters_, config_.optimizer,
+               {.learning_rate = learning_rate,
+                .update = applied_updates() + 1,
+                .gradient_norm = gradient_norm,
+                .gradient_scale = 1.0 / scale});
+  runner_.gather_weights();
+  return true;
 }
 
 std::optional<double> Trainer::validation_loss(std::int64_t batches) {
@@ -138,17 +168,41 @@ std::optional<double> Trainer::validation_loss(std::int64_t batches) {
   return sum / static_cast<double>(samples * config_.seq_length);
 }
 
-std::filesystem::path Trainer::save() {
+TrainingState Trainer::state() const {
   const std::int64_t samples = batches_.consumed_after(iteration_);
-  const TrainingState state{.iteration = iteration_,
-                            .consumed_samples = samples,
-                            .consumed_tokens = samples * config_.seq_length,
-                            .seed = static_cast<std::uint64_t>(config_.seed),
-                            .learning_rate = iteration_ > 0 ? schedule_.at(iteration_) : 0};
-  const Mesh& mesh = runner_.mesh();
-  if (mesh.data->rank() != 0) return {};
-  return save_checkpoint(config_.save, runner_.config(), parameters_, runner_.backend(), state,
-                         {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last}, mesh.tensor.get());
+  TrainingState state{.iteration = iteration_,
+                      .consumed_samples = samples,
+                      .consumed_tokens = samples * config_.seq_length,
+                      .seed = static_cast<std::uint64_t>(config_.seed),
+                      .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
+                      .counters = {{kSkipped, skipped_}}};
+  if (!scaler_) return state;
+  state.values[kLossScale] = scaler_->state().scale;
+  state.counters[kGoodUpdates] = scaler_->state().good_updates;
+  state.counters[kOverflowsLeft] = scaler_->state().overflows_left;
+  return state;
+}
+
+void Trainer::restore(const TrainingState& state) {
+  const auto counter = [&](const char* name, std::int64_t otherwise) {
+    const auto found = state.counters.find(name);
+    return found == state.counters.end() ? otherwise : found->second;
+  };
+  iteration_ = state.iteration;
+  skipped_ = counter(kSkipped, 0);
+  // A run that was not scaled before begins with the scale it is told.
+  const auto scale = state.values.find(kLossScale);
+  if (!scaler_ || scale == state.values.end()) return;
+  scaler_->restore({.scale = scale->second,
+                    .good_updates = counter(kGoodUpdates, 0),
+                    .overflows_left = counter(kOverflowsLeft, config_.loss_scaling.hysteresis)});
+}
+
+std::filesystem::path Trainer::save() {
+  const std::filesystem::path folder =
+      save_checkpoint(config_.save, runner_.config(), parameters_, runner_.backend(), state(),
+                      {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last}, &runner_.mesh());
+  return runner_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
 }
 
 TrainingResult Trainer::run(TrainingObserver& observer) {

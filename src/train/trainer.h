@@ -9,9 +9,11 @@
 #include <optional>
 #include <vector>
 
+#include "checkpoint/checkpoint.h"
 #include "data/batch_sampler.h"
 #include "data/gpt_samples.h"
 #include "model/gpt2.h"
+#include "optim/loss_scaler.h"
 #include "train/config.h"
 
 namespace teratron {
@@ -22,7 +24,9 @@ struct IterationReport {
   std::int64_t consumed_samples = 0, consumed_tokens = 0;
   double loss = 0;           // mean over the global batch, before the update, in nats a token
   double gradient_norm = 0;  // before clipping
+  bool skipped = false;      // they overflowed: the weights stayed as they were
   double learning_rate = 0;
+  double loss_scale = 1;  // that the gradients were computed with
   double seconds = 0;
 };
 
@@ -67,7 +71,14 @@ class Trainer {
 
  private:
   IterationReport update();
-  double forward_backward(const BatchSampler& sampler, std::int64_t micro_batch);
+  MicroBatch read_micro_batch(std::int64_t micro_batch);
+  // From this update's gradients; tells whether they were finite and so applied.
+  bool apply(double gradient_norm, double learning_rate);
+  [[noreturn]] void throw_diverged();
+  std::string first_not_finite();
+  TrainingState state() const;
+  void restore(const TrainingState& state);
+  std::int64_t applied_updates() const { return iteration_ - skipped_; }
   void read_batch(const GptSamples& samples, SampleRange range);
 
   TrainConfig config_;
@@ -75,10 +86,12 @@ class Trainer {
   GptSamples training_;
   std::optional<GptSamples> validation_;
   BatchSchedule batches_;
+  BatchSampler sampler_;  // of the update under way
   Gpt2Runner runner_;
   std::vector<Parameter*> parameters_;
   LearningRateSchedule schedule_;
-  std::int64_t iteration_ = 0;
+  std::optional<LossScaler> scaler_;  // fp16 only
+  std::int64_t iteration_ = 0, skipped_ = 0;
 
   // One micro-batch on the host: [micro_batch_size, seq_length].
   std::vector<std::int32_t> ids_, targets_;

@@ -93,7 +93,7 @@ TEST(Checkpoint, SingleAndDoublePrecisionLoadEachOther) {
   RandomModel single(small_config(), DType::kF32), twice(small_config(), DType::kF64),
       back(small_config(), DType::kF32);
   for (Parameter* parameter : single.parameters) {
-    for (const TensorRef& view : {parameter->value, parameter->moment1, parameter->moment2}) {
+    for (const TensorRef& view : {parameter->value, parameter->state.moment1, parameter->state.moment2}) {
       single.backend->fill_normal(view, {.seed = 5}, 0, 0.1);
     }
   }

@@ -27,7 +27,7 @@ class RandomModel {
   explicit RandomModel(const ModelConfig& config, DType dtype = DType::kF32)
       : backend(make_reference_backend(dtype)), model(config) {
     model.visit([&](Parameter& parameter) {
-      for (TensorRef* view : {&parameter.value, &parameter.moment1, &parameter.moment2}) {
+      for (TensorRef* view : {&parameter.value, &parameter.state.moment1, &parameter.state.moment2}) {
         tensors_.emplace_back(*backend, dtype, parameter.shape);
         *view = tensors_.back();
       }
@@ -65,8 +65,8 @@ class RandomModel {
         if (!to.empty()) backend->download(to.data(), rows_of_it);
       };
       add("", parameter->value);
-      add(".moment1", parameter->moment1);
-      add(".moment2", parameter->moment2);
+      add(".moment1", parameter->state.moment1);
+      add(".moment2", parameter->state.moment2);
     }
     return all;
   }

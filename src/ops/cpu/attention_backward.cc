@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/round_up.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/attention.h"
@@ -31,8 +32,6 @@ namespace {
 // Multiples of a tile's rows and of a panel's columns on every target, so that scores need no edge cases.
 constexpr std::int64_t kQueryBlock = 48, kKeyBlock = 96;
 static_assert(kQueryBlock % kTileRows == 0 && kKeyBlock % kTileRows == 0 && kKeyBlock % kPanelColumns == 0);
-
-constexpr std::int64_t round_up(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
 
 // One head's operands in panels, and the gradients it sums up.
 struct Work {

@@ -1,0 +1,30 @@
+// Between the whole of a parameter's tensors on a rank (its tensor-parallel part) and where they are kept: weights as a
+// rounded copy and a master, and what the optimizer keeps shared out over data-parallel ranks. The memory of the
+// parameter's gradient, free between two updates, is the place where a whole that is kept nowhere is put together.
+#pragma once
+
+#include <functional>
+
+#include "comm/communicator.h"
+#include "nn/parameter.h"
+#include "ops/backend.h"
+
+namespace teratron {
+
+// Writes a tensor of the parameter's shape.
+using FillTensor = std::function<void(TensorRef whole)>;
+
+// Weights: `fill` writes them in the type that the optimizer updates, and value and master follow.
+void store_weights(Backend& backend, const Parameter& parameter, const FillTensor& fill);
+// One of the optimizer's tensors, `own` in parameter.state.
+void store_state(Backend& backend, const Parameter& parameter, TensorRef own, const FillTensor& fill);
+
+// The reverse: whole tensors of the parameter's shape, valid until the next call, on rank 0 of the data-parallel group;
+// elsewhere the result has no meaning. Every rank of the group calls them.
+TensorRef whole_weights(Backend& backend, const Parameter& parameter, Communicator& data);
+TensorRef whole_state(Backend& backend, const Parameter& parameter, TensorRef own, Communicator& data);
+
+// The type of what whole_weights returns.
+DType weights_dtype(const Parameter& parameter);
+
+}  // namespace teratron

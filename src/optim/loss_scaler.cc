@@ -1,0 +1,24 @@
+#include "optim/loss_scaler.h"
+
+#include <algorithm>
+
+namespace teratron {
+
+LossScaler::LossScaler(const LossScaling& settings)
+    : settings_(settings),
+      state_{.scale = settings.fixed > 0 ? settings.fixed : settings.initial,
+             .good_updates = 0,
+             .overflows_left = settings.hysteresis} {}
+
+void LossScaler::update(bool overflow) {
+  if (settings_.fixed > 0) return;
+  if (overflow) {
+    state_.good_updates = 0;
+    if (--state_.overflows_left <= 0) state_.scale = std::max(state_.scale / 2, settings_.minimum);
+    return;
+  }
+  if (++state_.good_updates < settings_.window) return;
+  state_ = {.scale = state_.scale * 2, .good_updates = 0, .overflows_left = settings_.hysteresis};
+}
+
+}  // namespace teratron

@@ -1,0 +1,39 @@
+// Dynamic loss scaling for fp16 (Megatron-LM's rule): gradients are computed of the loss times a scale, which falls
+// when they overflow and rises after a run of updates without.
+#pragma once
+
+#include <cstdint>
+
+namespace teratron {
+
+struct LossScaling {
+  double fixed = 0;  // 0: dynamic
+  double initial = 4294967296.0, minimum = 1;
+  std::int64_t window = 1000;   // updates without overflow until the scale doubles
+  std::int64_t hysteresis = 2;  // overflows, since it last doubled, before it halves
+};
+
+class LossScaler {
+ public:
+  struct State {
+    double scale;
+    std::int64_t good_updates, overflows_left;
+    bool operator==(const State&) const = default;
+  };
+
+  explicit LossScaler(const LossScaling& settings);
+
+  double scale() const { return state_.scale; }
+  void update(bool overflow);
+  // A dynamic scale that cannot fall further: another overflow is a divergence.
+  bool exhausted() const { return settings_.fixed == 0 && state_.scale <= settings_.minimum; }
+
+  const State& state() const { return state_; }
+  void restore(const State& state) { state_ = state; }
+
+ private:
+  LossScaling settings_;
+  State state_;
+};
+
+}  // namespace teratron
