@@ -18,7 +18,6 @@ std::vector<Command> all_commands() {
       checkpoint_verify_command(),
       checkpoint_reshard_command(),
       convert_command(),
-      bench_scaling_command(),
   };
 }
 
