@@ -36,6 +36,7 @@ class Reporter final : public TrainingObserver {
 
   void iteration(const IterationReport& r) override {
     progress_.iteration({.iteration = r.iteration,
+                         .global_batch_size = r.global_batch_size,
                          .consumed_samples = r.consumed_samples,
                          .loss = r.loss,
                          .gradient_norm = r.gradient_norm,
@@ -46,7 +47,8 @@ class Reporter final : public TrainingObserver {
                                     r.iteration, r.loss_scale));
     }
     if (!metrics_) return;
-    metrics_->write(r.iteration, {{"consumed_samples", r.consumed_samples},
+    metrics_->write(r.iteration, {{"global_batch_size", r.global_batch_size},
+                                  {"consumed_samples", r.consumed_samples},
                                   {"consumed_tokens", r.consumed_tokens},
                                   {"loss", r.loss},
                                   {"gradient_norm", r.gradient_norm},
@@ -66,13 +68,12 @@ class Reporter final : public TrainingObserver {
 
  private:
   static ProgressScale scale(const TrainConfig& config, const Trainer& trainer) {
-    const std::int64_t tokens = config.samples_per_iteration() * config.seq_length;
+    const double flops_per_token = trainer.runner().config().training_flops_per_token(config.seq_length);
     return {.total_iterations = config.train_iters,
             .log_interval = config.log_interval,
-            .global_batch_size = config.samples_per_iteration(),
-            .tokens_per_iteration = tokens,
-            .flops_per_iteration =
-                static_cast<double>(tokens) * trainer.runner().config().training_flops_per_token(config.seq_length)};
+            .total_samples = config.batches().consumed_after(config.train_iters),
+            .tokens_per_sample = config.seq_length,
+            .flops_per_sample = static_cast<double>(config.seq_length) * flops_per_token};
   }
 
   Progress progress_;
@@ -149,7 +150,7 @@ std::string result_json(const TrainConfig& config, const TrainingResult& result,
   return fmt::format(
       "{{\"iterations\": {}, \"consumed_samples\": {}, \"final_loss\": {}, \"validation_loss\": {}, "
       "\"tokens_per_second\": {:.1f}, \"peak_memory_bytes\": [{}]}}",
-      result.iterations, result.iterations * config.samples_per_iteration(), result.final_loss, validation,
+      result.iterations, config.batches().consumed_after(result.iterations), result.final_loss, validation,
       result.tokens_per_second, peaks);
 }
 

@@ -1,12 +1,14 @@
 #include "data/batch_sampler.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace teratron {
 namespace {
 
 void check_batch(const char* flag, std::int64_t value) {
-  constexpr std::int64_t kLimit = 1 << 30;  // keeps products of sizes far from overflow
+  constexpr std::int64_t kLimit = std::int64_t{1} << 31;  // keeps products of sizes far from overflow
   if (value < 1 || value > kLimit) throw_user_error("{} {} must be between 1 and {}", flag, value, kLimit);
 }
 
@@ -18,18 +20,20 @@ BatchSampler::BatchSampler(std::int64_t global_batch, std::int64_t micro_batch, 
   check(size_ >= 1 && rank_ >= 0 && rank_ < size_, "BatchSampler: data-parallel rank");
   check_batch("--global-batch-size", global_batch);
   check_batch("--micro-batch-size", micro_batch);
-  if (const std::int64_t unit = micro_batch * size_; global_batch % unit != 0) {
-    const std::int64_t below = global_batch / unit * unit;
+  if (global_batch < size_) {
     throw_user_error(
-        "--global-batch-size {} is not a multiple of --micro-batch-size {} times {} data-parallel ranks; "
-        "nearest that are: {}{}",
-        global_batch, micro_batch, size_, below > 0 ? fmt::format("{}, ", below) : "", below + unit);
+        "--global-batch-size {0} has no sample for some of {1} data-parallel ranks; the least that works is "
+        "{1}",
+        global_batch, size_);
   }
 }
 
+std::int64_t BatchSampler::largest_micro_batch() const { return std::min(micro_batch_, largest_share()); }
+
 SampleRange BatchSampler::samples(std::int64_t consumed, std::int64_t index) const {
   check(consumed >= 0 && index >= 0 && index < micro_batches(), "BatchSampler: no such micro-batch");
-  return {consumed + (rank_ * micro_batches() + index) * micro_batch_, micro_batch_};
+  const std::int64_t first = share_begin(rank_) + index * micro_batch_;
+  return {consumed + first, std::min(micro_batch_, share_begin(rank_ + 1) - first)};
 }
 
 }  // namespace teratron

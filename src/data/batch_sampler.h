@@ -12,25 +12,32 @@ struct SampleRange {
   bool operator==(const SampleRange&) const = default;
 };
 
-// Rank r of R takes the r-th of R equal runs of the global batch, in micro-batches one after the other: rank by rank
-// and micro-batch by micro-batch, the positions are consumed, consumed + 1, ... in every layout. A batch size that
-// ramps up needs only a new sampler for the next step, since all that a step hands on is the samples consumed.
+// Rank r of R takes the samples [G r / R, G (r + 1) / R) of a global batch of G (shares differ by one sample at most)
+// in micro-batches one after the other, of which the last may be short: rank by rank and micro-batch by micro-batch,
+// the positions are consumed, consumed + 1, ... in every layout. Ranks may run different numbers of micro-batches, but
+// each runs one at least. A sampler is for one size of the global batch; making one costs nothing.
 class BatchSampler {
  public:
-  // UserError: sizes below 1 (or absurd), or a global batch that is no multiple of micro_batch * data_parallel_size
-  // (names the nearest that are).
+  // UserError: sizes below 1 (or absurd), or a global batch with fewer samples than ranks.
   BatchSampler(std::int64_t global_batch, std::int64_t micro_batch, std::int64_t data_parallel_rank = 0,
                std::int64_t data_parallel_size = 1);
 
   std::int64_t global_batch() const { return global_batch_; }
-  std::int64_t micro_batch() const { return micro_batch_; }
-  // Micro-batches that each rank runs in a step.
-  std::int64_t micro_batches() const { return global_batch_ / (micro_batch_ * size_); }
+  // The most samples of a micro-batch, on any rank.
+  std::int64_t largest_micro_batch() const;
+  // The most micro-batches that any rank runs in a step.
+  std::int64_t most_micro_batches() const { return rounded_up(largest_share(), micro_batch_); }
+  // Micro-batches that this rank runs in a step.
+  std::int64_t micro_batches() const { return rounded_up(share_begin(rank_ + 1) - share_begin(rank_), micro_batch_); }
 
   // The positions of micro-batch `index` of this rank in the step that starts after `consumed` samples.
   SampleRange samples(std::int64_t consumed, std::int64_t index) const;
 
  private:
+  static std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit; }
+  std::int64_t share_begin(std::int64_t rank) const { return global_batch_ * rank / size_; }
+  std::int64_t largest_share() const { return rounded_up(global_batch_, size_); }
+
   std::int64_t global_batch_, micro_batch_, rank_, size_;
 };
 

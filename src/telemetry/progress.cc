@@ -24,6 +24,16 @@ double Progress::mean(double ProgressPoint::*member) const {
   return recent_.empty() ? 0 : sum / static_cast<double>(recent_.size());
 }
 
+double Progress::samples_per_second() const {
+  double seconds = 0;
+  std::int64_t samples = 0;
+  for (const ProgressPoint& point : recent_) {
+    seconds += point.seconds;
+    samples += point.global_batch_size;
+  }
+  return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
+}
+
 void Progress::iteration(const ProgressPoint& point) {
   recent_.push_back(point);
   if (recent_.size() > static_cast<std::size_t>(scale_.log_interval)) recent_.pop_front();
@@ -50,9 +60,10 @@ void Progress::message(std::string_view text) {
 std::string Progress::live_line() const {
   if (recent_.empty()) return "";
   const ProgressPoint& now = recent_.back();
-  const double seconds = mean(&ProgressPoint::seconds);
-  const double rate = seconds > 0 ? static_cast<double>(scale_.tokens_per_iteration) / seconds : 0;
-  const double left = seconds * static_cast<double>(scale_.total_iterations - now.iteration);
+  const double samples_per_second = this->samples_per_second();
+  const double rate = samples_per_second * static_cast<double>(scale_.tokens_per_sample);
+  const auto samples_left = static_cast<double>(scale_.total_samples - now.consumed_samples);
+  const double left = samples_per_second > 0 ? samples_left / samples_per_second : 0;
   return fmt::format("{}/{}  loss {:.4f}  {} tokens/s  {} left  lr {:.2e}", now.iteration, scale_.total_iterations,
                      mean(&ProgressPoint::loss), readable_count(rate), readable_duration(left), now.learning_rate);
 }
@@ -66,7 +77,7 @@ std::string Progress::log_line() const {
       "iteration {:>{}}/{} | consumed samples: {} | ms/iteration: {:.1f} | GFLOP/s: {:.1f} | learning rate: {:.3e} | "
       "global batch size: {} | loss: {:.5f} | grad norm: {:.3f}",
       now.iteration, total.size(), total, now.consumed_samples, seconds * 1e3,
-      seconds > 0 ? scale_.flops_per_iteration / seconds / 1e9 : 0.0, now.learning_rate, scale_.global_batch_size,
+      samples_per_second() * scale_.flops_per_sample / 1e9, now.learning_rate, now.global_batch_size,
       mean(&ProgressPoint::loss), now.gradient_norm);
 }
 

@@ -15,13 +15,14 @@ namespace teratron {
 struct ProgressScale {
   std::int64_t total_iterations = 0;
   std::int64_t log_interval = 10;  // iterations a line; also what is averaged over
-  std::int64_t global_batch_size = 0;
-  std::int64_t tokens_per_iteration = 0;
-  double flops_per_iteration = 0;
+  std::int64_t total_samples = 0;
+  std::int64_t tokens_per_sample = 0;
+  double flops_per_sample = 0;
 };
 
 struct ProgressPoint {
-  std::int64_t iteration = 0;  // just done, counted from 1
+  std::int64_t iteration = 0;          // just done, counted from 1
+  std::int64_t global_batch_size = 0;  // of this iteration: it may grow over a run
   std::int64_t consumed_samples = 0;
   double loss = 0, gradient_norm = 0, learning_rate = 0;
   double seconds = 0;  // that the iteration took
@@ -43,6 +44,7 @@ class Progress {
 
  private:
   double mean(double ProgressPoint::*member) const;
+  double samples_per_second() const;
 
   std::FILE* file_;
   LiveLine live_;

@@ -44,6 +44,9 @@ void add_training_fields(FieldList& list, TrainConfig& c) {
   list.add("seq-length", &c.seq_length, "N", "tokens a sample");
   list.add("micro-batch-size", &c.micro_batch_size, "N", "samples computed at a time; memory grows with it");
   list.add("global-batch-size", &c.global_batch_size, "N", "samples an update; 0: one micro-batch a copy");
+  list.add("rampup-batch-size", &c.rampup_batch_size, "START INCREMENT SAMPLES",
+           "begin with START samples an update and add INCREMENT after each equal part of SAMPLES samples, until "
+           "--global-batch-size");
   list.add("train-iters", &c.train_iters, "N", "updates in all");
   list.add("lr", &c.learning_rate.peak, "X", "peak learning rate");
   list.add("min-lr", &c.learning_rate.minimum, "X", "learning rate at the end of the decay");
@@ -120,6 +123,13 @@ TrainConfig::TrainConfig() {
   model.vocab_size = 0;
   model.max_position_embeddings = 0;
   learning_rate.minimum = 1e-5;
+}
+
+BatchSchedule TrainConfig::batches() const {
+  if (rampup_batch_size.size() != 3) return BatchSchedule(largest_batch());
+  return BatchSchedule(
+      largest_batch(),
+      BatchRamp{.start = rampup_batch_size[0], .increment = rampup_batch_size[1], .samples = rampup_batch_size[2]});
 }
 
 LearningRateSchedule TrainConfig::schedule() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/mesh.h"
+#include "data/batch_schedule.h"
 #include "model/config.h"
 #include "model/gpt2.h"
 #include "optim/adamw_optimizer.h"
@@ -29,7 +30,8 @@ struct TrainConfig {
 
   std::int64_t train_iters = 0;  // must be given
   std::int64_t micro_batch_size = 4;
-  std::int64_t global_batch_size = 0;  // 0: one micro-batch for each data-parallel rank
+  std::int64_t global_batch_size = 0;           // 0: one micro-batch for each data-parallel rank
+  std::vector<std::int64_t> rampup_batch_size;  // start, increment, samples (data/batch_schedule.h); empty: none
   std::int64_t seed = 1234;
   LearningRateSchedule learning_rate;  // decay 0: train_iters
   AdamWSettings optimizer;
@@ -59,12 +61,13 @@ struct TrainConfig {
   bool guard_memory = false;
   std::filesystem::path config_file;
 
-  std::int64_t samples_per_iteration() const {
+  std::int64_t largest_batch() const {  // samples of an update, at the end of a ramp
     return global_batch_size > 0 ? global_batch_size : micro_batch_size * data_parallel;
   }
   MeshShape mesh() const {
     return {.tensor = static_cast<int>(tensor_parallel), .data = static_cast<int>(data_parallel)};
   }
+  BatchSchedule batches() const;
   DType compute_dtype() const { return bf16 ? DType::kBF16 : fp16 ? DType::kF16 : DType::kF32; }
   LearningRateSchedule schedule() const;  // with the decay filled in
   // The model with its vocabulary and positions filled in; `data_vocab_size` is used where the user gave none.

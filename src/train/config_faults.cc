@@ -1,7 +1,6 @@
 // What can be wrong with the values of a training configuration, told before anything starts.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -13,6 +12,7 @@ namespace teratron {
 namespace {
 
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostRampSamples = std::int64_t{1} << 45;
 constexpr std::int64_t kMostWidth = 1 << 20;
 constexpr std::int64_t kMostRanks = 1 << 16;
 constexpr std::int64_t kMostUpdates = std::numeric_limits<std::uint32_t>::max();  // RandomStream::step
@@ -89,14 +89,50 @@ class FaultFinder {
     need_between("train-iters", c_.train_iters, 1, kMostUpdates);
     need_between("micro-batch-size", c_.micro_batch_size, 1, kMostWidth);
     need_between("global-batch-size", c_.global_batch_size, 0);
-    if (c_.micro_batch_size < 1 || c_.global_batch_size < 1 || c_.data_parallel < 1) return;
-    const std::int64_t unit = c_.micro_batch_size * std::min(c_.data_parallel, kMostRanks);
-    const std::int64_t below = c_.global_batch_size / unit * unit;
-    fault_if(below != c_.global_batch_size,
-             "--global-batch-size {} is not a multiple of --micro-batch-size {}{}; nearest that are: {}{}",
-             c_.global_batch_size, c_.micro_batch_size,
-             c_.data_parallel > 1 ? fmt::format(" times --data-parallel-size {}", c_.data_parallel) : "",
-             below > 0 ? fmt::format("{}, ", below) : "", below + unit);
+    fault_if(c_.global_batch_size >= 1 && c_.global_batch_size < c_.data_parallel,
+             "--global-batch-size {0} has no sample for some of the copies of --data-parallel-size {1}; the least that "
+             "works is {1}",
+             c_.global_batch_size, c_.data_parallel);
+    check_ramp();
+  }
+
+  void check_ramp() {
+    const std::vector<std::int64_t>& ramp = c_.rampup_batch_size;
+    if (ramp.empty()) return;
+    if (ramp.size() != 3) {
+      fault_if(true, "--rampup-batch-size has {} number{}; three are needed: START INCREMENT SAMPLES", ramp.size(),
+               ramp.size() == 1 ? "" : "s");
+      return;
+    }
+    const std::size_t before = faults_.size();
+    const auto need = [&](std::string_view name, std::int64_t value, std::int64_t most) {
+      fault_if(value < 1 || value > most, "--rampup-batch-size has {} as {}; it must be at least 1 and at most {}",
+               value, name, most);
+    };
+    need("START", ramp[0], kMostCount);
+    need("INCREMENT", ramp[1], kMostCount);
+    need("SAMPLES", ramp[2], kMostRampSamples);
+    const bool sizes_make_sense = c_.micro_batch_size >= 1 && c_.micro_batch_size <= kMostWidth &&
+                                  c_.data_parallel >= 1 && c_.data_parallel <= kMostRanks &&
+                                  c_.global_batch_size >= 0 && c_.global_batch_size <= kMostCount;
+    if (faults_.size() == before && sizes_make_sense) check_ramp_end(ramp[0], ramp[1], c_.largest_batch());
+  }
+
+  void check_ramp_end(std::int64_t start, std::int64_t increment, std::int64_t end) {
+    fault_if(start < c_.data_parallel,
+             "--rampup-batch-size starts with {0}: no sample for some of the copies of --data-parallel-size {1}; the "
+             "least that works is {1}",
+             start, c_.data_parallel);
+    fault_if(start > end, "--rampup-batch-size starts with {}, above the --global-batch-size of {} that it leads to",
+             start, end);
+    if (start > end) return;
+    const std::int64_t below = start + (end - start) / increment * increment;
+    fault_if(below != end,
+             "--rampup-batch-size {} {} .. never reaches --global-batch-size {}; nearest that it reaches: {}, {}",
+             start, increment, end, below, below + increment);
+    fault_if((end - start) / increment > BatchSchedule::kMostIncrements,
+             "--rampup-batch-size takes {} increments; at most {}: choose a larger one", (end - start) / increment,
+             BatchSchedule::kMostIncrements);
   }
 
   void check_lengths() {

@@ -1,6 +1,6 @@
 #include "train/config_fields.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace teratron {
 namespace {
@@ -15,6 +15,9 @@ struct ValueText {
     std::string text;
     for (const std::filesystem::path& path : *value) text += (text.empty() ? "" : " ") + path.string();
     return text;
+  }
+  std::string operator()(const std::vector<std::int64_t>* value) const {
+    return fmt::format("{}", fmt::join(*value, " "));
   }
   std::string operator()(const Choice& choice) const { return choice.names[choice.get()]; }
 };

@@ -1,4 +1,5 @@
 // TOML (https://toml.io, version 1.0) in and out of a list of fields.
+#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -93,6 +94,9 @@ struct TomlText {
     std::string text;
     for (const std::filesystem::path& path : *value) text += (text.empty() ? "" : ", ") + quoted(path.string());
     return "[" + text + "]";
+  }
+  std::string operator()(const std::vector<std::int64_t>* value) const {
+    return fmt::format("[{}]", fmt::join(*value, ", "));
   }
   std::string operator()(const Choice& choice) const { return quoted(choice.names[choice.get()]); }
 };

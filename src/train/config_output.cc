@@ -30,7 +30,8 @@ std::string usage_of(const Field& field) {
   if (field.role == FieldRole::kPositional) return field.value_name + (field.is_list() ? "..." : "");
   std::string usage = field.display_name();
   if (!field.alias.empty()) usage += ", --" + field.alias;
-  if (!field.is_bool()) usage += " " + field.value_name + (field.is_list() ? "..." : "");
+  const bool any_number = field.is_list() && field.value_name.find(' ') == std::string::npos;  // not one name each
+  if (!field.is_bool()) usage += " " + field.value_name + (any_number ? "..." : "");
   return usage;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -61,6 +62,19 @@ class Store {
     target->push_back(literal_.text);
     return "";
   }
+  // A command line may hold all the numbers in one word: --rampup-batch-size="32 32 1000".
+  std::string operator()(std::vector<std::int64_t>* target) const {
+    if (!is(LiteralKind::kInteger)) return "whole numbers are needed";
+    const std::string_view text = literal_.text;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find(' ', begin), text.size());
+      const auto number = parse_number<std::int64_t>(text.substr(begin, end - begin));
+      if (!number) return "whole numbers are needed";
+      target->push_back(*number);
+      begin = end + 1;
+    }
+    return "";
+  }
   std::string operator()(const Choice& choice) const {
     for (std::size_t i = 0; i < choice.names.size(); ++i) {
       if (!is(LiteralKind::kText) || choice.names[i] != literal_.text) continue;
@@ -84,8 +98,10 @@ std::string written(const Setting& setting) {
 
 std::string store(const Setting& setting) {
   Field& field = *setting.field;
-  if (auto* const* list = std::get_if<std::vector<std::filesystem::path>*>(&field.target)) {
-    (*list)->clear();
+  if (auto* const* paths = std::get_if<std::vector<std::filesystem::path>*>(&field.target)) {
+    (*paths)->clear();
+  } else if (auto* const* numbers = std::get_if<std::vector<std::int64_t>*>(&field.target)) {
+    (*numbers)->clear();
   } else if (setting.is_array) {
     return "one value is needed";
   }

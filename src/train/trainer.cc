@@ -24,6 +24,23 @@ std::optional<GptSamples> validation_samples(const std::shared_ptr<const Indexed
   return std::optional<GptSamples>(std::in_place, dataset, parts[1], seq_length, SampleOrder::kSequential);
 }
 
+BatchSampler sampler_of(const TrainConfig& config, std::int64_t global_batch, const Mesh* mesh) {
+  return {global_batch, config.micro_batch_size, mesh ? mesh->data->rank() : 0, mesh ? mesh->data->size() : 1};
+}
+
+// Every rank plans for the largest share of the largest batch.
+RunnerOptions options_of(const TrainConfig& config, const Mesh* mesh) {
+  const BatchSampler largest = sampler_of(config, config.largest_batch(), mesh);
+  return {.purpose = Purpose::kTraining,
+          .batch = largest.largest_micro_batch(),
+          .tokens = config.seq_length,
+          .single_micro_batch = largest.most_micro_batches() == 1,
+          .logits_chunk = config.logits_chunk,
+          .recompute = config.recompute,
+          .sequence_parallel = config.sequence_parallel,
+          .shard_optimizer = config.distributed_optimizer};
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
@@ -33,22 +50,13 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<co
       training_(dataset_, split_corpus(*dataset_, parse_split(config.split)).front(), config.seq_length,
                 SampleOrder::kShuffled, static_cast<std::uint64_t>(config.seed)),
       validation_(validation_samples(dataset_, split_corpus(*dataset_, parse_split(config.split)), config.seq_length)),
-      sampler_(config.samples_per_iteration(), config.micro_batch_size, mesh ? mesh->data->rank() : 0,
-               mesh ? mesh->data->size() : 1),
-      runner_(backend, config.model_for(vocab_size),
-              {.purpose = Purpose::kTraining,
-               .batch = config.micro_batch_size,
-               .tokens = config.seq_length,
-               .single_micro_batch = sampler_.micro_batches() == 1,
-               .logits_chunk = config.logits_chunk,
-               .recompute = config.recompute,
-               .sequence_parallel = config.sequence_parallel,
-               .shard_optimizer = config.distributed_optimizer},
-              std::move(mesh)),
+      batches_(config.batches()),
+      sampler_(sampler_of(config, batches_.batch_size(0), mesh.get())),
+      runner_(backend, config.model_for(vocab_size), options_of(config, mesh.get()), mesh),
       parameters_(runner_.parameters()),
       schedule_(config.schedule()),
       scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),
-      weights_(static_cast<std::size_t>(config.micro_batch_size * config.seq_length)) {
+      weights_(static_cast<std::size_t>(runner_.options().batch * config.seq_length)) {
   dataset_->check_vocabulary(runner_.config().vocab_size);
   ids_.resize(weights_.size());
   targets_.resize(weights_.size());
@@ -63,11 +71,12 @@ std::int64_t Trainer::start() {
   const TrainingState state =
       load_checkpoint(config_.load, runner_.config(), parameters_, runner_.backend(), {.verify = verifies});
   restore(state);
-  if (state.consumed_samples != iteration_ * sampler_.global_batch()) {
+  if (const std::int64_t expected = batches_.consumed_after(iteration_); state.consumed_samples != expected) {
     throw_user_error(
-        "'{}' had consumed {} samples after {} updates; --global-batch-size {} would read other samples from here on. "
-        "Resume with the batch size it was trained with",
-        config_.load.string(), state.consumed_samples, iteration_, sampler_.global_batch());
+        "'{}' had consumed {} samples after {} updates; by the --global-batch-size {}{} given now they would be {}, "
+        "and other samples would be read from here on. Resume with the batch sizes it was trained with",
+        config_.load.string(), state.consumed_samples, iteration_, batches_.largest(),
+        batches_.is_constant() ? "" : " and the --rampup-batch-size", expected);
   }
   return iteration_;
 }
@@ -84,15 +93,16 @@ void Trainer::read_batch(const GptSamples& samples, SampleRange range) {
 }
 
 MicroBatch Trainer::read_micro_batch(std::int64_t micro_batch) {
-  const std::int64_t consumed = iteration_ * sampler_.global_batch();
+  const std::int64_t consumed = batches_.consumed_after(iteration_);
   const SampleRange range = sampler_.samples(consumed, micro_batch);
   read_batch(training_, range);
   // Every target of the global batch weighs the same, however the batch is cut.
   const auto tokens = static_cast<double>(sampler_.global_batch() * config_.seq_length);
   std::fill(weights_.begin(), weights_.end(), static_cast<float>(1.0 / tokens));
-  return {.ids = ids_,
-          .targets = targets_,
-          .weights = weights_,
+  const auto length = static_cast<std::size_t>(range.count * config_.seq_length);
+  return {.ids = std::span(ids_).first(length),
+          .targets = std::span(targets_).first(length),
+          .weights = std::span(weights_).first(length),
           .batch = range.count,
           .tokens = config_.seq_length,
           .first_sample = range.first - consumed,
@@ -105,7 +115,9 @@ MicroBatch Trainer::read_micro_batch(std::int64_t micro_batch) {
 
 IterationReport Trainer::update() {
   const Clock::time_point start = Clock::now();
-  IterationReport report{.learning_rate = schedule_.at(applied_updates() + 1),
+  sampler_ = sampler_of(config_, batches_.batch_size(iteration_), &runner_.mesh());
+  IterationReport report{.global_batch_size = sampler_.global_batch(),
+                         .learning_rate = schedule_.at(applied_updates() + 1),
                          .loss_scale = scaler_ ? scaler_->scale() : 1.0};
   for (std::int64_t micro_batch = 0; micro_batch < sampler_.micro_batches(); ++micro_batch) {
     report.loss += runner_.forward_backward(read_micro_batch(micro_batch));
@@ -115,7 +127,7 @@ IterationReport Trainer::update() {
   report.skipped = !apply(norm, report.learning_rate);
   report.gradient_norm = norm / report.loss_scale;
   report.iteration = ++iteration_;
-  report.consumed_samples = iteration_ * sampler_.global_batch();
+  report.consumed_samples = batches_.consumed_after(iteration_);
   report.consumed_tokens = report.consumed_samples * config_.seq_length;
   report.seconds = seconds_since(start);
   return report;
@@ -142,8 +154,8 @@ bool Trainer::apply(double gradient_norm, double learning_rate) {
 std::optional<double> Trainer::validation_loss(std::int64_t batches) {
   if (!validation_) return std::nullopt;
   Communicator& replicas = *runner_.mesh().data;
-  const std::int64_t size = config_.micro_batch_size;
-  const std::int64_t samples = std::min(validation_->samples_per_epoch(), batches * size);
+  const std::int64_t size = runner_.options().batch;
+  const std::int64_t samples = std::min(validation_->samples_per_epoch(), batches * config_.micro_batch_size);
   double sum = 0;
   for (std::int64_t first = replicas.rank() * size; first < samples; first += replicas.size() * size) {
     const SampleRange range{first, std::min(size, samples - first)};
@@ -157,7 +169,7 @@ std::optional<double> Trainer::validation_loss(std::int64_t batches) {
 }
 
 TrainingState Trainer::state() const {
-  const std::int64_t samples = iteration_ * sampler_.global_batch();
+  const std::int64_t samples = batches_.consumed_after(iteration_);
   TrainingState state{.iteration = iteration_,
                       .consumed_samples = samples,
                       .consumed_tokens = samples * config_.seq_length,
@@ -204,7 +216,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     const IterationReport report = update();
     observer.iteration(report);
     seconds += report.seconds;
-    tokens += sampler_.global_batch() * config_.seq_length;
+    tokens += report.global_batch_size * config_.seq_length;
     result.iterations = iteration_;
     result.final_loss = report.loss;
     if (due(config_.eval_interval)) {

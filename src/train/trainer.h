@@ -19,7 +19,8 @@
 namespace teratron {
 
 struct IterationReport {
-  std::int64_t iteration = 0;  // the update just applied, counted from 1
+  std::int64_t iteration = 0;          // the update just applied, counted from 1
+  std::int64_t global_batch_size = 0;  // of this update
   std::int64_t consumed_samples = 0, consumed_tokens = 0;
   double loss = 0;           // mean over the global batch, before the update, in nats a token
   double gradient_norm = 0;  // before clipping
@@ -84,7 +85,8 @@ class Trainer {
   std::shared_ptr<const IndexedDataset> dataset_;
   GptSamples training_;
   std::optional<GptSamples> validation_;
-  BatchSampler sampler_;
+  BatchSchedule batches_;
+  BatchSampler sampler_;  // of the update under way
   Gpt2Runner runner_;
   std::vector<Parameter*> parameters_;
   LearningRateSchedule schedule_;

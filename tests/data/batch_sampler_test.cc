@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
+#include "base/philox.h"
 #include "data/dataset_fixture.h"
 
 namespace teratron {
@@ -15,48 +17,87 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+struct Layout {
+  std::int64_t global_batch, micro_batch, ranks;
+  std::string text() const { return fmt::format("{} in micro-batches of {} on {}", global_batch, micro_batch, ranks); }
+};
+
 // The positions of a step, rank by rank and micro-batch by micro-batch.
-std::vector<std::int64_t> positions_of_step(std::int64_t global_batch, std::int64_t micro_batch, std::int64_t ranks,
-                                            std::int64_t consumed) {
+std::vector<std::int64_t> positions_of_step(const Layout& layout, std::int64_t consumed) {
   std::vector<std::int64_t> positions;
-  for (std::int64_t rank = 0; rank < ranks; ++rank) {
-    const BatchSampler sampler(global_batch, micro_batch, rank, ranks);
+  for (std::int64_t rank = 0; rank < layout.ranks; ++rank) {
+    const BatchSampler sampler(layout.global_batch, layout.micro_batch, rank, layout.ranks);
+    EXPECT_GE(sampler.micro_batches(), 1) << layout.text();
     for (std::int64_t index = 0; index < sampler.micro_batches(); ++index) {
       const SampleRange range = sampler.samples(consumed, index);
-      EXPECT_EQ(range.count, micro_batch);
+      EXPECT_GE(range.count, 1) << layout.text();
+      EXPECT_LE(range.count, layout.micro_batch) << layout.text();
       for (std::int64_t i = 0; i < range.count; ++i) positions.push_back(range.first + i);
     }
   }
   return positions;
 }
 
+std::vector<std::int64_t> positions_from(std::int64_t consumed, std::int64_t count) {
+  std::vector<std::int64_t> positions;
+  for (std::int64_t i = 0; i < count; ++i) positions.push_back(consumed + i);
+  return positions;
+}
+
 TEST(BatchSampler, EveryLayoutReadsTheSamePositionsInTheSameOrder) {
-  for (const std::int64_t consumed : {std::int64_t{0}, std::int64_t{7}, std::int64_t{1} << 40}) {
-    for (std::int64_t global_batch = 1; global_batch <= 48; ++global_batch) {
-      std::vector<std::int64_t> expected;
-      for (std::int64_t i = 0; i < global_batch; ++i) expected.push_back(consumed + i);
-      for (std::int64_t ranks = 1; ranks <= global_batch; ++ranks) {
-        for (std::int64_t micro_batch = 1; micro_batch * ranks <= global_batch; ++micro_batch) {
-          if (global_batch % (micro_batch * ranks) != 0) continue;
-          ASSERT_EQ(positions_of_step(global_batch, micro_batch, ranks, consumed), expected)
-              << global_batch << " in micro-batches of " << micro_batch << " on " << ranks;
-        }
+  for (std::int64_t global_batch = 1; global_batch <= 24; ++global_batch) {
+    for (std::int64_t ranks = 1; ranks <= global_batch; ++ranks) {
+      for (std::int64_t micro_batch = 1; micro_batch <= global_batch + 1; ++micro_batch) {
+        const Layout layout{global_batch, micro_batch, ranks};
+        ASSERT_EQ(positions_of_step(layout, 7), positions_from(7, global_batch)) << layout.text();
       }
     }
   }
+  RandomSequence random(RandomStream{.seed = 4});
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto global_batch = static_cast<std::int64_t>(1 + random.below(3000));
+    const Layout layout{global_batch, static_cast<std::int64_t>(1 + random.below(1 + random.below(3200))),
+                        static_cast<std::int64_t>(1 + random.below(static_cast<std::uint64_t>(global_batch)))};
+    const auto consumed = static_cast<std::int64_t>(random.next_u32()) << random.below(20);
+    ASSERT_EQ(positions_of_step(layout, consumed), positions_from(consumed, global_batch)) << layout.text();
+  }
 }
 
-TEST(BatchSampler, RanksTakeEqualRunsOfTheBatch) {
+TEST(BatchSampler, WhatIsPlannedForIsTheMostOfAnyRankAndNoMore) {
+  RandomSequence random(RandomStream{.seed = 5});
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto global_batch = static_cast<std::int64_t>(1 + random.below(200));
+    const Layout layout{global_batch, static_cast<std::int64_t>(1 + random.below(40)),
+                        static_cast<std::int64_t>(1 + random.below(static_cast<std::uint64_t>(global_batch)))};
+    std::int64_t micro_batches = 0, samples = 0, least_share = global_batch, most_share = 0;
+    for (std::int64_t rank = 0; rank < layout.ranks; ++rank) {
+      const BatchSampler sampler(global_batch, layout.micro_batch, rank, layout.ranks);
+      micro_batches = std::max(micro_batches, sampler.micro_batches());
+      std::int64_t share = 0;
+      for (std::int64_t index = 0; index < sampler.micro_batches(); ++index) {
+        samples = std::max(samples, sampler.samples(0, index).count);
+        share += sampler.samples(0, index).count;
+      }
+      least_share = std::min(least_share, share);
+      most_share = std::max(most_share, share);
+    }
+    const BatchSampler any(global_batch, layout.micro_batch, 0, layout.ranks);
+    EXPECT_EQ(any.most_micro_batches(), micro_batches) << layout.text();
+    EXPECT_EQ(any.largest_micro_batch(), samples) << layout.text();
+    EXPECT_LE(most_share - least_share, 1) << layout.text();
+  }
+}
+
+TEST(BatchSampler, RanksTakeEqualRunsOfABatchThatDivides) {
   const BatchSampler sampler(24, 4, 1, 3);
   EXPECT_EQ(sampler.micro_batches(), 2);
   EXPECT_EQ(sampler.samples(100, 0), (SampleRange{108, 4}));
   EXPECT_EQ(sampler.samples(100, 1), (SampleRange{112, 4}));
 }
 
-TEST(BatchSampler, ABatchThatDoesNotDivideIsToldWithTheNearestThatDo) {
-  EXPECT_THAT(message_of<UserError>([] { BatchSampler(50, 4, 0, 3); }),
-              AllOf(HasSubstr("--global-batch-size 50"), HasSubstr("nearest that are: 48, 60")));
-  EXPECT_THAT(message_of<UserError>([] { BatchSampler(8, 16); }), HasSubstr("nearest that are: 16"));
+TEST(BatchSampler, SizesThatLeaveARankWithoutASampleAreToldWithTheLeastThatWorks) {
+  EXPECT_THAT(message_of<UserError>([] { BatchSampler(3, 2, 0, 5); }),
+              AllOf(HasSubstr("--global-batch-size 3"), HasSubstr("the least that works is 5")));
   EXPECT_THAT(message_of<UserError>([] { BatchSampler(0, 1); }), HasSubstr("--global-batch-size 0"));
   EXPECT_THAT(message_of<UserError>([] { BatchSampler(8, -2); }), HasSubstr("--micro-batch-size -2"));
   EXPECT_THAT(message_of<UserError>([] { BatchSampler(8, 1LL << 60); }), HasSubstr("--micro-batch-size"));

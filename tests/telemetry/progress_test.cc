@@ -20,12 +20,13 @@ using ::testing::StartsWith;
 
 constexpr ProgressScale kScale = {.total_iterations = 25,
                                   .log_interval = 10,
-                                  .global_batch_size = 8,
-                                  .tokens_per_iteration = 2048,
-                                  .flops_per_iteration = 3e9};
+                                  .total_samples = 8 * 25,
+                                  .tokens_per_sample = 256,
+                                  .flops_per_sample = 3e9 / 8};
 
 ProgressPoint point(std::int64_t iteration) {
   return {.iteration = iteration,
+          .global_batch_size = 8,
           .consumed_samples = 8 * iteration,
           .loss = static_cast<double>(iteration),
           .gradient_norm = 0.25,
@@ -106,6 +107,21 @@ TEST(Progress, TheTimeLeftFollowsFromTheLastIterations) {
   Progress progress(sink.file(), 200, kScale);
   progress.iteration(point(5));
   EXPECT_THAT(progress.live_line(), HasSubstr("1.0 s left"));  // 20 iterations of 50 ms
+}
+
+TEST(Progress, RatesAndTheTimeLeftGoBySamplesWhereTheBatchGrows) {
+  Sink sink;
+  Progress progress(sink.file(), 200, kScale);
+  ProgressPoint small = point(1), large = point(2);
+  small.global_batch_size = 2;
+  small.seconds = 1;
+  large.global_batch_size = 18;
+  large.consumed_samples = 20;
+  large.seconds = 3;
+  progress.iteration(small);
+  progress.iteration(large);  // 20 samples in 4 s, 180 to go
+  EXPECT_THAT(progress.live_line(), AllOf(HasSubstr("1.28 k tokens/s"), HasSubstr("36.0 s left")));
+  EXPECT_THAT(progress.log_line(), AllOf(HasSubstr("global batch size: 18 "), HasSubstr("GFLOP/s: 1.9 ")));
 }
 
 TEST(Progress, TheLiveLineStaysWithinTheTerminal) {

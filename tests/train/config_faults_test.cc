@@ -42,11 +42,36 @@ TEST(ConfigFaults, ThereAreNoneInASoundConfiguration) {
 
 TEST(ConfigFaults, NearestValuesThatWorkAreNamed) {
   TrainConfig config = sound_config();
-  config.global_batch_size = 10;
-  EXPECT_THAT(config.faults(), ElementsAre("--global-batch-size 10 is not a multiple of --micro-batch-size 4; nearest "
-                                           "that are: 8, 12"));
-  config.global_batch_size = 3;
-  EXPECT_THAT(config.faults(), ElementsAre(HasSubstr("nearest that are: 4")));
+  config.data_parallel = 3;
+  for (const std::int64_t size : {3, 10, 48}) {
+    config.global_batch_size = size;
+    EXPECT_THAT(config.faults(), IsEmpty()) << size;
+  }
+  config.global_batch_size = 2;
+  EXPECT_THAT(config.faults(),
+              ElementsAre("--global-batch-size 2 has no sample for some of the copies of --data-parallel-size 3; the "
+                          "least that works is 3"));
+}
+
+TEST(ConfigFaults, ARampThatCannotBeIsToldWithWhatWouldWork) {
+  const auto faults = [](std::vector<std::int64_t> ramp, std::int64_t global_batch, std::int64_t copies = 1) {
+    TrainConfig config = sound_config();
+    config.rampup_batch_size = std::move(ramp);
+    config.global_batch_size = global_batch;
+    config.data_parallel = copies;
+    return config.faults();
+  };
+  EXPECT_THAT(faults({32, 32, 100000}, 512), IsEmpty());
+  EXPECT_THAT(faults({512, 1, 1}, 512), IsEmpty());
+  EXPECT_THAT(faults({32, 32}, 512), ElementsAre(AllOf(HasSubstr("has 2 numbers"), HasSubstr("START INCREMENT"))));
+  EXPECT_THAT(faults({32, 50, 1000}, 512), ElementsAre(HasSubstr("nearest that it reaches: 482, 532")));
+  EXPECT_THAT(faults({600, 32, 1000}, 512), ElementsAre(HasSubstr("above the --global-batch-size of 512")));
+  EXPECT_THAT(faults({2, 2, 1000}, 512, 4), ElementsAre(HasSubstr("the least that works is 4")));
+  EXPECT_THAT(faults({0, 0, 0}, 512),
+              ElementsAre(HasSubstr("0 as START"), HasSubstr("0 as INCREMENT"), HasSubstr("0 as SAMPLES")));
+  EXPECT_THAT(faults({1, 1, 1000}, 1 << 30), ElementsAre(HasSubstr("at most 65536: choose a larger one")));
+  EXPECT_THAT(message_of({"--data-path", "corpus", "--train-iters", "9", "--rampup-batch-size", "2", "x", "9"}),
+              HasSubstr("--rampup-batch-size is '2 x 9'; whole numbers are needed"));
 }
 
 TEST(ConfigFaults, ValuesThatDisagreeAreNamedTogether) {

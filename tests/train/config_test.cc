@@ -113,6 +113,22 @@ TEST(TrainConfig, TheDefaultsAreThoseOfThePresetTheyName) {
   EXPECT_EQ(config.model.num_attention_heads, preset.num_attention_heads);
 }
 
+TEST(TrainConfig, ARampIsWrittenAsThreeWordsAsOneOrAsAnArray) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "a.toml").string();
+  write_file_atomically(file, "rampup_batch_size = [16, 8, 300]\n");
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--rampup-batch-size", "16", "8", "300", "--seed", "3"},
+                                             {"--rampup-batch-size", "16 8 300"},
+                                             {"--rampup-batch-size=16 8 300"},
+                                             {"--config", file}}) {
+    Faults faults;
+    const TrainConfig config = read_unchecked(arguments, &faults);
+    EXPECT_EQ(faults, Faults{});
+    EXPECT_EQ(config.rampup_batch_size, (std::vector<std::int64_t>{16, 8, 300}));
+  }
+}
+
 TEST(TrainConfig, ZerosThatFollowFromOtherValuesAreFilledIn) {
   TrainConfig config;
   config.train_iters = 700;
@@ -121,7 +137,7 @@ TEST(TrainConfig, ZerosThatFollowFromOtherValuesAreFilledIn) {
   EXPECT_EQ(config.schedule().decay, 700);
   EXPECT_EQ(config.model_for(321).vocab_size, 321);
   EXPECT_EQ(config.model_for(321).max_position_embeddings, 48);
-  EXPECT_EQ(config.samples_per_iteration(), 6);
+  EXPECT_EQ(config.largest_batch(), 6);
   config.learning_rate.decay = 500;
   config.model.vocab_size = 400;
   config.model.max_position_embeddings = 64;
@@ -129,7 +145,7 @@ TEST(TrainConfig, ZerosThatFollowFromOtherValuesAreFilledIn) {
   EXPECT_EQ(config.schedule().decay, 500);
   EXPECT_EQ(config.model_for(321).vocab_size, 400);
   EXPECT_EQ(config.model_for(321).max_position_embeddings, 64);
-  EXPECT_EQ(config.samples_per_iteration(), 18);
+  EXPECT_EQ(config.largest_batch(), 18);
 }
 
 TEST(TrainConfig, HelpAndTheStartUpTableNameEveryFieldButHiddenOnes) {

@@ -45,6 +45,13 @@ inline std::string random_value(const Field& field, RandomSequence& random) {
     std::string operator()(const std::string*) const { return random_text(random); }
     std::string operator()(const std::filesystem::path*) const { return random_text(random); }
     std::string operator()(const std::vector<std::filesystem::path>*) const { return random_text(random); }
+    std::string operator()(const std::vector<std::int64_t>*) const {
+      std::string text = (*this)(static_cast<const std::int64_t*>(nullptr));
+      for (std::uint64_t more = random.below(4); more > 0; --more) {
+        text += " " + (*this)(static_cast<const std::int64_t*>(nullptr));
+      }
+      return text;
+    }
     std::string operator()(const Choice& choice) const { return choice.names[random.below(choice.names.size())]; }
   };
   if (field.name == "model") return std::string(model_presets()[random.below(model_presets().size())].name);

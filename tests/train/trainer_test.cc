@@ -6,82 +6,19 @@
 
 #include <cmath>
 #include <filesystem>
-#include <random>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/threads.h"
-#include "checkpoint/checkpoint.h"
-#include "data/indexed_dataset_writer.h"
+#include "train/training_fixture.h"
 
 namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
 
-class NoObserver final : public TrainingObserver {
- public:
-  void iteration(const IterationReport& report) override { losses.push_back(report.loss); }
-  void validation(std::int64_t, double) override {}
-  void saved(std::int64_t, const fs::path&) override {}
-  std::vector<double> losses;
-};
-
-class TrainerTest : public testing::Test {
+class TrainerTest : public testing::TrainingFixture {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / fmt::format("teratron-trainer-{}", ::getpid());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    // Tokens with something to learn: each follows from the one before, mostly.
-    IndexedDatasetWriter writer(folder_ / "corpus", kVocab);
-    std::mt19937 random(1);
-    for (int document = 0; document < 40; ++document) {
-      std::vector<std::int32_t> tokens(20 + random() % 60);
-      for (std::size_t i = 0; i < tokens.size(); ++i) {
-        const auto previous = i == 0 ? 0 : static_cast<std::uint32_t>(tokens[i - 1]);
-        tokens[i] = static_cast<std::int32_t>((random() % 5 == 0 ? random() : previous * 7 + 3) % kVocab);
-      }
-      writer.add_document(tokens);
-    }
-    writer.commit();
-    config_.model.num_layers = 2;
-    config_.model.hidden_size = 24;
-    config_.model.num_attention_heads = 3;
-    config_.seq_length = 16;
-    config_.micro_batch_size = 2;
-    config_.global_batch_size = 4;
-    config_.train_iters = 8;
-    config_.learning_rate.peak = 1e-2;
-    config_.split = "9,1";
-    config_.logits_chunk = 10;
-    config_.eval_iters = 2;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  struct Run {
-    std::vector<double> losses, parameters;
-    TrainingResult result;
-  };
-  Run train(const TrainConfig& config) {
-    const auto backend = make_cpu_backend({.guard_memory = config.guard_memory});
-    Trainer trainer(config, *backend, std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus")),
-                    kVocab);
-    trainer.start();
-    NoObserver observer;
-    Run run{.result = trainer.run(observer)};
-    run.losses = observer.losses;
-    for (const Parameter* parameter : trainer.runner().parameters()) {
-      std::vector<float> values(static_cast<std::size_t>(parameter->value.elements()));
-      backend->download(values.data(), parameter->value);
-      run.parameters.insert(run.parameters.end(), values.begin(), values.end());
-    }
-    return run;
-  }
-
-  static constexpr std::int64_t kVocab = 50;
-  fs::path folder_;
-  TrainConfig config_;
+  using Run = testing::TrainingRun;
 };
 
 TEST_F(TrainerTest, SameRunTwiceHasTheSameBits) {

@@ -1,0 +1,64 @@
+// Training with a batch that grows: the samples consumed follow the rule, and a run stopped in the middle of the ramp
+// goes on bit for bit.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+class BatchRampTest : public testing::TrainingFixture {
+ protected:
+  void SetUp() override {
+    TrainingFixture::SetUp();
+    config_.rampup_batch_size = {2, 2, 20};  // to 8, in three parts of 20/3 samples
+    config_.global_batch_size = 8;
+    config_.micro_batch_size = 2;
+    config_.data_parallel = 2;
+    config_.train_iters = 10;
+    config_.learning_rate.peak = 1e-3;
+  }
+};
+
+TEST_F(BatchRampTest, ConsumedSamplesFollowTheRule) {
+  const testing::TrainingRun run = train(config_);
+  std::vector<std::int64_t> sizes, consumed;
+  for (const IterationReport& report : run.reports) {
+    sizes.push_back(report.global_batch_size);
+    consumed.push_back(report.consumed_samples);
+    EXPECT_EQ(report.consumed_tokens, report.consumed_samples * config_.seq_length);
+  }
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{2, 2, 2, 2, 4, 4, 6, 8, 8, 8}));
+  EXPECT_EQ(consumed, (std::vector<std::int64_t>{2, 4, 6, 8, 12, 16, 22, 30, 38, 46}));
+}
+
+TEST_F(BatchRampTest, ARunStoppedInTheMiddleOfTheRampGoesOnBitForBit) {
+  const testing::TrainingRun whole = train(config_);
+  for (const std::int64_t stop : {3, 5, 7}) {
+    TrainConfig first = config_;
+    first.save = folder_ / fmt::format("stopped-{}", stop);
+    first.train_iters = stop;
+    first.learning_rate.decay = config_.train_iters;
+    const testing::TrainingRun before = train(first);
+    TrainConfig rest = config_;
+    rest.load = first.save;
+    const testing::TrainingRun after = train(rest);
+    std::vector<double> losses = before.losses;
+    losses.insert(losses.end(), after.losses.begin(), after.losses.end());
+    EXPECT_EQ(losses, whole.losses) << stop;
+    EXPECT_EQ(after.parameters, whole.parameters) << stop;
+    rest.rampup_batch_size = {4, 2, 20};
+    EXPECT_THROW(train(rest), UserError) << "other samples would be read from here on";
+  }
+}
+
+TEST_F(BatchRampTest, EveryLayoutTrainsAlike) {
+  const testing::TrainingRun two = train(config_);
+  config_.data_parallel = 1;
+  config_.micro_batch_size = 8;
+  testing::expect_same_training(two, train(config_), "dp 2 in micro-batches of 2");
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,129 @@
+// Training runs on a small corpus, on any layout of ranks, and what comes of them.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "checkpoint/tensor_parts.h"
+#include "comm/launch.h"
+#include "data/indexed_dataset_writer.h"
+#include "train/trainer.h"
+
+namespace teratron::testing {
+
+struct TrainingRun {
+  std::vector<IterationReport> reports;
+  std::vector<double> losses;     // of the reports
+  std::vector<float> parameters;  // of the whole model, one after the other
+  std::vector<double> plans;      // bytes, by rank
+  TrainingResult result;
+};
+
+class TrainingFixture : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t kVocab = 50;
+
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) / fmt::format("teratron-training-{}", ::getpid());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    // Tokens with something to learn: each follows from the one before, mostly.
+    IndexedDatasetWriter writer(folder_ / "corpus", kVocab);
+    std::mt19937 random(1);
+    for (int document = 0; document < 40; ++document) {
+      std::vector<std::int32_t> tokens(20 + random() % 60);
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        const auto previous = i == 0 ? 0 : static_cast<std::uint32_t>(tokens[i - 1]);
+        tokens[i] = static_cast<std::int32_t>((random() % 5 == 0 ? random() : previous * 7 + 3) % kVocab);
+      }
+      writer.add_document(tokens);
+    }
+    writer.commit();
+    config_.model.num_layers = 2;
+    config_.model.hidden_size = 24;
+    config_.model.num_attention_heads = 3;
+    config_.seq_length = 16;
+    config_.micro_batch_size = 2;
+    config_.global_batch_size = 4;
+    config_.train_iters = 8;
+    config_.learning_rate.peak = 1e-2;
+    config_.split = "9,1";
+    config_.logits_chunk = 10;
+    config_.eval_iters = 2;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // On as many thread ranks as the configuration asks for; what rank 0 saw.
+  TrainingRun train(const TrainConfig& config) {
+    TrainingRun run;
+    const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
+    run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
+      const auto backend = make_cpu_backend({.guard_memory = config.guard_memory});
+      Trainer trainer(config, *backend, dataset, kVocab, std::make_shared<Mesh>(make_mesh(world, config.mesh())));
+      trainer.start();
+      Observer observer;
+      const TrainingResult result = trainer.run(observer);
+      std::vector<double> plans(static_cast<std::size_t>(world.size()));
+      plans[static_cast<std::size_t>(world.rank())] = static_cast<double>(trainer.runner().memory().bytes());
+      world.all_reduce_host(plans);
+      std::vector<float> parameters = whole_parameters(trainer.runner());
+      if (world.rank() != 0) return;
+      run = {.reports = observer.reports, .parameters = std::move(parameters), .plans = plans, .result = result};
+      for (const IterationReport& report : run.reports) run.losses.push_back(report.loss);
+    });
+    return run;
+  }
+
+  std::filesystem::path folder_;
+  TrainConfig config_;
+
+ private:
+  class Observer final : public TrainingObserver {
+   public:
+    void iteration(const IterationReport& report) override { reports.push_back(report); }
+    void validation(std::int64_t, double) override {}
+    void saved(std::int64_t, const std::filesystem::path&) override {}
+    std::vector<IterationReport> reports;
+  };
+
+  // Every rank calls it; on ranks that hold no first part of the tensors the result is empty.
+  static std::vector<float> whole_parameters(Gpt2Runner& runner) {
+    std::vector<float> all;
+    for (const Parameter* parameter : runner.parameters()) {
+      gather_tensor(*parameter, parameter->value, runner.backend(), *runner.mesh().tensor,
+                    [&](std::span<const std::byte> bytes) {
+                      const std::size_t before = all.size();
+                      all.resize(before + bytes.size() / sizeof(float));
+                      std::memcpy(all.data() + before, bytes.data(), bytes.size());
+                    });
+    }
+    return all;
+  }
+};
+
+// The promise about layouts in fp32: losses within 1e-5 relative, weights within 1e-5 of the largest (a weight near
+// zero has no digits of its own).
+inline void expect_same_training(const TrainingRun& actual, const TrainingRun& expected, const std::string& what) {
+  ASSERT_EQ(actual.losses.size(), expected.losses.size()) << what;
+  for (std::size_t i = 0; i < expected.losses.size(); ++i) {
+    EXPECT_NEAR(actual.losses[i], expected.losses[i], 1e-5 * expected.losses[i]) << what << ", update " << i + 1;
+  }
+  ASSERT_EQ(actual.parameters.size(), expected.parameters.size()) << what;
+  double largest = 0, worst = 0;
+  for (std::size_t i = 0; i < expected.parameters.size(); ++i) {
+    largest = std::max<double>(largest, std::abs(expected.parameters[i]));
+    worst = std::max<double>(worst, std::abs(actual.parameters[i] - expected.parameters[i]));
+  }
+  EXPECT_LE(worst, 1e-5 * largest) << what;
+}
+
+}  // namespace teratron::testing

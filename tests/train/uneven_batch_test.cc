@@ -1,0 +1,71 @@
+// A global batch that neither the ranks nor the micro-batches divide trains as it does on one rank in one piece.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+class UnevenBatch : public testing::TrainingFixture {
+ protected:
+  // AdamW divides by the root of tiny second moments in its first updates, which no layout reproduces beyond rounding;
+  // a rate as in training keeps that rounding where it belongs.
+  UnevenBatch() { config_.model.hidden_dropout = config_.model.attention_dropout = 0.1; }
+  void SetUp() override {
+    TrainingFixture::SetUp();
+    config_.learning_rate.peak = 1e-3;
+    config_.model.num_attention_heads = 4;
+    config_.train_iters = 6;
+  }
+  testing::TrainingRun alone() {
+    TrainConfig config = config_;
+    config.tensor_parallel = config.data_parallel = 1;
+    config.micro_batch_size = config.global_batch_size;
+    return train(config);
+  }
+};
+
+TEST_F(UnevenBatch, TrainsAsOneRankWithOneMicroBatchDoes) {
+  RandomSequence random(RandomStream{.seed = 8});
+  for (const std::int64_t size : {5, 7, 11}) {
+    config_.global_batch_size = size;
+    const testing::TrainingRun expected = alone();
+    for (int trial = 0; trial < 4; ++trial) {
+      config_.tensor_parallel = std::int64_t{1} << random.below(2);
+      config_.data_parallel = static_cast<std::int64_t>(1 + random.below(3));
+      config_.micro_batch_size = static_cast<std::int64_t>(1 + random.below(4));
+      testing::expect_same_training(
+          train(config_), expected,
+          fmt::format("batch {}, tp {}, dp {}, micro-batches of {}", size, config_.tensor_parallel,
+                      config_.data_parallel, config_.micro_batch_size));
+    }
+  }
+}
+
+TEST_F(UnevenBatch, EveryRankPlansForTheLargestShare) {
+  config_.global_batch_size = 5;
+  config_.micro_batch_size = 2;
+  config_.data_parallel = 2;  // shares of 2 and 3: one micro-batch, and two
+  const std::vector<double> plans = train(config_).plans;
+  EXPECT_EQ(plans[0], plans[1]);
+}
+
+TEST_F(UnevenBatch, AMicroBatchLargerThanAnyShareTakesNoMemory) {
+  config_.micro_batch_size = 4;
+  const testing::TrainingRun exact = train(config_);
+  config_.micro_batch_size = 400;
+  const testing::TrainingRun wide = train(config_);
+  EXPECT_EQ(wide.plans, exact.plans);
+  EXPECT_EQ(wide.losses, exact.losses);
+}
+
+TEST_F(UnevenBatch, ABatchWithoutASampleForEveryCopyIsRefused) {
+  config_.global_batch_size = 2;
+  config_.data_parallel = 3;
+  EXPECT_THROW(train(config_), UserError);
+}
+
+}  // namespace
+}  // namespace teratron
