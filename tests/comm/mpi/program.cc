@@ -46,14 +46,14 @@ void check(Communicator& world) {
   run_all_trials(
       world, everyone, *memory,
       {DType::kF64, DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kI32, DType::kU16, DType::kU8},
-      {0, 1, 2, 61, 1031, 40009});
-  run_all_trials(world, everyone, *memory, {DType::kF32}, {1 << 20, (3 << 20) + 7});  // several segments
+      {0, 1, 61, 1031, 40009});
+  run_all_trials(world, everyone, *memory, {DType::kF32}, {(1 << 20) + 7});  // several segments
   for (int colors = 2; colors <= world.size(); ++colors) {
     const auto group = world.split(world.rank() % colors, -world.rank());
     group->attach(memory.get());
     run_all_trials(*group, world_ranks(world, *group), *memory, {DType::kF32}, {0, 1, 257});
   }
-  for (std::uint32_t seed = 0; seed < 5; ++seed) run_random_program(world, *memory, seed, 60);
+  for (std::uint32_t seed = 0; seed < 4; ++seed) run_random_program(world, *memory, seed, 50);
 }
 
 Clock::time_point last_answer;
@@ -65,7 +65,7 @@ void lose(Communicator& world, int lost, int signal) {
   for (int iteration = 0;; ++iteration) {
     world.set_activity(fmt::format("iteration {} of the test", iteration / 1000 * 1000));
     if (world.rank() == lost && iteration == 1000) {
-      const auto until = Clock::now() + std::chrono::seconds(3);  // so that a beat has told of iteration 1000
+      const auto until = Clock::now() + std::chrono::milliseconds(1300);  // so that a beat has told of iteration 1000
       while (Clock::now() < until) {
       }
       if (signal == 0) throw UserError("this rank was told to fail");
