@@ -54,6 +54,7 @@ Liveness::Liveness(int rank, int size, std::string host, EndProcess end_process)
 Liveness::~Liveness() {
   stopping_ = true;
   if (thread_.joinable()) thread_.join();
+  if (lost_ || told_) termination_.ignore_from_now_on();
   if (rank_ != 0 || !lost_) return;
   for (int repeat = 0; repeat < 3; ++repeat) {  // nobody else will tell, and datagrams may get lost
     tell_of_lost();

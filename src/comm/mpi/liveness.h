@@ -79,7 +79,7 @@ class Liveness {
   const std::string host_;
   const EndProcess end_process_;
   const DatagramSocket socket_;
-  const TerminationRequest termination_;
+  TerminationRequest termination_;
   std::string job_;
   mutable std::mutex mutex_;  // over what follows
   std::vector<Peer> peers_;

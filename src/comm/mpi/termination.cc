@@ -24,7 +24,9 @@ void act_on_sigterm(void (*action)(int)) {
 
 TerminationRequest::TerminationRequest() { act_on_sigterm(note); }
 
-TerminationRequest::~TerminationRequest() { act_on_sigterm(SIG_DFL); }
+TerminationRequest::~TerminationRequest() { act_on_sigterm(ignored_ ? SIG_IGN : SIG_DFL); }
+
+void TerminationRequest::ignore_from_now_on() { ignored_ = true; }
 
 bool TerminationRequest::came() const { return came_already.load(); }
 

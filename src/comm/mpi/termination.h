@@ -13,7 +13,11 @@ class TerminationRequest {
   ~TerminationRequest();
 
   bool came() const;
+  void ignore_from_now_on();       // until the process ends, by itself and soon: it is about to tell why
   [[noreturn]] void obey() const;  // ends the process as the default action would have
+
+ private:
+  bool ignored_ = false;
 };
 
 }  // namespace teratron
