@@ -11,7 +11,7 @@
 namespace teratron {
 namespace {
 
-constexpr auto kVerdict = std::chrono::seconds(8);  // a silent rank is known by then (liveness.cc)
+constexpr auto kVerdict = std::chrono::seconds(8);  // a silent rank is known by then (liveness.h)
 
 // Calls piece(first byte, bytes) for pieces that MPI can count.
 template <class Piece>
