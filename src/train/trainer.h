@@ -62,7 +62,7 @@ class Trainer {
   // To the last iteration. Evaluates and saves on the way as the configuration says, and at the end.
   TrainingResult run(TrainingObserver& observer);
 
-  // The mean loss of `batches` micro-batches of the validation part, or of all of it where that is shorter; nothing if
+  // The mean loss of `batches` global batches of the validation part, or of all of it where that is shorter; nothing if
   // the split has no validation part.
   std::optional<double> validation_loss(std::int64_t batches);
 
