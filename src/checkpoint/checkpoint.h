@@ -1,10 +1,11 @@
 // Checkpoints that any layout can read. Under the folder of --save:
 //   iter_0000100/model.safetensors       weights by global name, without the padding rows of the vocabulary; of a
 //                                        mixed-precision run the fp32 ones, so that nothing is lost
-//   iter_0000100/optimizer.safetensors   "<name>.moment1" and "<name>.moment2"
+//   iter_0000100/optimizer.safetensors   "<name>.moment1" and "<name>.moment2"; either may be cut into several files,
+//                                        model-00001-of-00003.safetensors and so on (reshard.h)
 //   iter_0000100/vocab.json, ...         the tokenizer's files, so that the folder is all that `generate` needs
 //   iter_0000100/checkpoint.json         the model's shape, the training state, and the checksums of all of the above
-//   latest_checkpointed_iteration.txt    which of them is current (Megatron-LM's name)
+//   latest_checkpointed_iteration.txt    which of them is current (Megatron-LM's name), and a checksum
 // A folder is written under another name, brought to the disk, and renamed; the tracker file follows last. So whatever
 // ends a save half-way (a crash, a full disk), the checkpoint before it is intact and current.
 #pragma once

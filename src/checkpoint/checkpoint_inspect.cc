@@ -1,7 +1,11 @@
 #include "checkpoint/checkpoint.h"
+
+#include <algorithm>
+
 #include "checkpoint/folders.h"
 #include "checkpoint/integrity.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/tensor_files.h"
 
 namespace teratron {
 
@@ -10,11 +14,12 @@ namespace fs = std::filesystem;
 CheckpointInfo read_checkpoint_info(const fs::path& path) {
   const fs::path folder = find_checkpoint(path);
   Manifest manifest = with_advice(folder, [&] { return read_manifest(folder); });
+  const auto is_optimizer = [](const auto& file) { return is_tensor_file(file.first, TensorKind::kOptimizer); };
   CheckpointInfo info{.folder = folder,
                       .written_by = manifest.written_by,
                       .model = manifest.model,
                       .state = std::move(manifest.state),
-                      .has_optimizer = manifest.files.contains(std::string(kOptimizerFile)),
+                      .has_optimizer = std::ranges::any_of(manifest.files, is_optimizer),
                       .iterations = iterations_in(root_of(folder))};
   for (const auto& [name, file] : manifest.files) {
     info.files.push_back({name, file.bytes, static_cast<std::int64_t>(file.tensors.size()), file.values});

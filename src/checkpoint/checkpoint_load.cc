@@ -1,5 +1,7 @@
 #include <fmt/ranges.h>
 
+#include <optional>
+
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folders.h"
@@ -7,6 +9,7 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/stored_tensor.h"
+#include "checkpoint/tensor_files.h"
 #include "checkpoint/tensor_list.h"
 #include "checkpoint/tensor_parts.h"
 #include "nn/parameter_state.h"
@@ -38,35 +41,30 @@ std::vector<Incoming> of_optimizer(std::span<Parameter* const> parameters) {
   return incoming;
 }
 
-void check_tensors(const SafetensorsFile& file, const std::vector<Incoming>& incoming) {
+void check_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, const fs::path& folder) {
   std::vector<ExpectedTensor> expected;
   for (const Incoming& tensor : incoming) expected.push_back({tensor.name, stored_shape(*tensor.parameter)});
-  const std::vector<std::string> faults = compare_tensors(file.tensors(), expected);
-  if (!faults.empty()) {
-    throw_user_error("'{}' does not hold this model: {}", file.path().string(), summary_of(faults));
-  }
+  const std::vector<std::string> faults = compare_tensors(files.entries(), expected);
+  if (!faults.empty()) throw_user_error("'{}' does not hold this model: {}", folder.string(), summary_of(faults));
 }
 
-void load_file(const fs::path& path, const FileRecord& record, const std::vector<Incoming>& incoming, Backend& backend,
-               bool verify) {
-  const SafetensorsFile file = open_tensors(path, record, verify);
-  check_tensors(file, incoming);
+void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, Backend& backend, bool verify) {
   for (const Incoming& tensor : incoming) {
-    const SafetensorsEntry& entry = *file.find(tensor.name);
-    if (verify) check_tensor(file, entry, record);
+    const TensorFiles::Place& place = files.at(tensor.name);
+    if (verify) place.verify();
     const FillTensor fill = [&](TensorRef part) {
-      load_tensor_part(*tensor.parameter, part, backend, file.bytes(entry), *entry.dtype);
+      load_tensor_part(*tensor.parameter, part, backend, place.bytes(), *place.entry->dtype);
     };
     tensor.state ? store_state(backend, *tensor.parameter, tensor.state, fill)
                  : store_weights(backend, *tensor.parameter, fill);
-    file.release(entry);
+    place.release();
   }
 }
 
 // Files that others read from the folder, such as the tokenizer's.
 void check_other_files(const fs::path& folder, const Manifest& manifest) {
   for (const auto& [name, record] : manifest.files) {
-    if (name == kModelFile || name == kOptimizerFile) continue;
+    if (is_tensor_file(name, TensorKind::kModel) || is_tensor_file(name, TensorKind::kOptimizer)) continue;
     const std::vector<std::string> faults = faults_of_file(folder / name, record);
     if (!faults.empty()) throw DamagedCheckpoint(faults.front());
   }
@@ -77,16 +75,17 @@ void check_same_model(const fs::path& folder, const ModelConfig& stored, const M
   if (!found.empty()) throw_user_error("'{}' holds another model: {}", folder.string(), fmt::join(found, "; "));
 }
 
-const FileRecord& record_of(const Manifest& manifest, std::string_view name, const fs::path& folder) {
-  const auto record = manifest.files.find(std::string(name));
-  if (record != manifest.files.end()) return record->second;
-  if (name == kOptimizerFile) {
+void require_files(const TensorFiles& model, const TensorFiles* optimizer, const fs::path& folder) {
+  if (model.empty()) {
+    throw DamagedCheckpoint(
+        fmt::format("'{}' lists no {}", (folder / kManifestFile).string(), tensor_file_name(TensorKind::kModel)));
+  }
+  if (optimizer != nullptr && optimizer->empty()) {
     throw_user_error(
         "'{}' holds weights without the optimizer's state (it was imported, or saved without): training cannot resume "
         "from it; it can be evaluated, sampled from, or start a new run",
         folder.string());
   }
-  throw DamagedCheckpoint(fmt::format("'{}' lists no {}", (folder / kManifestFile).string(), name));
 }
 
 }  // namespace
@@ -97,13 +96,16 @@ TrainingState load_checkpoint(const fs::path& path, const ModelConfig& config, s
   return with_advice(folder, [&] {
     const Manifest manifest = read_manifest(folder);
     check_same_model(folder, manifest.model, config);
-    const FileRecord& model = record_of(manifest, kModelFile, folder);
-    const FileRecord* optimizer = options.optimizer ? &record_of(manifest, kOptimizerFile, folder) : nullptr;
+    const TensorFiles model(folder, manifest, TensorKind::kModel, options.verify);
+    std::optional<TensorFiles> optimizer;
+    if (options.optimizer) optimizer.emplace(folder, manifest, TensorKind::kOptimizer, options.verify);
+    require_files(model, optimizer ? &*optimizer : nullptr, folder);
     if (options.verify) check_other_files(folder, manifest);
-    load_file(folder / kModelFile, model, of_model(parameters), backend, options.verify);
-    if (optimizer != nullptr) {
-      load_file(folder / kOptimizerFile, *optimizer, of_optimizer(parameters), backend, options.verify);
-    }
+    const std::vector<Incoming> weights = of_model(parameters), moments = of_optimizer(parameters);
+    check_tensors(model, weights, folder);
+    if (optimizer) check_tensors(*optimizer, moments, folder);
+    load_tensors(model, weights, backend, options.verify);
+    if (optimizer) load_tensors(*optimizer, moments, backend, options.verify);
     return manifest.state;
   });
 }

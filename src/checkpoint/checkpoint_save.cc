@@ -5,6 +5,7 @@
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/folders.h"
 #include "checkpoint/stored_tensor.h"
+#include "checkpoint/tensor_files.h"
 #include "checkpoint/tensor_parts.h"
 #include "checkpoint/tokenizer_files.h"
 #include "nn/parameter_state.h"
@@ -107,8 +108,8 @@ fs::path save_checkpoint(const fs::path& root, const ModelConfig& config, std::s
   FileContents tokenizer;
   if (!options.tokenizer.empty()) tokenizer = read_tokenizer_files(options.tokenizer);
   CheckpointWriter writer(root, config, state);
-  write(writer, kModelFile, files.model, collector);
-  if (options.optimizer) write(writer, kOptimizerFile, files.optimizer, collector);
+  write(writer, tensor_file_name(TensorKind::kModel), files.model, collector);
+  if (options.optimizer) write(writer, tensor_file_name(TensorKind::kOptimizer), files.optimizer, collector);
   for (const auto& [name, content] : tokenizer) writer.write_file(name, content);
   const fs::path folder = writer.publish();
   if (options.keep_last > 0) prune(root, state.iteration, options);

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "checkpoint/checksum.h"
 #include "checkpoint/manifest.h"
 
 namespace teratron {
@@ -27,6 +27,31 @@ std::optional<std::int64_t> parse_iteration(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
   return value;
+}
+
+std::string tracker_text(std::int64_t iteration) {
+  const std::string line = fmt::format("{}\n", iteration);
+  return fmt::format("{}xxh3_64 {}\n", line, checksum_of(line));
+}
+
+// The iteration that the tracker file of `root` names.
+std::int64_t read_tracker(const fs::path& root) {
+  const fs::path path = root / kTrackerFile;
+  const std::string text = read_file(path);
+  const std::optional<std::int64_t> iteration = parse_iteration(std::string_view(text).substr(0, text.find('\n')));
+  const std::vector<std::int64_t> there = iterations_in(root);
+  const std::string choice = there.empty() ? "there are none beside it"
+                                           : fmt::format(
+                                                 "name one of the checkpoints beside it, such as '{}'; there "
+                                                 "are: {}",
+                                                 iteration_folder(root, there.back()).string(), fmt::join(there, ", "));
+  if (!iteration || text != tracker_text(*iteration)) {
+    throw_user_error("'{}' is damaged: what it says and its checksum do not agree; {}", path.string(), choice);
+  }
+  if (!std::ranges::binary_search(there, *iteration)) {
+    throw_user_error("'{}' names iteration {}, whose checkpoint is gone; {}", path.string(), *iteration, choice);
+  }
+  return *iteration;
 }
 
 void rename_folder(const fs::path& from, const fs::path& to) {
@@ -112,24 +137,14 @@ fs::path find_checkpoint(const fs::path& path) {
     throw_user_error("there is no checkpoint: '{}' does not exist, or may not be read", path.string());
   }
   if (!fs::is_directory(path, error)) throw_user_error("'{}' is a file; a checkpoint is a folder", path.string());
-  const fs::path tracker = path / kTrackerFile;
-  if (fs::exists(tracker, error)) {
-    std::string text = read_file(tracker);
-    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
-    const auto iteration = parse_iteration(text);
-    const std::vector<std::int64_t> there = iterations_in(path);
-    if (iteration && std::ranges::binary_search(there, *iteration)) return iteration_folder(path, *iteration);
-    throw_user_error("'{}' does not name a checkpoint beside it (it says '{}'); there are: {}. Name one of them",
-                     tracker.string(), text.substr(0, 40),
-                     there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")));
-  }
+  if (fs::exists(path / kTrackerFile, error)) return iteration_folder(path, read_tracker(path));
   // One that has lost its checkpoint.json is a damaged checkpoint; its reader says so.
-  if (fs::exists(path / kManifestFile, error) || fs::exists(path / kOptimizerFile, error)) return path;
+  if (fs::exists(path / kManifestFile, error) || fs::exists(path / "optimizer.safetensors", error)) return path;
   throw_no_checkpoint(path);
 }
 
 void write_tracker(const fs::path& root, std::int64_t iteration) {
-  write_file_atomically(root / kTrackerFile, fmt::format("{}\n", iteration));
+  write_file_atomically(root / kTrackerFile, tracker_text(iteration));
   sync_folder(root);
 }
 

@@ -8,6 +8,7 @@
 
 namespace teratron {
 
+// Two lines: the iteration, and the checksum of the first line.
 inline constexpr std::string_view kTrackerFile = "latest_checkpointed_iteration.txt";
 
 std::filesystem::path iteration_folder(const std::filesystem::path& root, std::int64_t iteration);  // root/iter_0000100
@@ -18,7 +19,7 @@ std::filesystem::path root_of(const std::filesystem::path& iteration_folder);  /
 std::vector<std::int64_t> iterations_in(const std::filesystem::path& root);
 
 // `path` itself if it is one checkpoint's folder, or the current checkpoint under it. UserError says what is there
-// instead.
+// instead; a tracker file that is not byte for byte as it was written is never followed.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
 // Names `iteration` as the current checkpoint under `root`, durably. EnvironmentError.

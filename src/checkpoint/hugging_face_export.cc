@@ -8,6 +8,7 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/stored_tensor.h"
+#include "checkpoint/tensor_files.h"
 #include "checkpoint/tensor_list.h"
 #include "checkpoint/tensor_stream.h"
 #include "checkpoint/tokenizer_files.h"
@@ -30,15 +31,15 @@ void check_target(const fs::path& folder) {
 // Damage must not travel on under checksums that nobody keeps.
 void check_intact(const fs::path& checkpoint, const Manifest& manifest) {
   for (const auto& [name, record] : manifest.files) {
-    if (name == kOptimizerFile) continue;
+    if (is_tensor_file(name, TensorKind::kOptimizer)) continue;
     const std::vector<std::string> faults = faults_of_file(checkpoint / name, record);
     if (!faults.empty()) throw DamagedCheckpoint(summary_of(faults));
   }
 }
 
-std::vector<Parameter> parameters_in(const SafetensorsFile& weights, const ModelConfig& config) {
-  if (static_cast<std::size_t>(config.num_layers) > weights.tensors().size()) {
-    throw_user_error("'{}' has fewer tensors than its model has layers", weights.path().string());
+std::vector<Parameter> parameters_in(const TensorFiles& weights, const ModelConfig& config, const fs::path& folder) {
+  if (static_cast<std::size_t>(config.num_layers) > weights.entries().size()) {
+    throw_user_error("'{}' has fewer tensors than its model has layers", folder.string());
   }
   std::vector<Parameter> parameters;
   std::vector<ExpectedTensor> expected;
@@ -46,14 +47,14 @@ std::vector<Parameter> parameters_in(const SafetensorsFile& weights, const Model
     parameters.push_back(parameter);
     expected.push_back({parameter.name, stored_shape(parameter)});
   });
-  const std::vector<std::string> faults = compare_tensors(weights.tensors(), expected);
+  const std::vector<std::string> faults = compare_tensors(weights.entries(), expected);
   if (!faults.empty()) {
-    throw_user_error("'{}' does not hold its model: {}", weights.path().string(), summary_of(faults));
+    throw_user_error("'{}' does not hold its model: {}", folder.string(), summary_of(faults));
   }
   return parameters;
 }
 
-void write_weights(const fs::path& path, const SafetensorsFile& weights, std::span<const Parameter> parameters,
+void write_weights(const fs::path& path, const TensorFiles& weights, std::span<const Parameter> parameters,
                    DType dtype) {
   std::vector<SafetensorsDeclaration> declarations;
   for (const Parameter& parameter : parameters) {
@@ -61,15 +62,16 @@ void write_weights(const fs::path& path, const SafetensorsFile& weights, std::sp
   }
   SafetensorsWriter file(path, declarations, {{"format", "pt"}});  // without it from_pretrained refuses the file
   for (const Parameter& parameter : parameters) {
-    const SafetensorsEntry& from = *weights.find(parameter.name);
+    const TensorFiles::Place& from = weights.at(parameter.name);
+    const DType stored = *from.entry->dtype;
     const ByteSink sink = converting_sink(
-        *from.dtype, dtype, [&](std::span<const std::byte> bytes) { file.write(parameter.hugging_face, bytes); });
+        stored, dtype, [&](std::span<const std::byte> bytes) { file.write(parameter.hugging_face, bytes); });
     if (parameter.hugging_face_transposed) {
-      stream_transposed(weights.bytes(from), from.shape[0], from.shape[1], size_of(*from.dtype), sink);
+      stream_transposed(from.bytes(), from.entry->shape[0], from.entry->shape[1], size_of(stored), sink);
     } else {
-      stream(weights.bytes(from), sink);
+      stream(from.bytes(), sink);
     }
-    weights.release(from);
+    from.release();
   }
   file.commit();
 }
@@ -84,9 +86,9 @@ void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder) 
     check_intact(source, read);
     return read;
   });
-  const SafetensorsFile weights(source / kModelFile);
-  const std::vector<Parameter> parameters = parameters_in(weights, manifest.model);
-  const DType dtype = *weights.find(parameters.front().name)->dtype;
+  const TensorFiles weights(source, manifest, TensorKind::kModel, /*verify=*/false);
+  const std::vector<Parameter> parameters = parameters_in(weights, manifest.model, source);
+  const DType dtype = *weights.at(parameters.front().name).entry->dtype;
   const FileContents tokenizer = find_tokenizer_files(source);
   std::optional<std::int64_t> end_of_text = end_of_text_id(tokenizer);
   if (tokenizer.empty() && manifest.model.vocab_size == kGpt2Vocabulary) end_of_text = kGpt2EndOfText;

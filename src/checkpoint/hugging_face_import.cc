@@ -6,6 +6,7 @@
 #include "checkpoint/hugging_face_config.h"
 #include "checkpoint/hugging_face_weights.h"
 #include "checkpoint/stored_tensor.h"
+#include "checkpoint/tensor_files.h"
 #include "checkpoint/tensor_list.h"
 #include "checkpoint/tokenizer_files.h"
 #include "model/gpt2.h"
@@ -94,7 +95,7 @@ fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) 
   for (const Parameter& parameter : parameters) {
     declarations.push_back({parameter.name, dtype, stored_shape(parameter)});
   }
-  writer.write_tensors(kModelFile, declarations, [&](std::size_t i, const ByteSink& sink) {
+  writer.write_tensors(tensor_file_name(TensorKind::kModel), declarations, [&](std::size_t i, const ByteSink& sink) {
     const SafetensorsEntry& from = *places[i].entry;
     const ByteSink converted = converting_sink(*from.dtype, dtype, sink);
     if (parameters[i].hugging_face_transposed) {

@@ -12,8 +12,6 @@
 namespace teratron {
 
 inline constexpr std::string_view kManifestFile = "checkpoint.json";
-inline constexpr std::string_view kModelFile = "model.safetensors";
-inline constexpr std::string_view kOptimizerFile = "optimizer.safetensors";
 
 // A checkpoint whose files are not what was saved. To callers a UserError like any other.
 class DamagedCheckpoint : public UserError {

@@ -19,6 +19,7 @@ Command data_tokenize_command();
 Command data_info_command();
 Command checkpoint_info_command();
 Command checkpoint_verify_command();
+Command checkpoint_reshard_command();
 Command convert_command();
 Command bench_scaling_command();
 

@@ -5,13 +5,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/loaded_model.h"
+#include "cli/ranks.h"
 #include "cli/report.h"
 #include "cli/scoring.h"
 #include "eval/corpus_loss.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {
@@ -54,34 +53,51 @@ std::string table(const CorpusLoss& result, const Options& options) {
   return text;
 }
 
-nlohmann::json json_of(const CorpusLoss& result) {
+nlohmann::json json_of(const CorpusLoss& result, const std::string& peaks) {
   nlohmann::json json = {{"targets", result.targets},
                          {"loss", result.loss},
                          {"perplexity", std::exp(result.loss)},
-                         {"peak_memory_bytes", {peak_memory_bytes()}}};
+                         {"peak_memory_bytes", nlohmann::json::parse(peaks)}};
   if (result.bits_per_byte) json["bits_per_byte"] = *result.bits_per_byte;
   if (result.unigram_loss) json["unigram_loss"] = *result.unigram_loss;
   if (result.trigram_loss) json["trigram_loss"] = *result.trigram_loss;
   return json;
 }
 
+// What all ranks of a process read.
+struct Job {
+  const Options& options;
+  CheckpointInfo checkpoint;
+  Tokenizer tokenizer;
+  IndexedDataset dataset;
+  std::vector<CorpusPart> parts;
+};
+
+CorpusLoss measure(const Job& job, const Rank& rank) {
+  const LoadedModel model = load_model(job.checkpoint, job.options.runner_options(), job.options.guard_memory, rank);
+  const ScoringProgress progress(rank);
+  return corpus_loss(*model.runner, job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
+                     rank.is_first() ? &job.tokenizer : nullptr,
+                     {.stride = std::min(job.options.stride, model.runner->options().tokens),
+                      .baselines = rank.is_first() && job.options.baselines,
+                      .observer = [&](const ScoringState& state) { progress.show(state); }});
+}
+
 void run(const Options& options) {
-  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
-  const IndexedDataset dataset = IndexedDataset::open(options.data_path);
-  const std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split));
-  const CorpusPart& part = find_part(parts, options.part);
-  const LoadedModel model = load_model(options.load, options.runner_options(), options.guard_memory);
-  dataset.check_vocabulary(model.runner->config().vocab_size);
-  const Tokenizer tokenizer = load_tokenizer_for(model, options.tokenizer);
-  CorpusLoss result;
-  {
-    const ScoringProgress progress(part.tokens.size() - 1);
-    result = corpus_loss(*model.runner, dataset, part, parts.front(), &tokenizer,
-                         {.stride = std::min(options.stride, model.runner->options().tokens),
-                          .baselines = options.baselines,
-                          .progress = [&](std::int64_t scored, double sum) { progress.show(scored, sum); }});
-  }
-  report(options.json, table(result, options), json_of(result).dump());
+  const RankLauncher launcher(options.layout.threads);
+  CheckpointInfo checkpoint = find_model(options.load, options.layout.tensor_parallel);
+  IndexedDataset dataset = IndexedDataset::open(options.data_path);
+  dataset.check_vocabulary(checkpoint.model.vocab_size);
+  std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split));
+  find_part(parts, options.part);
+  Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
+  const Job job{options, std::move(checkpoint), std::move(tokenizer), std::move(dataset), std::move(parts)};
+  Options shown = options;
+  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+    const CorpusLoss result = measure(job, rank);
+    const std::string peaks = rank.peak_memory_json();
+    if (rank.is_first()) report(options.json, table(result, options), json_of(result, peaks).dump());
+  });
 }
 
 }  // namespace

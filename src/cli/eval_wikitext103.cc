@@ -6,14 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/loaded_model.h"
+#include "cli/ranks.h"
 #include "cli/report.h"
 #include "cli/scoring.h"
 #include "eval/wikitext.h"
 #include "eval/windows.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {
@@ -47,46 +46,60 @@ std::vector<std::int32_t> encode(const Tokenizer& tokenizer, const std::string& 
   return tokens;
 }
 
-double total_loss(const Options& options, const LoadedModel& model, std::span<const std::int32_t> tokens) {
+double total_loss(const Options& options, Gpt2Runner& runner, std::span<const std::int32_t> tokens, const Rank& rank) {
+  const std::int64_t length = runner.options().tokens;
   const auto targets = static_cast<std::int64_t>(tokens.size()) - 1;
-  const std::int64_t length = model.runner->options().tokens;
-  const ScoringProgress progress(targets);
-  return score_windows(*model.runner, tokens, scoring_windows(targets, length, std::min(options.stride, length)),
-                       [&](std::int64_t scored, double sum) { progress.show(scored, sum); });
+  const ScoringProgress progress(rank);
+  return score_windows(runner, tokens, scoring_windows(targets, length, std::min(options.stride, length)),
+                       [&](const ScoringState& state) { progress.show(state); });
+}
+
+struct Counts {
+  std::int64_t words;  // of the original file
+  std::size_t tokens;
+
+  std::string line() const {
+    return fmt::format("{} original tokens, {} tokens, {} targets\n", words, tokens, tokens - 1);
+  }
+  nlohmann::json json() const { return {{"original_tokens", words}, {"tokens", tokens}, {"targets", tokens - 1}}; }
+};
+
+void report_score(const Options& options, const Counts& counts, double sum, const std::string& peaks) {
+  const double per_word = std::exp(sum / static_cast<double>(counts.words));
+  const double loss = sum / static_cast<double>(counts.tokens - 1);
+  nlohmann::json json = counts.json();
+  json["loss"] = loss;
+  json["perplexity"] = per_word;
+  json["perplexity_per_token"] = std::exp(loss);
+  json["peak_memory_bytes"] = nlohmann::json::parse(peaks);
+  report(
+      options.json,
+      counts.line() +
+          fmt::format("perplexity {:.2f} (the paper's: loss summed over targets, divided by original tokens), {:.2f} "
+                      "per token\nthe paper reports 19.31 (355M), 12.76 (2.5B), 10.81 (8.3B)\n",
+                      per_word, std::exp(loss)),
+      json.dump());
 }
 
 void run(const Options& options) {
-  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  const RankLauncher launcher(options.layout.threads);
   const std::string text = read_file(options.data);
-  const std::int64_t words = count_wikitext_words(text);
-  const auto counts = [&](std::size_t tokens) {
-    return nlohmann::json{{"original_tokens", words}, {"tokens", tokens}, {"targets", tokens - 1}};
-  };
-  const auto counts_line = [&](std::size_t tokens) {
-    return fmt::format("{} original tokens, {} tokens, {} targets\n", words, tokens, tokens - 1);
-  };
+  Counts counts{.words = count_wikitext_words(text), .tokens = 0};
   if (options.count_only) {
-    const std::size_t tokens = encode(Tokenizer::load(options.tokenizer), text, options).size();
-    report(options.json, counts_line(tokens), counts(tokens).dump());
+    counts.tokens = encode(Tokenizer::load(options.tokenizer), text, options).size();
+    report(options.json, counts.line(), counts.json().dump());
     return;
   }
-  const LoadedModel model = load_model(options.load, options.runner_options(), options.guard_memory);
-  const std::vector<std::int32_t> tokens = encode(load_tokenizer_for(model, options.tokenizer), text, options);
-  const double sum = total_loss(options, model, tokens);
-  const double per_word = std::exp(sum / static_cast<double>(words));
-  const double per_token = std::exp(sum / static_cast<double>(tokens.size() - 1));
-  nlohmann::json json = counts(tokens.size());
-  json["loss"] = sum / static_cast<double>(tokens.size() - 1);
-  json["perplexity"] = per_word;
-  json["perplexity_per_token"] = per_token;
-  json["peak_memory_bytes"] = {peak_memory_bytes()};
-  report(
-      options.json,
-      counts_line(tokens.size()) +
-          fmt::format("perplexity {:.2f} (the paper's: loss summed over targets, divided by original tokens), {:.2f} "
-                      "per token\nthe paper reports 19.31 (355M), 12.76 (2.5B), 10.81 (8.3B)\n",
-                      per_word, per_token),
-      json.dump());
+  const CheckpointInfo checkpoint = find_model(options.load, options.layout.tensor_parallel);
+  const std::vector<std::int32_t> tokens = encode(load_tokenizer_for(checkpoint, options.tokenizer), text, options);
+  counts.tokens = tokens.size();
+  Options shown = options;
+  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+    const LoadedModel model = load_model(checkpoint, options.runner_options(), options.guard_memory, rank);
+    const double sum = total_loss(options, *model.runner, tokens, rank);
+    const std::string peaks = rank.peak_memory_json();
+    if (rank.is_first()) report_score(options, counts, sum, peaks);
+  });
 }
 
 }  // namespace

@@ -2,15 +2,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/loaded_model.h"
+#include "cli/ranks.h"
 #include "cli/report.h"
 #include "eval/generation.h"
-#include "telemetry/peak_memory.h"
 #include "tokenizer/stream_decoder.h"
 
 namespace teratron {
@@ -20,10 +18,15 @@ struct Options {
   std::filesystem::path load, tokenizer, json;
   std::string prompt;
   GenerationSettings settings;
-  std::int64_t seed = 1234, threads = 0;
+  std::int64_t seed = 1234;
+  LayoutOptions layout;
   bool ignore_end = false, guard_memory = false;
 
-  std::vector<std::string> faults() const { return settings.sampling.faults(); }
+  std::vector<std::string> faults() const {
+    std::vector<std::string> faults = settings.sampling.faults();
+    for (std::string& fault : layout.faults()) faults.push_back(std::move(fault));
+    return faults;
+  }
 };
 
 FieldList fields_of(Options& o) {
@@ -38,7 +41,8 @@ FieldList fields_of(Options& o) {
   list.add("seed", &o.seed, "N", "of the draws");
   list.add("ignore-end-of-text", &o.ignore_end, "", "go on after an end of text");
   list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the checkpoint if not given");
-  list.add("threads", &o.threads, "N", "0: one a core");
+  add_tensor_parallel_field(list, o.layout);
+  add_threads_field(list, o.layout);
   add_json_field(list, o.json);
   list.add("guard-memory", &o.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
       FieldRole::kHiddenFlag;
@@ -53,42 +57,68 @@ std::vector<std::int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::s
   return {*tokenizer.end_of_text()};
 }
 
-void run(const Options& options) {
-  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+// Where the first rank puts the text; the others draw the same tokens and keep quiet.
+class Output {
+ public:
+  Output(const Options& options, const Tokenizer& tokenizer, bool is_first)
+      : decoder_(tokenizer), shows_(is_first && options.json != "-") {
+    show(options.prompt);
+  }
+  void push(std::int32_t token) {
+    tokens_.push_back(token);
+    hand_out(decoder_.push(token));
+  }
+  void finish() {
+    hand_out(decoder_.finish());
+    show("\n");
+  }
+  const std::vector<std::int32_t>& tokens() const { return tokens_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  void hand_out(const std::string& piece) {
+    text_ += piece;
+    show(piece);
+  }
+  void show(const std::string& piece) const {
+    if (shows_) print_result(piece);
+  }
+
+  StreamDecoder decoder_;
+  bool shows_;
+  std::string text_;
+  std::vector<std::int32_t> tokens_;
+};
+
+void run_rank(const Options& options, const CheckpointInfo& checkpoint, const Tokenizer& tokenizer, const Rank& rank) {
   GenerationSettings settings = options.settings;
   settings.sampling.seed = static_cast<std::uint64_t>(options.seed);
-
-  const LoadedModel model = load_model(options.load, {.purpose = Purpose::kGeneration, .tokens = 64, .logits_chunk = 1},
-                                       options.guard_memory);
-  const Tokenizer tokenizer = load_tokenizer_for(model, options.tokenizer);
   if (!options.ignore_end) settings.stop = tokenizer.end_of_text();
+  const LoadedModel model = load_model(checkpoint, {.purpose = Purpose::kGeneration, .tokens = 64, .logits_chunk = 1},
+                                       options.guard_memory, rank);
   const std::vector<std::int32_t> prompt = prompt_tokens(tokenizer, options.prompt);
-
-  const bool show = options.json != "-";
-  if (show) fmt::print("{}", options.prompt);
-  StreamDecoder decoder(tokenizer);
-  std::string text;
-  std::vector<std::int32_t> tokens;
-  const auto hand_out = [&](const std::string& piece) {
-    text += piece;
-    if (!show) return;
-    std::fwrite(piece.data(), 1, piece.size(), stdout);
-    std::fflush(stdout);
-  };
+  Output output(options, tokenizer, rank.is_first());
   const auto start = std::chrono::steady_clock::now();
-  generate(*model.runner, prompt, settings, [&](std::int32_t token) {
-    tokens.push_back(token);
-    hand_out(decoder.push(token));
-  });
-  hand_out(decoder.finish());
-  if (show) fmt::print("\n");
+  generate(*model.runner, prompt, settings, [&](std::int32_t token) { output.push(token); });
+  output.finish();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const std::string peaks = rank.peak_memory_json();
+  if (!rank.is_first()) return;
   const nlohmann::json json = {{"prompt_tokens", prompt},
-                               {"tokens", tokens},
-                               {"text", text},
-                               {"tokens_per_second", static_cast<double>(tokens.size()) / seconds},
-                               {"peak_memory_bytes", {peak_memory_bytes()}}};
+                               {"tokens", output.tokens()},
+                               {"text", output.text()},
+                               {"tokens_per_second", static_cast<double>(output.tokens().size()) / seconds},
+                               {"peak_memory_bytes", nlohmann::json::parse(peaks)}};
   report(options.json, "", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void run(const Options& options) {
+  const RankLauncher launcher(options.layout.threads);
+  const CheckpointInfo checkpoint = find_model(options.load, options.layout.tensor_parallel);
+  const Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
+  Options shown = options;
+  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)),
+               [&](const Rank& rank) { run_rank(options, checkpoint, tokenizer, rank); });
 }
 
 }  // namespace

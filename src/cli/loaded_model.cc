@@ -1,33 +1,49 @@
 #include "cli/loaded_model.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "base/error.h"
 #include "cli/memory_table.h"
 
 namespace teratron {
 
-LoadedModel load_model(const std::filesystem::path& path, const RunnerOptions& options, bool guard_memory) {
-  const CheckpointInfo info = read_checkpoint_info(path);
+CheckpointInfo find_model(const std::filesystem::path& path, std::int64_t tensor_parallel) {
+  CheckpointInfo checkpoint = read_checkpoint_info(path);
+  const std::vector<std::string> faults = checkpoint.model.faults(tensor_parallel);
+  if (!faults.empty()) {
+    throw_user_error("the model in '{}': {}", checkpoint.folder.string(), fmt::join(faults, "; "));
+  }
+  return checkpoint;
+}
+
+LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, bool guard_memory,
+                       const Rank& rank) {
   RunnerOptions filled = options;
-  if (filled.tokens == 0) filled.tokens = info.model.max_position_embeddings;
-  filled.tokens = std::min(filled.tokens, info.model.max_position_embeddings);
-  LoadedModel model{.backend = make_cpu_backend({.guard_memory = guard_memory}), .folder = info.folder};
-  model.runner = std::make_unique<Gpt2Runner>(*model.backend, info.model, filled);
-  require_memory(model.runner->memory());
+  if (filled.tokens == 0) filled.tokens = checkpoint.model.max_position_embeddings;
+  filled.tokens = std::min(filled.tokens, checkpoint.model.max_position_embeddings);
+  LoadedModel model{.backend = make_cpu_backend({.guard_memory = guard_memory})};
+  model.runner = std::make_unique<Gpt2Runner>(*model.backend, checkpoint.model, filled, rank.mesh);
+  if (rank.is_first()) require_memory(model.runner->memory(), rank.ranks_in_this_process());
+  rank.world.barrier();  // no rank takes memory before it is known that there is enough
   model.runner->allocate();
-  load_checkpoint(info.folder, info.model, model.runner->parameters(), *model.backend, {.optimizer = false});
+  // Every rank reads its own parts; one is enough to compare the checksums.
+  load_checkpoint(checkpoint.folder, checkpoint.model, model.runner->parameters(), *model.backend,
+                  {.optimizer = false, .verify = rank.is_first()});
   return model;
 }
 
-Tokenizer load_tokenizer_for(const LoadedModel& model, const std::filesystem::path& folder) {
-  const std::filesystem::path& from = folder.empty() ? model.folder : folder;
+Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& folder) {
+  const std::filesystem::path& from = folder.empty() ? checkpoint.folder : folder;
   if (folder.empty() && !std::filesystem::exists(from / "vocab.json") &&
       !std::filesystem::exists(from / "tokenizer.json")) {
     throw_user_error("the checkpoint '{}' was saved without a tokenizer; name one with --tokenizer DIR", from.string());
   }
   Tokenizer tokenizer = Tokenizer::load(from);
-  if (tokenizer.vocab_size() > model.runner->config().vocab_size) {
+  if (tokenizer.vocab_size() > checkpoint.model.vocab_size) {
     throw_user_error("the tokenizer in '{}' has {} tokens and the model {}; use the one it was trained with",
-                     from.string(), tokenizer.vocab_size(), model.runner->config().vocab_size);
+                     from.string(), tokenizer.vocab_size(), checkpoint.model.vocab_size);
   }
   return tokenizer;
 }

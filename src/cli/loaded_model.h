@@ -1,27 +1,32 @@
-// A checkpoint made ready to evaluate or generate: its weights in a runner, its tokenizer beside it.
+// A checkpoint made ready to evaluate or generate: its weights in a runner on every rank, its tokenizer beside it.
 #pragma once
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "checkpoint/checkpoint.h"
+#include "cli/ranks.h"
 #include "model/gpt2.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
 
-struct LoadedModel {
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<Gpt2Runner> runner;
-  std::filesystem::path folder;  // of the checkpoint
-};
-
-// UserError: no checkpoint at `path`, or a damaged one. EnvironmentError: not enough memory for the plan.
-LoadedModel load_model(const std::filesystem::path& path, const RunnerOptions& options, bool guard_memory = false);
+// Before any rank runs: what the checkpoint at `path` holds. UserError: there is none, it is damaged, or so many
+// tensor-parallel ranks cannot share its model (and which numbers can).
+CheckpointInfo find_model(const std::filesystem::path& path, std::int64_t tensor_parallel);
 
 // The tokenizer in `folder` if that is given, else the one saved with the checkpoint. UserError: there is none, or it
 // has more tokens than the model.
-Tokenizer load_tokenizer_for(const LoadedModel& model, const std::filesystem::path& folder);
+Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& folder);
+
+struct LoadedModel {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Gpt2Runner> runner;
+};
+
+// On every rank of a layout, each of which reads its part. `options.tokens` 0, or more than the model has positions:
+// all of them. UserError: a damaged checkpoint. EnvironmentError: not enough memory for the plans of all ranks.
+LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, bool guard_memory,
+                       const Rank& rank);
 
 }  // namespace teratron

@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "cli/command.h"
+#include "cli/ranks.h"
+#include "eval/windows.h"
 #include "model/gpt2.h"
 
 namespace teratron {
 
 struct ScoringOptions {
   std::filesystem::path load, tokenizer, json;
-  std::int64_t stride = 0, batch = 8, threads = 0;
+  std::int64_t stride = 0, batch = 8;
+  LayoutOptions layout;
   bool guard_memory = false;
 
   std::vector<std::string> faults() const;
@@ -21,17 +23,16 @@ struct ScoringOptions {
 
 void add_scoring_fields(FieldList& list, ScoringOptions& options, std::string stride_help);
 
-// What is done and how long the rest will take, on a terminal; elsewhere nothing.
+// What is done and how long the rest will take, on a terminal and by the first rank alone; elsewhere nothing.
 class ScoringProgress {
  public:
-  explicit ScoringProgress(std::int64_t targets);
+  explicit ScoringProgress(const Rank& rank);
   ~ScoringProgress();
   ScoringProgress(const ScoringProgress&) = delete;
   ScoringProgress& operator=(const ScoringProgress&) = delete;
-  void show(std::int64_t scored, double sum) const;
+  void show(const ScoringState& state) const;
 
  private:
-  std::int64_t targets_;
   bool live_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };

@@ -1,21 +1,17 @@
 // teratron train: pretrains a GPT-2.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <optional>
-#include <sstream>
 
 #include "base/file.h"
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/memory_table.h"
+#include "cli/ranks.h"
 #include "cli/report.h"
-#include "comm/launch.h"
 #include "telemetry/metrics_log.h"
-#include "telemetry/peak_memory.h"
 #include "telemetry/progress.h"
 #include "telemetry/readable.h"
 #include "tokenizer/tokenizer.h"
@@ -31,7 +27,9 @@ class Reporter final : public TrainingObserver {
  public:
   Reporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start)
       : progress_(stderr, terminal_columns(stderr), scale(config, trainer)) {
-    if (!config.save.empty()) metrics_.emplace(config.save / "metrics.jsonl", start);
+    if (config.save.empty()) return;
+    const char* const unwanted = trainer.validates_after(start) ? "" : "validation_loss";
+    metrics_.emplace(config.save / "metrics.jsonl", start, unwanted);
   }
 
   void iteration(const IterationReport& r) override {
@@ -127,51 +125,14 @@ void print_start(const TrainConfig& config, const Trainer& trainer, const Backen
              config.mesh().ranks() > 1 ? " in each rank" : "");
 }
 
-void print_layout(const LaunchEnvironment& environment, const TrainConfig& config) {
-  const int ranks = config.mesh().ranks();
-  if (ranks == 1) return;
-  const bool threads = environment.kind == RankKind::kThreads;
-  fmt::print(stderr, "{} ranks (tensor {} x data {}) as {}\n", ranks, config.tensor_parallel, config.data_parallel,
-             threads ? fmt::format("threads of one process on {}", environment.host)
-                     : fmt::format("MPI processes under {}, this one on {}", environment.launcher, environment.host));
-}
-
-// Of every process, in the order of the ranks; ranks that share a process share its peak evenly.
-std::string peaks_of(Communicator& world, const LaunchEnvironment& environment) {
-  const std::uint64_t ranks_here =
-      environment.kind == RankKind::kThreads ? static_cast<std::uint64_t>(world.size()) : 1;
-  const std::uint64_t own = static_cast<std::uint64_t>(peak_memory_bytes()) / ranks_here;
-  return fmt::format("{}", fmt::join(world.all_gather_host(fmt::format("{}", own)), ", "));
-}
-
 std::string result_json(const TrainConfig& config, const TrainingResult& result, const std::string& peaks) {
   const std::string validation =
       result.validation_loss ? fmt::format("{}", *result.validation_loss) : std::string("null");
   return fmt::format(
       "{{\"iterations\": {}, \"consumed_samples\": {}, \"final_loss\": {}, \"validation_loss\": {}, "
-      "\"tokens_per_second\": {:.1f}, \"peak_memory_bytes\": [{}]}}",
+      "\"tokens_per_second\": {:.1f}, \"peak_memory_bytes\": {}}}",
       result.iterations, config.batches().consumed_after(result.iterations), result.final_loss, validation,
       result.tokens_per_second, peaks);
-}
-
-// Under a launcher every process reads its own command line and files.
-void require_same_configuration(Communicator& world, const TrainConfig& config) {
-  const std::vector<std::string> all = world.all_gather_host(to_toml(config));
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank] == all[0]) continue;
-    const auto lines = [](const std::string& text) {
-      std::istringstream stream(text);
-      std::vector<std::string> found;
-      for (std::string line; std::getline(stream, line);) found.push_back(line);
-      return found;
-    };
-    std::string differences;
-    const std::vector<std::string> first = lines(all[0]), other = lines(all[rank]);
-    for (std::size_t i = 0; i < std::min(first.size(), other.size()); ++i) {
-      if (first[i] != other[i]) differences += fmt::format("\n  {} | {}", first[i], other[i]);
-    }
-    throw_user_error("ranks 0 and {} were given different configurations; start all alike:{}", rank, differences);
-  }
 }
 
 // Ranks other than the first keep quiet.
@@ -183,48 +144,44 @@ class SilentObserver final : public TrainingObserver {
 
 struct Job {
   const TrainConfig& config;
-  const LaunchEnvironment& environment;
+  std::string layout;  // for people
   std::int64_t vocab_size;
   std::shared_ptr<const IndexedDataset> dataset;
 };
 
-void run_rank(const Job& job, Communicator& world) {
+void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
-  require_same_configuration(world, config);
   const std::unique_ptr<Backend> backend = make_backend(config);
-  Trainer trainer(config, *backend, job.dataset, job.vocab_size,
-                  std::make_shared<Mesh>(make_mesh(world, config.mesh())));
-  const bool first = world.rank() == 0;
-  if (first) {
+  Trainer trainer(config, *backend, job.dataset, job.vocab_size, rank.mesh);
+  if (rank.is_first()) {
     print_start(config, trainer, *backend);
-    print_layout(job.environment, config);
+    if (!job.layout.empty()) fmt::print(stderr, "{}\n", job.layout);
     fmt::print(stderr, "{}\n", memory_table(trainer.runner().memory()));
-    require_memory(trainer.runner().memory(), job.environment.kind == RankKind::kThreads ? world.size() : 1);
+    require_memory(trainer.runner().memory(), rank.ranks_in_this_process());
     prepare_save_folder(config);
   }
-  world.barrier();
+  rank.world.barrier();
   const std::int64_t done = trainer.start();
-  if (first && done > 0) fmt::print(stderr, "resuming after iteration {} of {}\n", done, config.train_iters);
   TrainingResult result;
-  if (first) {
+  if (rank.is_first()) {
+    if (done > 0) fmt::print(stderr, "resuming after iteration {} of {}\n", done, config.train_iters);
     Reporter reporter(config, trainer, done);
     result = trainer.run(reporter);
   } else {
     SilentObserver silent;
     result = trainer.run(silent);
   }
-  const std::string peaks = peaks_of(world, job.environment);
-  if (first) report(config.json, "", result_json(config, result, peaks));
+  const std::string peaks = rank.peak_memory_json();
+  if (rank.is_first()) report(config.json, "", result_json(config, result, peaks));
 }
 
 void run(const TrainConfig& config) {
-  const LaunchEnvironment environment = detect_launch();
-  if (config.threads > 0) set_thread_count(static_cast<int>(config.threads));
+  const RankLauncher launcher(config.threads);
   const Job job{.config = config,
-                .environment = environment,
+                .layout = launcher.description(config.mesh()),
                 .vocab_size = vocabulary_size(config),
                 .dataset = std::make_shared<const IndexedDataset>(IndexedDataset::open(config.data_path))};
-  run_ranks(environment, config.mesh().ranks(), [&](Communicator& world) { run_rank(job, world); });
+  launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "eval/ngram.h"
-#include "eval/windows.h"
 
 namespace teratron {
 namespace {
@@ -28,7 +27,7 @@ CorpusLoss corpus_loss(Gpt2Runner& runner, const IndexedDataset& dataset, const 
   CorpusLoss result{.targets = static_cast<std::int64_t>(tokens.size()) - 1};
   const std::int64_t length = runner.options().tokens;
   const auto windows = scoring_windows(result.targets, length, options.stride == 0 ? length : options.stride);
-  const double sum = score_windows(runner, tokens, windows, options.progress);
+  const double sum = score_windows(runner, tokens, windows, options.observer);
   result.loss = sum / static_cast<double>(result.targets);
 
   if (tokenizer != nullptr) {

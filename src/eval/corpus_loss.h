@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "data/corpus_split.h"
+#include "eval/windows.h"
 #include "model/gpt2.h"
 #include "tokenizer/tokenizer.h"
 
@@ -20,11 +20,12 @@ struct CorpusLoss {
 
 struct CorpusLossOptions {
   std::int64_t stride = 0;  // of overlapping windows; 0: as long as the model's context
-  bool baselines = false;   // needs a training part to learn them from
-  std::function<void(std::int64_t, double)> progress = [](std::int64_t, double) {};  // targets scored, sum of losses
+  bool baselines = false;   // needs a training part to learn them from; computed by the caller alone
+  ScoringObserver observer = [](const ScoringState&) {};
 };
 
-// Scores every token of `part` but the first. UserError: fewer than two tokens.
+// Scores every token of `part` but the first. UserError: fewer than two tokens. Every rank of the runner's mesh calls
+// it and gets the same losses; a tokenizer and the baselines are wanted by one of them, as a rule.
 CorpusLoss corpus_loss(Gpt2Runner& runner, const IndexedDataset& dataset, const CorpusPart& part,
                        const CorpusPart& training, const Tokenizer* tokenizer, const CorpusLossOptions& options);
 

@@ -6,6 +6,15 @@
 #include "base/error.h"
 
 namespace teratron {
+namespace {
+
+std::span<const ScoringWindow> share_of(std::span<const ScoringWindow> windows, const Communicator& group) {
+  const auto rank = static_cast<std::size_t>(group.rank()), size = static_cast<std::size_t>(group.size());
+  const std::size_t begin = windows.size() * rank / size, end = windows.size() * (rank + 1) / size;
+  return windows.subspan(begin, end - begin);
+}
+
+}  // namespace
 
 std::vector<ScoringWindow> scoring_windows(std::int64_t targets, std::int64_t length, std::int64_t stride) {
   check(length > 0 && stride > 0 && stride <= length, "0 < stride <= length");
@@ -20,10 +29,11 @@ std::vector<ScoringWindow> scoring_windows(std::int64_t targets, std::int64_t le
 }
 
 double score_windows(Gpt2Runner& runner, std::span<const std::int32_t> tokens, std::span<const ScoringWindow> windows,
-                     const std::function<void(std::int64_t, double)>& progress) {
+                     const ScoringObserver& observer) {
+  windows = share_of(windows, *runner.mesh().data);
   const auto batch = static_cast<std::size_t>(runner.options().batch);
-  double sum = 0;
-  std::int64_t scored = 0;
+  ScoringState state;
+  for (const ScoringWindow& window : windows) state.targets += window.length - window.first_scored;
   std::vector<std::int32_t> ids, targets;
   std::vector<float> losses;
   while (!windows.empty()) {
@@ -41,12 +51,13 @@ double score_windows(Gpt2Runner& runner, std::span<const std::int32_t> tokens, s
     losses.resize(count * static_cast<std::size_t>(length - first_scored));
     runner.losses({.ids = ids, .targets = targets, .batch = static_cast<std::int64_t>(count), .tokens = length},
                   first_scored, losses);
-    sum = std::accumulate(losses.begin(), losses.end(), sum);
-    scored += static_cast<std::int64_t>(losses.size());
+    state.sum = std::accumulate(losses.begin(), losses.end(), state.sum);
+    state.scored += static_cast<std::int64_t>(losses.size());
     windows = windows.subspan(count);
-    progress(scored, sum);
+    observer(state);
   }
-  return sum;
+  runner.mesh().data->all_reduce_host({&state.sum, 1});
+  return state.sum;
 }
 
 }  // namespace teratron

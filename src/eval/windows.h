@@ -20,9 +20,17 @@ struct ScoringWindow {
 // that no earlier one has. 0 < stride <= length; stride == length does not overlap.
 std::vector<ScoringWindow> scoring_windows(std::int64_t targets, std::int64_t length, std::int64_t stride);
 
+// How far a rank has come with its share of the windows.
+struct ScoringState {
+  std::int64_t scored = 0, targets = 0;
+  double sum = 0;  // of the losses of those scored
+};
+using ScoringObserver = std::function<void(const ScoringState&)>;
+
 // The sum of the losses (nats) of all targets of `tokens`. Windows of the same shape are computed as many at a time as
-// the runner's batch allows. `progress` hears how many targets were scored and the sum so far.
+// the runner's batch allows. Every rank of the runner's mesh calls it: data-parallel ranks share the windows out, and
+// all get the whole sum.
 double score_windows(Gpt2Runner& runner, std::span<const std::int32_t> tokens, std::span<const ScoringWindow> windows,
-                     const std::function<void(std::int64_t, double)>& progress);
+                     const ScoringObserver& observer);
 
 }  // namespace teratron

@@ -18,24 +18,32 @@ struct TrimmedLog {
   std::int64_t dropped_lines = 0;
 };
 
-std::int64_t iteration_of(std::string_view line, std::int64_t number, const std::filesystem::path& path) {
+// What of a log goes on into the run that resumes from `iteration`.
+struct Resumption {
+  std::int64_t iteration;
+  std::string unwanted;  // metric whose lines of `iteration` go too; empty: none
+};
+
+bool is_kept(std::string_view line, std::int64_t number, const Resumption& resumption,
+             const std::filesystem::path& path) {
   const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (object.is_object()) {
-    const auto iteration = object.find("iteration");
-    if (iteration != object.end() && iteration->is_number_integer()) return iteration->get<std::int64_t>();
+  const auto iteration = object.is_object() ? object.find("iteration") : object.end();
+  if (!object.is_object() || iteration == object.end() || !iteration->is_number_integer()) {
+    throw_user_error("line {} of '{}' is not a metrics line (a JSON object with an \"iteration\"); move the file away",
+                     number, path.string());
   }
-  throw_user_error("line {} of '{}' is not a metrics line (a JSON object with an \"iteration\"); move the file away",
-                   number, path.string());
+  const auto of = iteration->get<std::int64_t>();
+  return of < resumption.iteration || (of == resumption.iteration && !object.contains(resumption.unwanted));
 }
 
-TrimmedLog trim(std::string_view text, std::int64_t last_iteration, const std::filesystem::path& path) {
+TrimmedLog trim(std::string_view text, const Resumption& resumption, const std::filesystem::path& path) {
   TrimmedLog trimmed;
   for (std::int64_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     const bool cut_short = end == std::string_view::npos;
     const std::string_view line = text.substr(0, cut_short ? text.size() : end + 1);
     text.remove_prefix(line.size());
-    if (cut_short || iteration_of(line, number, path) > last_iteration) {
+    if (cut_short || !is_kept(line, number, resumption, path)) {
       ++trimmed.dropped_lines;
     } else {
       trimmed.kept += line;
@@ -51,9 +59,10 @@ TrimmedLog trim(std::string_view text, std::int64_t last_iteration, const std::f
 
 }  // namespace
 
-MetricsLog::MetricsLog(std::filesystem::path path, std::int64_t iteration) : path_(std::move(path)) {
+MetricsLog::MetricsLog(std::filesystem::path path, std::int64_t iteration, std::string_view unwanted)
+    : path_(std::move(path)) {
   if (std::filesystem::is_regular_file(path_)) {  // a pipe or device has nothing to trim and may never end
-    const TrimmedLog trimmed = trim(read_file(path_), iteration, path_);
+    const TrimmedLog trimmed = trim(read_file(path_), {iteration, std::string(unwanted)}, path_);
     dropped_lines_ = trimmed.dropped_lines;
     if (dropped_lines_ > 0) write_file_atomically(path_, trimmed.kept);
   }

@@ -17,9 +17,10 @@ using Metric = std::pair<std::string_view, MetricValue>;
 class MetricsLog {
  public:
   // Opens `path` to append to; its folder must exist. A run that goes on from `iteration` passes it: lines of later
-  // iterations, which it will write again, are dropped, and so is a last line that a crash cut short. UserError: the
+  // iterations, which it will write again, are dropped, and so are a last line that a crash cut short and those lines
+  // of `iteration` itself that hold `unwanted`: what the run before measured because it ended there. UserError: the
   // file holds something else. EnvironmentError: it cannot be written.
-  MetricsLog(std::filesystem::path path, std::int64_t iteration);
+  MetricsLog(std::filesystem::path path, std::int64_t iteration, std::string_view unwanted = "");
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
   ~MetricsLog();

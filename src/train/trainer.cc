@@ -206,9 +206,6 @@ std::filesystem::path Trainer::save() {
 }
 
 TrainingResult Trainer::run(TrainingObserver& observer) {
-  const auto due = [&](std::int64_t interval) {
-    return iteration_ == config_.train_iters || (interval > 0 && iteration_ % interval == 0);
-  };
   TrainingResult result{.iterations = iteration_};
   double seconds = 0;
   std::int64_t tokens = 0;
@@ -219,11 +216,11 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     tokens += report.global_batch_size * config_.seq_length;
     result.iterations = iteration_;
     result.final_loss = report.loss;
-    if (due(config_.eval_interval)) {
+    if (validates_after(iteration_)) {
       result.validation_loss = validation_loss(config_.eval_iters);
       if (result.validation_loss) observer.validation(iteration_, *result.validation_loss);
     }
-    if (!config_.save.empty() && due(config_.save_interval)) observer.saved(iteration_, save());
+    if (!config_.save.empty() && is_due(config_.save_interval, iteration_)) observer.saved(iteration_, save());
   }
   if (seconds > 0) result.tokens_per_second = static_cast<double>(tokens) / seconds;
   return result;

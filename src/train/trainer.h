@@ -62,6 +62,9 @@ class Trainer {
   // To the last iteration. Evaluates and saves on the way as the configuration says, and at the end.
   TrainingResult run(TrainingObserver& observer);
 
+  // Whether a run of these settings validates after `iteration` updates.
+  bool validates_after(std::int64_t iteration) const { return is_due(config_.eval_interval, iteration); }
+
   // The mean loss of `batches` global batches of the validation part, or of all of it where that is shorter; nothing if
   // the split has no validation part.
   std::optional<double> validation_loss(std::int64_t batches);
@@ -70,6 +73,9 @@ class Trainer {
   std::filesystem::path save();
 
  private:
+  bool is_due(std::int64_t interval, std::int64_t iteration) const {
+    return iteration == config_.train_iters || (interval > 0 && iteration % interval == 0);
+  }
   IterationReport update();
   MicroBatch read_micro_batch(std::int64_t micro_batch);
   // From this update's gradients; tells whether they were finite and so applied.

@@ -87,6 +87,31 @@ TEST_F(DamagedCheckpointTest, FilesCutShortGrownOrGoneAreNamed) {
   }
 }
 
+// Beside it lie the checkpoints that a damaged tracker is most likely to name.
+TEST_F(DamagedCheckpointTest, ADamagedTrackerNeverLeadsToAnotherCheckpoint) {
+  for (const std::int64_t iteration : {0, 3, 6, 10, 18, 20, 21, 22, 25, 29, 2}) save(iteration);
+  const fs::path tracker = root_ / "latest_checkpointed_iteration.txt";
+  const std::string content = testing::bytes_of_file(tracker);
+  const auto expect_refused = [&](const std::string& wrong) {
+    put_file(tracker, wrong);
+    EXPECT_THAT(load_message(), AllOf(HasSubstr(tracker.string()), HasSubstr("is damaged"), HasSubstr("iter_0000029")))
+        << wrong;
+  };
+  for (std::size_t byte = 0; byte < content.size(); ++byte) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string wrong = content;
+      wrong[byte] = static_cast<char>(wrong[byte] ^ (1 << bit));
+      expect_refused(wrong);
+    }
+    expect_refused(content.substr(0, byte));
+  }
+  for (const std::string& wrong : {content + "\n", "2" + content, std::string("2\n"), std::string("release\n")}) {
+    expect_refused(wrong);
+  }
+  put_file(tracker, content);
+  EXPECT_THAT(load_message(), HasSubstr("nothing was thrown"));
+}
+
 TEST_F(DamagedCheckpointTest, InfoOfADamagedCheckpointIsRefusedToo) {
   put_file(folder_ / "checkpoint.json", "{}");
   EXPECT_THAT(message_of<UserError>([&] { read_checkpoint_info(root_.path()); }), HasSubstr("checkpoint.json"));

@@ -49,7 +49,8 @@ TEST(Checkpoint, LoadingGivesBackEveryBitOfWeightsMomentsAndState) {
     loaded.fill(2);
     const fs::path path = save(folder / "run", saved, some_state(100));
     EXPECT_EQ(path, folder / "run" / "iter_0000100");
-    EXPECT_EQ(testing::bytes_of_file(folder / "run" / "latest_checkpointed_iteration.txt"), "100\n");
+    EXPECT_THAT(testing::bytes_of_file(folder / "run" / "latest_checkpointed_iteration.txt"),
+                ::testing::StartsWith("100\n"));
 
     EXPECT_EQ(load(folder / "run", loaded), some_state(100));
     EXPECT_EQ(loaded.bytes(), saved.bytes());
@@ -169,12 +170,11 @@ TEST(Checkpoint, NoCheckpointIsAnErrorThatSaysWhatIsThere) {
   EXPECT_THAT(message(folder / "config.json"), HasSubstr("is a file"));
 
   save(folder.path(), model, some_state(7));
-  for (const char* tracker : {"8", "release", "", "-7", "7 7", "99999999999999999999999"}) {
-    put_file(folder / "latest_checkpointed_iteration.txt", tracker);
-    EXPECT_THAT(message(folder.path()), HasSubstr("there are: 7"));
-  }
   fs::remove(folder / "latest_checkpointed_iteration.txt");
   EXPECT_THAT(message(folder.path()), HasSubstr((folder / "iter_0000007").string()));
+  save(folder.path(), model, some_state(8));
+  fs::rename(folder / "iter_0000008", folder / "elsewhere");
+  EXPECT_THAT(message(folder.path()), AllOf(HasSubstr("names iteration 8"), HasSubstr("there are: 7")));
 }
 
 TEST(Checkpoint, WeightsAloneCanBeLoadedButNotResumedFrom) {

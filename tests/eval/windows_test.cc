@@ -37,7 +37,7 @@ TEST(Windows, BatchOfWindowsChangesNothing) {
     Gpt2Runner runner(*backend, config, {.purpose = Purpose::kEvaluation, .batch = batch, .tokens = 9});
     runner.allocate();
     runner.initialize(5);
-    return score_windows(runner, text.ids, windows, [](std::int64_t, double) {});
+    return score_windows(runner, text.ids, windows, [](const ScoringState&) {});
   };
   const double one_by_one = score(1);
   EXPECT_GT(one_by_one, 0);

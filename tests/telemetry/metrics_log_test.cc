@@ -66,6 +66,22 @@ TEST_F(MetricsLogTest, AResumedRunLeavesTheFileOfAnUninterruptedOne) {
   }
 }
 
+TEST_F(MetricsLogTest, WhatARunMeasuredOnlyBecauseItEndedIsDroppedWhereALongerOneGoesOn) {
+  run(0, 12);
+  const std::string uninterrupted = read_file(file_);
+  for (const std::int64_t stopped : {4, 5}) {  // no multiples of three, which have their line in any run
+    std::filesystem::remove(file_);
+    run(0, stopped);
+    MetricsLog(file_, stopped).write(stopped, {{"validation_loss", 0.5}});
+    const std::string ended = read_file(file_);
+    EXPECT_EQ(MetricsLog(file_, stopped).dropped_lines(), 0);
+    EXPECT_EQ(read_file(file_), ended);
+    EXPECT_EQ(MetricsLog(file_, stopped, "validation_loss").dropped_lines(), 1);
+    run(stopped, 12);
+    EXPECT_EQ(read_file(file_), uninterrupted) << stopped;
+  }
+}
+
 TEST_F(MetricsLogTest, ALineCutShortByACrashIsDropped) {
   run(0, 5);
   const std::size_t kept = read_file(file_).size();

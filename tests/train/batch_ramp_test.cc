@@ -17,7 +17,7 @@ class BatchRampTest : public testing::TrainingFixture {
     config_.micro_batch_size = 2;
     config_.data_parallel = 2;
     config_.train_iters = 10;
-    config_.learning_rate.peak = 1e-3;
+    config_.learning_rate.peak = 1e-4;
   }
 };
 

@@ -123,7 +123,9 @@ TEST(TrainConfig, ARampIsWrittenAsThreeWordsAsOneOrAsAnArray) {
                                              {"--rampup-batch-size=16 8 300"},
                                              {"--config", file}}) {
     Faults faults;
-    const TrainConfig config = read_unchecked(arguments, &faults);
+    std::vector<std::string> all = {"--data-path", "corpus"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const TrainConfig config = read_unchecked(all, &faults);
     EXPECT_EQ(faults, Faults{});
     EXPECT_EQ(config.rampup_batch_size, (std::vector<std::int64_t>{16, 8, 300}));
   }

@@ -1,0 +1,56 @@
+// The tensors of a checkpoint, of one kind (the model's or the optimizer's), in one file ("model.safetensors") or in
+// several ("model-00001-of-00003.safetensors", as Hugging Face names them). Which tensor lies in which file does not
+// matter to a reader.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors.h"
+
+namespace teratron {
+
+enum class TensorKind { kModel, kOptimizer };
+
+// Whether a file of a checkpoint holds tensors of this kind, by its name.
+bool is_tensor_file(std::string_view file_name, TensorKind kind);
+
+// The name of file `index` (from 0) of `count`.
+std::string tensor_file_name(TensorKind kind, std::size_t index = 0, std::size_t count = 1);
+
+class TensorFiles {
+ public:
+  // A tensor where it lies.
+  struct Place {
+    const SafetensorsFile* file;
+    const SafetensorsEntry* entry;
+    const FileRecord* record;
+
+    std::span<const std::byte> bytes() const { return file->bytes(*entry); }
+    void release() const { file->release(*entry); }
+    void verify() const;  // DamagedCheckpoint unless its bytes are those that were written
+  };
+
+  // Opens every file of the kind that the manifest lists; `manifest` must outlive it. DamagedCheckpoint: one is missing
+  // or not as it was written (with `verify` its header's checksum too), or two hold the same tensor.
+  TensorFiles(const std::filesystem::path& folder, const Manifest& manifest, TensorKind kind, bool verify);
+
+  bool empty() const { return files_.empty(); }
+  const std::vector<SafetensorsEntry>& entries() const {
+    return entries_;
+  }                                              // file by file, in the order of their bytes
+  const Place& at(std::string_view name) const;  // of a tensor that is there
+
+ private:
+  std::list<SafetensorsFile> files_;
+  std::vector<SafetensorsEntry> entries_;
+  std::map<std::string, Place, std::less<>> places_;
+};
+
+}  // namespace teratron

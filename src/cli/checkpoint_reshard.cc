@@ -1,0 +1,58 @@
+// teratron checkpoint reshard: the same checkpoint in files of another size.
+#include "checkpoint/reshard.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "telemetry/readable.h"
+
+namespace teratron {
+namespace {
+
+struct Options {
+  std::filesystem::path from, to, json;
+  std::int64_t max_file_size = 0;
+
+  std::vector<std::string> faults() const {
+    if (max_file_size >= 0) return {};
+    return {fmt::format("--max-file-size is {}; it must be at least 0 (0: no limit)", max_file_size)};
+  }
+};
+
+FieldList fields_of(Options& o) {
+  FieldList list;
+  list.add_positional(&o.from, "FROM", "folder that was saved to, or one checkpoint in it");
+  list.add_positional(&o.to, "TO", "folder to write, with no checkpoint in it");
+  list.add(
+      "max-file-size", &o.max_file_size, "BYTES",
+      "of tensors in one file, a larger tensor alone in its own; 0: one file for the model, one for the optimizer");
+  add_json_field(list, o.json);
+  return list;
+}
+
+void run(const Options& options) {
+  const ReshardReport done =
+      reshard_checkpoint(options.from, options.to, static_cast<std::uint64_t>(options.max_file_size));
+  const nlohmann::ordered_json json = {{"folder", done.folder.string()},
+                                       {"files", done.files},
+                                       {"tensors", done.tensors},
+                                       {"bytes", done.bytes},
+                                       {"largest_file", done.largest_file}};
+  report(
+      options.json,
+      fmt::format("'{}' written, every checksum compared on the way: {} files, {} tensors, {}, the largest file {}\n",
+                  done.folder.string(), done.files, done.tensors, readable_bytes(done.bytes),
+                  readable_bytes(done.largest_file)),
+      json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
+Command checkpoint_reshard_command() {
+  return make_command("checkpoint reshard", "rewrites a checkpoint into files of another size", run);
+}
+
+}  // namespace teratron

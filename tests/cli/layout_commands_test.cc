@@ -1,0 +1,147 @@
+// Training, evaluation and generation with the binary on several thread ranks: the same numbers and the same text.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/philox.h"
+#include "cli/binary.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_teratron;
+using Words = std::vector<std::string>;
+
+const std::vector<Words> kLayouts = {
+    {"--tp", "2"}, {"--tp", "4"}, {"--dp", "2"}, {"--tp", "2", "--data-parallel-size", "2"}};
+
+class LayoutCommands : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    RandomSequence random(RandomStream{.seed = 1});
+    std::string text;
+    for (int i = 0; i < 3000; ++i) text += static_cast<char>('a' + random.below(6));
+    write_file_atomically(path("corpus.txt"), text);
+    succeed({"tokenizer", "train", "--vocab-size", "270", "--out", path("tokenizer"), path("corpus.txt")});
+    succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("data"), path("corpus.txt")});
+    succeed(train({"--train-iters", "4", "--save", path("run"), "--global-batch-size", "5"}));
+  }
+
+  Words train(const Words& more) const {
+    Words words = {"train", "--data-path", path("data"), "--tokenizer", path("tokenizer"), "--json", "-"};
+    words.insert(words.end(), {"--num-layers", "1", "--hidden-size", "16", "--num-attention-heads", "4"});
+    words.insert(words.end(), {"--seq-length", "8", "--micro-batch-size", "2", "--lr", "0.01"});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static Words with(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static std::string succeed(const Words& arguments) {
+    const Outcome outcome = run_teratron(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return outcome.output;
+  }
+  static nlohmann::json json_of(const Words& arguments) { return nlohmann::json::parse(succeed(arguments)); }
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  testing::TemporaryFolder folder_;
+};
+
+void expect_near(const nlohmann::json& actual, const nlohmann::json& expected, const char* key) {
+  const double value = expected.at(key).get<double>();
+  EXPECT_NEAR(actual.at(key).get<double>(), value, 1e-5 * value) << key;
+}
+
+TEST_F(LayoutCommands, EvaluationsGiveTheSameNumbersAndAPeakForEachRank) {
+  const Words loss = {"eval", "loss",        "--load", path("run"), "--data-path", path("data"), "--overlapping-eval",
+                      "3",    "--baselines", "--json", "-"};
+  const Words words = {"eval", "wikitext103", "--load", path("run"), "--data", path("corpus.txt"), "--json", "-"};
+  const nlohmann::json loss_alone = json_of(loss), words_alone = json_of(words);
+  for (const Words& layout : kLayouts) {
+    const nlohmann::json loss_there = json_of(with(loss, layout)), words_there = json_of(with(words, layout));
+    for (const char* key : {"targets", "loss", "bits_per_byte", "trigram_loss"}) {
+      expect_near(loss_there, loss_alone, key);
+    }
+    for (const char* key : {"targets", "perplexity", "perplexity_per_token"}) {
+      expect_near(words_there, words_alone, key);
+    }
+    EXPECT_EQ(loss_there.at("peak_memory_bytes").size(), layout.size() == 4 || layout.back() == "4" ? 4U : 2U);
+  }
+}
+
+TEST_F(LayoutCommands, GenerationGivesTheSameTextOnce) {
+  for (const char* temperature : {"0", "0.8"}) {
+    const Words words = {"generate",      "--load",           path("run"), "--prompt",
+                         "abc",           "--max-new-tokens", "30",        "--ignore-end-of-text",
+                         "--temperature", temperature};
+    const std::string alone = succeed(words);
+    EXPECT_EQ(alone.substr(0, 3), "abc");
+    for (const char* ranks : {"2", "4"}) EXPECT_EQ(succeed(with(words, {"--tp", ranks})), alone);
+  }
+}
+
+TEST_F(LayoutCommands, HeadsThatCannotBeSharedAreOneMessageWithTheSizesThatWork) {
+  for (const Words& words :
+       std::vector<Words>{{"eval", "loss", "--load", path("run"), "--data-path", path("data"), "--tp", "3"},
+                          {"eval", "wikitext103", "--load", path("run"), "--data", path("corpus.txt"), "--tp", "3"},
+                          {"generate", "--load", path("run"), "--prompt", "abc", "--tp", "3"}}) {
+    const Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("--num-attention-heads 4"), HasSubstr("sizes that work: 1, 2, 4")));
+    EXPECT_EQ(outcome.errors.find("error: "), outcome.errors.rfind("error: ")) << "once, not once a rank";
+  }
+  const Outcome outcome = run_teratron({"generate", "--load", path("run"), "--tp", "0", "--temperature", "-1"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors,
+              AllOf(HasSubstr("2 faults"), HasSubstr("--tensor-model-parallel-size is 0"), HasSubstr("--temperature")));
+}
+
+TEST_F(LayoutCommands, AnUnevenBatchTrainsAlikeOnEveryLayout) {
+  const nlohmann::json alone = json_of(train({"--train-iters", "6", "--global-batch-size", "5"}));
+  for (const Words& layout : kLayouts) {
+    const nlohmann::json there = json_of(train(with({"--train-iters", "6", "--global-batch-size", "5"}, layout)));
+    expect_near(there, alone, "final_loss");
+    expect_near(there, alone, "validation_loss");
+    EXPECT_EQ(there.at("consumed_samples"), 30);
+  }
+}
+
+// All but the time an update took.
+std::vector<nlohmann::json> metrics_of(const std::string& file) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream stream(read_file(file));
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(nlohmann::json::parse(line));
+    lines.back().erase("seconds");
+  }
+  return lines;
+}
+
+TEST_F(LayoutCommands, ARampedRunThatIsStoppedAndResumedLeavesTheMetricsOfOneThatIsNot) {
+  const Words ramp = {
+      "--rampup-batch-size", "2", "2", "12", "--global-batch-size", "6", "--dp", "2", "--lr-decay-iters", "9",
+      "--eval-interval",     "4"};
+  const auto run = [&](const char* iterations, const std::string& save, const Words& more) {
+    return json_of(train(with(with(with(ramp, {"--train-iters", iterations, "--save", path(save)}), more), {})));
+  };
+  const nlohmann::json whole = run("9", "whole", {});
+  for (const char* stop : {"2", "3", "4", "7"}) {
+    const std::string save = std::string("stopped-") + stop;
+    run(stop, save, {});
+    const nlohmann::json resumed = run("9", save, {"--load", path(save)});
+    EXPECT_EQ(resumed.at("final_loss"), whole.at("final_loss"));
+    EXPECT_EQ(resumed.at("consumed_samples"), whole.at("consumed_samples"));
+    EXPECT_EQ(metrics_of(path(save + "/metrics.jsonl")), metrics_of(path("whole/metrics.jsonl"))) << stop;
+  }
+  EXPECT_EQ(metrics_of(path("whole/metrics.jsonl")).front().at("global_batch_size"), 2);
+}
+
+}  // namespace
+}  // namespace teratron

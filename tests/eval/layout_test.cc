@@ -1,0 +1,91 @@
+// Evaluation and generation do not depend on how the model and the windows are shared out.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "comm/launch.h"
+#include "eval/generation.h"
+#include "eval/windows.h"
+#include "model/random_batch.h"
+
+namespace teratron {
+namespace {
+
+ModelConfig config_of_layouts() {
+  ModelConfig config = test::small_config();
+  config.hidden_size = 32;
+  config.num_attention_heads = 4;
+  return config;
+}
+
+// What `body` returns on each rank.
+template <class Result>
+std::vector<Result> on_ranks(const MeshShape& shape, const RunnerOptions& options,
+                             const std::function<Result(Gpt2Runner&)>& body) {
+  std::vector<Result> results(static_cast<std::size_t>(shape.ranks()));
+  run_ranks({}, shape.ranks(), [&](Communicator& world) {
+    const auto backend = make_cpu_backend();
+    Gpt2Runner runner(*backend, config_of_layouts(), options, std::make_shared<Mesh>(make_mesh(world, shape)));
+    runner.allocate();
+    runner.initialize(5);
+    results[static_cast<std::size_t>(world.rank())] = body(runner);
+  });
+  return results;
+}
+
+const std::vector<MeshShape> kLayouts = {
+    {.tensor = 2}, {.tensor = 4}, {.data = 2}, {.data = 5}, {.tensor = 2, .data = 3}};
+
+TEST(EvaluationLayout, EveryRankGetsTheSumOfOneRank) {
+  const test::RandomBatch text(1, 70, config_of_layouts().vocab_size, 1);
+  for (const std::int64_t scored : {2, 9, 69}) {  // fewer windows than ranks, one, and many
+    const auto windows = scoring_windows(scored, 9, 4);
+    const auto score = [&](const MeshShape& shape) {
+      return on_ranks<double>(
+          shape, {.purpose = Purpose::kEvaluation, .batch = 3, .tokens = 9},
+          [&](Gpt2Runner& runner) { return score_windows(runner, text.ids, windows, [](const ScoringState&) {}); });
+    };
+    const double alone = score({}).front();
+    for (const MeshShape& shape : kLayouts) {
+      const std::vector<double> sums = score(shape);
+      EXPECT_NEAR(sums.front(), alone, 1e-5 * alone) << "tp " << shape.tensor << " dp " << shape.data;
+      EXPECT_EQ(std::set<double>(sums.begin(), sums.end()).size(), 1U) << "all ranks have the same bits";
+    }
+  }
+}
+
+TEST(EvaluationLayout, ObserversHearOfTheirShareAndTogetherOfEveryTarget) {
+  const test::RandomBatch text(1, 70, config_of_layouts().vocab_size, 1);
+  const auto windows = scoring_windows(69, 9, 4);
+  const std::vector<std::int64_t> scored = on_ranks<std::int64_t>(
+      {.data = 3}, {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 9}, [&](Gpt2Runner& runner) {
+        ScoringState last;
+        score_windows(runner, text.ids, windows, [&](const ScoringState& state) { last = state; });
+        EXPECT_EQ(last.scored, last.targets);
+        return last.scored;
+      });
+  EXPECT_EQ(scored[0] + scored[1] + scored[2], 69);
+}
+
+// Drawn tokens too: every rank draws with the same seed from the same logits, whatever rounding made of them.
+TEST(GenerationLayout, EveryRankMakesTheTokensOfOneRank) {
+  const std::vector<std::int32_t> prompt = {3, 1, 4, 1, 5};
+  for (const double temperature : {0.0, 0.7}) {
+    const auto make = [&](const MeshShape& shape) {
+      return on_ranks<std::vector<std::int32_t>>(
+          shape, {.purpose = Purpose::kGeneration, .tokens = 3, .logits_chunk = 1}, [&](Gpt2Runner& runner) {
+            std::vector<std::int32_t> made;
+            generate(runner, prompt, {.sampling = {.temperature = temperature}, .max_new_tokens = 30},
+                     [&](std::int32_t token) { made.push_back(token); });
+            return made;
+          });
+    };
+    const std::vector<std::int32_t> alone = make({}).front();
+    for (const int ranks : {2, 4}) {
+      for (const std::vector<std::int32_t>& made : make({.tensor = ranks})) EXPECT_EQ(made, alone) << ranks;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace teratron
