@@ -7,7 +7,7 @@ std::vector<Command> all_commands() {
       train_command(),           eval_loss_command(),        eval_wikitext103_command(), generate_command(),
       tokenizer_train_command(), tokenizer_encode_command(), tokenizer_decode_command(), tokenizer_info_command(),
       data_tokenize_command(),   data_info_command(),        checkpoint_info_command(),  checkpoint_verify_command(),
-      convert_command(),
+      convert_command(),         bench_comm_command(),
   };
 }
 

@@ -20,6 +20,7 @@ Command data_info_command();
 Command checkpoint_info_command();
 Command checkpoint_verify_command();
 Command convert_command();
+Command bench_comm_command();
 
 std::vector<Command> all_commands();  // in the order of --help
 
