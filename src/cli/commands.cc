@@ -19,6 +19,7 @@ std::vector<Command> all_commands() {
       checkpoint_reshard_command(),
       convert_command(),
       bench_scaling_command(),
+      bench_comm_command(),
   };
 }
 

@@ -13,7 +13,6 @@ using ::testing::AllOf;
 using testing::errors_of_rank;
 using ::testing::HasSubstr;
 using testing::MpirunProgram;
-using ::testing::Not;
 using testing::Outcome;
 using Words = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
@@ -77,6 +76,26 @@ TEST_F(MpiRanks, AnotherNumberOfProcessesThanRanksIsRefused) {
 TEST_F(MpiRanks, TheExitCodeOfAProcessIsThatOfTheJob) {
   for (const char* const code : {"0", "1", "3"}) {
     EXPECT_EQ(run(2, {"leave", "2", code}).exit_code, std::stoi(code));
+  }
+}
+
+TEST_F(MpiRanks, AreExactBetweenHosts) {
+  const Outcome outcome =
+      testing::SeveralHostsProgram(3, {TERATRON_COMM_PROGRAM, "check", "3"}).wait(std::chrono::seconds(300));
+  if (outcome.exit_code == testing::SeveralHostsProgram::kImpossible) GTEST_SKIP() << outcome.errors;
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("3 mpirun ranks are exact"));
+}
+
+TEST_F(MpiRanks, ARankOfAnotherHostThatIsKilledIsNamedWithItsHost) {
+  const Outcome outcome =
+      testing::SeveralHostsProgram(3, {TERATRON_COMM_PROGRAM, "lose", "3", "1", "9"}).wait(std::chrono::seconds(60));
+  if (outcome.exit_code == testing::SeveralHostsProgram::kImpossible) GTEST_SKIP() << outcome.errors;
+  EXPECT_NE(outcome.exit_code, 0);
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(errors_of_rank(outcome.errors, rank),
+                AllOf(HasSubstr("rank 1 on host tt"), HasSubstr("-2 is lost: its process is gone")))
+        << outcome.errors;
   }
 }
 

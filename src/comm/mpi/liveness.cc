@@ -54,7 +54,7 @@ Liveness::Liveness(int rank, int size, std::string host, EndProcess end_process)
 Liveness::~Liveness() {
   stopping_ = true;
   if (thread_.joinable()) thread_.join();
-  if (lost_ || told_) termination_.ignore_from_now_on();
+  if (termination_ && (lost_ || told_)) termination_->ignore_from_now_on();
   if (rank_ != 0 || !lost_) return;
   for (int repeat = 0; repeat < 3; ++repeat) {  // nobody else will tell, and datagrams may get lost
     tell_of_lost();
@@ -82,6 +82,7 @@ void Liveness::start(const std::vector<std::string>& contacts, const std::string
     }
     peers_.push_back(std::move(peer));
   }
+  termination_.emplace();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -197,12 +198,12 @@ void Liveness::look_for_silence(Clock::time_point now) {
 // Whoever died has closed its socket: one more beat finds out who it was. Where nobody did, it was the user who wanted
 // the job to end.
 void Liveness::act_on_termination(Clock::time_point now) {
-  if (!termination_.came()) return;
+  if (!termination_->came()) return;
   if (!terminated_since_) {
     terminated_since_ = now;
     beat();
   } else if (!lost_ && now - *terminated_since_ > kObituary) {
-    termination_.obey();
+    termination_->obey();
   }
 }
 

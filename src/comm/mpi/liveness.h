@@ -79,7 +79,7 @@ class Liveness {
   const std::string host_;
   const EndProcess end_process_;
   const DatagramSocket socket_;
-  TerminationRequest termination_;
+  std::optional<TerminationRequest> termination_;  // from start() on
   std::string job_;
   mutable std::mutex mutex_;  // over what follows
   std::vector<Peer> peers_;

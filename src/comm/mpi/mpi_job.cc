@@ -137,4 +137,8 @@ void leave_mpi(int exit_code) {
   ::_exit(exit_code);
 }
 
+void mpi_all_reduce(float* values, std::int64_t count) {
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, values, static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD), "reduce");
+}
+
 }  // namespace teratron

@@ -52,6 +52,22 @@ class MpirunProgram : public ChildProgram {
   explicit MpirunProgram(const MpirunCommand& command) : ChildProgram(command.words, command.environment) {}
 };
 
+// The same with every rank on a host of its own (tests/comm/mpi/on-several-hosts); exit code 77 where this machine
+// cannot pretend to be several, with the reason as its only line.
+class SeveralHostsProgram : public ChildProgram {
+ public:
+  static constexpr int kImpossible = 77;
+  SeveralHostsProgram(int hosts, const std::vector<std::string>& program)
+      : ChildProgram(words_for(hosts, program), mpirun_command(hosts, {}).environment) {}
+
+ private:
+  static std::vector<std::string> words_for(int hosts, const std::vector<std::string>& program) {
+    std::vector<std::string> words = {TERATRON_SOURCE_DIR "/tests/comm/mpi/on-several-hosts", std::to_string(hosts)};
+    words.insert(words.end(), program.begin(), program.end());
+    return words;
+  }
+};
+
 // What a rank wrote to standard error.
 inline std::string errors_of_rank(const std::string& errors, int rank) {
   const std::string tag = "[1," + std::to_string(rank) + "]<stderr>:";
