@@ -25,7 +25,7 @@ class LayoutCommands : public ::testing::Test {
   void SetUp() override {
     RandomSequence random(RandomStream{.seed = 1});
     std::string text;
-    for (int i = 0; i < 3000; ++i) text += static_cast<char>('a' + random.below(6));
+    for (int i = 0; i < 3000; ++i) text += "abcdef "[random.below(7)];
     write_file_atomically(path("corpus.txt"), text);
     succeed({"tokenizer", "train", "--vocab-size", "270", "--out", path("tokenizer"), path("corpus.txt")});
     succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("data"), path("corpus.txt")});
