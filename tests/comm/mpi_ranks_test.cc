@@ -35,14 +35,14 @@ class MpiRanks : public ::testing::Test {
   static void expect_told(int lost, int signal, const std::string& reason) {
     const auto start = Clock::now();
     const Outcome outcome = run(3, {"lose", "3", std::to_string(lost), std::to_string(signal)});
-    // The program takes a second or two to come to the signal, and mpirun as long to start and end.
-    EXPECT_LT(Clock::now() - start, std::chrono::seconds(15));
+    // With the time that mpirun and the program take to come so far, which is long where the machine is busy.
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(30));
     EXPECT_NE(outcome.exit_code, 0);
     for (int rank = 0; rank < 3; ++rank) {
       if (rank == lost) continue;
       const std::string told = errors_of_rank(outcome.errors, rank);
       EXPECT_THAT(told, AllOf(HasSubstr("rank " + std::to_string(lost) + " on host "), HasSubstr(reason),
-                              HasSubstr("it was last known to be in: iteration 1000 of the test")))
+                              HasSubstr("it was last known to be in: iteration 100 of the test")))
           << outcome.errors;
       const std::size_t waited = told.find("(waited ");
       ASSERT_NE(waited, told.npos) << told;

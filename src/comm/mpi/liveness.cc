@@ -1,6 +1,9 @@
 #include "comm/mpi/liveness.h"
 
 #include <arpa/inet.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "base/error.h"
 #include "comm/lost_rank.h"
@@ -82,6 +85,7 @@ void Liveness::start(const std::vector<std::string>& contacts, const std::string
     }
     peers_.push_back(std::move(peer));
   }
+  crowded_ = std::ranges::count(peers_, field(host_), &Peer::host) > ::sysconf(_SC_NPROCESSORS_ONLN);
   termination_.emplace();
   thread_ = std::thread([this] { run(); });
 }

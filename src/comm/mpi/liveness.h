@@ -42,6 +42,8 @@ class Liveness {
   void throw_if_lost() const {
     if (is_lost_.load(std::memory_order_relaxed)) throw_lost();
   }
+  // Whether there are more ranks on this host than cores: then whoever waits leaves its core to others.
+  bool crowded() const { return crowded_; }
   // This rank has failed: returns when everyone has had the time to hear of it.
   void report_failure(const std::string& reason);
   // This rank has done its work. Called before it meets the others for the last time: from then on, whoever closes its
@@ -81,6 +83,7 @@ class Liveness {
   const DatagramSocket socket_;
   std::optional<TerminationRequest> termination_;  // from start() on
   std::string job_;
+  bool crowded_ = false;
   mutable std::mutex mutex_;  // over what follows
   std::vector<Peer> peers_;
   std::string activity_;
