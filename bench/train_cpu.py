@@ -5,46 +5,17 @@ Model FLOPs a token: 6 (12 L h^2 + V h) + 6 L h s (forward and backward; causal 
 
 import argparse
 import datetime
-import json
 import platform
 import statistics
-import subprocess
 import sys
+
+from side import Side, cpu_name
 
 CONFIGURATIONS = {
     "a": ("L 6, h 384, 6 heads, s 256, V 4096, batch 8", dict(layers=6, hidden=384, heads=6, seq=256, vocab=4096, batch=8)),
     "b": ("L 4, h 256, 4 heads, s 256, V 8192, batch 8", dict(layers=4, hidden=256, heads=4, seq=256, vocab=8192, batch=8)),
     "c": ("GPT-2 124M, s 1024, batch 1", dict(layers=12, hidden=768, heads=12, seq=1024, vocab=50257, batch=1)),
 }
-
-
-class Side:
-    """One program that waits for "step N" between its turns."""
-
-    def __init__(self, command, shape, **more):
-        words = command + [word for name, value in {**shape, **more}.items() for word in (f"--{name}", str(value))]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.ready = self.read()
-        self.seconds, self.peak = [], 0
-
-    def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"{self.process.args} ended with {self.process.wait()}")
-        return json.loads(line)
-
-    def ask(self, request):
-        print(request, file=self.process.stdin, flush=True)
-        return self.read()
-
-    def steps(self, count):
-        answer = self.ask(f"step {count}")
-        self.seconds += answer["seconds"]
-        self.peak = answer["peak_rss_bytes"]
-
-    def close(self):
-        print("quit", file=self.process.stdin, flush=True)
-        self.process.wait()
 
 
 def measure(shape, options):
@@ -78,8 +49,6 @@ def main():
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--only", choices=CONFIGURATIONS)
     options = parser.parse_args()
-    with open("/proc/cpuinfo") as info:
-        cpu = next(line.split(":")[1].strip() for line in info if line.startswith("model name"))
     lines = ["| configuration | GEMM GFLOP/s | Teratron | PyTorch eager / eager keep / compile | against the fastest "
              "| of the GEMM rate | peak MB: Teratron (planned) | eager / eager keep / compile | of the fastest's peak |",
              "|---" * 9 + "|"]
@@ -94,7 +63,7 @@ def main():
                      f"| {100 * r['share']:.1f} % | {r['peak']['ours'] / 1e6:.0f} ({r['planned'] / 1e6:.0f}) | {peaks} "
                      f"| {100 * r['peak']['ours'] / r['peak'][r['best']]:.0f} % |")
         print(lines[-1], file=sys.stderr, flush=True)
-    heading = (f"{datetime.date.today()}, {cpu}, {platform.machine()}, 2 threads, fp32, dropout {options.dropout}; torch "
+    heading = (f"{datetime.date.today()}, {cpu_name()}, {platform.machine()}, 2 threads, fp32, dropout {options.dropout}; torch "
                f"{r['torch']}; medians of {options.rounds} interleaved rounds; `bench/train_cpu {' '.join(sys.argv[1:])}`")
     text = heading + "\n\n" + "\n".join(lines) + "\n"
     print(text)

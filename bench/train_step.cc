@@ -1,6 +1,7 @@
-// Teratron's side of bench/train_cpu: full GPT-2 training steps in fp32. Takes turns with bench/peers/pytorch_gpt2.py
-// and speaks as it does: for each line "step N" on standard input it does N steps (forward, loss, backward, clip,
-// AdamW) on one batch of random tokens and prints {"seconds": [..], ...}; "quit" ends it.
+// Teratron's side of bench/train_cpu and bench/layouts: full GPT-2 training steps on one batch of random tokens, by
+// thread ranks in the layout given. Takes turns with bench/peers/pytorch_gpt2.py and speaks as it does: for each line
+// "step N" on standard input it does N steps (forward, loss, backward, clip, AdamW) and prints {"seconds": [..], ...};
+// "quit" ends it.
 //
 // With --gemm 1 it builds no model (its memory would count) and measures instead, for each line "gemm", the rate of
 // oneDNN's matrix product at the best of the model's shapes and a large square.
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "comm/launch.h"
 #include "model/gpt2.h"
 #include "optim/adamw_optimizer.h"
 #include "telemetry/peak_memory.h"
@@ -32,7 +34,8 @@ using Options = std::map<std::string, double>;
 
 Options read_options(std::span<char*> arguments) {
   Options options = {{"layers", 12}, {"hidden", 768}, {"heads", 12},  {"seq", 1024}, {"vocab", 50257},
-                     {"batch", 1},   {"threads", 2},  {"dropout", 0}, {"gemm", 0}};
+                     {"batch", 1},   {"threads", 2},  {"dropout", 0}, {"gemm", 0},   {"tp", 1},
+                     {"dp", 1},      {"sp", 0},       {"zero", 0},    {"bf16", 0},   {"recompute", 0}};
   for (std::size_t i = 1; i + 1 < arguments.size(); i += 2) {
     const std::string name = std::string(arguments[i]).substr(2);
     if (!options.contains(name)) throw_user_error("there is no option --{}", name);
@@ -41,24 +44,32 @@ Options read_options(std::span<char*> arguments) {
   return options;
 }
 
+// One rank's.
 class TrainingStep {
  public:
-  explicit TrainingStep(const Options& o)
-      : batch_(static_cast<std::int64_t>(o.at("batch"))),
+  TrainingStep(const Options& o, Communicator& world)
+      : batch_(static_cast<std::int64_t>(o.at("batch") / o.at("dp"))),
         seq_(static_cast<std::int64_t>(o.at("seq"))),
-        backend_(make_cpu_backend()),
-        runner_(*backend_, config_of(o), {.batch = batch_, .tokens = seq_}),
+        backend_(make_cpu_backend({.compute_dtype = o.at("bf16") > 0 ? DType::kBF16 : DType::kF32})),
+        runner_(*backend_, config_of(o),
+                {.batch = batch_,
+                 .tokens = seq_,
+                 .recompute = static_cast<Recompute>(o.at("recompute")),
+                 .sequence_parallel = o.at("sp") > 0,
+                 .shard_optimizer = o.at("zero") > 0},
+                std::make_shared<Mesh>(make_mesh(world, mesh_of(o)))),
         parameters_(runner_.parameters()) {
     runner_.allocate();
     runner_.initialize(1);
-    std::mt19937 random(1);
+    const int replica = runner_.mesh().data->rank();
+    std::mt19937 random(1 + static_cast<unsigned>(replica));
     const auto tokens = static_cast<std::size_t>(batch_ * seq_);
     for (std::size_t i = 0; i < tokens; ++i) {
       ids_.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(runner_.config().vocab_size)));
     }
     targets_.assign(ids_.begin() + 1, ids_.end());
     targets_.push_back(ids_.front());
-    weights_.assign(tokens, 1.0F / static_cast<float>(tokens));
+    weights_.assign(tokens, 1.0F / static_cast<float>(o.at("batch") * o.at("seq")));
   }
 
   double run(double& loss) {
@@ -68,15 +79,24 @@ class TrainingStep {
                                      .weights = weights_,
                                      .batch = batch_,
                                      .tokens = seq_,
+                                     .first_sample = batch_ * runner_.mesh().data->rank(),
                                      .iteration = static_cast<std::uint32_t>(update_)});
     const double norm = gradient_norm(*backend_, parameters_, runner_.mesh());
     adamw_update(*backend_, parameters_, {.beta2 = 0.95, .weight_decay = 0.1},
                  {.learning_rate = 1e-4, .update = ++update_, .gradient_norm = norm});
+    runner_.gather_weights();
     return seconds_since(start);
   }
 
-  double flops() const { return static_cast<double>(batch_ * seq_) * runner_.config().training_flops_per_token(seq_); }
+  double flops() const {
+    return static_cast<double>(batch_ * runner_.mesh().data->size() * seq_) *
+           runner_.config().training_flops_per_token(seq_);
+  }
   std::int64_t planned_bytes() const { return runner_.memory().bytes(); }
+
+  static MeshShape mesh_of(const Options& o) {
+    return {.tensor = static_cast<int>(o.at("tp")), .data = static_cast<int>(o.at("dp"))};
+  }
 
  private:
   static ModelConfig config_of(const Options& o) {
@@ -121,45 +141,56 @@ double best_gemm_rate(const Options& o) {
                    gemm_rate(tokens, h, 4 * h)});
 }
 
-// Answers each request on standard input, a line each, until "quit".
-template <class Answer>
-void serve(const Answer& answer) {
-  for (std::string word; std::cin >> word && word != "quit";) {
-    fmt::print("{}\n", answer(word));
-    std::fflush(stdout);
-  }
+void say(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
 }
 
 void serve_gemm(const Options& options) {
-  fmt::print("{{\"ready\": true}}\n");
-  std::fflush(stdout);
-  serve([&](const std::string& word) {
+  say("{\"ready\": true}");
+  for (std::string word; std::cin >> word && word != "quit";) {
     if (word != "gemm") throw_user_error("want \"gemm\" or \"quit\", not '{}'", word);
-    return fmt::format("{{\"gflops\": {}}}", best_gemm_rate(options));
-  });
+    say(fmt::format("{{\"gflops\": {}}}", best_gemm_rate(options)));
+  }
 }
 
-void serve_steps(const Options& options) {
-  TrainingStep training(options);
+// The next "step N" as N, read by rank 0 and told to all; 0: the end.
+int steps_wanted(Communicator& world) {
+  double count = 0;
+  if (std::string word; world.rank() == 0 && std::cin >> word && word != "quit") {
+    if (word != "step" || !(std::cin >> count)) throw_user_error("want \"step N\" or \"quit\", not '{}'", word);
+  }
+  world.all_reduce_host({&count, 1});
+  return static_cast<int>(count);
+}
+
+void serve_steps(const Options& options, Communicator& world) {
+  TrainingStep training(options, world);
   double loss = 0;
   for (int warmup = 0; warmup < 2; ++warmup) training.run(loss);
-  fmt::print("{{\"ready\": true, \"model_flops_per_step\": {}, \"planned_bytes\": {}, \"peak_rss_bytes\": {}}}\n",
-             training.flops(), training.planned_bytes(), peak_memory_bytes());
-  std::fflush(stdout);
-  serve([&](const std::string& word) {
-    int count = 0;
-    if (word != "step" || !(std::cin >> count)) throw_user_error("want \"step N\" or \"quit\", not '{}'", word);
+  const bool speaks = world.rank() == 0;
+  if (speaks) {
+    say(fmt::format("{{\"ready\": true, \"model_flops_per_step\": {}, \"planned_bytes\": {}, \"peak_rss_bytes\": {}}}",
+                    training.flops(), training.planned_bytes(), peak_memory_bytes()));
+  }
+  while (const int count = steps_wanted(world)) {
     std::vector<double> seconds;
     for (int i = 0; i < count; ++i) seconds.push_back(training.run(loss));
-    return fmt::format("{{\"seconds\": [{}], \"peak_rss_bytes\": {}, \"loss\": {}}}", fmt::join(seconds, ", "),
-                       peak_memory_bytes(), loss);
-  });
+    if (speaks) {
+      say(fmt::format("{{\"seconds\": [{}], \"peak_rss_bytes\": {}, \"loss\": {}}}", fmt::join(seconds, ", "),
+                      peak_memory_bytes(), loss));
+    }
+  }
 }
 
 int run(std::span<char*> arguments) {
   const Options options = read_options(arguments);
   set_thread_count(static_cast<int>(options.at("threads")));
-  options.at("gemm") > 0 ? serve_gemm(options) : serve_steps(options);
+  if (options.at("gemm") > 0) {
+    serve_gemm(options);
+  } else {
+    run_ranks({}, TrainingStep::mesh_of(options).ranks(), [&](Communicator& world) { serve_steps(options, world); });
+  }
   return 0;
 }
 

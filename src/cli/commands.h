@@ -21,6 +21,8 @@ Command checkpoint_info_command();
 Command checkpoint_verify_command();
 Command checkpoint_reshard_command();
 Command convert_command();
+Command bench_scaling_command();
+Command bench_comm_command();
 
 std::vector<Command> all_commands();  // in the order of --help
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/dispatch.h"
+#include "comm/launch.h"
 
 namespace {
 
@@ -41,4 +42,8 @@ ExitCode run(const std::vector<std::string>& words) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return static_cast<int>(run({argv + (argc > 0 ? 1 : 0), argv + argc})); }
+int main(int argc, char** argv) {
+  const int code = static_cast<int>(run({argv + (argc > 0 ? 1 : 0), argv + argc}));
+  teratron::leave_launch(code);
+  return code;
+}

@@ -4,7 +4,8 @@
 //
 // Sums are bitwise repeatable for a given group, the same bits on every rank; values of 16 bits are added in fp32 and
 // rounded once. Where a rank is lost or fails, waiting on it ends with a LostRank (comm/lost_rank.h), never with a
-// hang. Collectives may be under way together; members wait for those of a group in the same order.
+// hang. Collectives may be under way together; ranks that share two of them, of one group or of several, wait for them
+// in the same order.
 #pragma once
 
 #include <array>

@@ -28,9 +28,10 @@ struct LaunchEnvironment {
 LaunchEnvironment detect_launch();
 
 // Runs body once a rank: as `ranks` threads with an even share of thread_count() each, or as this process's one rank
-// under a launcher. UserError where the launcher started another number of processes than `ranks`. When a rank fails,
-// the others are woken wherever they wait and end too; the first failure is rethrown here (under MPI in the process
-// that failed, and the others throw LostRank).
+// under a launcher, with thread_count() threads but no more than its share of the host's cores. UserError where the
+// launcher started another number of processes than `ranks`. When a rank fails, the others are woken wherever they wait
+// and end too; the first failure is rethrown here (under MPI in the process that failed; the others throw LostRank, or
+// are ended with its message where they do not wait).
 void run_ranks(const LaunchEnvironment& environment, int ranks, const std::function<void(Communicator& world)>& body);
 
 // Call last, when the process has told what went wrong, with the exit code main is to return. Without MPI it does

@@ -155,7 +155,7 @@ std::optional<double> Trainer::validation_loss(std::int64_t batches) {
   if (!validation_) return std::nullopt;
   Communicator& replicas = *runner_.mesh().data;
   const std::int64_t size = runner_.options().batch;
-  const std::int64_t samples = std::min(validation_->samples_per_epoch(), batches * config_.micro_batch_size);
+  const std::int64_t samples = std::min(validation_->samples_per_epoch(), batches * batches_.largest());
   double sum = 0;
   for (std::int64_t first = replicas.rank() * size; first < samples; first += replicas.size() * size) {
     const SampleRange range{first, std::min(size, samples - first)};

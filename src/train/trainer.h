@@ -65,7 +65,7 @@ class Trainer {
   // Whether a run of these settings validates after `iteration` updates.
   bool validates_after(std::int64_t iteration) const { return is_due(config_.eval_interval, iteration); }
 
-  // The mean loss of `batches` micro-batches of the validation part, or of all of it where that is shorter; nothing if
+  // The mean loss of `batches` global batches of the validation part, or of all of it where that is shorter; nothing if
   // the split has no validation part.
   std::optional<double> validation_loss(std::int64_t batches);
 

@@ -180,6 +180,21 @@ TEST(Gpt2, ParameterCountIsTheClosedFormAndNamesAreUnique) {
   EXPECT_EQ(count, config.parameters());
 }
 
+TEST(Gpt2, TheFirstLayerWhoseOutputIsNotFiniteIsFound) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const auto backend = make_cpu_backend({.compute_dtype = dtype});
+    Gpt2Runner runner(*backend, test::small_config(), {.batch = 2, .tokens = 5});
+    runner.allocate();
+    runner.initialize(1);
+    const test::RandomBatch data(2, 5, test::small_config().vocab_size, 1);
+    EXPECT_EQ(runner.first_not_finite(data.whole()), "");
+    backend->fill(runner.model().layers[1].mlp.up.bias.value, std::numeric_limits<double>::quiet_NaN());
+    EXPECT_EQ(runner.first_not_finite(data.whole()), "layer 1");
+    backend->fill(runner.model().embedding.positions.value, std::numeric_limits<double>::infinity());
+    EXPECT_EQ(runner.first_not_finite(data.whole()), "the embedding");
+  }
+}
+
 TEST(ModelConfig, EveryFaultIsListedWithTheNearestSizesThatWork) {
   ModelConfig config;
   config.hidden_size = 1000;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "comm/launch.h"
 
 namespace teratron {
 namespace {
@@ -105,6 +106,25 @@ TEST_F(AdamWOptimizer, AGradientThatIsNotFiniteMakesTheNormSo) {
     host_[1].gradient[7] = bad;
     backend_->upload(parameters_[1].gradient, host_[1].gradient.data());
     EXPECT_FALSE(std::isfinite(gradient_norm(*backend_, all_, mesh_)));
+  }
+}
+
+// One rank's overflow is everyone's, whether ranks hold other parameters or other elements of the same.
+TEST(GradientNorm, IsNotFiniteOnAnyRankWhereItIsNotOnOne) {
+  for (const bool sharded : {false, true}) {
+    run_ranks({}, 2, [&](Communicator& world) {
+      const auto backend = make_reference_backend(DType::kF32);
+      const Mesh mesh = make_mesh(world, sharded ? MeshShape{.data = 2} : MeshShape{.tensor = 2});
+      const Tensor gradient(*backend, DType::kF32, {8});
+      backend->fill(gradient, 1.0);
+      Parameter parameter{.name = "matrix", .shape = {8}, .split = {.axis = 0}, .place = {world.rank(), 2}};
+      parameter.gradient = gradient;
+      if (sharded) parameter.sharding = {.run = 4, .ranks = 2, .rank = world.rank()};
+      Parameter* const all[] = {&parameter};
+      EXPECT_DOUBLE_EQ(gradient_norm(*backend, all, mesh), std::sqrt(sharded ? 8.0 : 16.0));
+      if (world.rank() == 1) backend->fill(gradient, std::numeric_limits<double>::infinity());
+      EXPECT_FALSE(std::isfinite(gradient_norm(*backend, all, mesh)));
+    });
   }
 }
 

@@ -16,6 +16,7 @@
 #include "checkpoint/tensor_parts.h"
 #include "comm/launch.h"
 #include "data/indexed_dataset_writer.h"
+#include "nn/parameter_state.h"
 #include "train/trainer.h"
 
 namespace teratron::testing {
@@ -67,7 +68,8 @@ class TrainingFixture : public ::testing::Test {
     TrainingRun run;
     const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
     run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
-      const auto backend = make_cpu_backend({.guard_memory = config.guard_memory});
+      const auto backend =
+          make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
       Trainer trainer(config, *backend, dataset, kVocab, std::make_shared<Mesh>(make_mesh(world, config.mesh())));
       trainer.start();
       Observer observer;
@@ -95,16 +97,17 @@ class TrainingFixture : public ::testing::Test {
     std::vector<IterationReport> reports;
   };
 
-  // Every rank calls it; on ranks that hold no first part of the tensors the result is empty.
+  // In fp32: the masters, where there are some. Every rank calls it; the result is rank 0's.
   static std::vector<float> whole_parameters(Gpt2Runner& runner) {
     std::vector<float> all;
     for (const Parameter* parameter : runner.parameters()) {
-      gather_tensor(*parameter, parameter->value, runner.backend(), *runner.mesh().tensor,
-                    [&](std::span<const std::byte> bytes) {
-                      const std::size_t before = all.size();
-                      all.resize(before + bytes.size() / sizeof(float));
-                      std::memcpy(all.data() + before, bytes.data(), bytes.size());
-                    });
+      const TensorRef part = whole_weights(runner.backend(), *parameter, *runner.mesh().data);
+      if (runner.mesh().data->rank() != 0) continue;
+      gather_tensor(*parameter, part, runner.backend(), *runner.mesh().tensor, [&](std::span<const std::byte> bytes) {
+        const std::size_t before = all.size();
+        all.resize(before + bytes.size() / sizeof(float));
+        std::memcpy(all.data() + before, bytes.data(), bytes.size());
+      });
     }
     return all;
   }

@@ -1,14 +1,17 @@
 // Who of an MPI job is alive. MPI itself waits for ever for a rank that was stopped, so each process has a thread that
 // sends process 0 a datagram every second with what it is doing; process 0 answers, and tells everyone when one falls
-// silent or reports its own failure. A process that hears nothing from process 0 takes that one for lost. It all
-// happens beside MPI, over UDP on a port the system picks, and costs nothing worth measuring.
+// silent, is gone or reports its own failure. A process that hears nothing from process 0 takes that one for lost. It
+// all happens beside MPI, over UDP on a port the system picks, and costs nothing worth measuring.
+//
+// A rank is known to be lost within 7 seconds of its last sign of life. The rank's own thread is told where it waits
+// (requests.cc); where it does not look, in a long computation or inside a call of MPI that blocks, the process is
+// ended without it.
 #pragma once
-
-#include <netinet/in.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -16,11 +19,17 @@
 #include <thread>
 #include <vector>
 
+#include "comm/mpi/datagrams.h"
+#include "comm/mpi/termination.h"
+
 namespace teratron {
 
 class Liveness {
  public:
-  Liveness(int rank, int size, std::string host);  // opens the socket; EnvironmentError where that is refused
+  // Called with the message of a LostRank, from another thread, where the rank did not ask in time; does not return.
+  using EndProcess = std::function<void(const std::string& message)>;
+
+  Liveness(int rank, int size, std::string host, EndProcess end_process);  // opens the socket; EnvironmentError
   Liveness(const Liveness&) = delete;
   Liveness& operator=(const Liveness&) = delete;
   ~Liveness();
@@ -33,8 +42,13 @@ class Liveness {
   void throw_if_lost() const {
     if (is_lost_.load(std::memory_order_relaxed)) throw_lost();
   }
+  // Whether there are more ranks on this host than cores: then whoever waits leaves its core to others.
+  bool crowded() const { return crowded_; }
   // This rank has failed: returns when everyone has had the time to hear of it.
   void report_failure(const std::string& reason);
+  // This rank has done its work. Called before it meets the others for the last time: from then on, whoever closes its
+  // socket has left in good order.
+  void expect_farewells();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -47,27 +61,38 @@ class Liveness {
   struct Lost {
     int rank;
     std::string host, activity, reason;
+    Clock::time_point known_since;
   };
 
   [[noreturn]] void throw_lost() const;
   void run();
-  void receive_all();
-  void take(const std::vector<std::string>& fields, const sockaddr_in& from);
-  void beat();
-  void look_for_silence();
+  void receive_all(Clock::time_point now);
+  void take(const Datagram& datagram, Clock::time_point now);
+  void take_refusal(const sockaddr_in& from);
+  void beat() const;
+  void look_for_silence(Clock::time_point now);
+  void act_on_termination(Clock::time_point now);
+  void end_where_nobody_asks(Clock::time_point now) const;
   void declare_lost(int rank, const std::string& reason);
-  void tell_of_lost();
+  void tell_of_lost() const;
   void send(const Peer& peer, const std::vector<std::string>& fields) const;
 
   const int rank_, size_;
   const std::string host_;
-  int socket_ = -1;
+  const EndProcess end_process_;
+  const DatagramSocket socket_;
+  std::optional<TerminationRequest> termination_;  // from start() on
   std::string job_;
+  bool crowded_ = false;
   mutable std::mutex mutex_;  // over what follows
   std::vector<Peer> peers_;
   std::string activity_;
   std::optional<Lost> lost_;
+  std::optional<Clock::time_point> terminated_since_;
+  bool expects_farewells_ = false;
+
   std::atomic<bool> is_lost_{false}, stopping_{false};
+  mutable std::atomic<bool> told_{false};  // the rank's own thread has been told
   std::thread thread_;
 };
 

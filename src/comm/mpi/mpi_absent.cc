@@ -14,4 +14,6 @@ void run_mpi_rank(const std::string&, const std::function<void(Communicator& wor
 
 void leave_mpi(int) {}
 
+void mpi_all_reduce(float*, std::int64_t) { throw InternalError("this build has no MPI"); }
+
 }  // namespace teratron

@@ -97,7 +97,8 @@ class MpiCommunicator final : public Communicator {
   // Members start collectives in the same order, so they find the same tags. MPI allows at least 32767.
   int next_tag() {
     constexpr int kCollectivesAtOnce = 16000;
-    return 2 * (calls_++ % kCollectivesAtOnce);
+    calls_ = (calls_ + 1) % kCollectivesAtOnce;
+    return 2 * calls_;
   }
   template <class Begin>
   Work with_open_memory(const Begin& begin) {

@@ -10,6 +10,7 @@ namespace teratron {
 namespace {
 
 constexpr std::int64_t kGrain = 1 << 14;  // elements handed to a thread at a time
+constexpr std::int64_t kAhead = 2;        // segments under way while one is reduced
 constexpr std::int64_t kAlignment = 16;   // elements, so that parts begin where vectors do
 
 }  // namespace
@@ -89,8 +90,9 @@ void ReduceWork::finish_segment(std::int64_t segment) {
 }
 
 void ReduceWork::wait() {
+  std::int64_t started = 1;
   for (std::int64_t segment = 0; segment < segments_; ++segment) {
-    if (segment + 1 < segments_) start_segment(segment + 1);
+    for (; started < std::min(segments_, segment + 1 + kAhead); ++started) start_segment(started);
     finish_segment(segment);
   }
   for (Segment& segment : segment_of_) segment.gathered.wait();

@@ -1,6 +1,6 @@
 // The all-reduce and reduce-scatter of MPI processes: each rank receives everyone's values of its own part, reduces
 // them in the ranks' order, and, for an all-reduce, sends the result to everyone. That is what a ring moves, in two
-// steps instead of 2 (R - 1). Long views go in segments, of which the next is under way while one is reduced.
+// steps instead of 2 (R - 1). Long views go in segments, of which the next two are under way while one is reduced.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace teratron {
 
-constexpr std::int64_t kSegmentBytes = std::int64_t{4} << 20;
+constexpr std::int64_t kSegmentBytes = std::int64_t{2} << 20;
 
-// Receive buffers of one segment, kept for the next collective.
+// Receive buffers of one segment, kept for the next collective. Used by the rank's own thread alone.
 class ScratchPool {
  public:
   using Block = std::unique_ptr<std::byte[]>;

@@ -11,7 +11,7 @@
 namespace teratron {
 namespace {
 
-constexpr auto kVerdict = std::chrono::seconds(8);  // a silent rank is known by then (liveness.cc)
+constexpr auto kVerdict = std::chrono::seconds(8);  // a silent rank is known by then (liveness.h)
 
 // Calls piece(first byte, bytes) for pieces that MPI can count.
 template <class Piece>
@@ -21,11 +21,11 @@ void in_pieces(std::int64_t bytes, const Piece& piece) {
   }
 }
 
-// Leaves the core to others the longer nothing comes: there may be more ranks than cores.
-void pause_after(int looks) {
-  if (looks > 20000) {
+// Leaves the core to others the longer nothing comes, and soon where there are more ranks than cores.
+void pause_after(int looks, bool crowded) {
+  if (looks > 200000) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
-  } else if (looks > 200) {
+  } else if (looks > (crowded ? 20 : 20000)) {
     ::sched_yield();
   }
 }
@@ -84,7 +84,7 @@ void Requests::wait() {
     const int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);
     if (code != MPI_SUCCESS) blame(code);
     if (done != 0) return requests_.clear();
-    pause_after(looks);
+    pause_after(looks, liveness_->crowded());
   }
 }
 

@@ -1,0 +1,110 @@
+// teratron bench comm: how fast all-reduces are, against copying (ranks as threads) or MPI's own (under mpirun).
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/threads.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "comm/all_reduce_speed.h"
+#include "telemetry/text_table.h"
+
+namespace teratron {
+namespace {
+
+struct Options {
+  std::int64_t ranks = 0;  // 0: 2 and 4 as threads, all processes under mpirun
+  std::int64_t largest = 64;
+  std::int64_t threads = 0;
+  std::filesystem::path json;
+
+  std::vector<std::string> faults() const;
+};
+
+FieldList fields_of(Options& o) {
+  FieldList list;
+  list.add("ranks", &o.ranks, "N", "ranks; 0: 2 and then 4 threads, or the processes of mpirun");
+  list.add("largest", &o.largest, "MB", "the largest view; the smallest is 1 MB");
+  list.add("threads", &o.threads, "N", "threads that all ranks share; 0: one a core");
+  add_json_field(list, o.json);
+  return list;
+}
+
+std::vector<std::string> Options::faults() const {
+  std::vector<std::string> list;
+  const auto need_between = [&](const char* flag, std::int64_t value, std::int64_t least, std::int64_t most) {
+    if (value < least || value > most) {
+      list.push_back(fmt::format("--{} is {}; it must be from {} to {}", flag, value, least, most));
+    }
+  };
+  need_between("ranks", ranks, 0, 256);
+  if (ranks == 1) list.emplace_back("--ranks is 1, and a rank alone reduces nothing; give 2 or more");
+  need_between("largest", largest, 1, 1024);
+  need_between("threads", threads, 0, 4096);
+  return list;
+}
+
+struct Row {
+  int ranks;
+  AllReduceSpeed speed;
+};
+
+std::string text_of(RankKind kind, const std::vector<Row>& rows) {
+  const char* const yardstick = kind == RankKind::kMpi ? "MPI_Allreduce" : "copy";
+  TextTable table({Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  table.row({"ranks", "MB", "all-reduce GB/s", fmt::format("{} GB/s", yardstick), "ratio"});
+  for (const Row& row : rows) {
+    table.row({fmt::format("{}", row.ranks), fmt::format("{}", row.speed.bytes >> 20),
+               fmt::format("{:.2f}", row.speed.bandwidth() / 1e9),
+               fmt::format("{:.2f}", row.speed.yardstick_bandwidth() / 1e9), fmt::format("{:.2f}", row.speed.ratio())});
+  }
+  const char* const meaning =
+      kind == RankKind::kMpi
+          ? "GB/s: bytes of the view (f32, in place) over the seconds until the last rank has its sum; ours and "
+            "MPI_Allreduce\n(sum) in turns, medians. Ours adds in the ranks' order, so that sums repeat bit for bit.\n"
+          : "GB/s: bytes of the view (f32, in place) over the seconds until the last rank has its sum. Copy: every "
+            "rank\n"
+            "copies a view of that size to another place at the same time, with the same threads; in turns, medians. "
+            "R ranks\nmust read R views and write R views in either case.\n";
+  return table.text() + meaning;
+}
+
+nlohmann::ordered_json json_of(RankKind kind, const std::vector<Row>& rows) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Row& row : rows) {
+    list.push_back({{"ranks", row.ranks},
+                    {"bytes", row.speed.bytes},
+                    {"bytes_per_second", row.speed.bandwidth()},
+                    {"yardstick_bytes_per_second", row.speed.yardstick_bandwidth()},
+                    {"ratio", row.speed.ratio()}});
+  }
+  return {{"ranks_are", kind == RankKind::kMpi ? "processes" : "threads"},
+          {"yardstick", kind == RankKind::kMpi ? "MPI_Allreduce" : "copy"},
+          {"all_reduce", list}};
+}
+
+void run(const Options& options) {
+  const LaunchEnvironment environment = detect_launch();
+  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  std::vector<int> counts = {2, 4};
+  if (environment.kind == RankKind::kMpi) counts = {environment.processes};
+  if (options.ranks > 0) counts = {static_cast<int>(options.ranks)};
+  std::vector<Row> rows;
+  for (const int ranks : counts) {
+    run_ranks(environment, ranks, [&](Communicator& world) {
+      for (std::int64_t megabytes = 1; megabytes <= options.largest; megabytes *= 4) {
+        const AllReduceSpeed speed = measure_all_reduce(world, environment.kind, megabytes << 20);
+        if (world.rank() == 0) rows.push_back({ranks, speed});
+      }
+    });
+  }
+  if (environment.process == 0) {
+    report(options.json, text_of(environment.kind, rows), json_of(environment.kind, rows).dump());
+  }
+}
+
+}  // namespace
+
+Command bench_comm_command() { return make_command("bench comm", "measures how fast ranks sum what they hold", run); }
+
+}  // namespace teratron

@@ -1,0 +1,23 @@
+// SIGTERM in a process of an MPI job: mpirun sends it to the ranks that are left when one died, about a second before
+// SIGKILL. That is time enough to find out who it was and to say so, which the default action would not.
+#pragma once
+
+namespace teratron {
+
+// While one exists, SIGTERM is only noted. There is at most one.
+class TerminationRequest {
+ public:
+  TerminationRequest();
+  TerminationRequest(const TerminationRequest&) = delete;
+  TerminationRequest& operator=(const TerminationRequest&) = delete;
+  ~TerminationRequest();
+
+  bool came() const;
+  void ignore_from_now_on();       // until the process ends, by itself and soon: it is about to tell why
+  [[noreturn]] void obey() const;  // ends the process as the default action would have
+
+ private:
+  bool ignored_ = false;
+};
+
+}  // namespace teratron

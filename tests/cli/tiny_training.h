@@ -1,0 +1,78 @@
+// A corpus, its tokenizer and the command line of a training of seconds, for tests that run the binary.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/philox.h"
+#include "cli/binary.h"
+
+namespace teratron::testing {
+
+class TinyTraining {
+ public:
+  TinyTraining() {
+    RandomSequence random(RandomStream{.seed = 5});
+    const std::vector<std::string> words = {"the", "rank", "ranks", "layer", "sums", "a", "gradient", "waits", "\n"};
+    std::string text;
+    for (int i = 0; i < 6000; ++i) text += " " + words[random.below(words.size())];
+    write_file_atomically(path("corpus.txt"), text);
+    require(
+        run_teratron({"tokenizer", "train", "--vocab-size", "280", "--out", path("tokenizer"), path("corpus.txt")}));
+    require(run_teratron(
+        {"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("data"), path("corpus.txt")}));
+  }
+
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  // The words after `teratron`, which end with those given.
+  std::vector<std::string> command(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {"train",
+                                      "--data-path",
+                                      path("data"),
+                                      "--tokenizer",
+                                      path("tokenizer"),
+                                      "--num-layers",
+                                      "2",
+                                      "--hidden-size",
+                                      "64",
+                                      "--num-attention-heads",
+                                      "4",
+                                      "--seq-length",
+                                      "32",
+                                      "--micro-batch-size",
+                                      "2",
+                                      "--lr",
+                                      "0.003",
+                                      "--hidden-dropout",
+                                      "0.1",
+                                      "--attention-dropout",
+                                      "0.1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  // Every loss that a run wrote into its folder, as written.
+  static std::vector<double> losses(const std::filesystem::path& run) {
+    std::istringstream lines(read_file(run / "metrics.jsonl"));
+    std::vector<double> result;
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json values = nlohmann::json::parse(line);
+      if (values.contains("loss")) result.push_back(values.at("loss"));
+    }
+    return result;
+  }
+
+ private:
+  static void require(const Outcome& outcome) {
+    if (outcome.exit_code != 0) throw std::runtime_error(outcome.errors);
+  }
+
+  const TemporaryFolder folder_;
+};
+
+}  // namespace teratron::testing

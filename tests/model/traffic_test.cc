@@ -1,0 +1,58 @@
+// What the ranks of a tensor-parallel group exchange in one forward and backward pass, counted: calls and bytes.
+#include <gtest/gtest.h>
+
+#include "base/round_up.h"
+#include "comm/launch.h"
+#include "model/random_batch.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::int64_t kBatch = 2, kTokens = 6, kRows = kBatch * kTokens;
+constexpr int kRanks = 3;
+
+Traffic traffic_of_a_pass(const RunnerOptions& options) {
+  Traffic traffic;
+  run_ranks({}, kRanks, [&](Communicator& world) {
+    const auto backend = make_cpu_backend();
+    auto mesh = std::make_shared<Mesh>(make_mesh(world, {.tensor = kRanks}));
+    Gpt2Runner runner(*backend, test::small_config(), options, mesh);
+    runner.allocate();
+    runner.initialize(1);
+    mesh->tensor->reset_traffic();
+    runner.forward_backward(test::RandomBatch(kBatch, kTokens, test::small_config().vocab_size, 1).whole());
+    if (world.rank() == 0) traffic = mesh->tensor->traffic();
+  });
+  return traffic;
+}
+
+const std::int64_t kLayers = test::small_config().num_layers, kBytes = kRows * test::small_config().hidden_size * 4;
+
+// Megatron-LM section 3: two all-reduces a layer forward, two backward, of batch x tokens x hidden values; around the
+// layers one for the embedding and, in a single chunk of logits, three numbers a token and the gradient of the input.
+TEST(Traffic, OfTensorParallelismIsThatOfThePaper) {
+  Traffic traffic = traffic_of_a_pass({.batch = kBatch, .tokens = kTokens, .logits_chunk = kRows});
+  const Traffic::Count expected{.calls = 4 * kLayers + 2 + 2, .bytes = (4 * kLayers + 2) * kBytes + 3 * kRows * 4};
+  EXPECT_EQ(traffic[Collective::kAllReduce], expected);
+  for (const Collective other : {Collective::kAllGather, Collective::kReduceScatter, Collective::kBroadcast}) {
+    EXPECT_EQ(traffic[other].calls, 0);
+  }
+}
+
+// Korthikanti et al. (arXiv 2205.05198) section 4.2.2: each of those all-reduces becomes a reduce-scatter and an
+// all-gather, which together move as much; the inputs of the split layers, not kept, are gathered again in the backward
+// pass. Gradients of the norms, which cover a rank's rows, are summed once a layer.
+TEST(Traffic, OfSequenceParallelismIsGathersAndScattersInstead) {
+  Traffic traffic =
+      traffic_of_a_pass({.batch = kBatch, .tokens = kTokens, .logits_chunk = kRows, .sequence_parallel = true});
+  const Traffic::Count scatters{.calls = 4 * kLayers + 2, .bytes = (4 * kLayers + 2) * kBytes};
+  const Traffic::Count gathers{.calls = 6 * kLayers + 2, .bytes = (6 * kLayers + 2) * kBytes};
+  EXPECT_EQ(traffic[Collective::kReduceScatter], scatters);
+  EXPECT_EQ(traffic[Collective::kAllGather], gathers);
+  const std::int64_t vector = round_up<std::int64_t>(test::small_config().hidden_size, 16) * 4;
+  const Traffic::Count sums{.calls = kLayers + 1 + 2, .bytes = (4 * kLayers + 2) * vector + 3 * kRows * 4};
+  EXPECT_EQ(traffic[Collective::kAllReduce], sums);
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,137 @@
+// Training in bf16 and fp16 with fp32 masters: it learns as fp32 does, resumes bit for bit in any layout, and overflows
+// and divergences are met as they should be.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class MixedPrecision : public testing::TrainingFixture {
+ protected:
+  void SetUp() override {
+    TrainingFixture::SetUp();
+    config_.model.num_attention_heads = 4;
+    config_.learning_rate.peak = 5e-3;
+  }
+  static TrainConfig with(TrainConfig config, bool bf16) {
+    (bf16 ? config.bf16 : config.fp16) = true;
+    config.loss_scaling.initial = 1024;  // of no consequence to bf16
+    return config;
+  }
+  static TrainConfig split(TrainConfig config) {
+    config.tensor_parallel = config.data_parallel = 2;
+    config.sequence_parallel = config.distributed_optimizer = true;
+    config.micro_batch_size = 1;
+    return config;
+  }
+};
+
+// bf16 has 8 bits, so a loss of 4 is known to 1e-2 at best; what training makes of it differs less.
+TEST_F(MixedPrecision, LearnsWhatFp32Learns) {
+  config_.train_iters = 60;
+  const double exact = train(config_).losses.back();
+  ASSERT_LT(exact, std::log(kVocab) - 0.5);
+  for (const bool bf16 : {true, false}) {
+    EXPECT_NEAR(train(with(config_, bf16)).losses.back(), exact, 0.02);
+    EXPECT_NEAR(train(split(with(config_, bf16))).losses.back(), exact, 0.02);
+  }
+}
+
+// Masters, moments, the loss scale and its counters are all in the checkpoint, whatever the layout that wrote it.
+TEST_F(MixedPrecision, ResumesBitForBit) {
+  config_.loss_scaling.window = 3;  // the scale moves on both sides of the stop
+  for (const TrainConfig& config : {with(config_, true), with(config_, false), split(with(config_, true)),
+                                    split(with(config_, false)), split(config_)}) {
+    TrainConfig scaled = config;
+    scaled.loss_scaling.window = 3;
+    const testing::TrainingRun whole = train(scaled);
+    TrainConfig first = scaled, rest = scaled;
+    first.train_iters = 5;
+    first.learning_rate.decay = scaled.train_iters;
+    first.save = rest.load = folder_ / "save";
+    std::filesystem::remove_all(first.save);
+    std::vector<double> losses = train(first).losses;
+    const testing::TrainingRun after = train(rest);
+    losses.insert(losses.end(), after.losses.begin(), after.losses.end());
+    EXPECT_EQ(losses, whole.losses);
+    EXPECT_EQ(after.parameters, whole.parameters);
+    EXPECT_EQ(after.reports.back().loss_scale, whole.reports.back().loss_scale);
+  }
+}
+
+// The largest scale that a run bears, found by trying; twice that plants an overflow.
+TEST_F(MixedPrecision, AnOverflowSkipsOneUpdateEverywhereAndHalvesTheScale) {
+  TrainConfig config = with(config_, false);
+  config.loss_scaling.hysteresis = 1;
+  config.train_iters = 6;
+  const auto skips = [](const testing::TrainingRun& run) {
+    return std::ranges::count_if(run.reports, [](const IterationReport& report) { return report.skipped; });
+  };
+  config.loss_scaling.initial = std::exp2(32);
+  while (skips(train(config)) > 0) config.loss_scaling.initial /= 2;
+  const double bearable = config.loss_scaling.initial;
+
+  config.loss_scaling.initial = 2 * bearable;
+  const testing::TrainingRun alone = train(config);
+  for (const TrainConfig& layout : {config, split(config)}) {
+    const testing::TrainingRun run = train(layout);
+    EXPECT_EQ(skips(run), 1);
+    std::int64_t applied = 0;
+    for (std::size_t i = 0; i < run.reports.size(); ++i) {
+      const IterationReport& report = run.reports[i];
+      EXPECT_EQ(report.skipped, alone.reports[i].skipped) << i;
+      EXPECT_EQ(report.loss_scale, applied == static_cast<std::int64_t>(i) ? 2 * bearable : bearable) << i;
+      EXPECT_NEAR(run.losses[i], alone.losses[i], 2e-3) << i;
+      // The schedule counts the updates that were applied.
+      EXPECT_EQ(report.learning_rate, layout.schedule().at(applied + 1)) << i;
+      if (!report.skipped) ++applied;
+    }
+  }
+}
+
+TEST_F(MixedPrecision, ASkippedUpdateLeavesTheWeightsAlone) {
+  TrainConfig config = with(config_, false);
+  config.loss_scaling = {.fixed = std::exp2(60)};
+  config.train_iters = 3;
+  config.learning_rate.peak = 1;
+  const testing::TrainingRun skipped = train(config);
+  for (const IterationReport& report : skipped.reports) EXPECT_TRUE(report.skipped);
+  config.train_iters = 1;
+  EXPECT_EQ(train(config).parameters, skipped.parameters);
+}
+
+// An absurd learning rate: the second forward pass overflows.
+TEST_F(MixedPrecision, ADivergenceTellsWhereItBegan) {
+  TrainConfig config = with(config_, true);
+  config.learning_rate.peak = 1e38;
+  config.optimizer.clip = 0;
+  for (const TrainConfig& layout : {config, split(config)}) {
+    try {
+      train(layout);
+      FAIL() << "no error";
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("diverged in iteration 2: the output of "), HasSubstr("(rank "),
+                                      HasSubstr("weights were not updated")));
+    }
+  }
+}
+
+TEST_F(MixedPrecision, AScaleThatCannotFallFurtherIsADivergence) {
+  TrainConfig config = with(config_, false);
+  config.loss_scaling = {.initial = std::exp2(42), .minimum = std::exp2(40), .hysteresis = 1};
+  try {
+    train(config);
+    FAIL() << "no error";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("diverged in iteration 3: the gradient of '"));
+  }
+}
+
+}  // namespace
+}  // namespace teratron
