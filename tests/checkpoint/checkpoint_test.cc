@@ -9,7 +9,7 @@
 #include "checkpoint/checksum.h"
 #include "checkpoint/random_model.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/temporary_folder.h"
+#include "checkpoint/damage.h"
 
 namespace teratron {
 namespace {

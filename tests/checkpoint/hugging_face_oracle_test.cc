@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "checkpoint/hugging_face.h"
-#include "checkpoint/temporary_folder.h"
+#include "checkpoint/damage.h"
 
 namespace teratron {
 namespace {

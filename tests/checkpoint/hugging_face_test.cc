@@ -13,7 +13,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/random_model.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/temporary_folder.h"
+#include "checkpoint/damage.h"
 
 namespace teratron {
 namespace {

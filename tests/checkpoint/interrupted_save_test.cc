@@ -16,7 +16,7 @@
 #include "base/threads.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/random_model.h"
-#include "checkpoint/temporary_folder.h"
+#include "checkpoint/damage.h"
 
 namespace teratron {
 namespace {

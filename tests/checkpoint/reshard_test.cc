@@ -7,7 +7,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hugging_face.h"
 #include "checkpoint/random_model.h"
-#include "checkpoint/temporary_folder.h"
+#include "checkpoint/damage.h"
 
 namespace teratron {
 namespace {

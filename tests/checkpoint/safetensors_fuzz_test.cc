@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/temporary_folder.h"
+#include "checkpoint/damage.h"
 
 namespace teratron {
 namespace {
