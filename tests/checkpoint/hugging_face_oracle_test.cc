@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "checkpoint/hugging_face.h"
 #include "checkpoint/damage.h"
+#include "checkpoint/hugging_face.h"
 
 namespace teratron {
 namespace {
