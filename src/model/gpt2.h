@@ -36,7 +36,7 @@ struct RunnerOptions {
   std::int64_t tokens = 0;  // most tokens of one sequence in one call
   // Gradients that no second micro-batch adds to may take the place of activations already used up.
   bool single_micro_batch = true;
-  std::int64_t logits_chunk = 512;  // rows of logits that exist at a time
+  std::int64_t logits_chunk = 256;  // rows of logits that exist at a time
   // Training only.
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false;  // batch * tokens of every call is a multiple of the tensor-parallel ranks

@@ -57,7 +57,7 @@ struct TrainConfig {
 
   BackendKind backend = BackendKind::kCpu;
   std::int64_t threads = 0;         // 0: one a core
-  std::int64_t logits_chunk = 512;  // rows of logits held at a time
+  std::int64_t logits_chunk = 256;  // rows of logits held at a time
   bool guard_memory = false;
   std::filesystem::path config_file;
 
