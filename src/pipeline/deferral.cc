@@ -15,11 +15,25 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+// Without any weight gradients.
+Schedule input_gradients_only(Schedule schedule) {
+  for (std::vector<Action>& list : schedule.actions) {
+    std::erase_if(list, [](const Action& action) { return action.pass == Pass::kBackwardWeight; });
+    for (Action& action : list) {
+      if (action.pass == Pass::kBackward) action.pass = Pass::kBackwardInput;
+    }
+  }
+  return schedule;
+}
+
 // Works the stages through a schedule in the order of time, as they would.
 class Deferral {
  public:
   Deferral(const Schedule& schedule, const Costs& costs, std::int64_t most_slices)
-      : source_(schedule), costs_(costs), most_slices_(most_slices), happened_(events(schedule), kNever) {
+      : source_(input_gradients_only(schedule)),
+        costs_(costs),
+        most_slices_(most_slices),
+        happened_(events(schedule), kNever) {
     stages_.resize(schedule.actions.size());
     result_ = schedule;
     for (std::vector<Action>& list : result_.actions) list.clear();
@@ -42,11 +56,7 @@ class Deferral {
   };
   Stage& at(int stage) { return stages_[static_cast<std::size_t>(stage)]; }
 
-  Action next_of(int stage) {
-    Action action = source_.actions[static_cast<std::size_t>(stage)][at(stage).next];
-    if (action.pass == Pass::kBackward) action.pass = Pass::kBackwardInput;
-    return action;
-  }
+  const Action& next_of(int stage) { return source_.actions[static_cast<std::size_t>(stage)][at(stage).next]; }
   bool has_next(int stage) { return at(stage).next < source_.actions[static_cast<std::size_t>(stage)].size(); }
 
   // When everything that the stage's next action needs is there; kNever as long as that is not known.
@@ -88,7 +98,7 @@ class Deferral {
       return;
     }
     check(!full, "the bound on live activations is at least what the schedule needs");
-    const Action action = next_of(stage);
+    const Action& action = next_of(stage);
     state.clock = std::max(state.clock, arrival(stage));
     perform(stage, action);
     ++state.next;
@@ -107,7 +117,7 @@ class Deferral {
     result_.actions[static_cast<std::size_t>(stage)].push_back(action);
   }
 
-  const Schedule& source_;
+  const Schedule source_;
   const Costs& costs_;
   std::int64_t most_slices_;
   std::vector<double> happened_;  // when, by event
