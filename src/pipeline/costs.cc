@@ -25,17 +25,21 @@ double Costs::of(const Schedule& schedule, int stage, const Action& action) cons
       action.pass);
 }
 
-Costs even_costs(const Schedule& schedule, double forward, double backward, double transfer,
-                 std::span<const std::int64_t> slice_tokens) {
+std::vector<PassTimes> even_times(int slices, std::span<const std::int64_t> slice_tokens, double forward,
+                                  double backward) {
   std::vector<std::int64_t> tokens(slice_tokens.begin(), slice_tokens.end());
-  tokens.resize(static_cast<std::size_t>(schedule.slices), 1);
+  tokens.resize(static_cast<std::size_t>(slices), 1);
   const auto whole = static_cast<double>(std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0}));
-  std::vector<PassTimes> slices;
+  std::vector<PassTimes> times;
   for (const std::int64_t length : tokens) {
     const double share = static_cast<double>(length) / whole;
-    slices.push_back(PassTimes::even_parts(forward * share, backward * share));
+    times.push_back(PassTimes::even_parts(forward * share, backward * share));
   }
-  return sliced_costs(schedule, slices, transfer);
+  return times;
+}
+
+Costs even_costs(const Schedule& schedule, double forward, double backward, double transfer) {
+  return sliced_costs(schedule, even_times(schedule.slices, {}, forward, backward), transfer);
 }
 
 Costs sliced_costs(const Schedule& schedule, std::span<const PassTimes> slices, double transfer) {

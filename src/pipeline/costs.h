@@ -26,12 +26,14 @@ struct Costs {
   double of(const Schedule& schedule, int stage, const Action& action) const;
 };
 
-// Stages alike: `forward` and `backward` of a whole micro-batch in a whole stage, shared out over chunks evenly and
-// over slices by their length (empty: evenly). `transfer` of a slice, however long it is.
-Costs even_costs(const Schedule& schedule, double forward, double backward, double transfer = 0,
-                 std::span<const std::int64_t> slice_tokens = {});
+// `forward` and `backward` of a whole micro-batch, shared out over slices by their length (no lengths: evenly).
+std::vector<PassTimes> even_times(int slices, std::span<const std::int64_t> slice_tokens, double forward,
+                                  double backward);
 
-// Stages alike: `slices[s]` is what slice s takes in a whole stage.
+// Stages alike: `slices[s]` is what slice s takes in a whole stage, which its chunks share out evenly.
 Costs sliced_costs(const Schedule& schedule, std::span<const PassTimes> slices, double transfer = 0);
+
+// Stages and slices alike: `forward` and `backward` of a whole micro-batch in a whole stage.
+Costs even_costs(const Schedule& schedule, double forward, double backward, double transfer = 0);
 
 }  // namespace teratron::pipeline
