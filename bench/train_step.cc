@@ -3,14 +3,13 @@
 // "step N" on standard input it does N steps (forward, loss, backward, clip, AdamW) and prints {"seconds": [..], ...};
 // "quit" ends it.
 //
-// With --gemm 1 it builds no model (its memory would count) and measures instead, for each line "gemm", the rate of
-// oneDNN's matrix product at the best of the model's shapes and a large square.
+// With --gemm 1 it builds no model (its memory would count) and measures instead, for each line "gemm SECONDS", the
+// rate of oneDNN's matrix product at the best of the model's shapes and a large square over that time.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -119,26 +118,41 @@ class TrainingStep {
   std::int64_t update_ = 0;
 };
 
-// GFLOP/s of out[m,n] = a[m,k] b[n,k]^T, the median of a few: a step's time is a median too.
-double gemm_rate(std::int64_t m, std::int64_t n, std::int64_t k) {
-  const std::vector<float> a(static_cast<std::size_t>(m * k), 0.5F), b(static_cast<std::size_t>(n * k), 0.25F);
-  std::vector<float> out(static_cast<std::size_t>(m * n));
-  std::array<double, 7> seconds{};
-  for (double& value : seconds) {
-    const Clock::time_point start = Clock::now();
-    dnnl_sgemm('N', 'T', m, n, k, 1, a.data(), k, b.data(), k, 0, out.data(), n);
-    value = seconds_since(start);
-  }
-  std::ranges::nth_element(seconds, seconds.begin() + seconds.size() / 2);
-  return 2e-9 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / seconds[seconds.size() / 2];
-}
+// out[m,n] = a[m,k] b[n,k]^T by oneDNN.
+class Product {
+ public:
+  Product(std::int64_t m, std::int64_t n, std::int64_t k)
+      : m_(m),
+        n_(n),
+        k_(k),
+        a_(static_cast<std::size_t>(m * k), 0.5F),
+        b_(static_cast<std::size_t>(n * k), 0.25F),
+        out_(static_cast<std::size_t>(m * n)) {}
 
-// Of the shape that does best.
-double best_gemm_rate(const Options& o) {
+  // GFLOP/s of doing it again and again for so long: as a step does, it meets whatever else the machine is doing.
+  double rate(double seconds) {
+    const Clock::time_point start = Clock::now();
+    double done = 0;
+    do {
+      dnnl_sgemm('N', 'T', m_, n_, k_, 1, a_.data(), k_, b_.data(), k_, 0, out_.data(), n_);
+      done += 2e-9 * static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(k_);
+    } while (seconds_since(start) < seconds);
+    return done / seconds_since(start);
+  }
+
+ private:
+  std::int64_t m_, n_, k_;
+  std::vector<float> a_, b_, out_;
+};
+
+// The best of the model's shapes and a large square, by a short look at each.
+Product best_product(const Options& o) {
   const auto tokens = static_cast<std::int64_t>(o.at("batch") * o.at("seq"));
   const auto h = static_cast<std::int64_t>(o.at("hidden"));
-  return std::max({gemm_rate(2048, 2048, 2048), gemm_rate(tokens, 3 * h, h), gemm_rate(tokens, 4 * h, h),
-                   gemm_rate(tokens, h, 4 * h)});
+  std::vector<Product> all = {{2048, 2048, 2048}, {tokens, 3 * h, h}, {tokens, 4 * h, h}, {tokens, h, 4 * h}};
+  std::vector<double> rates;
+  for (Product& product : all) rates.push_back(product.rate(0.3));
+  return all[static_cast<std::size_t>(std::ranges::max_element(rates) - rates.begin())];
 }
 
 void say(const std::string& line) {
@@ -147,10 +161,12 @@ void say(const std::string& line) {
 }
 
 void serve_gemm(const Options& options) {
+  Product product = best_product(options);
   say("{\"ready\": true}");
   for (std::string word; std::cin >> word && word != "quit";) {
-    if (word != "gemm") throw_user_error("want \"gemm\" or \"quit\", not '{}'", word);
-    say(fmt::format("{{\"gflops\": {}}}", best_gemm_rate(options)));
+    double seconds = 0;
+    if (word != "gemm" || !(std::cin >> seconds)) throw_user_error("want \"gemm SECONDS\" or \"quit\", not '{}'", word);
+    say(fmt::format("{{\"gflops\": {}}}", product.rate(seconds)));
   }
 }
 

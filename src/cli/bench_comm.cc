@@ -32,15 +32,10 @@ FieldList fields_of(Options& o) {
 
 std::vector<std::string> Options::faults() const {
   std::vector<std::string> list;
-  const auto need_between = [&](const char* flag, std::int64_t value, std::int64_t least, std::int64_t most) {
-    if (value < least || value > most) {
-      list.push_back(fmt::format("--{} is {}; it must be from {} to {}", flag, value, least, most));
-    }
-  };
-  need_between("ranks", ranks, 0, 256);
+  need_between(list, "ranks", ranks, 0, 256);
   if (ranks == 1) list.emplace_back("--ranks is 1, and a rank alone reduces nothing; give 2 or more");
-  need_between("largest", largest, 1, 1024);
-  need_between("threads", threads, 0, 4096);
+  need_between(list, "largest", largest, 1, 1024);
+  need_between(list, "threads", threads, 0, 4096);
   return list;
 }
 

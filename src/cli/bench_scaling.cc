@@ -45,21 +45,16 @@ FieldList fields_of(Options& o) {
 
 std::vector<std::string> Options::faults() const {
   std::vector<std::string> list;
-  const auto need_between = [&](const char* flag, std::int64_t value, std::int64_t least, std::int64_t most) {
-    if (value < least || value > most) {
-      list.push_back(fmt::format("--{} is {}; it must be from {} to {}", flag, value, least, most));
-    }
-  };
-  need_between("max-tensor-ranks", sizes.most_tensor_ranks, 1, 8);
-  need_between("copies", sizes.copies, 1, 64);
-  need_between("batch-size", sizes.batch, 1, 4096);
-  need_between("head-size-divisor", sizes.head_size_divisor, 1, 96);
-  need_between("layers-divisor", sizes.layers_divisor, 1, 72);
-  need_between("vocab-divisor", sizes.vocab_divisor, 1, 51200);
-  need_between("sequence-divisor", sizes.sequence_divisor, 1, 128);
-  need_between("updates", updates, 1, 1000);
-  need_between("rounds", rounds, 1, 1000);
-  need_between("cores", cores, 0, 4096);
+  need_between(list, "max-tensor-ranks", sizes.most_tensor_ranks, 1, 8);
+  need_between(list, "copies", sizes.copies, 1, 64);
+  need_between(list, "batch-size", sizes.batch, 1, 4096);
+  need_between(list, "head-size-divisor", sizes.head_size_divisor, 1, 96);
+  need_between(list, "layers-divisor", sizes.layers_divisor, 1, 72);
+  need_between(list, "vocab-divisor", sizes.vocab_divisor, 1, 51200);
+  need_between(list, "sequence-divisor", sizes.sequence_divisor, 1, 128);
+  need_between(list, "updates", updates, 1, 1000);
+  need_between(list, "rounds", rounds, 1, 1000);
+  need_between(list, "cores", cores, 0, 4096);
   return list;
 }
 

@@ -30,6 +30,10 @@ struct Command {
   std::function<void(std::span<const std::string>)> run;  // with the arguments after the name
 };
 
+// Adds a fault where --flag's value is out of its range.
+void need_between(std::vector<std::string>& faults, std::string_view flag, std::int64_t value, std::int64_t least,
+                  std::int64_t most);
+
 template <class Options>
 Command make_command(std::string name, std::string summary, void (*run)(const Options&)) {
   const auto with_fields = [](auto show) {

@@ -39,12 +39,8 @@ void require_same_options(Communicator& world, const std::string& options) {
 std::vector<std::string> LayoutOptions::faults() const {
   constexpr std::int64_t kMostRanks = 1 << 16;
   std::vector<std::string> faults;
-  const auto need = [&](std::string_view flag, std::int64_t value) {
-    if (value >= 1 && value <= kMostRanks) return;
-    faults.push_back(fmt::format("--{} is {}; it must be at least 1 and at most {}", flag, value, kMostRanks));
-  };
-  need("tensor-model-parallel-size", tensor_parallel);
-  need("data-parallel-size", data_parallel);
+  need_between(faults, "tensor-model-parallel-size", tensor_parallel, 1, kMostRanks);
+  need_between(faults, "data-parallel-size", data_parallel, 1, kMostRanks);
   if (threads < 0) faults.push_back(fmt::format("--threads is {}; 0 is one a core", threads));
   return faults;
 }

@@ -217,8 +217,8 @@ class Backend : public Allocator {
   void embedding_forward(const EmbeddingForward& args);
   void embedding_backward(const EmbeddingBackward& args);
   void cross_entropy_partials(const CrossEntropyPartials& args);
-  // sum[T] *= exp(own_max - max), all A: partial sums of several ranks brought to the same maximum, so that they add up.
-  // Where own_max is -infinity, sum stays 0.
+  // sum[T] *= exp(own_max - max), all A: partial sums of several ranks brought to the same maximum, so that they add
+  // up. Where own_max is -infinity, sum stays 0.
   void cross_entropy_rescale(TensorRef sum, TensorRef own_max, TensorRef max);
   // loss[T] = log(sum) + max - target_logit, all A
   void cross_entropy_loss(TensorRef loss, TensorRef max, TensorRef sum, TensorRef target_logit);

@@ -122,6 +122,7 @@ IterationReport Trainer::update() {
   for (std::int64_t micro_batch = 0; micro_batch < sampler_.micro_batches(); ++micro_batch) {
     report.loss += runner_.forward_backward(read_micro_batch(micro_batch));
   }
+  runner_.mesh().set_activity(fmt::format("update of iteration {}", iteration_ + 1));
   runner_.mesh().data->all_reduce_host({&report.loss, 1});
   const double norm = gradient_norm(runner_.backend(), parameters_, runner_.mesh());
   report.skipped = !apply(norm, report.learning_rate);
@@ -153,6 +154,7 @@ bool Trainer::apply(double gradient_norm, double learning_rate) {
 
 std::optional<double> Trainer::validation_loss(std::int64_t batches) {
   if (!validation_) return std::nullopt;
+  runner_.mesh().set_activity(fmt::format("validation after iteration {}", iteration_));
   Communicator& replicas = *runner_.mesh().data;
   const std::int64_t size = runner_.options().batch;
   const std::int64_t samples = std::min(validation_->samples_per_epoch(), batches * batches_.largest());
@@ -199,6 +201,7 @@ void Trainer::restore(const TrainingState& state) {
 }
 
 std::filesystem::path Trainer::save() {
+  runner_.mesh().set_activity(fmt::format("checkpoint of iteration {}", iteration_));
   const std::filesystem::path folder =
       save_checkpoint(config_.save, runner_.config(), parameters_, runner_.backend(), state(),
                       {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last}, &runner_.mesh());

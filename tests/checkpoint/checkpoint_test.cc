@@ -7,9 +7,9 @@
 #include "base/file.h"
 #include "base/version.h"
 #include "checkpoint/checksum.h"
+#include "checkpoint/damage.h"
 #include "checkpoint/random_model.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/temporary_folder.h"
 
 namespace teratron {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
+#include "checkpoint/damage.h"
 #include "checkpoint/hugging_face.h"
-#include "checkpoint/temporary_folder.h"
 
 namespace teratron {
 namespace {

@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/damage.h"
 #include "checkpoint/random_model.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/temporary_folder.h"
 
 namespace teratron {
 namespace {
@@ -250,7 +250,8 @@ TEST(HuggingFace, AModelThatComputesSomethingElseIsRefusedWithAllReasons) {
   EXPECT_THAT(refusal([](Json& config) { config["model_type"] = "llama"; }, kSame), HasSubstr("of type 'llama'"));
   EXPECT_THAT(refusal([](Json& config) { config.erase("n_layer"); }, kSame), HasSubstr("lacks \"n_layer\""));
   EXPECT_THAT(refusal([](Json& config) { config["n_layer"] = 1.5; }, kSame), HasSubstr("must be an integer"));
-  EXPECT_THAT(refusal([](Json& config) { config["n_layer"] = 2000000000; }, kSame), HasSubstr("--num-layers is 2000000000"));
+  EXPECT_THAT(refusal([](Json& config) { config["n_layer"] = 2000000000; }, kSame),
+              HasSubstr("--num-layers is 2000000000"));
   EXPECT_THAT(refusal([](Json& config) { config["tie_word_embeddings"] = false; }, kSame), HasSubstr("unties"));
 }
 

@@ -15,8 +15,8 @@
 #include "base/philox.h"
 #include "base/threads.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/damage.h"
 #include "checkpoint/random_model.h"
-#include "checkpoint/temporary_folder.h"
 
 namespace teratron {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/damage.h"
 #include "checkpoint/hugging_face.h"
 #include "checkpoint/random_model.h"
-#include "checkpoint/temporary_folder.h"
 
 namespace teratron {
 namespace {

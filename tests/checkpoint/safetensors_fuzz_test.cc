@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "checkpoint/damage.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/temporary_folder.h"
 
 namespace teratron {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "checkpoint/temporary_folder.h"
+#include "checkpoint/damage.h"
 
 namespace teratron {
 namespace {

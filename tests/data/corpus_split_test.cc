@@ -31,7 +31,7 @@ TEST(ParseSplit, RefusesEverythingElse) {
 }
 
 TEST(SplitCorpus, PartsAreRunsOfWholeDocumentsWithTheirShare) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::mt19937_64 random(1);
   for (int round = 0; round < 40; ++round) {
     const std::int64_t documents = std::uniform_int_distribution<std::int64_t>(3, round % 2 == 0 ? 12 : 200)(random);
@@ -63,7 +63,7 @@ TEST(SplitCorpus, PartsAreRunsOfWholeDocumentsWithTheirShare) {
 }
 
 TEST(SplitCorpus, TwentyNineToOneOfThirtyDocumentsIsExact) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", std::vector<std::int64_t>(30, 10));
   const auto parts = split_corpus(*dataset, std::vector<double>{29, 1});
   EXPECT_EQ(parts[0].tokens, (TokenRange{0, 290}));
@@ -73,7 +73,7 @@ TEST(SplitCorpus, TwentyNineToOneOfThirtyDocumentsIsExact) {
 }
 
 TEST(SplitCorpus, EveryWeightGetsADocumentHoweverSmall) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", {10, 20, 30});
   const auto parts = split_corpus(*dataset, std::vector<double>{1e6, 1, 1});
   EXPECT_EQ(parts[0].tokens, (TokenRange{0, 10}));
@@ -82,7 +82,7 @@ TEST(SplitCorpus, EveryWeightGetsADocumentHoweverSmall) {
 }
 
 TEST(SplitCorpus, OneDocumentIsCutByPosition) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", {3000});
   const auto parts = split_corpus(*dataset, std::vector<double>{29, 1});
   ASSERT_EQ(parts[0].documents(), 1);
@@ -92,7 +92,7 @@ TEST(SplitCorpus, OneDocumentIsCutByPosition) {
 }
 
 TEST(SplitCorpus, TwoDocumentsForThreePartsAreCutByPosition) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", {40, 60});
   const auto parts = split_corpus(*dataset, std::vector<double>{3, 1, 1});
   ASSERT_EQ(parts[0].documents(), 2);
@@ -105,7 +105,7 @@ TEST(SplitCorpus, TwoDocumentsForThreePartsAreCutByPosition) {
 }
 
 TEST(SplitCorpus, ACutByPositionAtADocumentsEndBelongsToTheNextPart) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", {40, 60});
   const auto parts = split_corpus(*dataset, std::vector<double>{2, 2, 1});
   EXPECT_EQ(parts[0].first_document, 0);
@@ -115,7 +115,7 @@ TEST(SplitCorpus, ACutByPositionAtADocumentsEndBelongsToTheNextPart) {
 }
 
 TEST(SplitCorpus, AnEmptyCorpusHasEmptyParts) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", {});
   for (const CorpusPart& part : split_corpus(*dataset, std::vector<double>{29, 1})) {
     EXPECT_EQ(part.documents(), 0);

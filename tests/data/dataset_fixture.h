@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/temporary_folder.h"
 #include "data/indexed_dataset.h"
 #include "data/indexed_dataset_writer.h"
 #include "tokenizer/tokenizer.h"
@@ -21,28 +21,7 @@ namespace teratron {
 
 using Document = std::vector<std::int32_t>;
 
-// A folder that is gone after the test; in memory where that can be, since every dataset written is synced.
-class TestFolder {
- public:
-  TestFolder() {
-    const std::filesystem::path memory = "/dev/shm";
-    const auto parent = std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path();
-    std::string name = (parent / "teratron_data_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
-    path_ = name;
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using testing::TemporaryFolder;
 
 inline void write_dataset(const std::filesystem::path& prefix, const std::vector<Document>& documents,
                           std::int64_t vocab_size) {

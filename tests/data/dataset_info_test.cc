@@ -8,7 +8,7 @@ namespace teratron {
 namespace {
 
 TEST(DatasetInfo, TellsSizesAndTheLargestToken) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   write_dataset(folder / "corpus", {{1, 2, 3}, {}, {80, 4}, {5, 6, 7, 8, 9}}, 100);
   const DatasetInfo info = dataset_info(folder / "corpus");
   EXPECT_EQ(info.token_type, TokenType::kU16);
@@ -25,7 +25,7 @@ TEST(DatasetInfo, TellsSizesAndTheLargestToken) {
 }
 
 TEST(DatasetInfo, FindsTheLargestTokenOfALargeCorpus) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   Document document(1'000'000, 7);
   document[999'999] = 70000;
   write_dataset(folder / "corpus", {document}, 100000);
@@ -33,7 +33,7 @@ TEST(DatasetInfo, FindsTheLargestTokenOfALargeCorpus) {
 }
 
 TEST(DatasetInfo, AnEmptyDatasetHasZeros) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   write_dataset(folder / "corpus", {}, 100);
   const DatasetInfo info = dataset_info(folder / "corpus");
   EXPECT_EQ(info.tokens, 0);

@@ -53,7 +53,7 @@ Document stream_of(const std::vector<Document>& chunks) {
   return stream;
 }
 
-std::shared_ptr<const IndexedDataset> whole_numbered(const TestFolder& folder,
+std::shared_ptr<const IndexedDataset> whole_numbered(const TemporaryFolder& folder,
                                                      const std::vector<std::int64_t>& lengths) {
   return numbered_dataset(folder / "corpus", lengths);
 }
@@ -72,7 +72,7 @@ struct RandomCorpus {
 };
 
 // Parts in the middle of a corpus, of one document to some hundreds.
-RandomCorpus random_corpus(const TestFolder& folder, std::mt19937_64& random) {
+RandomCorpus random_corpus(const TemporaryFolder& folder, std::mt19937_64& random) {
   const auto below = [&](std::int64_t bound) {
     return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(random);
   };
@@ -85,7 +85,7 @@ RandomCorpus random_corpus(const TestFolder& folder, std::mt19937_64& random) {
 }
 
 TEST(GptSamples, AnEpochIsOneStreamOfWholeDocumentsCutOnce) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::mt19937_64 random(1);
   for (int round = 0; round < 30; ++round) {
     const auto [dataset, part, seq_length] = random_corpus(folder, random);
@@ -123,7 +123,7 @@ std::int64_t shard_of(const IndexedDataset& dataset, std::int32_t token) {
 }
 
 TEST(GptSamples, ShardsAreReadOneAfterAnotherInAnOrderDrawnEachEpoch) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::mt19937_64 random(2);
   const auto dataset = whole_numbered(folder, random_lengths(random, 53, 30));
   const GptSamples samples = training(dataset, 7);
@@ -149,7 +149,7 @@ double agreement(const std::vector<std::int64_t>& places) {
 }
 
 TEST(GptSamples, ChunksAreShuffledWithinAShard) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::mt19937_64 random(3);
   const auto dataset = whole_numbered(folder, random_lengths(random, 500, 30));
   const GptSamples samples = training(dataset, 5);
@@ -167,7 +167,7 @@ TEST(GptSamples, ChunksAreShuffledWithinAShard) {
 }
 
 TEST(GptSamples, DocumentsAreShuffledWithinAShardAnewEachEpochAndForEachSeed) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::mt19937_64 random(4);
   const auto dataset = whole_numbered(folder, random_lengths(random, 500, 30));
   // The documents of shard 0 in the order of an epoch's stream, by their first token.
@@ -202,7 +202,7 @@ TEST(GptSamples, DocumentsAreShuffledWithinAShardAnewEachEpochAndForEachSeed) {
 }
 
 TEST(GptSamples, EveryChunkIsAsLikelyToComeFirst) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto dataset = whole_numbered(folder, std::vector<std::int64_t>(20, 10));
   std::vector<double> counts(20);
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
@@ -214,7 +214,7 @@ TEST(GptSamples, EveryChunkIsAsLikelyToComeFirst) {
 }
 
 TEST(GptSamples, APositionGivesTheSameSampleInAnyInstanceAndAnyOrder) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::mt19937_64 random(4);
   for (int round = 0; round < 20; ++round) {
     const auto [dataset, part, seq_length] = random_corpus(folder, random);
@@ -233,7 +233,7 @@ TEST(GptSamples, APositionGivesTheSameSampleInAnyInstanceAndAnyOrder) {
 }
 
 TEST(GptSamples, AResumedRunGoesOnWhereItStopped) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::mt19937_64 random(5);
   const auto dataset = whole_numbered(folder, random_lengths(random, 400, 20));
   const GptSamples samples = training(dataset, 6);
@@ -247,7 +247,7 @@ TEST(GptSamples, AResumedRunGoesOnWhereItStopped) {
 }
 
 TEST(GptSamples, ThreadsReadTheSameSamples) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::mt19937_64 random(6);
   const auto dataset = whole_numbered(folder, random_lengths(random, 200, 20));
   const GptSamples expected = training(dataset, 9), shared = training(dataset, 9);
@@ -266,7 +266,7 @@ TEST(GptSamples, ThreadsReadTheSameSamples) {
 }
 
 TEST(GptSamples, ShardsBeyondTheTableOfAPermutationAreReadInFull) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   // More documents and chunks in a shard than a permutation keeps a table of, so both networks are at work.
   const auto dataset = whole_numbered(folder, std::vector<std::int64_t>(30011, 3));
   const GptSamples samples = training(dataset, 2);
@@ -277,7 +277,7 @@ TEST(GptSamples, ShardsBeyondTheTableOfAPermutationAreReadInFull) {
 }
 
 TEST(GptSamples, TheOneDocumentOfACorpusIsLeftOutNowhere) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto dataset = whole_numbered(folder, {1019});
   const GptSamples samples = training(dataset, 100);
   EXPECT_EQ(samples.samples_per_epoch(), 10);
@@ -291,7 +291,7 @@ TEST(GptSamples, TheOneDocumentOfACorpusIsLeftOutNowhere) {
 }
 
 TEST(GptSamples, ValidationIsReadInOrderAndTheSameEveryTime) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::mt19937_64 random(7);
   for (int round = 0; round < 20; ++round) {
     const auto [dataset, part, seq_length] = random_corpus(folder, random);
@@ -305,7 +305,7 @@ TEST(GptSamples, ValidationIsReadInOrderAndTheSameEveryTime) {
 }
 
 TEST(GptSamples, APartOfExactlyOneSequenceIsEnough) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto dataset = whole_numbered(folder, {4, 5});
   const GptSamples samples = training(dataset, 8);
   EXPECT_EQ(samples.samples_per_epoch(), 1);
@@ -313,7 +313,7 @@ TEST(GptSamples, APartOfExactlyOneSequenceIsEnough) {
 }
 
 TEST(GptSamples, APartShorterThanASequenceIsToldWithSizes) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto dataset = whole_numbered(folder, {290, 10});
   const auto parts = split_corpus(*dataset, parse_split("29,1"));
   const auto message = message_of<UserError>([&] { GptSamples(dataset, parts[1], 10, SampleOrder::kSequential); });
@@ -325,7 +325,7 @@ TEST(GptSamples, APartShorterThanASequenceIsToldWithSizes) {
 
 // A run resumed by a later version must read on in the same order, so these values never change.
 TEST(GptSamples, TheOrderIsTheSameForEver) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::vector<std::int64_t> lengths;
   for (std::int64_t i = 0; i < 40; ++i) lengths.push_back(i * 7 % 13);
   const GptSamples samples = training(whole_numbered(folder, lengths), 8, 1234);

@@ -53,7 +53,7 @@ class DamagedDataset : public ::testing::Test {
     std::ofstream(path, std::ios::binary) << content;
   }
 
-  TestFolder folder_;
+  TemporaryFolder folder_;
   std::string bin_, idx_;
   std::mt19937_64 random_{2};
 };

@@ -73,7 +73,7 @@ TEST_P(GoldenFiles, AreReadAsTheScriptWroteThem) {
 
 // The writer knows two types; readers of other programs then read its files as they read the script's.
 TEST(IndexedDatasetWriter, WritesTheScriptsFilesByteForByte) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   for (const GoldenCase c : {GoldenCase{TokenType::kU16, 50257}, GoldenCase{TokenType::kI32, 100003}}) {
     for (const bool sentences : {false, true}) {
       const std::string name = fmt::format("{}_{}", sentences ? "sentences" : "documents", name_of(c.type));
@@ -100,7 +100,7 @@ TEST(IndexedDatasetWriter, TakesTwoBytesATokenBelow65500Ids) {
 }
 
 TEST(IndexedDataset, GivesRandomDocumentsBack) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::mt19937_64 random(1);
   for (int round = 0; round < 20; ++round) {
     const std::int64_t vocab_size = round % 2 == 0 ? 300 : 70000;
@@ -124,7 +124,7 @@ TEST(IndexedDataset, GivesRandomDocumentsBack) {
 }
 
 TEST(IndexedDatasetWriter, LeavesNothingBehindWithoutCommit) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   {
     IndexedDatasetWriter writer(folder / "corpus", 100);
     writer.add_document(Document{1, 2, 3});
@@ -133,7 +133,7 @@ TEST(IndexedDatasetWriter, LeavesNothingBehindWithoutCommit) {
 }
 
 TEST(IndexedDatasetWriter, KeepsTheOldDatasetUntilTheNewOneIsWhole) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   write_dataset(folder / "corpus", {{1, 2, 3}}, 100);
   {
     IndexedDatasetWriter writer(folder / "corpus", 100);
@@ -147,7 +147,7 @@ TEST(IndexedDatasetWriter, KeepsTheOldDatasetUntilTheNewOneIsWhole) {
 
 // A limit on the size of files stands for a full disk: writes beyond it fail in the same way.
 TEST(IndexedDatasetWriter, AFullDiskIsAnErrorAndTheOldDatasetStays) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   write_dataset(folder / "corpus", {{1, 2, 3}}, 100);
   const auto previous_handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
@@ -171,7 +171,7 @@ TEST(IndexedDatasetWriter, AFullDiskIsAnErrorAndTheOldDatasetStays) {
 }
 
 TEST(IndexedDatasetWriter, AnOldIndexThatCannotBeReplacedKeepsItsBin) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   write_file_atomically(folder / "corpus.bin", "old");
   make_folders(folder / "corpus.idx/in the way");
   EXPECT_THAT(message_of<EnvironmentError>([&] {
@@ -182,20 +182,20 @@ TEST(IndexedDatasetWriter, AnOldIndexThatCannotBeReplacedKeepsItsBin) {
 }
 
 TEST(IndexedDatasetWriter, AMissingFolderIsAnError) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto message = message_of<EnvironmentError>([&] { IndexedDatasetWriter writer(folder / "no/corpus", 100); });
   EXPECT_THAT(message, AllOf(HasSubstr("no/corpus.bin"), HasSubstr("No such file")));
 }
 
 TEST(IndexedDatasetWriter, ATokenOutsideTheVocabularyIsABug) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   IndexedDatasetWriter writer(folder / "corpus", 100);
   EXPECT_THROW(writer.add_document(Document{99, 100}), InternalError);
   EXPECT_THROW(writer.add_document(Document{-1}), InternalError);
 }
 
 TEST(IndexedDataset, NamesTheFirstTokenBeyondTheVocabulary) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   write_dataset(folder / "corpus", {{5, 9}, {}, {1, 40, 2, 50}, {60}}, 100);
   const auto dataset = IndexedDataset::open(folder / "corpus");
   dataset.check_vocabulary(61);
@@ -207,7 +207,7 @@ TEST(IndexedDataset, NamesTheFirstTokenBeyondTheVocabulary) {
 }
 
 TEST(IndexedDataset, NamesTheFirstOfManyTokensBeyondTheVocabularyInALargeCorpus) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::vector<Document> documents(5, Document(1 << 20, 1));
   documents[3][77] = 30;
   documents[4][0] = 31;
@@ -268,7 +268,7 @@ std::vector<Damage> damages() {
 }
 
 TEST(IndexedDataset, EveryDamageIsToldByNameAndFile) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   write_dataset(folder / "good", {{1, 2, 3}, {}, {4, 5}}, 100);
   for (const Damage& damage : damages()) {
     std::string bin = read_file(folder / "good.bin"), idx = read_file(folder / "good.idx");
@@ -285,7 +285,7 @@ TEST(IndexedDataset, EveryDamageIsToldByNameAndFile) {
 }
 
 TEST(IndexedDataset, AMissingFileIsToldWithWhatToGive) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   EXPECT_THAT(message_of<UserError>([&] { IndexedDataset::open(folder / "none"); }),
               AllOf(HasSubstr("none.idx' is missing"), HasSubstr("without '.bin' or '.idx'")));
   write_dataset(folder / "half", {{1}}, 100);
@@ -294,7 +294,7 @@ TEST(IndexedDataset, AMissingFileIsToldWithWhatToGive) {
 }
 
 TEST(IndexedDataset, AStoredValueThatIsNoIdIsToldWhenRead) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::filesystem::copy(golden("documents_i64.idx"), folder / "corpus.idx");
   std::string bin = read_file(golden("documents_i64.bin"));
   put<std::int64_t>(bin, 16, std::int64_t{1} << 31);

@@ -45,7 +45,7 @@ class Tokenize : public ::testing::Test {
   std::string failure(const Files& files, const TokenizeOptions& options = {}) const {
     return message_of<UserError>([&] { run(files, options); });
   }
-  TestFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Tokenize, ATextFileIsADocument) {

@@ -1,7 +1,5 @@
-// A folder that lives as long as a test, and the few file operations that tests of damage need.
+// The few file operations that tests of damage need.
 #pragma once
-
-#include <stdlib.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -11,31 +9,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/temporary_folder.h"
+
 namespace teratron::testing {
-
-class TemporaryFolder {
- public:
-  // In memory where the system has such a place: a disk is slow at being overwritten a thousand times.
-  enum Place { kMemory, kDisk };
-  explicit TemporaryFolder(Place place = kMemory) {
-    const std::filesystem::path memory = "/dev/shm", disk = std::filesystem::temp_directory_path();
-    const bool use_memory = place == kMemory && std::filesystem::is_directory(memory);
-    std::string name = ((use_memory ? memory : disk) / "teratron_checkpoint_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
-    path_ = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::string bytes_of_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
