@@ -38,6 +38,7 @@ struct Options {
   std::filesystem::path profile;
   std::int64_t tokens = 0;  // of a sequence; 0: the longest slice of the profile
   bool defer_weight_gradients = false;
+  double svg_span = 0;
   std::filesystem::path svg, json;
 
   std::vector<std::string> faults() const;
@@ -68,6 +69,7 @@ FieldList fields_of(Options& o) {
   list.add("transfer-ms", &o.transfer, "T", "until a slice's result is at the next stage");
   list.group("Output");
   list.add("svg", &o.svg, "FILE", "the timeline as a picture");
+  list.add("svg-span-ms", &o.svg_span, "T", "at least so much time across the picture, for pictures to compare");
   add_json_field(list, o.json);
   return list;
 }
@@ -79,18 +81,14 @@ std::vector<std::string> Options::faults() const {
     list.push_back(fmt::format("--{} is {}; it must be a time {} 0, in milliseconds", flag, value,
                                zero ? "of at least" : "above"));
   };
-  const auto need_between = [&](const char* flag, std::int64_t value, std::int64_t least, std::int64_t most) {
-    if (value < least || value > most) {
-      list.push_back(fmt::format("--{} is {}; it must be from {} to {}", flag, value, least, most));
-    }
-  };
-  need_between("stages", stages, 1, 10000);
-  need_between("micro-batches", micro_batches, 1, 1000000);
-  need_between("virtual-stages", virtual_stages, 1, 1000);
-  need_between("seq-length", tokens, 0, std::int64_t{1} << 24);
+  need_between(list, "stages", stages, 1, 10000);
+  need_between(list, "micro-batches", micro_batches, 1, 1000000);
+  need_between(list, "virtual-stages", virtual_stages, 1, 1000);
+  need_between(list, "seq-length", tokens, 0, std::int64_t{1} << 24);
   need_time("forward-ms", forward, false);
   need_time("backward-ms", backward, false);
   need_time("transfer-ms", transfer, true);
+  need_time("svg-span-ms", svg_span, true);
   if (slices == "auto" && profile.empty()) {
     list.emplace_back("--slices is auto, which needs to know what slices cost; give --profile FILE");
   }
@@ -241,7 +239,8 @@ void run(const Options& options) {
   const Result result = simulated(options);
   if (!options.svg.empty()) {
     const std::string title = title_of(options, result);
-    write_file_atomically(options.svg, pipeline::to_svg({{result.schedule, result.simulation, title}}));
+    write_file_atomically(options.svg,
+                          pipeline::to_svg({{result.schedule, result.simulation, title}}, options.svg_span));
   }
   report(options.json, text_of(options, result), json_of(options, result).dump());
 }

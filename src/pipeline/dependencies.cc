@@ -3,6 +3,25 @@
 #include <deque>
 
 namespace teratron::pipeline {
+namespace {
+
+// The stage of the cell `step` cells further on in the direction of the pass, if that is another stage's.
+std::optional<int> neighbour(const Schedule& schedule, int stage, const Action& action, int step) {
+  if (action.pass == Pass::kBackwardWeight) return std::nullopt;
+  const int cell = schedule.cell(stage, action) + (action.pass == Pass::kForward ? step : -step);
+  if (cell < 0 || cell >= schedule.cells() || schedule.stage_of(cell) == stage) return std::nullopt;
+  return schedule.stage_of(cell);
+}
+
+}  // namespace
+
+std::optional<int> receives_from(const Schedule& schedule, int stage, const Action& action) {
+  return neighbour(schedule, stage, action, -1);
+}
+
+std::optional<int> sends_to(const Schedule& schedule, int stage, const Action& action) {
+  return neighbour(schedule, stage, action, 1);
+}
 
 std::vector<std::size_t> play(const Schedule& schedule, const std::function<void(int, std::size_t)>& visit) {
   std::vector<char> happened(events(schedule), 0);

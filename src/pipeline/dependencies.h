@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "pipeline/schedule.h"
@@ -59,6 +60,14 @@ void for_each_need(const Schedule& schedule, int stage, const Action& action, co
     case Pass::kBackwardWeight: use(Event{Outcome::kInputGradient, cell, m, s}); return;
   }
 }
+
+// The stage that sends what `action` of `stage` works on: the activations of a forward, the gradient of a backward.
+// None where there is nothing to receive: at the model's ends, for weight gradients, and where the stage holds that
+// cell too.
+std::optional<int> receives_from(const Schedule& schedule, int stage, const Action& action);
+
+// The stage that waits for what `action` of `stage` brings about; none likewise.
+std::optional<int> sends_to(const Schedule& schedule, int stage, const Action& action);
 
 // Lets the stages work through their lists, each action as soon as all it needs has happened, and calls
 // visit(stage, place in the list) in an order that respects every need. Returns how far each stage came: not to its

@@ -81,8 +81,8 @@ std::string draw(const Picture& picture, double top, double pixels) {  // a mill
 
 }  // namespace
 
-std::string to_svg(const std::vector<Picture>& pictures) {
-  double longest = 0, height = 0;
+std::string to_svg(const std::vector<Picture>& pictures, double span) {
+  double longest = span, height = 0;
   for (const Picture& picture : pictures) {
     longest = std::max(longest, picture.simulation.iteration);
     height += height_of(picture);

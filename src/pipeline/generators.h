@@ -22,8 +22,8 @@ struct ScheduleSize {
   int stages = 1, micro_batches = 1, slices = 1, virtual_stages = 1;
 };
 
-// What keeps this kind of schedule from having that size, a line each that names flags: --pipeline flags as the command
-// line spells them (--stages, --micro-batches, --slices, --virtual-stages). Empty: make_schedule() makes it.
+// What keeps this kind of schedule from having that size, a line each that names the flag as the command line spells it
+// (--stages, --micro-batches, --slices, --virtual-stages) and what would do. Empty: make_schedule() makes it.
 std::vector<std::string> size_faults(ScheduleKind kind, const ScheduleSize& size);
 
 // UserError with the faults where there are any. Micro-batches are taken in order, forward and backward, so that

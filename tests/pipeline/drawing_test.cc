@@ -65,6 +65,19 @@ TEST(Drawing, SvgHasABlockForEveryActionInItsPassesColor) {
   EXPECT_THAT(svg, StartsWith("<svg"));
 }
 
+TEST(Drawing, OnALongerSpanASvgsBlocksAreShorter) {
+  const Schedule schedule = make_schedule(ScheduleKind::kGpipe, {});
+  const Simulation simulation = simulate(schedule, even_costs(schedule, 1, 1));
+  const auto whole_width = [&](double span) {  // of the grey block behind a stage
+    const std::string svg = to_svg({{schedule, simulation, ""}}, span);
+    const std::string before = svg.substr(0, svg.find("fill=\"#e4e4e4\""));
+    return std::stod(before.substr(before.rfind("width=\"") + 7));
+  };
+  EXPECT_GT(whole_width(0), 0);
+  EXPECT_EQ(whole_width(1), whole_width(0));
+  EXPECT_NEAR(whole_width(4), whole_width(0) / 2, 0.01);
+}
+
 TEST(TokenSlices, AreANumberOrLengths) {
   EXPECT_EQ(parse_token_slices("--slices", "8").count, 8);
   EXPECT_THAT(parse_token_slices("--slices", "704,688,656").lengths, ElementsAre(704, 688, 656));
