@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "checkpoint/json_fields.h"
+#include "base/json_fields.h"
 
 namespace teratron {
 namespace {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json_fields.h"
 #include "base/version.h"
 #include "checkpoint/checksum.h"
-#include "checkpoint/json_fields.h"
 #include "checkpoint/model_config_json.h"
 
 namespace teratron {

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "checkpoint/json_fields.h"
+#include "base/json_fields.h"
 
 namespace teratron {
 namespace {

@@ -1,4 +1,4 @@
-#include "checkpoint/json_fields.h"
+#include "base/json_fields.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

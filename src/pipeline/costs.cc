@@ -1,0 +1,57 @@
+#include "pipeline/costs.h"
+
+#include <numeric>
+
+#include "base/error.h"
+
+namespace teratron::pipeline {
+
+double PassTimes::of(Pass pass) const {
+  switch (pass) {
+    case Pass::kForward: return forward;
+    case Pass::kBackward: return backward;
+    case Pass::kBackwardInput: return backward_input;
+    case Pass::kBackwardWeight: return backward_weight;
+  }
+  return 0;
+}
+
+PassTimes PassTimes::even_parts(double forward, double backward) {
+  return {.forward = forward, .backward = backward, .backward_input = backward / 2, .backward_weight = backward / 2};
+}
+
+double Costs::of(const Schedule& schedule, int stage, const Action& action) const {
+  return passes[static_cast<std::size_t>(schedule.cell(stage, action))][static_cast<std::size_t>(action.slice)].of(
+      action.pass);
+}
+
+std::vector<PassTimes> even_times(int slices, std::span<const std::int64_t> slice_tokens, double forward,
+                                  double backward) {
+  std::vector<std::int64_t> tokens(slice_tokens.begin(), slice_tokens.end());
+  tokens.resize(static_cast<std::size_t>(slices), 1);
+  const auto whole = static_cast<double>(std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0}));
+  std::vector<PassTimes> times;
+  for (const std::int64_t length : tokens) {
+    const double share = static_cast<double>(length) / whole;
+    times.push_back(PassTimes::even_parts(forward * share, backward * share));
+  }
+  return times;
+}
+
+Costs even_costs(const Schedule& schedule, double forward, double backward, double transfer) {
+  return sliced_costs(schedule, even_times(schedule.slices, {}, forward, backward), transfer);
+}
+
+Costs sliced_costs(const Schedule& schedule, std::span<const PassTimes> slices, double transfer) {
+  check_equal(slices.size(), static_cast<std::size_t>(schedule.slices), "slices with a cost");
+  std::vector<PassTimes> cell(slices.begin(), slices.end());
+  for (PassTimes& times : cell) {
+    for (double* time : {&times.forward, &times.backward, &times.backward_input, &times.backward_weight}) {
+      *time /= schedule.virtual_stages;
+    }
+  }
+  return {.passes = std::vector(static_cast<std::size_t>(schedule.cells()), cell),
+          .transfers = std::vector(slices.size(), transfer)};
+}
+
+}  // namespace teratron::pipeline

@@ -1,0 +1,141 @@
+#include "pipeline/deferral.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <optional>
+
+#include "base/error.h"
+#include "pipeline/checker.h"
+#include "pipeline/dependencies.h"
+#include "pipeline/memory.h"
+
+namespace teratron::pipeline {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Without any weight gradients.
+Schedule input_gradients_only(Schedule schedule) {
+  for (std::vector<Action>& list : schedule.actions) {
+    std::erase_if(list, [](const Action& action) { return action.pass == Pass::kBackwardWeight; });
+    for (Action& action : list) {
+      if (action.pass == Pass::kBackward) action.pass = Pass::kBackwardInput;
+    }
+  }
+  return schedule;
+}
+
+// Works the stages through a schedule in the order of time, as they would.
+class Deferral {
+ public:
+  Deferral(const Schedule& schedule, const Costs& costs, std::int64_t most_slices)
+      : source_(input_gradients_only(schedule)),
+        costs_(costs),
+        most_slices_(most_slices),
+        happened_(events(schedule), kNever) {
+    stages_.resize(schedule.actions.size());
+    result_ = schedule;
+    for (std::vector<Action>& list : result_.actions) list.clear();
+  }
+
+  Schedule run() {
+    while (const std::optional<int> stage = earliest()) step(*stage);
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      check(stages_[stage].next == source_.actions[stage].size(), "a schedule fit to run comes to its end");
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Stage {
+    std::size_t next = 0;         // in its list
+    double clock = 0;             // done with what it did
+    std::int64_t live = 0;        // slices
+    std::deque<Action> deferred;  // weight gradients, oldest first
+  };
+  Stage& at(int stage) { return stages_[static_cast<std::size_t>(stage)]; }
+
+  const Action& next_of(int stage) { return source_.actions[static_cast<std::size_t>(stage)][at(stage).next]; }
+  bool has_next(int stage) { return at(stage).next < source_.actions[static_cast<std::size_t>(stage)].size(); }
+
+  // When everything that the stage's next action needs is there; kNever as long as that is not known.
+  double arrival(int stage) {
+    if (!has_next(stage)) return kNever;
+    double time = 0;
+    for_each_need(source_, stage, next_of(stage), [&](const Event& need) {
+      const bool here = source_.stage_of(need.cell) == stage;
+      const double transfer = here ? 0 : costs_.transfers[static_cast<std::size_t>(need.slice)];
+      time = std::max(time, happened_[number_of(source_, need)] + transfer);
+    });
+    return time;
+  }
+
+  // When the stage can do something: whatever it is, no other stage's later choice changes what it finds then.
+  double start(int stage) { return std::max(at(stage).clock, at(stage).deferred.empty() ? arrival(stage) : 0); }
+
+  // The stage that can start first; none when all are done or wait for ever.
+  std::optional<int> earliest() {
+    std::optional<int> best;
+    double best_start = kNever;
+    for (int stage = 0; stage < source_.stages; ++stage) {
+      const double time = start(stage);
+      if (time < best_start) {
+        best = stage;
+        best_start = time;
+      }
+    }
+    return best;
+  }
+
+  void step(int stage) {
+    Stage& state = at(stage);
+    const bool waits = arrival(stage) > state.clock;
+    const bool full = has_next(stage) && next_of(stage).pass == Pass::kForward && state.live == most_slices_;
+    if ((waits || full) && !state.deferred.empty()) {
+      perform(stage, state.deferred.front());
+      state.deferred.pop_front();
+      return;
+    }
+    check(!full, "the bound on live activations is at least what the schedule needs");
+    const Action& action = next_of(stage);
+    state.clock = std::max(state.clock, arrival(stage));
+    perform(stage, action);
+    ++state.next;
+    if (action.pass == Pass::kBackwardInput) {
+      state.deferred.push_back(action);
+      state.deferred.back().pass = Pass::kBackwardWeight;
+    }
+  }
+
+  void perform(int stage, const Action& action) {
+    Stage& state = at(stage);
+    state.clock += costs_.of(source_, stage, action);
+    state.live += action.pass == Pass::kForward ? 1 : action.pass == Pass::kBackwardWeight ? -1 : 0;
+    for_each_result(source_, stage, action,
+                    [&](const Event& event) { happened_[number_of(source_, event)] = state.clock; });
+    result_.actions[static_cast<std::size_t>(stage)].push_back(action);
+  }
+
+  const Schedule source_;
+  const Costs& costs_;
+  std::int64_t most_slices_;
+  std::vector<double> happened_;  // when, by event
+  std::vector<Stage> stages_;
+  Schedule result_;
+};
+
+}  // namespace
+
+Schedule defer_weight_gradients(const Schedule& schedule, const Costs& costs, std::int64_t most_slices) {
+  check_schedule(schedule, most_slices);
+  return Deferral(schedule, costs, most_slices).run();
+}
+
+std::int64_t most_live_slices(const Schedule& schedule) {
+  std::int64_t most = 0;
+  for (const MemoryPeak& peak : memory_peaks(schedule)) most = std::max(most, peak.slices);
+  return most;
+}
+
+}  // namespace teratron::pipeline

@@ -1,0 +1,77 @@
+// What an action needs to have happened before it: the one place that knows how data flows through a pipeline.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "pipeline/schedule.h"
+
+namespace teratron::pipeline {
+
+// What actions bring about. A whole backward brings about both gradients.
+enum class Outcome { kOutput, kInputGradient, kWeightGradient };
+
+struct Event {
+  Outcome outcome = Outcome::kOutput;
+  int cell = 0, micro_batch = 0, slice = 0;
+  bool operator==(const Event&) const = default;
+};
+
+// A number for each event of a schedule, from 0 to events(schedule) - 1.
+inline std::size_t events(const Schedule& schedule) {
+  return 3 * static_cast<std::size_t>(schedule.stages) * schedule.forwards_per_stage();
+}
+inline std::size_t number_of(const Schedule& schedule, const Event& event) {
+  const auto size = [](int value) { return static_cast<std::size_t>(value); };
+  const std::size_t cell = size(static_cast<int>(event.outcome)) * size(schedule.cells()) + size(event.cell);
+  return (cell * size(schedule.micro_batches) + size(event.micro_batch)) * size(schedule.slices) + size(event.slice);
+}
+
+// Calls use(Event) for all that `action` of `stage` brings about.
+template <class Use>
+void for_each_result(const Schedule& schedule, int stage, const Action& action, const Use& use) {
+  const auto event = [&](Outcome outcome) {
+    use(Event{outcome, schedule.cell(stage, action), action.micro_batch, action.slice});
+  };
+  if (action.pass == Pass::kForward) event(Outcome::kOutput);
+  if (action.pass == Pass::kBackward || action.pass == Pass::kBackwardInput) event(Outcome::kInputGradient);
+  if (action.pass == Pass::kBackward || action.pass == Pass::kBackwardWeight) event(Outcome::kWeightGradient);
+}
+
+// Calls use(Event) for all that must have happened before `action` of `stage`. Events of other stages reach it by a
+// transfer; those of its own stage it finds in its memory.
+template <class Use>
+void for_each_need(const Schedule& schedule, int stage, const Action& action, const Use& use) {
+  const int cell = schedule.cell(stage, action), m = action.micro_batch, s = action.slice;
+  switch (action.pass) {
+    case Pass::kForward:
+      if (s > 0) use(Event{Outcome::kOutput, cell, m, s - 1});  // its keys and values
+      if (cell > 0) use(Event{Outcome::kOutput, cell - 1, m, s});
+      return;
+    case Pass::kBackward:
+    case Pass::kBackwardInput:
+      use(Event{Outcome::kOutput, cell, m, s});
+      if (s + 1 < schedule.slices)
+        use(Event{Outcome::kInputGradient, cell, m, s + 1});  // its part in our keys' gradient
+      if (cell + 1 < schedule.cells()) use(Event{Outcome::kInputGradient, cell + 1, m, s});
+      return;
+    case Pass::kBackwardWeight: use(Event{Outcome::kInputGradient, cell, m, s}); return;
+  }
+}
+
+// The stage that sends what `action` of `stage` works on: the activations of a forward, the gradient of a backward.
+// None where there is nothing to receive: at the model's ends, for weight gradients, and where the stage holds that
+// cell too.
+std::optional<int> receives_from(const Schedule& schedule, int stage, const Action& action);
+
+// The stage that waits for what `action` of `stage` brings about; none likewise.
+std::optional<int> sends_to(const Schedule& schedule, int stage, const Action& action);
+
+// Lets the stages work through their lists, each action as soon as all it needs has happened, and calls
+// visit(stage, place in the list) in an order that respects every need. Returns how far each stage came: not to its
+// list's end where the stages wait for one another. Actions must be of the schedule's size.
+std::vector<std::size_t> play(const Schedule& schedule, const std::function<void(int, std::size_t)>& visit);
+
+}  // namespace teratron::pipeline

@@ -1,0 +1,130 @@
+#include "pipeline/generators.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace teratron::pipeline {
+namespace {
+
+// A stage runs its forwards in one order and its backwards in another. What tells schedules apart is these two orders
+// and how many forwards a stage is ahead when it does its first backward.
+struct Orders {
+  std::vector<Action> forward, backward;
+};
+
+// First `warm_up` forwards, then forward and backward in turns, then the backwards that are left.
+std::vector<Action> one_forward_one_backward(const Orders& orders, std::size_t warm_up) {
+  const std::size_t count = orders.forward.size();
+  warm_up = std::min(warm_up, count);
+  std::vector<Action> list(orders.forward.begin(), orders.forward.begin() + static_cast<std::ptrdiff_t>(warm_up));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (warm_up + i < count) list.push_back(orders.forward[warm_up + i]);
+    list.push_back(orders.backward[i]);
+  }
+  return list;
+}
+
+// Micro-batches first in, first out; slices first to last forward and last to first backward.
+Orders slice_orders(const ScheduleSize& size) {
+  Orders orders;
+  for (int m = 0; m < size.micro_batches; ++m) {
+    for (int s = 0; s < size.slices; ++s) {
+      orders.forward.push_back({.pass = Pass::kForward, .micro_batch = m, .slice = s});
+      orders.backward.push_back({.pass = Pass::kBackward, .micro_batch = m, .slice = size.slices - 1 - s});
+    }
+  }
+  return orders;
+}
+
+// Groups of as many micro-batches as there are stages go through all of a stage's chunks before the next group does.
+Orders interleaved_orders(const ScheduleSize& size) {
+  Orders orders;
+  for (int group = 0; group < size.micro_batches; group += size.stages) {
+    for (int chunk = 0; chunk < size.virtual_stages; ++chunk) {
+      for (int m = group; m < group + size.stages; ++m) {
+        orders.forward.push_back({.pass = Pass::kForward, .micro_batch = m, .chunk = chunk});
+        orders.backward.push_back(
+            {.pass = Pass::kBackward, .micro_batch = m, .chunk = size.virtual_stages - 1 - chunk});
+      }
+    }
+  }
+  return orders;
+}
+
+// How many forwards stage `stage` does before it turns to a forward and a backward each.
+int warm_up_of(ScheduleKind kind, const ScheduleSize& size, int stage) {
+  const int below = size.stages - 1 - stage;  // stages behind it
+  switch (kind) {
+    case ScheduleKind::kGpipe:
+    case ScheduleKind::kTeraPipe: return size.micro_batches * size.slices;
+    case ScheduleKind::k1F1B: return below;
+    case ScheduleKind::kInterleaved:  // with one chunk there is nothing to interleave: 1F1B
+      return size.virtual_stages == 1 ? below : 2 * below + (size.virtual_stages - 1) * size.stages;
+    case ScheduleKind::kSeq1F1B: return below + size.slices - 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+const char* name_of(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::kGpipe: return "gpipe";
+    case ScheduleKind::k1F1B: return "1f1b";
+    case ScheduleKind::kInterleaved: return "interleaved";
+    case ScheduleKind::kTeraPipe: return "terapipe";
+    case ScheduleKind::kSeq1F1B: return "seq1f1b";
+  }
+  return "?";
+}
+
+std::vector<std::string> size_faults(ScheduleKind kind, const ScheduleSize& size) {
+  std::vector<std::string> faults;
+  const auto need_positive = [&](const char* flag, int value) {
+    if (value < 1) faults.push_back(fmt::format("{} is {}; it must be 1 or more", flag, value));
+  };
+  need_positive("--stages", size.stages);
+  need_positive("--micro-batches", size.micro_batches);
+  need_positive("--slices", size.slices);
+  need_positive("--virtual-stages", size.virtual_stages);
+  if (!faults.empty()) return faults;
+  const bool sliced = kind == ScheduleKind::kTeraPipe || kind == ScheduleKind::kSeq1F1B;
+  if (size.slices > 1 && !sliced) {
+    faults.push_back(fmt::format("--slices is {}, but schedule {} runs sequences whole; choose terapipe or seq1f1b",
+                                 size.slices, name_of(kind)));
+  }
+  if (kind != ScheduleKind::kInterleaved && size.virtual_stages > 1) {
+    faults.push_back(fmt::format("--virtual-stages is {}, but schedule {} has one cell a stage; choose interleaved",
+                                 size.virtual_stages, name_of(kind)));
+  }
+  if (kind == ScheduleKind::kInterleaved && size.micro_batches % size.stages != 0) {
+    const int below = size.micro_batches / size.stages * size.stages;
+    faults.push_back(
+        fmt::format("--micro-batches is {}, and schedule interleaved needs a multiple of the {} stages; "
+                    "nearest {}: {}",
+                    size.micro_batches, size.stages, below > 0 ? "are" : "is",
+                    below > 0 ? fmt::format("{} and {}", below, below + size.stages) : fmt::format("{}", size.stages)));
+  }
+  return faults;
+}
+
+Schedule make_schedule(ScheduleKind kind, const ScheduleSize& size) {
+  const std::vector<std::string> faults = size_faults(kind, size);
+  if (!faults.empty()) throw_user_error("{}", fmt::join(faults, "\n"));
+  Schedule schedule{.stages = size.stages,
+                    .micro_batches = size.micro_batches,
+                    .slices = size.slices,
+                    .virtual_stages = size.virtual_stages};
+  const Orders orders = kind == ScheduleKind::kInterleaved ? interleaved_orders(size) : slice_orders(size);
+  for (int stage = 0; stage < size.stages; ++stage) {
+    schedule.actions.push_back(
+        one_forward_one_backward(orders, static_cast<std::size_t>(warm_up_of(kind, size, stage))));
+  }
+  return schedule;
+}
+
+}  // namespace teratron::pipeline

@@ -1,0 +1,33 @@
+// The schedules by name. Each is a pure function of four sizes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipeline/schedule.h"
+
+namespace teratron::pipeline {
+
+enum class ScheduleKind {
+  kGpipe,        // all forward, then all backward (arXiv 1811.06965)
+  k1F1B,         // backward as soon as there is one to do (PipeDream-Flush; arXiv 2006.09503)
+  kInterleaved,  // 1F1B over virtual stages in Megatron-LM's order (arXiv 2104.04473, section 2.2)
+  kTeraPipe,     // all forward over the slices of all micro-batches, then all backward, slices last to first
+  kSeq1F1B,      // 1F1B over slices (arXiv 2406.03488)
+};
+
+const char* name_of(ScheduleKind kind);  // "gpipe", "1f1b", "interleaved", "terapipe", "seq1f1b"
+
+struct ScheduleSize {
+  int stages = 1, micro_batches = 1, slices = 1, virtual_stages = 1;
+};
+
+// What keeps this kind of schedule from having that size, a line each that names the flag as the command line spells it
+// (--stages, --micro-batches, --slices, --virtual-stages) and what would do. Empty: make_schedule() makes it.
+std::vector<std::string> size_faults(ScheduleKind kind, const ScheduleSize& size);
+
+// UserError with the faults where there are any. Micro-batches are taken in order, forward and backward, so that
+// gradients are summed in the order in which one rank sums them.
+Schedule make_schedule(ScheduleKind kind, const ScheduleSize& size);
+
+}  // namespace teratron::pipeline

@@ -1,0 +1,92 @@
+#include "pipeline/drawing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "base/error.h"
+#include "pipeline/generators.h"
+#include "pipeline/random_schedule.h"
+#include "pipeline/token_slices.h"
+
+namespace teratron::pipeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(Drawing, TextShowsStagesDownAndTimeAcross) {
+  const Schedule schedule = make_schedule(ScheduleKind::k1F1B, {.stages = 2, .micro_batches = 3});
+  const std::string text = to_text(schedule, simulate(schedule, even_costs(schedule, 1, 2)), 20);
+  EXPECT_THAT(text, StartsWith("stage 0 01..aa2bb.cc\n"
+                               "stage 1 .0aa1bb2cc..\n"));
+}
+
+TEST(Drawing, TextMarksWeightGradientsAndIsLeftOutWhereItDoesNotFit) {
+  Schedule schedule = make_schedule(ScheduleKind::kGpipe, {});
+  schedule.actions = {{{.pass = Pass::kForward}, {.pass = Pass::kBackwardInput}, {.pass = Pass::kBackwardWeight}}};
+  const Simulation simulation = simulate(schedule, even_costs(schedule, 1, 2));
+  EXPECT_THAT(to_text(schedule, simulation, 12), StartsWith("stage 0 0a+\n"));
+  EXPECT_EQ(to_text(schedule, simulation, 10), "");
+}
+
+TEST(Drawing, TextOfAnyScheduleIsALineAStageNoWiderThanTheTerminal) {
+  RandomSequence random(RandomStream{.seed = 1});
+  for (int trial = 0; trial < 100; ++trial) {
+    const Schedule schedule = testing::any_schedule(random);
+    const int columns = testing::between(random, 10, 200);
+    std::istringstream lines(to_text(schedule, simulate(schedule, even_costs(schedule, 1, 2)), columns));
+    int stages = 0;
+    for (std::string line; std::getline(lines, line) && line.starts_with("stage"); ++stages) {
+      ASSERT_LE(line.size(), static_cast<std::size_t>(columns));
+    }
+    ASSERT_TRUE(stages == 0 || stages == schedule.stages);
+  }
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(Drawing, SvgHasABlockForEveryActionInItsPassesColor) {
+  RandomSequence random(RandomStream{.seed = 2});
+  const Schedule schedule = testing::random_schedule(random, {.stages = 3, .micro_batches = 3, .slices = 2});
+  const Simulation simulation = simulate(schedule, even_costs(schedule, 1, 2));
+  const std::string svg = to_svg({{schedule, simulation, "a < b & c"}, {schedule, simulation, "again"}});
+  std::size_t actions = 0;
+  for (const auto& list : schedule.actions) actions += list.size();
+  EXPECT_EQ(count(svg, "<rect"), 1 + 2 * (actions + 3));
+  EXPECT_EQ(count(svg, "#8db9e8"), 2U * 18U);
+  EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; c"));
+  EXPECT_THAT(svg, StartsWith("<svg"));
+}
+
+TEST(Drawing, OnALongerSpanASvgsBlocksAreShorter) {
+  const Schedule schedule = make_schedule(ScheduleKind::kGpipe, {});
+  const Simulation simulation = simulate(schedule, even_costs(schedule, 1, 1));
+  const auto whole_width = [&](double span) {  // of the grey block behind a stage
+    const std::string svg = to_svg({{schedule, simulation, ""}}, span);
+    const std::string before = svg.substr(0, svg.find("fill=\"#e4e4e4\""));
+    return std::stod(before.substr(before.rfind("width=\"") + 7));
+  };
+  EXPECT_GT(whole_width(0), 0);
+  EXPECT_EQ(whole_width(1), whole_width(0));
+  EXPECT_NEAR(whole_width(4), whole_width(0) / 2, 0.01);
+}
+
+TEST(TokenSlices, AreANumberOrLengths) {
+  EXPECT_EQ(parse_token_slices("--slices", "8").count, 8);
+  EXPECT_THAT(parse_token_slices("--slices", "704,688,656").lengths, ElementsAre(704, 688, 656));
+  for (const char* wrong : {"", "0", "-1", "a", "4,", ",4", "4,,4", "1e3", "4 4", "99999999999999999999", "4,0"}) {
+    EXPECT_THROW(parse_token_slices("--slices", wrong), UserError) << wrong;
+  }
+  EXPECT_THAT(even_slices(10, 3), ElementsAre(4, 3, 3));
+  EXPECT_THROW(even_slices(2, 3), UserError);
+}
+
+}  // namespace
+}  // namespace teratron::pipeline

@@ -1,0 +1,108 @@
+// Every schedule by name, over random sizes: fit to run, and as much memory as the literature says.
+#include "pipeline/generators.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "pipeline/checker.h"
+#include "pipeline/closed_form.h"
+#include "pipeline/memory.h"
+#include "pipeline/random_schedule.h"
+
+namespace teratron::pipeline {
+namespace {
+
+using testing::between;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kAllKinds;
+using testing::random_size;
+
+std::string text_of(ScheduleKind kind, const ScheduleSize& size) {
+  return fmt::format("{}: {} stages, {} micro-batches, {} slices, {} virtual stages", name_of(kind), size.stages,
+                     size.micro_batches, size.slices, size.virtual_stages);
+}
+
+TEST(Generators, EveryScheduleIsFitToRunWhateverItsSize) {
+  RandomSequence random(RandomStream{.seed = 1});
+  for (const ScheduleKind kind : kAllKinds) {
+    for (int trial = 0; trial < 100; ++trial) {
+      const ScheduleSize size = random_size(random, kind);
+      ASSERT_THAT(schedule_faults(make_schedule(kind, size)), IsEmpty()) << text_of(kind, size);
+    }
+  }
+}
+
+TEST(Generators, StageZeroHoldsTheActivationsOfTheClosedForm) {
+  RandomSequence random(RandomStream{.seed = 2});
+  for (const ScheduleKind kind : kAllKinds) {
+    for (int trial = 0; trial < 100; ++trial) {
+      const ScheduleSize size = random_size(random, kind);
+      const std::vector<MemoryPeak> peaks = memory_peaks(make_schedule(kind, size));
+      ASSERT_DOUBLE_EQ(peaks[0].micro_batches, closed_form(kind, size, 1, 2).peak_micro_batches) << text_of(kind, size);
+      for (const MemoryPeak& peak : peaks) ASSERT_LE(peak.slices, peaks[0].slices) << text_of(kind, size);
+    }
+  }
+}
+
+TEST(Generators, WithoutSlicesTeraPipeIsGpipeAndSeq1F1BIs1F1BAndSoIsInterleavedOfOneChunk) {
+  RandomSequence random(RandomStream{.seed = 3});
+  for (int trial = 0; trial < 50; ++trial) {
+    const ScheduleSize size = random_size(random, ScheduleKind::k1F1B);
+    ASSERT_EQ(make_schedule(ScheduleKind::kTeraPipe, size), make_schedule(ScheduleKind::kGpipe, size));
+    ASSERT_EQ(make_schedule(ScheduleKind::kSeq1F1B, size), make_schedule(ScheduleKind::k1F1B, size));
+    ASSERT_EQ(
+        make_schedule(ScheduleKind::kInterleaved,
+                      {.stages = size.stages, .micro_batches = size.stages * size.micro_batches}),
+        make_schedule(ScheduleKind::k1F1B, {.stages = size.stages, .micro_batches = size.stages * size.micro_batches}));
+  }
+}
+
+// F0.1 is the forward of micro-batch 0, slice 1.
+std::vector<std::string> words_of(const std::vector<Action>& list) {
+  std::vector<std::string> words;
+  for (const Action& a : list) {
+    words.push_back(fmt::format("{}{}.{}", a.pass == Pass::kForward ? "F" : "B", a.micro_batch, a.slice + a.chunk));
+  }
+  return words;
+}
+
+TEST(Generators, Seq1F1BRunsTheOrderOfItsPaper) {
+  // arXiv 2406.03488, figure 3: three slices, the last of two stages runs k - 1 forwards before it takes turns.
+  const Schedule schedule = make_schedule(ScheduleKind::kSeq1F1B, {.stages = 2, .micro_batches = 2, .slices = 3});
+  EXPECT_THAT(words_of(schedule.actions[1]), ElementsAre("F0.0", "F0.1", "F0.2", "B0.2", "F1.0", "B0.1", "F1.1", "B0.0",
+                                                         "F1.2", "B1.2", "B1.1", "B1.0"));
+  EXPECT_THAT(words_of(schedule.actions[0]), ElementsAre("F0.0", "F0.1", "F0.2", "F1.0", "B0.2", "F1.1", "B0.1", "F1.2",
+                                                         "B0.0", "B1.2", "B1.1", "B1.0"));
+}
+
+TEST(Generators, InterleavedRunsMegatronsOrder) {
+  // Two stages of two chunks: after the dot stands the chunk.
+  const Schedule schedule =
+      make_schedule(ScheduleKind::kInterleaved, {.stages = 2, .micro_batches = 4, .virtual_stages = 2});
+  EXPECT_THAT(words_of(schedule.actions[0]),
+              ElementsAre("F0.0", "F1.0", "F0.1", "F1.1", "F2.0", "B0.1", "F3.0", "B1.1", "F2.1", "B0.0", "F3.1",
+                          "B1.0", "B2.1", "B3.1", "B2.0", "B3.0"));
+  EXPECT_THAT(words_of(schedule.actions[1]),
+              ElementsAre("F0.0", "F1.0", "F0.1", "B0.1", "F1.1", "B1.1", "F2.0", "B0.0", "F3.0", "B1.0", "F2.1",
+                          "B2.1", "F3.1", "B3.1", "B2.0", "B3.0"));
+}
+
+TEST(Generators, AWrongSizeIsRefusedAndTheMessageNamesOneThatWorks) {
+  EXPECT_THAT(size_faults(ScheduleKind::kInterleaved, {.stages = 4, .micro_batches = 6, .virtual_stages = 2}),
+              ElementsAre(HasSubstr("nearest are: 4 and 8")));
+  EXPECT_THAT(size_faults(ScheduleKind::kInterleaved, {.stages = 4, .micro_batches = 3, .virtual_stages = 2}),
+              ElementsAre(HasSubstr("nearest is: 4")));
+  EXPECT_THAT(size_faults(ScheduleKind::kGpipe, {.slices = 2}), ElementsAre(HasSubstr("terapipe or seq1f1b")));
+  EXPECT_THAT(size_faults(ScheduleKind::k1F1B, {.virtual_stages = 2}), ElementsAre(HasSubstr("interleaved")));
+  EXPECT_THAT(size_faults(ScheduleKind::kTeraPipe, {.stages = 0, .micro_batches = -1}),
+              ElementsAre(HasSubstr("--stages is 0"), HasSubstr("--micro-batches is -1")));
+  EXPECT_THROW(make_schedule(ScheduleKind::kGpipe, {.slices = 2}), UserError);
+}
+
+}  // namespace
+}  // namespace teratron::pipeline
