@@ -32,9 +32,10 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 using Options = std::map<std::string, double>;
 
 Options read_options(std::span<char*> arguments) {
-  Options options = {{"layers", 12}, {"hidden", 768}, {"heads", 12},  {"seq", 1024}, {"vocab", 50257},
-                     {"batch", 1},   {"threads", 2},  {"dropout", 0}, {"gemm", 0},   {"tp", 1},
-                     {"dp", 1},      {"sp", 0},       {"zero", 0},    {"bf16", 0},   {"recompute", 0}};
+  Options options = {{"layers", 12},   {"hidden", 768}, {"heads", 12},    {"seq", 1024},
+                     {"vocab", 50257}, {"batch", 1},    {"threads", 2},   {"dropout", 0},
+                     {"gemm", 0},      {"tp", 1},       {"dp", 1},        {"sp", 0},
+                     {"zero", 0},      {"bf16", 0},     {"recompute", 0}, {"logits_chunk", 256}};
   for (std::size_t i = 1; i + 1 < arguments.size(); i += 2) {
     const std::string name = std::string(arguments[i]).substr(2);
     if (!options.contains(name)) throw_user_error("there is no option --{}", name);
@@ -53,6 +54,7 @@ class TrainingStep {
         runner_(*backend_, config_of(o),
                 {.batch = batch_,
                  .tokens = seq_,
+                 .logits_chunk = static_cast<std::int64_t>(o.at("logits_chunk")),
                  .recompute = static_cast<Recompute>(o.at("recompute")),
                  .sequence_parallel = o.at("sp") > 0,
                  .shard_optimizer = o.at("zero") > 0},
