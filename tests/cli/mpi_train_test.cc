@@ -51,7 +51,7 @@ class MpiTrain : public ::testing::Test {
     EXPECT_LT(Clock::now() - killed, seconds(10));
     EXPECT_NE(outcome.exit_code, 0);
     EXPECT_THAT(errors_of_rank(outcome.errors, 0),
-                AllOf(HasSubstr("error: rank 1 on host "), HasSubstr(reason), HasSubstr(" pass of iteration ")))
+                AllOf(HasSubstr("error: rank 1 on host "), HasSubstr(reason), HasSubstr(" of iteration ")))
         << outcome.errors;
 
     const Outcome verified = run_teratron({"checkpoint", "verify", training_.path("run")});
