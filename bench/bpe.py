@@ -2,12 +2,12 @@
 
 import argparse
 import datetime
-import json
 import os
 import statistics
-import subprocess
 import sys
 from pathlib import Path
+
+from side import Program, cpu_name
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FILES = [DATA / name for name in ("wikitext103/wiki.test.tokens", "tinyshakespeare/input.txt", "race/dev.high.jsonl")]
@@ -15,29 +15,14 @@ VOCABULARY = DATA / "gpt2-bpe"
 TRAINED_SIZE = 4096
 
 
-class Side:
-    """One program that answers requests between its turns, held to one core and one thread."""
+class OneCore(Program):
+    """Held to one core and one thread."""
 
     def __init__(self, command, core):
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        super().__init__(
+            command,
             env={**os.environ, "RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"},
             preexec_fn=lambda: os.sched_setaffinity(0, {core}))
-        self.ready = self.read()
-
-    def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"{self.process.args} ended with {self.process.wait()}")
-        return json.loads(line)
-
-    def ask(self, request):
-        print(request, file=self.process.stdin, flush=True)
-        return self.read()
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def measure(sides, request, rounds):
@@ -56,8 +41,8 @@ def main():
     parser.add_argument("files", nargs="*", type=Path, default=FILES)
     options = parser.parse_args()
     core = max(os.sched_getaffinity(0))
-    sides = [Side([options.binary, str(VOCABULARY)], core),
-             Side([sys.executable, str(Path(__file__).parent / "peers" / "tiktoken_bpe.py")], core)]
+    sides = [OneCore([options.binary, str(VOCABULARY)], core),
+             OneCore([sys.executable, str(Path(__file__).parent / "peers" / "tiktoken_bpe.py")], core)]
     lines = [f"| text | MB | encode MB/s: Teratron | tiktoken | ratio | train {TRAINED_SIZE}, s: Teratron "
              "| HF tokenizers | ratio |", "|---" * 8 + "|"]
     for file in options.files:
@@ -69,10 +54,8 @@ def main():
         print(lines[-1], file=sys.stderr, flush=True)
     for side in sides:
         side.close()
-    with open("/proc/cpuinfo") as info:
-        cpu = next(line.split(":")[1].strip() for line in info if line.startswith("model name"))
     versions = sides[1].ready
-    text = (f"{datetime.date.today()}, {cpu}, one core; tiktoken {versions['tiktoken']}, tokenizers "
+    text = (f"{datetime.date.today()}, {cpu_name()}, one core; tiktoken {versions['tiktoken']}, tokenizers "
             f"{versions['tokenizers']}; medians of {options.rounds} interleaved rounds, no word known beforehand; "
             f"`bench/bpe {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
     print(text)

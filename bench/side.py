@@ -1,18 +1,14 @@
-"""One side of a benchmark in which several programs take turns."""
+"""Programs that take turns in a benchmark: each a process that answers a line of standard input with a line of JSON."""
 
 import json
 import subprocess
 import sys
 
 
-class Side:
-    """One program that waits for "step N" between its turns."""
-
-    def __init__(self, command, shape, **more):
-        words = command + [word for name, value in {**shape, **more}.items() for word in (f"--{name}", str(value))]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+class Program:
+    def __init__(self, command, **how):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **how)
         self.ready = self.read()
-        self.seconds, self.peak = [], 0
 
     def read(self):
         line = self.process.stdout.readline()
@@ -24,14 +20,22 @@ class Side:
         print(request, file=self.process.stdin, flush=True)
         return self.read()
 
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Side(Program):
+    """Trains a model of some shape, for "step N" at a time."""
+
+    def __init__(self, command, shape, **more):
+        super().__init__(command + [word for name, value in {**shape, **more}.items() for word in (f"--{name}", str(value))])
+        self.seconds, self.peak = [], 0
+
     def steps(self, count):
         answer = self.ask(f"step {count}")
         self.seconds += answer["seconds"]
         self.peak = answer["peak_rss_bytes"]
-
-    def close(self):
-        print("quit", file=self.process.stdin, flush=True)
-        self.process.wait()
 
 
 def cpu_name():

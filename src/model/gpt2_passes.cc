@@ -75,9 +75,7 @@ double Gpt2Runner::forward_backward(const MicroBatch& micro_batch) {
   const TensorRef weights = view(blocks_.weights, {t}), loss = view(blocks_.loss, {t});
   backend_.upload(ids, micro_batch.ids.data());
   backend_.upload(targets, micro_batch.targets.data());
-  std::vector<float> scaled(micro_batch.weights.begin(), micro_batch.weights.end());
-  for (float& weight : scaled) weight *= static_cast<float>(micro_batch.loss_scale);
-  upload_floats(backend_, weights, scaled);
+  upload_floats(backend_, weights, micro_batch.weights, micro_batch.loss_scale);
 
   const TensorRef x = embed_and_run_layers(step, ids);
   const TensorRef normed = final_normed(step, x);

@@ -9,6 +9,6 @@ namespace teratron {
 
 void download_floats(Backend& backend, TensorRef from, std::span<float> to);
 void download_floats(Backend& backend, TensorRef from, std::span<double> to);
-void upload_floats(Backend& backend, TensorRef to, std::span<const float> from);
+void upload_floats(Backend& backend, TensorRef to, std::span<const float> from, double factor = 1);  // from * factor
 
 }  // namespace teratron
