@@ -5,18 +5,20 @@
 namespace teratron {
 
 void Mesh::attach(Allocator* memory) {
-  for (Communicator* group : {tensor.get(), pipeline.get(), data.get(), model.get()}) group->attach(memory);
+  for (Communicator* group : groups()) group->attach(memory);
 }
 
 void Mesh::set_activity(std::string_view activity) {
-  for (Communicator* group : {tensor.get(), pipeline.get(), data.get(), model.get()}) group->set_activity(activity);
+  for (Communicator* group : groups()) group->set_activity(activity);
 }
 
 Mesh make_single_rank_mesh() {
   return {.tensor = make_self_communicator(),
           .pipeline = make_self_communicator(),
           .data = make_self_communicator(),
-          .model = make_self_communicator()};
+          .model = make_self_communicator(),
+          .pipeline_back = make_self_communicator(),
+          .ends = make_self_communicator()};
 }
 
 Mesh make_mesh(Communicator& world, const MeshShape& shape) {
@@ -25,10 +27,14 @@ Mesh make_mesh(Communicator& world, const MeshShape& shape) {
   const int tensor = rank % shape.tensor;
   const int stage = rank / shape.tensor % shape.pipeline;
   const int replica = rank / (shape.tensor * shape.pipeline);
+  const bool at_an_end = stage == 0 || stage + 1 == shape.pipeline;
   return {.tensor = world.split(replica * shape.pipeline + stage, tensor),
           .pipeline = world.split(replica * shape.tensor + tensor, stage),
           .data = world.split(stage * shape.tensor + tensor, replica),
-          .model = world.split(replica, rank)};
+          .model = world.split(replica, rank),
+          .pipeline_back = world.split(replica * shape.tensor + tensor, stage),
+          // Groups of the ends, then one for every rank between them.
+          .ends = world.split(at_an_end ? replica * shape.tensor + tensor : world.size() + rank, stage)};
 }
 
 }  // namespace teratron

@@ -1,8 +1,9 @@
-// Mesh: the groups one rank belongs to, TP innermost, DP outermost (Megatron-LM section 3): world rank = (data *
-// pipeline
-// + stage) * tensor + tensor rank. Passed down, never global.
+// Mesh: the groups one rank belongs to, TP innermost, DP outermost (Megatron-LM section 3):
+//   world rank = (data * stages + stage) * tensor ranks + tensor rank
+// Passed down, never global.
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "comm/communicator.h"
@@ -18,10 +19,18 @@ struct MeshShape {
 struct Mesh {
   std::unique_ptr<Communicator> tensor, pipeline, data;
   std::unique_ptr<Communicator> model;  // the ranks that hold one copy of the model: tensor x pipeline
+  // The stages again: gradients travel here, so that they never stand in line behind activations.
+  std::unique_ptr<Communicator> pipeline_back;
+  // The first and the last stage, which both hold the tied embedding; a stage between them is alone.
+  std::unique_ptr<Communicator> ends;
 
   MeshShape shape() const { return {tensor->size(), pipeline->size(), data->size()}; }
   void attach(Allocator* memory);                // to every group
   void set_activity(std::string_view activity);  // in every group
+
+  std::array<Communicator*, 6> groups() const {
+    return {tensor.get(), pipeline.get(), data.get(), model.get(), pipeline_back.get(), ends.get()};
+  }
 };
 
 Mesh make_single_rank_mesh();

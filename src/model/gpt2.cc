@@ -36,7 +36,18 @@ void Gpt2::visit(const ParameterVisitor& visitor) {
   final_norm.visit(visitor);
 }
 
+bool Gpt2Runner::is_here(const Parameter& parameter) const {
+  const bool is_tied = &parameter == &model_.embedding.tokens;
+  return parameter.stage == part_.stage() || (is_tied && part_.has_head());
+}
+
 std::vector<Parameter*> Gpt2Runner::parameters() {
+  std::vector<Parameter*> here = all_parameters();
+  std::erase_if(here, [&](const Parameter* parameter) { return !is_here(*parameter); });
+  return here;
+}
+
+std::vector<Parameter*> Gpt2Runner::all_parameters() {
   std::vector<Parameter*> all;
   model_.visit([&](Parameter& parameter) { all.push_back(&parameter); });
   return all;
@@ -44,8 +55,9 @@ std::vector<Parameter*> Gpt2Runner::parameters() {
 
 void Gpt2Runner::initialize(std::uint64_t seed) {
   std::uint32_t stream = 0;
-  for (Parameter* parameter : parameters()) {
+  for (Parameter* parameter : all_parameters()) {
     const RandomStream random{.seed = seed, .purpose = RandomPurpose::kInit, .stream = stream++};
+    if (!is_here(*parameter)) continue;
     store_weights(backend_, *parameter, [&](TensorRef whole) { initialize_weights(*parameter, whole, random); });
     if (options_.purpose == Purpose::kTraining) {
       backend_.fill_zero(parameter->state.moment1);

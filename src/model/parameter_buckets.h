@@ -23,6 +23,7 @@ class ParameterBuckets {
   void place(const Arena& arena);  // gives every parameter its views
 
   std::size_t size() const { return buckets_.size(); }
+  TensorRef gradients(std::size_t bucket) const { return buckets_[bucket].gradients; }  // flat
 
   // The sum over the group of the bucket's gradients: all of it, or each rank's run.
   Pending start_gradient_sum(std::size_t bucket, Communicator& data) const;

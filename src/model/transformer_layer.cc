@@ -36,7 +36,7 @@ void TransformerLayer::forward_to_mlp(const Step& step, const Saved& saved, cons
   const TensorRef normed = step.own_rows(w.normed);
   norm1.forward(step, normed, saved.x, saved.norm1);
   step.gather_rows(w.normed);
-  attention.forward(step, w.branch, w.normed, saved.attention);
+  attention.forward(step, w.branch, w.normed, saved.attention, packed_projection(step, w.wide));
   step.backend.residual_add_layer_norm(
       {.sum = saved.x1, .residual = saved.x, .branch = step.own_rows(w.branch), .dropout = dropout_after(step, 0)},
       norm2.call(normed, saved.x1, saved.norm2));
@@ -62,29 +62,43 @@ void TransformerLayer::recompute(const Step& step, Recompute recompute, const Sa
   }
 }
 
-void TransformerLayer::backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w) const {
+TransformerLayer::ProductGradients TransformerLayer::in_workspace(const Step& step, const LayerWorkspace& w) const {
+  // When the packed projection's is made, the MLP's wide one is used up.
+  return {.mlp = w.branch, .up = w.wide, .attention = w.branch, .qkv = packed_projection(step, w.wide)};
+}
+
+void TransformerLayer::backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+                                const ProductGradients& gradients) const {
   const TensorRef normed = step.own_rows(w.normed), dnormed = step.own_rows(w.dnormed);
-  const TensorRef dmlp = into_branch(step, dx, dropout_after(step, 1), w.branch);
+  const TensorRef dmlp = into_branch(step, dx, dropout_after(step, 1), gradients.mlp);
   norm2.forward_again(step, normed, saved.x1, saved.norm2);
   step.gather_rows(w.normed);
-  mlp.backward(step, w.dnormed, dmlp, w.normed, saved.mlp, w.wide);
+  mlp.backward(step, w.dnormed, dmlp, w.normed, saved.mlp, gradients.up);
   norm2.backward(step, dx, dnormed, saved.x1, saved.norm2);
 
-  const TensorRef dattention = into_branch(step, dx, dropout_after(step, 0), w.branch);
+  const TensorRef dattention = into_branch(step, dx, dropout_after(step, 0), gradients.attention);
   norm1.forward_again(step, normed, saved.x, saved.norm1);
   step.gather_rows(w.normed);
-  // The MLP's wide gradient is used up, so the packed projection's (3 of its 4 hidden sizes) takes its place.
-  const TensorRef dqkv(w.wide.data, w.wide.dtype, saved.attention.qkv.shape);
   const TensorRef dcontext(w.dnormed.data, w.dnormed.dtype, saved.attention.context.shape);
-  attention.backward(step, w.dnormed, dattention, w.normed, saved.attention, dcontext, dqkv);
+  attention.backward(step, w.dnormed, dattention, w.normed, saved.attention, dcontext, gradients.qkv);
   norm1.backward(step, dx, dnormed, saved.x, saved.norm1);
+}
+
+void TransformerLayer::weight_gradients(const Step& step, const Saved& saved, const LayerWorkspace& w,
+                                        const ProductGradients& gradients) const {
+  norm2.forward_again(step, step.own_rows(w.normed), saved.x1, saved.norm2);
+  step.gather_rows(w.normed);
+  mlp.weight_gradients(step, gradients.mlp, gradients.up, w.normed, saved.mlp);
+  norm1.forward_again(step, step.own_rows(w.normed), saved.x, saved.norm1);
+  step.gather_rows(w.normed);
+  attention.weight_gradients(step, gradients.attention, gradients.qkv, w.normed, saved.attention);
 }
 
 TensorRef TransformerLayer::into_branch(const Step& step, TensorRef dx, const Dropout& dropout,
                                         TensorRef branch) const {
   if (dropout.active()) {
     step.backend.dropout_backward(step.own_rows(branch), dx, dropout);
-  } else if (step.sequence_parallel) {
+  } else if (step.sequence_parallel || step.weights_later) {
     step.backend.copy(step.own_rows(branch), dx);
   } else {
     return dx;

@@ -51,14 +51,30 @@ struct TransformerLayer {
   // What `recompute` left out of `saved`, from what is there.
   void recompute(const Step& step, Recompute recompute, const Saved& saved, const LayerWorkspace& w) const;
 
-  // dx holds the gradient of y on entry and the gradient of saved.x on return.
-  void backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w) const;
+  // The gradients of what the four products give, full: all that weight gradients are made from, besides `saved`.
+  // [batch, tokens, ..] as w.branch, w.wide, w.branch and [.., 3 hidden / size].
+  struct ProductGradients {
+    TensorRef mlp, up, attention, qkv;
+  };
+  // Places for them that a backward pass uses one after the other.
+  ProductGradients in_workspace(const Step& step, const LayerWorkspace& w) const;
+
+  // dx holds the gradient of y on entry and the gradient of saved.x on return. With step.weights_later, `gradients`
+  // have places of their own, and they and `saved` go into weight_gradients() later.
+  void backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+                const ProductGradients& gradients) const;
+  void weight_gradients(const Step& step, const Saved& saved, const LayerWorkspace& w,
+                        const ProductGradients& gradients) const;
 
  private:
   // All before the MLP, whose input is left in w.normed.
   void forward_to_mlp(const Step& step, const Saved& saved, const LayerWorkspace& w) const;
-  // The gradient that enters a branch, full: dropout's mask applied, or the residual stream's own where that is full
-  // and nothing was dropped.
+  // [batch, tokens, 3 hidden / size] at the beginning of the MLP's wide one (4 hidden / size).
+  TensorRef packed_projection(const Step& step, TensorRef wide) const {
+    return {wide.data, wide.dtype, {step.batch, step.tokens, attention.qkv.weight.shape[0]}};
+  }
+  // The gradient that enters a branch, full: dropout's mask applied, or the residual stream's own where that is full,
+  // nothing was dropped and nobody needs it later.
   TensorRef into_branch(const Step& step, TensorRef dx, const Dropout& dropout, TensorRef branch) const;
   Dropout dropout_after(const Step& step, int sublayer) const {
     return step.stream_dropout(hidden_dropout, RandomPurpose::kResidualDropout, 2 * index + sublayer);

@@ -1,6 +1,7 @@
 // Multi-head causal self-attention (GPT-2): one packed projection to queries, keys and values, attention by head, and
 // the output projection. The packed projection doubles as the key/value cache: a call that starts at first_position
-// sees the keys and values of every earlier position in `qkv`.
+// sees the keys and values of every earlier position in `qkv`. Backward takes the slices of a sequence last to first,
+// and each adds to `dkv` what it has to say about earlier keys and values (TeraPipe, arXiv 2102.07988, section 3).
 #pragma once
 
 #include <cmath>
@@ -31,6 +32,7 @@ struct Attention {
     TensorRef qkv;          // [batch, sequence, 3 * width], width = heads * head_size
     TensorRef context;      // [batch, tokens, width]: what the projection reads
     TensorRef log_sum_exp;  // [batch, heads, tokens]
+    TensorRef dkv;          // of a sequence in slices, backward: A [batch, sequence, 2 * width]; else null
   };
 
   void visit(const ParameterVisitor& visitor) {
@@ -38,10 +40,12 @@ struct Attention {
     projection.visit(visitor);
   }
 
-  // y[batch, tokens, hidden] from x[batch, tokens, hidden]
-  void forward(const Step& step, TensorRef y, TensorRef x, const Saved& saved) const {
-    // A slice that starts past 0 is written behind the cache's earlier rows; contiguous for one sequence.
-    qkv.forward(step, saved.qkv.slice(1, step.first_position, step.first_position + step.tokens), x);
+  // y[batch, tokens, hidden] from x[batch, tokens, hidden]; `packed` is workspace [batch, tokens, 3 * width].
+  void forward(const Step& step, TensorRef y, TensorRef x, const Saved& saved, TensorRef packed) const {
+    // A slice's rows lie side by side in the cache of one sequence, apart in that of several.
+    const TensorRef own = saved.qkv.slice(1, step.first_position, step.first_position + step.tokens);
+    qkv.forward(step, own.is_contiguous() ? own : packed, x);
+    if (!own.is_contiguous()) step.backend.copy(own, packed);
     step.backend.attention_forward(call(step, saved));
     projection.forward(step, y, saved.context);
   }
@@ -56,16 +60,36 @@ struct Attention {
                 TensorRef dqkv) const {
     projection.backward_weight(step, dy, saved.context);
     projection.backward_input(step, dcontext, dy);
-    const TensorRef parts = split(step, dqkv);
-    step.backend.attention_backward({.dq = parts.select(2, 0),
-                                     .dk = parts.select(2, 1),
-                                     .dv = parts.select(2, 2),
-                                     .dout = by_head(step, dcontext),
-                                     .forward = call(step, saved)});
+    backward_heads(step, split(step, dqkv), by_head(step, dcontext), saved);
     qkv.backward(step, dx, dqkv, x);
   }
 
+  // What a backward with weights_later left out, from the same tensors.
+  void weight_gradients(const Step& step, TensorRef dy, TensorRef dqkv, TensorRef x, const Saved& saved) const {
+    projection.backward_weight(step, dy, saved.context);
+    qkv.backward_weight(step, dqkv, x);
+  }
+
  private:
+  void backward_heads(const Step& step, TensorRef dqkv, TensorRef dout, const Saved& saved) const {
+    const TensorRef dq = dqkv.select(2, 0), dk = dqkv.select(2, 1), dv = dqkv.select(2, 2);
+    if (!saved.dkv) {
+      step.backend.attention_backward({.dq = dq, .dk = dk, .dv = dv, .dout = dout, .forward = call(step, saved)});
+      return;
+    }
+    // The last slice is the first to write. Sums stay in A until the slice that the keys belong to has added its own.
+    const std::int64_t begin = step.first_position, end = begin + step.tokens;
+    const TensorRef sums = saved.dkv.reshape({step.batch, saved.dkv.dim(1), 2, heads, head_size});
+    const TensorRef dkeys = sums.select(2, 0).slice(1, 0, end), dvalues = sums.select(2, 1).slice(1, 0, end);
+    step.backend.attention_backward({.dq = dq,
+                                     .dk = dkeys,
+                                     .dv = dvalues,
+                                     .dout = dout,
+                                     .forward = call(step, saved),
+                                     .accumulate_kv = end < step.sequence_length});
+    step.backend.copy(dk, dkeys.slice(1, begin, end));
+    step.backend.copy(dv, dvalues.slice(1, begin, end));
+  }
   // [batch, s, 3 * width] -> [batch, s, 3, heads, head_size]
   TensorRef split(const Step& step, TensorRef packed) const {
     return packed.reshape({step.batch, packed.dim(1), 3, heads, head_size});

@@ -53,9 +53,9 @@ struct Embedding {
     if (sum.data != y.data) step.backend.copy(y, sum);
   }
 
-  // Changes dy, the gradient of the stream; `full` as in forward. The output projection has already put its share into
-  // the token table's gradient.
-  void backward(const Step& step, TensorRef dy, TensorRef full, TensorRef ids) const {
+  // Changes dy, the gradient of the stream; `full` as in forward. accumulate_tokens: the token table's gradient already
+  // holds something, be it the output projection's share.
+  void backward(const Step& step, TensorRef dy, TensorRef full, TensorRef ids, bool accumulate_tokens) const {
     const TensorRef masked = step.sequence_parallel ? step.own_rows(full) : dy;
     if (mask(step).active()) {
       step.backend.dropout_backward(masked, dy, mask(step));
@@ -69,7 +69,7 @@ struct Embedding {
                                      .ids = ids,
                                      .first_position = step.first_position,
                                      .vocab_begin = vocab_begin(),
-                                     .accumulate_tokens = true,
+                                     .accumulate_tokens = accumulate_tokens,
                                      .accumulate_positions = step.accumulate});
   }
 

@@ -53,7 +53,9 @@ struct Linear {
     step.backend.linear_input_gradient({.dx = dx, .dy = dy, .weight = weight.value});
   }
 
+  // Does nothing where weights come later.
   void backward_weight(const Step& step, TensorRef dy, TensorRef x) const {
+    if (step.weights_later) return;
     step.backend.linear_weight_gradient(
         {.dweight = weight.gradient, .dy = dy, .x = x, .dbias = bias.gradient, .accumulate = step.accumulate});
   }

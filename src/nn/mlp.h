@@ -51,6 +51,12 @@ struct Mlp {
     down.backward_weight(step, dy, activated);
     up.backward(step, dx, dffn, x);
   }
+
+  // What a backward with weights_later left out, from the same tensors.
+  void weight_gradients(const Step& step, TensorRef dy, TensorRef dffn, TensorRef x, const Saved& saved) const {
+    down.backward_weight(step, dy, saved.pre_activation);
+    up.backward_weight(step, dffn, x);
+  }
 };
 
 }  // namespace teratron

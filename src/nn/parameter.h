@@ -52,6 +52,7 @@ struct Parameter {
   bool hugging_face_transposed = false;  // stored there as [inputs, outputs] (its Conv1D)
   Split split;
   TensorPlace place;  // set for every parameter: one that is not split counts once, on the first rank
+  int stage = 0;      // of the pipeline, on which it counts and is saved; the tied embedding lies on the last one too
 
   // Its gradient sums over rows of activations, of which a rank sees its share under sequence parallelism.
   bool sums_over_rows = false;

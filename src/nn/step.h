@@ -26,6 +26,8 @@ struct Step {
   bool training = false;    // dropout is active only then
   bool accumulate = false;  // parameter gradients: add to what is there
   bool sequence_parallel = false;
+  // Backward leaves the weights of linear layers to a pass of their own (arXiv 2401.10241).
+  bool weights_later = false;
 
   // The residual stream here: [batch, tokens, hidden], or a rank's rows of it [1, rows, hidden].
   Shape stream_shape(std::int64_t hidden) const {

@@ -11,7 +11,8 @@ double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, c
   for (const Parameter* parameter : parameters) {
     sharded = sharded || parameter->sharding.ranks > 1;
     const ElementRange own = own_shard(*parameter);
-    const bool counts = parameter->is_split() || parameter->place.rank == 0;
+    const bool counts =
+        parameter->stage == mesh.pipeline->rank() && (parameter->is_split() || parameter->place.rank == 0);
     if (counts && own.count() > 0) sum += backend.sum_of_squares(slice_of(parameter->gradient, own));
   }
   mesh.model->all_reduce_host({&sum, 1});

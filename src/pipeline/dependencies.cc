@@ -23,9 +23,10 @@ std::optional<int> sends_to(const Schedule& schedule, int stage, const Action& a
   return neighbour(schedule, stage, action, 1);
 }
 
-std::vector<std::size_t> play(const Schedule& schedule, const std::function<void(int, std::size_t)>& visit) {
+Progress play(const Schedule& schedule, const std::function<void(int, std::size_t)>& visit,
+              const std::function<bool(int, std::size_t, const Progress&)>& may_start) {
   std::vector<char> happened(events(schedule), 0);
-  std::vector<std::size_t> progress(schedule.actions.size(), 0);
+  Progress progress(schedule.actions.size(), 0);
   std::deque<int> to_try;
   for (int stage = 0; stage < schedule.stages; ++stage) to_try.push_back(stage);
   while (!to_try.empty()) {
@@ -35,7 +36,7 @@ std::vector<std::size_t> play(const Schedule& schedule, const std::function<void
     std::size_t& next = progress[static_cast<std::size_t>(stage)];
     const std::size_t before = next;
     for (; next < list.size(); ++next) {
-      bool ready = true;
+      bool ready = !may_start || may_start(stage, next, progress);
       for_each_need(schedule, stage, list[next],
                     [&](const Event& event) { ready = ready && happened[number_of(schedule, event)] != 0; });
       if (!ready) break;

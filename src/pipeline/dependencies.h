@@ -72,6 +72,10 @@ std::optional<int> sends_to(const Schedule& schedule, int stage, const Action& a
 // Lets the stages work through their lists, each action as soon as all it needs has happened, and calls
 // visit(stage, place in the list) in an order that respects every need. Returns how far each stage came: not to its
 // list's end where the stages wait for one another. Actions must be of the schedule's size.
-std::vector<std::size_t> play(const Schedule& schedule, const std::function<void(int, std::size_t)>& visit);
+// `may_start(stage, place, progress)`, where given, says whether the stages that an action exchanges results with have
+// come far enough for it besides.
+using Progress = std::vector<std::size_t>;
+Progress play(const Schedule& schedule, const std::function<void(int, std::size_t)>& visit,
+              const std::function<bool(int, std::size_t, const Progress&)>& may_start = {});
 
 }  // namespace teratron::pipeline

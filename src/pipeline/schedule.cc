@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace teratron::pipeline {
 namespace {
 
@@ -16,6 +18,16 @@ const char* name_of(Pass pass) {
 }
 
 }  // namespace
+
+Schedule first_micro_batches(const Schedule& schedule, int count) {
+  check(count >= 1 && count <= schedule.micro_batches, "a schedule has the micro-batches asked for");
+  Schedule fewer = schedule;
+  fewer.micro_batches = count;
+  for (std::vector<Action>& list : fewer.actions) {
+    std::erase_if(list, [&](const Action& action) { return action.micro_batch >= count; });
+  }
+  return fewer;
+}
 
 std::string text_of(const Schedule& schedule, const Action& action) {
   std::string text = fmt::format("{} of micro-batch {}", name_of(action.pass), action.micro_batch);

@@ -45,6 +45,10 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
+// The schedule of the first `count` micro-batches of this one: each stage's list without the others. Fit to run if this
+// one is, since a micro-batch needs nothing of another, and with no more alive at any moment.
+Schedule first_micro_batches(const Schedule& schedule, int count);
+
 // "forward of micro-batch 3, slice 1, chunk 0"; slice and chunk only where the schedule has several.
 std::string text_of(const Schedule& schedule, const Action& action);
 

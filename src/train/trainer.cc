@@ -34,8 +34,8 @@ RunnerOptions options_of(const TrainConfig& config, const Mesh* mesh) {
   return {.purpose = Purpose::kTraining,
           .batch = largest.largest_micro_batch(),
           .tokens = config.seq_length,
-          .single_micro_batch = largest.most_micro_batches() == 1,
           .logits_chunk = config.logits_chunk,
+          .schedule = {.micro_batches = static_cast<int>(largest.most_micro_batches())},
           .recompute = config.recompute,
           .sequence_parallel = config.sequence_parallel,
           .shard_optimizer = config.distributed_optimizer};
@@ -56,7 +56,8 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<co
       parameters_(runner_.parameters()),
       schedule_(config.schedule()),
       scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),
-      weights_(static_cast<std::size_t>(runner_.options().batch * config.seq_length)) {
+      weights_(static_cast<std::size_t>(runner_.options().batch * runner_.options().schedule.micro_batches *
+                                        config.seq_length)) {
   dataset_->check_vocabulary(runner_.config().vocab_size);
   ids_.resize(weights_.size());
   targets_.resize(weights_.size());
@@ -81,36 +82,41 @@ std::int64_t Trainer::start() {
   return iteration_;
 }
 
-void Trainer::read_batch(const GptSamples& samples, SampleRange range) {
+void Trainer::read_batch(const GptSamples& samples, SampleRange range, std::int64_t sample) {
   const auto length = static_cast<std::size_t>(samples.seq_length());
   std::vector<std::int32_t> tokens(length + 1);
   for (std::int64_t i = 0; i < range.count; ++i) {
     samples.sample(range.first + i, tokens);
-    const auto at = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i) * length);
+    const auto at = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(sample + i) * length);
     std::copy(tokens.begin(), tokens.end() - 1, ids_.begin() + at);
     std::copy(tokens.begin() + 1, tokens.end(), targets_.begin() + at);
   }
 }
 
-MicroBatch Trainer::read_micro_batch(std::int64_t micro_batch) {
+std::vector<MicroBatch> Trainer::read_share() {
   const std::int64_t consumed = batches_.consumed_after(iteration_);
-  const SampleRange range = sampler_.samples(consumed, micro_batch);
-  read_batch(training_, range);
   // Every target of the global batch weighs the same, however the batch is cut.
   const auto tokens = static_cast<double>(sampler_.global_batch() * config_.seq_length);
   std::fill(weights_.begin(), weights_.end(), static_cast<float>(1.0 / tokens));
-  const auto length = static_cast<std::size_t>(range.count * config_.seq_length);
-  return {.ids = std::span(ids_).first(length),
-          .targets = std::span(targets_).first(length),
-          .weights = std::span(weights_).first(length),
-          .batch = range.count,
-          .tokens = config_.seq_length,
-          .first_sample = range.first - consumed,
-          .seed = static_cast<std::uint64_t>(config_.seed),
-          .iteration = static_cast<std::uint32_t>(iteration_),
-          .loss_scale = scaler_ ? scaler_->scale() : 1.0,
-          .accumulate = micro_batch > 0,
-          .last = micro_batch + 1 == sampler_.micro_batches()};
+  std::vector<MicroBatch> share;
+  std::int64_t done = 0;
+  for (std::int64_t micro_batch = 0; micro_batch < sampler_.micro_batches(); ++micro_batch) {
+    const SampleRange range = sampler_.samples(consumed, micro_batch);
+    read_batch(training_, range, done);
+    const auto begin = static_cast<std::size_t>(done * config_.seq_length);
+    const auto length = static_cast<std::size_t>(range.count * config_.seq_length);
+    share.push_back({.ids = std::span(ids_).subspan(begin, length),
+                     .targets = std::span(targets_).subspan(begin, length),
+                     .weights = std::span(weights_).subspan(begin, length),
+                     .batch = range.count,
+                     .tokens = config_.seq_length,
+                     .first_sample = range.first - consumed,
+                     .seed = static_cast<std::uint64_t>(config_.seed),
+                     .iteration = static_cast<std::uint32_t>(iteration_),
+                     .loss_scale = scaler_ ? scaler_->scale() : 1.0});
+    done += range.count;
+  }
+  return share;
 }
 
 IterationReport Trainer::update() {
@@ -119,9 +125,7 @@ IterationReport Trainer::update() {
   IterationReport report{.global_batch_size = sampler_.global_batch(),
                          .learning_rate = schedule_.at(applied_updates() + 1),
                          .loss_scale = scaler_ ? scaler_->scale() : 1.0};
-  for (std::int64_t micro_batch = 0; micro_batch < sampler_.micro_batches(); ++micro_batch) {
-    report.loss += runner_.forward_backward(read_micro_batch(micro_batch));
-  }
+  report.loss = runner_.forward_backward(read_share());
   runner_.mesh().set_activity(fmt::format("update of iteration {}", iteration_ + 1));
   runner_.mesh().data->all_reduce_host({&report.loss, 1});
   const double norm = gradient_norm(runner_.backend(), parameters_, runner_.mesh());

@@ -77,7 +77,8 @@ class Trainer {
     return iteration == config_.train_iters || (interval > 0 && iteration % interval == 0);
   }
   IterationReport update();
-  MicroBatch read_micro_batch(std::int64_t micro_batch);
+  // This rank's share of the update under way.
+  std::vector<MicroBatch> read_share();
   // From this update's gradients; tells whether they were finite and so applied.
   bool apply(double gradient_norm, double learning_rate);
   [[noreturn]] void throw_diverged();
@@ -85,7 +86,8 @@ class Trainer {
   TrainingState state() const;
   void restore(const TrainingState& state);
   std::int64_t applied_updates() const { return iteration_ - skipped_; }
-  void read_batch(const GptSamples& samples, SampleRange range);
+  // Fills the host's buffers from sample `at` on.
+  void read_batch(const GptSamples& samples, SampleRange range, std::int64_t at = 0);
 
   TrainConfig config_;
   std::shared_ptr<const IndexedDataset> dataset_;
@@ -99,7 +101,7 @@ class Trainer {
   std::optional<LossScaler> scaler_;  // fp16 only
   std::int64_t iteration_ = 0, skipped_ = 0;
 
-  // One micro-batch on the host: [micro_batch_size, seq_length].
+  // A share of the largest batch on the host: [samples, seq_length].
   std::vector<std::int32_t> ids_, targets_;
   std::vector<float> weights_;
 };

@@ -30,10 +30,10 @@ std::string first_gradient_not_finite(Backend& backend, std::span<Parameter* con
 std::string Trainer::first_not_finite() {
   const Mesh& mesh = runner_.mesh();
   std::string first;
-  for (std::int64_t micro_batch = 0; micro_batch < sampler_.micro_batches(); ++micro_batch) {
-    MicroBatch alone = read_micro_batch(micro_batch);
-    alone.accumulate = alone.last = false;
-    const double loss = runner_.forward_backward(alone);
+  std::int64_t micro_batch = -1;
+  for (const MicroBatch& alone : read_share()) {
+    ++micro_batch;
+    const double loss = runner_.forward_backward_alone(alone);
     std::string found;
     if (!std::isfinite(loss)) {  // on all ranks of the model, so all look
       const std::string place = runner_.first_not_finite(alone);

@@ -94,14 +94,12 @@ TEST(Gpt2, MicroBatchSizeNeverChangesLossOrGradient) {
   const double loss = whole.forward_backward(batch.whole());
   const std::vector<double> gradient = gradients_of(whole);
   for (const std::int64_t size : {1, 2, 3}) {
-    auto runner = make_runner(*backend, config, {.batch = size, .tokens = 5, .single_micro_batch = false});
-    double sum = 0;
-    for (std::int64_t first = 0; first < 6; first += size) {
-      MicroBatch part = batch.part(first, size);
-      part.accumulate = first > 0;
-      sum += runner.forward_backward(part);
-    }
-    EXPECT_NEAR(sum, loss, 1e-12);
+    std::vector<MicroBatch> parts_of_batch;
+    for (std::int64_t first = 0; first < 6; first += size) parts_of_batch.push_back(batch.part(first, size));
+    auto runner = make_runner(
+        *backend, config,
+        {.batch = size, .tokens = 5, .schedule = {.micro_batches = static_cast<int>(parts_of_batch.size())}});
+    EXPECT_NEAR(runner.forward_backward(parts_of_batch), loss, 1e-12);
     const std::vector<double> parts = gradients_of(runner);
     for (std::size_t i = 0; i < parts.size(); ++i) ASSERT_NEAR(parts[i], gradient[i], 1e-12) << i;
   }
@@ -112,8 +110,8 @@ TEST(Gpt2, GradientsThatTakeTheActivationsPlaceHaveTheSameBits) {
   ModelConfig config = small_config();
   config.num_layers = 5;
   const RandomBatch batch(2, 9, config.vocab_size, 4);
-  auto apart = make_runner(*backend, config, {.batch = 2, .tokens = 9, .single_micro_batch = false});
-  auto shared = make_runner(*backend, config, {.batch = 2, .tokens = 9, .single_micro_batch = true});
+  auto apart = make_runner(*backend, config, {.batch = 2, .tokens = 9, .schedule = {.micro_batches = 2}});
+  auto shared = make_runner(*backend, config, {.batch = 2, .tokens = 9});
   EXPECT_LT(shared.memory().bytes(), apart.memory().bytes());
   EXPECT_EQ(shared.forward_backward(batch.whole()), apart.forward_backward(batch.whole()));
   EXPECT_EQ(gradients_of(shared), gradients_of(apart));

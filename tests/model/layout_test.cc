@@ -2,135 +2,20 @@
 // rank, dropout on, over random shapes, layouts and seeds.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
 #include <random>
 
-#include "checkpoint/tensor_parts.h"
-#include "comm/launch.h"
-#include "model/random_batch.h"
-#include "nn/parameter_state.h"
-#include "optim/adamw_optimizer.h"
+#include "model/train_in_layout.h"
 
 namespace teratron {
 namespace {
 
-using test::RandomBatch;
-
-struct Study {
-  ModelConfig config;
-  std::int64_t batch = 4, tokens = 5, logits_chunk = 7;
-  int steps = 3;
-  double learning_rate = 1e-2;
-  std::uint32_t seed = 1;
-};
-
-struct Layout {
-  MeshShape mesh;
-  std::int64_t micro_batch = 1;
-  bool sequence_parallel = false, shard_optimizer = false;
-  Recompute recompute = Recompute::kNone;
-  std::string text() const {
-    return fmt::format("tp {} dp {} micro-batch {}{}{} recompute {}", mesh.tensor, mesh.data, micro_batch,
-                       sequence_parallel ? " sequence parallel" : "", shard_optimizer ? " sharded optimizer" : "",
-                       static_cast<int>(recompute));
-  }
-};
-
-struct Result {
-  std::vector<double> losses, norms, weights;  // weights of the whole model, parameter after parameter
-};
-
-using MakeBackend = std::function<std::unique_ptr<Backend>()>;
-
-// What the whole model's parameters are, on rank 0 of the mesh.
-std::vector<double> whole_weights(Gpt2Runner& runner) {
-  std::vector<double> all;
-  for (const Parameter* parameter : runner.parameters()) {
-    const TensorRef part = whole_weights(runner.backend(), *parameter, *runner.mesh().data);
-    if (runner.mesh().data->rank() != 0) continue;
-    gather_tensor(*parameter, part, runner.backend(), *runner.mesh().tensor, [&](std::span<const std::byte> bytes) {
-      const std::size_t size = static_cast<std::size_t>(size_of(part.dtype));
-      std::vector<std::byte> doubles(bytes.size() / size * sizeof(double));
-      convert_floats(doubles, DType::kF64, bytes, part.dtype);
-      const std::size_t old = all.size();
-      all.resize(old + bytes.size() / size);
-      std::memcpy(all.data() + old, doubles.data(), doubles.size());
-    });
-  }
-  return all;
-}
-
-double update(Gpt2Runner& runner, const Study& study, const RandomBatch& data, std::int64_t micro_batch, int step,
-              double& norm) {
-  Mesh& mesh = runner.mesh();
-  const std::int64_t first = study.batch * mesh.data->rank() / mesh.data->size();
-  const std::int64_t share = study.batch * (mesh.data->rank() + 1) / mesh.data->size() - first;
-  double loss = 0;
-  for (std::int64_t done = 0; done < share; done += micro_batch) {
-    MicroBatch part = data.part(first + done, std::min(micro_batch, share - done));
-    part.iteration = static_cast<std::uint32_t>(step);
-    part.accumulate = done > 0;
-    part.last = done + micro_batch >= share;
-    loss += runner.forward_backward(part);
-  }
-  mesh.data->all_reduce_host({&loss, 1});
-  norm = gradient_norm(runner.backend(), runner.parameters(), mesh);
-  adamw_update(runner.backend(), runner.parameters(), {.weight_decay = 0.1},
-               {.learning_rate = study.learning_rate, .update = step + 1, .gradient_norm = norm});
-  runner.gather_weights();
-  return loss;
-}
-
-Result train(const Study& study, const Layout& layout, const MakeBackend& make_backend) {
-  Result result;
-  run_ranks({}, layout.mesh.ranks(), [&](Communicator& world) {
-    const std::unique_ptr<Backend> backend = make_backend();
-    auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
-    const std::int64_t largest_share = (study.batch + layout.mesh.data - 1) / layout.mesh.data;
-    Gpt2Runner runner(*backend, study.config,
-                      {.batch = layout.micro_batch,
-                       .tokens = study.tokens,
-                       .single_micro_batch = layout.micro_batch >= largest_share,
-                       .logits_chunk = study.logits_chunk,
-                       .recompute = layout.recompute,
-                       .sequence_parallel = layout.sequence_parallel,
-                       .shard_optimizer = layout.shard_optimizer},
-                      mesh);
-    runner.allocate();
-    runner.initialize(study.seed);
-    for (int step = 0; step < study.steps; ++step) {
-      const RandomBatch data(study.batch, study.tokens, study.config.vocab_size,
-                             study.seed * 100 + static_cast<std::uint32_t>(step));
-      double norm = 0;
-      const double loss = update(runner, study, data, layout.micro_batch, step, norm);
-      if (world.rank() != 0) continue;
-      result.losses.push_back(loss);
-      result.norms.push_back(norm);
-    }
-    std::vector<double> weights = whole_weights(runner);
-    if (world.rank() == 0) result.weights = std::move(weights);
-  });
-  return result;
-}
-
-// Relative to the largest value, since a weight near zero has no digits of its own.
-void expect_near(const std::vector<double>& actual, const std::vector<double>& expected, double tolerance,
-                 const std::string& what) {
-  ASSERT_EQ(actual.size(), expected.size()) << what;
-  double largest = 0, worst = 0;
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    largest = std::max(largest, std::abs(expected[i]));
-    worst = std::max(worst, std::abs(actual[i] - expected[i]));
-  }
-  EXPECT_LE(worst, tolerance * largest) << what;
-}
-
-void expect_same(const Result& actual, const Result& expected, double tolerance, const std::string& what) {
-  expect_near(actual.losses, expected.losses, tolerance, what + ": losses");
-  expect_near(actual.norms, expected.norms, tolerance, what + ": gradient norms");
-  expect_near(actual.weights, expected.weights, tolerance, what + ": weights");
-}
+using test::expect_near;
+using test::expect_same;
+using test::Layout;
+using test::MakeBackend;
+using test::Result;
+using test::Study;
+using test::train;
 
 class RandomStudy {
  public:

@@ -1,0 +1,179 @@
+// Trains a small GPT-2 in a layout, for tests that compare layouts.
+#pragma once
+
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "checkpoint/tensor_parts.h"
+#include "comm/launch.h"
+#include "model/random_batch.h"
+#include "nn/parameter_state.h"
+#include "optim/adamw_optimizer.h"
+#include "pipeline/deferral.h"
+#include "pipeline/generators.h"
+
+namespace teratron::test {
+
+struct Study {
+  ModelConfig config;
+  std::int64_t batch = 4, tokens = 5, logits_chunk = 7;
+  int steps = 3;
+  double learning_rate = 1e-2;
+  std::uint32_t seed = 1;
+};
+
+struct Layout {
+  MeshShape mesh;
+  std::int64_t micro_batch = 1;
+  bool sequence_parallel = false, shard_optimizer = false;
+  Recompute recompute = Recompute::kNone;
+  // Of a pipeline.
+  pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
+  int virtual_stages = 1;
+  std::vector<std::int64_t> slices = {};  // their tokens
+  std::vector<std::int64_t> cell_layers = {};
+  bool defer_weight_gradients = false;
+
+  std::string text() const {
+    return fmt::format("tp {} pp {} dp {} micro-batch {}{}{} recompute {}{} {} v {} slices {} cells {}", mesh.tensor,
+                       mesh.pipeline, mesh.data, micro_batch, sequence_parallel ? " sequence parallel" : "",
+                       shard_optimizer ? " sharded optimizer" : "", static_cast<int>(recompute),
+                       defer_weight_gradients ? " deferred" : "", pipeline::name_of(schedule), virtual_stages,
+                       fmt::join(slices, ","), fmt::join(cell_layers, ","));
+  }
+  pipeline::Schedule schedule_of(std::int64_t micro_batches) const {
+    const bool interleaved = schedule == pipeline::ScheduleKind::kInterleaved;
+    const int unit = interleaved ? mesh.pipeline : 1;
+    const pipeline::Schedule made = pipeline::make_schedule(
+        schedule, {.stages = mesh.pipeline,
+                   .micro_batches = (static_cast<int>(micro_batches) + unit - 1) / unit * unit,
+                   .slices = std::max(1, static_cast<int>(slices.size())),
+                   .virtual_stages = virtual_stages});
+    if (!defer_weight_gradients) return made;
+    return pipeline::defer_weight_gradients(made, pipeline::even_costs(made, 1, 2), pipeline::most_live_slices(made));
+  }
+};
+
+struct Result {
+  std::vector<double> losses, norms, weights;  // weights of the whole model, parameter after parameter
+};
+
+using MakeBackend = std::function<std::unique_ptr<Backend>()>;
+
+// What the ranks of a run put together: the whole weights by name.
+class WholeWeights {
+ public:
+  // Every rank calls it.
+  void add(Gpt2Runner& runner) {
+    for (const Parameter* parameter : runner.parameters()) {
+      const TensorRef part = whole_weights(runner.backend(), *parameter, *runner.mesh().data);
+      if (runner.mesh().data->rank() != 0) continue;
+      std::vector<double> values;
+      gather_tensor(*parameter, part, runner.backend(), *runner.mesh().tensor, [&](std::span<const std::byte> bytes) {
+        const std::size_t size = static_cast<std::size_t>(size_of(part.dtype));
+        std::vector<std::byte> doubles(bytes.size() / size * sizeof(double));
+        convert_floats(doubles, DType::kF64, bytes, part.dtype);
+        const std::size_t old = values.size();
+        values.resize(old + bytes.size() / size);
+        std::memcpy(values.data() + old, doubles.data(), doubles.size());
+      });
+      if (runner.mesh().tensor->rank() == 0) keep(parameter->name, std::move(values));
+    }
+  }
+  std::vector<double> in_order() const {
+    std::vector<double> all;
+    for (const auto& [name, values] : by_name_) all.insert(all.end(), values.begin(), values.end());
+    return all;
+  }
+
+ private:
+  void keep(const std::string& name, std::vector<double> values) {
+    const std::lock_guard lock(mutex_);
+    const auto [there, is_new] = by_name_.emplace(name, values);
+    if (!is_new) {
+      EXPECT_EQ(there->second, values) << name << " differs between the ends of the pipeline";
+    }
+  }
+  std::mutex mutex_;
+  std::map<std::string, std::vector<double>> by_name_;
+};
+
+inline double update(Gpt2Runner& runner, const Study& study, const RandomBatch& data, std::int64_t micro_batch,
+                     int step, double& norm) {
+  Mesh& mesh = runner.mesh();
+  const std::int64_t first = study.batch * mesh.data->rank() / mesh.data->size();
+  const std::int64_t share = study.batch * (mesh.data->rank() + 1) / mesh.data->size() - first;
+  std::vector<MicroBatch> parts;
+  for (std::int64_t done = 0; done < share; done += micro_batch) {
+    parts.push_back(data.part(first + done, std::min(micro_batch, share - done)));
+    parts.back().iteration = static_cast<std::uint32_t>(step);
+  }
+  double loss = runner.forward_backward(parts);
+  mesh.data->all_reduce_host({&loss, 1});
+  norm = gradient_norm(runner.backend(), runner.parameters(), mesh);
+  adamw_update(runner.backend(), runner.parameters(), {.weight_decay = 0.1},
+               {.learning_rate = study.learning_rate, .update = step + 1, .gradient_norm = norm});
+  runner.gather_weights();
+  return loss;
+}
+
+inline Result train(const Study& study, const Layout& layout, const MakeBackend& make_backend) {
+  Result result;
+  WholeWeights weights;
+  run_ranks({}, layout.mesh.ranks(), [&](Communicator& world) {
+    const std::unique_ptr<Backend> backend = make_backend();
+    auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
+    const std::int64_t largest_share = (study.batch + layout.mesh.data - 1) / layout.mesh.data;
+    const std::int64_t micro_batches = (largest_share + layout.micro_batch - 1) / layout.micro_batch;
+    Gpt2Runner runner(*backend, study.config,
+                      {.batch = layout.micro_batch,
+                       .tokens = study.tokens,
+                       .logits_chunk = study.logits_chunk,
+                       .schedule = layout.schedule_of(micro_batches),
+                       .slice_tokens = layout.slices,
+                       .recompute = layout.recompute,
+                       .sequence_parallel = layout.sequence_parallel,
+                       .shard_optimizer = layout.shard_optimizer,
+                       .cell_layers = layout.cell_layers},
+                      mesh);
+    runner.allocate();
+    runner.initialize(study.seed);
+    for (int step = 0; step < study.steps; ++step) {
+      const RandomBatch data(study.batch, study.tokens, study.config.vocab_size,
+                             study.seed * 100 + static_cast<std::uint32_t>(step));
+      double norm = 0;
+      const double loss = update(runner, study, data, layout.micro_batch, step, norm);
+      if (world.rank() != 0) continue;
+      result.losses.push_back(loss);
+      result.norms.push_back(norm);
+    }
+    weights.add(runner);
+  });
+  result.weights = weights.in_order();
+  return result;
+}
+
+// Relative to the largest value, since a weight near zero has no digits of its own.
+inline void expect_near(const std::vector<double>& actual, const std::vector<double>& expected, double tolerance,
+                 const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  double largest = 0, worst = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    worst = std::max(worst, std::abs(actual[i] - expected[i]));
+  }
+  EXPECT_LE(worst, tolerance * largest) << what;
+}
+
+inline void expect_same(const Result& actual, const Result& expected, double tolerance, const std::string& what) {
+  expect_near(actual.losses, expected.losses, tolerance, what + ": losses");
+  expect_near(actual.norms, expected.norms, tolerance, what + ": gradient norms");
+  expect_near(actual.weights, expected.weights, tolerance, what + ": weights");
+}
+
+}  // namespace teratron::test
