@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -66,7 +67,8 @@ FieldList fields_of(Options& o) {
   list.add("backward-ms", &o.backward, "B", "backward of it");
   list.add("profile", &o.profile, "FILE", "costs as measured, in place of --forward-ms and --backward-ms");
   list.add("seq-length", &o.tokens, "L", "tokens of a sequence, with --profile; 0: the longest that it holds");
-  list.add("transfer-ms", &o.transfer, "T", "until a slice's result is at the next stage");
+  list.add("transfer-ms", &o.transfer, "T",
+           "until a slice's result is at the next stage; with --profile, on top of what was measured");
   list.group("Output");
   list.add("svg", &o.svg, "FILE", "the timeline as a picture");
   list.add("svg-span-ms", &o.svg_span, "T", "at least so much time across the picture, for pictures to compare");
@@ -99,42 +101,48 @@ std::vector<std::string> Options::faults() const {
   return list;
 }
 
-// From a profile, with the lengths that the user gives or the best ones.
-plan::SliceTimes profiled_times(const Options& options) {
-  const plan::Profile profile = plan::profile_from_json(read_file(options.profile), options.profile);
-  const std::int64_t longest = profile.forward.lengths.back();
+struct SliceCosts {
+  std::vector<std::int64_t> lengths;  // tokens; empty: of no known length
+  int count = 1;
+  std::optional<plan::Profile> profile;  // nothing: the times that the user gave
+};
+
+// With the lengths that the user gives or the best ones.
+SliceCosts profiled_slices(const Options& options) {
+  plan::Profile profile = plan::profile_from_json(read_file(options.profile), options.profile);
+  const std::int64_t longest = profile.longest();
   const std::int64_t tokens = options.tokens > 0 ? options.tokens : longest;
   if (tokens > longest) {
     throw_user_error("--seq-length is {}, but '{}' was measured up to {} tokens", tokens, options.profile.string(),
                      longest);
   }
+  std::vector<std::int64_t> lengths;
   if (options.slices == "auto") {
-    return plan::slice_times(
-        profile, plan::best_slice_lengths(profile, tokens, options.schedule, static_cast<int>(options.stages),
-                                          static_cast<int>(options.micro_batches)));
+    lengths = plan::best_slice_lengths(profile, tokens, options.schedule, static_cast<int>(options.stages),
+                                       static_cast<int>(options.micro_batches));
+  } else {
+    const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", options.slices);
+    lengths = slices.lengths.empty() ? pipeline::even_slices(tokens, slices.count) : slices.lengths;
   }
-  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", options.slices);
-  const std::vector<std::int64_t> lengths =
-      slices.lengths.empty() ? pipeline::even_slices(tokens, slices.count) : slices.lengths;
   const std::int64_t sum = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   if (sum != tokens) {
     throw_user_error("--slices {} add up to {} tokens, not to the {} of a sequence; change --slices or --seq-length",
                      options.slices, sum, tokens);
   }
-  return plan::slice_times(profile, lengths);
+  const int count = static_cast<int>(lengths.size());
+  return {.lengths = std::move(lengths), .count = count, .profile = std::move(profile)};
 }
 
-plan::SliceTimes given_times(const Options& options) {
+SliceCosts given_slices(const Options& options) {
   const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", options.slices);
   if (slices.count > kMostActions) throw_user_error("--slices is {}; use {} at most", slices.count, kMostActions);
-  return {.lengths = slices.lengths,
-          .times = pipeline::even_times(slices.count, slices.lengths, options.forward, options.backward)};
+  return {.lengths = slices.lengths, .count = slices.count, .profile = std::nullopt};
 }
 
-pipeline::ScheduleSize size_of(const Options& options, const plan::SliceTimes& costs) {
+pipeline::ScheduleSize size_of(const Options& options, const SliceCosts& slices) {
   const pipeline::ScheduleSize size{.stages = static_cast<int>(options.stages),
                                     .micro_batches = static_cast<int>(options.micro_batches),
-                                    .slices = static_cast<int>(costs.times.size()),
+                                    .slices = slices.count,
                                     .virtual_stages = static_cast<int>(options.virtual_stages)};
   throw_if_any(pipeline::size_faults(options.schedule, size));
   const double actions = 3.0 * size.stages * size.micro_batches * size.slices * size.virtual_stages;
@@ -153,14 +161,41 @@ struct Result {
   std::vector<pipeline::MemoryPeak> peaks;  // by stage
   pipeline::ClosedForm closed_form;         // of the schedule as it is named, slices alike
   std::vector<std::int64_t> lengths;
-  double work = 0;  // of a stage, in milliseconds
+  double work = 0;  // of the busiest stage, in milliseconds
 };
 
+pipeline::Costs costs_of(const Options& options, const SliceCosts& slices, const pipeline::Schedule& schedule) {
+  if (!slices.profile) {
+    return pipeline::sliced_costs(schedule,
+                                  pipeline::even_times(slices.count, slices.lengths, options.forward, options.backward),
+                                  options.transfer);
+  }
+  pipeline::Costs costs = plan::slice_costs(*slices.profile, schedule, slices.lengths);
+  for (double& transfer : costs.transfers) transfer += options.transfer;
+  return costs;
+}
+
+// Of a micro-batch in the stage that takes longest.
+pipeline::PassTimes slowest_stage(const pipeline::Schedule& schedule, const pipeline::Costs& costs) {
+  pipeline::PassTimes slowest;
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    pipeline::PassTimes sum;
+    for (int cell = stage; cell < schedule.cells(); cell += schedule.stages) {
+      for (const pipeline::PassTimes& slice : costs.passes[static_cast<std::size_t>(cell)]) {
+        sum.forward += slice.forward;
+        sum.backward += slice.backward;
+      }
+    }
+    if (sum.forward + sum.backward > slowest.forward + slowest.backward) slowest = sum;
+  }
+  return slowest;
+}
+
 Result simulated(const Options& options) {
-  const plan::SliceTimes sliced = options.profile.empty() ? given_times(options) : profiled_times(options);
-  const pipeline::ScheduleSize size = size_of(options, sliced);
-  Result result{.schedule = pipeline::make_schedule(options.schedule, size), .lengths = sliced.lengths};
-  const pipeline::Costs costs = pipeline::sliced_costs(result.schedule, sliced.times, options.transfer);
+  const SliceCosts slices = options.profile.empty() ? given_slices(options) : profiled_slices(options);
+  const pipeline::ScheduleSize size = size_of(options, slices);
+  Result result{.schedule = pipeline::make_schedule(options.schedule, size), .lengths = slices.lengths};
+  const pipeline::Costs costs = costs_of(options, slices, result.schedule);
   const std::int64_t most = pipeline::most_live_slices(result.schedule);
   if (options.defer_weight_gradients) {
     result.schedule = pipeline::defer_weight_gradients(result.schedule, costs, most);
@@ -168,13 +203,9 @@ Result simulated(const Options& options) {
   pipeline::check_schedule(result.schedule, most);
   result.simulation = pipeline::simulate(result.schedule, costs);
   result.peaks = pipeline::memory_peaks(result.schedule, result.lengths);
-  double forward = 0, backward = 0;
-  for (const pipeline::PassTimes& times : sliced.times) {
-    forward += times.forward;
-    backward += times.backward;
-  }
-  result.closed_form = pipeline::closed_form(options.schedule, size, forward, backward);
-  result.work = size.micro_batches * (forward + backward);
+  const pipeline::PassTimes stage = slowest_stage(result.schedule, costs);
+  result.closed_form = pipeline::closed_form(options.schedule, size, stage.forward, stage.backward);
+  result.work = size.micro_batches * (stage.forward + stage.backward);
   return result;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <iterator>
+#include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "plan/least_squares.h"
@@ -24,19 +26,96 @@ void require_usable(std::span<const CostPoint> points) {
   }
 }
 
-}  // namespace
+// Between which two measured lengths a length lies, and where: weight 1 - part on the left one, part on the right one.
+struct Between {
+  std::size_t left = 0, right = 0;
+  double part = 0;
+};
 
-double CostModel::milliseconds(std::int64_t length, std::int64_t context_tokens) const {
+Between place_of(const std::vector<std::int64_t>& lengths, std::int64_t length) {
   check(!lengths.empty() && length >= 1 && length <= lengths.back(), "the cost model knows slices of this length");
   const auto at = std::lower_bound(lengths.begin(), lengths.end(), length);
   const auto right = static_cast<std::size_t>(at - lengths.begin());
-  double time = without_context[right];
-  if (right > 0) {
-    const std::size_t left = right - 1;
-    const double part =
-        static_cast<double>(length - lengths[left]) / static_cast<double>(lengths[right] - lengths[left]);
-    time = without_context[left] + part * (without_context[right] - without_context[left]);
+  if (right == 0) return {};
+  const std::size_t left = right - 1;
+  return {left, right,
+          static_cast<double>(length - lengths[left]) / static_cast<double>(lengths[right] - lengths[left])};
+}
+
+// By how much half of l^2 hangs below its chord there.
+double sag(const std::vector<std::int64_t>& lengths, const Between& at) {
+  const auto width = static_cast<double>(lengths[at.right] - lengths[at.left]);
+  return at.part * (1 - at.part) * width * width / 2;
+}
+
+using Row = std::vector<double>;
+
+// t(l, c) as factors of what is unknown: t(l, 0) of each length, then a0 .. a3.
+Row row_of(const std::vector<std::int64_t>& lengths, std::int64_t length, std::int64_t context) {
+  Row row(lengths.size() + 4);
+  const Between at = place_of(lengths, length);
+  row[at.left] += 1 - at.part;
+  row[at.right] += at.part;
+  if (context > 0) {
+    const std::array<double, 4> terms = terms_of(length, context);
+    std::copy(terms.begin(), terms.end(), row.end() - 4);
   }
+  row.back() -= sag(lengths, at);
+  return row;
+}
+
+std::vector<std::int64_t> lengths_without_context(std::span<const CostPoint> points) {
+  std::set<std::int64_t> lengths;
+  for (const CostPoint& point : points) {
+    if (point.context == 0) lengths.insert(point.length);
+  }
+  for (const CostPoint& point : points) {
+    if (!lengths.empty() && point.length <= *lengths.rbegin()) continue;
+    throw_user_error("a slice of {} tokens was measured with context, but none as long without", point.length);
+  }
+  return {lengths.begin(), lengths.end()};
+}
+
+std::optional<CostModel> fit(const std::vector<std::int64_t>& lengths, std::span<const CostPoint> points) {
+  // Divided by the time measured, so that the square is of the relative error.
+  std::vector<Row> rows;
+  for (const CostPoint& point : points) {
+    rows.push_back(row_of(lengths, point.length, point.context));
+    for (double& factor : rows.back()) factor /= point.milliseconds;
+  }
+  const std::optional<std::vector<double>> x = least_squares(rows, std::vector<double>(points.size(), 1.0));
+  if (!x) return std::nullopt;
+  CostModel model{.lengths = lengths, .without_context = {x->begin(), x->end() - 4}};
+  std::copy(x->end() - 4, x->end(), model.context.begin());
+  const bool possible = std::ranges::all_of(model.without_context, [](double time) { return time > 0; });
+  return possible ? std::optional(model) : std::nullopt;
+}
+
+double relative_error(const CostModel& model, const CostPoint& point) {
+  return std::abs(model.milliseconds(point.length, point.context) - point.milliseconds) / point.milliseconds;
+}
+
+// Those that the model is not far off.
+std::vector<CostPoint> usual(const CostModel& model, std::span<const CostPoint> points) {
+  constexpr double kFar = 4, kOfNormal = 1.4826;  // the standard deviation over the median of what is off
+  constexpr double kNear = 0.005;                 // never an outlier
+  std::vector<double> errors;
+  for (const CostPoint& point : points) errors.push_back(relative_error(model, point));
+  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
+  std::nth_element(errors.begin(), middle, errors.end());
+  const double far = std::max(kNear, kFar * kOfNormal * *middle);
+  std::vector<CostPoint> kept;
+  std::ranges::copy_if(points, std::back_inserter(kept),
+                       [&](const CostPoint& point) { return relative_error(model, point) <= far; });
+  return kept;
+}
+
+}  // namespace
+
+double CostModel::milliseconds(std::int64_t length, std::int64_t context_tokens) const {
+  const Between at = place_of(lengths, length);
+  double time = (1 - at.part) * without_context[at.left] + at.part * without_context[at.right] -
+                context.back() * sag(lengths, at);
   if (context_tokens > 0) {
     const std::array<double, 4> terms = terms_of(length, context_tokens);
     for (std::size_t i = 0; i < terms.size(); ++i) time += context[i] * terms[i];
@@ -51,46 +130,29 @@ CostTable CostModel::table(std::int64_t tokens, std::int64_t granularity) const 
 
 CostModel fit_cost_model(std::span<const CostPoint> points) {
   require_usable(points);
-  std::map<std::int64_t, std::vector<double>> alone;
-  for (const CostPoint& point : points) {
-    if (point.context == 0) alone[point.length].push_back(point.milliseconds);
-  }
-  CostModel model;
-  for (const auto& [length, times] : alone) {
-    double sum = 0;
-    for (const double time : times) sum += time;
-    model.lengths.push_back(length);
-    model.without_context.push_back(sum / static_cast<double>(times.size()));
-  }
-  std::vector<std::vector<double>> rows;
-  std::vector<double> rest;
-  for (const CostPoint& point : points) {
-    if (point.context == 0) continue;
-    if (model.lengths.empty() || point.length > model.lengths.back()) {
-      throw_user_error("a slice of {} tokens was measured with context, but none as long without", point.length);
-    }
-    // Divided by the time measured, so that the square is of the relative error.
-    rows.emplace_back();
-    for (const double term : terms_of(point.length, point.context)) rows.back().push_back(term / point.milliseconds);
-    rest.push_back(1 - model.milliseconds(point.length, 0) / point.milliseconds);
-  }
-  const std::optional<std::vector<double>> context = least_squares(rows, rest);
-  if (!context) {
+  const std::vector<std::int64_t> lengths = lengths_without_context(points);
+  std::optional<CostModel> model = fit(lengths, points);
+  if (!model) {
+    const auto with_context = std::ranges::count_if(points, [](const CostPoint& point) { return point.context > 0; });
     throw_user_error(
         "{} measurements with context do not tell what context costs; measure two lengths or more, each with two "
         "contexts or more",
-        rows.size());
+        with_context);
   }
-  std::copy(context->begin(), context->end(), model.context.begin());
-  return model;
+  constexpr int kRounds = 3;  // what is far off hides what is less so
+  for (int round = 0; round < kRounds; ++round) {
+    const std::optional<CostModel> better = fit(lengths, usual(*model, points));
+    if (!better) break;
+    model = better;
+  }
+  return *model;
 }
 
 RelativeError relative_error(const CostModel& model, std::span<const CostPoint> points) {
   check(!points.empty(), "an error is of one point at least");
   RelativeError error;
   for (const CostPoint& point : points) {
-    const double off =
-        std::abs(model.milliseconds(point.length, point.context) - point.milliseconds) / point.milliseconds;
+    const double off = relative_error(model, point);
     error.mean += off / static_cast<double>(points.size());
     error.worst = std::max(error.worst, off);
   }

@@ -1,6 +1,6 @@
 // What a slice of l tokens after c tokens of context takes in one stage: t(l, c) = t(l, 0) + t_ctx(l, c) (TeraPipe,
-// arXiv 2102.07988, section 3.3). The first term is measured for every l of a granularity; the second, which is
-// attention to keys and values of earlier slices, is a0 + a1 l + a2 c + a3 l c, fitted to a few measurements.
+// arXiv 2102.07988, section 3.3). The first term is measured for some l; the second, which is attention to keys and
+// values of earlier slices, is a0 + a1 l + a2 c + a3 l c, fitted to a few measurements.
 #pragma once
 
 #include <array>
@@ -22,8 +22,9 @@ struct CostModel {
   std::vector<double> without_context;  // t(l, 0) of each, in milliseconds
   std::array<double, 4> context = {};   // a0 .. a3
 
-  // Between measured lengths t(l, 0) is a straight line; below the first it is the first's, which is mostly what a
-  // slice costs however short it is. Never negative. InternalError for slices longer than any measured.
+  // Between measured lengths t(l, 0) is a straight line and half of a3 l^2, since a slice's token attends to half of
+  // the slice on average; below the first it is the first's, which is mostly what a slice costs however short it is.
+  // Never negative. InternalError for slices longer than any measured.
   double milliseconds(std::int64_t length, std::int64_t context_tokens) const;
 
   CostTable table(std::int64_t tokens, std::int64_t granularity) const;
@@ -31,9 +32,10 @@ struct CostModel {
   bool operator==(const CostModel&) const = default;
 };
 
-// Points without context become t(l, 0) (of one length, their mean); those with context are fitted, by least squares of
-// the relative error of t(l, c), which is what a plan suffers from. UserError where points are too few to tell the four
-// coefficients: two lengths with two contexts each at least.
+// The t(l, 0) of every length that is measured without context and the coefficients, all together, by least squares of
+// the relative error of t(l, c), which is what a plan suffers from. Points that are off by more than four times what is
+// usual are left out where the others are enough: something disturbed them. UserError where points are too few to tell
+// the four coefficients: two lengths with two contexts each at least.
 CostModel fit_cost_model(std::span<const CostPoint> points);
 
 struct RelativeError {

@@ -1,4 +1,5 @@
-// A measured cost model on disk, with what it was measured for, so that a stale one is never used.
+// What the stages of a pipeline take, measured and kept on disk with what it was measured for, so that a stale one is
+// never used.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +12,56 @@
 
 namespace teratron::plan {
 
-// Everything that a slice's time hangs on besides its tokens.
+// Everything that the time of a pass and of an update hangs on besides the slices.
 struct ProfileKey {
-  std::string processor;     // its model, as the system names it
+  std::string processor;     // its model, as the system names it, and how many cores
+  std::string backend;       // "cpu", ...
+  std::string ranks;         // "threads" or "processes"
   std::string dtype;         // that the back end computes in: "f32", "bf16", ...
   std::string recompute;     // "none", "selective", "full"
+  std::string dropout;       // "0.1 0.1": hidden, of attention
+  std::string cell_layers;   // of each stage: "6,6"
   std::int64_t threads = 1;  // a rank
-  std::int64_t hidden_size = 0, ffn_hidden_size = 0, attention_heads = 0;
-  std::int64_t layers = 0;  // of the stage that was measured
-  std::int64_t tensor_parallel = 1;
-  std::int64_t sequences = 1;  // at a time
+  std::int64_t hidden_size = 0, ffn_hidden_size = 0, attention_heads = 0, vocabulary = 0;  // that as padded
+  std::int64_t tensor_parallel = 1, stages = 1, data_parallel = 1;
+  std::int64_t sequence_parallel = 0, sharded_optimizer = 0;  // 1: yes
+  std::int64_t sequences = 1, tokens = 0;                     // of a micro-batch
+  std::int64_t logits_chunk = 0;
   bool operator==(const ProfileKey&) const = default;
+};
+
+// "hidden_size 512, ..." without what is 0 or empty; the same for equal keys only.
+std::string text_of(const ProfileKey& key);
+
+// The first stage embeds, the last one has the output projection and the loss (in its backward).
+struct StageCosts {
+  CostModel forward, backward;
+  RelativeError forward_error, backward_error;  // on measurements left out of the fit
+  bool operator==(const StageCosts&) const = default;
+};
+
+// Until what a stage has made is at the next one.
+struct TransferTime {
+  double latency = 0, per_token = 0;  // milliseconds; a token of the whole micro-batch
+  double of(std::int64_t tokens) const { return latency + per_token * static_cast<double>(tokens); }
+  bool operator==(const TransferTime&) const = default;
+};
+
+// An iteration of one micro-batch, as it was measured with all stages at work.
+struct MeasuredIteration {
+  std::vector<std::int64_t> slices;  // tokens
+  bool held_out = false;             // of the fit
+  double pipeline = 0;               // milliseconds until the last pass is done
+  bool operator==(const MeasuredIteration&) const = default;
 };
 
 struct Profile {
   ProfileKey key;
-  CostModel forward, backward;
-  RelativeError forward_error, backward_error;  // on measurements left out of the fit
+  std::vector<StageCosts> stages;
+  TransferTime transfer;
+  double update = 0;  // milliseconds of an iteration after the last pass: the rest of the sums, the norm, AdamW
+  std::vector<MeasuredIteration> iterations;
+  std::int64_t longest() const { return stages.front().forward.lengths.back(); }  // slice that it knows
   bool operator==(const Profile&) const = default;
 };
 

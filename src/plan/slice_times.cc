@@ -1,79 +1,184 @@
 #include "plan/slice_times.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "pipeline/simulate.h"
+#include "pipeline/token_slices.h"
 #include "plan/slicer.h"
 
 namespace teratron::plan {
 namespace {
 
+using Lengths = std::vector<std::int64_t>;
+
 // Steps of the grid that slices are cut on: as fine as keeps the slicers quick.
 constexpr std::int64_t kSteps = 256, kPairSteps = 64;
 
-std::int64_t granularity_of(std::int64_t tokens, std::int64_t steps) { return (tokens + steps - 1) / steps; }
+// Of the grid, such that a slice's rows can be shared out where the ranks of a stage do that.
+std::int64_t granularity_of(const Profile& profile, std::int64_t tokens, std::int64_t steps) {
+  const std::int64_t unit = profile.key.sequence_parallel != 0 ? profile.key.tensor_parallel : 1;
+  const std::int64_t units = (tokens + steps * unit - 1) / (steps * unit);
+  return units * unit;
+}
+
+const StageCosts& stage_of(const Profile& profile, int stage, int stages) {
+  const std::size_t measured = profile.stages.size();
+  if (stages == 1) return profile.stages.front();
+  const auto last = static_cast<std::size_t>(stages - 1);
+  return profile.stages[(static_cast<std::size_t>(stage) * (measured - 1) + last / 2) / last];
+}
+
+// What a slice takes in the stage in which it takes longest. Sends and receives are a stage's work too.
+CostTable slowest(const Profile& profile, std::int64_t tokens, std::int64_t granularity,
+                  const std::function<double(const StageCosts&, std::int64_t, std::int64_t)>& cost) {
+  return {tokens, granularity, [&](std::int64_t length, std::int64_t context) {
+            double most = 0;
+            for (const StageCosts& stage : profile.stages) most = std::max(most, cost(stage, length, context));
+            return most + profile.transfer.of(length * profile.key.sequences);
+          }};
+}
+
+CostTable both_passes(const Profile& profile, std::int64_t tokens, std::int64_t granularity) {
+  return slowest(profile, tokens, granularity, [](const StageCosts& stage, std::int64_t length, std::int64_t context) {
+    return stage.forward.milliseconds(length, context) + stage.backward.milliseconds(length, context);
+  });
+}
 
 SlicerOptions options_for(const CostTable& both, int stages, int micro_batches) {
   return {.stages = stages, .micro_batches = micro_batches, .epsilon = 1e-4 * both.of(0, both.intervals())};
 }
 
-using Lengths = std::vector<std::int64_t>;
+// Finds the slicing that the simulation likes best.
+class Search {
+ public:
+  Search(const Profile& profile, std::int64_t tokens, pipeline::ScheduleKind kind, int stages, int micro_batches)
+      : profile_(profile),
+        tokens_(tokens),
+        kind_(kind),
+        stages_(stages),
+        // A steady state shows after as many micro-batches as there are stages; more of them only take longer.
+        micro_batches_(std::min(micro_batches, 2 * stages)),
+        step_(granularity_of(profile, tokens, kSteps)) {}
 
-std::vector<Lengths> candidates_for_1f1b(const Profile& profile, std::int64_t tokens, int stages, int micro_batches) {
-  const std::int64_t coarse = granularity_of(tokens, kPairSteps), fine = granularity_of(tokens, kSteps);
-  const CostTable forward = profile.forward.table(tokens, coarse), backward = profile.backward.table(tokens, coarse);
-  const CostTable both = profile.forward.table(tokens, fine).plus(profile.backward.table(tokens, fine));
-  std::vector<Lengths> candidates = {
-      best_pair_slicing(forward, backward, options_for(both, stages, micro_batches)).lengths};
-  for (int quarters = 1; quarters <= 16; quarters *= 2) {
-    const int further = std::max(1, (stages - 1) * quarters / 4);
-    candidates.push_back(best_slicing(both, options_for(both, 1 + further, micro_batches)).lengths);
+  Lengths best() {
+    algorithm_1();
+    if (kind_ == pipeline::ScheduleKind::kSeq1F1B) balanced_pairs();
+    even();
+    improve();
+    return best_;
   }
-  return candidates;
-}
 
-double simulated_milliseconds(const Profile& profile, const Lengths& lengths, int stages, int micro_batches) {
-  const pipeline::Schedule schedule = pipeline::make_schedule(
-      pipeline::ScheduleKind::kSeq1F1B,
-      {.stages = stages, .micro_batches = micro_batches, .slices = static_cast<int>(lengths.size())});
-  return pipeline::simulate(schedule, pipeline::sliced_costs(schedule, slice_times(profile, lengths).times)).iteration;
-}
+ private:
+  void algorithm_1() {
+    const CostTable both = both_passes(profile_, tokens_, step_);
+    for (int quarters = 1; quarters <= 16; quarters *= 2) {
+      const int further = std::max(1, (stages_ - 1) * quarters / 4);
+      consider(best_slicing(both, options_for(both, 1 + further, micro_batches_)).lengths);
+    }
+  }
+
+  void balanced_pairs() {
+    const std::int64_t coarse = granularity_of(profile_, tokens_, kPairSteps);
+    const auto table = [&](CostModel StageCosts::*pass) {
+      return slowest(profile_, tokens_, coarse,
+                     [&](const StageCosts& stage, std::int64_t length, std::int64_t context) {
+                       return (stage.*pass).milliseconds(length, context);
+                     });
+    };
+    const CostTable both = both_passes(profile_, tokens_, coarse);
+    consider(best_pair_slicing(table(&StageCosts::forward), table(&StageCosts::backward),
+                               options_for(both, stages_, micro_batches_))
+                 .lengths);
+  }
+
+  void even() {
+    const std::int64_t steps = tokens_ / step_;
+    for (std::int64_t count = 1; count <= std::min(steps, kPairSteps) && simulated_actions_ < kMostActions; ++count) {
+      Lengths lengths = pipeline::even_slices(steps, static_cast<int>(count));
+      for (std::int64_t& length : lengths) length *= step_;
+      lengths.front() += tokens_ - steps * step_;
+      consider(std::move(lengths));
+    }
+  }
+
+  // Moves one boundary at a time, ever less far.
+  void improve() {
+    if (best_.empty()) return;
+    for (std::int64_t far = 8 * step_; far >= step_; far /= 2) {
+      for (bool better = true; better && simulated_actions_ < kMostActions;) {
+        better = false;
+        for (std::size_t i = 0; i + 1 < best_.size(); ++i) {
+          for (const std::int64_t move : {far, -far}) {
+            Lengths lengths = best_;
+            lengths[i] += move;
+            lengths[i + 1] -= move;
+            if (lengths[i] > 0 && lengths[i + 1] > 0) better = consider(std::move(lengths)) || better;
+          }
+        }
+      }
+    }
+  }
+
+  bool consider(Lengths lengths) {
+    const pipeline::Schedule schedule = pipeline::make_schedule(
+        kind_, {.stages = stages_, .micro_batches = micro_batches_, .slices = static_cast<int>(lengths.size())});
+    simulated_actions_ += 2 * static_cast<std::int64_t>(schedule.forwards_per_stage()) * stages_;
+    const double time = pipeline_milliseconds(profile_, schedule, lengths);
+    if (time >= least_) return false;
+    least_ = time;
+    best_ = std::move(lengths);
+    return true;
+  }
+
+  static constexpr std::int64_t kMostActions = 2'000'000;  // that even slices and improvements may take
+
+  const Profile& profile_;
+  const std::int64_t tokens_;
+  const pipeline::ScheduleKind kind_;
+  const int stages_, micro_batches_;
+  const std::int64_t step_;
+  Lengths best_;
+  double least_ = std::numeric_limits<double>::infinity();
+  std::int64_t simulated_actions_ = 0;
+};
 
 }  // namespace
 
-SliceTimes slice_times(const Profile& profile, std::span<const std::int64_t> lengths) {
-  SliceTimes slices;
-  std::int64_t context = 0;
-  for (const std::int64_t length : lengths) {
-    slices.lengths.push_back(length);
-    slices.times.push_back(pipeline::PassTimes::even_parts(profile.forward.milliseconds(length, context),
-                                                           profile.backward.milliseconds(length, context)));
-    context += length;
+pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
+                            std::span<const std::int64_t> lengths) {
+  check_equal(lengths.size(), static_cast<std::size_t>(schedule.slices), "slices of a known length");
+  pipeline::Costs costs;
+  for (int cell = 0; cell < schedule.cells(); ++cell) {
+    const StageCosts& stage = stage_of(profile, schedule.stage_of(cell), schedule.stages);
+    costs.passes.emplace_back();
+    std::int64_t context = 0;
+    for (const std::int64_t length : lengths) {
+      costs.passes.back().push_back(
+          pipeline::PassTimes::even_parts(stage.forward.milliseconds(length, context) / schedule.virtual_stages,
+                                          stage.backward.milliseconds(length, context) / schedule.virtual_stages));
+      context += length;
+    }
   }
-  return slices;
+  for (const std::int64_t length : lengths) {
+    costs.transfers.push_back(profile.transfer.of(length * profile.key.sequences));
+  }
+  return costs;
+}
+
+double pipeline_milliseconds(const Profile& profile, const pipeline::Schedule& schedule,
+                             std::span<const std::int64_t> lengths) {
+  return pipeline::simulate(schedule, slice_costs(profile, schedule, lengths)).iteration;
 }
 
 std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_t tokens,
                                              pipeline::ScheduleKind schedule, int stages, int micro_batches) {
-  if (schedule == pipeline::ScheduleKind::kTeraPipe) {
-    const std::int64_t granularity = granularity_of(tokens, kSteps);
-    const CostTable both = profile.forward.table(tokens, granularity).plus(profile.backward.table(tokens, granularity));
-    return best_slicing(both, options_for(both, stages, micro_batches)).lengths;
-  }
-  check(schedule == pipeline::ScheduleKind::kSeq1F1B, "only terapipe and seq1f1b take slices");
-  // A steady state shows after as many micro-batches as there are stages; more of them only take longer.
-  const int enough = std::min(micro_batches, 2 * stages);
-  Lengths best;
-  double least = std::numeric_limits<double>::infinity();
-  for (Lengths& lengths : candidates_for_1f1b(profile, tokens, stages, micro_batches)) {
-    const double time = simulated_milliseconds(profile, lengths, stages, enough);
-    if (time >= least) continue;
-    least = time;
-    best = std::move(lengths);
-  }
-  return best;
+  check(schedule == pipeline::ScheduleKind::kTeraPipe || schedule == pipeline::ScheduleKind::kSeq1F1B,
+        "only terapipe and seq1f1b take slices");
+  return Search(profile, tokens, schedule, stages, micro_batches).best();
 }
 
 }  // namespace teratron::plan

@@ -11,18 +11,19 @@
 
 namespace teratron::plan {
 
-struct SliceTimes {
-  std::vector<std::int64_t> lengths;       // tokens; empty: alike, of no known length
-  std::vector<pipeline::PassTimes> times;  // in a stage
-};
+// Of a schedule whose micro-batches are cut into slices of these lengths, together no longer than the profile's
+// longest. The schedule may have more or fewer stages than were measured: stage k of K then takes what the measured
+// one does that stands at the same part of its pipeline. The cells of a stage share its time evenly.
+pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
+                            std::span<const std::int64_t> lengths);
 
-// Slices of these lengths, one after another; together no longer than the profile's longest.
-SliceTimes slice_times(const Profile& profile, std::span<const std::int64_t> lengths);
+// Milliseconds until the last pass of an iteration is done; the update comes on top (Profile::update).
+double pipeline_milliseconds(const Profile& profile, const pipeline::Schedule& schedule,
+                             std::span<const std::int64_t> lengths);
 
-// For a schedule that takes slices; in well under a second. terapipe: Algorithm 1, within (stages - 1) / 10000 of what
-// a whole sequence takes in a stage. seq1f1b: whichever is simulated to be fastest of the balanced pairs of 1F1B order
-// and of Algorithm 1's slices for pipelines from a quarter to four times as long. Pairs alone are not enough: they
-// stand beside one another at one stage, and at every other one by one slice or more off.
+// For a schedule that takes slices, terapipe or seq1f1b: the slices, on a grid of 1/256 of the sequence, that are
+// simulated to be fastest of Algorithm 1's for the slowest stage at every step, of balanced pairs of 1F1B order, and of
+// even ones; then each is made better by moving its boundaries while that helps. In well under a second.
 std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_t tokens,
                                              pipeline::ScheduleKind schedule, int stages, int micro_batches);
 

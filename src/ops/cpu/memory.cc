@@ -80,7 +80,10 @@ void* CpuBackend::allocate(std::int64_t bytes) {
     throw_environment_error("cannot allocate {} bytes of memory; use a smaller batch or model", bytes);
   }
   // Advice only: where the system refuses, small pages work as well.
-  if (alignment == kHugePage) madvise(memory, static_cast<std::size_t>(rounded), MADV_HUGEPAGE);
+  if (alignment == kHugePage) {
+    madvise(memory, static_cast<std::size_t>(rounded), MADV_HUGEPAGE);
+    madvise(memory, static_cast<std::size_t>(rounded), MADV_POPULATE_WRITE);  // now, not in the first step
+  }
   return memory;
 }
 

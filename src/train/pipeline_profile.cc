@@ -1,0 +1,119 @@
+#include "train/pipeline_profile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "train/profile_slicings.h"
+#include "train/transfer_time.h"
+
+namespace teratron {
+namespace {
+
+constexpr double kShortVisit = 100;  // milliseconds that a slicing is run for at a time, at least
+constexpr double kMostSteps = 16;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Steps of one slicing. Where one is short, the first of a visit is a warm-up and several more follow.
+void visit(StepClock& clock, std::vector<StepTimes>& steps) {
+  StepTimes first = clock.step();
+  if (first.iteration >= kShortVisit) {
+    steps.push_back(std::move(first));
+    return;
+  }
+  const int more = static_cast<int>(std::min(std::ceil(kShortVisit / first.iteration), kMostSteps));
+  for (int step = 0; step < more; ++step) steps.push_back(clock.step());
+}
+
+struct Measured {
+  ProfileSlicing slicing;
+  std::vector<StepTimes> steps;
+
+  double median_of(const std::function<double(const StepTimes&)>& value) const {
+    std::vector<double> values;
+    for (const StepTimes& step : steps) values.push_back(value(step));
+    return median(std::move(values));
+  }
+};
+
+// Of a stage, by pass; of slicings that are held out, or of the others.
+std::vector<plan::CostPoint> points_of(const std::vector<Measured>& all, std::size_t stage,
+                                       double StepTimes::Pass::*pass, bool held_out) {
+  std::vector<plan::CostPoint> points;
+  for (const Measured& measured : all) {
+    if (measured.slicing.held_out != held_out) continue;
+    std::int64_t context = 0;
+    for (std::size_t slice = 0; slice < measured.slicing.lengths.size(); ++slice) {
+      const std::int64_t length = measured.slicing.lengths[slice];
+      const double time = measured.median_of([&](const StepTimes& step) { return step.passes[stage][slice].*pass; });
+      points.push_back({.length = length, .context = context, .milliseconds = time});
+      context += length;
+    }
+  }
+  return points;
+}
+
+plan::StageCosts costs_of(const std::vector<Measured>& all, std::size_t stage) {
+  plan::StageCosts costs;
+  const auto fit = [&](double StepTimes::Pass::*pass, plan::CostModel& model, plan::RelativeError& error) {
+    model = plan::fit_cost_model(points_of(all, stage, pass, false));
+    error = plan::relative_error(model, points_of(all, stage, pass, true));
+  };
+  fit(&StepTimes::Pass::forward, costs.forward, costs.forward_error);
+  fit(&StepTimes::Pass::backward, costs.backward, costs.backward_error);
+  return costs;
+}
+
+std::vector<Measured> measure_slicings(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh,
+                                       Backend& backend, const ProfileProgress& progress) {
+  const std::int64_t unit = request.sequence_parallel ? mesh->tensor->size() : 1;
+  std::vector<Measured> all;
+  for (ProfileSlicing& slicing : profile_slicings(request.tokens, unit)) all.push_back({std::move(slicing), {}});
+  const int visits = 1 + request.repeats * static_cast<int>(all.size());
+  int done = 0;
+  const auto report = [&] {
+    if (progress) progress(++done, visits);
+  };
+  // Several runners at a time would take several times the memory of training.
+  StepClock(request, all.back().slicing.lengths, mesh, backend).step();
+  report();
+  for (int repeat = 0; repeat < request.repeats; ++repeat) {
+    for (Measured& measured : all) {
+      StepClock clock(request, measured.slicing.lengths, mesh, backend);
+      visit(clock, measured.steps);
+      report();
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+plan::Profile measure_profile(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh, Backend& backend,
+                              const ProfileProgress& progress) {
+  check(request.repeats >= 1, "a profile is measured once at least");
+  mesh->set_activity("measuring a profile");
+  const std::vector<Measured> all = measure_slicings(request, mesh, backend, progress);
+  plan::Profile profile{.key = profile_key(request, *mesh, backend)};
+  for (int stage = 0; stage < mesh->pipeline->size(); ++stage) {
+    profile.stages.push_back(costs_of(all, static_cast<std::size_t>(stage)));
+  }
+  profile.transfer = measure_transfers(*mesh, backend, request.model.hidden_size, request.sequences,
+                                       request.sequences * request.tokens);
+  std::vector<double> updates;
+  for (const Measured& measured : all) {
+    for (const StepTimes& step : measured.steps) updates.push_back(step.iteration - step.pipeline);
+    profile.iterations.push_back({.slices = measured.slicing.lengths,
+                                  .held_out = measured.slicing.held_out,
+                                  .pipeline = measured.median_of([](const StepTimes& step) { return step.pipeline; })});
+  }
+  profile.update = median(std::move(updates));
+  return profile;
+}
+
+}  // namespace teratron

@@ -1,0 +1,99 @@
+#include "train/step_times.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "optim/adamw_optimizer.h"
+#include "pipeline/generators.h"
+
+namespace teratron {
+namespace {
+
+using pipeline::TraceSpan;
+
+// Of the clock that traces are of.
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+RunnerOptions options_of(const ProfileRequest& request, const std::vector<std::int64_t>& slices, int stages) {
+  return {.batch = request.sequences,
+          .tokens = request.tokens,
+          .logits_chunk = request.logits_chunk,
+          .schedule = pipeline::make_schedule(pipeline::ScheduleKind::kTeraPipe,
+                                              {.stages = stages, .slices = static_cast<int>(slices.size())}),
+          .slice_tokens = slices,
+          .recompute = request.recompute,
+          .sequence_parallel = request.sequence_parallel,
+          .shard_optimizer = request.shard_optimizer,
+          .cell_layers = request.cell_layers};
+}
+
+// Over all ranks of the mesh.
+void all_reduce(Mesh& mesh, std::span<double> values, ReduceOp op = ReduceOp::kSum) {
+  mesh.model->all_reduce_host(values, op);
+  mesh.data->all_reduce_host(values, op);
+}
+
+}  // namespace
+
+StepClock::StepClock(const ProfileRequest& request, const std::vector<std::int64_t>& slices, std::shared_ptr<Mesh> mesh,
+                     Backend& backend)
+    : slices_(slices.size()),
+      backend_(backend),
+      runner_(backend, request.model, options_of(request, slices, mesh->pipeline->size()), mesh),
+      parameters_(runner_.parameters()) {
+  runner_.allocate();
+  runner_.initialize(1);
+  runner_.record(&trace_);
+  const auto count = static_cast<std::size_t>(request.sequences * request.tokens);
+  RandomSequence random(RandomStream{.seed = 1});
+  for (std::size_t i = 0; i <= count; ++i) {
+    ids_.push_back(static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(request.model.vocab_size))));
+  }
+  weights_.assign(count, 1.0F / static_cast<float>(count * static_cast<std::size_t>(mesh->data->size())));
+  micro_batch_ = {.ids = std::span(ids_).first(count),
+                  .targets = std::span(ids_).last(count),
+                  .weights = weights_,
+                  .batch = request.sequences,
+                  .tokens = request.tokens,
+                  .first_sample = request.sequences * mesh->data->rank()};
+}
+
+StepTimes StepClock::step() {
+  Mesh& mesh = runner_.mesh();
+  trace_.clear();
+  micro_batch_.iteration = static_cast<std::uint32_t>(updates_);
+  all_reduce(mesh, {});  // all start together
+  const double start = now();
+  runner_.forward_backward(micro_batch_);
+  const double norm = gradient_norm(backend_, parameters_, mesh);
+  adamw_update(backend_, parameters_, {}, {.learning_rate = 1e-5, .update = ++updates_, .gradient_norm = norm});
+  runner_.gather_weights();
+  return shared(start, now());
+}
+
+StepTimes StepClock::shared(double step_start, double step_end) const {
+  Mesh& mesh = runner_.mesh();
+  const auto stages = static_cast<std::size_t>(mesh.pipeline->size());
+  const auto stage = static_cast<std::size_t>(mesh.pipeline->rank());
+  const double holders = mesh.tensor->size() * mesh.data->size();
+  std::vector<double> flat(2 * stages * slices_);  // [stage, slice, (forward, backward)]
+  std::array<double, 2> ends = {0, 1e3 * (step_end - step_start)};
+  for (const TraceSpan& span : trace_) {
+    if (span.kind != TraceSpan::Kind::kPass) continue;
+    const std::size_t at = stage * slices_ + static_cast<std::size_t>(span.action.slice);
+    flat[2 * at + (span.action.pass == pipeline::Pass::kForward ? 0 : 1)] = 1e3 * (span.end - span.start) / holders;
+    ends[0] = 1e3 * (span.end - step_start);
+  }
+  all_reduce(mesh, flat);
+  all_reduce(mesh, ends, ReduceOp::kMax);
+  StepTimes times{
+      .passes = std::vector(stages, std::vector<StepTimes::Pass>(slices_)), .pipeline = ends[0], .iteration = ends[1]};
+  for (std::size_t i = 0; i < stages * slices_; ++i) {
+    times.passes[i / slices_][i % slices_] = {.forward = flat[2 * i], .backward = flat[2 * i + 1]};
+  }
+  return times;
+}
+
+}  // namespace teratron

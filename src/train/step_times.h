@@ -1,0 +1,58 @@
+// What the passes of one training step take: a step as training runs it, of one micro-batch of random tokens, cut into
+// slices in one way, with all ranks of the layout at work and the trace of the executor as the clock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/gpt2.h"
+
+namespace teratron {
+
+// What is measured: the model and everything of a layout that a pass's time hangs on.
+struct ProfileRequest {
+  ModelConfig model;                       // vocabulary and positions filled in
+  std::int64_t sequences = 1, tokens = 0;  // of a micro-batch
+  std::int64_t logits_chunk = 256;
+  std::vector<std::int64_t> cell_layers;  // of each stage; empty: as many in each
+  Recompute recompute = Recompute::kNone;
+  bool sequence_parallel = false, shard_optimizer = false;
+  std::string ranks = "threads";  // or "processes"
+  int repeats = 3;                // of every slicing
+};
+
+struct StepTimes {
+  struct Pass {
+    double forward = 0, backward = 0;
+  };
+  // In milliseconds, the same on every rank.
+  std::vector<std::vector<Pass>> passes;  // [stage][slice]: the mean of the ranks that hold the stage
+  double pipeline = 0;                    // until the last stage is done with its last pass
+  double iteration = 0;                   // with sums of gradients and the update
+};
+
+class StepClock {
+ public:
+  // Takes the memory of a runner. Every rank of the mesh makes one and calls its members together.
+  StepClock(const ProfileRequest& request, const std::vector<std::int64_t>& slices, std::shared_ptr<Mesh> mesh,
+            Backend& backend);
+
+  StepTimes step();
+
+ private:
+  double seconds_of_step();
+  StepTimes shared(double step_start, double step_end) const;
+
+  std::size_t slices_;
+  Backend& backend_;
+  Gpt2Runner runner_;
+  std::vector<Parameter*> parameters_;
+  std::vector<std::int32_t> ids_;
+  std::vector<float> weights_;
+  MicroBatch micro_batch_;
+  std::vector<pipeline::TraceSpan> trace_;
+  std::int64_t updates_ = 0;
+};
+
+}  // namespace teratron
