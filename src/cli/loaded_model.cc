@@ -14,9 +14,10 @@ CheckpointInfo find_model(const std::filesystem::path& path, const LayoutOptions
   CheckpointInfo checkpoint = read_checkpoint_info(path);
   std::vector<std::string> faults = checkpoint.model.faults(layout.tensor_parallel);
   if (const std::int64_t layers = checkpoint.model.num_layers; layout.pipeline_parallel > layers) {
-    faults.push_back(fmt::format(
-        "--pipeline-model-parallel-size is {}, but it has {} layers and every stage needs one; the most that works is {}",
-        layout.pipeline_parallel, layers, layers));
+    faults.push_back(
+        fmt::format("--pipeline-model-parallel-size is {}, but it has {} layers and every stage needs one; the most "
+                    "that works is {}",
+                    layout.pipeline_parallel, layers, layers));
   }
   if (!faults.empty()) {
     throw_user_error("the model in '{}': {}", checkpoint.folder.string(), fmt::join(faults, "; "));

@@ -88,8 +88,8 @@ std::string RankLauncher::description(const MeshShape& shape) const {
       environment_.kind == RankKind::kThreads
           ? fmt::format("threads of one process on {}", environment_.host)
           : fmt::format("MPI processes under {}, this one on {}", environment_.launcher, environment_.host);
-  return fmt::format("{} ranks (tensor {} x pipeline {} x data {}) as {}", shape.ranks(), shape.tensor,
-                     shape.pipeline, shape.data, kind);
+  return fmt::format("{} ranks (tensor {} x pipeline {} x data {}) as {}", shape.ranks(), shape.tensor, shape.pipeline,
+                     shape.data, kind);
 }
 
 }  // namespace teratron

@@ -14,6 +14,7 @@
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
 #include "telemetry/readable.h"
+#include "telemetry/trace_file.h"
 #include "tokenizer/tokenizer.h"
 #include "train/slice_costs.h"
 #include "train/trainer.h"
@@ -98,7 +99,9 @@ std::int64_t vocabulary_size(const TrainConfig& config) {
 
 // A run whose trace could not be written in the end is stopped before it starts.
 void prepare_trace(const TrainConfig& config) {
+  if (config.trace.empty()) return;
   if (config.trace.has_parent_path()) make_folders(config.trace.parent_path());
+  write_file_atomically(config.trace, trace_file({}));
 }
 
 // So is one that would overwrite another's checkpoints.

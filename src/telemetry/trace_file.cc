@@ -16,11 +16,11 @@ std::string quoted(std::string_view text) {
 }  // namespace
 
 std::string trace_of_process(int process, std::string_view name, std::span<const TraceEvent> events) {
-  std::string text = fmt::format(
-      R"({{"ph":"M","pid":{0},"tid":0,"name":"process_name","args":{{"name":{1}}}}},)"
-      "\n"
-      R"({{"ph":"M","pid":{0},"tid":0,"name":"process_sort_index","args":{{"sort_index":{0}}}}})",
-      process, quoted(name));
+  std::string text =
+      fmt::format(R"({{"ph":"M","pid":{0},"tid":0,"name":"process_name","args":{{"name":{1}}}}},)"
+                  "\n"
+                  R"({{"ph":"M","pid":{0},"tid":0,"name":"process_sort_index","args":{{"sort_index":{0}}}}})",
+                  process, quoted(name));
   for (const TraceEvent& event : events) {
     // Times are in microseconds; nanoseconds are what clocks give.
     fmt::format_to(std::back_inserter(text),

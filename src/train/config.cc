@@ -92,7 +92,8 @@ void add_pipeline_fields(FieldList& list, TrainConfig& c) {
                    {"seq1f1b", ScheduleKind::kSeq1F1B}},
                   "in what order stages work; auto: seq1f1b with --token-slices, else 1f1b");
   list.add("virtual-stages", &c.virtual_stages, "V", "cells of layers that a stage holds, for interleaved");
-  list.add("pipeline-layout", &c.pipeline_layout, "L,L,..", "layers of each cell, in order; as many in each if not given");
+  list.add("pipeline-layout", &c.pipeline_layout, "L,L,..",
+           "layers of each cell, in order; as many in each if not given");
   list.add("token-slices", &c.token_slices, "L,L,..|uniform:N|auto",
            "cut sequences into slices of so many tokens, into N slices, or as --profile says is best");
   list.add("defer-weight-gradients", &c.defer_weight_gradients, "",
@@ -127,7 +128,8 @@ void add_data_and_output_fields(FieldList& list, TrainConfig& c) {
   list.add("eval-interval", &c.eval_interval, "N", "updates between validations; 0: one at the end");
   list.add("eval-iters", &c.eval_iters, "N", "batches a validation");
   list.add("json", &c.json, "FILE", "results as JSON; - is standard output");
-  list.add("trace", &c.trace, "FILE", "what every stage did when in the last iterations, for Perfetto or chrome://tracing");
+  list.add("trace", &c.trace, "FILE",
+           "what every stage did when in the last iterations, for Perfetto or chrome://tracing");
 
   list.group("Machine");
   list.add_choice("backend", c.backend, {{"cpu", BackendKind::kCpu}, {"ref", BackendKind::kReference}},

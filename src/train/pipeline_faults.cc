@@ -71,11 +71,11 @@ class PipelineFaults {
     const auto stages = static_cast<int>(c_.pipeline_parallel);
     for (const std::string& fault :
          pipeline::size_faults(kind_, {.stages = stages,
-                                       .micro_batches = stages,
-                                       .slices = slices,
-                                       .virtual_stages = static_cast<int>(c_.virtual_stages)})) {
-      const std::string named = replaced(fault, fmt::format("--slices is {}", slices),
-                                         fmt::format("--token-slices is {}", c_.token_slices));
+                                      .micro_batches = stages,
+                                      .slices = slices,
+                                      .virtual_stages = static_cast<int>(c_.virtual_stages)})) {
+      const std::string named =
+          replaced(fault, fmt::format("--slices is {}", slices), fmt::format("--token-slices is {}", c_.token_slices));
       faults_.push_back(replaced(replaced(named, "--stages", kStages), "; choose ", "; choose --schedule "));
     }
   }
@@ -158,14 +158,15 @@ class PipelineFaults {
     if (slices.lengths.empty()) return check_count(slices.count, unit);
     const std::int64_t sum = std::accumulate(slices.lengths.begin(), slices.lengths.end(), std::int64_t{0});
     if (sum != c_.seq_length) {
-      add("--token-slices {} adds up to {} tokens, {} {} than --seq-length {}; change one of them", c_.token_slices, sum,
-          std::abs(sum - c_.seq_length), sum > c_.seq_length ? "more" : "fewer", c_.seq_length);
+      add("--token-slices {} adds up to {} tokens, {} {} than --seq-length {}; change one of them", c_.token_slices,
+          sum, std::abs(sum - c_.seq_length), sum > c_.seq_length ? "more" : "fewer", c_.seq_length);
     }
     for (const std::int64_t length : slices.lengths) {
       if (length % unit == 0) continue;
-      return add("--token-slices {} has a slice of {} tokens, which --sequence-parallel cannot share out over the {} "
-                 "ranks of --tensor-model-parallel-size; nearest that it can: {}",
-                 c_.token_slices, length, unit, nearest_multiples(length, unit));
+      return add(
+          "--token-slices {} has a slice of {} tokens, which --sequence-parallel cannot share out over the {} "
+          "ranks of --tensor-model-parallel-size; nearest that it can: {}",
+          c_.token_slices, length, unit, nearest_multiples(length, unit));
     }
   }
 

@@ -75,9 +75,8 @@ Schedule schedule_of(const TrainConfig& config, const PipelinePlan& plan) {
 // Cells cost what their layers do.
 Costs costs_of(const PipelinePlan& plan, const plan::Profile* profile) {
   const std::vector<PassTimes> slices =
-      plan.is_measured
-          ? plan::slice_times(*profile, plan.slice_tokens).times
-          : pipeline::even_times(plan.schedule.slices, plan.slice_tokens, /*forward=*/1, /*backward=*/2);
+      plan.is_measured ? plan::slice_times(*profile, plan.slice_tokens).times
+                       : pipeline::even_times(plan.schedule.slices, plan.slice_tokens, /*forward=*/1, /*backward=*/2);
   Costs costs = pipeline::sliced_costs(plan.schedule, slices);
   const auto cells = static_cast<double>(plan.cell_layers.size());
   const auto layers =

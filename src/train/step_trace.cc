@@ -39,9 +39,9 @@ TraceEvent event_of(const TraceSpan& span, std::int64_t iteration) {
                    .arguments = {{"iteration", iteration}}};
   // The other waits may be for several actions' results.
   if (is_pass || span.kind == TraceSpan::Kind::kReceive) {
-    event.arguments.insert(event.arguments.end(), {{"micro-batch", span.action.micro_batch},
-                                                   {"slice", span.action.slice},
-                                                   {"chunk", span.action.chunk}});
+    event.arguments.insert(
+        event.arguments.end(),
+        {{"micro-batch", span.action.micro_batch}, {"slice", span.action.slice}, {"chunk", span.action.chunk}});
   }
   return event;
 }
@@ -61,10 +61,9 @@ std::string StepTrace::text(int rank, const Mesh& mesh) const {
       events.push_back(event_of(span, iteration.number));
     }
   }
-  return trace_of_process(rank,
-                          fmt::format("stage {}, tensor {}, data {}", mesh.pipeline->rank(), mesh.tensor->rank(),
-                                      mesh.data->rank()),
-                          events);
+  return trace_of_process(
+      rank, fmt::format("stage {}, tensor {}, data {}", mesh.pipeline->rank(), mesh.tensor->rank(), mesh.data->rank()),
+      events);
 }
 
 void write_trace(const std::filesystem::path& path, const StepTrace& trace, const Mesh& mesh, Communicator& world) {

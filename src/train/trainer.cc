@@ -73,8 +73,8 @@ std::int64_t Trainer::start() {
   if (config_.load.empty()) return 0;
   // Every rank reads its own parts; one is enough to compare the checksums.
   const bool verifies = runner_.mesh().data->rank() == 0 && runner_.mesh().model->rank() == 0;
-  const TrainingState state =
-      load_checkpoint(config_.load, runner_.config(), runner_.all_parameters(), runner_.backend(), {.verify = verifies});
+  const TrainingState state = load_checkpoint(config_.load, runner_.config(), runner_.all_parameters(),
+                                              runner_.backend(), {.verify = verifies});
   restore(state);
   if (const std::int64_t expected = batches_.consumed_after(iteration_); state.consumed_samples != expected) {
     throw_user_error(

@@ -50,8 +50,8 @@ struct TrainingResult {
 class Trainer {
  public:
   // Plans everything and allocates nothing. UserError: what the configuration and the data cannot do together.
-  // Every rank makes its own with the same configuration; `mesh` holds its groups, nullptr: it is alone. `profile`: what
-  // slices cost (slice_costs.h), where that is known.
+  // Every rank makes its own with the same configuration; `mesh` holds its groups, nullptr: it is alone. `profile`:
+  // what slices cost (slice_costs.h), where that is known.
   Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
           std::int64_t vocab_size, std::shared_ptr<Mesh> mesh = nullptr, const plan::Profile* profile = nullptr);
 

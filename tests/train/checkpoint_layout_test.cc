@@ -33,7 +33,8 @@ class CheckpointLayout : public testing::TrainingFixture {
     config.save = to;
     const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
     run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
-      const auto backend = make_cpu_backend({.compute_dtype = config.compute_dtype()});
+      const auto backend =
+          make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
       Trainer trainer(config, *backend, dataset, kVocab, std::make_shared<Mesh>(make_mesh(world, config.mesh())));
       EXPECT_EQ(trainer.start(), 2);
       trainer.save();
@@ -61,9 +62,9 @@ TEST_F(CheckpointLayout, AnyLayoutGoesOnFromAnyOther) {
     const testing::TrainingRun after = train(rest);
     both.losses.insert(both.losses.end(), after.losses.begin(), after.losses.end());
     both.parameters = after.parameters;
-    testing::expect_same_training(
-        both, whole, fmt::format("{} updates with {}, then {}", first.train_iters, testing::text_of_layout(first),
-                    testing::text_of_layout(rest)));
+    testing::expect_same_training(both, whole,
+                                  fmt::format("{} updates with {}, then {}", first.train_iters,
+                                              testing::text_of_layout(first), testing::text_of_layout(rest)));
   }
 }
 

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "train/config.h"
 #include "train/config_reading.h"
-#include "train/random_pipeline.h"
 
 namespace teratron {
 namespace {
@@ -102,7 +101,8 @@ TEST(PipelineFaults, SlicesAreToldWithHowFarTheyAreOff) {
     }
   }
   const Words rows = {"--tp", "4", "--sequence-parallel", "--micro-batch-size", "1"};
-  EXPECT_THAT(faults("510,514", rows), ElementsAre(AllOf(HasSubstr("a slice of 510 tokens"), HasSubstr("508 and 512"))));
+  EXPECT_THAT(faults("510,514", rows),
+              ElementsAre(AllOf(HasSubstr("a slice of 510 tokens"), HasSubstr("508 and 512"))));
   EXPECT_THAT(faults("uniform:257", rows), ElementsAre(HasSubstr("the most that works is uniform:256")));
   EXPECT_THAT(faults("uniform:2", {"--tp", "4", "--sequence-parallel"}),
               ElementsAre(AllOf(HasSubstr("--sequence-parallel with --token-slices"),
@@ -117,38 +117,6 @@ TEST(PipelineFaults, AllAreToldAtOnce) {
               ElementsAre(HasSubstr("--token-slices 1,2 adds up to 3"), HasSubstr("--token-slices is 1,2"),
                           HasSubstr("--virtual-stages is 2"), HasSubstr("--pipeline-layout 12 has 1 cell;"),
                           HasSubstr("--lr is -1")));
-}
-
-// Whatever has no faults can be planned, and the plan adds up.
-TEST(PipelinePlan, IsMadeOfEverythingWithoutFaults) {
-  RandomSequence random(RandomStream{.seed = 6});
-  TrainConfig config;
-  config.train_iters = 1;
-  config.seq_length = 64;
-  for (int trial = 0; trial < 300; ++trial) {
-    config.global_batch_size = static_cast<std::int64_t>(2 + random.below(9));
-    const TrainConfig layout = testing::random_pipeline(config, random);
-    ASSERT_THAT(layout.faults(), IsEmpty()) << testing::text_of_layout(layout);
-    const PipelinePlan plan = plan_pipeline(layout);
-    std::int64_t layers = 0, tokens = 0;
-    for (const std::int64_t cell : plan.cell_layers) layers += cell;
-    for (const std::int64_t slice : plan.slice_tokens) tokens += slice;
-    EXPECT_EQ(layers, 12);
-    EXPECT_EQ(tokens, plan.slice_tokens.empty() ? 0 : 64);
-    EXPECT_EQ(plan.kind, schedule_kind(layout));
-    const std::int64_t share = (config.global_batch_size + layout.data_parallel - 1) / layout.data_parallel;
-    EXPECT_EQ(plan.schedule.micro_batches, (share + layout.micro_batch_size - 1) / layout.micro_batch_size);
-    EXPECT_EQ(text_of(plan).empty(), plan.schedule.stages == 1 && plan.slice_tokens.empty());
-  }
-}
-
-TEST(PipelinePlan, SlicesAskForSeq1F1BWhereNothingElseDoes) {
-  TrainConfig config;
-  EXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::k1F1B);
-  config.token_slices = "uniform:4";
-  EXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::kSeq1F1B);
-  config.pipeline_schedule = pipeline::ScheduleKind::kTeraPipe;
-  EXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::kTeraPipe);
 }
 
 }  // namespace

@@ -101,8 +101,9 @@ TEST_F(PipelineTraining, ADivergenceIsOfTheLayerAndRankWhereItBegan) {
   config_.tensor_parallel = 2;
   config_.pipeline_layout = "3,2";
   for (const auto& [layer, rank] : {std::pair{0, 0}, {2, 0}, {3, 2}, {4, 2}}) {
-    EXPECT_THAT(error_of(config_, layer),
-                HasSubstr(fmt::format("iteration 1: the output of layer {} (rank {}, its micro-batch 0)", layer, rank)));
+    EXPECT_THAT(
+        error_of(config_, layer),
+        HasSubstr(fmt::format("iteration 1: the output of layer {} (rank {}, its micro-batch 0)", layer, rank)));
   }
   // Where cells take turns, a later layer lies on an earlier rank.
   config_.tensor_parallel = 1;
@@ -110,8 +111,9 @@ TEST_F(PipelineTraining, ADivergenceIsOfTheLayerAndRankWhereItBegan) {
   config_.virtual_stages = 2;
   config_.pipeline_layout = "1,1,2,1";
   for (const auto& [layer, rank] : {std::pair{0, 0}, {1, 1}, {2, 0}, {3, 0}, {4, 1}}) {
-    EXPECT_THAT(error_of(config_, layer),
-                HasSubstr(fmt::format("iteration 1: the output of layer {} (rank {}, its micro-batch 0)", layer, rank)));
+    EXPECT_THAT(
+        error_of(config_, layer),
+        HasSubstr(fmt::format("iteration 1: the output of layer {} (rank {}, its micro-batch 0)", layer, rank)));
   }
 }
 

@@ -21,8 +21,8 @@ inline std::vector<std::int64_t> random_parts(RandomSequence& random, std::int64
   return list;
 }
 
-// Any pipeline, sliced or not, of 8 ranks at most. The heads are a multiple of 2, the layers at least 4, the sequence is
-// a multiple of 2.
+// Any pipeline, sliced or not, of 8 ranks at most. The heads are a multiple of 2, the layers at least 4, the sequence
+// is a multiple of 2.
 inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& random) {
   const auto one_of = [&](std::initializer_list<std::int64_t> values) {
     return *(values.begin() + static_cast<std::ptrdiff_t>(random.below(values.size())));
@@ -44,9 +44,11 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
     const std::int64_t count = one_of({2, 3, 5});
     std::vector<std::int64_t> lengths = random_parts(random, c.seq_length / unit, count);
     for (std::int64_t& length : lengths) length *= unit;
-    c.token_slices = random.below(3) == 0 ? fmt::format("uniform:{}", count) : fmt::format("{}", fmt::join(lengths, ","));
+    c.token_slices =
+        random.below(3) == 0 ? fmt::format("uniform:{}", count) : fmt::format("{}", fmt::join(lengths, ","));
     if (c.sequence_parallel) c.micro_batch_size = 1;
   }
+  c.guard_memory = random.below(4) == 0;
   const std::int64_t cells = c.pipeline_parallel * c.virtual_stages;
   if (c.model.num_layers % cells != 0 || random.below(2) == 0) {
     c.pipeline_layout = fmt::format("{}", fmt::join(random_parts(random, c.model.num_layers, cells), ","));
@@ -55,11 +57,12 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
 }
 
 inline std::string text_of_layout(const TrainConfig& c) {
-  return fmt::format("tp {}{} pp {} dp {}{} micro-batches of {} recompute {}{} {} layout '{}' slices '{}' v {}",
+  return fmt::format("tp {}{} pp {} dp {}{} micro-batches of {} recompute {}{} {} layout '{}' slices '{}' v {}{}",
                      c.tensor_parallel, c.sequence_parallel ? " sequence-parallel" : "", c.pipeline_parallel,
                      c.data_parallel, c.distributed_optimizer ? " sharded" : "", c.micro_batch_size,
                      static_cast<int>(c.recompute), c.defer_weight_gradients ? " deferred" : "",
-                     pipeline::name_of(schedule_kind(c)), c.pipeline_layout, c.token_slices, c.virtual_stages);
+                     pipeline::name_of(schedule_kind(c)), c.pipeline_layout, c.token_slices, c.virtual_stages,
+                     c.guard_memory ? " guarded" : "");
 }
 
 }  // namespace teratron::testing

@@ -25,7 +25,7 @@ namespace teratron::testing {
 
 struct TrainingRun {
   std::vector<IterationReport> reports;
-  std::vector<double> losses;     // of the reports
+  std::vector<double> losses;  // of the reports
   std::vector<double> validations;
   std::vector<float> parameters;  // of the whole model, one after the other
   std::vector<double> plans;      // bytes, by rank
