@@ -20,6 +20,7 @@ std::vector<Command> all_commands() {
       checkpoint_verify_command(),
       checkpoint_reshard_command(),
       convert_command(),
+      profile_command(),
       simulate_command(),
       bench_scaling_command(),
       bench_comm_command(),

@@ -21,6 +21,7 @@ Command checkpoint_info_command();
 Command checkpoint_verify_command();
 Command checkpoint_reshard_command();
 Command convert_command();
+Command profile_command();
 Command simulate_command();
 Command bench_scaling_command();
 Command bench_comm_command();

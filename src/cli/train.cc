@@ -11,10 +11,12 @@
 #include "cli/memory_table.h"
 #include "cli/ranks.h"
 #include "cli/report.h"
+#include "cli/training_setup.h"
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
 #include "telemetry/readable.h"
-#include "tokenizer/tokenizer.h"
+#include "telemetry/trace_file.h"
+#include "train/slice_costs.h"
 #include "train/trainer.h"
 
 namespace teratron {
@@ -78,24 +80,14 @@ class Reporter final : public TrainingObserver {
   std::optional<MetricsLog> metrics_;
 };
 
-std::int64_t vocabulary_size(const TrainConfig& config) {
-  if (!config.tokenizer.empty()) {
-    const std::int64_t size = Tokenizer::load(config.tokenizer).vocab_size();
-    if (config.model.vocab_size != 0 && config.model.vocab_size < size) {
-      throw_user_error("--vocab-size {} is smaller than the tokenizer's vocabulary of {} in '{}'; leave it out",
-                       config.model.vocab_size, size, config.tokenizer.string());
-    }
-    return size;
-  }
-  if (config.model.vocab_size == 0) {
-    throw_user_error(
-        "the vocabulary's size is unknown: give --tokenizer DIR (the one the data was made with) or "
-        "--vocab-size N");
-  }
-  return config.model.vocab_size;
+// A run whose trace could not be written in the end is stopped before it starts.
+void prepare_trace(const TrainConfig& config) {
+  if (config.trace.empty()) return;
+  if (config.trace.has_parent_path()) make_folders(config.trace.parent_path());
+  write_file_atomically(config.trace, trace_file({}));
 }
 
-// A run that would overwrite another's checkpoints is stopped before it starts.
+// So is one that would overwrite another's checkpoints.
 void prepare_save_folder(const TrainConfig& config) {
   if (config.save.empty()) return;
   make_folders(config.save);
@@ -106,11 +98,6 @@ void prepare_save_folder(const TrainConfig& config) {
                      config.save.string());
   }
   write_file_atomically(config.save / "config.toml", to_toml(config));
-}
-
-std::unique_ptr<Backend> make_backend(const TrainConfig& config) {
-  if (config.backend == BackendKind::kReference) return make_reference_backend(config.compute_dtype());
-  return make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
 }
 
 void print_start(const TrainConfig& config, const Trainer& trainer, const Backend& backend) {
@@ -152,12 +139,20 @@ struct Job {
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
   const std::unique_ptr<Backend> backend = make_backend(config);
-  Trainer trainer(config, *backend, job.dataset, job.vocab_size, rank.mesh);
+  const std::optional<plan::Profile> profile =
+      slice_costs(config, job.vocab_size, rank.environment.kind, rank.mesh, *backend,
+                  rank.is_first() ? show_profile_progress() : ProfileProgress{});
+  Trainer trainer(config, *backend, job.dataset, job.vocab_size, rank.mesh, profile ? &*profile : nullptr);
+  const std::vector<RankMemory> memory = memory_of_ranks(trainer.runner().memory(), rank);
   if (rank.is_first()) {
     print_start(config, trainer, *backend);
     if (!job.layout.empty()) fmt::print(stderr, "{}\n", job.layout);
-    fmt::print(stderr, "{}\n", memory_table(trainer.runner().memory()));
-    require_memory(trainer.runner().memory(), rank.ranks_in_this_process());
+    if (const std::string pipeline = text_of(trainer.pipeline()); !pipeline.empty()) {
+      fmt::print(stderr, "{}\n", pipeline);
+    }
+    fmt::print(stderr, "{}\n", memory_table(memory));
+    require_memory(memory, rank.ranks_in_this_process());
+    prepare_trace(config);
     prepare_save_folder(config);
   }
   rank.world.barrier();
@@ -171,6 +166,7 @@ void run_rank(const Job& job, const Rank& rank) {
     SilentObserver silent;
     result = trainer.run(silent);
   }
+  if (trainer.trace()) write_trace(config.trace, *trainer.trace(), *rank.mesh, rank.world);
   const std::string peaks = rank.peak_memory_json();
   if (rank.is_first()) report(config.json, "", result_json(config, result, peaks));
 }

@@ -123,6 +123,24 @@ TEST(CostModel, OfMeasurementsThatAreOffByTwoPercentIsOffByLessElsewhere) {
   EXPECT_GT(error.mean, 0);
 }
 
+// Another program that runs for a moment makes passes longer, never shorter.
+TEST(CostModel, DoesNotMindAFewMeasurementsThatSomethingDisturbed) {
+  RandomSequence random(RandomStream{.seed = 5});
+  const Truth truth;
+  for (int trial = 0; trial < 20; ++trial) {
+    std::vector<CostPoint> points = measured(truth, 0.005, random);
+    for (CostPoint& point : points) {
+      if (random.below(12) == 0 && point.context > 0) point.milliseconds *= 1.2 + random.uniform();
+    }
+    ASSERT_LT(relative_error(fit_cost_model(points), held_out(truth)).mean, 0.01);
+  }
+}
+
+TEST(CostModel, BetweenMeasuredLengthsASliceAttendsToHalfOfItself) {
+  const CostModel model{.lengths = {8, 16}, .without_context = {2, 6}, .context = {0, 0, 0, 0.1}};
+  EXPECT_NEAR(model.milliseconds(12, 0), 4 - 0.1 / 2 * ((8.0 * 8 + 16 * 16) / 2 - 12 * 12), 1e-12);
+}
+
 TEST(CostModel, IsAStraightLineBetweenMeasuredLengthsAndFlatBelowThem) {
   const CostModel model{.lengths = {8, 16}, .without_context = {2, 6}, .context = {1, 0, 0, 0}};
   EXPECT_EQ(model.milliseconds(1, 0), 2);

@@ -1,0 +1,209 @@
+// teratron profile: what slices of tokens cost in every stage of a pipeline on this machine, measured, fitted and kept
+// for train --token-slices auto and for simulate.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/ranks.h"
+#include "cli/report.h"
+#include "cli/training_setup.h"
+#include "plan/slice_times.h"
+#include "telemetry/text_table.h"
+#include "train/slice_costs.h"
+
+namespace teratron {
+namespace {
+
+// Those of train that a pass's time hangs on.
+constexpr std::string_view kOfTrain[] = {"model",
+                                         "num-layers",
+                                         "hidden-size",
+                                         "num-attention-heads",
+                                         "vocab-size",
+                                         "tokenizer",
+                                         "max-position-embeddings",
+                                         "make-vocab-size-divisible-by",
+                                         "hidden-dropout",
+                                         "attention-dropout",
+                                         "seq-length",
+                                         "micro-batch-size",
+                                         "tensor-model-parallel-size",
+                                         "pipeline-model-parallel-size",
+                                         "pipeline-layout",
+                                         "data-parallel-size",
+                                         "sequence-parallel",
+                                         "use-distributed-optimizer",
+                                         "recompute-granularity",
+                                         "bf16",
+                                         "fp16",
+                                         "backend",
+                                         "threads",
+                                         "logits-chunk",
+                                         "config"};
+
+struct Options {
+  Options() {
+    training.train_iters = 1;  // neither is a flag here, and their faults are
+    training.token_slices = "auto";
+  }
+  TrainConfig training;
+  std::int64_t repeats = 3;
+  std::filesystem::path output, json;
+
+  std::vector<std::string> faults() const;
+};
+
+FieldList fields_of(Options& o) {
+  FieldList list;
+  for (Field& field : fields_of(o.training)) {
+    if (std::ranges::find(kOfTrain, field.name) == std::end(kOfTrain)) continue;
+    list.group(field.group);
+    Field& added = list.add(field.name, field.target, field.value_name, field.help);
+    added.alias = field.alias;
+    added.role = field.role;
+    added.when_set = field.when_set;
+  }
+  list.group("Measuring");
+  list.add("repeats", &o.repeats, "N", "rounds over all slicings, of which medians count");
+  list.add("output", &o.output, "FILE", "where the profile goes; not given: where train --token-slices auto looks");
+  add_json_field(list, o.json);
+  return list;
+}
+
+std::vector<std::string> Options::faults() const {
+  std::vector<std::string> list = training.faults();
+  need_between(list, "repeats", repeats, 1, 1000);
+  return list;
+}
+
+// What the profile says of an iteration that it was made from, or tested with.
+struct Check {
+  const plan::MeasuredIteration& measured;
+  double predicted = 0;  // milliseconds
+  double off() const { return predicted / measured.pipeline - 1; }
+};
+
+std::vector<Check> checks_of(const plan::Profile& profile) {
+  std::vector<Check> checks;
+  for (const plan::MeasuredIteration& iteration : profile.iterations) {
+    const pipeline::Schedule schedule = pipeline::make_schedule(
+        pipeline::ScheduleKind::kTeraPipe,
+        {.stages = static_cast<int>(profile.stages.size()), .slices = static_cast<int>(iteration.slices.size())});
+    checks.push_back({iteration, plan::pipeline_milliseconds(profile, schedule, iteration.slices)});
+  }
+  return checks;
+}
+
+std::string short_text(const std::vector<std::int64_t>& slices) {
+  if (slices.size() <= 8) return fmt::format("{}", fmt::join(slices, ","));
+  return fmt::format("{},.. {} of them", fmt::join(slices.begin(), slices.begin() + 3, ","), slices.size());
+}
+
+std::string lengths_table(const plan::Profile& profile) {
+  TextTable table(std::vector<Align>(1 + 2 * profile.stages.size(), Align::kRight));
+  std::vector<std::string> head = {"tokens"};
+  for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
+    head.push_back(fmt::format("stage {} forward", stage));
+    head.emplace_back("backward");
+  }
+  table.row(head);
+  for (const std::int64_t length : profile.stages.front().forward.lengths) {
+    std::vector<std::string> row = {fmt::format("{}", length)};
+    for (const plan::StageCosts& stage : profile.stages) {
+      row.push_back(fmt::format("{:.3f}", stage.forward.milliseconds(length, 0)));
+      row.push_back(fmt::format("{:.3f}", stage.backward.milliseconds(length, 0)));
+    }
+    table.row(row);
+  }
+  return table.text();
+}
+
+std::string context_table(const plan::Profile& profile) {
+  constexpr Align right = Align::kRight;
+  TextTable table({Align::kLeft, right, right, right, right, right, right});
+  table.row({"", "a0", "a1", "a2", "a3", "held-out error, %", "worst"});
+  for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
+    const auto add = [&](const char* pass, const plan::CostModel& model, const plan::RelativeError& error) {
+      std::vector<std::string> row = {fmt::format("stage {} {}", stage, pass)};
+      for (const double a : model.context) row.push_back(fmt::format("{:.3g}", a));
+      row.push_back(fmt::format("{:.2f}", 100 * error.mean));
+      row.push_back(fmt::format("{:.2f}", 100 * error.worst));
+      table.row(row);
+    };
+    add("forward", profile.stages[stage].forward, profile.stages[stage].forward_error);
+    add("backward", profile.stages[stage].backward, profile.stages[stage].backward_error);
+  }
+  return table.text();
+}
+
+std::string checks_table(const plan::Profile& profile) {
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+  table.row({"slices", "measured", "predicted", "off, %", ""});
+  for (const Check& check : checks_of(profile)) {
+    table.row({short_text(check.measured.slices), fmt::format("{:.1f}", check.measured.pipeline),
+               fmt::format("{:.1f}", check.predicted), fmt::format("{:+.2f}", 100 * check.off()),
+               check.measured.held_out ? "held out" : ""});
+  }
+  return table.text();
+}
+
+std::string text_of(const plan::Profile& profile, const std::filesystem::path& file) {
+  std::string text = fmt::format("{}\n\nMilliseconds of a slice without context:\n{}\n", plan::text_of(profile.key),
+                                 lengths_table(profile));
+  text += fmt::format("Context adds a0 + a1 l + a2 c + a3 l c milliseconds:\n{}\n", context_table(profile));
+  text += fmt::format("Pipeline of one micro-batch, terapipe, milliseconds:\n{}\n", checks_table(profile));
+  text += fmt::format("transfers: {:.4f} ms and {:.3g} ms a token; update: {:.2f} ms an iteration\n",
+                      profile.transfer.latency, profile.transfer.per_token, profile.update);
+  return text + fmt::format("profile: {}\n", file.string());
+}
+
+nlohmann::ordered_json json_of(const plan::Profile& profile, const std::filesystem::path& file) {
+  nlohmann::ordered_json checks = nlohmann::ordered_json::array();
+  for (const Check& check : checks_of(profile)) {
+    checks.push_back({{"slices", check.measured.slices},
+                      {"held_out", check.measured.held_out},
+                      {"measured_ms", check.measured.pipeline},
+                      {"predicted_ms", check.predicted}});
+  }
+  double mean = 0, worst = 0;
+  for (const plan::StageCosts& stage : profile.stages) {
+    for (const plan::RelativeError& error : {stage.forward_error, stage.backward_error}) {
+      mean += error.mean / static_cast<double>(2 * profile.stages.size());
+      worst = std::max(worst, error.worst);
+    }
+  }
+  return {{"file", file.string()},
+          {"profile", nlohmann::ordered_json::parse(plan::to_json(profile))},
+          {"held_out_mean_error", mean},
+          {"held_out_worst_error", worst},
+          {"iterations", checks}};
+}
+
+void run(const Options& options) {
+  const TrainConfig& config = options.training;
+  const RankLauncher launcher(config.threads);
+  const std::int64_t vocab_size = vocabulary_size(config);
+  launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) {
+    const std::unique_ptr<Backend> backend = make_backend(config);
+    ProfileRequest request = profile_request(config, vocab_size, rank.environment.kind);
+    request.repeats = static_cast<int>(options.repeats);
+    const plan::Profile profile =
+        measure_profile(request, rank.mesh, *backend, rank.is_first() ? show_profile_progress() : ProfileProgress{});
+    if (!rank.is_first()) return;
+    const std::filesystem::path file = options.output.empty() ? cached_profile(profile.key) : options.output;
+    write_profile(profile, file);
+    report(options.json, text_of(profile, file), json_of(profile, file).dump());
+  });
+}
+
+}  // namespace
+
+Command profile_command() {
+  return make_command("profile", "measures what slices of tokens cost in the stages of a pipeline", run);
+}
+
+}  // namespace teratron

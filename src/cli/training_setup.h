@@ -1,0 +1,19 @@
+// What train and profile make of a training configuration before any rank runs, or on each.
+#pragma once
+
+#include <memory>
+
+#include "train/config.h"
+#include "train/pipeline_profile.h"
+
+namespace teratron {
+
+// The tokenizer's, or that of --vocab-size. UserError where neither is given or they contradict one another.
+std::int64_t vocabulary_size(const TrainConfig& config);
+
+std::unique_ptr<Backend> make_backend(const TrainConfig& config);
+
+// Shows on standard error how far measuring is: one live line on a terminal, elsewhere a line now and then.
+ProfileProgress show_profile_progress();
+
+}  // namespace teratron

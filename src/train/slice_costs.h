@@ -1,0 +1,22 @@
+// What slices of tokens cost in the stages of this run, for --token-slices auto.
+#pragma once
+
+#include <optional>
+
+#include "comm/launch.h"
+#include "train/config.h"
+#include "train/pipeline_profile.h"
+
+namespace teratron {
+
+// What is measured for runs of this configuration.
+ProfileRequest profile_request(const TrainConfig& config, std::int64_t vocab_size, RankKind ranks);
+
+// From the file of --profile or the cache, measured where there is none; nothing where the configuration asks for
+// nothing that needs it. Every rank of the mesh calls it, so that all plan alike. UserError: a file of --profile that
+// is no profile or was measured for something else.
+std::optional<plan::Profile> slice_costs(const TrainConfig& config, std::int64_t vocab_size, RankKind ranks,
+                                         const std::shared_ptr<Mesh>& mesh, Backend& backend,
+                                         const ProfileProgress& progress);
+
+}  // namespace teratron

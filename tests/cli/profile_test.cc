@@ -1,0 +1,87 @@
+// teratron profile, as a user runs it, and what train and simulate make of the file.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "cli/tiny_training.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::TinyTraining;
+using Words = std::vector<std::string>;
+
+const Words kModel = {
+    "--num-layers",       "2", "--hidden-size",    "64",  "--num-attention-heads", "4",   "--seq-length", "32",
+    "--micro-batch-size", "2", "--hidden-dropout", "0.1", "--attention-dropout",   "0.1", "--pp",         "2"};
+
+Outcome profile(const Words& more) {
+  Words words = {"profile", "--repeats", "1"};
+  words.insert(words.end(), kModel.begin(), kModel.end());
+  words.insert(words.end(), more.begin(), more.end());
+  return run_teratron(words);
+}
+
+TEST(ProfileCommand, MeasuresWhatTrainSlicesByAndSimulatePredictsWith) {
+  const TinyTraining training;
+  const std::string file = training.path("profile.json");
+  const Outcome measured = profile({"--tokenizer", training.path("tokenizer"), "--output", file});
+  ASSERT_EQ(measured.exit_code, 0) << measured.errors;
+  EXPECT_THAT(measured.output, AllOf(HasSubstr("stage 1 forward"), HasSubstr("a3"), HasSubstr("held out"),
+                                     HasSubstr("predicted"), HasSubstr(file)));
+  EXPECT_THAT(measured.errors, HasSubstr("measuring what slices cost"));
+
+  const Words slicing = {"--pp", "2", "--token-slices", "auto", "--profile", file, "--train-iters", "2"};
+  const Outcome trained = run_teratron(training.command(slicing));
+  EXPECT_EQ(trained.exit_code, 0) << trained.errors;
+  EXPECT_THAT(trained.errors, AllOf(HasSubstr("by the profile"), Not(HasSubstr("measuring"))));
+
+  Words stale = slicing;
+  stale.insert(stale.end(), {"--recompute-granularity", "full"});
+  const Outcome refused = run_teratron(training.command(stale));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, AllOf(HasSubstr("recompute none, here full"), HasSubstr("teratron profile")));
+
+  const Outcome simulated = run_teratron({"simulate", "--schedule", "terapipe", "--stages", "2", "--micro-batches", "1",
+                                          "--slices", "auto", "--profile", file, "--json", "-"});
+  ASSERT_EQ(simulated.exit_code, 0) << simulated.errors;
+  const std::vector<int> slices = nlohmann::json::parse(simulated.output).at("slice_tokens");
+  EXPECT_EQ(std::accumulate(slices.begin(), slices.end(), 0), 32);
+}
+
+TEST(ProfileCommand, WritesJsonThatHoldsTheProfileAndItsErrors) {
+  const testing::TemporaryFolder folder;
+  const Outcome outcome = profile({"--vocab-size", "100", "--output", (folder / "p.json").string(), "--json", "-"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  const nlohmann::json json = nlohmann::json::parse(outcome.output);
+  EXPECT_EQ(json.at("profile"), nlohmann::json::parse(read_file(folder / "p.json")));
+  EXPECT_GT(json.at("held_out_mean_error"), 0);
+  EXPECT_GE(json.at("held_out_worst_error"), json.at("held_out_mean_error"));
+  for (const nlohmann::json& iteration : json.at("iterations")) {
+    EXPECT_GT(iteration.at("predicted_ms"), 0);
+    EXPECT_GT(iteration.at("measured_ms"), 0);
+  }
+}
+
+TEST(ProfileCommand, TellsWhatIsWrongBeforeItMeasures) {
+  const auto errors = [](const Words& more) {
+    const Outcome outcome = profile(more);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.errors, Not(HasSubstr("measuring")));
+    return outcome.errors;
+  };
+  EXPECT_THAT(errors({}), HasSubstr("vocabulary"));
+  EXPECT_THAT(errors({"--vocab-size", "100", "--pp", "5"}), HasSubstr("--pipeline-model-parallel-size"));
+  EXPECT_THAT(errors({"--vocab-size", "100", "--repeats", "0"}), HasSubstr("--repeats"));
+  EXPECT_THAT(errors({"--vocab-size", "100", "--seq-length", "4"}), HasSubstr("8 tokens or more"));
+  EXPECT_THAT(errors({"--vocab-size", "100", "--train-iters", "2"}), HasSubstr("--train-iters"));
+}
+
+}  // namespace
+}  // namespace teratron
