@@ -76,14 +76,19 @@ std::vector<std::int64_t> lengths_without_context(std::span<const CostPoint> poi
   return {lengths.begin(), lengths.end()};
 }
 
-std::optional<CostModel> fit(const std::vector<std::int64_t>& lengths, std::span<const CostPoint> points) {
-  // Divided by the time measured, so that the square is of the relative error.
+// Least squares in which point i counts weights[i] times.
+std::optional<CostModel> fit(const std::vector<std::int64_t>& lengths, std::span<const CostPoint> points,
+                             std::span<const double> weights) {
   std::vector<Row> rows;
-  for (const CostPoint& point : points) {
-    rows.push_back(row_of(lengths, point.length, point.context));
-    for (double& factor : rows.back()) factor /= point.milliseconds;
+  std::vector<double> ones;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    // Divided by the time measured, so that the square is of the relative error.
+    const double weight = std::sqrt(weights[i]);
+    rows.push_back(row_of(lengths, points[i].length, points[i].context));
+    for (double& factor : rows.back()) factor *= weight / points[i].milliseconds;
+    ones.push_back(weight);
   }
-  const std::optional<std::vector<double>> x = least_squares(rows, std::vector<double>(points.size(), 1.0));
+  const std::optional<std::vector<double>> x = least_squares(rows, ones);
   if (!x) return std::nullopt;
   CostModel model{.lengths = lengths, .without_context = {x->begin(), x->end() - 4}};
   std::copy(x->end() - 4, x->end(), model.context.begin());
@@ -93,6 +98,21 @@ std::optional<CostModel> fit(const std::vector<std::int64_t>& lengths, std::span
 
 double relative_error(const CostModel& model, const CostPoint& point) {
   return std::abs(model.milliseconds(point.length, point.context) - point.milliseconds) / point.milliseconds;
+}
+
+// The least sum of errors, not of their squares: what is far off pulls no harder than what is near. By least squares
+// again and again, each time with the errors of the time before as divisors.
+CostModel fit_by_absolute_errors(CostModel model, std::span<const CostPoint> points) {
+  constexpr int kRounds = 30;
+  constexpr double kLeast = 1e-4;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<double> weights;
+    for (const CostPoint& point : points) weights.push_back(1 / std::max(kLeast, relative_error(model, point)));
+    const std::optional<CostModel> better = fit(model.lengths, points, weights);
+    if (!better) break;
+    model = *better;
+  }
+  return model;
 }
 
 // Those that the model is not far off.
@@ -131,21 +151,16 @@ CostTable CostModel::table(std::int64_t tokens, std::int64_t granularity) const 
 CostModel fit_cost_model(std::span<const CostPoint> points) {
   require_usable(points);
   const std::vector<std::int64_t> lengths = lengths_without_context(points);
-  std::optional<CostModel> model = fit(lengths, points);
-  if (!model) {
+  const std::optional<CostModel> first = fit(lengths, points, std::vector<double>(points.size(), 1.0));
+  if (!first) {
     const auto with_context = std::ranges::count_if(points, [](const CostPoint& point) { return point.context > 0; });
     throw_user_error(
         "{} measurements with context do not tell what context costs; measure two lengths or more, each with two "
         "contexts or more",
         with_context);
   }
-  constexpr int kRounds = 3;  // what is far off hides what is less so
-  for (int round = 0; round < kRounds; ++round) {
-    const std::optional<CostModel> better = fit(lengths, usual(*model, points));
-    if (!better) break;
-    model = better;
-  }
-  return *model;
+  const std::vector<CostPoint> kept = usual(fit_by_absolute_errors(*first, points), points);
+  return fit(lengths, kept, std::vector<double>(kept.size(), 1.0)).value_or(*first);
 }
 
 RelativeError relative_error(const CostModel& model, std::span<const CostPoint> points) {
