@@ -98,7 +98,7 @@ void add_pipeline_fields(FieldList& list, TrainConfig& c) {
            "cut sequences into slices of so many tokens, into N slices, or as --profile says is best");
   list.add("defer-weight-gradients", &c.defer_weight_gradients, "",
            "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
-  list.add("profile", &c.profile, "FILE", "what slices cost here (teratron profile), for --token-slices auto");
+  list.add("profile", &c.profile, "FILE", "what slices cost here (teratron profile); --token-slices auto needs it");
 }
 
 void add_precision_fields(FieldList& list, TrainConfig& c) {

@@ -73,10 +73,14 @@ Schedule schedule_of(const TrainConfig& config, const PipelinePlan& plan) {
 }
 
 // Cells cost what their layers do.
-Costs costs_of(const PipelinePlan& plan, const plan::Profile* profile) {
-  const std::vector<PassTimes> slices =
-      plan.is_measured ? plan::slice_times(*profile, plan.slice_tokens).times
-                       : pipeline::even_times(plan.schedule.slices, plan.slice_tokens, /*forward=*/1, /*backward=*/2);
+Costs costs_of(const TrainConfig& config, const PipelinePlan& plan, const plan::Profile* profile) {
+  std::vector<PassTimes> slices;
+  if (profile != nullptr) {
+    const std::vector<std::int64_t> whole = {config.seq_length};
+    slices = plan::slice_times(*profile, plan.slice_tokens.empty() ? whole : plan.slice_tokens).times;
+  } else {
+    slices = pipeline::even_times(plan.schedule.slices, plan.slice_tokens, /*forward=*/1, /*backward=*/2);
+  }
   Costs costs = pipeline::sliced_costs(plan.schedule, slices);
   const auto cells = static_cast<double>(plan.cell_layers.size());
   const auto layers =
@@ -118,9 +122,9 @@ std::vector<std::int64_t> cell_layers(const TrainConfig& config) {
 PipelinePlan plan_pipeline(const TrainConfig& config, const plan::Profile* profile) {
   PipelinePlan plan{.kind = schedule_kind(config), .cell_layers = cell_layers(config)};
   plan.slice_tokens = slice_tokens(config, plan.kind, profile);
-  plan.is_measured = profile != nullptr && !plan.slice_tokens.empty();
+  plan.is_measured = profile != nullptr;
   plan.schedule = schedule_of(config, plan);
-  plan.costs = costs_of(plan, profile);
+  plan.costs = costs_of(config, plan, profile);
   if (config.defer_weight_gradients) {
     plan.schedule =
         pipeline::defer_weight_gradients(plan.schedule, plan.costs, pipeline::most_live_slices(plan.schedule));

@@ -55,7 +55,7 @@ std::string profile_text(const TrainConfig& config) {
 }  // namespace
 
 std::optional<plan::Profile> slice_costs(const TrainConfig& config, Communicator& world) {
-  if (config.token_slices != "auto") return std::nullopt;
+  if (config.token_slices != "auto" && config.profile.empty()) return std::nullopt;
   const bool reads = world.rank() == 0;
   const std::string text = world.all_gather_host(reads ? profile_text(config) : "").front();
   plan::Profile profile = plan::profile_from_json(text, config.profile);
