@@ -57,8 +57,7 @@ void StageMemory::plan() {
   plan_workspace();
   plan_exchange();
   plan_head();
-  blocks_.slices.resize(
-      static_cast<std::size_t>(timeline_.chunks() * timeline_.micro_batches() * timeline_.slices()));
+  blocks_.slices.resize(static_cast<std::size_t>(timeline_.chunks() * timeline_.micro_batches() * timeline_.slices()));
   timeline_.for_each([&](const SlicePlace& place) { plan_slice(place); });
   if (!has_cache()) return;
   for (int chunk = 0; chunk < timeline_.chunks(); ++chunk) {
