@@ -1,7 +1,7 @@
-// Teratron's side of bench/train_cpu and bench/layouts: full GPT-2 training steps on one batch of random tokens, by
-// thread ranks in the layout given. Takes turns with bench/peers/pytorch_gpt2.py and speaks as it does: for each line
-// "step N" on standard input it does N steps (forward, loss, backward, clip, AdamW) and prints {"seconds": [..], ...};
-// "quit" ends it.
+// Teratron's side of bench/train_cpu, bench/layouts and bench/pipeline: full GPT-2 training steps on one batch of
+// random tokens, by thread ranks in the layout given. Takes turns with bench/peers/pytorch_gpt2.py and speaks as it
+// does: for each line "step N" on standard input it does N steps (forward, loss, backward, clip, AdamW) and prints
+// {"seconds": [..], ...}; "quit" ends it.
 //
 // With --gemm 1 it builds no model (its memory would count) and measures instead, for each line "gemm SECONDS", the
 // rate of oneDNN's matrix product at the best of the model's shapes and a large square over that time.
@@ -15,12 +15,14 @@
 #include <iostream>
 #include <map>
 #include <random>
+#include <sstream>
 #include <vector>
 
 #include "base/threads.h"
 #include "comm/launch.h"
 #include "model/gpt2.h"
 #include "optim/adamw_optimizer.h"
+#include "pipeline/generators.h"
 #include "telemetry/peak_memory.h"
 
 namespace teratron {
@@ -29,19 +31,56 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-using Options = std::map<std::string, double>;
+// Numbers by name; those of "slices" are tokens, those of "cells" layers.
+struct Options {
+  std::map<std::string, double> numbers = {{"layers", 12},
+                                           {"hidden", 768},
+                                           {"heads", 12},
+                                           {"seq", 1024},
+                                           {"vocab", 50257},
+                                           {"batch", 1},
+                                           {"threads", 2},
+                                           {"dropout", 0},
+                                           {"gemm", 0},
+                                           {"tp", 1},
+                                           {"dp", 1},
+                                           {"pp", 1},
+                                           {"sp", 0},
+                                           {"zero", 0},
+                                           {"bf16", 0},
+                                           {"micro", 0},
+                                           {"logits_chunk", 256},
+                                           {"recompute", 0},
+                                           {"schedule", 1}};
+  std::map<std::string, std::vector<std::int64_t>> lists = {{"slices", {}}, {"cells", {}}};
+
+  double at(const std::string& name) const { return numbers.at(name); }
+  int count(const std::string& name) const { return static_cast<int>(at(name)); }
+};
 
 Options read_options(std::span<char*> arguments) {
-  Options options = {{"layers", 12},   {"hidden", 768}, {"heads", 12},    {"seq", 1024},
-                     {"vocab", 50257}, {"batch", 1},    {"threads", 2},   {"dropout", 0},
-                     {"gemm", 0},      {"tp", 1},       {"dp", 1},        {"sp", 0},
-                     {"zero", 0},      {"bf16", 0},     {"recompute", 0}, {"logits_chunk", 256}};
+  Options options;
   for (std::size_t i = 1; i + 1 < arguments.size(); i += 2) {
     const std::string name = std::string(arguments[i]).substr(2);
-    if (!options.contains(name)) throw_user_error("there is no option --{}", name);
-    options[name] = std::atof(arguments[i + 1]);
+    if (const auto list = options.lists.find(name); list != options.lists.end()) {
+      std::istringstream text(arguments[i + 1]);
+      for (std::string number; std::getline(text, number, ',');) list->second.push_back(std::atoll(number.c_str()));
+    } else if (options.numbers.contains(name)) {
+      options.numbers[name] = std::atof(arguments[i + 1]);
+    } else {
+      throw_user_error("there is no option --{}", name);
+    }
   }
   return options;
+}
+
+// Micro-batches of `micro` sequences (0: all that a copy of the model has) through a pipeline.
+pipeline::Schedule schedule_of(const Options& o) {
+  const double micro_batches = o.at("micro") > 0 ? o.at("batch") / o.at("dp") / o.at("micro") : 1;
+  return pipeline::make_schedule(static_cast<pipeline::ScheduleKind>(o.count("schedule")),
+                                 {.stages = o.count("pp"),
+                                  .micro_batches = static_cast<int>(micro_batches),
+                                  .slices = std::max(1, static_cast<int>(o.lists.at("slices").size()))});
 }
 
 // One rank's.
@@ -49,15 +88,19 @@ class TrainingStep {
  public:
   TrainingStep(const Options& o, Communicator& world)
       : batch_(static_cast<std::int64_t>(o.at("batch") / o.at("dp"))),
+        micro_batch_(o.at("micro") > 0 ? static_cast<std::int64_t>(o.at("micro")) : batch_),
         seq_(static_cast<std::int64_t>(o.at("seq"))),
         backend_(make_cpu_backend({.compute_dtype = o.at("bf16") > 0 ? DType::kBF16 : DType::kF32})),
         runner_(*backend_, config_of(o),
-                {.batch = batch_,
+                {.batch = micro_batch_,
                  .tokens = seq_,
                  .logits_chunk = static_cast<std::int64_t>(o.at("logits_chunk")),
+                 .schedule = schedule_of(o),
+                 .slice_tokens = o.lists.at("slices"),
                  .recompute = static_cast<Recompute>(o.at("recompute")),
                  .sequence_parallel = o.at("sp") > 0,
-                 .shard_optimizer = o.at("zero") > 0},
+                 .shard_optimizer = o.at("zero") > 0,
+                 .cell_layers = o.lists.at("cells")},
                 std::make_shared<Mesh>(make_mesh(world, mesh_of(o)))),
         parameters_(runner_.parameters()) {
     runner_.allocate();
@@ -75,13 +118,7 @@ class TrainingStep {
 
   double run(double& loss) {
     const Clock::time_point start = Clock::now();
-    loss = runner_.forward_backward({.ids = ids_,
-                                     .targets = targets_,
-                                     .weights = weights_,
-                                     .batch = batch_,
-                                     .tokens = seq_,
-                                     .first_sample = batch_ * runner_.mesh().data->rank(),
-                                     .iteration = static_cast<std::uint32_t>(update_)});
+    loss = runner_.forward_backward(micro_batches());
     const double norm = gradient_norm(*backend_, parameters_, runner_.mesh());
     adamw_update(*backend_, parameters_, {.beta2 = 0.95, .weight_decay = 0.1},
                  {.learning_rate = 1e-4, .update = ++update_, .gradient_norm = norm});
@@ -96,10 +133,24 @@ class TrainingStep {
   std::int64_t planned_bytes() const { return runner_.memory().bytes(); }
 
   static MeshShape mesh_of(const Options& o) {
-    return {.tensor = static_cast<int>(o.at("tp")), .data = static_cast<int>(o.at("dp"))};
+    return {.tensor = o.count("tp"), .pipeline = o.count("pp"), .data = o.count("dp")};
   }
 
  private:
+  std::vector<MicroBatch> micro_batches() const {
+    std::vector<MicroBatch> all;
+    for (std::int64_t done = 0; done < batch_; done += micro_batch_) {
+      const auto begin = static_cast<std::size_t>(done * seq_), count = static_cast<std::size_t>(micro_batch_ * seq_);
+      all.push_back({.ids = std::span(ids_).subspan(begin, count),
+                     .targets = std::span(targets_).subspan(begin, count),
+                     .weights = std::span(weights_).subspan(begin, count),
+                     .batch = micro_batch_,
+                     .tokens = seq_,
+                     .first_sample = batch_ * runner_.mesh().data->rank() + done,
+                     .iteration = static_cast<std::uint32_t>(update_)});
+    }
+    return all;
+  }
   static ModelConfig config_of(const Options& o) {
     ModelConfig config;
     config.num_layers = static_cast<std::int64_t>(o.at("layers"));
@@ -111,7 +162,7 @@ class TrainingStep {
     return config;
   }
 
-  std::int64_t batch_, seq_;
+  std::int64_t batch_, micro_batch_, seq_;
   std::unique_ptr<Backend> backend_;
   Gpt2Runner runner_;
   std::vector<Parameter*> parameters_;

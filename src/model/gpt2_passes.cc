@@ -151,9 +151,9 @@ void Gpt2Runner::read_logits(TensorRef normed, std::int64_t first_row, std::span
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t first = 0; first < vocab; first += columns) {
       const std::int64_t count = std::min(columns, vocab - first);
-      download_floats(backend_, all.select(0, first / columns).select(0, row).slice(0, 0, count),
-                      logits.subspan(static_cast<std::size_t>((first_row + row) * vocab + first),
-                                     static_cast<std::size_t>(count)));
+      download_floats(
+          backend_, all.select(0, first / columns).select(0, row).slice(0, 0, count),
+          logits.subspan(static_cast<std::size_t>((first_row + row) * vocab + first), static_cast<std::size_t>(count)));
     }
   }
 }

@@ -14,9 +14,7 @@ using pipeline::Action;
 using pipeline::Pass;
 using pipeline::TraceSpan;
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 bool makes_input_gradient(const Action& action) {
   return action.pass == Pass::kBackward || action.pass == Pass::kBackwardInput;
@@ -116,8 +114,7 @@ class Gpt2Runner::StepRun {
       incoming.slot = gradients_.next();
       traced(TraceSpan::Kind::kSend, action, [&] { gradients_.wait_for(incoming.slot); });
       if (!from) return incoming;
-      incoming.receive =
-          r_.mesh_->pipeline_back->start_receive(r_.memory_.gradient(call.step, incoming.slot), *from);
+      incoming.receive = r_.mesh_->pipeline_back->start_receive(r_.memory_.gradient(call.step, incoming.slot), *from);
     } else if (from) {
       incoming.receive = r_.mesh_->pipeline->start_receive(r_.memory_.input(call.step, call.place, 0), *from);
     }
@@ -177,7 +174,8 @@ class Gpt2Runner::StepRun {
     const Step& step = call.step;
     const MicroBatch& micro_batch = micro_batch_of(action);
     const std::int64_t rows = step.batch * step.tokens;
-    const TensorRef targets = r_.memory_.targets(rows), weights = r_.memory_.weights(rows), loss = r_.memory_.loss(rows);
+    const TensorRef targets = r_.memory_.targets(rows), weights = r_.memory_.weights(rows),
+                    loss = r_.memory_.loss(rows);
     const std::vector<float> host_weights = slice_of(step, micro_batch, micro_batch.weights);
     r_.upload_slice(call, targets, micro_batch, micro_batch.targets);
     upload_floats(r_.backend_, weights, host_weights, micro_batch.loss_scale);
@@ -200,8 +198,7 @@ class Gpt2Runner::StepRun {
       const TransformerLayer::Saved there = r_.memory_.saved(step, place, index, true);
       const bool later = action.pass == Pass::kBackwardInput;
       layer.recompute(step, r_.options_.recompute, there, w);
-      layer.backward(step, dx, there, w,
-                     later ? r_.memory_.deferred(step, place, index) : layer.in_workspace(step, w));
+      layer.backward(step, dx, there, w, later ? r_.memory_.deferred(step, place, index) : layer.in_workspace(step, w));
       if (is_final) complete(r_.layer_bucket(place.chunk, index));
     }
   }

@@ -78,9 +78,9 @@ TransformerLayer::Saved StageMemory::saved(const Step& step, const SlicePlace& p
   const std::size_t at = static_cast<std::size_t>(layer);
   const LayerBlocks& blocks = blocks_.slices[timeline_.index(place)].layers[at];
   // What a forward pass makes and backward makes again is workspace; again it lies where weight gradients find it.
-  const Arena::Block again = !backward                                     ? blocks_.again_forward
+  const Arena::Block again = !backward                           ? blocks_.again_forward
                              : timeline_.of(place).is_deferred() ? blocks.again
-                                                                           : blocks_.again_backward;
+                                                                 : blocks_.again_backward;
   LayerBytes bytes;
   TransformerLayer::Saved saved = carve(sizes_of(step), arena_[blocks.kept].data, arena_[again].data, bytes);
   check(bytes.kept <= arena_[blocks.kept].bytes() && bytes.again <= arena_[again].bytes(),

@@ -67,7 +67,7 @@ class StageMemory {
     Arena::Block normed, branch, dnormed, wide, again_forward, again_backward;
     Arena::Block logits, gathered_logits, max, own_max, sum_and_target, final_mean, final_rstd;
     std::vector<Arena::Block> sent, gradients;
-    std::vector<SliceBlocks> slices;              // by the timeline's index
+    std::vector<SliceBlocks> slices;               // by the timeline's index
     std::vector<std::vector<CacheBlocks>> caches;  // [chunk, micro-batch][layer]
   };
   // What a layer leaves for its backward, of the largest call there is of a slice.
@@ -85,9 +85,7 @@ class StageMemory {
     std::int64_t batch, tokens;
     Shape stream;
   };
-  Sizes sizes_of(const Step& step) const {
-    return {step.batch, step.tokens, step.stream_shape(config_.hidden_size)};
-  }
+  Sizes sizes_of(const Step& step) const { return {step.batch, step.tokens, step.stream_shape(config_.hidden_size)}; }
   LayerBytes layer_bytes(int slice) const;
   TransformerLayer::Saved carve(const Sizes& sizes, void* kept, void* again, LayerBytes& bytes) const;
   TransformerLayer::ProductGradients carve_deferred(const Sizes& sizes, void* memory, std::int64_t& bytes) const;

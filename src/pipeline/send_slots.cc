@@ -35,7 +35,8 @@ class BoundedPlay {
     const auto may_start = [&](int stage, std::size_t place, const Progress& progress) {
       return has_room(stage, place, progress, slots);
     };
-    const Progress progress = play(schedule_, [](int, std::size_t) {}, may_start);
+    const Progress progress = play(
+        schedule_, [](int, std::size_t) {}, may_start);
     for (std::size_t stage = 0; stage < progress.size(); ++stage) {
       if (progress[stage] < schedule_.actions[stage].size()) return false;
     }

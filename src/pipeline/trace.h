@@ -15,8 +15,8 @@ struct TraceSpan {
     kGradientSums,  // waiting for sums over data-parallel ranks and the pipeline's ends
   };
   Kind kind = Kind::kPass;
-  Action action;                // of no meaning to kGradientSums
-  double start = 0, end = 0;    // seconds of a monotonic clock that threads of a host share
+  Action action;              // of no meaning to kGradientSums
+  double start = 0, end = 0;  // seconds of a monotonic clock that threads of a host share
 };
 
 }  // namespace teratron::pipeline

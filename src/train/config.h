@@ -49,7 +49,7 @@ struct TrainConfig {
   std::string pipeline_layout;                              // layers of each cell, "5,7"; empty: as many in each
   std::string token_slices;  // "704,688,656", "uniform:8" or "auto"; empty: sequences run whole
   bool defer_weight_gradients = false;
-  std::filesystem::path profile;  // what slices cost, for "auto"
+  std::filesystem::path profile;  // what slices cost; "auto" needs it
 
   bool bf16 = false, fp16 = false;  // neither: fp32
   LossScaling loss_scaling;         // fp16 only

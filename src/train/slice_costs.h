@@ -1,4 +1,5 @@
-// What slices of tokens cost in the stages of this run, for --token-slices auto.
+// What slices of tokens cost in the stages of this run: for --token-slices auto, for --defer-weight-gradients, and for
+// what is told of the pipeline.
 #pragma once
 
 #include <optional>
@@ -12,9 +13,9 @@ namespace teratron {
 // What is measured for runs of this configuration.
 ProfileRequest profile_request(const TrainConfig& config, std::int64_t vocab_size, RankKind ranks);
 
-// From the file of --profile or the cache, measured where there is none; nothing where the configuration asks for
-// nothing that needs it. Every rank of the mesh calls it, so that all plan alike. UserError: a file of --profile that
-// is no profile or was measured for something else.
+// From the file of --profile or the cache, measured where there is none; nothing where no file is given and none is
+// needed. Every rank of the mesh calls it, so that all plan alike. UserError: a file of --profile that is no profile or
+// was measured for something else.
 std::optional<plan::Profile> slice_costs(const TrainConfig& config, std::int64_t vocab_size, RankKind ranks,
                                          const std::shared_ptr<Mesh>& mesh, Backend& backend,
                                          const ProfileProgress& progress);

@@ -14,6 +14,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::MpirunProgram;
+using ::testing::Not;
 using testing::Outcome;
 using testing::run_teratron;
 using testing::TinyTraining;
@@ -59,7 +60,8 @@ struct TracedRank {
 std::map<int, TracedRank> ranks_in(const std::string& trace, int& last_iteration) {
   std::map<int, TracedRank> ranks;
   std::map<int, double> ends;
-  for (const nlohmann::json& event : nlohmann::json::parse(read_file(trace)).at("traceEvents")) {
+  const nlohmann::json file = nlohmann::json::parse(read_file(trace));
+  for (const nlohmann::json& event : file.at("traceEvents")) {
     TracedRank& rank = ranks[event.at("pid")];
     if (event.at("name") == "process_name") rank.name = event.at("args").at("name");
     if (event.at("ph") != "X") continue;

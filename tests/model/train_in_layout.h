@@ -49,11 +49,11 @@ struct Layout {
   pipeline::Schedule schedule_of(std::int64_t micro_batches) const {
     const bool interleaved = schedule == pipeline::ScheduleKind::kInterleaved;
     const int unit = interleaved ? mesh.pipeline : 1;
-    const pipeline::Schedule made = pipeline::make_schedule(
-        schedule, {.stages = mesh.pipeline,
-                   .micro_batches = (static_cast<int>(micro_batches) + unit - 1) / unit * unit,
-                   .slices = std::max(1, static_cast<int>(slices.size())),
-                   .virtual_stages = virtual_stages});
+    const pipeline::Schedule made =
+        pipeline::make_schedule(schedule, {.stages = mesh.pipeline,
+                                           .micro_batches = (static_cast<int>(micro_batches) + unit - 1) / unit * unit,
+                                           .slices = std::max(1, static_cast<int>(slices.size())),
+                                           .virtual_stages = virtual_stages});
     if (!defer_weight_gradients) return made;
     return pipeline::defer_weight_gradients(made, pipeline::even_costs(made, 1, 2), pipeline::most_live_slices(made));
   }
@@ -160,7 +160,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
 
 // Relative to the largest value, since a weight near zero has no digits of its own.
 inline void expect_near(const std::vector<double>& actual, const std::vector<double>& expected, double tolerance,
-                 const std::string& what) {
+                        const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   double largest = 0, worst = 0;
   for (std::size_t i = 0; i < actual.size(); ++i) {
