@@ -42,9 +42,10 @@ struct SaveOptions {
 };
 
 // Returns the new checkpoint's folder; one of the same iteration is replaced. Host memory: a few MB, whatever the
-// model's size. EnvironmentError: a full disk, no permission. UserError: `tokenizer` holds no tokenizer. Where the
-// parameters lie on several ranks, every rank of `mesh` (nullptr: the caller alone) calls it, and rank 0 writes; it
-// returns when the checkpoint stands, on all of them.
+// model's size. EnvironmentError: a full disk, no permission. UserError: `tokenizer` holds no tokenizer. `parameters`
+// are those of the whole model, in the order of the files. Where they lie on several ranks, every rank of `mesh`
+// (nullptr: the caller alone) calls it, those that another stage holds (Parameter::stage) without memory, and rank 0
+// writes; it returns when the checkpoint stands, on all of them.
 std::filesystem::path save_checkpoint(const std::filesystem::path& root, const ModelConfig& config,
                                       std::span<Parameter* const> parameters, Backend& backend,
                                       const TrainingState& state, const SaveOptions& options = {},
@@ -56,8 +57,9 @@ struct LoadOptions {
 };
 
 // `path` is a folder that was saved to (its current checkpoint is taken) or one checkpoint's folder. Fills the values
-// and moments of all parameters (of a rank's parts, where they are split: whatever layout wrote the checkpoint, any
-// other reads it, each rank for itself), padding rows with zero; stored values of another floating type are converted.
+// and moments of all parameters that have memory (of a rank's parts, where they are split: whatever layout wrote the
+// checkpoint, any other reads it, each rank for itself), padding rows with zero; stored values of another floating type
+// are converted. `parameters` are those of the whole model.
 // UserError: no checkpoint there; another model (all differences at once); damage (which file and tensor, and which
 // earlier checkpoint is intact); no optimizer state where it was asked for. After an error the parameters are
 // undefined.

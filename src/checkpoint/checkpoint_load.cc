@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
@@ -52,6 +53,7 @@ void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incomin
   for (const Incoming& tensor : incoming) {
     const TensorFiles::Place& place = files.at(tensor.name);
     if (verify) place.verify();
+    if (!is_held(*tensor.parameter)) continue;
     const FillTensor fill = [&](TensorRef part) {
       load_tensor_part(*tensor.parameter, part, backend, place.bytes(), *place.entry->dtype);
     };
@@ -92,6 +94,8 @@ void require_files(const TensorFiles& model, const TensorFiles* optimizer, const
 
 TrainingState load_checkpoint(const fs::path& path, const ModelConfig& config, std::span<Parameter* const> parameters,
                               Backend& backend, const LoadOptions& options) {
+  check(std::ranges::any_of(parameters, [](const Parameter* parameter) { return is_held(*parameter); }),
+        "a rank that loads has memory for parameters");
   const fs::path folder = find_checkpoint(path);
   return with_advice(folder, [&] {
     const Manifest manifest = read_manifest(folder);

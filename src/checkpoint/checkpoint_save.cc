@@ -26,23 +26,33 @@ struct OutgoingFiles {
   std::vector<Outgoing> model, optimizer;
 };
 
+// All parameters of a model have the same types, so those held here tell those of the others.
+const Parameter& any_held(std::span<Parameter* const> parameters) {
+  const auto held = std::ranges::find_if(parameters, [](const Parameter* parameter) { return is_held(*parameter); });
+  check(held != parameters.end(), "a rank that saves holds parameters");
+  return **held;
+}
+
 OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, bool with_optimizer) {
   OutgoingFiles files;
+  const Parameter& typical = any_held(parameters);
+  const DType weights = weights_dtype(typical), moments = typical.state.moment1.dtype;
   for (const Parameter* parameter : parameters) {
     const auto declared = [&](std::string_view suffix, DType dtype) {
       return SafetensorsDeclaration{parameter->name + std::string(suffix), dtype, stored_shape(*parameter)};
     };
-    files.model.push_back({declared("", weights_dtype(*parameter)), parameter, {}});
+    files.model.push_back({declared("", weights), parameter, {}});
     if (!with_optimizer) continue;
     const OptimizerState& state = parameter->state;
-    check(static_cast<bool>(state.moment1) && static_cast<bool>(state.moment2), "a state that is saved has memory");
-    files.optimizer.push_back({declared(".moment1", state.moment1.dtype), parameter, state.moment1});
-    files.optimizer.push_back({declared(".moment2", state.moment2.dtype), parameter, state.moment2});
+    check(!is_held(*parameter) || (state.moment1 && state.moment2), "a state that is saved has memory");
+    files.optimizer.push_back({declared(".moment1", moments), parameter, state.moment1});
+    files.optimizer.push_back({declared(".moment2", moments), parameter, state.moment2});
   }
   return files;
 }
 
-// First over the data-parallel ranks to the first copy of the model, then over its ranks to the first of them.
+// On the stage that saves a parameter, over the data-parallel ranks to the first copy of the model, then over the
+// tensor-parallel ranks to the first of them; from there over the stages to the first of all.
 class Collector {
  public:
   Collector(Backend& backend, const Mesh& mesh) : backend_(backend), mesh_(mesh) {}
@@ -51,12 +61,16 @@ class Collector {
 
   void collect(const Outgoing& tensor, const ByteSink& sink) const {
     const Parameter& parameter = *tensor.parameter;
-    const TensorRef part = tensor.state ? whole_state(backend_, parameter, tensor.state, *mesh_.data)
-                                        : whole_weights(backend_, parameter, *mesh_.data);
-    if (mesh_.data->rank() == 0) gather_tensor(parameter, part, backend_, *mesh_.tensor, sink);
+    const DType dtype = tensor.declaration.dtype;
+    if (parameter.stage == mesh_.pipeline->rank()) {
+      const bool passes_on = parameter.stage > 0 && mesh_.tensor->rank() == 0 && mesh_.data->rank() == 0;
+      gather(tensor, passes_on ? sending_pieces(parameter, dtype, backend_, *mesh_.pipeline) : sink);
+    } else if (writes()) {
+      receive_pieces(parameter, dtype, backend_, *mesh_.pipeline, sink);
+    }
   }
 
-  // The share of the ranks that do not write.
+  // The part of the ranks that do not write.
   void send(const OutgoingFiles& files) const {
     for (const std::vector<Outgoing>* file : {&files.model, &files.optimizer}) {
       for (const Outgoing& tensor : *file) collect(tensor, {});
@@ -69,6 +83,13 @@ class Collector {
   }
 
  private:
+  void gather(const Outgoing& tensor, const ByteSink& sink) const {
+    const Parameter& parameter = *tensor.parameter;
+    const TensorRef part = tensor.state ? whole_state(backend_, parameter, tensor.state, *mesh_.data)
+                                        : whole_weights(backend_, parameter, *mesh_.data);
+    if (mesh_.data->rank() == 0) gather_tensor(parameter, part, backend_, *mesh_.tensor, sink);
+  }
+
   Backend& backend_;
   const Mesh& mesh_;
 };

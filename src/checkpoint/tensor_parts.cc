@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "base/error.h"
 
@@ -20,6 +21,20 @@ std::int64_t whole_columns(const Parameter& parameter) {
 
 std::int64_t rows_at_a_time(std::int64_t row_bytes) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kPieceBytes) / row_bytes);
+}
+
+// Calls use(begin, end) for the runs of the stored tensor's rows that are handled at a time.
+template <class Use>
+void for_each_piece(const Parameter& parameter, DType dtype, const Use& use) {
+  const std::int64_t rows = parameter.global_shape()[0] - parameter.padding_rows;
+  const std::int64_t step = rows_at_a_time(whole_columns(parameter) * size_of(dtype));
+  for (std::int64_t begin = 0; begin < rows; begin += step) use(begin, std::min(rows, begin + step));
+}
+
+std::int64_t piece_bytes(const Parameter& parameter, DType dtype) {
+  std::int64_t most = 0;
+  for_each_piece(parameter, dtype, [&](std::int64_t begin, std::int64_t end) { most = std::max(most, end - begin); });
+  return most * whole_columns(parameter) * size_of(dtype);
 }
 
 // What a rank holds of the whole's rows [begin, end).
@@ -96,11 +111,8 @@ void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend,
                    const ByteSink& sink) {
   check(static_cast<bool>(part), "a tensor that is saved has memory");
   part = as_matrix(part);
-  const std::int64_t rows = parameter.global_shape()[0] - parameter.padding_rows;
-  const std::int64_t step = rows_at_a_time(whole_columns(parameter) * size_of(part.dtype));
   Gathering gathering(parameter, part, backend, tensor_group);
-  for (std::int64_t begin = 0; begin < rows; begin += step) {
-    const std::int64_t end = std::min(rows, begin + step);
+  for_each_piece(parameter, part.dtype, [&](std::int64_t begin, std::int64_t end) {
     if (tensor_group.rank() == 0) {
       sink(gathering.rows(begin, end));
     } else if (parameter.is_split()) {
@@ -108,7 +120,29 @@ void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend,
         tensor_group.start_send(part.slice(0, piece.local_row, piece.local_row + piece.rows), 0).wait();
       }
     }
-  }
+  });
+}
+
+ByteSink sending_pieces(const Parameter& parameter, DType dtype, Backend& backend, Communicator& pipeline) {
+  const auto buffer = std::make_shared<Buffer>(backend, piece_bytes(parameter, dtype));
+  return [buffer, dtype, &backend, &pipeline](std::span<const std::byte> piece) {
+    const TensorRef view = buffer->view(dtype, {static_cast<std::int64_t>(piece.size()) / size_of(dtype)});
+    backend.upload(view, piece.data());
+    pipeline.start_send(view, 0).wait();
+  };
+}
+
+void receive_pieces(const Parameter& parameter, DType dtype, Backend& backend, Communicator& pipeline,
+                    const ByteSink& sink) {
+  const Buffer buffer(backend, piece_bytes(parameter, dtype));
+  std::vector<std::byte> bytes;
+  for_each_piece(parameter, dtype, [&](std::int64_t begin, std::int64_t end) {
+    const TensorRef view = buffer.view(dtype, {(end - begin) * whole_columns(parameter)});
+    pipeline.start_receive(view, parameter.stage).wait();
+    bytes.resize(static_cast<std::size_t>(view.bytes()));
+    backend.download(bytes.data(), view);
+    sink(bytes);
+  });
 }
 
 void load_tensor_part(const Parameter& parameter, TensorRef part, Backend& backend, std::span<const std::byte> whole,

@@ -1,5 +1,5 @@
-// Between a parameter's parts on the ranks of a tensor-parallel group and the one whole tensor of a file, in pieces of
-// a few MB.
+// Between a parameter's parts on the ranks of a tensor-parallel group, on whichever stage of a pipeline, and the one
+// whole tensor of a file, in pieces of a few MB.
 #pragma once
 
 #include "checkpoint/tensor_stream.h"
@@ -13,6 +13,12 @@ namespace teratron {
 // order, on rank 0 alone. Rank 0 takes device memory of one piece for what it receives.
 void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& tensor_group,
                    const ByteSink& sink);
+
+// From the first rank of another stage's tensor-parallel group to stage 0's, over `pipeline`: the stage gathers into
+// what sending_pieces returns, stage 0 receives the same bytes in `sink`. Each takes device memory of one piece.
+ByteSink sending_pieces(const Parameter& parameter, DType dtype, Backend& backend, Communicator& pipeline);
+void receive_pieces(const Parameter& parameter, DType dtype, Backend& backend, Communicator& pipeline,
+                    const ByteSink& sink);
 
 // Fills this rank's part from the bytes of the whole, converted from `dtype`; padding rows become zero. Every rank
 // reads for itself.

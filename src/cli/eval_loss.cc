@@ -85,7 +85,7 @@ CorpusLoss measure(const Job& job, const Rank& rank) {
 
 void run(const Options& options) {
   const RankLauncher launcher(options.layout.threads);
-  CheckpointInfo checkpoint = find_model(options.load, options.layout.tensor_parallel);
+  CheckpointInfo checkpoint = find_model(options.load, options.layout);
   IndexedDataset dataset = IndexedDataset::open(options.data_path);
   dataset.check_vocabulary(checkpoint.model.vocab_size);
   std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split));

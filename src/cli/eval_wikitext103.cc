@@ -90,7 +90,7 @@ void run(const Options& options) {
     report(options.json, counts.line(), counts.json().dump());
     return;
   }
-  const CheckpointInfo checkpoint = find_model(options.load, options.layout.tensor_parallel);
+  const CheckpointInfo checkpoint = find_model(options.load, options.layout);
   const std::vector<std::int32_t> tokens = encode(load_tokenizer_for(checkpoint, options.tokenizer), text, options);
   counts.tokens = tokens.size();
   Options shown = options;

@@ -41,7 +41,7 @@ FieldList fields_of(Options& o) {
   list.add("seed", &o.seed, "N", "of the draws");
   list.add("ignore-end-of-text", &o.ignore_end, "", "go on after an end of text");
   list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the checkpoint if not given");
-  add_tensor_parallel_field(list, o.layout);
+  add_model_parallel_fields(list, o.layout);
   add_threads_field(list, o.layout);
   add_json_field(list, o.json);
   list.add("guard-memory", &o.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
@@ -114,7 +114,7 @@ void run_rank(const Options& options, const CheckpointInfo& checkpoint, const To
 
 void run(const Options& options) {
   const RankLauncher launcher(options.layout.threads);
-  const CheckpointInfo checkpoint = find_model(options.load, options.layout.tensor_parallel);
+  const CheckpointInfo checkpoint = find_model(options.load, options.layout);
   const Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
   Options shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)),

@@ -6,12 +6,19 @@
 
 #include "base/error.h"
 #include "cli/memory_table.h"
+#include "pipeline/token_slices.h"
 
 namespace teratron {
 
-CheckpointInfo find_model(const std::filesystem::path& path, std::int64_t tensor_parallel) {
+CheckpointInfo find_model(const std::filesystem::path& path, const LayoutOptions& layout) {
   CheckpointInfo checkpoint = read_checkpoint_info(path);
-  const std::vector<std::string> faults = checkpoint.model.faults(tensor_parallel);
+  std::vector<std::string> faults = checkpoint.model.faults(layout.tensor_parallel);
+  if (const std::int64_t layers = checkpoint.model.num_layers; layout.pipeline_parallel > layers) {
+    faults.push_back(
+        fmt::format("--pipeline-model-parallel-size is {}, but it has {} layers and every stage needs one; the most "
+                    "that works is {}",
+                    layout.pipeline_parallel, layers, layers));
+  }
   if (!faults.empty()) {
     throw_user_error("the model in '{}': {}", checkpoint.folder.string(), fmt::join(faults, "; "));
   }
@@ -23,13 +30,15 @@ LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& op
   RunnerOptions filled = options;
   if (filled.tokens == 0) filled.tokens = checkpoint.model.max_position_embeddings;
   filled.tokens = std::min(filled.tokens, checkpoint.model.max_position_embeddings);
+  filled.cell_layers = pipeline::even_slices(checkpoint.model.num_layers, rank.mesh->pipeline->size());
   LoadedModel model{.backend = make_cpu_backend({.guard_memory = guard_memory})};
   model.runner = std::make_unique<Gpt2Runner>(*model.backend, checkpoint.model, filled, rank.mesh);
-  if (rank.is_first()) require_memory(model.runner->memory(), rank.ranks_in_this_process());
+  const std::vector<RankMemory> memory = memory_of_ranks(model.runner->memory(), rank);
+  if (rank.is_first()) require_memory(memory, rank.ranks_in_this_process());
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
   model.runner->allocate();
   // Every rank reads its own parts; one is enough to compare the checksums.
-  load_checkpoint(checkpoint.folder, checkpoint.model, model.runner->parameters(), *model.backend,
+  load_checkpoint(checkpoint.folder, checkpoint.model, model.runner->all_parameters(), *model.backend,
                   {.optimizer = false, .verify = rank.is_first()});
   return model;
 }

@@ -11,9 +11,9 @@
 
 namespace teratron {
 
-// Before any rank runs: what the checkpoint at `path` holds. UserError: there is none, it is damaged, or so many
-// tensor-parallel ranks cannot share its model (and which numbers can).
-CheckpointInfo find_model(const std::filesystem::path& path, std::int64_t tensor_parallel);
+// Before any rank runs: what the checkpoint at `path` holds. UserError: there is none, it is damaged, or so many ranks
+// cannot share its model (and which numbers can).
+CheckpointInfo find_model(const std::filesystem::path& path, const LayoutOptions& layout);
 
 // The tokenizer in `folder` if that is given, else the one saved with the checkpoint. UserError: there is none, or it
 // has more tokens than the model.
@@ -24,7 +24,8 @@ struct LoadedModel {
   std::unique_ptr<Gpt2Runner> runner;
 };
 
-// On every rank of a layout, each of which reads its part. `options.tokens` 0, or more than the model has positions:
+// On every rank of a layout, each of which reads its part; stages of a pipeline have as many layers each, but for one
+// more on the first ones where they don't divide. `options.tokens` 0, or more than the model has positions:
 // all of them. UserError: a damaged checkpoint. EnvironmentError: not enough memory for the plans of all ranks.
 LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, bool guard_memory,
                        const Rank& rank);

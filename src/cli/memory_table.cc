@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
+#include <sstream>
 
 #include "telemetry/readable.h"
 #include "telemetry/text_table.h"
@@ -22,28 +25,78 @@ std::uint64_t available_memory() {
 
 std::string readable(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
 
+RankMemory memory_from(const std::string& text) {
+  RankMemory memory;
+  std::istringstream stream(text);
+  stream >> memory.stage >> memory.total;
+  for (std::int64_t& bytes : memory.of_kind) stream >> bytes;
+  return memory;
+}
+
+// Of each stage, the rank that takes most; one alone where all stages take as much.
+std::vector<RankMemory> largest_of_stages(std::span<const RankMemory> ranks) {
+  std::map<int, RankMemory> largest;
+  for (const RankMemory& rank : ranks) {
+    const auto there = largest.emplace(rank.stage, rank).first;
+    if (rank.total > there->second.total) there->second = rank;
+  }
+  std::vector<RankMemory> stages;
+  for (const auto& [_, memory] : largest) stages.push_back(memory);
+  const bool alike = std::ranges::all_of(stages, [&](const RankMemory& memory) {
+    return memory.of_kind == stages.front().of_kind && memory.total == stages.front().total;
+  });
+  if (alike) stages.resize(1);
+  return stages;
+}
+
 }  // namespace
 
-std::string memory_table(const Arena& arena) {
-  TextTable table({Align::kLeft, Align::kRight});
-  table.heading("memory, all taken before the first step (at its fullest moment):");
-  for (const MemoryKind kind : {MemoryKind::kWeights, MemoryKind::kGradients, MemoryKind::kOptimizer,
-                                MemoryKind::kActivations, MemoryKind::kWorkspace, MemoryKind::kCommunication}) {
-    if (const std::int64_t bytes = arena.bytes_of(kind); bytes > 0) {
-      table.row({std::string(name_of(kind)), readable(bytes)});
+std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Rank& rank) {
+  std::string own = fmt::format("{} {}", rank.mesh->pipeline->rank(), arena.bytes());
+  for (const MemoryKind kind : kMemoryKinds) own += fmt::format(" {}", arena.bytes_of(kind));
+  std::vector<RankMemory> all;
+  for (const std::string& text : rank.world.all_gather_host(own)) all.push_back(memory_from(text));
+  return all;
+}
+
+std::string memory_table(std::span<const RankMemory> ranks) {
+  const std::vector<RankMemory> stages = largest_of_stages(ranks);
+  std::vector<Align> columns(stages.size() + 1, Align::kRight);
+  columns.front() = Align::kLeft;
+  TextTable table(columns);
+  table.heading(fmt::format("memory{}, all taken before the first step (at its fullest moment):",
+                            ranks.size() > 1 ? " of a rank" : ""));
+  const auto row = [&](std::string name, const auto& bytes_of) {
+    std::vector<std::string> cells = {std::move(name)};
+    for (const RankMemory& stage : stages) cells.push_back(readable(bytes_of(stage)));
+    table.row(cells);
+  };
+  if (stages.size() > 1) {
+    std::vector<std::string> titles = {""};
+    for (const RankMemory& stage : stages) titles.push_back(fmt::format("stage {}", stage.stage));
+    table.row(titles);
+  }
+  for (std::size_t kind = 0; kind < kMemoryKinds.size(); ++kind) {
+    const auto bytes_of = [&](const RankMemory& stage) { return stage.of_kind[kind]; };
+    if (std::ranges::any_of(stages, [&](const RankMemory& stage) { return bytes_of(stage) > 0; })) {
+      row(std::string(name_of(kMemoryKinds[kind])), bytes_of);
     }
   }
-  table.row({"total", readable(arena.bytes())});
+  row("total", [](const RankMemory& stage) { return stage.total; });
   return table.text();
 }
 
-void require_memory(const Arena& arena, std::int64_t ranks) {
+void require_memory(std::span<const RankMemory> ranks, int here) {
   const std::uint64_t available = available_memory();
-  const std::int64_t needed = arena.bytes() * ranks;
+  std::int64_t needed = 0, most = 0;
+  for (const RankMemory& rank : ranks.first(static_cast<std::size_t>(here))) {
+    needed += rank.total;
+    most = std::max(most, rank.total);
+  }
   if (available == 0 || static_cast<std::uint64_t>(needed) <= available) return;
   throw_environment_error(
       "this needs {} of memory{} and the machine has {} left; use a smaller --micro-batch-size, --seq-length or model",
-      readable(needed), ranks > 1 ? fmt::format(" ({} ranks of {})", ranks, readable(arena.bytes())) : "",
+      readable(needed), here > 1 ? fmt::format(" ({} ranks of {} at most)", here, readable(most)) : "",
       readable_bytes(available));
 }
 

@@ -1,17 +1,35 @@
-// What a runner will take of the machine's memory, before it does.
+// What the runners of all ranks will take of the machine's memory, before they do.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "cli/ranks.h"
 #include "tensor/memory.h"
 
 namespace teratron {
 
-// The plan by kind at the fullest moment of a step, and the size of the whole arena.
-std::string memory_table(const Arena& arena);
+constexpr std::array kMemoryKinds = {MemoryKind::kWeights,     MemoryKind::kGradients, MemoryKind::kOptimizer,
+                                     MemoryKind::kActivations, MemoryKind::kWorkspace, MemoryKind::kCommunication};
 
-// EnvironmentError if the machine does not have that much left for each of so many ranks: the plan, what is there, and
+// In bytes: by kind at the fullest moment of a step, and of the whole arena.
+struct RankMemory {
+  int stage = 0;  // of the pipeline
+  std::array<std::int64_t, kMemoryKinds.size()> of_kind = {};
+  std::int64_t total = 0;
+};
+
+// Of every rank of the world, in order. Every rank calls it with its own plan.
+std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Rank& rank);
+
+// What the rank that takes most takes; of each stage, where stages differ.
+std::string memory_table(std::span<const RankMemory> ranks);
+
+// EnvironmentError if the machine does not have that much left for the first `here` ranks: the plan, what is there, and
 // what to change.
-void require_memory(const Arena& arena, std::int64_t ranks = 1);
+void require_memory(std::span<const RankMemory> ranks, int here);
 
 }  // namespace teratron

@@ -40,13 +40,21 @@ std::vector<std::string> LayoutOptions::faults() const {
   constexpr std::int64_t kMostRanks = 1 << 16;
   std::vector<std::string> faults;
   need_between(faults, "tensor-model-parallel-size", tensor_parallel, 1, kMostRanks);
+  need_between(faults, "pipeline-model-parallel-size", pipeline_parallel, 1, kMostRanks);
   need_between(faults, "data-parallel-size", data_parallel, 1, kMostRanks);
+  const double ranks = static_cast<double>(tensor_parallel) * static_cast<double>(pipeline_parallel) *
+                       static_cast<double>(data_parallel);
+  if (faults.empty() && ranks > static_cast<double>(kMostRanks)) {
+    faults.push_back(fmt::format("this layout has {:.0f} ranks; there can be {} at most", ranks, kMostRanks));
+  }
   if (threads < 0) faults.push_back(fmt::format("--threads is {}; 0 is one a core", threads));
   return faults;
 }
 
-void add_tensor_parallel_field(FieldList& list, LayoutOptions& o) {
+void add_model_parallel_fields(FieldList& list, LayoutOptions& o) {
   list.add("tensor-model-parallel-size", &o.tensor_parallel, "T", "ranks that each layer is split over").alias = "tp";
+  list.add("pipeline-model-parallel-size", &o.pipeline_parallel, "P", "stages that the layers are cut into").alias =
+      "pp";
 }
 
 void add_data_parallel_field(FieldList& list, LayoutOptions& o, std::string help) {
@@ -80,7 +88,8 @@ std::string RankLauncher::description(const MeshShape& shape) const {
       environment_.kind == RankKind::kThreads
           ? fmt::format("threads of one process on {}", environment_.host)
           : fmt::format("MPI processes under {}, this one on {}", environment_.launcher, environment_.host);
-  return fmt::format("{} ranks (tensor {} x data {}) as {}", shape.ranks(), shape.tensor, shape.data, kind);
+  return fmt::format("{} ranks (tensor {} x pipeline {} x data {}) as {}", shape.ranks(), shape.tensor, shape.pipeline,
+                     shape.data, kind);
 }
 
 }  // namespace teratron

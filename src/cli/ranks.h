@@ -14,15 +14,18 @@ namespace teratron {
 
 // The layout of commands that only read a model; training has its own fields of the same names.
 struct LayoutOptions {
-  std::int64_t tensor_parallel = 1, data_parallel = 1, threads = 0;
+  std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1, threads = 0;
 
   std::vector<std::string> faults() const;
   MeshShape mesh() const {
-    return {.tensor = static_cast<int>(tensor_parallel), .data = static_cast<int>(data_parallel)};
+    return {.tensor = static_cast<int>(tensor_parallel),
+            .pipeline = static_cast<int>(pipeline_parallel),
+            .data = static_cast<int>(data_parallel)};
   }
 };
 
-void add_tensor_parallel_field(FieldList& list, LayoutOptions& options);
+// Ranks that share one copy of the model: by tensors, by layers.
+void add_model_parallel_fields(FieldList& list, LayoutOptions& options);
 void add_data_parallel_field(FieldList& list, LayoutOptions& options, std::string help);
 void add_threads_field(FieldList& list, LayoutOptions& options);
 
@@ -48,7 +51,7 @@ class RankLauncher {
   void run(const MeshShape& shape, const std::string& options, const std::function<void(const Rank&)>& body) const;
 
   const LaunchEnvironment& environment() const { return environment_; }
-  // "4 ranks (tensor 2 x data 2) as threads of one process on HOST", for people; empty for one rank.
+  // "4 ranks (tensor 2 x pipeline 1 x data 2) as threads of one process on HOST", for people; empty for one rank.
   std::string description(const MeshShape& shape) const;
 
  private:

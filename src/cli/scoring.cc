@@ -21,7 +21,7 @@ void add_scoring_fields(FieldList& list, ScoringOptions& o, std::string stride_h
   list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the checkpoint if not given");
   list.add("overlapping-eval", &o.stride, "N", std::move(stride_help));
   list.add("micro-batch-size", &o.batch, "N", "windows computed at a time");
-  add_tensor_parallel_field(list, o.layout);
+  add_model_parallel_fields(list, o.layout);
   add_data_parallel_field(list, o.layout, "copies of the model, each with its share of the windows");
   add_threads_field(list, o.layout);
   add_json_field(list, o.json);

@@ -56,8 +56,8 @@ FieldList fields_of(Options& o) {
                   "in what order stages work");
   list.add("stages", &o.stages, "K", "stages of the pipeline");
   list.add("micro-batches", &o.micro_batches, "M", "micro-batches an iteration");
-  list.add("slices", &o.slices, "N|L,L,..|auto",
-           "slices of tokens: their number, their lengths, or the best for the profile");
+  list.add("slices", &o.slices, "uniform:N|L,L,..|auto",
+           "slices of tokens: so many (N does too), their lengths, or the best for the profile");
   list.add("virtual-stages", &o.virtual_stages, "V", "cells a stage, for interleaved");
   list.add("defer-weight-gradients", &o.defer_weight_gradients, "",
            "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");

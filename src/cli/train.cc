@@ -14,7 +14,9 @@
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
 #include "telemetry/readable.h"
+#include "telemetry/trace_file.h"
 #include "tokenizer/tokenizer.h"
+#include "train/slice_costs.h"
 #include "train/trainer.h"
 
 namespace teratron {
@@ -95,7 +97,14 @@ std::int64_t vocabulary_size(const TrainConfig& config) {
   return config.model.vocab_size;
 }
 
-// A run that would overwrite another's checkpoints is stopped before it starts.
+// A run whose trace could not be written in the end is stopped before it starts.
+void prepare_trace(const TrainConfig& config) {
+  if (config.trace.empty()) return;
+  if (config.trace.has_parent_path()) make_folders(config.trace.parent_path());
+  write_file_atomically(config.trace, trace_file({}));
+}
+
+// So is one that would overwrite another's checkpoints.
 void prepare_save_folder(const TrainConfig& config) {
   if (config.save.empty()) return;
   make_folders(config.save);
@@ -152,12 +161,18 @@ struct Job {
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
   const std::unique_ptr<Backend> backend = make_backend(config);
-  Trainer trainer(config, *backend, job.dataset, job.vocab_size, rank.mesh);
+  const std::optional<plan::Profile> profile = slice_costs(config, rank.world);
+  Trainer trainer(config, *backend, job.dataset, job.vocab_size, rank.mesh, profile ? &*profile : nullptr);
+  const std::vector<RankMemory> memory = memory_of_ranks(trainer.runner().memory(), rank);
   if (rank.is_first()) {
     print_start(config, trainer, *backend);
     if (!job.layout.empty()) fmt::print(stderr, "{}\n", job.layout);
-    fmt::print(stderr, "{}\n", memory_table(trainer.runner().memory()));
-    require_memory(trainer.runner().memory(), rank.ranks_in_this_process());
+    if (const std::string pipeline = text_of(trainer.pipeline()); !pipeline.empty()) {
+      fmt::print(stderr, "{}\n", pipeline);
+    }
+    fmt::print(stderr, "{}\n", memory_table(memory));
+    require_memory(memory, rank.ranks_in_this_process());
+    prepare_trace(config);
     prepare_save_folder(config);
   }
   rank.world.barrier();
@@ -171,6 +186,7 @@ void run_rank(const Job& job, const Rank& rank) {
     SilentObserver silent;
     result = trainer.run(silent);
   }
+  if (trainer.trace()) write_trace(config.trace, *trainer.trace(), *rank.mesh, rank.world);
   const std::string peaks = rank.peak_memory_json();
   if (rank.is_first()) report(config.json, "", result_json(config, result, peaks));
 }

@@ -130,7 +130,9 @@ void StageMemory::plan_workspace() {
   backwards.last -= 1;
   backwards.include(head_.first, head_.last);
   blocks_.ids = arena_.add("ids", MemoryKind::kActivations, DType::kI32, {t}, all_.first, all_.last);
-  blocks_.normed = workspace("normed", h, layers);
+  Span normed = layers;
+  if (!head_.is_empty()) normed.include(head_.first, head_.last);
+  blocks_.normed = workspace("normed", h, normed);
   // Where the stream is shared out, the embedding is put together here.
   blocks_.branch = workspace("branch", h, options_.sequence_parallel ? all_ : layers);
   blocks_.wide = workspace("wide", config_.ffn_hidden_size() / ranks_, layers);

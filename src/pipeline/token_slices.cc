@@ -12,15 +12,20 @@ constexpr std::int64_t kMost = std::int64_t{1} << 24;  // tokens, or slices
 }  // namespace
 
 TokenSlices parse_token_slices(std::string_view flag, std::string_view text) {
+  if (text == "auto") return {.automatic = true};
+  constexpr std::string_view kUniform = "uniform:";
+  const bool uniform = text.starts_with(kUniform);
   std::vector<std::int64_t> numbers;
-  for (std::size_t begin = 0; begin <= text.size();) {
+  for (std::size_t begin = uniform ? kUniform.size() : 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     std::int64_t number = 0;
     const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, number);
-    if (error != std::errc() || stop != text.data() + end || number < 1 || number > kMost) {
+    const bool is_number = error == std::errc() && stop == text.data() + end && number >= 1 && number <= kMost;
+    if (!is_number || (uniform && end != text.size())) {
       throw_user_error(
-          "{} is '{}'; it must be a number of slices, such as 4, or their lengths in tokens, such as 704,688,656", flag,
-          text);
+          "{} is '{}'; it must be a number of slices, such as uniform:4, their lengths in tokens, such as 704,688,656, "
+          "or auto",
+          flag, text);
     }
     numbers.push_back(number);
     begin = end + 1;

@@ -8,11 +8,13 @@
 namespace teratron::pipeline {
 
 struct TokenSlices {
+  bool automatic = false;  // "auto": those that a profile says are best
   int count = 1;
   std::vector<std::int64_t> lengths;  // in tokens, first slice first; empty where the user gave their number only
 };
 
-// "4" (so many, as even as can be) or "704,688,656" (their lengths). UserError that begins with `flag`.
+// "4" or "uniform:4" (so many, as even as can be), "704,688,656" (their lengths) or "auto". UserError that begins with
+// `flag`.
 TokenSlices parse_token_slices(std::string_view flag, std::string_view text);
 
 // `count` slices of `tokens` tokens that differ by one at most, longer ones first: early slices have less context.

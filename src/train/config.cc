@@ -67,6 +67,8 @@ void add_training_fields(FieldList& list, TrainConfig& c) {
 void add_layout_fields(FieldList& list, TrainConfig& c) {
   list.group("Layout");
   list.add("tensor-model-parallel-size", &c.tensor_parallel, "T", "ranks that each layer is split over").alias = "tp";
+  list.add("pipeline-model-parallel-size", &c.pipeline_parallel, "P", "stages that the layers are cut into").alias =
+      "pp";
   list.add("data-parallel-size", &c.data_parallel, "D", "copies of the model, each with its share of the batch").alias =
       "dp";
   list.add("sequence-parallel", &c.sequence_parallel, "",
@@ -76,6 +78,27 @@ void add_layout_fields(FieldList& list, TrainConfig& c) {
   list.add_choice("recompute-granularity", c.recompute,
                   {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
                   "activations made again in the backward pass: of attention, or of whole layers");
+}
+
+void add_pipeline_fields(FieldList& list, TrainConfig& c) {
+  using pipeline::ScheduleKind;
+  list.group("Pipeline");
+  list.add_choice("schedule", c.pipeline_schedule,
+                  {{"auto", std::nullopt},
+                   {"gpipe", ScheduleKind::kGpipe},
+                   {"1f1b", ScheduleKind::k1F1B},
+                   {"interleaved", ScheduleKind::kInterleaved},
+                   {"terapipe", ScheduleKind::kTeraPipe},
+                   {"seq1f1b", ScheduleKind::kSeq1F1B}},
+                  "in what order stages work; auto: seq1f1b with --token-slices, else 1f1b");
+  list.add("virtual-stages", &c.virtual_stages, "V", "cells of layers that a stage holds, for interleaved");
+  list.add("pipeline-layout", &c.pipeline_layout, "L,L,..",
+           "layers of each cell, in order; as many in each if not given");
+  list.add("token-slices", &c.token_slices, "L,L,..|uniform:N|auto",
+           "cut sequences into slices of so many tokens, into N slices, or as --profile says is best");
+  list.add("defer-weight-gradients", &c.defer_weight_gradients, "",
+           "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
+  list.add("profile", &c.profile, "FILE", "what slices cost here (teratron profile); --token-slices auto needs it");
 }
 
 void add_precision_fields(FieldList& list, TrainConfig& c) {
@@ -105,6 +128,8 @@ void add_data_and_output_fields(FieldList& list, TrainConfig& c) {
   list.add("eval-interval", &c.eval_interval, "N", "updates between validations; 0: one at the end");
   list.add("eval-iters", &c.eval_iters, "N", "batches a validation");
   list.add("json", &c.json, "FILE", "results as JSON; - is standard output");
+  list.add("trace", &c.trace, "FILE",
+           "what every stage did when in the last iterations, for Perfetto or chrome://tracing");
 
   list.group("Machine");
   list.add_choice("backend", c.backend, {{"cpu", BackendKind::kCpu}, {"ref", BackendKind::kReference}},
@@ -151,6 +176,7 @@ FieldList fields_of(TrainConfig& config) {
   add_training_fields(list, config);
   add_precision_fields(list, config);
   add_layout_fields(list, config);
+  add_pipeline_fields(list, config);
   add_data_and_output_fields(list, config);
   return list;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "optim/adamw_optimizer.h"
 #include "optim/learning_rate.h"
 #include "optim/loss_scaler.h"
+#include "pipeline/generators.h"
 #include "train/config_fields.h"
 
 namespace teratron {
@@ -36,9 +38,18 @@ struct TrainConfig {
   LearningRateSchedule learning_rate;  // decay 0: train_iters
   AdamWSettings optimizer;
 
-  std::int64_t tensor_parallel = 1, data_parallel = 1;  // ranks; their product is the number of ranks
+  // Ranks; their product is the number of ranks.
+  std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
   bool sequence_parallel = false, distributed_optimizer = false;
   Recompute recompute = Recompute::kNone;
+
+  // Of the pipeline (train/pipeline_plan.h).
+  std::optional<pipeline::ScheduleKind> pipeline_schedule;  // none: seq1f1b where tokens are sliced, else 1f1b
+  std::int64_t virtual_stages = 1;                          // cells of a stage
+  std::string pipeline_layout;                              // layers of each cell, "5,7"; empty: as many in each
+  std::string token_slices;  // "704,688,656", "uniform:8" or "auto"; empty: sequences run whole
+  bool defer_weight_gradients = false;
+  std::filesystem::path profile;  // what slices cost; "auto" needs it
 
   bool bf16 = false, fp16 = false;  // neither: fp32
   LossScaling loss_scaling;         // fp16 only
@@ -53,7 +64,8 @@ struct TrainConfig {
   std::int64_t log_interval = 10;
   std::int64_t eval_interval = 0;  // 0: at the end only
   std::int64_t eval_iters = 10;
-  std::filesystem::path json;  // "-": standard output
+  std::filesystem::path json;   // "-": standard output
+  std::filesystem::path trace;  // what every stage did when
 
   BackendKind backend = BackendKind::kCpu;
   std::int64_t threads = 0;         // 0: one a core
@@ -65,7 +77,9 @@ struct TrainConfig {
     return global_batch_size > 0 ? global_batch_size : micro_batch_size * data_parallel;
   }
   MeshShape mesh() const {
-    return {.tensor = static_cast<int>(tensor_parallel), .data = static_cast<int>(data_parallel)};
+    return {.tensor = static_cast<int>(tensor_parallel),
+            .pipeline = static_cast<int>(pipeline_parallel),
+            .data = static_cast<int>(data_parallel)};
   }
   BatchSchedule batches() const;
   DType compute_dtype() const { return bf16 ? DType::kBF16 : fp16 ? DType::kF16 : DType::kF32; }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/corpus_split.h"
 #include "train/config.h"
+#include "train/pipeline_faults.h"
 
 namespace teratron {
 namespace {
@@ -24,6 +25,7 @@ class FaultFinder {
   std::vector<std::string> find() {
     check_model();
     check_layout();
+    for (std::string& fault : pipeline_faults(c_)) faults_.push_back(std::move(fault));
     check_precision();
     check_batch();
     check_lengths();
@@ -61,6 +63,12 @@ class FaultFinder {
   }
 
   void check_layout() {
+    const double ranks = static_cast<double>(c_.tensor_parallel) * static_cast<double>(c_.pipeline_parallel) *
+                         static_cast<double>(c_.data_parallel);
+    fault_if(ranks > static_cast<double>(kMostRanks),
+             "--tensor-model-parallel-size {} x --pipeline-model-parallel-size {} x --data-parallel-size {} is {:.0f} "
+             "ranks; there can be {} at most",
+             c_.tensor_parallel, c_.pipeline_parallel, c_.data_parallel, ranks, kMostRanks);
     if (!c_.sequence_parallel || c_.seq_length < 1 || c_.tensor_parallel < 1) return;
     const std::int64_t below = c_.seq_length / c_.tensor_parallel * c_.tensor_parallel;
     fault_if(below != c_.seq_length,

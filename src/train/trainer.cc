@@ -29,22 +29,24 @@ BatchSampler sampler_of(const TrainConfig& config, std::int64_t global_batch, co
 }
 
 // Every rank plans for the largest share of the largest batch.
-RunnerOptions options_of(const TrainConfig& config, const Mesh* mesh) {
+RunnerOptions options_of(const TrainConfig& config, const PipelinePlan& pipeline, const Mesh* mesh) {
   const BatchSampler largest = sampler_of(config, config.largest_batch(), mesh);
   return {.purpose = Purpose::kTraining,
           .batch = largest.largest_micro_batch(),
           .tokens = config.seq_length,
           .logits_chunk = config.logits_chunk,
-          .schedule = {.micro_batches = static_cast<int>(largest.most_micro_batches())},
+          .schedule = pipeline.schedule,
+          .slice_tokens = pipeline.slice_tokens,
           .recompute = config.recompute,
           .sequence_parallel = config.sequence_parallel,
-          .shard_optimizer = config.distributed_optimizer};
+          .shard_optimizer = config.distributed_optimizer,
+          .cell_layers = pipeline.cell_layers};
 }
 
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
-                 std::int64_t vocab_size, std::shared_ptr<Mesh> mesh)
+                 std::int64_t vocab_size, std::shared_ptr<Mesh> mesh, const plan::Profile* profile)
     : config_(config),
       dataset_(std::move(dataset)),
       training_(dataset_, split_corpus(*dataset_, parse_split(config.split)).front(), config.seq_length,
@@ -52,13 +54,15 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<co
       validation_(validation_samples(dataset_, split_corpus(*dataset_, parse_split(config.split)), config.seq_length)),
       batches_(config.batches()),
       sampler_(sampler_of(config, batches_.batch_size(0), mesh.get())),
-      runner_(backend, config.model_for(vocab_size), options_of(config, mesh.get()), mesh),
+      pipeline_(plan_pipeline(config, profile)),
+      runner_(backend, config.model_for(vocab_size), options_of(config, pipeline_, mesh.get()), mesh),
       parameters_(runner_.parameters()),
       schedule_(config.schedule()),
       scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),
       weights_(static_cast<std::size_t>(runner_.options().batch * runner_.options().schedule.micro_batches *
                                         config.seq_length)) {
   dataset_->check_vocabulary(runner_.config().vocab_size);
+  if (!config.trace.empty()) trace_.emplace();
   ids_.resize(weights_.size());
   targets_.resize(weights_.size());
 }
@@ -69,8 +73,8 @@ std::int64_t Trainer::start() {
   if (config_.load.empty()) return 0;
   // Every rank reads its own parts; one is enough to compare the checksums.
   const bool verifies = runner_.mesh().data->rank() == 0 && runner_.mesh().model->rank() == 0;
-  const TrainingState state =
-      load_checkpoint(config_.load, runner_.config(), parameters_, runner_.backend(), {.verify = verifies});
+  const TrainingState state = load_checkpoint(config_.load, runner_.config(), runner_.all_parameters(),
+                                              runner_.backend(), {.verify = verifies});
   restore(state);
   if (const std::int64_t expected = batches_.consumed_after(iteration_); state.consumed_samples != expected) {
     throw_user_error(
@@ -125,6 +129,7 @@ IterationReport Trainer::update() {
   IterationReport report{.global_batch_size = sampler_.global_batch(),
                          .learning_rate = schedule_.at(applied_updates() + 1),
                          .loss_scale = scaler_ ? scaler_->scale() : 1.0};
+  if (trace_) runner_.record(trace_->begin(iteration_ + 1));
   report.loss = runner_.forward_backward(read_share());
   runner_.mesh().set_activity(fmt::format("update of iteration {}", iteration_ + 1));
   runner_.mesh().data->all_reduce_host({&report.loss, 1});
@@ -207,7 +212,7 @@ void Trainer::restore(const TrainingState& state) {
 std::filesystem::path Trainer::save() {
   runner_.mesh().set_activity(fmt::format("checkpoint of iteration {}", iteration_));
   const std::filesystem::path folder =
-      save_checkpoint(config_.save, runner_.config(), parameters_, runner_.backend(), state(),
+      save_checkpoint(config_.save, runner_.config(), runner_.all_parameters(), runner_.backend(), state(),
                       {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last}, &runner_.mesh());
   return runner_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
 }

@@ -15,6 +15,8 @@
 #include "model/gpt2.h"
 #include "optim/loss_scaler.h"
 #include "train/config.h"
+#include "train/pipeline_plan.h"
+#include "train/step_trace.h"
 
 namespace teratron {
 
@@ -48,13 +50,16 @@ struct TrainingResult {
 class Trainer {
  public:
   // Plans everything and allocates nothing. UserError: what the configuration and the data cannot do together.
-  // Every rank makes its own with the same configuration; `mesh` holds its groups, nullptr: it is alone.
+  // Every rank makes its own with the same configuration; `mesh` holds its groups, nullptr: it is alone. `profile`:
+  // what slices cost (slice_costs.h), where that is known.
   Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
-          std::int64_t vocab_size, std::shared_ptr<Mesh> mesh = nullptr);
+          std::int64_t vocab_size, std::shared_ptr<Mesh> mesh = nullptr, const plan::Profile* profile = nullptr);
 
   const Gpt2Runner& runner() const { return runner_; }
   Gpt2Runner& runner() { return runner_; }
   const GptSamples& training_samples() const { return training_; }
+  const PipelinePlan& pipeline() const { return pipeline_; }
+  const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
 
   // Allocates, then starts from random weights or from the checkpoint of --load. The iterations already done.
   std::int64_t start();
@@ -83,6 +88,7 @@ class Trainer {
   bool apply(double gradient_norm, double learning_rate);
   [[noreturn]] void throw_diverged();
   std::string first_not_finite();
+  std::string first_not_finite(const MicroBatch& alone);
   TrainingState state() const;
   void restore(const TrainingState& state);
   std::int64_t applied_updates() const { return iteration_ - skipped_; }
@@ -95,10 +101,12 @@ class Trainer {
   std::optional<GptSamples> validation_;
   BatchSchedule batches_;
   BatchSampler sampler_;  // of the update under way
+  PipelinePlan pipeline_;
   Gpt2Runner runner_;
-  std::vector<Parameter*> parameters_;
+  std::vector<Parameter*> parameters_;  // those that this rank holds
   LearningRateSchedule schedule_;
   std::optional<LossScaler> scaler_;  // fp16 only
+  std::optional<StepTrace> trace_;
   std::int64_t iteration_ = 0, skipped_ = 0;
 
   // A share of the largest batch on the host: [samples, seq_length].

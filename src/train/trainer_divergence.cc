@@ -1,7 +1,7 @@
 // What a Trainer tells when gradients are not finite: where that began. The update's micro-batches are computed again,
 // each for itself and on each rank for itself, so that neither a sum over micro-batches nor one over ranks hides it.
 #include <cmath>
-#include <ranges>
+#include <utility>
 
 #include "base/error.h"
 #include "train/trainer.h"
@@ -9,48 +9,75 @@
 namespace teratron {
 namespace {
 
-// Of the texts of a group's ranks, the first that says something.
-std::string first_told(Communicator& group, const std::string& own) {
-  for (std::string& text : group.all_gather_host(own)) {
-    if (!text.empty()) return text;
-  }
-  return "";
+// A value that is not finite: how deep in the model it stands, and what it is called. No name: there is none.
+struct Place {
+  std::int64_t depth = 0;
+  std::string name;
+};
+
+// "layer 3" comes after "layer 2", and all layers after the embedding.
+Place place_of_output(const std::string& name) {
+  const std::size_t number = name.find_first_of("0123456789");
+  return {number == std::string::npos ? -1 : std::stoll(name.substr(number)), name};
 }
 
-// The backward pass goes from the last parameter to the first.
-std::string first_gradient_not_finite(Backend& backend, std::span<Parameter* const> parameters) {
-  for (const Parameter* parameter : parameters | std::views::reverse) {
-    if (!std::isfinite(backend.sum_of_squares(parameter->gradient))) return parameter->name;
-  }
-  return "";
-}
-
-}  // namespace
-
-std::string Trainer::first_not_finite() {
-  const Mesh& mesh = runner_.mesh();
-  std::string first;
-  std::int64_t micro_batch = -1;
-  for (const MicroBatch& alone : read_share()) {
-    ++micro_batch;
-    const double loss = runner_.forward_backward_alone(alone);
-    std::string found;
-    if (!std::isfinite(loss)) {  // on all ranks of the model, so all look
-      const std::string place = runner_.first_not_finite(alone);
-      found = place.empty() ? "the loss" : "the output of " + place;
-    } else if (const std::string name = first_gradient_not_finite(runner_.backend(), parameters_); !name.empty()) {
-      found = fmt::format("the gradient of '{}'", name);
+// The backward pass goes from the last parameter to the first. `parameters`: of the whole model, in order.
+Place first_gradient_not_finite(Backend& backend, std::span<Parameter* const> parameters) {
+  for (std::size_t i = parameters.size(); i-- > 0;) {
+    const Parameter& parameter = *parameters[i];
+    if (parameter.gradient && !std::isfinite(backend.sum_of_squares(parameter.gradient))) {
+      return {static_cast<std::int64_t>(i), parameter.name};
     }
-    if (found.empty() || !first.empty()) continue;
-    const int rank = mesh.data->rank() * mesh.model->size() + mesh.model->rank();
-    first = fmt::format("{} (rank {}, its micro-batch {})", found, rank, micro_batch);
+  }
+  return {};
+}
+
+// The one that a pass in this direction meets first, and the rank of the group where it does.
+std::pair<Place, int> first_met(Communicator& group, const Place& own, bool forward) {
+  const std::vector<std::string> all = group.all_gather_host(fmt::format("{} {}", own.depth, own.name));
+  std::pair<Place, int> first;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const std::size_t space = all[rank].find(' ');
+    const Place place{std::stoll(all[rank].substr(0, space)), all[rank].substr(space + 1)};
+    const std::int64_t best = first.first.depth;
+    const bool is_first = first.first.name.empty() || (forward ? place.depth < best : place.depth > best);
+    if (!place.name.empty() && is_first) first = {place, static_cast<int>(rank)};
   }
   return first;
 }
 
-void Trainer::throw_diverged() {
+}  // namespace
+
+// Told alike on all ranks of the model.
+std::string Trainer::first_not_finite(const MicroBatch& alone) {
   const Mesh& mesh = runner_.mesh();
-  const std::string first = first_told(*mesh.data, first_told(*mesh.model, first_not_finite()));
+  const bool in_forward = !std::isfinite(runner_.forward_backward_alone(alone));  // on all ranks of the model
+  const Place own = in_forward ? place_of_output(runner_.first_not_finite(alone))
+                               : first_gradient_not_finite(runner_.backend(), runner_.all_parameters());
+  const auto& [place, rank] = first_met(*mesh.model, own, in_forward);
+  const int world_rank = mesh.data->rank() * mesh.model->size() + rank;
+  if (!place.name.empty()) {
+    return in_forward ? fmt::format("the output of {} (rank {}", place.name, world_rank)
+                      : fmt::format("the gradient of '{}' (rank {}", place.name, world_rank);
+  }
+  return in_forward ? fmt::format("the loss (rank {}", mesh.data->rank() * mesh.model->size()) : "";
+}
+
+std::string Trainer::first_not_finite() {
+  std::int64_t micro_batch = 0;
+  for (const MicroBatch& alone : read_share()) {
+    const std::string found = first_not_finite(alone);
+    if (!found.empty()) return fmt::format("{}, its micro-batch {})", found, micro_batch);
+    ++micro_batch;
+  }
+  return "";
+}
+
+void Trainer::throw_diverged() {
+  std::string first;
+  for (std::string& found : runner_.mesh().data->all_gather_host(first_not_finite())) {
+    if (first.empty()) first = std::move(found);
+  }
   throw_user_error(
       "training has diverged in iteration {}: {} is not finite; the weights were not updated. Lower --lr, lengthen "
       "--lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",

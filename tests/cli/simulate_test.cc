@@ -42,7 +42,7 @@ TEST(Simulate, EveryScheduleTakesTheTimeAndMemoryOfItsClosedForm) {
                                         {"--schedule", "1f1b"},
                                         {"--schedule", "interleaved", "--virtual-stages", "2"},
                                         {"--schedule", "terapipe", "--slices", "4"},
-                                        {"--schedule", "seq1f1b", "--slices", "4"}};
+                                        {"--schedule", "seq1f1b", "--slices", "uniform:4"}};
   for (Words arguments : schedules) {
     arguments.insert(arguments.end(), {"--forward-ms", "3", "--backward-ms", "5"});
     const nlohmann::json json = json_of(arguments);
@@ -114,6 +114,7 @@ TEST(Simulate, BadInputIsToldAtOnceWithWhatToDo) {
   expect_fault({"--backward-ms", "nan"}, "--backward-ms");
   expect_fault({"--transfer-ms", "-1"}, "--transfer-ms is -1");
   expect_fault({"--schedule", "terapipe", "--slices", "4,"}, "--slices is '4,'");
+  expect_fault({"--schedule", "terapipe", "--slices", "uniform:0"}, "--slices is 'uniform:0'");
   expect_fault({"--schedule", "terapipe", "--slices", "auto"}, "give --profile FILE");
   expect_fault({"--slices", "auto", "--profile", kProfile}, "choose terapipe or seq1f1b");
   expect_fault({"--schedule", "terapipe", "--slices", "1000,1000", "--profile", kProfile}, "add up to 2000 tokens");

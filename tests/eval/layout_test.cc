@@ -33,8 +33,13 @@ std::vector<Result> on_ranks(const MeshShape& shape, const RunnerOptions& option
   return results;
 }
 
-const std::vector<MeshShape> kLayouts = {
-    {.tensor = 2}, {.tensor = 4}, {.data = 2}, {.data = 5}, {.tensor = 2, .data = 3}};
+const std::vector<MeshShape> kLayouts = {{.tensor = 2},
+                                         {.tensor = 4},
+                                         {.data = 2},
+                                         {.data = 5},
+                                         {.tensor = 2, .data = 3},
+                                         {.pipeline = 2},
+                                         {.tensor = 2, .pipeline = 2, .data = 2}};
 
 TEST(EvaluationLayout, EveryRankGetsTheSumOfOneRank) {
   const test::RandomBatch text(1, 70, config_of_layouts().vocab_size, 1);
@@ -48,7 +53,8 @@ TEST(EvaluationLayout, EveryRankGetsTheSumOfOneRank) {
     const double alone = score({}).front();
     for (const MeshShape& shape : kLayouts) {
       const std::vector<double> sums = score(shape);
-      EXPECT_NEAR(sums.front(), alone, 1e-5 * alone) << "tp " << shape.tensor << " dp " << shape.data;
+      EXPECT_NEAR(sums.front(), alone, 1e-5 * alone)
+          << "tp " << shape.tensor << " pp " << shape.pipeline << " dp " << shape.data;
       EXPECT_EQ(std::set<double>(sums.begin(), sums.end()).size(), 1U) << "all ranks have the same bits";
     }
   }
@@ -81,8 +87,11 @@ TEST(GenerationLayout, EveryRankMakesTheTokensOfOneRank) {
           });
     };
     const std::vector<std::int32_t> alone = make({}).front();
-    for (const int ranks : {2, 4}) {
-      for (const std::vector<std::int32_t>& made : make({.tensor = ranks})) EXPECT_EQ(made, alone) << ranks;
+    for (const MeshShape& shape : {MeshShape{.tensor = 2}, MeshShape{.tensor = 4}, MeshShape{.pipeline = 2},
+                                   MeshShape{.tensor = 2, .pipeline = 2}}) {
+      for (const std::vector<std::int32_t>& made : make(shape)) {
+        EXPECT_EQ(made, alone) << "tp " << shape.tensor << " pp " << shape.pipeline;
+      }
     }
   }
 }

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 TEST(Drawing, TextShowsStagesDownAndTimeAcross) {
@@ -78,10 +79,14 @@ TEST(Drawing, OnALongerSpanASvgsBlocksAreShorter) {
   EXPECT_NEAR(whole_width(4), whole_width(0) / 2, 0.01);
 }
 
-TEST(TokenSlices, AreANumberOrLengths) {
+TEST(TokenSlices, AreANumberOrLengthsOrAuto) {
+  EXPECT_TRUE(parse_token_slices("--slices", "auto").automatic);
+  EXPECT_EQ(parse_token_slices("--slices", "uniform:8").count, 8);
+  EXPECT_THAT(parse_token_slices("--slices", "uniform:8").lengths, IsEmpty());
   EXPECT_EQ(parse_token_slices("--slices", "8").count, 8);
   EXPECT_THAT(parse_token_slices("--slices", "704,688,656").lengths, ElementsAre(704, 688, 656));
-  for (const char* wrong : {"", "0", "-1", "a", "4,", ",4", "4,,4", "1e3", "4 4", "99999999999999999999", "4,0"}) {
+  for (const char* wrong : {"", "0", "-1", "a", "4,", ",4", "4,,4", "1e3", "4 4", "99999999999999999999", "4,0",
+                            "uniform", "uniform:", "uniform:0", "uniform:4,4", "Auto", "auto,4"}) {
     EXPECT_THROW(parse_token_slices("--slices", wrong), UserError) << wrong;
   }
   EXPECT_THAT(even_slices(10, 3), ElementsAre(4, 3, 3));

@@ -1,8 +1,10 @@
 // A checkpoint written under one layout goes on under any other, optimizer state included, as if nothing had happened.
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "base/philox.h"
 #include "checkpoint/reshard.h"
+#include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 
 namespace teratron {
@@ -13,22 +15,30 @@ class CheckpointLayout : public testing::TrainingFixture {
   void SetUp() override {
     TrainingFixture::SetUp();
     config_.model.num_attention_heads = 4;
+    config_.model.num_layers = 4;
     config_.global_batch_size = 5;
     config_.train_iters = 8;
     config_.learning_rate.peak = 1e-4;
   }
 
-  void draw_layout(TrainConfig& config, RandomSequence& random) {
-    config.tensor_parallel = std::int64_t{1} << random.below(3);
-    config.data_parallel = static_cast<std::int64_t>(1 + random.below(2));
-    config.micro_batch_size = static_cast<std::int64_t>(1 + random.below(5));
-    config.sequence_parallel = config.tensor_parallel > 1 && random.below(2) == 0;
-    config.distributed_optimizer = random.below(2) == 0;
+  // Every file of the current checkpoint in `save` that holds tensors.
+  static std::string tensors_in(const std::filesystem::path& save) {
+    const std::filesystem::path folder = read_checkpoint_info(save).folder;
+    return read_file(folder / "model.safetensors") + read_file(folder / "optimizer.safetensors");
   }
-  static std::string text_of(const TrainConfig& config) {
-    return fmt::format("tp {}{} dp {}{} micro-batches of {}", config.tensor_parallel,
-                       config.sequence_parallel ? " sequence-parallel" : "", config.data_parallel,
-                       config.distributed_optimizer ? " sharded" : "", config.micro_batch_size);
+
+  // Loads one checkpoint and saves it again without an update.
+  void load_and_save(TrainConfig config, const std::filesystem::path& from, const std::filesystem::path& to) {
+    config.load = from;
+    config.save = to;
+    const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
+    run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
+      const auto backend =
+          make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
+      Trainer trainer(config, *backend, dataset, kVocab, std::make_shared<Mesh>(make_mesh(world, config.mesh())));
+      EXPECT_EQ(trainer.start(), 2);
+      trainer.save();
+    });
   }
 };
 
@@ -36,16 +46,14 @@ TEST_F(CheckpointLayout, AnyLayoutGoesOnFromAnyOther) {
   config_.micro_batch_size = 5;
   const testing::TrainingRun whole = train(config_);
   RandomSequence random(RandomStream{.seed = 21});
-  for (int trial = 0; trial < 12; ++trial) {
-    TrainConfig first = config_;
-    draw_layout(first, random);
+  for (int trial = 0; trial < 18; ++trial) {
+    TrainConfig first = testing::random_pipeline(config_, random);
     first.train_iters = static_cast<std::int64_t>(1 + random.below(7));
     first.learning_rate.decay = config_.train_iters;
     first.save = folder_ / fmt::format("save-{}", trial);
     testing::TrainingRun both = train(first);
 
-    TrainConfig rest = config_;
-    draw_layout(rest, random);
+    TrainConfig rest = testing::random_pipeline(config_, random);
     rest.load = first.save;
     if (trial % 3 == 2) {  // through files of another size
       rest.load = folder_ / fmt::format("resharded-{}", trial);
@@ -54,8 +62,49 @@ TEST_F(CheckpointLayout, AnyLayoutGoesOnFromAnyOther) {
     const testing::TrainingRun after = train(rest);
     both.losses.insert(both.losses.end(), after.losses.begin(), after.losses.end());
     both.parameters = after.parameters;
-    testing::expect_same_training(
-        both, whole, fmt::format("{} updates with {}, then {}", first.train_iters, text_of(first), text_of(rest)));
+    testing::expect_same_training(both, whole,
+                                  fmt::format("{} updates with {}, then {}", first.train_iters,
+                                              testing::text_of_layout(first), testing::text_of_layout(rest)));
+  }
+}
+
+// Masters, moments and weights: what a layout reads and writes again is what was there, to the last bit.
+TEST_F(CheckpointLayout, NoLayoutChangesABitOfWhatItLoads) {
+  RandomSequence random(RandomStream{.seed = 22});
+  for (const bool bf16 : {false, true}) {
+    config_.bf16 = bf16;
+    TrainConfig first = config_;
+    first.train_iters = 2;
+    first.learning_rate.decay = config_.train_iters;
+    first.save = folder_ / fmt::format("first-{}", bf16);
+    train(first);
+    const std::string expected = tensors_in(first.save);
+    std::filesystem::path last = first.save;
+    for (int trial = 0; trial < 10; ++trial) {
+      const TrainConfig layout = testing::random_pipeline(config_, random);
+      const std::filesystem::path next = folder_ / fmt::format("again-{}-{}", bf16, trial);
+      load_and_save(layout, last, next);
+      ASSERT_EQ(tensors_in(next), expected) << testing::text_of_layout(layout) << (bf16 ? " bf16" : "");
+      last = next;
+    }
+  }
+}
+
+TEST_F(CheckpointLayout, APipelineResumesBitForBit) {
+  config_.model.hidden_dropout = config_.model.attention_dropout = 0.1;
+  RandomSequence random(RandomStream{.seed = 23});
+  for (int trial = 0; trial < 8; ++trial) {
+    const TrainConfig layout = testing::random_pipeline(config_, random);
+    const testing::TrainingRun whole = train(layout);
+    TrainConfig first = layout, rest = layout;
+    first.train_iters = static_cast<std::int64_t>(1 + random.below(7));
+    first.learning_rate.decay = config_.train_iters;
+    first.save = rest.load = folder_ / fmt::format("stopped-{}", trial);
+    std::vector<double> losses = train(first).losses;
+    const testing::TrainingRun after = train(rest);
+    losses.insert(losses.end(), after.losses.begin(), after.losses.end());
+    EXPECT_EQ(losses, whole.losses) << testing::text_of_layout(layout);
+    EXPECT_EQ(after.parameters, whole.parameters) << testing::text_of_layout(layout);
   }
 }
 

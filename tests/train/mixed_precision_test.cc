@@ -30,6 +30,13 @@ class MixedPrecision : public testing::TrainingFixture {
     config.micro_batch_size = 1;
     return config;
   }
+  static TrainConfig piped(TrainConfig config) {
+    config.pipeline_parallel = config.data_parallel = 2;
+    config.distributed_optimizer = config.defer_weight_gradients = true;
+    config.token_slices = "7,5,4";
+    config.micro_batch_size = 1;
+    return config;
+  }
 };
 
 // bf16 has 8 bits, so a loss of 4 is known to 1e-2 at best; what training makes of it differs less.
@@ -40,14 +47,16 @@ TEST_F(MixedPrecision, LearnsWhatFp32Learns) {
   for (const bool bf16 : {true, false}) {
     EXPECT_NEAR(train(with(config_, bf16)).losses.back(), exact, 0.02);
     EXPECT_NEAR(train(split(with(config_, bf16))).losses.back(), exact, 0.02);
+    EXPECT_NEAR(train(piped(with(config_, bf16))).losses.back(), exact, 0.02);
   }
 }
 
 // Masters, moments, the loss scale and its counters are all in the checkpoint, whatever the layout that wrote it.
 TEST_F(MixedPrecision, ResumesBitForBit) {
   config_.loss_scaling.window = 3;  // the scale moves on both sides of the stop
-  for (const TrainConfig& config : {with(config_, true), with(config_, false), split(with(config_, true)),
-                                    split(with(config_, false)), split(config_)}) {
+  for (const TrainConfig& config :
+       {with(config_, true), with(config_, false), split(with(config_, true)), split(with(config_, false)),
+        split(config_), piped(with(config_, true)), piped(with(config_, false)), piped(config_)}) {
     TrainConfig scaled = config;
     scaled.loss_scaling.window = 3;
     const testing::TrainingRun whole = train(scaled);
@@ -79,7 +88,7 @@ TEST_F(MixedPrecision, AnOverflowSkipsOneUpdateEverywhereAndHalvesTheScale) {
 
   config.loss_scaling.initial = 2 * bearable;
   const testing::TrainingRun alone = train(config);
-  for (const TrainConfig& layout : {config, split(config)}) {
+  for (const TrainConfig& layout : {config, split(config), piped(config)}) {
     const testing::TrainingRun run = train(layout);
     EXPECT_EQ(skips(run), 1);
     std::int64_t applied = 0;
@@ -111,7 +120,7 @@ TEST_F(MixedPrecision, ADivergenceTellsWhereItBegan) {
   TrainConfig config = with(config_, true);
   config.learning_rate.peak = 1e38;
   config.optimizer.clip = 0;
-  for (const TrainConfig& layout : {config, split(config)}) {
+  for (const TrainConfig& layout : {config, split(config), piped(config)}) {
     try {
       train(layout);
       FAIL() << "no error";
@@ -125,12 +134,20 @@ TEST_F(MixedPrecision, ADivergenceTellsWhereItBegan) {
 TEST_F(MixedPrecision, AScaleThatCannotFallFurtherIsADivergence) {
   TrainConfig config = with(config_, false);
   config.loss_scaling = {.initial = std::exp2(42), .minimum = std::exp2(40), .hysteresis = 1};
-  try {
-    train(config);
-    FAIL() << "no error";
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("diverged in iteration 3: the gradient of '"));
-  }
+  TrainConfig stages = config;
+  stages.pipeline_parallel = 2;
+  const auto place = [&](const TrainConfig& layout, const char* rank) {
+    try {
+      train(layout);
+    } catch (const UserError& error) {
+      const std::string text = error.what();
+      EXPECT_THAT(text, AllOf(HasSubstr("diverged in iteration 3: the gradient of '"), HasSubstr(rank)));
+      return text.substr(0, text.find(" (rank "));
+    }
+    return std::string("no error");
+  };
+  // Backward begins on the last stage.
+  EXPECT_EQ(place(config, "(rank 0, "), place(stages, "(rank 1, "));
 }
 
 }  // namespace

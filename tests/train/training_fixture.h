@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
@@ -23,7 +25,8 @@ namespace teratron::testing {
 
 struct TrainingRun {
   std::vector<IterationReport> reports;
-  std::vector<double> losses;     // of the reports
+  std::vector<double> losses;  // of the reports
+  std::vector<double> validations;
   std::vector<float> parameters;  // of the whole model, one after the other
   std::vector<double> plans;      // bytes, by rank
   TrainingResult result;
@@ -66,6 +69,7 @@ class TrainingFixture : public ::testing::Test {
   // On as many thread ranks as the configuration asks for; what rank 0 saw.
   TrainingRun train(const TrainConfig& config) {
     TrainingRun run;
+    WholeParameters parameters;
     const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
     run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
       const auto backend =
@@ -77,11 +81,12 @@ class TrainingFixture : public ::testing::Test {
       std::vector<double> plans(static_cast<std::size_t>(world.size()));
       plans[static_cast<std::size_t>(world.rank())] = static_cast<double>(trainer.runner().memory().bytes());
       world.all_reduce_host(plans);
-      std::vector<float> parameters = whole_parameters(trainer.runner());
+      parameters.add(trainer.runner());
       if (world.rank() != 0) return;
-      run = {.reports = observer.reports, .parameters = std::move(parameters), .plans = plans, .result = result};
+      run = {.reports = observer.reports, .validations = observer.validations, .plans = plans, .result = result};
       for (const IterationReport& report : run.reports) run.losses.push_back(report.loss);
     });
+    run.parameters = parameters.in_order();
     return run;
   }
 
@@ -92,25 +97,54 @@ class TrainingFixture : public ::testing::Test {
   class Observer final : public TrainingObserver {
    public:
     void iteration(const IterationReport& report) override { reports.push_back(report); }
-    void validation(std::int64_t, double) override {}
+    void validation(std::int64_t, double loss) override { validations.push_back(loss); }
     void saved(std::int64_t, const std::filesystem::path&) override {}
     std::vector<IterationReport> reports;
+    std::vector<double> validations;
   };
 
-  // In fp32: the masters, where there are some. Every rank calls it; the result is rank 0's.
-  static std::vector<float> whole_parameters(Gpt2Runner& runner) {
-    std::vector<float> all;
-    for (const Parameter* parameter : runner.parameters()) {
-      const TensorRef part = whole_weights(runner.backend(), *parameter, *runner.mesh().data);
-      if (runner.mesh().data->rank() != 0) continue;
-      gather_tensor(*parameter, part, runner.backend(), *runner.mesh().tensor, [&](std::span<const std::byte> bytes) {
-        const std::size_t before = all.size();
-        all.resize(before + bytes.size() / sizeof(float));
-        std::memcpy(all.data() + before, bytes.data(), bytes.size());
-      });
+  // The whole model's weights in fp32 (the masters, where there are some), from thread ranks.
+  class WholeParameters {
+   public:
+    // Every rank calls it.
+    void add(Gpt2Runner& runner) {
+      for (const Parameter* parameter : runner.parameters()) {
+        const TensorRef part = whole_weights(runner.backend(), *parameter, *runner.mesh().data);
+        if (runner.mesh().data->rank() != 0) continue;
+        std::vector<float> all;
+        gather_tensor(*parameter, part, runner.backend(), *runner.mesh().tensor, [&](std::span<const std::byte> bytes) {
+          const std::size_t before = all.size();
+          all.resize(before + bytes.size() / sizeof(float));
+          std::memcpy(all.data() + before, bytes.data(), bytes.size());
+        });
+        if (runner.mesh().tensor->rank() == 0) keep(parameter->name, std::move(all));
+      }
+      const std::lock_guard lock(mutex_);
+      names_.clear();
+      for (const Parameter* parameter : runner.all_parameters()) names_.push_back(parameter->name);
     }
-    return all;
-  }
+    // After all ranks have: one parameter after the other.
+    std::vector<float> in_order() const {
+      std::vector<float> all;
+      for (const std::string& name : names_) {
+        const std::vector<float>& values = by_name_.at(name);
+        all.insert(all.end(), values.begin(), values.end());
+      }
+      return all;
+    }
+
+   private:
+    void keep(const std::string& name, std::vector<float> values) {
+      const std::lock_guard lock(mutex_);
+      const auto [there, is_new] = by_name_.emplace(name, values);
+      if (!is_new) {
+        EXPECT_EQ(there->second, values) << name << " differs between the ends of the pipeline";
+      }
+    }
+    std::mutex mutex_;
+    std::vector<std::string> names_;
+    std::map<std::string, std::vector<float>> by_name_;
+  };
 };
 
 // The promise about layouts in fp32: losses within 1e-5 relative, weights within 1e-5 of the largest (a weight near

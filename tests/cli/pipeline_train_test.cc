@@ -1,0 +1,187 @@
+// Pipelines from the command line, on ranks that are threads and on processes of mpirun: training in slices, the trace,
+// going on under another layout, evaluation and generation, and what is told where they cannot be.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "cli/tiny_training.h"
+#include "comm/mpi/mpirun.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::MpirunProgram;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::TinyTraining;
+using Words = std::vector<std::string>;
+
+class PipelineTrain : public ::testing::Test {
+ protected:
+  static Words with(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  // Updates in all, of micro-batches of one sequence.
+  Words train(const char* iterations, const Words& more) const {
+    return training_.command(with(
+        {"--train-iters", iterations, "--lr-decay-iters", "12", "--micro-batch-size", "1", "--global-batch-size", "4"},
+        more));
+  }
+  static std::string succeed(const Words& words, bool mpi = false) {
+    Words program = words;
+    if (mpi) program.insert(program.begin(), TERATRON_BINARY);
+    const Outcome outcome = mpi ? MpirunProgram(2, program).wait(std::chrono::seconds(120)) : run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return outcome.output + outcome.errors;
+  }
+  std::vector<double> losses(const std::string& run) const { return TinyTraining::losses(training_.path(run)); }
+
+  const TinyTraining training_;
+};
+
+const Words kPipeline = {"--pp", "2", "--token-slices", "12,9,11"};
+
+void expect_near(const std::vector<double>& actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5 * expected[i]) << i;
+}
+
+// By rank: its name, and how often each thing happened.
+struct TracedRank {
+  std::string name;
+  std::map<std::string, int> events;
+};
+
+std::map<int, TracedRank> ranks_in(const std::string& trace, int& last_iteration) {
+  std::map<int, TracedRank> ranks;
+  std::map<int, double> ends;
+  const nlohmann::json file = nlohmann::json::parse(read_file(trace));
+  for (const nlohmann::json& event : file.at("traceEvents")) {
+    TracedRank& rank = ranks[event.at("pid")];
+    if (event.at("name") == "process_name") rank.name = event.at("args").at("name");
+    if (event.at("ph") != "X") continue;
+    ++rank.events[event.at("name")];
+    const double start = event.at("ts"), length = event.at("dur");
+    EXPECT_GE(start, ends[event.at("pid")] - 0.002) << "a rank does one thing at a time";
+    ends[event.at("pid")] = start + length;
+    last_iteration = event.at("args").at("iteration");
+    if (event.at("name") == "forward") {
+      EXPECT_LT(event.at("args").at("micro-batch"), 4);
+      EXPECT_LT(event.at("args").at("slice"), 3);
+      EXPECT_EQ(event.at("args").at("chunk"), 0);
+    }
+  }
+  return ranks;
+}
+
+void expect_whole_trace(const std::string& trace) {
+  int last_iteration = 0;
+  const std::map<int, TracedRank> ranks = ranks_in(trace, last_iteration);
+  EXPECT_EQ(last_iteration, 12);
+  ASSERT_EQ(ranks.size(), 2U);
+  for (const auto& [rank, there] : ranks) {
+    EXPECT_EQ(there.name, "stage " + std::to_string(rank) + ", tensor 0, data 0");
+    EXPECT_EQ(there.events.at("forward"), 12 * 4 * 3);
+    EXPECT_EQ(there.events.at("backward"), 12 * 4 * 3);
+    EXPECT_EQ(there.events.at("gradient sums"), 12);
+    EXPECT_GE(there.events.at("waiting to receive"), 12);
+  }
+}
+
+TEST_F(PipelineTrain, TrainsInSlicesAsOneRankDoesAndGoesOnUnderAnyLayout) {
+  const auto run = [&](const char* iterations, const std::string& save, const Words& layout, const Words& more = {}) {
+    return succeed(train(iterations, with(with({"--save", training_.path(save)}, layout), more)));
+  };
+  run("12", "alone", {});
+  const std::string told = run("12", "pipeline", kPipeline, {"--trace", training_.path("traces/trace.json")});
+  EXPECT_THAT(told, AllOf(HasSubstr("2 ranks (tensor 1 x pipeline 2 x data 1)"),
+                          HasSubstr("pipeline seq1f1b: 2 stages of 1,1 layers, 4 micro-batches in slices of 12,9,11"),
+                          HasSubstr("bubbles are "), HasSubstr("stage 0   stage 1")));
+  expect_near(losses("pipeline"), losses("alone"));
+  expect_whole_trace(training_.path("traces/trace.json"));
+
+  // Exactly in the same layout, up to rounding in another.
+  run("5", "stopped", kPipeline);
+  std::filesystem::copy(training_.path("stopped"), training_.path("other"), std::filesystem::copy_options::recursive);
+  run("12", "stopped", kPipeline, {"--load", training_.path("stopped")});
+  EXPECT_EQ(losses("stopped"), losses("pipeline"));
+  run("12", "other", {"--tp", "2", "--dp", "2", "--use-distributed-optimizer"}, {"--load", training_.path("other")});
+  expect_near(losses("other"), losses("alone"));
+  run("5", "first", {"--tp", "2"});
+  run("12", "first", with(kPipeline, {"--defer-weight-gradients", "--schedule", "terapipe"}),
+      {"--load", training_.path("first")});
+  expect_near(losses("first"), losses("alone"));
+}
+
+TEST_F(PipelineTrain, ProcessesOfMpirunGiveTheLossesAndTheTraceOfThreads) {
+  if (const std::string reason = testing::why_no_mpirun(); !reason.empty()) GTEST_SKIP() << reason;
+  const auto run = [&](const char* iterations, const std::string& save, const Words& more, bool mpi) {
+    succeed(train(iterations, with(with(kPipeline, {"--save", training_.path(save)}), more)), mpi);
+  };
+  run("12", "threads", {}, false);
+  run("12", "processes", {"--trace", training_.path("trace.json")}, true);
+  EXPECT_EQ(losses("processes"), losses("threads"));
+  expect_whole_trace(training_.path("trace.json"));
+
+  run("6", "resumed", {}, true);
+  run("12", "resumed", {"--load", training_.path("resumed")}, true);
+  EXPECT_EQ(losses("resumed"), losses("threads"));
+  EXPECT_EQ(run_teratron({"checkpoint", "verify", training_.path("resumed")}).exit_code, 0);
+}
+
+TEST_F(PipelineTrain, EvaluationAndGenerationAreThoseOfOneRank) {
+  succeed(train("6", {"--save", training_.path("run")}));
+  const Words evaluation = {"eval",   "loss", "--load", training_.path("run"), "--data-path", training_.path("data"),
+                            "--json", "-"};
+  const Words wikitext = {
+      "eval", "wikitext103", "--load", training_.path("run"), "--data", training_.path("corpus.txt"), "--json", "-"};
+  const Words text = {"generate",         "--load", training_.path("run"),  "--prompt", "the rank",
+                      "--max-new-tokens", "40",     "--ignore-end-of-text", "--seed",   "3"};
+  const auto loss = [](const Words& words) {
+    const Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return nlohmann::json::parse(outcome.output).at("loss").get<double>();
+  };
+  const std::string alone = run_teratron(text).output;
+  EXPECT_THAT(alone, HasSubstr("the rank"));
+  for (const Words& layout : {Words{"--pp", "2"}, Words{"--pp", "2", "--tp", "2"}}) {
+    EXPECT_NEAR(loss(with(evaluation, layout)), loss(evaluation), 1e-5 * loss(evaluation));
+    EXPECT_NEAR(loss(with(wikitext, layout)), loss(wikitext), 1e-5 * loss(wikitext));
+    EXPECT_EQ(run_teratron(with(text, layout)).output, alone) << "once, and the same";
+  }
+  EXPECT_NEAR(loss(with(evaluation, {"--pp", "2", "--dp", "2"})), loss(evaluation), 1e-5 * loss(evaluation));
+  for (const Words& words : {evaluation, wikitext, text}) {
+    const Outcome outcome = run_teratron(with(words, {"--pp", "3"}));
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("--pipeline-model-parallel-size is 3, but it has 2 layers"),
+                                      HasSubstr("the most that works is 2")));
+    EXPECT_EQ(outcome.errors.find("error: "), outcome.errors.rfind("error: ")) << "once, not once a rank";
+  }
+}
+
+TEST_F(PipelineTrain, WhatCannotBeIsToldOnceBeforeAnythingStarts) {
+  const auto errors = [&](const Words& words) {
+    const Outcome outcome = run_teratron(train("2", with({"--save", training_.path("never")}, words)));
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.errors.find("error: "), outcome.errors.rfind("error: ")) << outcome.errors;
+    EXPECT_FALSE(std::filesystem::exists(training_.path("never")));
+    return outcome.errors;
+  };
+  EXPECT_THAT(errors({"--pp", "2", "--token-slices", "12,9", "--schedule", "gpipe", "--pipeline-layout", "1,2"}),
+              AllOf(HasSubstr("3 faults"), HasSubstr("11 fewer than --seq-length 32"),
+                    HasSubstr("choose --schedule terapipe or seq1f1b"), HasSubstr("adds up to 3 layers")));
+  EXPECT_THAT(errors({"--pp", "2", "--token-slices", "auto"}), HasSubstr("--profile FILE"));
+  EXPECT_THAT(errors({"--pp", "2", "--token-slices", "auto", "--profile", training_.path("none.json")}),
+              HasSubstr("none.json"));
+  EXPECT_THAT(
+      errors({"--pp", "2", "--token-slices", "auto", "--profile", TERATRON_SOURCE_DIR "/docs/figures/profile.json"}),
+      AllOf(HasSubstr("measured for something else"), HasSubstr("hidden_size"), HasSubstr("here 64")));
+}
+
+}  // namespace
+}  // namespace teratron

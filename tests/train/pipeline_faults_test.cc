@@ -1,0 +1,123 @@
+// What is wrong with a pipeline is told with the flag and with what would be right, all at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "train/config.h"
+#include "train/config_reading.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Words = std::vector<std::string>;
+
+// Of a GPT-2 of 12 layers and sequences of 1024 tokens.
+std::vector<std::string> faults_of(Words arguments) {
+  arguments.insert(arguments.begin(), {"--data-path", "corpus", "--train-iters", "9"});
+  TrainConfig config;
+  FieldList fields = fields_of(config);
+  EXPECT_THAT(read_fields(fields, arguments), IsEmpty());
+  return config.faults();
+}
+
+TEST(PipelineFaults, ThereAreNoneInWhatWorks) {
+  for (const Words& words : std::vector<Words>{
+           {"--pp", "3"},
+           {"--pp", "12", "--schedule", "gpipe"},
+           {"--pp", "5", "--pipeline-layout", "3,3,2,2,2"},
+           {"--pp", "3", "--schedule", "interleaved", "--virtual-stages", "2", "--global-batch-size", "20"},
+           {"--pp", "2", "--token-slices", "uniform:3"},
+           {"--pp", "2", "--token-slices", "1023,1", "--schedule", "terapipe"},
+           {"--pp", "2", "--token-slices", "auto"},
+           {"--token-slices", "uniform:1024", "--defer-weight-gradients"},
+           {"--pp", "2", "--tp", "4", "--sequence-parallel", "--token-slices", "uniform:3", "--micro-batch-size", "1"},
+           {"--pipeline-layout", "12"}}) {
+    EXPECT_THAT(faults_of(words), IsEmpty()) << words[1];
+  }
+}
+
+TEST(PipelineFaults, StagesAndLayersThatDoNotFitAreToldWithWhatDoes) {
+  const std::string stages = "--pipeline-model-parallel-size";
+  EXPECT_THAT(faults_of({"--pp", "0"}), ElementsAre(stages + " is 0; it must be at least 1"));
+  EXPECT_THAT(faults_of({"--pp", "13"}),
+              ElementsAre(AllOf(HasSubstr(stages + " is 13"), HasSubstr("the most that works is 12"))));
+  EXPECT_THAT(faults_of({"--pp", "5"}),
+              ElementsAre(AllOf(HasSubstr("--num-layers 12"), HasSubstr("5 stages of " + stages),
+                                HasSubstr("nearest that can: 10 and 15"), HasSubstr("--pipeline-layout 3,3,2,2,2"))));
+  EXPECT_THAT(faults_of({"--pp", "4", "--schedule", "interleaved", "--virtual-stages", "2"}),
+              ElementsAre(AllOf(HasSubstr("8 cells (2 of --virtual-stages on each of 4 stages"),
+                                HasSubstr("nearest that can: 8 and 16"), HasSubstr("2,2,2,2,1,1,1,1"))));
+  EXPECT_THAT(faults_of({"--pp", "4", "--schedule", "interleaved", "--virtual-stages", "4"}),
+              ElementsAre(AllOf(HasSubstr("--virtual-stages is 4"), HasSubstr("16 cells"),
+                                HasSubstr("the most that works is 3"))));
+  EXPECT_THAT(faults_of({"--tp", "12", "--pp", "12", "--dp", "4000", "--global-batch-size", "4000"}),
+              ElementsAre(AllOf(HasSubstr(stages + " 12"), HasSubstr("576000 ranks"), HasSubstr("65536 at most"))));
+}
+
+TEST(PipelineFaults, ALayoutIsToldFromOneThatWorks) {
+  const auto faults = [](const char* layout) { return faults_of({"--pp", "2", "--pipeline-layout", layout}); };
+  EXPECT_THAT(faults("5,7"), IsEmpty());
+  EXPECT_THAT(faults("5,8"), ElementsAre(AllOf(HasSubstr("--pipeline-layout 5,8 adds up to 13 layers"),
+                                               HasSubstr("12 of --num-layers"), HasSubstr("such as 6,6"))));
+  EXPECT_THAT(faults("4,4,4"), ElementsAre(AllOf(HasSubstr("has 3 cells; 2 are needed"), HasSubstr("such as 6,6"))));
+  EXPECT_THAT(faults("12,0"), ElementsAre(HasSubstr("gives cell 1 0 layers")));
+  for (const char* wrong : {"five", "5;7", "5,", ",", "5 7", "5,7.0", "99999999999999999999,1"}) {
+    EXPECT_THAT(faults(wrong), ElementsAre(AllOf(HasSubstr("--pipeline-layout is '"), HasSubstr("such as 6,6"))))
+        << wrong;
+  }
+}
+
+TEST(PipelineFaults, VirtualStagesBelongToInterleavedPipelines) {
+  EXPECT_THAT(faults_of({"--pp", "2", "--virtual-stages", "2"}),
+              ElementsAre(AllOf(HasSubstr("--virtual-stages is 2"), HasSubstr("schedule 1f1b"),
+                                HasSubstr("choose --schedule interleaved"))));
+  EXPECT_THAT(faults_of({"--schedule", "interleaved", "--virtual-stages", "3"}),
+              ElementsAre(AllOf(HasSubstr("--virtual-stages is 3, but there is one stage"),
+                                HasSubstr("--pipeline-model-parallel-size 2 or more"))));
+}
+
+TEST(PipelineFaults, SlicesAreToldWithHowFarTheyAreOff) {
+  const auto faults = [](const char* slices, Words more = {}) {
+    more.insert(more.end(), {"--pp", "2", "--token-slices", slices});
+    return faults_of(more);
+  };
+  EXPECT_THAT(faults("512,500"), ElementsAre(AllOf(HasSubstr("--token-slices 512,500 adds up to 1012 tokens"),
+                                                   HasSubstr("12 fewer than --seq-length 1024"))));
+  EXPECT_THAT(faults("512,513"), ElementsAre(HasSubstr("1 more than --seq-length 1024")));
+  EXPECT_THAT(faults("uniform:1025"), ElementsAre(HasSubstr("the most that works is uniform:1024")));
+  EXPECT_THAT(faults("4"), ElementsAre(HasSubstr("--token-slices is 4; give the lengths of all slices")));
+  EXPECT_THAT(faults("512,"), ElementsAre(HasSubstr("--token-slices is '512,'")));
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved"}) {
+    for (const char* slices : {"uniform:2", "auto", "1000,24"}) {
+      EXPECT_THAT(faults(slices, {"--schedule", schedule}),
+                  ElementsAre(AllOf(HasSubstr(std::string("--token-slices is ") + slices),
+                                    HasSubstr("choose --schedule terapipe or seq1f1b"))))
+          << schedule;
+    }
+  }
+  const Words rows = {"--tp", "4", "--sequence-parallel", "--micro-batch-size", "1"};
+  EXPECT_THAT(faults("510,514", rows),
+              ElementsAre(AllOf(HasSubstr("a slice of 510 tokens"), HasSubstr("508 and 512"))));
+  EXPECT_THAT(faults("uniform:257", rows), ElementsAre(HasSubstr("the most that works is uniform:256")));
+  EXPECT_THAT(faults("uniform:2", {"--tp", "4", "--sequence-parallel"}),
+              ElementsAre(AllOf(HasSubstr("--sequence-parallel with --token-slices"),
+                                HasSubstr("--micro-batch-size is 4; give 1"))));
+  EXPECT_THAT(faults("uniform:1024", {"--global-batch-size", "100000", "--micro-batch-size", "1"}),
+              ElementsAre(HasSubstr("actions")));
+}
+
+TEST(PipelineFaults, AllAreToldAtOnce) {
+  EXPECT_THAT(faults_of({"--pp", "2", "--virtual-stages", "2", "--pipeline-layout", "12", "--token-slices", "1,2",
+                         "--schedule", "gpipe", "--lr", "-1"}),
+              ElementsAre(HasSubstr("--token-slices 1,2 adds up to 3"), HasSubstr("--token-slices is 1,2"),
+                          HasSubstr("--virtual-stages is 2"), HasSubstr("--pipeline-layout 12 has 1 cell;"),
+                          HasSubstr("--lr is -1")));
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,132 @@
+// The pipeline that a configuration asks for.
+#include "train/pipeline_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/file.h"
+#include "pipeline/checker.h"
+#include "pipeline/deferral.h"
+#include "pipeline/simulate.h"
+#include "train/random_pipeline.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Whatever has no faults can be planned, and the plan adds up.
+TEST(PipelinePlan, IsMadeOfEverythingWithoutFaults) {
+  RandomSequence random(RandomStream{.seed = 6});
+  TrainConfig config;
+  config.train_iters = 1;
+  config.seq_length = 64;
+  for (int trial = 0; trial < 300; ++trial) {
+    config.global_batch_size = static_cast<std::int64_t>(2 + random.below(9));
+    const TrainConfig layout = testing::random_pipeline(config, random);
+    ASSERT_THAT(layout.faults(), IsEmpty()) << testing::text_of_layout(layout);
+    const PipelinePlan plan = plan_pipeline(layout);
+    std::int64_t layers = 0, tokens = 0;
+    for (const std::int64_t cell : plan.cell_layers) layers += cell;
+    for (const std::int64_t slice : plan.slice_tokens) tokens += slice;
+    EXPECT_EQ(layers, 12);
+    EXPECT_EQ(tokens, plan.slice_tokens.empty() ? 0 : 64);
+    EXPECT_EQ(plan.kind, schedule_kind(layout));
+    const std::int64_t share = (config.global_batch_size + layout.data_parallel - 1) / layout.data_parallel;
+    EXPECT_EQ(plan.schedule.micro_batches, (share + layout.micro_batch_size - 1) / layout.micro_batch_size);
+    EXPECT_EQ(text_of(plan).empty(), plan.schedule.stages == 1 && plan.slice_tokens.empty());
+  }
+}
+
+TEST(PipelinePlan, SlicesAskForSeq1F1BWhereNothingElseDoes) {
+  TrainConfig config;
+  EXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::k1F1B);
+  config.token_slices = "uniform:4";
+  EXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::kSeq1F1B);
+  config.pipeline_schedule = pipeline::ScheduleKind::kTeraPipe;
+  EXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::kTeraPipe);
+}
+
+plan::Profile measured() {
+  const std::string path = TERATRON_SOURCE_DIR "/docs/figures/profile.json";
+  return plan::profile_from_json(read_file(path), path);
+}
+
+TrainConfig sliced(const char* slices) {
+  TrainConfig config;
+  config.train_iters = 1;
+  config.seq_length = 2048;
+  config.pipeline_parallel = 4;
+  config.token_slices = slices;
+  return config;
+}
+
+TEST(PipelinePlan, AutoTakesTheBestSlicesOfTheProfile) {
+  const plan::Profile profile = measured();
+  const auto time_of = [&](const char* slices) {
+    const PipelinePlan plan = plan_pipeline(sliced(slices), &profile);
+    return pipeline::simulate(plan.schedule, plan.costs).iteration;
+  };
+  for (const char* other : {"uniform:2", "uniform:4", "uniform:8", "uniform:16", "uniform:64", "1024,512,512"}) {
+    EXPECT_LE(time_of("auto"), time_of(other)) << other;
+  }
+  EXPECT_THAT(text_of(plan_pipeline(sliced("auto"), &profile)),
+              AllOf(HasSubstr("seq1f1b"), HasSubstr("by the profile")));
+}
+
+TEST(PipelinePlan, SlicesAreWholeOnEveryRankOfSequenceParallelism) {
+  const plan::Profile profile = measured();
+  for (const char* slices : {"auto", "uniform:5"}) {
+    TrainConfig config = sliced(slices);
+    config.tensor_parallel = 3;
+    config.model.hidden_size = 36;
+    config.model.num_attention_heads = 12;
+    config.seq_length = 2046;
+    config.sequence_parallel = true;
+    config.micro_batch_size = 1;
+    ASSERT_THAT(config.faults(), IsEmpty());
+    const PipelinePlan plan = plan_pipeline(config, &profile);
+    EXPECT_EQ(std::accumulate(plan.slice_tokens.begin(), plan.slice_tokens.end(), std::int64_t{0}), 2046);
+    for (const std::int64_t length : plan.slice_tokens) EXPECT_EQ(length % 3, 0);
+  }
+}
+
+TEST(PipelinePlan, DeferredWeightGradientsTakeNoMoreMemoryAndFillBubbles) {
+  TrainConfig config;
+  config.train_iters = 1;
+  config.pipeline_parallel = 4;
+  config.pipeline_layout = "2,4,4,2";  // of cells that cost what their layers do
+  config.micro_batch_size = 1;
+  config.global_batch_size = 8;
+  const PipelinePlan before = plan_pipeline(config);
+  config.defer_weight_gradients = true;
+  const PipelinePlan after = plan_pipeline(config);
+  EXPECT_EQ(pipeline::most_live_slices(after.schedule), pipeline::most_live_slices(before.schedule));
+  EXPECT_LT(pipeline::simulate(after.schedule, after.costs).iteration,
+            pipeline::simulate(before.schedule, before.costs).iteration);
+  EXPECT_DOUBLE_EQ(after.costs.passes[1][0].forward, 2 * after.costs.passes[0][0].forward);
+}
+
+TEST(PipelinePlan, AnInterleavedScheduleHasTheMicroBatchesThereAre) {
+  TrainConfig config;
+  config.pipeline_parallel = 3;
+  config.virtual_stages = 2;
+  config.pipeline_schedule = pipeline::ScheduleKind::kInterleaved;
+  config.micro_batch_size = 1;
+  for (const std::int64_t batch : {1, 2, 3, 4, 7}) {
+    config.global_batch_size = batch;
+    const PipelinePlan plan = plan_pipeline(config);
+    EXPECT_EQ(plan.schedule.micro_batches, batch);
+    EXPECT_THAT(pipeline::schedule_faults(plan.schedule), IsEmpty());
+    EXPECT_THAT(plan.schedule.actions, Each(SizeIs(static_cast<std::size_t>(4 * batch))));
+  }
+}
+
+}  // namespace
+}  // namespace teratron

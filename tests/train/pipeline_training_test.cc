@@ -1,0 +1,121 @@
+// Whatever pipeline a configuration asks for, it trains, validates and tells of divergences as one rank does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/error.h"
+#include "train/random_pipeline.h"
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class PipelineTraining : public testing::TrainingFixture {
+ protected:
+  void SetUp() override {
+    TrainingFixture::SetUp();
+    config_.model.num_layers = 5;
+    config_.model.hidden_size = 16;
+    config_.model.num_attention_heads = 2;
+    config_.model.hidden_dropout = config_.model.attention_dropout = 0.1;
+    config_.global_batch_size = 7;
+    config_.train_iters = 4;
+    config_.eval_interval = 2;
+    config_.learning_rate.peak = 1e-4;
+  }
+
+  // The error of a training in which one weight of `layer` is not finite from the start.
+  std::string error_of(const TrainConfig& config, std::int64_t layer) {
+    const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
+    try {
+      run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
+        const auto backend = make_cpu_backend();
+        Trainer trainer(config, *backend, dataset, kVocab, std::make_shared<Mesh>(make_mesh(world, config.mesh())));
+        trainer.start();
+        for (const Parameter* parameter : trainer.runner().parameters()) {
+          if (parameter->name != fmt::format("layers.{}.mlp.down.bias", layer)) continue;
+          backend->fill(parameter->value, std::numeric_limits<double>::infinity());
+        }
+        Silent silent;
+        trainer.run(silent);
+      });
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+ private:
+  class Silent final : public TrainingObserver {
+    void iteration(const IterationReport&) override {}
+    void validation(std::int64_t, double) override {}
+    void saved(std::int64_t, const std::filesystem::path&) override {}
+  };
+};
+
+TEST_F(PipelineTraining, TrainsAndValidatesAsOneRankDoesOverRandomPipelines) {
+  TrainConfig alone = config_;
+  alone.micro_batch_size = config_.global_batch_size;
+  const testing::TrainingRun expected = train(alone);
+  ASSERT_EQ(expected.validations.size(), 2U);
+  RandomSequence random(RandomStream{.seed = 31});
+  for (int trial = 0; trial < 40; ++trial) {
+    const TrainConfig config = testing::random_pipeline(config_, random);
+    const std::string what = fmt::format("trial {}: {}", trial, testing::text_of_layout(config));
+    ASSERT_THAT(config.faults(), IsEmpty()) << what;
+    const testing::TrainingRun run = train(config);
+    testing::expect_same_training(run, expected, what);
+    for (std::size_t i = 0; i < expected.validations.size(); ++i) {
+      EXPECT_NEAR(run.validations[i], expected.validations[i], 1e-5 * expected.validations[i]) << what;
+    }
+    if (HasFailure()) return;
+  }
+}
+
+// Copies of the model with different numbers of micro-batches, and a batch that grows.
+TEST_F(PipelineTraining, ARampIsTheSameInAPipeline) {
+  config_.rampup_batch_size = {2, 2, 14};
+  config_.global_batch_size = 8;
+  config_.train_iters = 6;
+  const testing::TrainingRun expected = train(config_);
+  config_.pipeline_parallel = 3;
+  config_.data_parallel = 2;
+  config_.pipeline_layout = "1,2,2";
+  config_.micro_batch_size = 1;
+  testing::expect_same_training(train(config_), expected, "1f1b");
+  config_.token_slices = "uniform:3";
+  testing::expect_same_training(train(config_), expected, "seq1f1b");
+  config_.token_slices = "";
+  config_.pipeline_schedule = pipeline::ScheduleKind::kInterleaved;
+  config_.defer_weight_gradients = true;
+  testing::expect_same_training(train(config_), expected, "interleaved");
+}
+
+TEST_F(PipelineTraining, ADivergenceIsOfTheLayerAndRankWhereItBegan) {
+  config_.pipeline_parallel = 2;
+  config_.tensor_parallel = 2;
+  config_.pipeline_layout = "3,2";
+  for (const auto& [layer, rank] : {std::pair{0, 0}, {2, 0}, {3, 2}, {4, 2}}) {
+    EXPECT_THAT(
+        error_of(config_, layer),
+        HasSubstr(fmt::format("iteration 1: the output of layer {} (rank {}, its micro-batch 0)", layer, rank)));
+  }
+  // Where cells take turns, a later layer lies on an earlier rank.
+  config_.tensor_parallel = 1;
+  config_.pipeline_schedule = pipeline::ScheduleKind::kInterleaved;
+  config_.virtual_stages = 2;
+  config_.pipeline_layout = "1,1,2,1";
+  for (const auto& [layer, rank] : {std::pair{0, 0}, {1, 1}, {2, 0}, {3, 0}, {4, 1}}) {
+    EXPECT_THAT(
+        error_of(config_, layer),
+        HasSubstr(fmt::format("iteration 1: the output of layer {} (rank {}, its micro-batch 0)", layer, rank)));
+  }
+}
+
+}  // namespace
+}  // namespace teratron

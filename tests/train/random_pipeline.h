@@ -1,0 +1,68 @@
+// Training configurations with a random pipeline.
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "base/philox.h"
+#include "train/config.h"
+#include "train/pipeline_plan.h"
+
+namespace teratron::testing {
+
+// `total` in so many parts of one or more.
+inline std::vector<std::int64_t> random_parts(RandomSequence& random, std::int64_t total, std::int64_t parts) {
+  std::vector<std::int64_t> list(static_cast<std::size_t>(parts), 1);
+  for (std::int64_t left = total - parts; left > 0; --left) ++list[random.below(list.size())];
+  return list;
+}
+
+// Any pipeline, sliced or not, of 8 ranks at most. The heads are a multiple of 2, the layers at least 4, the sequence
+// is a multiple of 2.
+inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& random) {
+  const auto one_of = [&](std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + static_cast<std::ptrdiff_t>(random.below(values.size())));
+  };
+  TrainConfig c = config;
+  c.pipeline_parallel = one_of({1, 2, 2, 3, 4});
+  c.tensor_parallel = c.pipeline_parallel <= 3 ? one_of({1, 1, 2}) : 1;
+  c.data_parallel = c.pipeline_parallel * c.tensor_parallel <= 4 ? one_of({1, 2}) : 1;
+  c.micro_batch_size = one_of({1, 1, 2, 3});
+  c.distributed_optimizer = random.below(2) == 0;
+  c.recompute = static_cast<Recompute>(random.below(3));
+  c.defer_weight_gradients = random.below(2) == 0;
+  const auto kind = static_cast<pipeline::ScheduleKind>(random.below(5));
+  c.pipeline_schedule = kind;
+  c.virtual_stages = kind == pipeline::ScheduleKind::kInterleaved && c.pipeline_parallel == 2 ? one_of({1, 2}) : 1;
+  c.sequence_parallel = c.tensor_parallel > 1 && random.below(2) == 0;
+  const std::int64_t unit = c.sequence_parallel ? c.tensor_parallel : 1;
+  if (kind == pipeline::ScheduleKind::kTeraPipe || kind == pipeline::ScheduleKind::kSeq1F1B) {
+    const std::int64_t count = one_of({2, 3, 5});
+    std::vector<std::int64_t> lengths = random_parts(random, c.seq_length / unit, count);
+    for (std::int64_t& length : lengths) length *= unit;
+    c.token_slices =
+        random.below(3) == 0 ? fmt::format("uniform:{}", count) : fmt::format("{}", fmt::join(lengths, ","));
+    if (c.sequence_parallel) c.micro_batch_size = 1;
+  }
+  c.guard_memory = random.below(4) == 0;
+  const std::int64_t cells = c.pipeline_parallel * c.virtual_stages;
+  if (c.model.num_layers % cells != 0 || random.below(2) == 0) {
+    c.pipeline_layout = fmt::format("{}", fmt::join(random_parts(random, c.model.num_layers, cells), ","));
+  }
+  return c;
+}
+
+inline std::string text_of_layout(const TrainConfig& c) {
+  return fmt::format("tp {}{} pp {} dp {}{} micro-batches of {} recompute {}{} {} layout '{}' slices '{}' v {}{}",
+                     c.tensor_parallel, c.sequence_parallel ? " sequence-parallel" : "", c.pipeline_parallel,
+                     c.data_parallel, c.distributed_optimizer ? " sharded" : "", c.micro_batch_size,
+                     static_cast<int>(c.recompute), c.defer_weight_gradients ? " deferred" : "",
+                     pipeline::name_of(schedule_kind(c)), c.pipeline_layout, c.token_slices, c.virtual_stages,
+                     c.guard_memory ? " guarded" : "");
+}
+
+}  // namespace teratron::testing
