@@ -30,11 +30,12 @@ class Side(Program):
 
     def __init__(self, command, shape, **more):
         super().__init__(command + [word for name, value in {**shape, **more}.items() for word in (f"--{name}", str(value))])
-        self.seconds, self.peak = [], 0
+        self.seconds, self.passes, self.peak = [], [], 0
 
     def steps(self, count):
         answer = self.ask(f"step {count}")
         self.seconds += answer["seconds"]
+        self.passes += answer.get("passes", [])  # forward and backward alone
         self.peak = answer["peak_rss_bytes"]
 
 

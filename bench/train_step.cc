@@ -116,14 +116,19 @@ class TrainingStep {
     weights_.assign(tokens, 1.0F / static_cast<float>(o.at("batch") * o.at("seq")));
   }
 
-  double run(double& loss) {
+  // Seconds of a step, and of its forward and backward passes.
+  struct Times {
+    double step = 0, passes = 0;
+  };
+  Times run(double& loss) {
     const Clock::time_point start = Clock::now();
     loss = runner_.forward_backward(micro_batches());
+    const double passes = seconds_since(start);
     const double norm = gradient_norm(*backend_, parameters_, runner_.mesh());
     adamw_update(*backend_, parameters_, {.beta2 = 0.95, .weight_decay = 0.1},
                  {.learning_rate = 1e-4, .update = ++update_, .gradient_norm = norm});
     runner_.gather_weights();
-    return seconds_since(start);
+    return {seconds_since(start), passes};
   }
 
   double flops() const {
@@ -243,11 +248,15 @@ void serve_steps(const Options& options, Communicator& world) {
                     training.flops(), training.planned_bytes(), peak_memory_bytes()));
   }
   while (const int count = steps_wanted(world)) {
-    std::vector<double> seconds;
-    for (int i = 0; i < count; ++i) seconds.push_back(training.run(loss));
+    std::vector<double> seconds, passes;
+    for (int i = 0; i < count; ++i) {
+      const auto times = training.run(loss);
+      seconds.push_back(times.step);
+      passes.push_back(times.passes);
+    }
     if (speaks) {
-      say(fmt::format("{{\"seconds\": [{}], \"peak_rss_bytes\": {}, \"loss\": {}}}", fmt::join(seconds, ", "),
-                      peak_memory_bytes(), loss));
+      say(fmt::format("{{\"seconds\": [{}], \"passes\": [{}], \"peak_rss_bytes\": {}, \"loss\": {}}}",
+                      fmt::join(seconds, ", "), fmt::join(passes, ", "), peak_memory_bytes(), loss));
     }
   }
 }

@@ -16,14 +16,6 @@ using pipeline::TraceSpan;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-bool makes_input_gradient(const Action& action) {
-  return action.pass == Pass::kBackward || action.pass == Pass::kBackwardInput;
-}
-
-bool makes_weight_gradient(const Action& action) {
-  return action.pass == Pass::kBackward || action.pass == Pass::kBackwardWeight;
-}
-
 // Places of which each is in use until what was sent from it has arrived.
 class SendRing {
  public:
@@ -55,7 +47,7 @@ class Gpt2Runner::StepRun {
         progress_(static_cast<std::size_t>(runner.part_.chunks())),
         complete_(runner.buckets_.size() + 1) {
     for (const Action& action : actions_) {
-      if (makes_weight_gradient(action)) ++progress_of(action).weight_passes;
+      if (makes_weight_gradient(action.pass)) ++progress_of(action).weight_passes;
     }
   }
 
@@ -110,7 +102,7 @@ class Gpt2Runner::StepRun {
     const Action& action = actions_[at];
     const std::optional<int> from = pipeline::receives_from(schedule_, r_.part_.stage(), action);
     const Call call = call_of(action);
-    if (makes_input_gradient(action)) {
+    if (makes_input_gradient(action.pass)) {
       incoming.slot = gradients_.next();
       traced(TraceSpan::Kind::kSend, action, [&] { gradients_.wait_for(incoming.slot); });
       if (!from) return incoming;
@@ -122,8 +114,10 @@ class Gpt2Runner::StepRun {
   }
 
   void act(const Action& action, std::size_t slot) {
+    r_.mesh_->set_activity(
+        fmt::format("{}, iteration {}", pipeline::text_of(schedule_, action), micro_batch_of(action).iteration + 1));
     if (action.pass == Pass::kForward) return forward(action);
-    if (makes_input_gradient(action)) return backward(action, slot);
+    if (makes_input_gradient(action.pass)) return backward(action, slot);
     traced(TraceSpan::Kind::kPass, action, [&] { weight_gradients(action); });
   }
 
@@ -155,7 +149,7 @@ class Gpt2Runner::StepRun {
     call.step.weights_later = action.pass == Pass::kBackwardInput;
     const TensorRef dx = r_.memory_.gradient(call.step, slot);
     traced(TraceSpan::Kind::kPass, action, [&] {
-      const bool is_final = makes_weight_gradient(action) && is_final_weight_pass(action);
+      const bool is_final = makes_weight_gradient(action.pass) && is_final_weight_pass(action);
       if (r_.part_.is_last(action.chunk)) head(call, action, dx, is_final);
       backward_layers(call, action, dx, is_final);
       if (r_.part_.is_first(action.chunk)) embedding_backward(call, action, dx);
@@ -224,8 +218,8 @@ class Gpt2Runner::StepRun {
                                  has_head_share || step.accumulate);
   }
 
-  // This bucket's gradients are. Sums are started in the order of the buckets, which is the same on all copies of the
-  // model, whatever the number of their micro-batches.
+  // This bucket's gradients are complete. Sums are started in the order of the buckets, which is the same on all copies
+  // of the model, whatever the number of their micro-batches.
   void complete(std::size_t bucket) {
     if (!sums_over_copies_) return;
     complete_[bucket] = true;
@@ -255,13 +249,12 @@ class Gpt2Runner::StepRun {
   const std::vector<Action>& actions_;
   SendRing outputs_, gradients_;
   std::vector<ChunkProgress> progress_;
-  std::vector<bool> complete_;  // by bucket, and one more
+  std::vector<bool> complete_;  // by bucket; one more, which never is
   std::vector<Pending> sums_;   // of the first buckets
   double loss_ = 0;
 };
 
 double Gpt2Runner::forward_backward(std::span<const MicroBatch> micro_batches) {
-  mesh_->set_activity(fmt::format("passes of iteration {}", micro_batches.front().iteration + 1));
   return StepRun(*this, micro_batches, true).run();
 }
 

@@ -36,8 +36,8 @@ void for_each_result(const Schedule& schedule, int stage, const Action& action, 
     use(Event{outcome, schedule.cell(stage, action), action.micro_batch, action.slice});
   };
   if (action.pass == Pass::kForward) event(Outcome::kOutput);
-  if (action.pass == Pass::kBackward || action.pass == Pass::kBackwardInput) event(Outcome::kInputGradient);
-  if (action.pass == Pass::kBackward || action.pass == Pass::kBackwardWeight) event(Outcome::kWeightGradient);
+  if (makes_input_gradient(action.pass)) event(Outcome::kInputGradient);
+  if (makes_weight_gradient(action.pass)) event(Outcome::kWeightGradient);
 }
 
 // Calls use(Event) for all that must have happened before `action` of `stage`. Events of other stages reach it by a

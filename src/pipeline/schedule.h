@@ -20,6 +20,9 @@ enum class Pass {
   kBackwardWeight,  // the weights' alone, any time after
 };
 
+constexpr bool makes_input_gradient(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardInput; }
+constexpr bool makes_weight_gradient(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardWeight; }
+
 // What a stage does at a time: one pass of one slice of one micro-batch through one of its cells.
 struct Action {
   Pass pass = Pass::kForward;

@@ -20,10 +20,6 @@ Event event_of(const Schedule& schedule, int stage, const Action& action) {
           action.micro_batch, action.slice};
 }
 
-bool makes_input_gradient(const Action& action) {
-  return action.pass == Pass::kBackward || action.pass == Pass::kBackwardInput;
-}
-
 class BoundedPlay {
  public:
   explicit BoundedPlay(const Schedule& schedule) : schedule_(schedule), receipts_(events(schedule)) {
@@ -71,7 +67,7 @@ class BoundedPlay {
       s.backwards_before.push_back(s.backwards.size());
       const bool sends = sends_to(schedule_, stage, action).has_value();
       const auto receipt = [&] { return receipts_[number_of(schedule_, event_of(schedule_, stage, action))]; };
-      if (makes_input_gradient(action)) s.backwards.push_back(sends ? receipt() : std::nullopt);
+      if (makes_input_gradient(action.pass)) s.backwards.push_back(sends ? receipt() : std::nullopt);
       if (action.pass == Pass::kForward && sends) s.forwards.push_back(receipt().value());
     }
   }
@@ -85,7 +81,7 @@ class BoundedPlay {
       return false;
     }
     const std::size_t next = place + 1, places = static_cast<std::size_t>(gradient_places(slots));
-    if (next >= list(stage).size() || !makes_input_gradient(list(stage)[next])) return true;
+    if (next >= list(stage).size() || !makes_input_gradient(list(stage)[next].pass)) return true;
     const std::size_t made = s.backwards_before[next];
     if (made < places) return true;
     const std::optional<Receipt>& before = s.backwards[made - places];

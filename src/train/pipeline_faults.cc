@@ -45,7 +45,7 @@ class PipelineFaults {
     const std::optional<pipeline::TokenSlices> slices = parsed_slices();
     if (slices) check_slices(*slices);
     if (!stages_make_sense) return std::move(faults_);
-    check_kind(slices ? slices->automatic ? 2 : slices->count : 1);
+    check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // several, as far as schedules are asked
     if (c_.model.num_layers >= 1 && c_.model.num_layers <= kMostStages) check_layers();
     if (slices && !slices->automatic) check_size(slices->count);
     return std::move(faults_);

@@ -62,9 +62,6 @@ class Machine {
   };
 
   const std::vector<Action>& list(int stage) const { return schedule_.actions[static_cast<std::size_t>(stage)]; }
-  static bool makes_gradient(const Action& action) {
-    return action.pass == Pass::kBackward || action.pass == Pass::kBackwardInput;
-  }
   Channel& channel(int from, int to, const Action& action) {
     return channels_[{from, to, action.pass == Pass::kForward}];
   }
@@ -75,7 +72,7 @@ class Machine {
     message = {};
     if (at >= list(stage).size()) return true;
     const Action& action = list(stage)[at];
-    if (makes_gradient(action)) {
+    if (makes_input_gradient(action.pass)) {
       place = s.gradients_used % s.gradients.size();
       if (!s.gradients[place].is_taken()) return false;
       ++s.gradients_used;

@@ -1,0 +1,137 @@
+"""Drives bench/pipeline: each schedule and slicing a process of its own, taking turns; medians."""
+
+import argparse
+import datetime
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from line_chart import Line, line_chart
+from side import Side, cpu_name
+
+TERATRON = "build/release/teratron"
+STAGES = 2
+SHAPE = dict(layers=8, hidden=512, heads=8, vocab=4096, dropout=0.1, threads=2)
+GPIPE, ONE_F_ONE_B, TERAPIPE, SEQ1F1B = ("gpipe", 0), ("1f1b", 1), ("terapipe", 3), ("seq1f1b", 4)
+
+
+def run_json(*command):
+    return json.loads(subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+class Profile:
+    """What `teratron profile` measured for sequences of a length, and what follows from it."""
+
+    def __init__(self, folder, seq):
+        self.file, self.seq = f"{folder}/{seq}.json", seq
+        self.measured = run_json(
+            TERATRON, "profile", "--num-layers", SHAPE["layers"], "--hidden-size", SHAPE["hidden"],
+            "--num-attention-heads", SHAPE["heads"], "--vocab-size", SHAPE["vocab"], "--seq-length", seq,
+            "--micro-batch-size", 1, "--pp", STAGES, "--threads", SHAPE["threads"], "--output", self.file, "--json", "-")
+
+    def plan(self, schedule, slices, micro_batches):
+        """The slices in tokens, and the predicted milliseconds until the last pass is done."""
+        answer = run_json(TERATRON, "simulate", "--profile", self.file, "--schedule", schedule[0], "--slices", slices,
+                          "--stages", STAGES, "--micro-batches", micro_batches, "--json", "-")
+        return answer["slice_tokens"] or [self.seq], answer["iteration_ms"]
+
+
+class Variant:
+    def __init__(self, profile, schedule, slices, sequences=1):
+        self.tokens, self.predicted = profile.plan(schedule, slices, sequences)
+        self.schedule, self.slices, self.seq = schedule[0], slices, profile.seq
+        more = {} if len(self.tokens) == 1 else {"slices": ",".join(map(str, self.tokens))}
+        self.side = Side(["build/release/bench_train_step"], SHAPE, seq=profile.seq, batch=sequences, micro=1, pp=STAGES,
+                         schedule=schedule[1], **more)
+
+    def milliseconds(self):
+        return 1e3 * statistics.median(self.side.passes)
+
+    def name(self):
+        cut = "" if len(self.tokens) == 1 else f", {len(self.tokens)} slices"
+        return self.schedule + cut + (f" (auto: {','.join(map(str, self.tokens))})" if self.slices == "auto" else "")
+
+
+def measure(variants, rounds):
+    for _ in range(rounds):
+        for variant in variants:
+            variant.side.steps(1)
+    for variant in variants:
+        variant.side.close()
+
+
+def table(title, variants):
+    base = variants[0].milliseconds()
+    lines = [f"| {title} | passes, ms | times the first | predicted, ms | error | planned MB a rank |", "|---" * 6 + "|"]
+    for v in variants:
+        ms = v.milliseconds()
+        lines.append(f"| {v.name()} | {ms:.1f} | {base / ms:.2f} | {v.predicted:.1f} | {100 * (v.predicted / ms - 1):+.1f} % "
+                     f"| {v.side.ready['planned_bytes'] / 1e6:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+def sweep_of_slices(profile, rounds):
+    """Figure 6: how many slices one sequence is cut into."""
+    variants = [Variant(profile, GPIPE, "1")]
+    variants += [Variant(profile, TERAPIPE, f"uniform:{count}") for count in (2, 4, 8, 16, 32, 64)]
+    variants += [Variant(profile, TERAPIPE, "auto")]
+    measure(variants, rounds)
+    uniform, best = variants[:-1], variants[-1]
+    chart = line_chart(
+        f"One sequence of {profile.seq} tokens through 2 stages", "slices", "milliseconds",
+        [Line("measured", [(len(v.tokens), v.milliseconds()) for v in uniform]),
+         Line("predicted", [(len(v.tokens), v.predicted) for v in uniform]),
+         Line("chosen by the slicer", [(len(best.tokens), best.milliseconds())])])
+    return table(f"one sequence of {profile.seq} tokens", variants), chart
+
+
+def sweep_of_lengths(profiles, rounds):
+    """Figure 7: what slices gain, by the length of the sequence."""
+    rows, points = [], []
+    for profile in profiles:
+        variants = [Variant(profile, GPIPE, "1"), Variant(profile, TERAPIPE, "auto")]
+        measure(variants, rounds)
+        rows.append(table(f"one sequence of {profile.seq} tokens", variants))
+        points.append((profile.seq, variants[0].milliseconds() / variants[1].milliseconds()))
+    chart = line_chart("TeraPipe over GPipe, one sequence through 2 stages", "tokens", "times as fast",
+                       [Line("measured", points)])
+    return "\n".join(rows), chart
+
+
+def several_sequences(profile, rounds):
+    """What stays in memory when there are several micro-batches."""
+    variants = [Variant(profile, GPIPE, "1", 4), Variant(profile, ONE_F_ONE_B, "1", 4), Variant(profile, TERAPIPE, "auto", 4),
+                Variant(profile, SEQ1F1B, "auto", 4), Variant(profile, TERAPIPE, "uniform:4", 4),
+                Variant(profile, SEQ1F1B, "uniform:4", 4)]
+    measure(variants, rounds)
+    return table(f"4 sequences of {profile.seq} tokens", variants)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        profiles = {seq: Profile(folder, seq) for seq in (512, 1024, 2048, 4096)}
+        slices, slices_chart = sweep_of_slices(profiles[2048], options.rounds)
+        print(slices, file=sys.stderr, flush=True)
+        memory = several_sequences(profiles[2048], options.rounds)
+        print(memory, file=sys.stderr, flush=True)
+        lengths, lengths_chart = sweep_of_lengths(profiles.values(), options.rounds)
+        print(lengths, file=sys.stderr, flush=True)
+    shape = " ".join(f"{name} {value}" for name, value in SHAPE.items())
+    text = (f"{datetime.date.today()}, {cpu_name()}, 2 stages as threads of one core each, fp32; {shape}; medians of "
+            f"{options.rounds} interleaved rounds; `bench/pipeline {' '.join(sys.argv[1:])}`\n\n{slices}\n{memory}\n{lengths}")
+    print(text)
+    if options.save:
+        with open("bench/results/pipeline.md", "w") as file:
+            file.write("# bench/pipeline\n\n" + text + "\n![slices](pipeline_slices.svg) ![lengths](pipeline_lengths.svg)\n")
+        for name, chart in (("slices", slices_chart), ("lengths", lengths_chart)):
+            with open(f"bench/results/pipeline_{name}.svg", "w") as file:
+                file.write(chart)
+
+
+main()
