@@ -83,7 +83,9 @@ std::vector<Measured> measure_slicings(const ProfileRequest& request, const std:
   StepClock(request, all.back().slicing.lengths, mesh, backend).step();
   report();
   for (int repeat = 0; repeat < request.repeats; ++repeat) {
-    for (Measured& measured : all) {
+    // To and fro, so that a machine that becomes slower or faster meanwhile does so for all of them alike.
+    for (std::size_t place = 0; place < all.size(); ++place) {
+      Measured& measured = all[repeat % 2 == 0 ? place : all.size() - 1 - place];
       StepClock clock(request, measured.slicing.lengths, mesh, backend);
       visit(clock, measured.steps);
       report();

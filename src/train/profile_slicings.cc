@@ -51,11 +51,11 @@ std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, std::int64_t u
   };
   for (int count = 1; count <= kMostSlices && count <= units; count *= 2)
     add(pipeline::even_slices(units, count), false);
-  for (const std::int64_t parts : {4, 8, 16, 32})
-    add(slices_of(units, std::max<std::int64_t>(1, 3 * units / parts)), false);
   for (const int count : {3, 6, 12}) {
     if (count <= units) add(falling_slices(units, count), true);
   }
+  for (const std::int64_t parts : {4, 8, 16, 32})
+    add(slices_of(units, std::max<std::int64_t>(1, 3 * units / parts)), false);
   return slicings;
 }
 
