@@ -18,7 +18,8 @@ GPIPE, ONE_F_ONE_B, TERAPIPE, SEQ1F1B = ("gpipe", 0), ("1f1b", 1), ("terapipe", 
 
 
 def run_json(*command):
-    return json.loads(subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, text=True).stdout)
+    done = subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return json.loads(done.stdout)
 
 
 class Profile:
@@ -29,7 +30,8 @@ class Profile:
         self.measured = run_json(
             TERATRON, "profile", "--num-layers", SHAPE["layers"], "--hidden-size", SHAPE["hidden"],
             "--num-attention-heads", SHAPE["heads"], "--vocab-size", SHAPE["vocab"], "--seq-length", seq,
-            "--micro-batch-size", 1, "--pp", STAGES, "--threads", SHAPE["threads"], "--output", self.file, "--json", "-")
+            "--micro-batch-size", 1, "--pp", STAGES, "--threads", SHAPE["threads"], "--output", self.file, "--json", "-",
+            "--hidden-dropout", SHAPE["dropout"], "--attention-dropout", SHAPE["dropout"])
 
     def plan(self, schedule, slices, micro_batches):
         """The slices in tokens, and the predicted milliseconds until the last pass is done."""
@@ -113,12 +115,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--rounds", type=int, default=7)
+    for name in ("layers", "hidden", "heads", "vocab"):
+        parser.add_argument(f"--{name}", type=int, default=SHAPE[name])
     options = parser.parse_args()
+    SHAPE.update((name, value) for name, value in vars(options).items() if name in SHAPE)
     with tempfile.TemporaryDirectory() as folder:
-        profiles = {seq: Profile(folder, seq) for seq in (512, 1024, 2048, 4096)}
+        profiles = {seq: Profile(folder, seq) for seq in (512, 1024, 2048)}
         slices, slices_chart = sweep_of_slices(profiles[2048], options.rounds)
         print(slices, file=sys.stderr, flush=True)
-        memory = several_sequences(profiles[2048], options.rounds)
+        memory = several_sequences(profiles[1024], options.rounds)
         print(memory, file=sys.stderr, flush=True)
         lengths, lengths_chart = sweep_of_lengths(profiles.values(), options.rounds)
         print(lengths, file=sys.stderr, flush=True)

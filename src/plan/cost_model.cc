@@ -143,6 +143,13 @@ double CostModel::milliseconds(std::int64_t length, std::int64_t context_tokens)
   return std::max(time, 0.0);
 }
 
+CostModel CostModel::times(double factor) const {
+  CostModel scaled = *this;
+  for (double& time : scaled.without_context) time *= factor;
+  for (double& coefficient : scaled.context) coefficient *= factor;
+  return scaled;
+}
+
 CostTable CostModel::table(std::int64_t tokens, std::int64_t granularity) const {
   return {tokens, granularity,
           [this](std::int64_t length, std::int64_t context_tokens) { return milliseconds(length, context_tokens); }};

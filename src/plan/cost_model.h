@@ -28,6 +28,7 @@ struct CostModel {
   double milliseconds(std::int64_t length, std::int64_t context_tokens) const;
 
   CostTable table(std::int64_t tokens, std::int64_t granularity) const;
+  CostModel times(double factor) const;  // everything takes that much longer
 
   bool operator==(const CostModel&) const = default;
 };
