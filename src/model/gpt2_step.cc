@@ -115,7 +115,7 @@ class Gpt2Runner::StepRun {
 
   void act(const Action& action, std::size_t slot) {
     r_.mesh_->set_activity(
-        fmt::format("{}, iteration {}", pipeline::text_of(schedule_, action), micro_batch_of(action).iteration + 1));
+        fmt::format("{} of iteration {}", pipeline::text_of(schedule_, action), micro_batch_of(action).iteration + 1));
     if (action.pass == Pass::kForward) return forward(action);
     if (makes_input_gradient(action.pass)) return backward(action, slot);
     traced(TraceSpan::Kind::kPass, action, [&] { weight_gradients(action); });
