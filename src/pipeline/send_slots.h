@@ -5,9 +5,9 @@
 
 namespace teratron::pipeline {
 
-// The places that every stage needs for what it has sent and nobody has begun to receive, in each direction, so that
-// all come to the end of their lists although a stage waits for a place to become free. At least 2: one is filled while
-// the other is sent.
+// Places for what a stage has sent and nobody has begun to receive, in each direction, that are enough for all stages
+// to come to the end of their lists although a stage waits for a place to become free. A power of two, and at least 2:
+// one is filled while the other is sent.
 //
 // Supposed is what an executor does: it begins to receive what an action works on before it runs the action that comes
 // before it; a gradient is received into one of gradient_places(), where backward makes the one that is sent.

@@ -44,11 +44,6 @@ class RandomStudy {
             .shard_optimizer = one_of({0, 1}) == 1,
             .recompute = static_cast<Recompute>(one_of({0, 1, 2}))};
   }
-  std::string text() const {
-    return fmt::format("seed {}: {} layers, hidden {}, {} heads, vocabulary {} (/{}), batch {}, {} tokens", study.seed,
-                       study.config.num_layers, study.config.hidden_size, study.config.num_attention_heads,
-                       study.config.vocab_size, study.config.make_vocab_size_divisible_by, study.batch, study.tokens);
-  }
   Study study;
 
  private:
@@ -66,7 +61,7 @@ TEST(Layout, ChangesNothingInDoubleOverRandomShapes) {
     RandomStudy random(seed);
     const Layout layout = random.layout();
     const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
-    expect_same(train(random.study, layout, reference), alone, 1e-10, random.text() + "; " + layout.text());
+    expect_same(train(random.study, layout, reference), alone, 1e-10, random.study.text() + "; " + layout.text());
   }
 }
 

@@ -45,11 +45,7 @@ class RandomPipeline {
     study.logits_chunk = one_of({1, 3, 100});
     study.seed = seed;
   }
-  std::string text() const {
-    return fmt::format("seed {}: {} layers, hidden {}, {} heads, vocabulary {}, batch {}, {} tokens; {}", study.seed,
-                       study.config.num_layers, study.config.hidden_size, study.config.num_attention_heads,
-                       study.config.vocab_size, study.batch, study.tokens, layout.text());
-  }
+  std::string text() const { return study.text() + "; " + layout.text(); }
   Study study;
   Layout layout;
 

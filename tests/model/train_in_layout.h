@@ -25,6 +25,12 @@ struct Study {
   int steps = 3;
   double learning_rate = 1e-2;
   std::uint32_t seed = 1;
+
+  std::string text() const {
+    return fmt::format("seed {}: {} layers, hidden {}, {} heads, vocabulary {} (/{}), batch {}, {} tokens", seed,
+                       config.num_layers, config.hidden_size, config.num_attention_heads, config.vocab_size,
+                       config.make_vocab_size_divisible_by, batch, tokens);
+  }
 };
 
 struct Layout {

@@ -161,7 +161,7 @@ TEST(SendSlots, OfTheNamedSchedulesAreTwo) {
   }
 }
 
-TEST(SendSlots, OneTooFewCanStopAllStages) {
+TEST(SendSlots, ASinglePlaceCanStopAllStages) {
   RandomSequence random(RandomStream{.seed = 13});
   int stopped = 0;
   for (int trial = 0; trial < 3000; ++trial) {
