@@ -17,18 +17,18 @@ SHAPE = dict(layers=8, hidden=512, heads=8, vocab=4096, dropout=0.1, threads=2)
 GPIPE, ONE_F_ONE_B, TERAPIPE, SEQ1F1B = ("gpipe", 0), ("1f1b", 1), ("terapipe", 3), ("seq1f1b", 4)
 
 
-def run_json(*command):
-    done = subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+def run_json(*command, stderr=None):
+    done = subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, stderr=stderr)
     return json.loads(done.stdout)
 
 
 class Profile:
     """What `teratron profile` measured for sequences of a length, and what follows from it."""
 
-    def __init__(self, folder, seq):
+    def __init__(self, folder, seq, repeats):
         self.file, self.seq = f"{folder}/{seq}.json", seq
         self.measured = run_json(
-            TERATRON, "profile", "--num-layers", SHAPE["layers"], "--hidden-size", SHAPE["hidden"],
+            TERATRON, "profile", "--repeats", repeats, "--num-layers", SHAPE["layers"], "--hidden-size", SHAPE["hidden"],
             "--num-attention-heads", SHAPE["heads"], "--vocab-size", SHAPE["vocab"], "--seq-length", seq,
             "--micro-batch-size", 1, "--pp", STAGES, "--threads", SHAPE["threads"], "--output", self.file, "--json", "-",
             "--hidden-dropout", SHAPE["dropout"], "--attention-dropout", SHAPE["dropout"])
@@ -36,7 +36,7 @@ class Profile:
     def plan(self, schedule, slices, micro_batches):
         """The slices in tokens, and the predicted milliseconds until the last pass is done."""
         answer = run_json(TERATRON, "simulate", "--profile", self.file, "--schedule", schedule[0], "--slices", slices,
-                          "--stages", STAGES, "--micro-batches", micro_batches, "--json", "-")
+                          "--stages", STAGES, "--micro-batches", micro_batches, "--json", "-", stderr=subprocess.DEVNULL)
         return answer["slice_tokens"] or [self.seq], answer["iteration_ms"]
 
 
@@ -111,16 +111,33 @@ def several_sequences(profile, rounds):
     return table(f"4 sequences of {profile.seq} tokens", variants)
 
 
+def profile_errors(profile):
+    """Of the cost model and of iterations, on slicings left out of the fits."""
+    measured = profile.measured
+    off = [abs(one["predicted_ms"] / one["measured_ms"] - 1) for one in measured["iterations"] if one["held_out"]]
+    return (f"| {profile.seq} | {100 * measured['held_out_mean_error']:.1f} % | {100 * measured['held_out_worst_error']:.1f} % "
+            f"| {100 * statistics.mean(off):.1f} % | {100 * max(off):.1f} % |")
+
+
+def table_of_profiles(profiles):
+    lines = ["| profile of tokens | passes held out, mean error | worst | iterations held out, mean error | worst |",
+             "|---" * 5 + "|"]
+    return "\n".join(lines + [profile_errors(profile) for profile in profiles]) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=3, help="of the profiles")
     for name in ("layers", "hidden", "heads", "vocab"):
         parser.add_argument(f"--{name}", type=int, default=SHAPE[name])
     options = parser.parse_args()
     SHAPE.update((name, value) for name, value in vars(options).items() if name in SHAPE)
     with tempfile.TemporaryDirectory() as folder:
-        profiles = {seq: Profile(folder, seq) for seq in (512, 1024, 2048)}
+        profiles = {seq: Profile(folder, seq, options.repeats) for seq in (512, 1024, 2048)}
+        errors = table_of_profiles(profiles.values())
+        print(errors, file=sys.stderr, flush=True)
         slices, slices_chart = sweep_of_slices(profiles[2048], options.rounds)
         print(slices, file=sys.stderr, flush=True)
         memory = several_sequences(profiles[1024], options.rounds)
@@ -129,7 +146,7 @@ def main():
         print(lengths, file=sys.stderr, flush=True)
     shape = " ".join(f"{name} {value}" for name, value in SHAPE.items())
     text = (f"{datetime.date.today()}, {cpu_name()}, 2 stages as threads of one core each, fp32; {shape}; medians of "
-            f"{options.rounds} interleaved rounds; `bench/pipeline {' '.join(sys.argv[1:])}`\n\n{slices}\n{memory}\n{lengths}")
+            f"{options.rounds} interleaved rounds; `bench/pipeline {' '.join(sys.argv[1:])}`\n\n{slices}\n{memory}\n{lengths}\n{errors}")
     print(text)
     if options.save:
         with open("bench/results/pipeline.md", "w") as file:

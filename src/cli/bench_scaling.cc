@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/median.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "telemetry/bar_chart.h"
@@ -56,12 +57,6 @@ std::vector<std::string> Options::faults() const {
   need_between(list, "rounds", rounds, 1, 1000);
   need_between(list, "cores", cores, 0, 4096);
   return list;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 struct Measured {

@@ -68,7 +68,7 @@ FieldList fields_of(Options& o) {
     added.when_set = field.when_set;
   }
   list.group("Measuring");
-  list.add("repeats", &o.repeats, "N", "rounds over all slicings, of which medians count");
+  list.add("repeats", &o.repeats, "N", "rounds over all slicings");
   list.add("output", &o.output, "FILE", "where the profile goes; not given: where train --token-slices auto looks");
   add_json_field(list, o.json);
   return list;
@@ -80,27 +80,13 @@ std::vector<std::string> Options::faults() const {
   return list;
 }
 
-// What the profile says of an iteration that it was made from, or tested with.
-struct Check {
-  const plan::MeasuredIteration& measured;
-  double predicted = 0;  // milliseconds
-  double off() const { return predicted / measured.pipeline - 1; }
-};
-
-std::vector<Check> checks_of(const plan::Profile& profile) {
-  std::vector<Check> checks;
-  for (const plan::MeasuredIteration& iteration : profile.iterations) {
-    const pipeline::Schedule schedule = pipeline::make_schedule(
-        pipeline::ScheduleKind::kTeraPipe,
-        {.stages = static_cast<int>(profile.stages.size()), .slices = static_cast<int>(iteration.slices.size())});
-    checks.push_back({iteration, plan::pipeline_milliseconds(profile, schedule, iteration.slices)});
+std::string short_text(const plan::MeasuredIteration& iteration) {
+  const std::vector<std::int64_t>& slices = iteration.slices;
+  std::string text = fmt::format("{}", fmt::join(slices, ","));
+  if (slices.size() > 8) {
+    text = fmt::format("{},.. {} of them", fmt::join(slices.begin(), slices.begin() + 3, ","), slices.size());
   }
-  return checks;
-}
-
-std::string short_text(const std::vector<std::int64_t>& slices) {
-  if (slices.size() <= 8) return fmt::format("{}", fmt::join(slices, ","));
-  return fmt::format("{},.. {} of them", fmt::join(slices.begin(), slices.begin() + 3, ","), slices.size());
+  return iteration.micro_batches == 1 ? text : fmt::format("{} micro-batches of {}", iteration.micro_batches, text);
 }
 
 std::string lengths_table(const plan::Profile& profile) {
@@ -143,10 +129,11 @@ std::string context_table(const plan::Profile& profile) {
 std::string checks_table(const plan::Profile& profile) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
   table.row({"slices", "measured", "predicted", "off, %", ""});
-  for (const Check& check : checks_of(profile)) {
-    table.row({short_text(check.measured.slices), fmt::format("{:.1f}", check.measured.pipeline),
-               fmt::format("{:.1f}", check.predicted), fmt::format("{:+.2f}", 100 * check.off()),
-               check.measured.held_out ? "held out" : ""});
+  for (const plan::MeasuredIteration& iteration : profile.iterations) {
+    const double predicted = plan::predicted_milliseconds(profile, iteration);
+    table.row({short_text(iteration), fmt::format("{:.1f}", iteration.pipeline), fmt::format("{:.1f}", predicted),
+               fmt::format("{:+.2f}", 100 * (predicted / iteration.pipeline - 1)),
+               iteration.held_out ? "held out" : ""});
   }
   return table.text();
 }
@@ -155,7 +142,9 @@ std::string text_of(const plan::Profile& profile, const std::filesystem::path& f
   std::string text = fmt::format("{}\n\nMilliseconds of a slice without context:\n{}\n", plan::text_of(profile.key),
                                  lengths_table(profile));
   text += fmt::format("Context adds a0 + a1 l + a2 c + a3 l c milliseconds:\n{}\n", context_table(profile));
-  text += fmt::format("Pipeline of one micro-batch, terapipe, milliseconds:\n{}\n", checks_table(profile));
+  text += fmt::format("Until the last pass is done, milliseconds:\n{}\n", checks_table(profile));
+  text += fmt::format("pace: {:.3f} of these where one stage works at a time, {:.3f} where all do\n",
+                      profile.pace.alone, profile.pace.together);
   text += fmt::format("transfers: {:.4f} ms and {:.3g} ms a token; update: {:.2f} ms an iteration\n",
                       profile.transfer.latency, profile.transfer.per_token, profile.update);
   return text + fmt::format("profile: {}\n", file.string());
@@ -163,11 +152,12 @@ std::string text_of(const plan::Profile& profile, const std::filesystem::path& f
 
 nlohmann::ordered_json json_of(const plan::Profile& profile, const std::filesystem::path& file) {
   nlohmann::ordered_json checks = nlohmann::ordered_json::array();
-  for (const Check& check : checks_of(profile)) {
-    checks.push_back({{"slices", check.measured.slices},
-                      {"held_out", check.measured.held_out},
-                      {"measured_ms", check.measured.pipeline},
-                      {"predicted_ms", check.predicted}});
+  for (const plan::MeasuredIteration& iteration : profile.iterations) {
+    checks.push_back({{"slices", iteration.slices},
+                      {"micro_batches", iteration.micro_batches},
+                      {"held_out", iteration.held_out},
+                      {"measured_ms", iteration.pipeline},
+                      {"predicted_ms", plan::predicted_milliseconds(profile, iteration)}});
   }
   double mean = 0, worst = 0;
   for (const plan::StageCosts& stage : profile.stages) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/median.h"
 #include "base/threads.h"
 #include "comm/mpi/mpi_job.h"
 
@@ -26,11 +27,6 @@ double seconds_of(Communicator& world, std::int64_t repeats, const Action& actio
   double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   world.all_reduce_host({&seconds, 1}, ReduceOp::kMax);
   return seconds;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
 }
 
 }  // namespace

@@ -20,6 +20,13 @@ PassTimes PassTimes::even_parts(double forward, double backward) {
   return {.forward = forward, .backward = backward, .backward_input = backward / 2, .backward_weight = backward / 2};
 }
 
+PassTimes PassTimes::times(double factor) const {
+  return {.forward = forward * factor,
+          .backward = backward * factor,
+          .backward_input = backward_input * factor,
+          .backward_weight = backward_weight * factor};
+}
+
 double Costs::of(const Schedule& schedule, int stage, const Action& action) const {
   return passes[static_cast<std::size_t>(schedule.cell(stage, action))][static_cast<std::size_t>(action.slice)].of(
       action.pass);
@@ -45,11 +52,7 @@ Costs even_costs(const Schedule& schedule, double forward, double backward, doub
 Costs sliced_costs(const Schedule& schedule, std::span<const PassTimes> slices, double transfer) {
   check_equal(slices.size(), static_cast<std::size_t>(schedule.slices), "slices with a cost");
   std::vector<PassTimes> cell(slices.begin(), slices.end());
-  for (PassTimes& times : cell) {
-    for (double* time : {&times.forward, &times.backward, &times.backward_input, &times.backward_weight}) {
-      *time /= schedule.virtual_stages;
-    }
-  }
+  for (PassTimes& times : cell) times = times.times(1.0 / schedule.virtual_stages);
   return {.passes = std::vector(static_cast<std::size_t>(schedule.cells()), cell),
           .transfers = std::vector(slices.size(), transfer)};
 }

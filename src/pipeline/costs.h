@@ -17,6 +17,7 @@ struct PassTimes {
   double of(Pass pass) const;
   // A backward that its parts share out evenly, as they share the multiplications of linear layers.
   static PassTimes even_parts(double forward, double backward);
+  PassTimes times(double factor) const;  // everything takes that much longer
 };
 
 struct Costs {

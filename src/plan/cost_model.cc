@@ -48,6 +48,13 @@ double sag(const std::vector<std::int64_t>& lengths, const Between& at) {
   return at.part * (1 - at.part) * width * width / 2;
 }
 
+// t(l, 0) of a slice shorter than any measured.
+double below_first(const std::vector<std::int64_t>& lengths, const std::vector<double>& times, std::int64_t length) {
+  const auto l = static_cast<double>(length), first = static_cast<double>(lengths[0]);
+  const double rate = (times[1] - times[0]) / (static_cast<double>(lengths[1]) - first);
+  return std::clamp(times[0] - rate * (first - l), times[0] * l / first, times[0]);
+}
+
 using Row = std::vector<double>;
 
 // t(l, c) as factors of what is unknown: t(l, 0) of each length, then a0 .. a3.
@@ -136,6 +143,7 @@ double CostModel::milliseconds(std::int64_t length, std::int64_t context_tokens)
   const Between at = place_of(lengths, length);
   double time = (1 - at.part) * without_context[at.left] + at.part * without_context[at.right] -
                 context.back() * sag(lengths, at);
+  if (length < lengths.front() && lengths.size() > 1) time = below_first(lengths, without_context, length);
   if (context_tokens > 0) {
     const std::array<double, 4> terms = terms_of(length, context_tokens);
     for (std::size_t i = 0; i < terms.size(); ++i) time += context[i] * terms[i];

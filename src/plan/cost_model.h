@@ -23,8 +23,9 @@ struct CostModel {
   std::array<double, 4> context = {};   // a0 .. a3
 
   // Between measured lengths t(l, 0) is a straight line and half of a3 l^2, since a slice's token attends to half of
-  // the slice on average; below the first it is the first's, which is mostly what a slice costs however short it is.
-  // Never negative. InternalError for slices longer than any measured.
+  // the slice on average. Below the first it goes on as between the first two, but is no less than the first's share by
+  // length and no more than the first: a shorter slice does less work, and less well. Never negative. InternalError for
+  // slices longer than any measured.
   double milliseconds(std::int64_t length, std::int64_t context_tokens) const;
 
   CostTable table(std::int64_t tokens, std::int64_t granularity) const;

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "teratron-profile-2";
+constexpr const char* kFormat = "teratron-profile-3";
 constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of any number in a key
 constexpr double kLongest = 1e12;                      // milliseconds of anything
 constexpr double kMostTokens = 1e9;
@@ -95,6 +95,12 @@ double time(const JsonFields& fields, std::string_view name) {
   return value;
 }
 
+double factor(const JsonFields& fields, std::string_view name) {
+  const double value = fields.number(name);
+  if (!(value > 0 && value < 1e6)) fields.throw_not(name, "a factor above 0");
+  return value;
+}
+
 // The members of a list, each of which is an object.
 const nlohmann::json& objects(const JsonFields& fields, std::string_view name) {
   const nlohmann::json& list = fields[name];
@@ -112,7 +118,8 @@ StageCosts stage_from_json(const JsonFields& fields, const std::filesystem::path
 }
 
 MeasuredIteration iteration_from_json(const JsonFields& fields) {
-  MeasuredIteration iteration{.held_out = fields.boolean("held_out"),
+  MeasuredIteration iteration{.micro_batches = static_cast<int>(fields.integer("micro_batches", 1, kMostTokens)),
+                              .held_out = fields.boolean("held_out"),
                               .pipeline = time(fields, "pipeline_milliseconds")};
   for (const double length : numbers(fields, "slices")) {
     if (!(length >= 1 && length <= kMostTokens && std::floor(length) == length)) {
@@ -165,12 +172,15 @@ std::string to_json(const Profile& profile) {
   }
   for (const MeasuredIteration& iteration : profile.iterations) {
     iterations.push_back({{"slices", iteration.slices},
+                          {"micro_batches", iteration.micro_batches},
                           {"held_out", iteration.held_out},
                           {"pipeline_milliseconds", iteration.pipeline}});
   }
   return Json{{"format", kFormat},
               {"measured_for", key},
               {"stages", stages},
+              {"pace_alone", profile.pace.alone},
+              {"pace_together", profile.pace.together},
               {"transfer_latency_milliseconds", profile.transfer.latency},
               {"transfer_milliseconds_per_token", profile.transfer.per_token},
               {"update_milliseconds", profile.update},
@@ -193,6 +203,7 @@ Profile profile_from_json(std::string_view text, const std::filesystem::path& pa
     profile.stages.push_back(stage_from_json(JsonFields(stage, path), path));
   }
   require_alike(profile, path);
+  profile.pace = {.alone = factor(fields, "pace_alone"), .together = factor(fields, "pace_together")};
   profile.transfer = {.latency = time(fields, "transfer_latency_milliseconds"),
                       .per_token = time(fields, "transfer_milliseconds_per_token")};
   profile.update = time(fields, "update_milliseconds");

@@ -47,17 +47,28 @@ struct TransferTime {
   bool operator==(const TransferTime&) const = default;
 };
 
-// An iteration of one micro-batch, as it was measured with all stages at work.
+// An iteration as it was measured with all stages at work: of one micro-batch by terapipe, of several by seq1f1b.
 struct MeasuredIteration {
   std::vector<std::int64_t> slices;  // tokens
-  bool held_out = false;             // of the fit
-  double pipeline = 0;               // milliseconds until the last pass is done
+  int micro_batches = 1;
+  bool held_out = false;  // of the fits
+  double pipeline = 0;    // milliseconds until the last pass is done
   bool operator==(const MeasuredIteration&) const = default;
+};
+
+// What passes take in an iteration, in terms of the costs of their stages. It is more the more of the stages are at
+// work at a time, where these share caches and memory, and since neither waits for the other's disturbances to end.
+struct Pace {
+  double alone = 1;     // one stage at a time
+  double together = 1;  // all of them, all the time
+  double of(double together_share) const { return alone + (together - alone) * together_share; }
+  bool operator==(const Pace&) const = default;
 };
 
 struct Profile {
   ProfileKey key;
   std::vector<StageCosts> stages;
+  Pace pace;
   TransferTime transfer;
   double update = 0;  // milliseconds of an iteration after the last pass: the rest of the sums, the norm, AdamW
   std::vector<MeasuredIteration> iterations;

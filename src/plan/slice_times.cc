@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/median.h"
 #include "pipeline/simulate.h"
 #include "pipeline/token_slices.h"
 #include "plan/slicer.h"
@@ -17,6 +18,9 @@ using Lengths = std::vector<std::int64_t>;
 
 // Steps of the grid that slices are cut on: as fine as keeps the slicers quick.
 constexpr std::int64_t kSteps = 256, kPairSteps = 64;
+
+constexpr double kApart = 0.1;     // by so much must the shares of two iterations differ to tell a slope
+constexpr double kSlowest = 0.01;  // of a pace: never 0, however odd what was measured
 
 // Of the grid, such that a slice's rows can be shared out where the ranks of a stage do that.
 std::int64_t granularity_of(const Profile& profile, std::int64_t tokens, std::int64_t steps) {
@@ -50,6 +54,35 @@ CostTable both_passes(const Profile& profile, std::int64_t tokens, std::int64_t 
 
 SlicerOptions options_for(const CostTable& both, int stages, int micro_batches) {
   return {.stages = stages, .micro_batches = micro_batches, .epsilon = 1e-4 * both.of(0, both.intervals())};
+}
+
+// As the costs are measured, whatever other stages do meanwhile.
+pipeline::Costs undisturbed(const Profile& profile, const pipeline::Schedule& schedule,
+                            std::span<const std::int64_t> lengths) {
+  check_equal(lengths.size(), static_cast<std::size_t>(schedule.slices), "slices of a known length");
+  pipeline::Costs costs;
+  for (int cell = 0; cell < schedule.cells(); ++cell) {
+    const StageCosts& stage = stage_of(profile, schedule.stage_of(cell), schedule.stages);
+    costs.passes.emplace_back();
+    std::int64_t context = 0;
+    for (const std::int64_t length : lengths) {
+      costs.passes.back().push_back(
+          pipeline::PassTimes::even_parts(stage.forward.milliseconds(length, context) / schedule.virtual_stages,
+                                          stage.backward.milliseconds(length, context) / schedule.virtual_stages));
+      context += length;
+    }
+  }
+  for (const std::int64_t length : lengths) {
+    costs.transfers.push_back(profile.transfer.of(length * profile.key.sequences));
+  }
+  return costs;
+}
+
+// 0 where one stage is at work at a time, 1 where all of them always are.
+double together_share(const pipeline::Simulation& simulation) {
+  const auto stages = static_cast<double>(simulation.busy.size());
+  if (stages == 1) return 1;
+  return std::max(0.0, 1 - simulation.bubble_share() * stages / (stages - 1));
 }
 
 // Finds the slicing that the simulation likes best.
@@ -150,28 +183,58 @@ class Search {
 
 pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
                             std::span<const std::int64_t> lengths) {
-  check_equal(lengths.size(), static_cast<std::size_t>(schedule.slices), "slices of a known length");
-  pipeline::Costs costs;
-  for (int cell = 0; cell < schedule.cells(); ++cell) {
-    const StageCosts& stage = stage_of(profile, schedule.stage_of(cell), schedule.stages);
-    costs.passes.emplace_back();
-    std::int64_t context = 0;
-    for (const std::int64_t length : lengths) {
-      costs.passes.back().push_back(
-          pipeline::PassTimes::even_parts(stage.forward.milliseconds(length, context) / schedule.virtual_stages,
-                                          stage.backward.milliseconds(length, context) / schedule.virtual_stages));
-      context += length;
-    }
+  pipeline::Costs costs = undisturbed(profile, schedule, lengths);
+  const double pace = profile.pace.of(together_share(pipeline::simulate(schedule, costs)));
+  for (std::vector<pipeline::PassTimes>& cell : costs.passes) {
+    for (pipeline::PassTimes& slice : cell) slice = slice.times(pace);
   }
-  for (const std::int64_t length : lengths) {
-    costs.transfers.push_back(profile.transfer.of(length * profile.key.sequences));
-  }
+  for (double& transfer : costs.transfers) transfer *= pace;
   return costs;
 }
 
 double pipeline_milliseconds(const Profile& profile, const pipeline::Schedule& schedule,
                              std::span<const std::int64_t> lengths) {
-  return pipeline::simulate(schedule, slice_costs(profile, schedule, lengths)).iteration;
+  const pipeline::Simulation simulation = pipeline::simulate(schedule, undisturbed(profile, schedule, lengths));
+  return simulation.iteration * profile.pace.of(together_share(simulation));
+}
+
+pipeline::Schedule schedule_of(const MeasuredIteration& iteration, int stages) {
+  return pipeline::make_schedule(
+      iteration.micro_batches == 1 ? pipeline::ScheduleKind::kTeraPipe : pipeline::ScheduleKind::kSeq1F1B,
+      {.stages = stages,
+       .micro_batches = iteration.micro_batches,
+       .slices = static_cast<int>(iteration.slices.size())});
+}
+
+double predicted_milliseconds(const Profile& profile, const MeasuredIteration& iteration) {
+  const int stages = static_cast<int>(profile.stages.size());
+  return pipeline_milliseconds(profile, schedule_of(iteration, stages), iteration.slices);
+}
+
+Pace pace_of(const Profile& profile) {
+  struct Point {
+    double together, pace;
+  };
+  std::vector<Point> points;
+  for (const MeasuredIteration& iteration : profile.iterations) {
+    if (iteration.held_out) continue;
+    const pipeline::Schedule schedule = schedule_of(iteration, static_cast<int>(profile.stages.size()));
+    const pipeline::Simulation simulation =
+        pipeline::simulate(schedule, undisturbed(profile, schedule, iteration.slices));
+    points.push_back({together_share(simulation), iteration.pipeline / simulation.iteration});
+  }
+  check(!points.empty(), "a pace is that of one iteration at least");
+  // The median of the slopes between any two (Theil and Sen): an iteration that something disturbed does not matter.
+  std::vector<double> slopes, starts;
+  for (const Point& a : points) {
+    for (const Point& b : points) {
+      if (b.together - a.together > kApart) slopes.push_back((b.pace - a.pace) / (b.together - a.together));
+    }
+  }
+  const double slope = slopes.empty() ? 0 : median(std::move(slopes));
+  for (const Point& point : points) starts.push_back(point.pace - slope * point.together);
+  const double start = median(std::move(starts));
+  return {.alone = std::max(start, kSlowest), .together = std::max(start + slope, kSlowest)};
 }
 
 std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_t tokens,

@@ -12,14 +12,24 @@
 namespace teratron::plan {
 
 // Of a schedule whose micro-batches are cut into slices of these lengths, together no longer than the profile's
-// longest. The schedule may have more or fewer stages than were measured: stage k of K then takes what the measured
-// one does that stands at the same part of its pipeline. The cells of a stage share its time evenly.
+// longest, at the pace that it has when so many stages are at work together as in this schedule. The schedule may have
+// more or fewer stages than were measured: stage k of K then takes what the measured one does that stands at the same
+// part of its pipeline. The cells of a stage share its time evenly.
 pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
                             std::span<const std::int64_t> lengths);
 
 // Milliseconds until the last pass of an iteration is done; the update comes on top (Profile::update).
 double pipeline_milliseconds(const Profile& profile, const pipeline::Schedule& schedule,
                              std::span<const std::int64_t> lengths);
+
+// The schedule that it was measured with.
+pipeline::Schedule schedule_of(const MeasuredIteration& iteration, int stages);
+
+// What the profile says of an iteration like this one: milliseconds until the last pass is done.
+double predicted_milliseconds(const Profile& profile, const MeasuredIteration& iteration);
+
+// The pace at which the profile's costs come to the iterations that it was made from; those held out are not looked at.
+Pace pace_of(const Profile& profile);
 
 // For a schedule that takes slices, terapipe or seq1f1b: the slices, on a grid of 1/256 of the sequence, that are
 // simulated to be fastest of Algorithm 1's for the slowest stage at every step, of balanced pairs of 1F1B order, and of

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "pipeline/generators.h"
+#include "base/median.h"
 #include "plan/slice_times.h"
 #include "train/profile_slicings.h"
 #include "train/transfer_time.h"
@@ -14,12 +14,6 @@ namespace {
 
 constexpr double kShortVisit = 100;  // milliseconds that a slicing is run for at a time, at least
 constexpr double kMostSteps = 16;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Steps of one slicing. Where one is short, the first of a visit is a warm-up and several more follow.
 void visit(StepClock& clock, std::vector<StepTimes>& steps) {
@@ -41,14 +35,21 @@ struct Measured {
     for (const StepTimes& step : steps) values.push_back(value(step));
     return values;
   }
+  // As it usually was, if it was measured at all.
+  plan::MeasuredIteration iteration() const {
+    return {.slices = slicing.lengths,
+            .micro_batches = slicing.micro_batches,
+            .held_out = slicing.held_out,
+            .pipeline = steps.empty() ? 0 : median(all_of([](const StepTimes& step) { return step.pipeline; }))};
+  }
 };
 
-// Of a stage, by pass; of slicings that are held out, or of the others.
+// Of a stage, by pass; of slicings that are held out, or of the others; of one micro-batch.
 std::vector<plan::CostPoint> points_of(const std::vector<Measured>& all, std::size_t stage,
                                        double StepTimes::Pass::*pass, bool held_out) {
   std::vector<plan::CostPoint> points;
   for (const Measured& measured : all) {
-    if (measured.slicing.held_out != held_out) continue;
+    if (measured.slicing.held_out != held_out || measured.slicing.micro_batches > 1) continue;
     std::int64_t context = 0;
     for (std::size_t slice = 0; slice < measured.slicing.lengths.size(); ++slice) {
       const std::int64_t length = measured.slicing.lengths[slice];
@@ -77,42 +78,31 @@ std::vector<Measured> measure_slicings(const ProfileRequest& request, const std:
                                        Backend& backend, const ProfileProgress& progress) {
   const std::int64_t unit = request.sequence_parallel ? mesh->tensor->size() : 1;
   std::vector<Measured> all;
-  for (ProfileSlicing& slicing : profile_slicings(request.tokens, unit)) all.push_back({std::move(slicing), {}});
+  for (ProfileSlicing& slicing : profile_slicings(request.tokens, mesh->pipeline->size(), unit)) {
+    all.push_back({std::move(slicing), {}});
+  }
   const int visits = 1 + request.repeats * static_cast<int>(all.size());
   int done = 0;
   const auto report = [&] {
     if (progress) progress(++done, visits);
   };
+  const auto clock_of = [&](const Measured& measured) {
+    const pipeline::Schedule schedule = plan::schedule_of(measured.iteration(), mesh->pipeline->size());
+    return StepClock(request, schedule, measured.slicing.lengths, mesh, backend);
+  };
   // Several runners at a time would take several times the memory of training.
-  StepClock(request, all.back().slicing.lengths, mesh, backend).step();
+  clock_of(all.front()).step();
   report();
   for (int repeat = 0; repeat < request.repeats; ++repeat) {
     // To and fro, so that a machine that becomes slower or faster meanwhile does so for all of them alike.
     for (std::size_t place = 0; place < all.size(); ++place) {
       Measured& measured = all[repeat % 2 == 0 ? place : all.size() - 1 - place];
-      StepClock clock(request, measured.slicing.lengths, mesh, backend);
+      StepClock clock = clock_of(measured);
       visit(clock, measured.steps);
       report();
     }
   }
   return all;
-}
-
-// Costs say so far what passes take when nothing disturbs them. Training is disturbed as the iterations measured were:
-// all costs become longer by what these usually took longer.
-void make_typical(plan::Profile& profile) {
-  std::vector<double> factors;
-  for (const plan::MeasuredIteration& iteration : profile.iterations) {
-    const pipeline::Schedule schedule = pipeline::make_schedule(
-        pipeline::ScheduleKind::kTeraPipe,
-        {.stages = static_cast<int>(profile.stages.size()), .slices = static_cast<int>(iteration.slices.size())});
-    factors.push_back(iteration.pipeline / plan::pipeline_milliseconds(profile, schedule, iteration.slices));
-  }
-  const double factor = median(std::move(factors));
-  for (plan::StageCosts& stage : profile.stages) {
-    stage.forward = stage.forward.times(factor);
-    stage.backward = stage.backward.times(factor);
-  }
 }
 
 }  // namespace
@@ -131,13 +121,10 @@ plan::Profile measure_profile(const ProfileRequest& request, const std::shared_p
   std::vector<double> updates;
   for (const Measured& measured : all) {
     for (const StepTimes& step : measured.steps) updates.push_back(step.iteration - step.pipeline);
-    profile.iterations.push_back(
-        {.slices = measured.slicing.lengths,
-         .held_out = measured.slicing.held_out,
-         .pipeline = median(measured.all_of([](const StepTimes& step) { return step.pipeline; }))});
+    profile.iterations.push_back(measured.iteration());
   }
   profile.update = median(std::move(updates));
-  make_typical(profile);
+  profile.pace = plan::pace_of(profile);
   return profile;
 }
 

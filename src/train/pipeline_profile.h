@@ -18,7 +18,7 @@ using ProfileProgress = std::function<void(int done, int steps)>;
 plan::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, const Backend& backend);
 
 // All slicings of train/profile_slicings.h take turns, request.repeats times after one that is not counted. Of every
-// pass the least time counts for the shape of the model, which is then brought to what iterations take at the median.
+// pass the least time counts for the costs; what iterations take at the median, for the pace.
 // Every rank of the mesh calls it; all return the same profile. UserError for sequences too
 // short to slice.
 plan::Profile measure_profile(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh, Backend& backend,

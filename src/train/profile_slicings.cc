@@ -35,7 +35,7 @@ Lengths falling_slices(std::int64_t units, int count) {
 
 }  // namespace
 
-std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, std::int64_t unit) {
+std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, int stages, std::int64_t unit) {
   const std::int64_t units = tokens / unit;
   if (units < 8) {
     throw_user_error(
@@ -44,10 +44,10 @@ std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, std::int64_t u
   }
   const std::int64_t shortest = std::max(units / kMostSlices, std::min((kShortest + unit - 1) / unit, units / 8));
   std::vector<ProfileSlicing> slicings;
-  const auto add = [&](Lengths lengths, bool held_out) {
+  const auto add = [&](Lengths lengths, bool held_out, int micro_batches = 1) {
     if (*std::min_element(lengths.begin(), lengths.end()) < shortest) return;
     for (std::int64_t& length : lengths) length *= unit;
-    slicings.push_back({std::move(lengths), held_out});
+    slicings.push_back({std::move(lengths), micro_batches, held_out});
   };
   for (int count = 1; count <= kMostSlices && count <= units; count *= 2)
     add(pipeline::even_slices(units, count), false);
@@ -56,6 +56,9 @@ std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, std::int64_t u
   }
   for (const std::int64_t parts : {4, 8, 16, 32})
     add(slices_of(units, std::max<std::int64_t>(1, 3 * units / parts)), false);
+  if (stages > 1) {
+    for (const int count : {4, 8}) add(pipeline::even_slices(units, count), false, stages);
+  }
   return slicings;
 }
 

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "optim/adamw_optimizer.h"
-#include "pipeline/generators.h"
 
 namespace teratron {
 namespace {
@@ -16,12 +15,12 @@ using pipeline::TraceSpan;
 // Of the clock that traces are of.
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-RunnerOptions options_of(const ProfileRequest& request, const std::vector<std::int64_t>& slices, int stages) {
+RunnerOptions options_of(const ProfileRequest& request, const pipeline::Schedule& schedule,
+                         const std::vector<std::int64_t>& slices) {
   return {.batch = request.sequences,
           .tokens = request.tokens,
           .logits_chunk = request.logits_chunk,
-          .schedule = pipeline::make_schedule(pipeline::ScheduleKind::kTeraPipe,
-                                              {.stages = stages, .slices = static_cast<int>(slices.size())}),
+          .schedule = schedule,
           .slice_tokens = slices,
           .recompute = request.recompute,
           .sequence_parallel = request.sequence_parallel,
@@ -37,11 +36,11 @@ void all_reduce(Mesh& mesh, std::span<double> values, ReduceOp op = ReduceOp::kS
 
 }  // namespace
 
-StepClock::StepClock(const ProfileRequest& request, const std::vector<std::int64_t>& slices, std::shared_ptr<Mesh> mesh,
-                     Backend& backend)
+StepClock::StepClock(const ProfileRequest& request, const pipeline::Schedule& schedule,
+                     const std::vector<std::int64_t>& slices, std::shared_ptr<Mesh> mesh, Backend& backend)
     : slices_(slices.size()),
       backend_(backend),
-      runner_(backend, request.model, options_of(request, slices, mesh->pipeline->size()), mesh),
+      runner_(backend, request.model, options_of(request, schedule, slices), mesh),
       parameters_(runner_.parameters()) {
   runner_.allocate();
   runner_.initialize(1);
@@ -51,22 +50,25 @@ StepClock::StepClock(const ProfileRequest& request, const std::vector<std::int64
   for (std::size_t i = 0; i <= count; ++i) {
     ids_.push_back(static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(request.model.vocab_size))));
   }
-  weights_.assign(count, 1.0F / static_cast<float>(count * static_cast<std::size_t>(mesh->data->size())));
-  micro_batch_ = {.ids = std::span(ids_).first(count),
-                  .targets = std::span(ids_).last(count),
-                  .weights = weights_,
-                  .batch = request.sequences,
-                  .tokens = request.tokens,
-                  .first_sample = request.sequences * mesh->data->rank()};
+  const int micro_batches = schedule.micro_batches, copies = micro_batches * mesh->data->size();
+  weights_.assign(count, 1.0F / static_cast<float>(count * static_cast<std::size_t>(copies)));
+  for (int i = 0; i < micro_batches; ++i) {
+    micro_batches_.push_back({.ids = std::span(ids_).first(count),
+                              .targets = std::span(ids_).last(count),
+                              .weights = weights_,
+                              .batch = request.sequences,
+                              .tokens = request.tokens,
+                              .first_sample = request.sequences * (mesh->data->rank() * micro_batches + i)});
+  }
 }
 
 StepTimes StepClock::step() {
   Mesh& mesh = runner_.mesh();
   trace_.clear();
-  micro_batch_.iteration = static_cast<std::uint32_t>(updates_);
+  for (MicroBatch& one : micro_batches_) one.iteration = static_cast<std::uint32_t>(updates_);
   all_reduce(mesh, {});  // all start together
   const double start = now();
-  runner_.forward_backward(micro_batch_);
+  runner_.forward_backward(micro_batches_);
   const double norm = gradient_norm(backend_, parameters_, mesh);
   adamw_update(backend_, parameters_, {}, {.learning_rate = 1e-5, .update = ++updates_, .gradient_norm = norm});
   runner_.gather_weights();
@@ -78,20 +80,22 @@ StepTimes StepClock::shared(double step_start, double step_end) const {
   const auto stages = static_cast<std::size_t>(mesh.pipeline->size());
   const auto stage = static_cast<std::size_t>(mesh.pipeline->rank());
   const double holders = mesh.tensor->size() * mesh.data->size();
-  std::vector<double> flat(2 * stages * slices_);  // [stage, slice, (forward, backward)]
+  const std::size_t passes = micro_batches_.size() * slices_;
+  std::vector<double> flat(2 * stages * passes);  // [stage, micro-batch, slice, (forward, backward)]
   std::array<double, 2> ends = {0, 1e3 * (step_end - step_start)};
   for (const TraceSpan& span : trace_) {
     if (span.kind != TraceSpan::Kind::kPass) continue;
-    const std::size_t at = stage * slices_ + static_cast<std::size_t>(span.action.slice);
+    const std::size_t at = stage * passes + static_cast<std::size_t>(span.action.micro_batch) * slices_ +
+                           static_cast<std::size_t>(span.action.slice);
     flat[2 * at + (span.action.pass == pipeline::Pass::kForward ? 0 : 1)] = 1e3 * (span.end - span.start) / holders;
     ends[0] = 1e3 * (span.end - step_start);
   }
   all_reduce(mesh, flat);
   all_reduce(mesh, ends, ReduceOp::kMax);
   StepTimes times{
-      .passes = std::vector(stages, std::vector<StepTimes::Pass>(slices_)), .pipeline = ends[0], .iteration = ends[1]};
-  for (std::size_t i = 0; i < stages * slices_; ++i) {
-    times.passes[i / slices_][i % slices_] = {.forward = flat[2 * i], .backward = flat[2 * i + 1]};
+      .passes = std::vector(stages, std::vector<StepTimes::Pass>(passes)), .pipeline = ends[0], .iteration = ends[1]};
+  for (std::size_t i = 0; i < stages * passes; ++i) {
+    times.passes[i / passes][i % passes] = {.forward = flat[2 * i], .backward = flat[2 * i + 1]};
   }
   return times;
 }

@@ -1,4 +1,4 @@
-// What the passes of one training step take: a step as training runs it, of one micro-batch of random tokens, cut into
+// What the passes of one training step take: a step as training runs it, of micro-batches of random tokens, cut into
 // slices in one way, with all ranks of the layout at work and the trace of the executor as the clock.
 #pragma once
 
@@ -27,21 +27,21 @@ struct StepTimes {
     double forward = 0, backward = 0;
   };
   // In milliseconds, the same on every rank.
-  std::vector<std::vector<Pass>> passes;  // [stage][slice]: the mean of the ranks that hold the stage
+  std::vector<std::vector<Pass>> passes;  // [stage][micro-batch * slices + slice]: the mean of the stage's ranks
   double pipeline = 0;                    // until the last stage is done with its last pass
   double iteration = 0;                   // with sums of gradients and the update
 };
 
 class StepClock {
  public:
-  // Takes the memory of a runner. Every rank of the mesh makes one and calls its members together.
-  StepClock(const ProfileRequest& request, const std::vector<std::int64_t>& slices, std::shared_ptr<Mesh> mesh,
-            Backend& backend);
+  // Of a schedule whose micro-batches are cut into slices of these tokens. Takes the memory of a runner. Every rank of
+  // the mesh makes one and calls its members together.
+  StepClock(const ProfileRequest& request, const pipeline::Schedule& schedule, const std::vector<std::int64_t>& slices,
+            std::shared_ptr<Mesh> mesh, Backend& backend);
 
   StepTimes step();
 
  private:
-  double seconds_of_step();
   StepTimes shared(double step_start, double step_end) const;
 
   std::size_t slices_;
@@ -50,7 +50,7 @@ class StepClock {
   std::vector<Parameter*> parameters_;
   std::vector<std::int32_t> ids_;
   std::vector<float> weights_;
-  MicroBatch micro_batch_;
+  std::vector<MicroBatch> micro_batches_;
   std::vector<pipeline::TraceSpan> trace_;
   std::int64_t updates_ = 0;
 };

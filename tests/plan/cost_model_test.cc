@@ -141,9 +141,8 @@ TEST(CostModel, BetweenMeasuredLengthsASliceAttendsToHalfOfItself) {
   EXPECT_NEAR(model.milliseconds(12, 0), 4 - 0.1 / 2 * ((8.0 * 8 + 16 * 16) / 2 - 12 * 12), 1e-12);
 }
 
-TEST(CostModel, IsAStraightLineBetweenMeasuredLengthsAndFlatBelowThem) {
+TEST(CostModel, IsAStraightLineBetweenMeasuredLengths) {
   const CostModel model{.lengths = {8, 16}, .without_context = {2, 6}, .context = {1, 0, 0, 0}};
-  EXPECT_EQ(model.milliseconds(1, 0), 2);
   EXPECT_EQ(model.milliseconds(8, 0), 2);
   EXPECT_EQ(model.milliseconds(10, 0), 3);
   EXPECT_EQ(model.milliseconds(16, 0), 6);
@@ -153,6 +152,15 @@ TEST(CostModel, IsAStraightLineBetweenMeasuredLengthsAndFlatBelowThem) {
   EXPECT_EQ(table.intervals(), 3U);
   EXPECT_EQ(table.of(0, 2), model.milliseconds(12, 0));
   EXPECT_EQ(table.of(2, 3), model.milliseconds(4, 12));
+}
+
+TEST(CostModel, OfAShorterSliceThanAnyMeasuredIsBetweenItsShareAndTheShortest) {
+  const auto of = [](double first, double second, std::int64_t length) {
+    return CostModel{.lengths = {8, 16}, .without_context = {first, second}}.milliseconds(length, 0);
+  };
+  EXPECT_EQ(of(5, 7, 4), 4);    // the line goes on
+  EXPECT_EQ(of(2, 10, 4), 1);   // which would be below 0
+  EXPECT_EQ(of(2, 1.5, 4), 2);  // which would be above the longer slice
 }
 
 TEST(CostModel, RefusesPointsThatDoNotTellWhatContextCosts) {

@@ -43,9 +43,11 @@ Profile some_profile() {
                   .tokens = 24,
                   .logits_chunk = 256},
           .stages = {some_stage(1), some_stage(1.1)},
+          .pace = {.alone = 0.9, .together = 10.0 / 9},
           .transfer = {.latency = 0.01, .per_token = 1.0 / 3000},
           .update = 2.0 / 7,
-          .iterations = {{.slices = {16, 8}, .held_out = true, .pipeline = 10.0 / 3}, {.slices = {24}, .pipeline = 4}}};
+          .iterations = {{.slices = {16, 8}, .held_out = true, .pipeline = 10.0 / 3},
+                         {.slices = {24}, .micro_batches = 3, .pipeline = 4}}};
 }
 
 TEST(Profile, ReadsBackExactly) { EXPECT_EQ(profile_from_json(to_json(some_profile()), "p.json"), some_profile()); }
@@ -108,6 +110,8 @@ TEST(Profile, ThatCannotBeTrueIsRefusedByTheNameOfItsField) {
   EXPECT_THAT(refusal([](auto& j) { j["stages"] = 3; }), names("stages"));
   EXPECT_THAT(refusal([](auto& j) { j["stages"][0].erase("backward"); }), names("backward"));
   EXPECT_THAT(refusal([](auto& j) { j["transfer_latency_milliseconds"] = -1; }), names("transfer_latency"));
+  EXPECT_THAT(refusal([](auto& j) { j["pace_together"] = 0; }), names("pace_together"));
+  EXPECT_THAT(refusal([](auto& j) { j["iterations"][1]["micro_batches"] = 0; }), names("micro_batches"));
   EXPECT_THAT(refusal([](auto& j) { j["update_milliseconds"] = 1e300; }), names("update_milliseconds"));
   EXPECT_THAT(refusal([](auto& j) { j["iterations"][0]["slices"] = {0, 24}; }), names("slices"));
   EXPECT_THAT(refusal([](auto& j) { j["iterations"][0].erase("held_out"); }), names("held_out"));

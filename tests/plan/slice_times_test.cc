@@ -64,6 +64,59 @@ TEST(SliceTimes, OfMoreStagesThanWereMeasuredAreThoseOfTheNearestPlace) {
   }
 }
 
+// Iterations of a profile as they would be measured at this pace.
+Profile at_pace(Profile profile, const Pace& pace) {
+  profile.pace = pace;
+  for (MeasuredIteration& iteration : profile.iterations) {
+    iteration.pipeline = predicted_milliseconds(profile, iteration);
+  }
+  profile.pace = {};
+  return profile;
+}
+
+TEST(SliceTimes, ThePaceIsFoundFromIterationsThoughOneInSevenWasDisturbed) {
+  RandomSequence random(RandomStream{.seed = 5});
+  for (int trial = 0; trial < 20; ++trial) {
+    Profile profile = random_profile(random, 2 + trial % 3);
+    for (const Lengths& slices : {Lengths{1024}, Lengths{768, 256}, Lengths{512, 512}, pipeline::even_slices(1024, 4),
+                                  pipeline::even_slices(1024, 8), pipeline::even_slices(1024, 16)}) {
+      profile.iterations.push_back({.slices = slices});
+    }
+    profile.iterations.push_back({.slices = {512, 512}, .micro_batches = 4});
+    profile.iterations.push_back({.slices = {300, 724}, .held_out = true});
+    const Pace pace{.alone = 0.8 + random.uniform(), .together = 0.8 + random.uniform()};
+    Profile measured = at_pace(profile, pace);
+    measured.iterations[random.below(7)].pipeline *= 1.3;
+    measured.iterations.back().pipeline *= 3;
+    const Pace found = pace_of(measured);
+    ASSERT_NEAR(found.alone, pace.alone, 1e-9) << trial;
+    ASSERT_NEAR(found.together, pace.together, 1e-9) << trial;
+  }
+}
+
+TEST(SliceTimes, OfOneStageHaveOnePace) {
+  RandomSequence random(RandomStream{.seed = 6});
+  Profile profile = random_profile(random, 1);
+  profile.iterations = {{.slices = {1024}}, {.slices = {512, 512}}};
+  const Pace found = pace_of(at_pace(profile, {.alone = 1, .together = 1.5}));
+  EXPECT_NEAR(found.alone, 1.5, 1e-9);
+  EXPECT_NEAR(found.together, 1.5, 1e-9);
+}
+
+TEST(SliceTimes, SimulatedAtThePaceComeToWhatIsPredicted) {
+  RandomSequence random(RandomStream{.seed = 7});
+  Profile profile = random_profile(random, 3);
+  profile.pace = {.alone = 1.1, .together = 1.4};
+  const Lengths lengths = {500, 300, 224};
+  const pipeline::Schedule schedule = schedule_of(ScheduleKind::kSeq1F1B, 3, 2, lengths);
+  const double simulated = pipeline::simulate(schedule, slice_costs(profile, schedule, lengths)).iteration;
+  EXPECT_NEAR(simulated, pipeline_milliseconds(profile, schedule, lengths), 1e-9 * simulated);
+  profile.pace = {};
+  const double undisturbed = pipeline_milliseconds(profile, schedule, lengths);
+  EXPECT_GT(simulated, 1.1 * undisturbed);
+  EXPECT_LT(simulated, 1.4 * undisturbed);
+}
+
 TEST(SliceTimes, TheBestSlicesAreNoSlowerThanEvenOrFallingOnes) {
   RandomSequence random(RandomStream{.seed = 3});
   for (int trial = 0; trial < 8; ++trial) {

@@ -26,14 +26,14 @@ TEST(ProfileSlicings, AddUpAndAreMultiplesAndHoldOutOthersThanTheyFit) {
   for (const auto& [tokens, unit] : std::vector<std::pair<std::int64_t, std::int64_t>>{
            {8, 1}, {9, 1}, {13, 1}, {32, 1}, {100, 1}, {129, 3}, {1024, 1}, {1024, 8}, {2048, 1}, {2046, 2}}) {
     int held_out = 0;
-    for (const ProfileSlicing& slicing : profile_slicings(tokens, unit)) {
+    for (const ProfileSlicing& slicing : profile_slicings(tokens, 2, unit)) {
       EXPECT_EQ(std::accumulate(slicing.lengths.begin(), slicing.lengths.end(), std::int64_t{0}), tokens);
       for (const std::int64_t length : slicing.lengths) EXPECT_TRUE(length > 0 && length % unit == 0) << length;
       held_out += slicing.held_out ? 1 : 0;
     }
     EXPECT_GE(held_out, 1) << tokens;
   }
-  EXPECT_THAT([] { profile_slicings(14, 2); }, ThrowsMessage<UserError>(HasSubstr("16 tokens or more")));
+  EXPECT_THAT([] { profile_slicings(14, 2, 2); }, ThrowsMessage<UserError>(HasSubstr("16 tokens or more")));
 }
 
 // Of a stage that no model has: t(l, 0) with a floor below which short slices cost the same.
@@ -47,7 +47,7 @@ TEST(ProfileSlicings, AreEnoughToFindWhatAMachineCosts) {
   RandomSequence random(RandomStream{.seed = 1});
   for (const double noise : {0.0, 0.02}) {
     std::vector<plan::CostPoint> fit, held_out;
-    for (const ProfileSlicing& slicing : profile_slicings(2048)) {
+    for (const ProfileSlicing& slicing : profile_slicings(2048, 1)) {
       std::int64_t context = 0;
       for (const std::int64_t length : slicing.lengths) {
         const double off = slicing.held_out ? 0 : noise * (2 * random.uniform() - 1);
@@ -119,7 +119,7 @@ TEST_F(PipelineProfile, HasTheCostsOfEveryStageAndTheKeyOfWhatWasMeasured) {
   }
   EXPECT_GT(profile.update, 0);
   EXPECT_GT(profile.transfer.of(64), 0);
-  EXPECT_EQ(profile.iterations.size(), profile_slicings(64).size());
+  EXPECT_EQ(profile.iterations.size(), profile_slicings(64, 2).size());
   for (const plan::MeasuredIteration& iteration : profile.iterations) EXPECT_GT(iteration.pipeline, 0);
 }
 
