@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "comm/staging.h"
 
 namespace teratron {
 namespace {
@@ -57,46 +58,54 @@ void Pending::wait() {
 }
 
 Pending Communicator::start_all_reduce(TensorRef view, ReduceOp op) {
-  return start(Collective::kAllReduce, view, [&] { return do_all_reduce(view, op); });
+  return start(Collective::kAllReduce, view, {view, view},
+               [=, this](const CollectiveViews& views) { return do_all_reduce(views.written, op); });
 }
 
 Pending Communicator::start_all_gather(TensorRef out, TensorRef in) {
   check(out.is_contiguous() && in.is_contiguous() && out.dtype == in.dtype, "views of an all-gather");
   check(size() > 1 || out.data == in.data, "a group of one gathers in place");
   check_equal(out.elements(), size() * in.elements(), "values gathered");
-  return start(Collective::kAllGather, out, [&] { return do_all_gather(out, in); });
+  return start(Collective::kAllGather, out, {in, out},
+               [this](const CollectiveViews& views) { return do_all_gather(views.written, views.read); });
 }
 
 Pending Communicator::start_reduce_scatter(TensorRef out, TensorRef in) {
   check(out.is_contiguous() && in.is_contiguous() && out.dtype == in.dtype, "views of a reduce-scatter");
   check(size() > 1 || out.data == in.data, "a group of one scatters in place");
   check_equal(in.elements(), size() * out.elements(), "values scattered");
-  return start(Collective::kReduceScatter, in, [&] { return do_reduce_scatter(out, in); });
+  return start(Collective::kReduceScatter, in, {in, out},
+               [this](const CollectiveViews& views) { return do_reduce_scatter(views.written, views.read); });
 }
 
 Pending Communicator::start_broadcast(TensorRef view, int root) {
   check(root >= 0 && root < size(), "the root of a broadcast is a member");
-  return start(Collective::kBroadcast, view, [&] { return do_broadcast(view, root); });
+  return start(Collective::kBroadcast, view, {view, view},
+               [=, this](const CollectiveViews& views) { return do_broadcast(views.written, root); });
 }
 
 Pending Communicator::start_send(TensorRef view, int to) {
   check(to >= 0 && to < size() && to != rank(), "the receiver is another member");
-  return start(Collective::kSend, view, [&] { return do_send(view, to); });
+  return start(Collective::kSend, view, {view, {}},
+               [=, this](const CollectiveViews& views) { return do_send(views.read, to); });
 }
 
 Pending Communicator::start_receive(TensorRef view, int from) {
   check(from >= 0 && from < size() && from != rank(), "the sender is another member");
-  return start(Collective::kReceive, view, [&] { return do_receive(view, from); });
+  return start(Collective::kReceive, view, {{}, view},
+               [=, this](const CollectiveViews& views) { return do_receive(views.written, from); });
 }
 
 template <class Begin>
-Pending Communicator::start(Collective collective, const TensorRef& view, const Begin& begin) {
-  check(view.is_contiguous(), "views that are communicated are contiguous");
-  if (size() == 1 || view.elements() == 0) return {};
+Pending Communicator::start(Collective collective, const TensorRef& counted, const CollectiveViews& views,
+                            const Begin& begin) {
+  check(counted.is_contiguous(), "views that are communicated are contiguous");
+  if (size() == 1 || counted.elements() == 0) return {};
   Traffic::Count& count = traffic_[collective];
   ++count.calls;
-  count.bytes += view.bytes();
-  return Pending(begin());
+  count.bytes += counted.bytes();
+  if (memory_ == nullptr || memory_->is_host_memory()) return Pending(begin(views));
+  return Pending(start_staged(*memory_, views, begin));
 }
 
 void Communicator::all_reduce_host(std::span<double> values, ReduceOp op) {

@@ -57,6 +57,8 @@ class [[nodiscard]] Pending {
   std::unique_ptr<Work> work_;
 };
 
+struct CollectiveViews;
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -93,7 +95,8 @@ class Communicator {
   // What the caller does from now on ("forward of layer 3, iteration 12"); whoever loses this rank tells it.
   virtual void set_activity(std::string_view /*activity*/) {}
 
-  // Whose memory the views lie in: opened around every access (tensor/memory.h). Not owned; nullptr: plain memory.
+  // Whose memory the views lie in: opened around every access (tensor/memory.h), and copied to the host and back where
+  // hosts cannot read it. Not owned; nullptr: plain memory.
   void attach(Allocator* memory) { memory_ = memory; }
 
   const Traffic& traffic() const { return traffic_; }
@@ -116,7 +119,7 @@ class Communicator {
 
  private:
   template <class Begin>
-  Pending start(Collective collective, const TensorRef& view, const Begin& begin);
+  Pending start(Collective collective, const TensorRef& counted, const CollectiveViews& views, const Begin& begin);
 
   Allocator* memory_ = nullptr;
   Traffic traffic_;

@@ -1,6 +1,7 @@
 #include "tensor/memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -24,6 +25,14 @@ std::string_view name_of(MemoryKind kind) {
     case MemoryKind::kCommunication: return "communication";
   }
   return "?";
+}
+
+void Allocator::copy_out(void* to_host, const void* from, std::int64_t bytes) {
+  std::memcpy(to_host, from, static_cast<std::size_t>(bytes));
+}
+
+void Allocator::copy_in(void* to, const void* from_host, std::int64_t bytes) {
+  std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
 }
 
 Buffer::Buffer(Allocator& allocator, std::int64_t bytes)

@@ -17,6 +17,15 @@ class Allocator {
   virtual void* allocate(std::int64_t bytes) = 0;  // 64-byte aligned, contents undefined; EnvironmentError if refused
   virtual void release(void* memory) noexcept = 0;
 
+  // That allocate() can still hand out; 0 where that is not known to it.
+  virtual std::int64_t bytes_left() { return 0; }
+
+  // Whether a host thread may read and write it. If not, it is copied out and in, in turn with what the device does;
+  // both wait until the copy is done.
+  virtual bool is_host_memory() const { return true; }
+  virtual void copy_out(void* to_host, const void* from, std::int64_t bytes);
+  virtual void copy_in(void* to, const void* from_host, std::int64_t bytes);
+
   // Bracket every access to what was allocated, also one that throws; they nest and may come from several threads at
   // once. For memory that must be opened first (ops/guarded_memory.h).
   virtual void open_memory() {}

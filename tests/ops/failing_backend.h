@@ -5,7 +5,7 @@
 
 namespace teratron::testing {
 
-class FailingBackend final : public Backend {
+class FailingBackend : public Backend {
  public:
   int entered = 0, left = 0;
 
