@@ -15,7 +15,7 @@
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd-inl.h"
-#include "ops/cpu/storage.h"
+#include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {

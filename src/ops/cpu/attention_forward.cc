@@ -21,7 +21,7 @@
 #include "ops/cpu/math-inl.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd-inl.h"
-#include "ops/cpu/storage.h"
+#include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {

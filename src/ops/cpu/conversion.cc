@@ -8,7 +8,7 @@
 //
 #include "hwy/highway.h"
 #include "ops/cpu/simd-inl.h"
-#include "ops/cpu/storage.h"
+#include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {

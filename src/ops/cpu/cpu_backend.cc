@@ -1,6 +1,6 @@
 #include "ops/cpu/cpu_backend.h"
 
-#include "ops/cpu/storage.h"
+#include "ops/storage.h"
 
 namespace teratron {
 

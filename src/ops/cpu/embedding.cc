@@ -17,7 +17,7 @@
 #include "ops/cpu/elements.h"
 #include "ops/cpu/embedding_use.h"
 #include "ops/cpu/simd-inl.h"
-#include "ops/cpu/storage.h"
+#include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {

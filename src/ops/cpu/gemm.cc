@@ -19,7 +19,7 @@
 #include "hwy/highway.h"
 #include "ops/cpu/gemm_kernel-inl.h"
 #include "ops/cpu/scratch.h"
-#include "ops/cpu/storage.h"
+#include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {

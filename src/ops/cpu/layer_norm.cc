@@ -14,7 +14,7 @@
 #include "ops/cpu/dropout-inl.h"
 #include "ops/cpu/elements.h"
 #include "ops/cpu/simd-inl.h"
-#include "ops/cpu/storage.h"
+#include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
