@@ -1,6 +1,7 @@
-// Teratron's side of bench/train_cpu, bench/layouts and bench/pipeline: full GPT-2 training steps on one batch of
-// random tokens, by thread ranks in the layout given. Takes turns with bench/peers/pytorch_gpt2.py and speaks as it
-// does: for each line "step N" on standard input it does N steps (forward, loss, backward, clip, AdamW) and prints
+// Teratron's side of bench/train_cpu, bench/layouts, bench/pipeline and bench/gpu: full GPT-2 training steps on one
+// batch of random tokens, by thread ranks in the layout given. Takes turns with bench/peers/pytorch_gpt2.py and speaks
+// as it does: for each line "step N" on standard input it does N steps (forward, loss, backward, clip, AdamW) and
+// prints
 // {"seconds": [..], ...}; "quit" ends it.
 //
 // With --gemm 1 it builds no model (its memory would count) and measures instead, for each line "gemm SECONDS", the
@@ -33,25 +34,11 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 // Numbers by name; those of "slices" are tokens, those of "cells" layers.
 struct Options {
-  std::map<std::string, double> numbers = {{"layers", 12},
-                                           {"hidden", 768},
-                                           {"heads", 12},
-                                           {"seq", 1024},
-                                           {"vocab", 50257},
-                                           {"batch", 1},
-                                           {"threads", 2},
-                                           {"dropout", 0},
-                                           {"gemm", 0},
-                                           {"tp", 1},
-                                           {"dp", 1},
-                                           {"pp", 1},
-                                           {"sp", 0},
-                                           {"zero", 0},
-                                           {"bf16", 0},
-                                           {"micro", 0},
-                                           {"logits_chunk", 256},
-                                           {"recompute", 0},
-                                           {"schedule", 1}};
+  std::map<std::string, double> numbers = {
+      {"layers", 12},   {"hidden", 768}, {"heads", 12}, {"seq", 1024}, {"vocab", 50257}, {"batch", 1},
+      {"threads", 2},   {"dropout", 0},  {"gemm", 0},   {"tp", 1},     {"dp", 1},        {"pp", 1},
+      {"sp", 0},        {"zero", 0},     {"bf16", 0},   {"cuda", 0},   {"micro", 0},     {"logits_chunk", 256},
+      {"recompute", 0}, {"schedule", 1}};
   std::map<std::string, std::vector<std::int64_t>> lists = {{"slices", {}}, {"cells", {}}};
 
   double at(const std::string& name) const { return numbers.at(name); }
@@ -90,7 +77,7 @@ class TrainingStep {
       : batch_(static_cast<std::int64_t>(o.at("batch") / o.at("dp"))),
         micro_batch_(o.at("micro") > 0 ? static_cast<std::int64_t>(o.at("micro")) : batch_),
         seq_(static_cast<std::int64_t>(o.at("seq"))),
-        backend_(make_cpu_backend({.compute_dtype = o.at("bf16") > 0 ? DType::kBF16 : DType::kF32})),
+        backend_(make_backend(o)),
         runner_(*backend_, config_of(o),
                 {.batch = micro_batch_,
                  .tokens = seq_,
@@ -165,6 +152,12 @@ class TrainingStep {
     config.max_position_embeddings = static_cast<std::int64_t>(o.at("seq"));
     config.hidden_dropout = config.attention_dropout = o.at("dropout");
     return config;
+  }
+
+  static std::unique_ptr<Backend> make_backend(const Options& o) {
+    const DType dtype = o.at("bf16") > 0 ? DType::kBF16 : DType::kF32;
+    if (o.at("cuda") > 0) return make_cuda_backend({.compute_dtype = dtype});
+    return make_cpu_backend({.compute_dtype = dtype});
   }
 
   std::int64_t batch_, micro_batch_, seq_;

@@ -74,7 +74,7 @@ struct Job {
 };
 
 CorpusLoss measure(const Job& job, const Rank& rank) {
-  const LoadedModel model = load_model(job.checkpoint, job.options.runner_options(), job.options.guard_memory, rank);
+  const LoadedModel model = load_model(job.checkpoint, job.options.runner_options(), job.options.backend, rank);
   const ScoringProgress progress(rank);
   return corpus_loss(*model.runner, job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
                      rank.is_first() ? &job.tokenizer : nullptr,

@@ -20,7 +20,8 @@ struct Options {
   GenerationSettings settings;
   std::int64_t seed = 1234;
   LayoutOptions layout;
-  bool ignore_end = false, guard_memory = false;
+  BackendChoice backend;
+  bool ignore_end = false;
 
   std::vector<std::string> faults() const {
     std::vector<std::string> faults = settings.sampling.faults();
@@ -44,8 +45,7 @@ FieldList fields_of(Options& o) {
   add_model_parallel_fields(list, o.layout);
   add_threads_field(list, o.layout);
   add_json_field(list, o.json);
-  list.add("guard-memory", &o.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
-      FieldRole::kHiddenFlag;
+  add_backend_fields(list, o.backend);
   return list;
 }
 
@@ -94,8 +94,8 @@ void run_rank(const Options& options, const CheckpointInfo& checkpoint, const To
   GenerationSettings settings = options.settings;
   settings.sampling.seed = static_cast<std::uint64_t>(options.seed);
   if (!options.ignore_end) settings.stop = tokenizer.end_of_text();
-  const LoadedModel model = load_model(checkpoint, {.purpose = Purpose::kGeneration, .tokens = 64, .logits_chunk = 1},
-                                       options.guard_memory, rank);
+  const LoadedModel model =
+      load_model(checkpoint, {.purpose = Purpose::kGeneration, .tokens = 64, .logits_chunk = 1}, options.backend, rank);
   const std::vector<std::int32_t> prompt = prompt_tokens(tokenizer, options.prompt);
   Output output(options, tokenizer, rank.is_first());
   const auto start = std::chrono::steady_clock::now();

@@ -25,16 +25,16 @@ CheckpointInfo find_model(const std::filesystem::path& path, const LayoutOptions
   return checkpoint;
 }
 
-LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, bool guard_memory,
+LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, const BackendChoice& choice,
                        const Rank& rank) {
   RunnerOptions filled = options;
   if (filled.tokens == 0) filled.tokens = checkpoint.model.max_position_embeddings;
   filled.tokens = std::min(filled.tokens, checkpoint.model.max_position_embeddings);
   filled.cell_layers = pipeline::even_slices(checkpoint.model.num_layers, rank.mesh->pipeline->size());
-  LoadedModel model{.backend = make_cpu_backend({.guard_memory = guard_memory})};
+  LoadedModel model{.backend = make_backend(choice, DType::kF32, rank)};
   model.runner = std::make_unique<Gpt2Runner>(*model.backend, checkpoint.model, filled, rank.mesh);
   const std::vector<RankMemory> memory = memory_of_ranks(model.runner->memory(), rank);
-  if (rank.is_first()) require_memory(memory, rank.ranks_in_this_process());
+  require_memory(memory, *model.backend, rank);
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
   model.runner->allocate();
   // Every rank reads its own parts; one is enough to compare the checksums.

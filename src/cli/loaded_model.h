@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "checkpoint/checkpoint.h"
+#include "cli/backend_choice.h"
 #include "cli/ranks.h"
 #include "model/gpt2.h"
 #include "tokenizer/tokenizer.h"
@@ -27,7 +28,7 @@ struct LoadedModel {
 // On every rank of a layout, each of which reads its part; stages of a pipeline have as many layers each, but for one
 // more on the first ones where they don't divide. `options.tokens` 0, or more than the model has positions:
 // all of them. UserError: a damaged checkpoint. EnvironmentError: not enough memory for the plans of all ranks.
-LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, bool guard_memory,
+LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, const BackendChoice& choice,
                        const Rank& rank);
 
 }  // namespace teratron

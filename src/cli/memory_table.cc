@@ -86,12 +86,23 @@ std::string memory_table(std::span<const RankMemory> ranks) {
   return table.text();
 }
 
-void require_memory(std::span<const RankMemory> ranks, int here) {
+void require_memory(std::span<const RankMemory> ranks, Backend& backend, const Rank& rank) {
+  if (!backend.is_host_memory()) {
+    const std::int64_t needed = ranks[static_cast<std::size_t>(rank.world.rank())].total, left = backend.bytes_left();
+    if (needed <= left) return;
+    throw_environment_error(
+        "rank {} needs {} of memory on its device, which has {} left; use a smaller --micro-batch-size or "
+        "--seq-length, "
+        "--recompute-granularity full, --use-distributed-optimizer, or more ranks with --tp or --pp",
+        rank.world.rank(), readable(needed), readable(left));
+  }
+  if (!rank.is_first()) return;
+  const int here = rank.ranks_in_this_process();
   const std::uint64_t available = available_memory();
   std::int64_t needed = 0, most = 0;
-  for (const RankMemory& rank : ranks.first(static_cast<std::size_t>(here))) {
-    needed += rank.total;
-    most = std::max(most, rank.total);
+  for (const RankMemory& one : ranks.first(static_cast<std::size_t>(here))) {
+    needed += one.total;
+    most = std::max(most, one.total);
   }
   if (available == 0 || static_cast<std::uint64_t>(needed) <= available) return;
   throw_environment_error(

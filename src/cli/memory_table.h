@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/ranks.h"
-#include "tensor/memory.h"
+#include "ops/backend.h"
 
 namespace teratron {
 
@@ -28,8 +28,8 @@ std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Rank& rank);
 // What the rank that takes most takes; of each stage, where stages differ.
 std::string memory_table(std::span<const RankMemory> ranks);
 
-// EnvironmentError if the machine does not have that much left for the first `here` ranks: the plan, what is there, and
-// what to change.
-void require_memory(std::span<const RankMemory> ranks, int here);
+// EnvironmentError if the machine, or the rank's device, does not have that much left: the plan, what is there, and
+// what to change. Every rank calls it; of the memory of hosts the first one tells, of that of devices each.
+void require_memory(std::span<const RankMemory> ranks, Backend& backend, const Rank& rank);
 
 }  // namespace teratron

@@ -178,7 +178,7 @@ void run(const Options& options) {
   const RankLauncher launcher(config.threads);
   const std::int64_t vocab_size = vocabulary_size(config);
   launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) {
-    const std::unique_ptr<Backend> backend = make_backend(config);
+    const std::unique_ptr<Backend> backend = make_backend(config, rank);
     ProfileRequest request = profile_request(config, vocab_size, rank.environment.kind);
     request.repeats = static_cast<int>(options.repeats);
     const plan::Profile profile =

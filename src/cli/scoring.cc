@@ -25,8 +25,7 @@ void add_scoring_fields(FieldList& list, ScoringOptions& o, std::string stride_h
   add_data_parallel_field(list, o.layout, "copies of the model, each with its share of the windows");
   add_threads_field(list, o.layout);
   add_json_field(list, o.json);
-  list.add("guard-memory", &o.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
-      FieldRole::kHiddenFlag;
+  add_backend_fields(list, o.backend);
 }
 
 ScoringProgress::ScoringProgress(const Rank& rank) : live_(rank.is_first() && ::isatty(STDERR_FILENO) != 0) {}

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "cli/backend_choice.h"
 #include "cli/ranks.h"
 #include "eval/windows.h"
 #include "model/gpt2.h"
@@ -15,7 +16,7 @@ struct ScoringOptions {
   std::filesystem::path load, tokenizer, json;
   std::int64_t stride = 0, batch = 8;
   LayoutOptions layout;
-  bool guard_memory = false;
+  BackendChoice backend;
 
   std::vector<std::string> faults() const;
   RunnerOptions runner_options() const { return {.purpose = Purpose::kEvaluation, .batch = batch}; }

@@ -138,7 +138,7 @@ struct Job {
 
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
-  const std::unique_ptr<Backend> backend = make_backend(config);
+  const std::unique_ptr<Backend> backend = make_backend(config, rank);
   const std::optional<plan::Profile> profile =
       slice_costs(config, job.vocab_size, rank.environment.kind, rank.mesh, *backend,
                   rank.is_first() ? show_profile_progress() : ProfileProgress{});
@@ -151,11 +151,11 @@ void run_rank(const Job& job, const Rank& rank) {
       fmt::print(stderr, "{}\n", pipeline);
     }
     fmt::print(stderr, "{}\n", memory_table(memory));
-    require_memory(memory, rank.ranks_in_this_process());
     prepare_trace(config);
     prepare_save_folder(config);
   }
-  rank.world.barrier();
+  require_memory(memory, *backend, rank);
+  rank.world.barrier();  // no rank takes memory before it is known that there is enough
   const std::int64_t done = trainer.start();
   TrainingResult result;
   if (rank.is_first()) {

@@ -25,9 +25,8 @@ std::int64_t vocabulary_size(const TrainConfig& config) {
   return config.model.vocab_size;
 }
 
-std::unique_ptr<Backend> make_backend(const TrainConfig& config) {
-  if (config.backend == BackendKind::kReference) return make_reference_backend(config.compute_dtype());
-  return make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
+std::unique_ptr<Backend> make_backend(const TrainConfig& config, const Rank& rank) {
+  return make_backend({.kind = config.backend, .guard_memory = config.guard_memory}, config.compute_dtype(), rank);
 }
 
 ProfileProgress show_profile_progress() {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "cli/backend_choice.h"
 #include "train/config.h"
 #include "train/pipeline_profile.h"
 
@@ -11,7 +12,8 @@ namespace teratron {
 // The tokenizer's, or that of --vocab-size. UserError where neither is given or they contradict one another.
 std::int64_t vocabulary_size(const TrainConfig& config);
 
-std::unique_ptr<Backend> make_backend(const TrainConfig& config);
+// That of --backend. Every rank calls it.
+std::unique_ptr<Backend> make_backend(const TrainConfig& config, const Rank& rank);
 
 // Shows on standard error how far measuring is: one live line on a terminal, elsewhere a line now and then.
 ProfileProgress show_profile_progress();

@@ -99,7 +99,8 @@ struct LayerNormBackward {
 
 // Scaled dot-product attention of S_q queries on S_k keys (S_k >= S_q: the queries are the last S_q positions). All
 // views may be strided with unit stride along D, so that q, k and v can be parts of one packed projection or of a
-// key/value cache. Causal: query i sees keys 0 .. S_k - S_q + i. log_sum_exp is kept for the backward pass.
+// key/value cache. Causal: query i sees keys 0 .. S_k - S_q + i. log_sum_exp is kept for the backward pass. A back end
+// may round the probabilities p (with dropout, or before they are divided by their sum) to C before it multiplies v.
 struct AttentionForward {
   TensorRef out;          // [B, S_q, H, D]
   TensorRef log_sum_exp;  // A [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
@@ -111,7 +112,7 @@ struct AttentionForward {
 
 // dk and dv cover all S_k keys; with accumulate_kv they are added to (token slices, TeraPipe section 3). Both are of C
 // or both of A, so that the sums over many slices need not be rounded to C in between. A back end may take the sum over
-// keys of p * dp as dout . out, with `out` as stored.
+// keys of p * dp as dout . out, with `out` as stored, and may round p and ds to C before it multiplies with them.
 struct AttentionBackward {
   TensorRef dq, dk, dv;  // strided like q, k, v
   TensorRef dout;        // [B, S_q, H, D]
@@ -276,5 +277,15 @@ struct CpuOptions {
   bool guard_memory = false;          // keep device memory unreadable outside of calls (a test of who touches it)
 };
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
+
+struct CudaOptions {
+  DType compute_dtype = DType::kF32;  // or kBF16 (on Ampere and later), kF16
+  int device = 0;                     // number of the GPU
+  bool tf32 = false;                  // matrix products of fp32 values rounded to 10 bits of mantissa
+};
+// GPUs that this process can use; 0 where there are none, or the program was built without CUDA.
+int cuda_devices();
+// EnvironmentError where the program was built without CUDA, or there is no device, or it or its driver is too old.
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options = {});
 
 }  // namespace teratron

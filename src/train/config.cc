@@ -134,8 +134,7 @@ void add_data_and_output_fields(FieldList& list, TrainConfig& c) {
            "what every stage did when in the last iterations, for Perfetto or chrome://tracing");
 
   list.group("Machine");
-  list.add_choice("backend", c.backend, {{"cpu", BackendKind::kCpu}, {"ref", BackendKind::kReference}},
-                  "ref is the slow reference that the others are tested against");
+  add_backend_field(list, c.backend);
   list.add("threads", &c.threads, "N", "0: one a core");
   list.add("logits-chunk", &c.logits_chunk, "N", "rows of logits held in memory at a time");
   list.add("guard-memory", &c.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
@@ -170,6 +169,12 @@ ModelConfig TrainConfig::model_for(std::int64_t data_vocab_size) const {
   if (filled.vocab_size == 0) filled.vocab_size = data_vocab_size;
   if (filled.max_position_embeddings == 0) filled.max_position_embeddings = seq_length;
   return filled;
+}
+
+void add_backend_field(FieldList& list, BackendKind& kind) {
+  list.add_choice("backend", kind,
+                  {{"cpu", BackendKind::kCpu}, {"cuda", BackendKind::kCuda}, {"ref", BackendKind::kReference}},
+                  "cuda is NVIDIA's GPUs; ref the slow reference that the others are tested against");
 }
 
 FieldList fields_of(TrainConfig& config) {

@@ -19,7 +19,7 @@
 
 namespace teratron {
 
-enum class BackendKind { kCpu, kReference };
+enum class BackendKind { kCpu, kReference, kCuda };
 
 // The values as the user gave them; a 0 that stands for "follows from another value" is resolved by the functions
 // below, so that a saved configuration can be read back and changed.
@@ -93,6 +93,7 @@ struct TrainConfig {
 
 // The one list of the fields. `config` must outlive it. read_options<TrainConfig> (config_reading.h) reads them from
 // the arguments after `teratron train`.
+void add_backend_field(FieldList& list, BackendKind& kind);  // --backend, also of other commands
 FieldList fields_of(TrainConfig& config);
 
 // What `teratron train --config` reads back to the same values.

@@ -10,7 +10,7 @@ struct Sizes {
   std::int64_t rows, columns, valid_columns, vocab_begin;
   explicit Sizes(Random& random)
       : rows(some_rows(random)),
-        columns(random.one_of<std::int64_t>({1, 2, 3, 37, 64, 100, 513, 1031})),
+        columns(random.one_of<std::int64_t>({1, 2, 3, 37, 64, 100, 513, 1031, 8320})),
         valid_columns(columns),
         vocab_begin(random.one_of<std::int64_t>({0, 11})) {
     if (random.coin()) valid_columns = std::max<std::int64_t>(0, columns - random.below(40));

@@ -17,8 +17,15 @@ struct Sizes {
         dropout(some_dropout(random, length)) {
     dropout.random.purpose = RandomPurpose::kEmbeddingDropout;
   }
-  // Ids on both sides of the part of the vocabulary that is held here.
-  Values ids(Random& random) const { return random.integers({batch, length}, 0, vocab_begin + vocabulary + 5); }
+  // Ids on both sides of the part of the vocabulary that is held here; in some trials most are one and the same.
+  Values ids(Random& random) const {
+    Values ids = random.integers({batch, length}, 0, vocab_begin + vocabulary + 5);
+    if (random.coin()) return ids;
+    for (std::size_t row = 0; row < ids.size(); ++row) {
+      if (row % 5 != 0) ids[row] = static_cast<double>(vocab_begin + vocabulary / 2);
+    }
+    return ids;
+  }
   std::string text() const {
     return fmt::format("batch={} tokens={} hidden={} V={} vocab_begin={} first_position={} p={}", batch, length, hidden,
                        vocabulary, vocab_begin, first_position, dropout.probability);

@@ -1,0 +1,79 @@
+"""Drives bench/gpu: one process a shape and slicing, taking turns; medians."""
+
+import argparse
+import datetime
+import statistics
+import subprocess
+import sys
+
+from side import Side
+
+# Model FLOPs are counted as in the Megatron paper's section 5: attention in full, though half of it is masked.
+SHAPES = {
+    "124M": dict(layers=12, hidden=768, heads=12, vocab=50257, seq=1024),
+    "355M": dict(layers=24, hidden=1024, heads=16, vocab=50257, seq=1024),
+    "1.2B": dict(layers=40, hidden=1536, heads=16, vocab=51200, seq=1024),
+}
+BATCHES = {"124M": (8, 32), "355M": (8, 32), "1.2B": (8, 16, 32)}
+PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12}  # bf16, without sparsity
+
+
+def device():
+    answer = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"],
+                            check=True, stdout=subprocess.PIPE, text=True)
+    return answer.stdout.splitlines()[0]
+
+
+def full_attention_flops(shape, tokens):
+    layers, hidden, vocab, seq = (shape[name] for name in ("layers", "hidden", "vocab", "seq"))
+    return tokens * (6 * (12 * layers * hidden * hidden + vocab * hidden) + 12 * layers * hidden * seq)
+
+
+def measure(shape, batch, rounds, **more):
+    side = Side(["build/release/bench_train_step"], shape, batch=batch, bf16=1, cuda=1, dropout=0, **more)
+    side.steps(rounds)
+    side.close()
+    return statistics.median(side.seconds), side.ready["planned_bytes"]
+
+
+def speeds(rounds, peak):
+    lines = ["| model | sequences | ms a step | tokens/s | of the peak | planned GB |", "|---" * 6 + "|"]
+    for name, shape in SHAPES.items():
+        for batch in BATCHES[name]:
+            seconds, planned = measure(shape, batch, rounds)
+            tokens = batch * shape["seq"]
+            part = f"{100 * full_attention_flops(shape, tokens) / seconds / peak:.1f} %" if peak else "?"
+            lines.append(f"| {name} | {batch} | {1e3 * seconds:.1f} | {tokens / seconds:.0f} | {part} | {planned / 1e9:.1f} |")
+            print(lines[-1], file=sys.stderr, flush=True)
+    return "\n".join(lines)
+
+
+def slices(rounds):
+    """Figure 3 of TeraPipe: a sequence of 2048 tokens, whole and in slices, on one stage."""
+    shape = dict(SHAPES["1.2B"], layers=4, seq=2048)
+    lines = ["| slices of 2048 tokens | ms a step | times the whole |", "|---" * 3 + "|"]
+    whole = None
+    for count in (1, 2, 4, 8, 16, 32):
+        cut = {} if count == 1 else dict(schedule=3, slices=",".join([str(2048 // count)] * count))
+        seconds, _ = measure(shape, 1, rounds, micro=1, **cut)
+        whole = whole or seconds
+        lines.append(f"| {count} | {1e3 * seconds:.2f} | {seconds / whole:.2f} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--rounds", type=int, default=10)
+    options = parser.parse_args()
+    name = device()
+    peak = next((peak for card, peak in PEAKS.items() if card in name), None)
+    text = (f"{datetime.date.today()}, {name}, bf16, medians of {options.rounds} steps; `bench/gpu {' '.join(sys.argv[1:])}`\n\n"
+            f"{speeds(options.rounds, peak)}\n\n{slices(options.rounds)}\n")
+    print(text)
+    if options.save:
+        with open("bench/results/gpu.md", "w") as file:
+            file.write("# bench/gpu\n\n" + text)
+
+
+main()

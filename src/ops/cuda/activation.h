@@ -1,0 +1,30 @@
+// GELU and its derivative (ops/ref/activation.h), in fp32.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+
+#include "ops/backend.h"
+
+namespace teratron::cuda {
+
+struct ValueAndSlope {
+  float value, slope;
+};
+
+template <Activation kActivation>
+__device__ inline ValueAndSlope activate(float x) {
+  if constexpr (kActivation == Activation::kGeluTanh) {
+    constexpr float kScale = 0.7978845608028654F, kCubic = 0.044715F;  // sqrt(2 / pi)
+    const float tanh = tanhf(kScale * (x + kCubic * x * x * x));
+    const float inner_slope = kScale * (1 + 3 * kCubic * x * x);
+    return {0.5F * x * (1 + tanh), 0.5F * (1 + tanh) + 0.5F * x * (1 - tanh * tanh) * inner_slope};
+  } else {
+    constexpr float kRoot = 0.7071067811865476F, kDensity = 0.3989422804014327F;  // 1 / sqrt(2), 1 / sqrt(2 pi)
+    const float below = 0.5F * (1 + erff(x * kRoot));
+    return {x * below, below + x * kDensity * expf(-0.5F * x * x)};
+  }
+}
+
+}  // namespace teratron::cuda

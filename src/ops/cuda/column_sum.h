@@ -1,0 +1,31 @@
+// Sums over rows, in an order that depends on the shape alone: rows are shared out to blocks, whose sums are then
+// added.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace teratron::cuda {
+
+// Into how many parts `rows` rows are shared out: enough to fill a device, each of 64 rows or more.
+constexpr std::int64_t column_sum_parts(std::int64_t rows) {
+  constexpr std::int64_t kMostParts = 64, kRows = 64;
+  const std::int64_t parts = (rows + kRows - 1) / kRows;
+  return parts < kMostParts ? parts : kMostParts;
+}
+
+// The rows [begin, end) of a part.
+constexpr std::int64_t part_begin(std::int64_t rows, std::int64_t part) { return rows * part / column_sum_parts(rows); }
+
+// to[columns] (+)= the sum of partial[parts, columns] over its parts, in their order.
+void add_parts(cudaStream_t stream, const float* partial, std::int64_t parts, std::int64_t columns, float* to,
+               bool accumulate);
+
+// to[columns] (+)= the sum over the rows of from[rows, columns]; `partial` has room for column_sum_parts(rows) *
+// columns.
+template <class T>
+void sum_rows(cudaStream_t stream, const T* from, std::int64_t rows, std::int64_t columns, float* partial, float* to,
+              bool accumulate);
+
+}  // namespace teratron::cuda

@@ -1,0 +1,89 @@
+#include "ops/cuda/cuda_backend.h"
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+constexpr int kOldest = 75;  // compute capability, of Turing: the first that the toolkit compiles for
+
+// The device made current for the calling thread. EnvironmentError that says what is missing.
+cudaDeviceProp use_device(int device) {
+  int driver = 0, runtime = 0, count = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  if (driver == 0) {
+    throw_environment_error(
+        "no NVIDIA driver is installed, so there is no device for back end cuda; install one, or use --backend cpu");
+  }
+  if (driver / 1000 < runtime / 1000) {
+    throw_environment_error(
+        "the NVIDIA driver is for CUDA {}.{}, and this program needs {}.{}; update the driver, or use --backend cpu",
+        driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  }
+  if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess || count == 0) {
+    cudaGetLastError();  // and forget it
+    throw_environment_error("there is no NVIDIA device for back end cuda ({}); use --backend cpu",
+                            count == 0 && status == cudaSuccess ? "none found" : cudaGetErrorString(status));
+  }
+  if (device >= count) {
+    throw_environment_error("there are {} NVIDIA devices, and number {} is wanted (the first is 0)", count, device);
+  }
+  cuda::require(cudaSetDevice(device), "choosing it");
+  cudaDeviceProp properties = {};
+  cuda::require(cudaGetDeviceProperties(&properties, device), "its properties");
+  if (10 * properties.major + properties.minor < kOldest) {
+    throw_environment_error("{} has compute capability {}.{}, and 7.5 is the oldest that works; use --backend cpu",
+                            properties.name, properties.major, properties.minor);
+  }
+  return properties;
+}
+
+}  // namespace
+
+CudaBackend::CudaBackend(const CudaOptions& options)
+    : compute_dtype_(options.compute_dtype), device_(use_device(options.device)), gemm_(stream_, options.tf32) {
+  if (compute_dtype_ == DType::kF64) throw_user_error("back end cuda computes in f32, bf16 or f16, not in f64");
+  if (compute_dtype_ == DType::kBF16 && device_.major < 8) {
+    throw_environment_error("{} cannot multiply bf16 (compute capability {}.{}, 8.0 is needed); use --fp16",
+                            device_.name, device_.major, device_.minor);
+  }
+}
+
+void* CudaBackend::allocate(std::int64_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw_environment_error(
+        "{} has {:.2f} GiB of memory free of {:.2f}, and {:.2f} are needed at once; use a smaller --micro-batch-size, "
+        "--recompute-granularity, --use-distributed-optimizer, or more devices",
+        device_.name, static_cast<double>(bytes_left()) / 0x1p30, static_cast<double>(device_.totalGlobalMem) / 0x1p30,
+        static_cast<double>(bytes) / 0x1p30);
+  }
+  cuda::require(status, "memory");
+  return memory;
+}
+
+std::int64_t CudaBackend::bytes_left() {
+  std::size_t free = 0, total = 0;
+  cuda::require(cudaMemGetInfo(&free, &total), "its memory");
+  return static_cast<std::int64_t>(free);
+}
+
+void CudaBackend::release(void* memory) noexcept { cudaFree(memory); }
+
+int cuda_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  return count;
+}
+
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
+  return std::make_unique<CudaBackend>(options);
+}
+
+}  // namespace teratron

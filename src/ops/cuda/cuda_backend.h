@@ -1,0 +1,62 @@
+// The back end for NVIDIA GPUs. Each operation lives in a file of its own name; calls return when their kernels are
+// queued on the back end's stream, and only upload(), download() and sum_of_squares() wait. Sums are taken in an order
+// that depends on the shapes alone: the same bits every time.
+#pragma once
+
+#include "ops/backend.h"
+#include "ops/cuda/device.h"
+#include "ops/cuda/gemm.h"
+
+namespace teratron {
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(const CudaOptions& options);
+
+  std::string_view name() const override { return "cuda"; }
+  DType compute_dtype() const override { return compute_dtype_; }
+  void* allocate(std::int64_t bytes) override;
+  void release(void* memory) noexcept override;
+  bool is_host_memory() const override { return false; }
+  std::int64_t bytes_left() override;
+  void copy_out(void* to_host, const void* from, std::int64_t bytes) override;
+  void copy_in(void* to, const void* from_host, std::int64_t bytes) override;
+
+ protected:
+  void do_upload(const TensorRef& to, const void* from) override;
+  void do_download(void* to, const TensorRef& from) override;
+  void do_copy(const TensorRef& to, const TensorRef& from) override;
+  void do_fill(const TensorRef& view, double value) override;
+  void do_fill_normal(const TensorRef& view, const RandomStream& random, std::int64_t first_index, double stddev,
+                      std::int64_t row_stride) override;
+  void do_add(const TensorRef& to, const TensorRef& from) override;
+  void do_linear_forward(const LinearForward& args) override;
+  void do_linear_input_gradient(const LinearInputGradient& args) override;
+  void do_linear_weight_gradient(const LinearWeightGradient& args) override;
+  void do_layer_norm_forward(const LayerNormForward& args) override;
+  void do_layer_norm_apply(const LayerNormForward& args) override;
+  void do_layer_norm_backward(const LayerNormBackward& args) override;
+  void do_residual_add(const ResidualAdd& args) override;
+  void do_residual_add_layer_norm(const ResidualAdd& add, const LayerNormForward& norm) override;
+  void do_dropout_backward(const TensorRef& dbranch, const TensorRef& dsum, const Dropout& dropout) override;
+  void do_attention_forward(const AttentionForward& args) override;
+  void do_attention_backward(const AttentionBackward& args) override;
+  void do_embedding_forward(const EmbeddingForward& args) override;
+  void do_embedding_backward(const EmbeddingBackward& args) override;
+  void do_cross_entropy_partials(const CrossEntropyPartials& args) override;
+  void do_cross_entropy_rescale(const TensorRef& sum, const TensorRef& own_max, const TensorRef& max) override;
+  void do_cross_entropy_loss(const TensorRef& loss, const TensorRef& max, const TensorRef& sum,
+                             const TensorRef& target_logit) override;
+  void do_cross_entropy_backward(const CrossEntropyBackward& args) override;
+  void do_adamw(const AdamW& args) override;
+  double do_sum_of_squares(const TensorRef& view) override;
+
+ private:
+  DType compute_dtype_;
+  cudaDeviceProp device_;
+  cuda::Stream stream_;
+  cuda::Scratch scratch_;
+  cuda::Gemm gemm_;
+};
+
+}  // namespace teratron

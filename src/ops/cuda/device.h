@@ -1,0 +1,80 @@
+// What the host side of the CUDA back end needs of the runtime: errors as exceptions, launches, a stream, scratch.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace teratron::cuda {
+
+// EnvironmentError that says what failed and why, unless it is cudaSuccess.
+void require(cudaError_t status, std::string_view what);
+
+constexpr int kWarp = 32;
+constexpr std::int64_t kMostBlocks = 0x7fffffff;  // of a grid, along x
+constexpr std::size_t kUsualShared = 48 << 10;    // bytes of shared memory that need no permission
+
+struct LaunchShape {
+  dim3 grid, block;
+  std::size_t shared_bytes = 0;  // dynamic
+};
+
+// Arguments are converted to the kernel's parameter types. EnvironmentError if the device does not take it.
+template <class... Parameters>
+void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parameters...),
+            const std::type_identity_t<Parameters>&... arguments) {
+  if (shape.shared_bytes > kUsualShared) {
+    require(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes)),
+        "shared memory for a kernel");
+  }
+  cudaLaunchConfig_t config = {};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = stream;
+  require(cudaLaunchKernelEx(&config, kernel, arguments...), "the launch of a kernel");
+}
+
+// Blocks of `threads` threads, one thread for each of `count` items; kernels stride over what more there is.
+inline LaunchShape shape_for(std::int64_t count, int threads = 256) {
+  const std::int64_t blocks = (count + threads - 1) / threads;
+  return {.grid = dim3(static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks)),
+          .block = dim3(static_cast<unsigned>(threads))};
+}
+
+class Stream {
+ public:
+  Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream();
+  operator cudaStream_t() const { return stream_; }  // NOLINT: it is one
+  void wait() const;                                 // for everything that was started on it
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// Memory for what one call leaves between its kernels. Calls of one stream follow each other, so all share it.
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch();
+  // Undefined contents, aligned to 256 bytes, valid until the next call; grows by allocating, which waits.
+  void* bytes(std::int64_t count);
+  template <class T>
+  T* of(std::int64_t count) {
+    return static_cast<T*>(bytes(count * static_cast<std::int64_t>(sizeof(T))));
+  }
+
+ private:
+  void* memory_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace teratron::cuda

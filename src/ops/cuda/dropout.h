@@ -1,0 +1,68 @@
+// The mask of ops/backend.h's struct Dropout in kernels: one Philox block decides over 8 consecutive elements.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "base/philox.h"
+#include "ops/backend.h"
+
+namespace teratron::cuda {
+
+constexpr int kMaskBlock = 8;  // elements of a Philox block
+
+struct DropoutMask {
+  RandomStream random;
+  std::uint32_t threshold = 0;
+  float scale = 1;
+
+  DropoutMask() = default;
+  explicit DropoutMask(const Dropout& dropout)
+      : random(dropout.random),
+        threshold(dropout.active() ? dropout.threshold() : 0),
+        scale(dropout.active() ? dropout.scale() : 1) {}
+
+  // The same for a whole launch: where it is false nothing needs to be drawn, and everything is kept.
+  __device__ bool active() const { return threshold > 0; }
+
+  // Bit i is set where element 8 * block + i is kept.
+  __device__ std::uint32_t kept(std::int64_t block) const {
+    const PhiloxCounter words = random.bits(static_cast<std::uint64_t>(block));
+    const std::uint32_t least = threshold << 16;  // compares upper halves without taking them out
+    std::uint32_t bits = 0;
+    for (std::uint32_t word = 0; word < 4; ++word) {
+      bits |= (words[word] << 16 >= least ? 1U : 0U) << (2 * word);
+      bits |= (words[word] >= least ? 1U : 0U) << (2 * word + 1);
+    }
+    return bits;
+  }
+
+  // What elements [element, element + kCount), all of one block, are multiplied by: 0 or scale.
+  template <int kCount>
+  __device__ void factors(std::int64_t element, float (&to)[kCount]) const {
+    static_assert(kMaskBlock % kCount == 0);
+    const std::uint32_t bits = kept(element / kMaskBlock) >> (kCount == kMaskBlock ? 0 : element % kMaskBlock);
+    for (int i = 0; i < kCount; ++i) to[i] = (bits >> i) % 2 == 1 ? scale : 0;
+  }
+};
+
+// The mask of activations: element (b, t, j) of a view [batch, tokens, hidden] is number row(b, t) + j.
+struct ActivationMask {
+  DropoutMask mask;
+  std::int64_t first_sample = 0, sequence_length = 0, first_position = 0, hidden = 0;
+
+  ActivationMask() = default;
+  ActivationMask(const Dropout& dropout, std::int64_t hidden_size)
+      : mask(dropout),
+        first_sample(dropout.first_sample),
+        sequence_length(dropout.sequence_length),
+        first_position(dropout.first_position),
+        hidden(hidden_size) {}
+
+  __device__ std::int64_t row(std::int64_t b, std::int64_t t) const {
+    return ((first_sample + b) * sequence_length + first_position + t) * hidden;
+  }
+};
+
+}  // namespace teratron::cuda

@@ -1,0 +1,89 @@
+// Sums, dropout and the residual connection: one pass over memory each.
+#include <algorithm>
+
+#include "ops/cuda/chunks.h"
+#include "ops/cuda/cuda_backend.h"
+#include "ops/cuda/dropout.h"
+#include "ops/storage.h"
+
+namespace teratron {
+namespace cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMostSamples = 65535;  // blocks of a grid along y
+
+// to += from. The elements after the last whole chunk are the last thread's.
+template <class T, int kCount>
+__global__ void __launch_bounds__(kThreads) add_chunks(T* to, const T* from, std::int64_t count) {
+  const std::int64_t chunks = count / kCount;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i <= chunks;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    if (i == chunks) {
+      for (std::int64_t e = i * kCount; e < count; ++e) to[e] = narrowed<T>(widened(to[e]) + widened(from[e]));
+      return;
+    }
+    const auto a = load_chunk<kCount>(to + i * kCount), b = load_chunk<kCount>(from + i * kCount);
+    Wide<T> sum[kCount];
+    for (int e = 0; e < kCount; ++e) sum[e] = a[e] + b[e];
+    store_chunk<kCount>(to + i * kCount, sum);
+  }
+}
+
+// sum = residual + dropout(branch), or dropout(branch) without a residual, of `samples` samples of sample_size elements
+// each. Any two of the views may be one.
+template <class T, int kCount>
+__global__ void __launch_bounds__(kThreads) add_branch(T* sum, const T* residual, const T* branch, std::int64_t samples,
+                                                       std::int64_t sample_size, ActivationMask activations) {
+  for (std::int64_t b = blockIdx.y; b < samples; b += gridDim.y) {
+    for (std::int64_t i = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount; i < sample_size;
+         i += std::int64_t{gridDim.x} * kThreads * kCount) {
+      const std::int64_t place = b * sample_size + i;
+      const auto from = load_chunk<kCount>(branch + place),
+                 to = load_chunk_if<kCount>(residual != nullptr, residual + place);
+      float factors[kCount], values[kCount];
+      for (int e = 0; e < kCount; ++e) factors[e] = 1;
+      if (activations.mask.active()) activations.mask.factors(activations.row(b, 0) + i, factors);
+      for (int e = 0; e < kCount; ++e) values[e] = to[e] + factors[e] * from[e];
+      store_chunk<kCount>(sum + place, values);
+    }
+  }
+}
+
+void add_branch_views(cudaStream_t stream, const TensorRef& sum, const TensorRef& residual, const TensorRef& branch,
+                      const Dropout& dropout) {
+  choose_by_storage(sum.dtype, [&]<class T>(ElementType<T>) {
+    const std::int64_t samples = sum.dim(0), sample_size = sum.dim(1) * sum.dim(2), hidden = sum.dim(2);
+    const T* const given = residual ? residual.as<T>() : nullptr;
+    const bool vectors = takes_vectors(sum.as<T>(), hidden) && takes_vectors(given) && takes_vectors(branch.as<T>());
+    choose_chunk<T>(vectors, [&](auto count) {
+      LaunchShape shape = shape_for(sample_size / count, kThreads);
+      shape.grid.y = static_cast<unsigned>(std::min(samples, kMostSamples));
+      launch(stream, shape, add_branch<T, count>, sum.as<T>(), given, branch.as<T>(), samples, sample_size,
+             ActivationMask(dropout, hidden));
+    });
+  });
+}
+
+}  // namespace
+}  // namespace cuda
+
+void CudaBackend::do_add(const TensorRef& to, const TensorRef& from) {
+  visit_floating(to.dtype, [&]<class T>(ElementType<T>) {
+    cuda::choose_chunk<T>(cuda::takes_vectors(to.as<T>()) && cuda::takes_vectors(from.as<T>()), [&](auto count) {
+      cuda::launch(stream_, cuda::shape_for(to.elements() / count + 1, cuda::kThreads), cuda::add_chunks<T, count>,
+                   to.as<T>(), from.as<T>(), to.elements());
+    });
+  });
+}
+
+void CudaBackend::do_residual_add(const ResidualAdd& args) {
+  cuda::add_branch_views(stream_, args.sum, args.residual, args.branch, args.dropout);
+}
+
+void CudaBackend::do_dropout_backward(const TensorRef& dbranch, const TensorRef& dsum, const Dropout& dropout) {
+  if (dropout.active()) return cuda::add_branch_views(stream_, dbranch, {}, dsum, dropout);
+  if (dbranch.data != dsum.data) do_copy(dbranch, dsum);
+}
+
+}  // namespace teratron

@@ -1,0 +1,132 @@
+// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter,
+// and what the working copy takes. And the sum of squares that the gradient norm is made of.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "ops/cuda/chunks.h"
+#include "ops/cuda/cuda_backend.h"
+#include "ops/cuda/reduce.h"
+#include "ops/storage.h"
+
+namespace teratron {
+namespace cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+struct Update {
+  float scale, beta1, rest1, beta2, rest2, inverse2, keep, rate, epsilon;
+
+  explicit Update(const AdamW& args)
+      : scale(static_cast<float>(args.gradient_scale)),
+        beta1(static_cast<float>(args.beta1)),
+        rest1(static_cast<float>(1 - args.beta1)),
+        beta2(static_cast<float>(args.beta2)),
+        rest2(static_cast<float>(1 - args.beta2)),
+        inverse2(static_cast<float>(1 / args.correction2)),
+        keep(static_cast<float>(1 - args.learning_rate * args.weight_decay)),
+        rate(static_cast<float>(args.learning_rate / args.correction1)),
+        epsilon(static_cast<float>(args.epsilon)) {}
+};
+
+template <class T>
+struct Parameters {
+  float* parameter;
+  const float* gradient;
+  float *moment1, *moment2;
+  T* working;  // may be absent
+
+  // kCount of them from number `first` on.
+  template <int kCount>
+  __device__ void change(const Update& update, std::int64_t first) const {
+    const auto old_p = load_chunk<kCount>(parameter + first), old_g = load_chunk<kCount>(gradient + first);
+    const auto old_m = load_chunk<kCount>(moment1 + first), old_v = load_chunk<kCount>(moment2 + first);
+    float p[kCount], m[kCount], v[kCount];
+    for (int e = 0; e < kCount; ++e) {
+      const float g = update.scale * old_g[e];
+      m[e] = update.beta1 * old_m[e] + update.rest1 * g;
+      v[e] = update.beta2 * old_v[e] + update.rest2 * g * g;
+      p[e] = update.keep * old_p[e] - update.rate * m[e] / (sqrtf(v[e] * update.inverse2) + update.epsilon);
+    }
+    store_chunk<kCount>(parameter + first, p);
+    store_chunk<kCount>(moment1 + first, m);
+    store_chunk<kCount>(moment2 + first, v);
+    if (working != nullptr) store_chunk<kCount>(working + first, p);
+  }
+};
+
+// What is left after the last whole chunk is the last thread's.
+template <class T, int kCount>
+__global__ void __launch_bounds__(kThreads)
+    update_parameters(Update update, Parameters<T> parameters, std::int64_t count) {
+  const std::int64_t chunks = count / kCount;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i <= chunks;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    if (i < chunks) {
+      parameters.template change<kCount>(update, i * kCount);
+    } else {
+      for (std::int64_t e = i * kCount; e < count; ++e) parameters.template change<1>(update, e);
+    }
+  }
+}
+
+constexpr std::int64_t kSquareBlocks = 1024;  // a device's worth
+
+// A thread's squares are added in T's accumulator, those of a block in double.
+template <class T, int kCount>
+__global__ void __launch_bounds__(kThreads) sum_squares(const T* values, std::int64_t count, double* of_blocks) {
+  const std::int64_t chunks = count / kCount, step = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t own = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  Wide<T> sums[kCount] = {};
+  for_each_chunk<kCount>(values, own, chunks, step, [&](std::int64_t, const Chunk<T, kCount>& chunk) {
+    for (int e = 0; e < kCount; ++e) sums[e] += chunk[e] * chunk[e];
+  });
+  if (own < count - chunks * kCount) {  // after the last chunk
+    const Wide<T> value = widened(values[chunks * kCount + own]);
+    sums[0] += value * value;
+  }
+  double sum = 0;
+  for (int e = 0; e < kCount; ++e) sum += sums[e];
+  sum = reduce<kThreads, Plus>(sum);
+  if (threadIdx.x == 0) of_blocks[blockIdx.x] = sum;
+}
+
+}  // namespace
+}  // namespace cuda
+
+void CudaBackend::do_adamw(const AdamW& args) {
+  const std::int64_t count = args.parameter.elements();
+  choose_by_storage(args.working ? args.working.dtype : DType::kF32, [&]<class T>(ElementType<T>) {
+    const cuda::Parameters<T> all = {.parameter = args.parameter.as<float>(),
+                                     .gradient = args.gradient.as<float>(),
+                                     .moment1 = args.moment1.as<float>(),
+                                     .moment2 = args.moment2.as<float>(),
+                                     .working = args.working ? args.working.as<T>() : nullptr};
+    const bool vectors = cuda::takes_vectors(all.parameter) && cuda::takes_vectors(all.gradient) &&
+                         cuda::takes_vectors(all.moment1) && cuda::takes_vectors(all.moment2) &&
+                         cuda::takes_vectors(all.working);
+    cuda::choose_chunk<float>(vectors, [&](auto chunk) {
+      cuda::launch(stream_, cuda::shape_for(count / chunk + 1, cuda::kThreads), cuda::update_parameters<T, chunk>,
+                   cuda::Update(args), all, count);
+    });
+  });
+}
+
+double CudaBackend::do_sum_of_squares(const TensorRef& view) {
+  const std::int64_t count = view.elements();
+  std::vector<double> parts;
+  visit_floating(view.dtype, [&]<class T>(ElementType<T>) {
+    cuda::choose_chunk<T>(cuda::takes_vectors(view.as<T>()), [&](auto chunk) {
+      cuda::LaunchShape shape = cuda::shape_for(count / (chunk * cuda::kChunksInFlight) + 1, cuda::kThreads);
+      shape.grid.x = std::min(shape.grid.x, static_cast<unsigned>(cuda::kSquareBlocks));
+      parts.resize(shape.grid.x);
+      const TensorRef sums(scratch_.of<double>(std::ssize(parts)), DType::kF64, {std::ssize(parts)});
+      cuda::launch(stream_, shape, cuda::sum_squares<T, chunk>, view.as<T>(), count, sums.as<double>());
+      do_download(parts.data(), sums);
+    });
+  });
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
+}
+
+}  // namespace teratron

@@ -1,0 +1,32 @@
+// --backend cuda from the command line: on a machine without a GPU one clear error, and nothing begun.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/tiny_training.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::TinyTraining;
+using Words = std::vector<std::string>;
+
+TEST(BackendChoice, CudaWithoutAGpuSaysWhatToDo) {
+  const TinyTraining training;
+  const std::string save = training.path("run");
+  for (const Words& layout : {Words{}, Words{"--dp", "2"}}) {
+    Words words = training.command({"--train-iters", "1", "--backend", "cuda", "--save", save});
+    words.insert(words.end(), layout.begin(), layout.end());
+    const Outcome outcome = run_teratron(words);
+    if (outcome.exit_code == 0) GTEST_SKIP() << "there is a GPU here";
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("error: "), HasSubstr("--backend cpu")));
+    EXPECT_FALSE(std::filesystem::exists(save));
+  }
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,86 @@
+// Stands in for NVIDIA's header of this name, so that the CUDA back end's sources build as plain C++ and their kernels
+// run, thread by thread, on a machine without a GPU (emulator.h). Only what the back end uses is here; declarations are
+// those of the CUDA runtime API's documentation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "emulated_gpu/emulator.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__ static thread_local  // blocks run one after another on their host thread
+
+using teratron::emulated::blockDim;
+using teratron::emulated::blockIdx;
+using teratron::emulated::gridDim;
+using teratron::emulated::threadIdx;
+using dim3 = teratron::emulated::Dim3;
+
+inline void __syncthreads() { teratron::emulated::wait_for_block(); }
+inline void __syncwarp() { teratron::emulated::wait_for_warp(); }
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  return teratron::emulated::value_of_lane(value, lane);
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  return teratron::emulated::value_of_lane(value, teratron::emulated::lane() ^ mask);
+}
+template <class T>
+T __shfl_down_sync(unsigned, T value, int delta) {
+  const int from = teratron::emulated::lane() + delta;
+  return teratron::emulated::value_of_lane(value, from < 32 ? from : teratron::emulated::lane());
+}
+
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNoDevice = 100 };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+constexpr unsigned cudaStreamNonBlocking = 1;
+using cudaStream_t = struct EmulatedStream*;
+
+struct cudaDeviceProp {
+  char name[256] = "emulated";
+  int major = 9, minor = 0, multiProcessorCount = 2;
+  std::size_t totalGlobalMem = std::size_t{8} << 30;
+};
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+  void* attrs = nullptr;
+  unsigned numAttrs = 0;
+};
+
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  teratron::emulated::run_grid(config->gridDim, config->blockDim, config->dynamicSmemBytes,
+                               [&] { kernel(arguments...); });
+  return cudaSuccess;
+}
+
+const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError();
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaRuntimeGetVersion(int* version);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
+cudaError_t cudaMalloc(void** memory, std::size_t bytes);
+cudaError_t cudaFree(void* memory);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int) {
+  return cudaSuccess;
+}

@@ -1,0 +1,52 @@
+// Runs CUDA kernels on the CPU, as a test tool: every thread of a block is a fiber that runs until it waits for others.
+// A warp runs as far ahead of the others as barriers let it, and warps and lanes take turns in an order that changes
+// with every block, so that a missing barrier shows as a wrong result; a barrier that some threads never come to is an
+// InternalError that says so. Blocks run one after another.
+//
+// What this cannot show: anything of speed, and races between threads that no barrier separates in any order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+namespace teratron::emulated {
+
+struct Dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  constexpr Dim3() = default;
+  constexpr Dim3(unsigned in_x, unsigned in_y = 1, unsigned in_z = 1) : x(in_x), y(in_y), z(in_z) {}  // NOLINT: as CUDA
+};
+
+// Of the thread that runs.
+extern thread_local Dim3 threadIdx, blockIdx, blockDim, gridDim;
+int lane();
+void* dynamic_shared_memory();
+
+// InternalError for a launch that no GPU would take, and for barriers that not all threads come to.
+void run_grid(const Dim3& grid, const Dim3& block, std::size_t shared_bytes, const std::function<void()>& thread);
+
+void wait_for_block();
+void wait_for_warp();
+
+// What every lane of the warp puts in is what all can read until their next exchange.
+constexpr std::size_t kLaneBytes = 64;
+void put_in(const void* value, std::size_t bytes);
+const void* put_in_by(int lane);
+
+template <class T>
+T value_of_lane(const T& value, int lane) {
+  static_assert(sizeof(T) <= kLaneBytes);
+  put_in(&value, sizeof(T));
+  T result;
+  std::memcpy(&result, put_in_by(lane), sizeof(T));
+  return result;
+}
+
+// cp.async: copies that happen when they are waited for, and not before.
+void start_copy(void* to, const void* from, std::size_t bytes, std::size_t given);  // the rest is zeros
+void commit_copies();
+void wait_for_copies(int groups_left);
+
+}  // namespace teratron::emulated

@@ -1,0 +1,82 @@
+// Training on GPUs against training on the CPU: the back end that make_cuda_backend() makes, emulated or real, in
+// layouts whose ranks share a device.
+#include <gtest/gtest.h>
+
+#include "model/train_in_layout.h"
+
+namespace teratron {
+namespace {
+
+using namespace test;  // NOLINT: a test of its helpers
+using pipeline::ScheduleKind;
+
+// Heads of 64, which the tensor-core kernels take.
+Study small_study() {
+  Study study{.batch = 4, .tokens = 24, .logits_chunk = 20, .steps = 3, .learning_rate = 1e-4};
+  study.config = small_config();
+  study.config.num_layers = 2;
+  study.config.num_attention_heads = 2;
+  study.config.hidden_size = 128;
+  study.config.vocab_size = 100;
+  study.config.max_position_embeddings = 24;
+  study.config.init_method_std = 0.02;
+  study.config.hidden_dropout = study.config.attention_dropout = 0.1;
+  return study;
+}
+
+std::vector<Layout> some_layouts() {
+  return {{.micro_batch = 4},
+          {.micro_batch = 2, .recompute = Recompute::kFull},
+          {.mesh = {.tensor = 2}, .micro_batch = 4},
+          {.mesh = {.tensor = 2}, .micro_batch = 1, .sequence_parallel = true, .recompute = Recompute::kSelective},
+          {.mesh = {.data = 2}, .micro_batch = 1, .shard_optimizer = true},
+          {.mesh = {.pipeline = 2}, .micro_batch = 1, .schedule = ScheduleKind::kSeq1F1B, .slices = {11, 9, 4}},
+          {.mesh = {.tensor = 2, .pipeline = 2},
+           .micro_batch = 2,
+           .schedule = ScheduleKind::kTeraPipe,
+           .slices = {17, 7},
+           .defer_weight_gradients = true}};
+}
+
+MakeBackend cuda(DType dtype) {
+  return [=] { return make_cuda_backend({.compute_dtype = dtype}); };
+}
+
+// AdamW's first steps move a weight by the learning rate whatever its gradient's size: where that is rounding alone,
+// two back ends may disagree on its sign, which three steps of 1e-4 bound.
+TEST(GpuTraining, InAnyLayoutIsThatOfOneRankOnTheCpu) {
+  const Study study = small_study();
+  const Result alone = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
+  for (const Layout& layout : some_layouts()) {
+    const Result result = train(study, layout, cuda(DType::kF32));
+    expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
+    expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
+    expect_near(result.weights, alone.weights, 6e-4, layout.text() + ": weights");
+  }
+}
+
+// Storage of 8 or 11 bits of mantissa: as on the CPU (tests/model/layout_test.cc).
+TEST(GpuTraining, InSixteenBitsStaysWithinTheirRounding) {
+  const Study study = small_study();
+  const Result exact = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    for (const Layout& layout : {some_layouts().front(), some_layouts().back()}) {
+      const Result result = train(study, layout, cuda(dtype));
+      expect_near(result.losses, exact.losses, 2e-3, layout.text() + ": losses");
+      expect_near(result.weights, exact.weights, 2e-3, layout.text() + ": weights");
+    }
+  }
+}
+
+TEST(GpuTraining, GivesTheSameBitsAgain) {
+  const Study study = small_study();
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const Layout layout = some_layouts().back();
+    const Result first = train(study, layout, cuda(dtype)), second = train(study, layout, cuda(dtype));
+    EXPECT_EQ(first.losses, second.losses);
+    EXPECT_EQ(first.weights, second.weights);
+  }
+}
+
+}  // namespace
+}  // namespace teratron
