@@ -29,21 +29,37 @@ def full_attention_flops(shape, tokens):
     return tokens * (6 * (12 * layers * hidden * hidden + vocab * hidden) + 12 * layers * hidden * seq)
 
 
-def measure(shape, batch, rounds, **more):
-    side = Side(["build/release/bench_train_step"], shape, batch=batch, bf16=1, cuda=1, dropout=0, **more)
-    side.steps(rounds)
-    side.close()
-    return statistics.median(side.seconds), side.ready["planned_bytes"]
+def ours(shape, batch, **more):
+    return Side(["build/release/bench_train_step"], shape, batch=batch, bf16=1, cuda=1, dropout=0, **more)
 
 
-def speeds(rounds, peak):
-    lines = ["| model | sequences | ms a step | tokens/s | of the peak | planned GB |", "|---" * 6 + "|"]
+def pytorch(python, shape, batch):
+    """Compiled, with fused attention and fused AdamW."""
+    command = [python, "bench/peers/pytorch_gpt2.py", "--device", "cuda", "--bf16", "--mode", "compile"]
+    return Side(command, shape, batch=batch)
+
+
+def medians(rounds, *sides):
+    """Seconds a step of each, taking turns."""
+    for _ in range(rounds):
+        for side in sides:
+            side.steps(1)
+    for side in sides:
+        side.close()
+    return [statistics.median(side.seconds) for side in sides]
+
+
+def speeds(rounds, peak, python):
+    lines = ["| model | sequences | ms a step | tokens/s | of the peak | planned GB | times PyTorch |", "|---" * 7 + "|"]
     for name, shape in SHAPES.items():
         for batch in BATCHES[name]:
-            seconds, planned = measure(shape, batch, rounds)
+            side = ours(shape, batch)
+            seconds, *peer = medians(rounds, side, *([pytorch(python, shape, batch)] if python else []))
             tokens = batch * shape["seq"]
             part = f"{100 * full_attention_flops(shape, tokens) / seconds / peak:.1f} %" if peak else "?"
-            lines.append(f"| {name} | {batch} | {1e3 * seconds:.1f} | {tokens / seconds:.0f} | {part} | {planned / 1e9:.1f} |")
+            ratio = f"{peer[0] / seconds:.2f}" if peer else "not run"
+            lines.append(f"| {name} | {batch} | {1e3 * seconds:.1f} | {tokens / seconds:.0f} | {part} "
+                         f"| {side.ready['planned_bytes'] / 1e9:.1f} | {ratio} |")
             print(lines[-1], file=sys.stderr, flush=True)
     return "\n".join(lines)
 
@@ -55,7 +71,7 @@ def slices(rounds):
     whole = None
     for count in (1, 2, 4, 8, 16, 32):
         cut = {} if count == 1 else dict(schedule=3, slices=",".join([str(2048 // count)] * count))
-        seconds, _ = measure(shape, 1, rounds, micro=1, **cut)
+        [seconds] = medians(rounds, ours(shape, 1, micro=1, **cut))
         whole = whole or seconds
         lines.append(f"| {count} | {1e3 * seconds:.2f} | {seconds / whole:.2f} |")
     return "\n".join(lines)
@@ -65,11 +81,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--pytorch", metavar="PYTHON", help="a Python with PyTorch for CUDA, to be compared with")
     options = parser.parse_args()
     name = device()
     peak = next((peak for card, peak in PEAKS.items() if card in name), None)
     text = (f"{datetime.date.today()}, {name}, bf16, medians of {options.rounds} steps; `bench/gpu {' '.join(sys.argv[1:])}`\n\n"
-            f"{speeds(options.rounds, peak)}\n\n{slices(options.rounds)}\n")
+            f"{speeds(options.rounds, peak, options.pytorch)}\n\n{slices(options.rounds)}\n")
     print(text)
     if options.save:
         with open("bench/results/gpu.md", "w") as file:

@@ -1,4 +1,5 @@
-"""The PyTorch side of bench/train_cpu: full GPT-2 training steps in fp32 on the CPU.
+"""The PyTorch side of bench/train_cpu and bench/gpu: full GPT-2 training steps, in fp32 on the CPU, or on a GPU with
+--device cuda, there also with --bf16 (autocast: fp32 weights and gradients, as ours are).
 
 It runs beside our own program, and the two take turns (run it with the python of scripts/oracle-env). Once
 built and warm it prints a line of JSON with "ready": true. For each line "step N" on standard input it then
@@ -64,7 +65,7 @@ class Gpt2(nn.Module):
                 nn.init.zeros_(p)
 
     def forward(self, ids, targets):
-        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1]))
+        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device))
         x = F.dropout(x, self.dropout, self.training)
         for block in self.blocks:
             x = block(x)
@@ -85,6 +86,8 @@ def main():
     for name, default in dict(layers=12, hidden=768, heads=12, seq=1024, vocab=50257, batch=1, threads=2, warmup=3).items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--mode", choices=["eager", "compile"], default="eager")
     parser.add_argument("--memory", action="store_true", help="tell the peak RSS after each stage of the start, too")
     parser.add_argument("--malloc", choices=["default", "keep"], default="default",
@@ -98,24 +101,25 @@ def main():
     torch.set_num_threads(o.threads)
     torch.set_float32_matmul_precision("highest")
     torch.manual_seed(1)
-    model = Gpt2(o.layers, o.hidden, o.heads, o.seq, o.vocab, o.dropout)
+    model = Gpt2(o.layers, o.hidden, o.heads, o.seq, o.vocab, o.dropout).to(o.device)
     parameters = list(model.parameters())
     groups = [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
               {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=1e-4, betas=(0.9, 0.95), eps=1e-8, fused=True)
-    text = torch.randint(o.vocab, (o.batch, o.seq + 1))
+    text = torch.randint(o.vocab, (o.batch, o.seq + 1)).to(o.device)
     ids, targets = text[:, :-1].contiguous(), text[:, 1:].contiguous()
     run = torch.compile(model) if o.mode == "compile" else model
     stages["build"] = peak_rss()
 
     def step():
         start = time.perf_counter()
-        loss = run(ids, targets)
+        with torch.autocast(o.device, torch.bfloat16, enabled=o.bf16):
+            loss = run(ids, targets)
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        loss = loss.item()
+        loss = loss.item()  # waits for the device
         return time.perf_counter() - start, loss
 
     def say(**what):
