@@ -12,7 +12,7 @@ using pipeline::ScheduleKind;
 
 // Heads of 64, which the tensor-core kernels take.
 Study small_study() {
-  Study study{.batch = 4, .tokens = 24, .logits_chunk = 20, .steps = 3, .learning_rate = 1e-4};
+  Study study{.batch = 4, .tokens = 24, .logits_chunk = 20, .steps = 2, .learning_rate = 1e-4};
   study.config = small_config();
   study.config.num_layers = 2;
   study.config.num_attention_heads = 2;
@@ -43,7 +43,7 @@ MakeBackend cuda(DType dtype) {
 }
 
 // AdamW's first steps move a weight by the learning rate whatever its gradient's size: where that is rounding alone,
-// two back ends may disagree on its sign, which three steps of 1e-4 bound.
+// two back ends may disagree on its sign, which two steps of 1e-4 bound.
 TEST(GpuTraining, InAnyLayoutIsThatOfOneRankOnTheCpu) {
   const Study study = small_study();
   const Result alone = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
@@ -51,7 +51,7 @@ TEST(GpuTraining, InAnyLayoutIsThatOfOneRankOnTheCpu) {
     const Result result = train(study, layout, cuda(DType::kF32));
     expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
     expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
-    expect_near(result.weights, alone.weights, 6e-4, layout.text() + ": weights");
+    expect_near(result.weights, alone.weights, 4e-4, layout.text() + ": weights");
   }
 }
 
