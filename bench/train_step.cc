@@ -115,7 +115,7 @@ class TrainingStep {
     adamw_update(*backend_, parameters_, {.beta2 = 0.95, .weight_decay = 0.1},
                  {.learning_rate = 1e-4, .update = ++update_, .gradient_norm = norm});
     runner_.gather_weights();
-    wait_for_device();
+    backend_->wait();
     return {seconds_since(start), passes};
   }
 
@@ -155,12 +155,6 @@ class TrainingStep {
     return config;
   }
 
-  // Until the update, which is queued on a GPU, is done: copies to the host wait for what was queued before them.
-  void wait_for_device() {
-    const TensorRef row = parameters_.front()->value.slice(0, 0, 1);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(row.bytes()));
-    backend_->download(bytes.data(), row);
-  }
   static std::unique_ptr<Backend> make_backend(const Options& o) {
     const DType dtype = o.at("bf16") > 0 ? DType::kBF16 : DType::kF32;
     if (o.at("cuda") > 0) return make_cuda_backend({.compute_dtype = dtype});

@@ -91,9 +91,15 @@ class Gpt2Runner::StepRun {
 
   template <class Work>
   void traced(TraceSpan::Kind kind, const Action& action, const Work& work) {
-    const double start = r_.trace_ != nullptr ? now() : 0;
+    if (r_.trace_ == nullptr) return work();
+    const double start = time_when_done();
     work();
-    if (r_.trace_ != nullptr) r_.trace_->push_back({kind, action, start, now()});
+    r_.trace_->push_back({kind, action, start, time_when_done()});
+  }
+  // A span is of the device's work, not of queueing it.
+  double time_when_done() {
+    r_.backend_.wait();
+    return now();
   }
 
   Incoming receive_for(std::size_t at) {

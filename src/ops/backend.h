@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/float_types.h"
@@ -184,7 +185,9 @@ class CallObserver {
 class Backend : public Allocator {
  public:
   virtual std::string_view name() const = 0;
-  virtual DType compute_dtype() const = 0;                                             // C
+  virtual DType compute_dtype() const = 0;              // C
+  virtual std::string processor() const { return {}; }  // the device's name; empty: the host's processor
+  virtual void wait() {}  // until all that was called is done, where calls return before: for clocks
   DType accumulation_dtype() const { return accumulation_dtype_of(compute_dtype()); }  // A
 
   // The operations from here to add(), and sum_of_squares(), are of any floating dtype, whatever the compute type.

@@ -76,7 +76,8 @@ std::string stored_text(const plan::ProfileKey& key, const fs::path& file, bool 
 
 plan::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, const Backend& backend) {
   const ModelConfig& model = request.model;
-  return {.processor = processor_name(),
+  const std::string device = backend.processor();
+  return {.processor = device.empty() ? processor_name() : device,
           .backend = std::string(backend.name()),
           .ranks = request.ranks,
           .dtype = std::string(name_of(backend.compute_dtype())),

@@ -72,6 +72,7 @@ StepTimes StepClock::step() {
   const double norm = gradient_norm(backend_, parameters_, mesh);
   adamw_update(backend_, parameters_, {}, {.learning_rate = 1e-5, .update = ++updates_, .gradient_norm = norm});
   runner_.gather_weights();
+  backend_.wait();
   return shared(start, now());
 }
 

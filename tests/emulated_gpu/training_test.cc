@@ -42,8 +42,16 @@ MakeBackend cuda(DType dtype) {
   return [=] { return make_cuda_backend({.compute_dtype = dtype}); };
 }
 
-// AdamW's first steps move a weight by the learning rate whatever its gradient's size: where that is rounding alone,
-// two back ends may disagree on its sign, which two steps of 1e-4 bound.
+// On average over the weights, in terms of the learning rate, which is what AdamW's first steps move each by, whatever
+// its gradient's size. Where that is rounding alone, two back ends may disagree on its sign: not a bound for each
+// weight.
+double mean_difference(const Result& a, const Result& b, const Study& study) {
+  EXPECT_EQ(a.weights.size(), b.weights.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < a.weights.size(); ++i) sum += std::abs(a.weights[i] - b.weights[i]);
+  return sum / static_cast<double>(a.weights.size()) / study.learning_rate;
+}
+
 TEST(GpuTraining, InAnyLayoutIsThatOfOneRankOnTheCpu) {
   const Study study = small_study();
   const Result alone = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
@@ -51,11 +59,13 @@ TEST(GpuTraining, InAnyLayoutIsThatOfOneRankOnTheCpu) {
     const Result result = train(study, layout, cuda(DType::kF32));
     expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
     expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
-    expect_near(result.weights, alone.weights, 4e-4, layout.text() + ": weights");
+    EXPECT_LT(mean_difference(result, alone, study), 1e-4) << layout.text();  // 2e-6 where this was written
   }
 }
 
-// Storage of 8 or 11 bits of mantissa: as on the CPU (tests/model/layout_test.cc).
+// Storage of 8 or 11 bits of mantissa: losses as on the CPU (tests/model/layout_test.cc). Gradients that are off by
+// 2^-8 of themselves turn AdamW's steps by less than that; the weights differ by 0.011 (bf16) and 0.0022 (f16) of a
+// step where this was written.
 TEST(GpuTraining, InSixteenBitsStaysWithinTheirRounding) {
   const Study study = small_study();
   const Result exact = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
@@ -63,7 +73,7 @@ TEST(GpuTraining, InSixteenBitsStaysWithinTheirRounding) {
     for (const Layout& layout : {some_layouts().front(), some_layouts().back()}) {
       const Result result = train(study, layout, cuda(dtype));
       expect_near(result.losses, exact.losses, 2e-3, layout.text() + ": losses");
-      expect_near(result.weights, exact.weights, 2e-3, layout.text() + ": weights");
+      EXPECT_LT(mean_difference(result, exact, study), dtype == DType::kBF16 ? 0.05 : 0.01) << layout.text();
     }
   }
 }

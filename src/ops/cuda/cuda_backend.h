@@ -15,6 +15,8 @@ class CudaBackend final : public Backend {
 
   std::string_view name() const override { return "cuda"; }
   DType compute_dtype() const override { return compute_dtype_; }
+  std::string processor() const override { return device_.name; }
+  void wait() override { stream_.wait(); }
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
   bool is_host_memory() const override { return false; }
