@@ -104,7 +104,7 @@ Pending Communicator::start(Collective collective, const TensorRef& counted, con
   Traffic::Count& count = traffic_[collective];
   ++count.calls;
   count.bytes += counted.bytes();
-  if (memory_ == nullptr || memory_->is_host_memory()) return Pending(begin(views));
+  if (memory_ == nullptr || memory_->is_host_memory() || reaches_device_memory()) return Pending(begin(views));
   return Pending(start_staged(*memory_, views, begin));
 }
 

@@ -20,8 +20,6 @@
 
 namespace teratron {
 
-enum class ReduceOp { kSum, kMax };
-
 enum class Collective { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kSend, kReceive };
 constexpr std::size_t kCollectives = 6;
 std::string_view name_of(Collective collective);
@@ -95,8 +93,9 @@ class Communicator {
   // What the caller does from now on ("forward of layer 3, iteration 12"); whoever loses this rank tells it.
   virtual void set_activity(std::string_view /*activity*/) {}
 
-  // Whose memory the views lie in: opened around every access (tensor/memory.h), and copied to the host and back where
-  // hosts cannot read it. Not owned; nullptr: plain memory.
+  // Whose memory the views lie in: opened around every access (tensor/memory.h). Where hosts cannot read it,
+  // collectives are the device's work, in turn with its computing, if this group can do that, and else go through
+  // copies on the host. Not owned; nullptr: plain memory.
   void attach(Allocator* memory) { memory_ = memory; }
 
   const Traffic& traffic() const { return traffic_; }
@@ -104,6 +103,9 @@ class Communicator {
 
  protected:
   Allocator* memory() const { return memory_; }
+
+  // Whether the members can do collectives on the memory attached as it is; all give the same answer.
+  virtual bool reaches_device_memory() const { return false; }
 
   // Called for groups of more than one and views of at least one element only; arguments are checked.
   virtual std::unique_ptr<Pending::Work> do_all_reduce(const TensorRef& view, ReduceOp op) = 0;

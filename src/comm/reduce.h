@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/dtype.h"
-#include "comm/communicator.h"
+#include "tensor/communication_stream.h"
 
 namespace teratron {
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tensor/communication_stream.h"
 #include "tensor/tensor.h"
 
 namespace teratron {
@@ -25,6 +26,9 @@ class Allocator {
   virtual bool is_host_memory() const { return true; }
   virtual void copy_out(void* to_host, const void* from, std::int64_t bytes);
   virtual void copy_in(void* to, const void* from_host, std::int64_t bytes);
+
+  // Where such memory of several ranks of a process is copied and added up in place; null where that is not possible.
+  virtual CommunicationStream* communication_stream() { return nullptr; }
 
   // Bracket every access to what was allocated, also one that throws; they nest and may come from several threads at
   // once. For memory that must be opened first (ops/guarded_memory.h).

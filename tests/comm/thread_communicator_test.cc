@@ -10,11 +10,12 @@
 #include <thread>
 
 #include "base/threads.h"
+#include "comm/far_memory.h"
+#include "comm/late_device.h"
 #include "comm/launch.h"
 #include "comm/lost_rank.h"
 #include "comm/mesh.h"
 #include "comm/trial.h"
-#include "ops/failing_backend.h"
 
 namespace teratron {
 namespace {
@@ -85,37 +86,25 @@ TEST_P(ThreadRanks, MemoryIsOpenExactlyWhereItIsTouched) {
   });
 }
 
-// Memory that only its own copies reach, as that of a GPU: an address of it is no address for the host.
-class FarMemory final : public testing::FailingBackend {
- public:
-  void* allocate(std::int64_t bytes) override { return elsewhere(near_->allocate(bytes)); }
-  void release(void* memory) noexcept override { near_->release(elsewhere(memory)); }
-  bool is_host_memory() const override { return false; }
-  void copy_out(void* to_host, const void* from, std::int64_t bytes) override {
-    std::memcpy(to_host, elsewhere(from), static_cast<std::size_t>(bytes));
-  }
-  void copy_in(void* to, const void* from_host, std::int64_t bytes) override {
-    std::memcpy(elsewhere(to), from_host, static_cast<std::size_t>(bytes));
-  }
-
- protected:
-  void do_upload(const TensorRef& to, const void* from) override { copy_in(to.data, from, to.bytes()); }
-  void do_download(void* to, const TensorRef& from) override { copy_out(to, from.data, from.bytes()); }
-
- private:
-  static void* elsewhere(const void* memory) {
-    return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(memory) ^ (std::uintptr_t{1} << 62));
-  }
-  std::unique_ptr<Backend> near_ = make_cpu_backend();
-};
-
 TEST_P(ThreadRanks, ExchangeMemoryThatHostsCannotRead) {
   run_threads(GetParam(), [&](Communicator& world) {
-    FarMemory memory;
+    testing::FarMemory memory;
     world.attach(&memory);
     testing::run_all_trials(world, everyone(world.size()), memory, kAllDTypes, {0, 1, 1031});
     for (std::uint32_t seed = 0; seed < 5; ++seed) testing::run_random_program(world, memory, seed, 40);
   });
+}
+
+// Devices that are late at random, so that whatever is not put in order comes out of order; a race, to a sanitizer.
+TEST_P(ThreadRanks, QueueWorkOfDevicesInOrder) {
+  for (std::uint32_t seed = 0; seed < 4; ++seed) {
+    run_threads(GetParam(), [&](Communicator& world) {
+      testing::LateDevice device(seed * 100 + static_cast<std::uint32_t>(world.rank()));
+      world.attach(&device);
+      testing::run_all_trials(world, everyone(world.size()), device, kAllDTypes, {0, 1, 1031});
+      testing::run_random_program(world, device, seed, 40);
+    });
+  }
 }
 
 TEST_P(ThreadRanks, RanksShareTheThreads) {

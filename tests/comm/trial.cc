@@ -150,6 +150,7 @@ void RunningTrial::start() {
       in_ = tensor(n);
       out_ = tensor(n);
       upload(memory_, in_, brought(rank, n));
+      upload(memory_, out_, brought(rank, n));  // what comes must not be overwritten by what was there
       first_ = group_.start_send(in_, (rank + distance) % size);
       second_ = group_.start_receive(out_, (rank + size - distance) % size);
       return;

@@ -1,6 +1,6 @@
 #include "comm/thread/meeting.h"
 
-#include <cstring>
+#include <utility>
 
 #include "base/error.h"
 
@@ -20,6 +20,7 @@ Meeting::Meeting(Team& team, Bell& bell, const std::vector<int>& members, const 
       members_(members),
       call_(call),
       contributions_(members.size()),
+      done_(members.size()),
       has_entered_(members.size()) {}
 
 bool Meeting::join(int rank, const CollectiveCall& call, const Contribution& contribution) {
@@ -69,15 +70,17 @@ void Meeting::enter(int rank) {
   team_.throw_lost_rank();
 }
 
-void Meeting::finish() {
+void Meeting::finish(int rank, CommunicationStream::EventPtr done) {
+  done_[static_cast<std::size_t>(rank)] = std::move(done);
   if (finished_.fetch_add(1) + 1 == size()) return bell_.ring();
   bell_.wait_until([&] { return finished_.load() == size(); });
 }
 
-void Message::bring(bool sends, const TensorRef& view) {
+void Message::bring(bool sends, const TensorRef& view, CommunicationStream::EventPtr ready) {
   const int side = sends ? 0 : 1;
   const TensorRef& other = views_[1 - side];
   views_[side] = view;
+  ready_[side] = std::move(ready);
   if (!other) return;
   if (other.dtype != view.dtype || other.elements() != view.elements()) {
     throw InternalError(fmt::format("rank {} sends {} {} where rank {} receives {} {}", ends_[0], views_[0].elements(),
@@ -88,30 +91,42 @@ void Message::bring(bool sends, const TensorRef& view) {
   if (state_.compare_exchange_strong(half, kReady)) bell_.ring();
 }
 
-void Message::wait(bool sends) {
+void Message::copy(CommunicationStream& stream) {
+  try {
+    for (const CommunicationStream::EventPtr& ready : ready_) stream.wait_for(ready);
+    stream.copy(static_cast<std::byte*>(views_[1].data), static_cast<const std::byte*>(views_[0].data),
+                views_[0].bytes());
+    done_ = stream.record();
+  } catch (...) {
+    state_.store(kGivenUp);  // the peer waits for this rank to be lost
+    bell_.ring();
+    throw;
+  }
+  state_.store(kDone);
+  bell_.ring();
+}
+
+void Message::wait(bool sends, CommunicationStream& stream) {
   const int peer = ends_[sends ? 1 : 0];
   const auto peer_is_lost = [&] { return team_.failed() || team_.has_ended(peer); };
   bell_.wait_until([&] { return state_.load() != kHalf || peer_is_lost(); });
   int state = kHalf;
   state_.compare_exchange_strong(state, kGivenUp);  // in vain where the peer came
-  if (state == kReady && state_.compare_exchange_strong(state, kCopying)) {
-    std::memcpy(views_[1].data, views_[0].data, static_cast<std::size_t>(views_[0].bytes()));
-    state_.store(kDone);
-    return bell_.ring();
-  }
+  if (state == kReady && state_.compare_exchange_strong(state, kCopying)) copy(stream);
   bell_.wait_until([&] { return state_.load() != kCopying; });
-  if (state_.load() == kDone) return;
+  if (state_.load() == kDone) return stream.compute_waits_for(done_);
   bell_.wait_until(peer_is_lost);  // a peer that withdrew is about to say why
   team_.fail(peer,
              fmt::format("it ended while rank {} waits for its {}", ends_[sends ? 0 : 1], sends ? "receive" : "send"));
   team_.throw_lost_rank();
 }
 
-void Message::withdraw() {
+void Message::withdraw(CommunicationStream& stream) {
   for (int state = state_.load(); state == kHalf || state == kReady;) {
     if (state_.compare_exchange_weak(state, kGivenUp)) break;
   }
   bell_.wait_until([&] { return state_.load() != kCopying; });
+  if (state_.load() == kDone) stream.compute_waits_for(done_);
 }
 
 }  // namespace teratron

@@ -1,10 +1,12 @@
 // One collective of a group of threads, and one message between two of them: what each member brought, and how far
 // they are. A member's memory is touched by others only between "all have come" and "all are done", and nobody leaves
-// in between, so a failure elsewhere never takes memory away from under a reader.
+// in between, so a failure elsewhere never takes memory away from under a reader. Where memory is a device's, hosts
+// queue the work then, between events that say when what was brought is there and when everyone's work is done.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,8 @@ struct CollectiveCall {
 };
 
 struct Contribution {
-  TensorRef out, in;  // the same where the collective has one view
+  TensorRef out, in;                    // the same where the collective has one view
+  CommunicationStream::EventPtr ready;  // when they may be read and written
   const std::string* text = nullptr;
 };
 
@@ -42,11 +45,12 @@ class Meeting {
   // Returns when everyone has entered; LostRank where that will not happen. After enter() comes finish(), which
   // returns when everyone got there, whatever else fails.
   void enter(int rank);
-  void finish();
+  void finish(int rank, CommunicationStream::EventPtr done);  // when this member's part is done
 
   const CollectiveCall& call() const { return call_; }
   int size() const { return static_cast<int>(members_.size()); }
   const Contribution& from(int rank) const { return contributions_[static_cast<std::size_t>(rank)]; }
+  std::span<const CommunicationStream::EventPtr> done() const { return done_; }  // of everyone; after finish()
 
  private:
   static constexpr int kGivenUp = -1;
@@ -59,6 +63,7 @@ class Meeting {
   const CollectiveCall call_;
   int joined_ = 0, first_ = 0;
   std::vector<Contribution> contributions_;
+  std::vector<CommunicationStream::EventPtr> done_;
   std::vector<std::atomic<bool>> has_entered_;
   std::atomic<int> entered_{0}, finished_{0};
 };
@@ -69,17 +74,21 @@ class Message {
   Message(Team& team, Bell& bell, int sender, int receiver) : team_(team), bell_(bell), ends_{sender, receiver} {}
 
   // Under the group's lock. InternalError: the two views differ in type or size.
-  void bring(bool sends, const TensorRef& view);
-  void wait(bool sends);
-  void withdraw();  // this side's view is about to go away
+  void bring(bool sends, const TensorRef& view, CommunicationStream::EventPtr ready);
+  // On the caller's own stream.
+  void wait(bool sends, CommunicationStream& stream);
+  void withdraw(CommunicationStream& stream);  // this side's view is about to go away
 
  private:
   enum State : int { kHalf, kReady, kCopying, kDone, kGivenUp };
+
+  void copy(CommunicationStream& stream);
 
   Team& team_;
   Bell& bell_;
   const int ends_[2];  // ranks of the team
   TensorRef views_[2];
+  CommunicationStream::EventPtr ready_[2], done_;
   std::atomic<int> state_{kHalf};
 };
 

@@ -1,19 +1,15 @@
 #include "comm/thread/thread_communicator.h"
 
 #include <algorithm>
-#include <cstring>
-#include <tuple>
+#include <exception>
 
 #include "base/error.h"
-#include "base/threads.h"
-#include "comm/reduce.h"
+#include "comm/thread/host_stream.h"
 
 namespace teratron {
 namespace {
 
-constexpr std::int64_t kAlignment = 64;       // elements; what two ranks write lies in different cache lines
-constexpr std::int64_t kGrain = 1 << 14;      // elements handed to a thread of a rank at a time
-constexpr std::int64_t kCopyGrain = 1 << 16;  // bytes
+constexpr std::int64_t kAlignment = 64;  // elements; what two ranks write lies in different cache lines
 
 // Keeps a member's memory open for whoever reaches into it.
 class OpenMemory {
@@ -33,32 +29,20 @@ class OpenMemory {
 
 std::byte* bytes_of(const TensorRef& view) { return static_cast<std::byte*>(view.data); }
 
-void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  if (to == from) return;
-  parallel_for(bytes, kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
-    std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
-  });
-}
-
 // Elements [begin, end) of everyone's `in`, reduced into each of `outputs`, which begin at element `begin`.
-void reduce_members(const Meeting& meeting, const std::vector<std::byte*>& outputs, std::int64_t begin,
-                    std::int64_t end) {
+void reduce_members(CommunicationStream& stream, const Meeting& meeting, const std::vector<std::byte*>& outputs,
+                    std::int64_t begin, std::int64_t end) {
   const CollectiveCall& call = meeting.call();
-  const std::int64_t size = size_of(call.dtype);
-  const auto members = static_cast<std::size_t>(meeting.size());
-  parallel_for(end - begin, kGrain, [&](std::int64_t first, std::int64_t last) {
-    std::vector<const std::byte*> from(members);
-    std::vector<std::byte*> to = outputs;
-    for (std::size_t rank = 0; rank < members; ++rank) {
-      from[rank] = bytes_of(meeting.from(static_cast<int>(rank)).in) + (begin + first) * size;
-    }
-    for (std::byte*& output : to) output += first * size;
-    reduce_elements(call.dtype, call.op, to, from, last - first);
-  });
+  if (begin == end) return;
+  std::vector<const std::byte*> inputs;
+  for (int member = 0; member < meeting.size(); ++member) {
+    inputs.push_back(bytes_of(meeting.from(member).in) + begin * size_of(call.dtype));
+  }
+  stream.reduce(call.dtype, call.op, outputs, inputs, end - begin);
 }
 
 // Each rank reduces a part of its own and writes it to everyone: all bytes are read and written once.
-void all_reduce(const Meeting& meeting, int rank) {
+void all_reduce(CommunicationStream& stream, const Meeting& meeting, int rank) {
   const CollectiveCall& call = meeting.call();
   const std::int64_t even = (call.elements + meeting.size() - 1) / meeting.size();
   const std::int64_t part = (even + kAlignment - 1) / kAlignment * kAlignment;
@@ -67,32 +51,32 @@ void all_reduce(const Meeting& meeting, int rank) {
   for (int member = 0; member < meeting.size(); ++member) {
     outputs.push_back(bytes_of(meeting.from(member).out) + begin * size_of(call.dtype));
   }
-  reduce_members(meeting, outputs, begin, end);
+  reduce_members(stream, meeting, outputs, begin, end);
 }
 
-void all_gather(const Meeting& meeting, int rank) {
+void all_gather(CommunicationStream& stream, const Meeting& meeting, int rank) {
   const std::int64_t bytes = meeting.from(rank).in.bytes();
   for (int member = 0; member < meeting.size(); ++member) {
-    copy_bytes(bytes_of(meeting.from(rank).out) + member * bytes, bytes_of(meeting.from(member).in), bytes);
+    stream.copy(bytes_of(meeting.from(rank).out) + member * bytes, bytes_of(meeting.from(member).in), bytes);
   }
 }
 
-void reduce_scatter(const Meeting& meeting, int rank) {
+void reduce_scatter(CommunicationStream& stream, const Meeting& meeting, int rank) {
   const std::int64_t part = meeting.call().elements;
-  reduce_members(meeting, {bytes_of(meeting.from(rank).out)}, rank * part, (rank + 1) * part);
+  reduce_members(stream, meeting, {bytes_of(meeting.from(rank).out)}, rank * part, (rank + 1) * part);
 }
 
-void broadcast(const Meeting& meeting, int rank) {
+void broadcast(CommunicationStream& stream, const Meeting& meeting, int rank) {
   const TensorRef& from = meeting.from(meeting.call().root).in;
-  copy_bytes(bytes_of(meeting.from(rank).out), bytes_of(from), from.bytes());
+  stream.copy(bytes_of(meeting.from(rank).out), bytes_of(from), from.bytes());
 }
 
-void take_part(const Meeting& meeting, int rank) {
+void take_part(CommunicationStream& stream, const Meeting& meeting, int rank) {
   switch (meeting.call().collective) {
-    case Collective::kAllReduce: return all_reduce(meeting, rank);
-    case Collective::kAllGather: return all_gather(meeting, rank);
-    case Collective::kReduceScatter: return reduce_scatter(meeting, rank);
-    case Collective::kBroadcast: return broadcast(meeting, rank);
+    case Collective::kAllReduce: return all_reduce(stream, meeting, rank);
+    case Collective::kAllGather: return all_gather(stream, meeting, rank);
+    case Collective::kReduceScatter: return reduce_scatter(stream, meeting, rank);
+    case Collective::kBroadcast: return broadcast(stream, meeting, rank);
     case Collective::kSend:
     case Collective::kReceive: break;  // messages
   }
@@ -101,33 +85,59 @@ void take_part(const Meeting& meeting, int rank) {
 
 class MeetingWork final : public Pending::Work {
  public:
-  MeetingWork(std::shared_ptr<Meeting> meeting, int rank, Allocator* memory)
-      : meeting_(std::move(meeting)), rank_(rank), memory_(memory) {}
+  MeetingWork(std::shared_ptr<Meeting> meeting, int rank, CommunicationStream& stream, Allocator* memory)
+      : meeting_(std::move(meeting)), rank_(rank), stream_(stream), memory_(memory) {}
   void wait() override {
     const OpenMemory open(memory_);
     meeting_->enter(rank_);
-    take_part(*meeting_, rank_);
-    meeting_->finish();
+    CommunicationStream::EventPtr done;
+    std::exception_ptr failure;
+    try {
+      for (int member = 0; member < meeting_->size(); ++member) stream_.wait_for(meeting_->from(member).ready);
+      take_part(stream_, *meeting_, rank_);
+      done = stream_.record();
+    } catch (...) {
+      failure = std::current_exception();  // the others still reach into this rank's memory
+    }
+    meeting_->finish(rank_, std::move(done));
+    if (failure) std::rethrow_exception(failure);
+    for (const CommunicationStream::EventPtr& event : meeting_->done()) stream_.compute_waits_for(event);
   }
 
  private:
   const std::shared_ptr<Meeting> meeting_;
   const int rank_;
+  CommunicationStream& stream_;
   Allocator* const memory_;
 };
 
 // The memory is open from the start, since the other side may copy before this one waits.
 class MessageWork final : public Pending::Work {
  public:
-  MessageWork(ThreadGroup& group, int sender, int receiver, bool sends, const TensorRef& view, Allocator* memory)
-      : open_(memory), message_(group.send_or_receive(sender, receiver, sends, view)), sends_(sends) {}
-  ~MessageWork() override { message_->withdraw(); }
-  void wait() override { message_->wait(sends_); }
+  MessageWork(ThreadGroup& group, int sender, int receiver, bool sends, const TensorRef& view,
+              CommunicationStream& stream, Allocator* memory)
+      : open_(memory),
+        stream_(stream),
+        message_(group.send_or_receive(sender, receiver, sends, view, stream.record_compute())),
+        sends_(sends) {}
+  ~MessageWork() override {
+    if (waited_) return;
+    try {
+      message_->withdraw(stream_);
+    } catch (const EnvironmentError&) {  // of a device that failed: whoever gave up waiting is about to say so
+    }
+  }
+  void wait() override {
+    message_->wait(sends_, stream_);
+    waited_ = true;
+  }
 
  private:
   const OpenMemory open_;
+  CommunicationStream& stream_;
   const std::shared_ptr<Message> message_;
   const bool sends_;
+  bool waited_ = false;
 };
 
 class ThreadCommunicator final : public Communicator {
@@ -142,6 +152,7 @@ class ThreadCommunicator final : public Communicator {
  protected:
   using Work = std::unique_ptr<Pending::Work>;
 
+  bool reaches_device_memory() const override { return device_stream() != nullptr; }
   Work do_all_reduce(const TensorRef& view, ReduceOp op) override {
     check_number(view.dtype);
     return meet({.collective = Collective::kAllReduce, .dtype = view.dtype, .elements = view.elements(), .op = op},
@@ -161,21 +172,23 @@ class ThreadCommunicator final : public Communicator {
                 {.out = view, .in = view});
   }
   Work do_send(const TensorRef& view, int to) override {
-    return std::make_unique<MessageWork>(*group_, rank_, to, true, view, memory());
+    return std::make_unique<MessageWork>(*group_, rank_, to, true, view, stream(), memory());
   }
   Work do_receive(const TensorRef& view, int from) override {
-    return std::make_unique<MessageWork>(*group_, from, rank_, false, view, memory());
+    return std::make_unique<MessageWork>(*group_, from, rank_, false, view, stream(), memory());
   }
   void do_all_reduce_host(std::span<double> values, ReduceOp op) override {
     const TensorRef view(values.data(), DType::kF64, {static_cast<std::int64_t>(values.size())});
-    do_all_reduce(view, op)->wait();
+    const CollectiveCall call = {
+        .collective = Collective::kAllReduce, .dtype = view.dtype, .elements = view.elements(), .op = op};
+    MeetingWork(group_->join(calls_++, rank_, call, {.out = view, .in = view}), rank_, host_, nullptr).wait();
   }
   std::vector<std::string> do_all_gather_host(const std::string& text) override {
     const auto meeting = group_->join(calls_++, rank_, {.collective = Collective::kAllGather}, {.text = &text});
     meeting->enter(rank_);
     std::vector<std::string> texts;
     for (int member = 0; member < size(); ++member) texts.push_back(*meeting->from(member).text);
-    meeting->finish();
+    meeting->finish(rank_, nullptr);
     return texts;
   }
   std::unique_ptr<Communicator> do_split(const std::vector<int>& members) override {
@@ -187,12 +200,23 @@ class ThreadCommunicator final : public Communicator {
   static void check_number(DType dtype) {
     check(dtype != DType::kU8 && dtype != DType::kU16, "values that are reduced are numbers");
   }
-  Work meet(const CollectiveCall& call, const Contribution& contribution) {
-    return std::make_unique<MeetingWork>(group_->join(calls_++, rank_, call, contribution), rank_, memory());
+  // What is called on views of memory that hosts cannot read; null: nothing is.
+  CommunicationStream* device_stream() const {
+    const bool is_far = memory() != nullptr && !memory()->is_host_memory();
+    return is_far && size() <= CommunicationStream::kMostRanks ? memory()->communication_stream() : nullptr;
+  }
+  CommunicationStream& stream() {
+    CommunicationStream* const device = device_stream();
+    return device != nullptr ? *device : host_;
+  }
+  Work meet(const CollectiveCall& call, Contribution contribution) {
+    contribution.ready = stream().record_compute();
+    return std::make_unique<MeetingWork>(group_->join(calls_++, rank_, call, contribution), rank_, stream(), memory());
   }
 
   const std::shared_ptr<ThreadGroup> group_;
   const int rank_;
+  HostStream host_;
   std::int64_t calls_ = 0, splits_ = 0;
 };
 

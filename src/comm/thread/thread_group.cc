@@ -15,7 +15,8 @@ std::shared_ptr<Meeting> ThreadGroup::join(std::int64_t number, int rank, const 
   return meeting;
 }
 
-std::shared_ptr<Message> ThreadGroup::send_or_receive(int sender, int receiver, bool sends, const TensorRef& view) {
+std::shared_ptr<Message> ThreadGroup::send_or_receive(int sender, int receiver, bool sends, const TensorRef& view,
+                                                      CommunicationStream::EventPtr ready) {
   const std::lock_guard lock(mutex_);
   Conversation& conversation = conversations_[{sender, receiver}];
   const std::int64_t number = sends ? conversation.sends++ : conversation.receives++;
@@ -24,7 +25,7 @@ std::shared_ptr<Message> ThreadGroup::send_or_receive(int sender, int receiver, 
   if (first) entry = std::make_shared<Message>(*team_, *bell_, team_rank(sender), team_rank(receiver));
   const std::shared_ptr<Message> message = entry;
   if (!first) conversation.open.erase(number);
-  message->bring(sends, view);
+  message->bring(sends, view, std::move(ready));
   return message;
 }
 

@@ -26,7 +26,8 @@ class ThreadGroup {
   // The caller's `number`-th collective in this group.
   std::shared_ptr<Meeting> join(std::int64_t number, int rank, const CollectiveCall& call,
                                 const Contribution& contribution);
-  std::shared_ptr<Message> send_or_receive(int sender, int receiver, bool sends, const TensorRef& view);
+  std::shared_ptr<Message> send_or_receive(int sender, int receiver, bool sends, const TensorRef& view,
+                                           CommunicationStream::EventPtr ready);
 
   // The group of `members` (ranks here) that their `number`-th split makes; the same one for each of them.
   std::shared_ptr<ThreadGroup> part(std::int64_t number, const std::vector<int>& members);

@@ -42,7 +42,10 @@ cudaDeviceProp use_device(int device) {
 }  // namespace
 
 CudaBackend::CudaBackend(const CudaOptions& options)
-    : compute_dtype_(options.compute_dtype), device_(use_device(options.device)), gemm_(stream_, options.tf32) {
+    : compute_dtype_(options.compute_dtype),
+      device_(use_device(options.device)),
+      communication_(stream_, options.device),
+      gemm_(stream_, options.tf32) {
   if (compute_dtype_ == DType::kF64) throw_user_error("back end cuda computes in f32, bf16 or f16, not in f64");
   if (compute_dtype_ == DType::kBF16 && device_.major < 8) {
     throw_environment_error("{} cannot multiply bf16 (compute capability {}.{}, 8.0 is needed); use --fp16",
@@ -71,7 +74,15 @@ std::int64_t CudaBackend::bytes_left() {
   return static_cast<std::int64_t>(free);
 }
 
-void CudaBackend::release(void* memory) noexcept { cudaFree(memory); }
+// What other ranks' devices do with it is done when this rank's computing, which comes after that, is.
+void CudaBackend::release(void* memory) noexcept {
+  cudaStreamSynchronize(stream_);
+  cudaFree(memory);
+}
+
+CommunicationStream* CudaBackend::communication_stream() {
+  return cuda::devices_reach_each_other() ? &communication_ : nullptr;
+}
 
 int cuda_devices() {
   int count = 0;

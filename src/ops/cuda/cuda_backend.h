@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ops/backend.h"
+#include "ops/cuda/communication.h"
 #include "ops/cuda/device.h"
 #include "ops/cuda/gemm.h"
 
@@ -23,6 +24,7 @@ class CudaBackend final : public Backend {
   std::int64_t bytes_left() override;
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override;
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override;
+  CommunicationStream* communication_stream() override;
 
  protected:
   void do_upload(const TensorRef& to, const void* from) override;
@@ -57,6 +59,7 @@ class CudaBackend final : public Backend {
   DType compute_dtype_;
   cudaDeviceProp device_;
   cuda::Stream stream_;
+  cuda::GpuCommunicationStream communication_;
   cuda::Scratch scratch_;
   cuda::Gemm gemm_;
 };

@@ -9,7 +9,12 @@ void require(cudaError_t status, std::string_view what) {
   throw_environment_error("the NVIDIA device failed: {}: {}", what, cudaGetErrorString(status));
 }
 
-Stream::Stream() { require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
+Stream::Stream(Priority priority) {
+  int lowest = 0, highest = 0;
+  require(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "the priorities of streams");
+  const int wanted = priority == Priority::kHigh ? highest : lowest;
+  require(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, wanted), "a stream");
+}
 
 Stream::~Stream() { cudaStreamDestroy(stream_); }
 

@@ -47,7 +47,8 @@ inline LaunchShape shape_for(std::int64_t count, int threads = 256) {
 
 class Stream {
  public:
-  Stream();
+  enum class Priority { kUsual, kHigh };
+  explicit Stream(Priority priority = Priority::kUsual);
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   ~Stream();

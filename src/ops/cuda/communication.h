@@ -1,0 +1,37 @@
+// The communication stream of a GPU: kernels that read and write the memory of all ranks of the process, on the same
+// device or on others that it reaches.
+#pragma once
+
+#include <set>
+
+#include "ops/cuda/device.h"
+#include "tensor/communication_stream.h"
+
+namespace teratron::cuda {
+
+// Whether every GPU that this process sees can read and write the memory of every other one.
+bool devices_reach_each_other();
+
+class GpuCommunicationStream final : public CommunicationStream {
+ public:
+  GpuCommunicationStream(cudaStream_t compute, int device) : compute_(compute), device_(device) {}
+
+  EventPtr record_compute() override;
+  EventPtr record() override;
+  void wait_for(const EventPtr& event) override;
+  void compute_waits_for(const EventPtr& event) override;
+  void copy(std::byte* to, const std::byte* from, std::int64_t bytes) override;
+  void reduce(DType dtype, ReduceOp op, std::span<std::byte* const> outputs, std::span<const std::byte* const> inputs,
+              std::int64_t count) override;
+
+ private:
+  void reach(int device);
+
+  const cudaStream_t compute_;
+  const int device_;
+  Stream stream_{
+      Stream::Priority::kHigh};  // so that others, who wait for it, get their results while this one computes
+  std::set<int> reached_;
+};
+
+}  // namespace teratron::cuda

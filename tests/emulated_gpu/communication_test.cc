@@ -1,0 +1,28 @@
+// Collectives of ranks that share a GPU, emulated or real: exact for every type and count, in the ranks' order.
+#include <gtest/gtest.h>
+
+#include "comm/launch.h"
+#include "comm/trial.h"
+
+namespace teratron {
+namespace {
+
+class GpuRanks : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, GpuRanks, ::testing::Values(2, 3, 4, 7), ::testing::PrintToStringParamName());
+
+TEST_P(GpuRanks, EveryCollectiveIsExactForEveryDTypeAndCount) {
+  run_ranks({.host = "here"}, GetParam(), [](Communicator& world) {
+    const auto memory = make_cuda_backend();
+    ASSERT_NE(memory->communication_stream(), nullptr);
+    std::vector<int> everyone;
+    for (int rank = 0; rank < world.size(); ++rank) everyone.push_back(rank);
+    world.attach(memory.get());
+    testing::run_all_trials(world, everyone, *memory,
+                            {DType::kF64, DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kI32, DType::kU8},
+                            {0, 1, 61, 64, 1031});
+    for (std::uint32_t seed = 0; seed < 5; ++seed) testing::run_random_program(world, *memory, seed, 30);
+  });
+}
+
+}  // namespace
+}  // namespace teratron
