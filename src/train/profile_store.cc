@@ -84,6 +84,7 @@ plan::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, co
           .recompute = name_of(request.recompute),
           .dropout = fmt::format("{} {}", model.hidden_dropout, model.attention_dropout),
           .cell_layers = cells_of(request, mesh.pipeline->size()),
+          .settings = backend.settings(),
           .threads = thread_count(),
           .hidden_size = model.hidden_size,
           .ffn_hidden_size = model.ffn_hidden_size(),

@@ -8,7 +8,7 @@ namespace teratron::cuda {
 
 struct Gemm::Library {};
 
-Gemm::Gemm(cudaStream_t, bool) {}
+Gemm::Gemm(cudaStream_t, const GemmOptions&) {}
 Gemm::~Gemm() = default;
 
 bool takes_gelu_gradient(const Product& product) {
@@ -30,7 +30,7 @@ void store(const TensorRef& view, std::int64_t i, float value) {
 
 void Gemm::multiply(const Product& product) {
   const std::int64_t rows = product.c.dim(0), columns = product.c.dim(1);
-  const std::int64_t terms = product.a.dim(product.transpose_a ? 0 : 1);
+  const std::int64_t terms = product.terms();
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
       const std::int64_t at = row * columns + column;
