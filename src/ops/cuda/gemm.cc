@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // bytes; what the library asks for on Hopper
 constexpr int kCandidates = 16;
-constexpr int kTimed = 4;             // products in one measurement
-constexpr double kWorthTiming = 1e8;  // multiply-adds; below, most of the time is the launch
+constexpr int kTimed = 4;  // products in one measurement
 // Sums in place would be added in the order in which blocks happen to end.
 constexpr std::uint32_t kRepeatable = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 
@@ -97,6 +96,7 @@ struct Gemm::Library {
   cudaStream_t stream;
   bool tf32;
   std::shared_ptr<AlgorithmCache> cache;  // null: the library's first choice
+  double timed_from = 0;
   cublasLtHandle_t handle = nullptr;
   Scratch workspace;
   std::map<MatrixProductKey, Plan> plans;
@@ -185,6 +185,7 @@ bool takes_gelu_gradient(const Product& product) {
 Gemm::Gemm(cudaStream_t stream, const GemmOptions& options) : library_(std::make_unique<Library>()) {
   library_->stream = stream;
   library_->tf32 = options.tf32;
+  library_->timed_from = options.timed_from;
   if (options.timing) library_->cache = algorithm_cache_of(machine_text(options.device));
   require(cublasLtCreate(&library_->handle), "its start");
 }
@@ -224,7 +225,7 @@ Plan Gemm::Library::make_plan(const Product& product, const MatrixProductKey& ke
   require(cublasLtMatmulDescCreate(plan.operation.address(), type, CUDA_R_32F), "a product");
   describe(plan.operation, product);
   point_at_vectors(plan.operation, product);
-  if (cache && product.multiply_adds() >= kWorthTiming) {
+  if (cache && product.multiply_adds() >= timed_from) {
     Trial trial(*this, plan, product);
     plan.algorithm = algorithm_of(choose_algorithm(text_of(key), trial, *cache));
   } else {

@@ -1,4 +1,4 @@
-// Matrix products of the CUDA back end, by cuBLASLt. tests/emulated_gpu has another gemm.cc that does them with loops.
+// Matrix products of the CUDA back end, by cuBLASLt.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,6 +20,7 @@ struct GemmOptions {
   // Large products take the algorithm that is fastest on this device, the same in every run
   // (ops/algorithm_choice.h); else, as small ones do, the one that the library thinks best.
   bool timing = true;
+  double timed_from = 1e8;  // multiply-adds; below, most of the time is the launch
   std::string_view device;  // its name
 };
 
