@@ -14,6 +14,7 @@
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 #include "ops/algorithm_cache.h"
+#include "ops/backend.h"
 
 namespace teratron::cuda {
 namespace {
@@ -145,6 +146,12 @@ TEST_F(Gemms, ThatAreSmallOrOfARunWithoutTimingAreTheLibrarysFirst) {
     EXPECT_EQ(products_by(emulated::kFast), others);
     EXPECT_FALSE(std::filesystem::exists(file()));
   }
+}
+
+TEST_F(Gemms, OfABackEndAreAsItsOptionsSayAndItsSettingsTell) {
+  EXPECT_EQ(make_cuda_backend()->settings(), "");
+  EXPECT_EQ(make_cuda_backend({.tf32 = true})->settings(), "tf32");
+  EXPECT_EQ(make_cuda_backend({.tf32 = true, .gemm_timing = false})->settings(), "tf32, gemm timing off");
 }
 
 // What is kept says which one a run takes, even if it is not the fastest.
