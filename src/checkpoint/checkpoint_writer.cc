@@ -1,7 +1,7 @@
 #include "checkpoint/checkpoint_writer.h"
 
+#include "base/checksum.h"
 #include "base/file.h"
-#include "checkpoint/checksum.h"
 
 namespace teratron {
 

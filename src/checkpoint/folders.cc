@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "checkpoint/checksum.h"
 #include "checkpoint/manifest.h"
 
 namespace teratron {

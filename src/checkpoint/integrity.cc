@@ -2,8 +2,8 @@
 
 #include <ranges>
 
+#include "base/checksum.h"
 #include "base/file.h"
-#include "checkpoint/checksum.h"
 #include "checkpoint/folders.h"
 
 namespace teratron {

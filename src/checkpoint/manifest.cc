@@ -5,10 +5,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/checksum.h"
 #include "base/file.h"
 #include "base/json_fields.h"
 #include "base/version.h"
-#include "checkpoint/checksum.h"
 #include "checkpoint/model_config_json.h"
 
 namespace teratron {

@@ -13,22 +13,20 @@ int place_on_host(const Rank& rank) {
 
 }  // namespace
 
-void add_backend_fields(FieldList& list, BackendChoice& choice) {
-  add_backend_field(list, choice.kind);
-  list.add("guard-memory", &choice.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
-      FieldRole::kHiddenFlag;
-}
-
-std::unique_ptr<Backend> make_backend(const BackendChoice& choice, DType compute_dtype, const Rank& rank) {
-  switch (choice.kind) {
+std::unique_ptr<Backend> make_backend(const BackendSettings& settings, const Rank& rank) {
+  const DType compute_dtype = settings.compute_dtype();
+  switch (settings.backend) {
     case BackendKind::kReference: return make_reference_backend(compute_dtype);
     case BackendKind::kCuda: {
       const int device = place_on_host(rank) % std::max(1, cuda_devices());
-      return make_cuda_backend({.compute_dtype = compute_dtype, .device = device});
+      return make_cuda_backend({.compute_dtype = compute_dtype,
+                                .device = device,
+                                .tf32 = settings.tf32,
+                                .gemm_timing = settings.gemm_timing});
     }
     case BackendKind::kCpu: break;
   }
-  return make_cpu_backend({.compute_dtype = compute_dtype, .guard_memory = choice.guard_memory});
+  return make_cpu_backend({.compute_dtype = compute_dtype, .guard_memory = settings.guard_memory});
 }
 
 }  // namespace teratron

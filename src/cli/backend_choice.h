@@ -1,22 +1,15 @@
-// Which back end computes: its flags, and one for each rank.
+// The back end that the flags name, one for each rank.
 #pragma once
 
 #include <memory>
 
 #include "cli/ranks.h"
 #include "ops/backend.h"
-#include "train/config.h"
+#include "train/backend_settings.h"
 
 namespace teratron {
 
-struct BackendChoice {
-  BackendKind kind = BackendKind::kCpu;
-  bool guard_memory = false;  // of the CPU's
-};
-
-void add_backend_fields(FieldList& list, BackendChoice& choice);
-
 // Ranks of one host take its GPUs in turn. Every rank of the world calls it. EnvironmentError: no such device.
-std::unique_ptr<Backend> make_backend(const BackendChoice& choice, DType compute_dtype, const Rank& rank);
+std::unique_ptr<Backend> make_backend(const BackendSettings& settings, const Rank& rank);
 
 }  // namespace teratron

@@ -20,12 +20,13 @@ struct Options {
   GenerationSettings settings;
   std::int64_t seed = 1234;
   LayoutOptions layout;
-  BackendChoice backend;
+  BackendSettings backend;
   bool ignore_end = false;
 
   std::vector<std::string> faults() const {
     std::vector<std::string> faults = settings.sampling.faults();
     for (std::string& fault : layout.faults()) faults.push_back(std::move(fault));
+    for (std::string& fault : backend.backend_faults()) faults.push_back(std::move(fault));
     return faults;
   }
 };
@@ -45,6 +46,7 @@ FieldList fields_of(Options& o) {
   add_model_parallel_fields(list, o.layout);
   add_threads_field(list, o.layout);
   add_json_field(list, o.json);
+  add_loaded_precision_fields(list, o.backend);
   add_backend_fields(list, o.backend);
   return list;
 }

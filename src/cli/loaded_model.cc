@@ -25,13 +25,18 @@ CheckpointInfo find_model(const std::filesystem::path& path, const LayoutOptions
   return checkpoint;
 }
 
-LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, const BackendChoice& choice,
+void add_loaded_precision_fields(FieldList& list, BackendSettings& settings) {
+  add_precision_fields(list, settings, "weights and activations in bf16; statistics and losses in fp32",
+                       "the same in fp16, whose values end at 65504");
+}
+
+LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, const BackendSettings& settings,
                        const Rank& rank) {
   RunnerOptions filled = options;
   if (filled.tokens == 0) filled.tokens = checkpoint.model.max_position_embeddings;
   filled.tokens = std::min(filled.tokens, checkpoint.model.max_position_embeddings);
   filled.cell_layers = pipeline::even_slices(checkpoint.model.num_layers, rank.mesh->pipeline->size());
-  LoadedModel model{.backend = make_backend(choice, DType::kF32, rank)};
+  LoadedModel model{.backend = make_backend(settings, rank)};
   model.runner = std::make_unique<Gpt2Runner>(*model.backend, checkpoint.model, filled, rank.mesh);
   const std::vector<RankMemory> memory = memory_of_ranks(model.runner->memory(), rank);
   require_memory(memory, *model.backend, rank);

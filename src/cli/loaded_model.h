@@ -20,6 +20,9 @@ CheckpointInfo find_model(const std::filesystem::path& path, const LayoutOptions
 // has more tokens than the model.
 Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& folder);
 
+// --bf16, --fp16 and --tf32 of commands that only read a model.
+void add_loaded_precision_fields(FieldList& list, BackendSettings& settings);
+
 struct LoadedModel {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Gpt2Runner> runner;
@@ -27,8 +30,9 @@ struct LoadedModel {
 
 // On every rank of a layout, each of which reads its part; stages of a pipeline have as many layers each, but for one
 // more on the first ones where they don't divide. `options.tokens` 0, or more than the model has positions:
-// all of them. UserError: a damaged checkpoint. EnvironmentError: not enough memory for the plans of all ranks.
-LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, const BackendChoice& choice,
+// all of them. The checkpoint's weights are rounded to the precision of `settings`. UserError: a damaged checkpoint.
+// EnvironmentError: not enough memory for the plans of all ranks.
+LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, const BackendSettings& settings,
                        const Rank& rank);
 
 }  // namespace teratron

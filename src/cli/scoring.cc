@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "cli/loaded_model.h"
 #include "cli/report.h"
 #include "telemetry/readable.h"
 
@@ -12,6 +13,7 @@ namespace teratron {
 
 std::vector<std::string> ScoringOptions::faults() const {
   std::vector<std::string> faults = layout.faults();
+  for (std::string& fault : backend.backend_faults()) faults.push_back(std::move(fault));
   if (stride < 0) faults.push_back(fmt::format("--overlapping-eval is {}; it must not be negative", stride));
   if (batch < 1) faults.push_back(fmt::format("--micro-batch-size is {}; it must be at least 1", batch));
   return faults;
@@ -25,6 +27,7 @@ void add_scoring_fields(FieldList& list, ScoringOptions& o, std::string stride_h
   add_data_parallel_field(list, o.layout, "copies of the model, each with its share of the windows");
   add_threads_field(list, o.layout);
   add_json_field(list, o.json);
+  add_loaded_precision_fields(list, o.backend);
   add_backend_fields(list, o.backend);
 }
 

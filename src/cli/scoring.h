@@ -16,7 +16,7 @@ struct ScoringOptions {
   std::filesystem::path load, tokenizer, json;
   std::int64_t stride = 0, batch = 8;
   LayoutOptions layout;
-  BackendChoice backend;
+  BackendSettings backend;
 
   std::vector<std::string> faults() const;
   RunnerOptions runner_options() const { return {.purpose = Purpose::kEvaluation, .batch = batch}; }

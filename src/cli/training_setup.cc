@@ -25,10 +25,6 @@ std::int64_t vocabulary_size(const TrainConfig& config) {
   return config.model.vocab_size;
 }
 
-std::unique_ptr<Backend> make_backend(const TrainConfig& config, const Rank& rank) {
-  return make_backend({.kind = config.backend, .guard_memory = config.guard_memory}, config.compute_dtype(), rank);
-}
-
 ProfileProgress show_profile_progress() {
   const auto line = std::make_shared<LiveLine>(stderr, terminal_columns(stderr));
   return [line](int done, int steps) {

@@ -12,9 +12,6 @@ namespace teratron {
 // The tokenizer's, or that of --vocab-size. UserError where neither is given or they contradict one another.
 std::int64_t vocabulary_size(const TrainConfig& config);
 
-// That of --backend. Every rank calls it.
-std::unique_ptr<Backend> make_backend(const TrainConfig& config, const Rank& rank);
-
 // Shows on standard error how far measuring is: one live line on a terminal, elsewhere a line now and then.
 ProfileProgress show_profile_progress();
 

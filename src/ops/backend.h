@@ -187,6 +187,7 @@ class Backend : public Allocator {
   virtual std::string_view name() const = 0;
   virtual DType compute_dtype() const = 0;              // C
   virtual std::string processor() const { return {}; }  // the device's name; empty: the host's processor
+  virtual std::string settings() const { return {}; }   // for profiles: what else speed hangs on, where it is not usual
   virtual void wait() {}  // until all that was called is done, where calls return before: for clocks
   DType accumulation_dtype() const { return accumulation_dtype_of(compute_dtype()); }  // A
 
@@ -285,6 +286,9 @@ struct CudaOptions {
   DType compute_dtype = DType::kF32;  // or kBF16 (on Ampere and later), kF16
   int device = 0;                     // number of the GPU
   bool tf32 = false;                  // matrix products of fp32 values rounded to 10 bits of mantissa
+  // Large matrix products take the fastest algorithm, measured once on a machine and kept in the user's cache folder
+  // (ops/algorithm_cache.h); else the one that the library thinks best.
+  bool gemm_timing = true;
 };
 // GPUs that this process can use; 0 where there are none, or the program was built without CUDA.
 int cuda_devices();

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "teratron-profile-3";
+constexpr const char* kFormat = "teratron-profile-4";
 constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of any number in a key
 constexpr double kLongest = 1e12;                      // milliseconds of anything
 constexpr double kMostTokens = 1e9;
@@ -30,6 +30,7 @@ void visit(Key& key, const Text& text, const Number& number) {
   text("recompute", key.recompute);
   text("dropout", key.dropout);
   text("cell_layers", key.cell_layers);
+  text("settings", key.settings);
   number("threads", key.threads);
   number("hidden_size", key.hidden_size);
   number("ffn_hidden_size", key.ffn_hidden_size);

@@ -105,8 +105,8 @@ void add_pipeline_fields(FieldList& list, TrainConfig& c) {
 
 void add_precision_fields(FieldList& list, TrainConfig& c) {
   list.group("Precision");
-  list.add("bf16", &c.bf16, "", "weights and activations in bf16; master weights and gradients in fp32");
-  list.add("fp16", &c.fp16, "", "the same in fp16, with a loss scale");
+  add_precision_fields(list, c, "weights and activations in bf16; master weights and gradients in fp32",
+                       "the same in fp16, with a loss scale");
   list.add("loss-scale", &c.loss_scaling.fixed, "X", "constant loss scale of fp16; 0: dynamic");
   list.add("initial-loss-scale", &c.loss_scaling.initial, "X", "where the dynamic loss scale starts");
   list.add("min-loss-scale", &c.loss_scaling.minimum, "X", "where it stops falling");
@@ -134,11 +134,9 @@ void add_data_and_output_fields(FieldList& list, TrainConfig& c) {
            "what every stage did when in the last iterations, for Perfetto or chrome://tracing");
 
   list.group("Machine");
-  add_backend_field(list, c.backend);
+  add_backend_fields(list, c);
   list.add("threads", &c.threads, "N", "0: one a core");
   list.add("logits-chunk", &c.logits_chunk, "N", "rows of logits held in memory at a time");
-  list.add("guard-memory", &c.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
-      FieldRole::kHiddenFlag;
   list.add("config", &c.config_file, "FILE", "TOML file of these flags, written with underscores; flags override it")
       .role = FieldRole::kConfigFile;
 }
@@ -169,12 +167,6 @@ ModelConfig TrainConfig::model_for(std::int64_t data_vocab_size) const {
   if (filled.vocab_size == 0) filled.vocab_size = data_vocab_size;
   if (filled.max_position_embeddings == 0) filled.max_position_embeddings = seq_length;
   return filled;
-}
-
-void add_backend_field(FieldList& list, BackendKind& kind) {
-  list.add_choice("backend", kind,
-                  {{"cpu", BackendKind::kCpu}, {"cuda", BackendKind::kCuda}, {"ref", BackendKind::kReference}},
-                  "cuda is NVIDIA's GPUs; ref the slow reference that the others are tested against");
 }
 
 FieldList fields_of(TrainConfig& config) {

@@ -15,15 +15,14 @@
 #include "optim/learning_rate.h"
 #include "optim/loss_scaler.h"
 #include "pipeline/generators.h"
+#include "train/backend_settings.h"
 #include "train/config_fields.h"
 
 namespace teratron {
 
-enum class BackendKind { kCpu, kReference, kCuda };
-
 // The values as the user gave them; a 0 that stands for "follows from another value" is resolved by the functions
 // below, so that a saved configuration can be read back and changed.
-struct TrainConfig {
+struct TrainConfig : BackendSettings {
   TrainConfig();
 
   std::string preset = "124M";  // sets the first three of `model`; explicit values override it
@@ -51,8 +50,7 @@ struct TrainConfig {
   bool defer_weight_gradients = false;
   std::filesystem::path profile;  // what slices cost; "auto" needs it
 
-  bool bf16 = false, fp16 = false;  // neither: fp32
-  LossScaling loss_scaling;         // fp16 only
+  LossScaling loss_scaling;  // fp16 only
 
   std::string data_path;  // PREFIX of PREFIX.bin and PREFIX.idx; must be given
   std::filesystem::path tokenizer;
@@ -67,10 +65,8 @@ struct TrainConfig {
   std::filesystem::path json;   // "-": standard output
   std::filesystem::path trace;  // what every stage did when
 
-  BackendKind backend = BackendKind::kCpu;
   std::int64_t threads = 0;         // 0: one a core
   std::int64_t logits_chunk = 256;  // rows of logits held at a time
-  bool guard_memory = false;
   std::filesystem::path config_file;
 
   std::int64_t largest_batch() const {  // samples of an update, at the end of a ramp
@@ -82,7 +78,6 @@ struct TrainConfig {
             .data = static_cast<int>(data_parallel)};
   }
   BatchSchedule batches() const;
-  DType compute_dtype() const { return bf16 ? DType::kBF16 : fp16 ? DType::kF16 : DType::kF32; }
   LearningRateSchedule schedule() const;  // with the decay filled in
   // The model with its vocabulary and positions filled in; `data_vocab_size` is used where the user gave none.
   ModelConfig model_for(std::int64_t data_vocab_size) const;
@@ -93,7 +88,6 @@ struct TrainConfig {
 
 // The one list of the fields. `config` must outlive it. read_options<TrainConfig> (config_reading.h) reads them from
 // the arguments after `teratron train`.
-void add_backend_field(FieldList& list, BackendKind& kind);  // --backend, also of other commands
 FieldList fields_of(TrainConfig& config);
 
 // What `teratron train --config` reads back to the same values.

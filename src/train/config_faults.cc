@@ -79,7 +79,7 @@ class FaultFinder {
 
   void check_precision() {
     const LossScaling& scaling = c_.loss_scaling;
-    fault_if(c_.bf16 && c_.fp16, "--bf16 and --fp16 exclude each other; give one");
+    for (std::string& fault : c_.backend_faults()) faults_.push_back(std::move(fault));
     const bool finite =
         std::isfinite(scaling.fixed) && std::isfinite(scaling.initial) && std::isfinite(scaling.minimum);
     fault_if(!finite, "a loss scale must be finite: --loss-scale {}, --initial-loss-scale {}, --min-loss-scale {}",

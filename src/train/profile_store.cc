@@ -1,15 +1,15 @@
 // Where profiles are kept, and what they are kept by.
 #include <fmt/ranges.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <thread>
 
+#include "base/cache_folder.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/threads.h"
-#include "checkpoint/checksum.h"
 #include "train/pipeline_profile.h"
 
 namespace teratron {
@@ -84,6 +84,7 @@ plan::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, co
           .recompute = name_of(request.recompute),
           .dropout = fmt::format("{} {}", model.hidden_dropout, model.attention_dropout),
           .cell_layers = cells_of(request, mesh.pipeline->size()),
+          .settings = backend.settings(),
           .threads = thread_count(),
           .hidden_size = model.hidden_size,
           .ffn_hidden_size = model.ffn_hidden_size(),
@@ -100,17 +101,9 @@ plan::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, co
 }
 
 fs::path cached_profile(const plan::ProfileKey& key) {
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return fs::path(value != nullptr ? value : "");
-  };
-  fs::path cache = variable("XDG_CACHE_HOME");
-  if (cache.empty()) {
-    const fs::path home = variable("HOME");
-    if (home.empty()) throw_user_error("neither HOME nor XDG_CACHE_HOME says where profiles are kept; name a file");
-    cache = home / ".cache";
-  }
-  return cache / "teratron" / "profiles" / (checksum_of(plan::text_of(key)) + ".json");
+  const fs::path cache = user_cache_folder();
+  if (cache.empty()) throw_user_error("neither HOME nor XDG_CACHE_HOME says where profiles are kept; name a file");
+  return cache / "profiles" / (checksum_of(plan::text_of(key)) + ".json");
 }
 
 void write_profile(const plan::Profile& profile, const fs::path& file) {

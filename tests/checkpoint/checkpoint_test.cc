@@ -3,10 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/version.h"
-#include "checkpoint/checksum.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/random_model.h"
 #include "checkpoint/safetensors.h"

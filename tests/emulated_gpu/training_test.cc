@@ -88,5 +88,23 @@ TEST(GpuTraining, GivesTheSameBitsAgain) {
   }
 }
 
+// Large enough for their algorithm to be timed, which leaves sums as they were: those of the CPU, and the same bits
+// from a back end that finds the choice made.
+TEST(GpuProducts, ThatAreTimedAgreeWithTheCpuAndRepeat) {
+  constexpr std::int64_t kSize = 512;
+  const auto sums = [](Backend& backend) {
+    const Tensor weight(backend, DType::kF32, {kSize, kSize}), x(backend, DType::kF32, {kSize, kSize});
+    backend.fill_normal(weight.ref(), {.seed = 1}, 0, 1);
+    backend.fill_normal(x.ref(), {.seed = 2}, 0, 1);
+    backend.linear_weight_gradient({.dweight = weight.ref(), .dy = x.ref(), .x = x.ref(), .accumulate = true});
+    return values_of(backend, weight.ref());
+  };
+  const auto cpu = make_cpu_backend(), gpu = make_cuda_backend(), again = make_cuda_backend();
+  if (gpu->processor() == "emulated") GTEST_SKIP() << "an emulated GPU takes minutes for them";
+  const std::vector<double> expected = sums(*cpu), actual = sums(*gpu);
+  for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 5e-3) << i;
+  EXPECT_EQ(sums(*again), actual);
+}
+
 }  // namespace
 }  // namespace teratron

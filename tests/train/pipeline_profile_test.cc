@@ -13,6 +13,7 @@
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 #include "comm/launch.h"
+#include "ops/failing_backend.h"
 #include "train/profile_slicings.h"
 
 namespace teratron {
@@ -161,6 +162,21 @@ TEST_F(PipelineProfile, OfTensorParallelStagesAndCopiesIsTheSameOnAllRanks) {
   for (const plan::MeasuredIteration& iteration : profile.iterations) {
     for (const std::int64_t length : iteration.slices) EXPECT_EQ(length % 2, 0);
   }
+}
+
+class TunedBackend final : public testing::FailingBackend {
+  std::string settings() const override { return "tf32"; }
+};
+
+TEST_F(PipelineProfile, IsKeptByTheSettingsOfItsBackEnd) {
+  run_ranks({}, 1, [&](Communicator& world) {
+    const Mesh mesh = make_mesh(world, {});
+    const plan::ProfileKey plain = profile_key(request_, mesh, testing::FailingBackend());
+    const plan::ProfileKey tuned = profile_key(request_, mesh, TunedBackend());
+    EXPECT_EQ(plain.settings, "");
+    EXPECT_EQ(tuned.settings, "tf32");
+    EXPECT_NE(cached_profile(plain), cached_profile(tuned));
+  });
 }
 
 TEST_F(PipelineProfile, OfOneStageHasNoTransfers) {

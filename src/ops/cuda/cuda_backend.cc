@@ -43,14 +43,22 @@ cudaDeviceProp use_device(int device) {
 
 CudaBackend::CudaBackend(const CudaOptions& options)
     : compute_dtype_(options.compute_dtype),
+      tf32_(options.tf32),
+      gemm_timing_(options.gemm_timing),
       device_(use_device(options.device)),
       communication_(stream_, options.device),
-      gemm_(stream_, options.tf32) {
+      gemm_(stream_, {.tf32 = tf32_, .timing = gemm_timing_, .device = device_.name}) {
   if (compute_dtype_ == DType::kF64) throw_user_error("back end cuda computes in f32, bf16 or f16, not in f64");
   if (compute_dtype_ == DType::kBF16 && device_.major < 8) {
     throw_environment_error("{} cannot multiply bf16 (compute capability {}.{}, 8.0 is needed); use --fp16",
                             device_.name, device_.major, device_.minor);
   }
+}
+
+std::string CudaBackend::settings() const {
+  std::string text = tf32_ ? "tf32" : "";
+  if (!gemm_timing_) text += text.empty() ? "gemm timing off" : ", gemm timing off";
+  return text;
 }
 
 void* CudaBackend::allocate(std::int64_t bytes) {

@@ -17,6 +17,7 @@ class CudaBackend final : public Backend {
   std::string_view name() const override { return "cuda"; }
   DType compute_dtype() const override { return compute_dtype_; }
   std::string processor() const override { return device_.name; }
+  std::string settings() const override;
   void wait() override { stream_.wait(); }
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
@@ -57,6 +58,7 @@ class CudaBackend final : public Backend {
 
  private:
   DType compute_dtype_;
+  bool tf32_, gemm_timing_;
   cudaDeviceProp device_;
   cuda::Stream stream_;
   cuda::GpuCommunicationStream communication_;

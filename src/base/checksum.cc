@@ -1,4 +1,4 @@
-#include "checkpoint/checksum.h"
+#include "base/checksum.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>

@@ -1,0 +1,46 @@
+// A matrix product as back ends hand it to a library, and what the way to do it hangs on.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace teratron {
+
+// c[m, n] (+)= op(a)[m, k] op(b)[k, n], plus bias[n] in every row where there is one. Contiguous, row by row; a and b
+// of one type, c of that or of fp32; sums in fp32.
+struct MatrixProduct {
+  TensorRef c, a, b;
+  bool transpose_a = false, transpose_b = false;  // then a is [k, m], b is [n, k]
+  bool accumulate = false;
+  TensorRef bias;  // of c's type, optional
+  TensorRef
+      gelu_input;  // [m, n], optional: c is multiplied by the derivative of GELU (tanh form) there before it is stored
+
+  std::int64_t terms() const { return a.dim(transpose_a ? 0 : 1); }  // k
+  double multiply_adds() const { return static_cast<double>(c.elements()) * static_cast<double>(terms()); }
+  // Whether it may be computed several times into c: what c holds is not read, and c shares no memory with an input.
+  bool can_be_repeated() const;
+};
+
+// The largest power of two, up to 256, that divides where a view begins.
+std::uint32_t alignment_of(const TensorRef& view);
+
+// All that the choice of an algorithm hangs on, on one machine.
+struct MatrixProductKey {
+  DType c_dtype = DType::kF32, dtype = DType::kF32;  // of c; of a and b
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false, accumulate = false, bias = false, gelu_gradient = false;
+  bool tf32 = false;  // fp32 rounded to 10 bits of mantissa
+  std::uint32_t a_alignment = 0, b_alignment = 0, c_alignment = 0;
+  auto operator<=>(const MatrixProductKey&) const = default;
+};
+
+MatrixProductKey key_of(const MatrixProduct& product, bool tf32);
+
+// One line, the same for equal keys only.
+std::string text_of(const MatrixProductKey& key);
+
+}  // namespace teratron

@@ -1,0 +1,244 @@
+// The emulated cuBLASLt: matrices are stored column by column, sums are in fp32.
+#include "cublasLt.h"
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "base/float_types.h"
+#include "ops/cuda/activation.h"
+
+struct EmulatedBlas {};
+struct EmulatedLayout {
+  cudaDataType_t type;
+  std::int64_t rows, columns, stride;
+};
+struct EmulatedOperation {
+  std::map<int, std::vector<std::byte>> attributes;
+
+  template <class T>
+  T get(cublasLtMatmulDescAttributes_t attribute, T otherwise) const {
+    const auto at = attributes.find(attribute);
+    if (at == attributes.end()) return otherwise;
+    teratron::check_equal(at->second.size(), sizeof(T), "bytes of an attribute");
+    std::memcpy(&otherwise, at->second.data(), sizeof(T));
+    return otherwise;
+  }
+};
+struct EmulatedPreference {
+  std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_MASK;
+};
+
+namespace teratron::emulated {
+namespace {
+
+constexpr std::array<double, kBlasAlgorithms> kMicroseconds = {10, 5, 4, 7, 1};
+thread_local std::array<std::uint64_t, kBlasAlgorithms> products{};
+thread_local double clock_microseconds = 0;
+
+std::uint32_t scheme_of(std::uint64_t algorithm) {
+  return algorithm == kUnrepeatable ? CUBLASLT_REDUCTION_SCHEME_INPLACE : CUBLASLT_REDUCTION_SCHEME_NONE;
+}
+
+DType dtype_of(cudaDataType_t type) {
+  return type == CUDA_R_32F ? DType::kF32 : type == CUDA_R_16BF ? DType::kBF16 : DType::kF16;
+}
+
+float load(const void* values, cudaDataType_t type, std::int64_t i) {
+  return visit_floating(dtype_of(type),
+                        [&]<class T>(ElementType<T>) { return static_cast<float>(static_cast<const T*>(values)[i]); });
+}
+
+void store(void* values, cudaDataType_t type, std::int64_t i, float value) {
+  visit_floating(dtype_of(type), [&]<class T>(ElementType<T>) { static_cast<T*>(values)[i] = static_cast<T>(value); });
+}
+
+// op(matrix), as numbers.
+std::vector<float> values_of(const void* matrix, const EmulatedLayout& layout, bool transpose) {
+  std::vector<float> values;
+  const std::int64_t rows = transpose ? layout.columns : layout.rows;
+  const std::int64_t columns = transpose ? layout.rows : layout.columns;
+  values.reserve(static_cast<std::size_t>(rows * columns));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const std::int64_t at = transpose ? column + row * layout.stride : row + column * layout.stride;
+      values.push_back(load(matrix, layout.type, at));
+    }
+  }
+  return values;
+}
+
+// The usual algorithm adds from the first term, the others from the last one.
+float product_of(const float* row, const std::vector<float>& b, std::int64_t columns, std::int64_t column,
+                 std::int64_t terms, bool from_first, float start) {
+  float sum = start;
+  for (std::int64_t i = 0; i < terms; ++i) {
+    const std::int64_t k = from_first ? i : terms - 1 - i;
+    sum += row[k] * b[static_cast<std::size_t>(k * columns + column)];
+  }
+  return sum;
+}
+
+// What is left to do with the sum at (row, column).
+class Epilogue {
+ public:
+  explicit Epilogue(const EmulatedOperation& operation)
+      : kind_(operation.get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT)),
+        bias_(operation.get<void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr)),
+        aux_(operation.get<void*>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr)),
+        bias_type_(operation.get(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F)),
+        aux_type_(operation.get(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, CUDA_R_32F)),
+        aux_stride_(operation.get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0)) {}
+
+  float operator()(float sum, std::int64_t row, std::int64_t column) const {
+    if (kind_ == CUBLASLT_EPILOGUE_BIAS) return sum + load(bias_, bias_type_, row);
+    if (kind_ != CUBLASLT_EPILOGUE_DGELU) return sum;
+    return sum * cuda::activate<Activation::kGeluTanh>(load(aux_, aux_type_, row + column * aux_stride_)).slope;
+  }
+
+ private:
+  cublasLtEpilogue_t kind_;
+  const void *bias_, *aux_;
+  cudaDataType_t bias_type_, aux_type_;
+  std::int64_t aux_stride_;
+};
+
+template <class T>
+cublasStatus_t create(T** made, T value) {
+  *made = new T(std::move(value));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class T>
+cublasStatus_t destroy(T* made) {
+  delete made;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+std::uint64_t products_by(BlasAlgorithm algorithm) { return products[algorithm]; }
+
+}  // namespace teratron::emulated
+
+using namespace teratron::emulated;  // NOLINT: this is its other half
+
+struct EmulatedEvent {
+  double microseconds = 0;
+};
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new EmulatedEvent;
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  event->microseconds = clock_microseconds;
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  *milliseconds = static_cast<float>((end->microseconds - start->microseconds) / 1000);
+  return cudaSuccess;
+}
+
+const char* cublasLtGetStatusString(cublasStatus_t) { return "an emulated error"; }
+std::size_t cublasLtGetVersion() { return 130000; }
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return create(handle, EmulatedBlas{}); }
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return destroy(handle); }
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type, std::uint64_t rows,
+                                          std::uint64_t columns, std::int64_t stride) {
+  return create(layout,
+                EmulatedLayout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), stride});
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return destroy(layout); }
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation, cublasComputeType_t, cudaDataType_t) {
+  return create(operation, EmulatedOperation{});
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t operation) { return destroy(operation); }
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, std::size_t bytes) {
+  const auto* const from = static_cast<const std::byte*>(value);
+  operation->attributes[attribute].assign(from, from + bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  return create(preference, EmulatedPreference{});
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) { return destroy(preference); }
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
+                                                    std::size_t bytes) {
+  if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) std::memcpy(&preference->schemes, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t preference, int most,
+                                              cublasLtMatmulHeuristicResult_t* results, int* found) {
+  *found = 0;
+  for (std::uint64_t algorithm = 0; algorithm < kBlasAlgorithms && *found < most; ++algorithm) {
+    const std::uint32_t scheme = scheme_of(algorithm);
+    if ((scheme & ~preference->schemes) != 0) continue;
+    results[(*found)++] = {.algo = {{algorithm, scheme}}, .workspaceSize = 0, .state = CUBLAS_STATUS_SUCCESS};
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       const cublasLtMatmulAlgo_t* algorithm, cublasLtMatmulHeuristicResult_t* result) {
+  if (algorithm->data[0] >= kBlasAlgorithms) return CUBLAS_STATUS_INVALID_VALUE;
+  *result = {.algo = *algorithm, .workspaceSize = 0, .state = CUBLAS_STATUS_SUCCESS};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t, void* value,
+                                                    std::size_t bytes, std::size_t* written) {
+  const auto scheme = static_cast<std::uint32_t>(algorithm->data[1]);
+  if (bytes != sizeof(scheme)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(value, &scheme, bytes);
+  *written = bytes;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void*,
+                              std::size_t, cudaStream_t) {
+  const std::uint64_t number = algorithm->data[0];
+  if (number >= kBlasAlgorithms) return CUBLAS_STATUS_INVALID_VALUE;
+  ++products[number];
+  if (number == kFailing) return CUBLAS_STATUS_NOT_SUPPORTED;
+  clock_microseconds += kMicroseconds[number];
+  const bool a_transposed = operation->get(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_N) == CUBLAS_OP_T;
+  const bool b_transposed = operation->get(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N) == CUBLAS_OP_T;
+  const std::int64_t rows = d_layout->rows, columns = d_layout->columns;
+  const std::int64_t terms = a_transposed ? a_layout->rows : a_layout->columns;
+  teratron::check(*static_cast<const float*>(alpha) == 1, "products are not scaled");
+  teratron::check_equal(a_transposed ? a_layout->columns : a_layout->rows, rows, "rows of a product");
+  teratron::check_equal(b_transposed ? b_layout->rows : b_layout->columns, columns, "columns of a product");
+  teratron::check_equal(b_transposed ? b_layout->columns : b_layout->rows, terms, "terms of a product");
+  const std::vector<float> left = values_of(a, *a_layout, a_transposed), right = values_of(b, *b_layout, b_transposed);
+  const Epilogue finish(*operation);
+  const bool adds = *static_cast<const float*>(beta) == 1;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const float start = adds ? load(c, c_layout->type, row + column * c_layout->stride) : 0;
+      const float sum = product_of(left.data() + row * terms, right, columns, column, terms, number == kUsual, start);
+      store(d, d_layout->type, row + column * d_layout->stride, finish(sum, row, column));
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}

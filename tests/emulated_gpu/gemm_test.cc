@@ -1,0 +1,189 @@
+// Products of the CUDA back end on the emulated cuBLASLt: which algorithm does them, how often, and that timing leaves
+// every result as it would have been.
+#include "ops/cuda/gemm.h"
+
+#include <cublasLt.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "base/checksum.h"
+#include "base/file.h"
+#include "base/philox.h"
+#include "base/temporary_folder.h"
+#include "ops/algorithm_cache.h"
+#include "ops/backend.h"
+
+namespace teratron::cuda {
+namespace {
+
+using emulated::products_by;
+
+constexpr std::int64_t kM = 24, kN = 16, kK = 40;
+
+// Each test has a device of its own name, since the choices of a device are kept for the whole process.
+class Gemms : public ::testing::Test {
+ protected:
+  Gemms() : device_(::testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
+    RandomSequence random(RandomStream{.seed = 3});
+    for (std::vector<float>* values : {&a_, &b_, &c_, &bias_}) {
+      for (float& value : *values) value = static_cast<float>(2 * random.uniform() - 1);
+    }
+  }
+  ~Gemms() override { unsetenv("XDG_CACHE_HOME"); }
+
+  Gemm make(const GemmOptions& options = {.timed_from = 0}) const {
+    GemmOptions named = options;
+    named.device = device_;
+    return {nullptr, named};
+  }
+  std::string machine() const { return device_ + ", driver 13000, cuBLASLt 130000"; }
+  std::filesystem::path file() const { return folder_ / ("teratron/algorithms/" + checksum_of(machine()) + ".txt"); }
+
+  static TensorRef view(std::vector<float>& values, const Shape& shape) { return {values.data(), DType::kF32, shape}; }
+  // Always at the same places, whose alignment counts.
+  Product product() { return {.c = view(result_, {kM, kN}), .a = view(a_, {kM, kK}), .b = view(b_, {kK, kN})}; }
+  // What a product makes of c_.
+  std::vector<float> result(Gemm& gemm, const Product& of) {
+    result_ = c_;
+    gemm.multiply(of);
+    return result_;
+  }
+  std::vector<float> result(Gemm& gemm) { return result(gemm, product()); }
+  Product added() {
+    Product of = product();
+    of.accumulate = true;
+    return of;
+  }
+  Product biased() {
+    Product of = product();
+    of.bias = view(bias_, {kN});
+    return of;
+  }
+
+  // By definition, from the first term to the last or the other way round.
+  std::vector<float> expected(bool from_first, bool accumulate = false, const std::vector<float>& bias = {}) const {
+    std::vector<float> c = c_;
+    for (std::int64_t m = 0; m < kM; ++m) {
+      for (std::int64_t n = 0; n < kN; ++n) {
+        const auto at = static_cast<std::size_t>(m * kN + n);
+        float sum = accumulate ? c_[at] : 0;
+        for (std::int64_t i = 0; i < kK; ++i) {
+          const std::int64_t k = from_first ? i : kK - 1 - i;
+          sum += a_[static_cast<std::size_t>(m * kK + k)] * b_[static_cast<std::size_t>(k * kN + n)];
+        }
+        c[at] = bias.empty() ? sum : sum + bias[static_cast<std::size_t>(n)];
+      }
+    }
+    return c;
+  }
+
+  const testing::TemporaryFolder folder_;
+  const std::string device_;
+  std::vector<float> a_ = std::vector<float>(kM * kK), b_ = std::vector<float>(kK * kN),
+                     c_ = std::vector<float>(kM * kN), bias_ = std::vector<float>(kN), result_ = c_;
+};
+
+TEST_F(Gemms, AreDoneByTheFastestAlgorithmThatRunsAndRepeats) {
+  ASSERT_NE(expected(true), expected(false)) << "nothing tells the algorithms apart";
+  Gemm gemm = make();
+  EXPECT_EQ(result(gemm), expected(false));
+  const std::uint64_t tried = products_by(emulated::kSlow), unrepeatable = products_by(emulated::kUnrepeatable);
+  EXPECT_GT(tried, 0U);
+  EXPECT_EQ(unrepeatable, 0U);
+}
+
+TEST_F(Gemms, LeaveWhatTheyAreAddedToAsItWasUntilTheyAreAddedOnce) {
+  Gemm gemm = make();
+  EXPECT_EQ(result(gemm, added()), expected(false, true));
+  EXPECT_EQ(result(gemm, added()), expected(false, true));  // now that nothing is timed
+}
+
+// A bias in the last row of c is read before it is overwritten, once.
+TEST_F(Gemms, DoNotSpoilAnInputThatLiesWhereTheyWrite) {
+  Gemm gemm = make();
+  EXPECT_EQ(result(gemm, biased()), expected(false, false, bias_));
+  Product inside = product();
+  inside.bias = view(result_, {kM, kN}).select(0, kM - 1);
+  EXPECT_EQ(result(gemm, inside), expected(false, false, std::vector<float>(c_.end() - kN, c_.end())));
+}
+
+TEST_F(Gemms, AreTimedOnceForAllThatFollow) {
+  Gemm first = make();
+  const std::vector<float> made = result(first);
+  const std::uint64_t before = products_by(emulated::kFast), others = products_by(emulated::kSlow);
+  EXPECT_EQ(result(first), made);
+  Gemm second = make();
+  EXPECT_EQ(result(second), made);
+  EXPECT_EQ(products_by(emulated::kFast), before + 2);
+  EXPECT_EQ(products_by(emulated::kSlow), others);
+  const std::optional<Algorithms> kept = algorithms_from_text(read_file(file()), machine());
+  ASSERT_TRUE(kept);
+  ASSERT_EQ(kept->size(), 1U);
+  EXPECT_EQ(static_cast<std::uint64_t>(kept->begin()->second.bytes[0]), emulated::kFast);
+  EXPECT_NEAR(kept->begin()->second.microseconds, 4, 1e-3);
+}
+
+TEST_F(Gemms, OfOtherKindsAreChosenAnew) {
+  Gemm gemm = make(), tf32 = make({.tf32 = true, .timed_from = 0});
+  Product transposed = product();  // of the same memory, as other matrices
+  transposed.a = view(a_, {kK, kM});
+  transposed.transpose_a = true;
+  for (const Product& of : {product(), added(), biased(), transposed}) result(gemm, of);
+  result(tf32);
+  EXPECT_EQ(algorithms_from_text(read_file(file()), machine()).value().size(), 5U);
+}
+
+TEST_F(Gemms, ThatAreSmallOrOfARunWithoutTimingAreTheLibrarysFirst) {
+  for (const GemmOptions& options : {GemmOptions{}, GemmOptions{.timing = false, .timed_from = 0}}) {
+    Gemm gemm = make(options);
+    const std::uint64_t before = products_by(emulated::kUsual), others = products_by(emulated::kFast);
+    EXPECT_EQ(result(gemm), expected(true));
+    EXPECT_EQ(products_by(emulated::kUsual), before + 1);
+    EXPECT_EQ(products_by(emulated::kFast), others);
+    EXPECT_FALSE(std::filesystem::exists(file()));
+  }
+}
+
+TEST_F(Gemms, OfABackEndAreAsItsOptionsSayAndItsSettingsTell) {
+  EXPECT_EQ(make_cuda_backend()->settings(), "");
+  EXPECT_EQ(make_cuda_backend({.tf32 = true})->settings(), "tf32");
+  EXPECT_EQ(make_cuda_backend({.tf32 = true, .gemm_timing = false})->settings(), "tf32, gemm timing off");
+}
+
+// What is kept says which one a run takes, even if it is not the fastest.
+class KeptGemms : public Gemms {
+ protected:
+  void keep(std::uint64_t number, std::uint64_t scheme) {
+    Algorithm kept;
+    kept.bytes[0] = static_cast<std::byte>(number);
+    kept.bytes[8] = static_cast<std::byte>(scheme);
+    algorithm_cache_of(machine())->settle(text_of(key_of(product(), false)), kept);
+  }
+};
+
+TEST_F(KeptGemms, TakeWhatIsKept) {
+  keep(emulated::kUsual, CUBLASLT_REDUCTION_SCHEME_NONE);
+  Gemm gemm = make();
+  EXPECT_EQ(result(gemm), expected(true));
+}
+
+TEST_F(KeptGemms, DoNotTakeWhatTheLibraryRefuses) {
+  keep(emulated::kBlasAlgorithms, CUBLASLT_REDUCTION_SCHEME_NONE);
+  Gemm gemm = make();
+  EXPECT_EQ(result(gemm), expected(false));
+}
+
+TEST_F(KeptGemms, DoNotTakeWhatDoesNotRepeat) {
+  keep(emulated::kUnrepeatable, CUBLASLT_REDUCTION_SCHEME_INPLACE);
+  Gemm gemm = make();
+  const std::uint64_t before = products_by(emulated::kUnrepeatable);
+  EXPECT_EQ(result(gemm), expected(false));
+  EXPECT_EQ(products_by(emulated::kUnrepeatable), before);
+}
+
+}  // namespace
+}  // namespace teratron::cuda
