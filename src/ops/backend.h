@@ -285,10 +285,12 @@ struct CudaOptions {
   DType compute_dtype = DType::kF32;  // or kBF16 (on Ampere and later), kF16
   int device = 0;                     // number of the GPU
   bool tf32 = false;                  // matrix products of fp32 values rounded to 10 bits of mantissa
+  bool cudnn_attention = false;  // 16-bit attention by cuDNN where it takes a call; backward does not repeat bitwise
 };
 // GPUs that this process can use; 0 where there are none, or the program was built without CUDA.
 int cuda_devices();
-// EnvironmentError where the program was built without CUDA, or there is no device, or it or its driver is too old.
+// EnvironmentError where the program was built without CUDA (or cuDNN, if asked for), or there is no device, or it or
+// its driver is too old.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options = {});
 
 }  // namespace teratron

@@ -48,6 +48,7 @@ CudaBackend::CudaBackend(const CudaOptions& options)
     throw_environment_error("{} cannot multiply bf16 (compute capability {}.{}, 8.0 is needed); use --fp16",
                             device_.name, device_.major, device_.minor);
   }
+  if (options.cudnn_attention) cudnn_attention_.emplace(stream_, device_.major);
 }
 
 void* CudaBackend::allocate(std::int64_t bytes) {

@@ -3,7 +3,10 @@
 // that depends on the shapes alone: the same bits every time.
 #pragma once
 
+#include <optional>
+
 #include "ops/backend.h"
+#include "ops/cuda/cudnn_attention.h"
 #include "ops/cuda/device.h"
 #include "ops/cuda/gemm.h"
 
@@ -59,6 +62,7 @@ class CudaBackend final : public Backend {
   cuda::Stream stream_;
   cuda::Scratch scratch_;
   cuda::Gemm gemm_;
+  std::optional<cuda::CudnnAttention> cudnn_attention_;
 };
 
 }  // namespace teratron
