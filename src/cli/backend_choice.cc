@@ -24,7 +24,8 @@ std::unique_ptr<Backend> make_backend(const BackendChoice& choice, DType compute
     case BackendKind::kReference: return make_reference_backend(compute_dtype);
     case BackendKind::kCuda: {
       const int device = place_on_host(rank) % std::max(1, cuda_devices());
-      return make_cuda_backend({.compute_dtype = compute_dtype, .device = device});
+      return make_cuda_backend(
+          {.compute_dtype = compute_dtype, .device = device, .cudnn_attention = choice.cudnn_attention});
     }
     case BackendKind::kCpu: break;
   }

@@ -11,7 +11,8 @@ namespace teratron {
 
 struct BackendChoice {
   BackendKind kind = BackendKind::kCpu;
-  bool guard_memory = false;  // of the CPU's
+  bool guard_memory = false;     // of the CPU's
+  bool cudnn_attention = false;  // of GPUs; only training computes in 16 bits
 };
 
 void add_backend_fields(FieldList& list, BackendChoice& choice);

@@ -26,7 +26,9 @@ std::int64_t vocabulary_size(const TrainConfig& config) {
 }
 
 std::unique_ptr<Backend> make_backend(const TrainConfig& config, const Rank& rank) {
-  return make_backend({.kind = config.backend, .guard_memory = config.guard_memory}, config.compute_dtype(), rank);
+  return make_backend(
+      {.kind = config.backend, .guard_memory = config.guard_memory, .cudnn_attention = config.cudnn_attention},
+      config.compute_dtype(), rank);
 }
 
 ProfileProgress show_profile_progress() {

@@ -135,6 +135,7 @@ void add_data_and_output_fields(FieldList& list, TrainConfig& c) {
 
   list.group("Machine");
   add_backend_field(list, c.backend);
+  list.add("cudnn-attention", &c.cudnn_attention, "", "with cuda: 16-bit attention by cuDNN where it takes it");
   list.add("threads", &c.threads, "N", "0: one a core");
   list.add("logits-chunk", &c.logits_chunk, "N", "rows of logits held in memory at a time");
   list.add("guard-memory", &c.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =

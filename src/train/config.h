@@ -71,6 +71,7 @@ struct TrainConfig {
   std::int64_t threads = 0;         // 0: one a core
   std::int64_t logits_chunk = 256;  // rows of logits held at a time
   bool guard_memory = false;
+  bool cudnn_attention = false;  // of the GPU's
   std::filesystem::path config_file;
 
   std::int64_t largest_batch() const {  // samples of an update, at the end of a ramp

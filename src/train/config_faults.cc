@@ -78,6 +78,8 @@ class FaultFinder {
   }
 
   void check_precision() {
+    fault_if(c_.cudnn_attention && (c_.backend != BackendKind::kCuda || c_.compute_dtype() == DType::kF32),
+             "--cudnn-attention needs --backend cuda and --bf16 or --fp16: cuDNN has no attention for others");
     const LossScaling& scaling = c_.loss_scaling;
     fault_if(c_.bf16 && c_.fp16, "--bf16 and --fp16 exclude each other; give one");
     const bool finite =

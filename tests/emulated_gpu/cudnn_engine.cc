@@ -103,11 +103,11 @@ class Run {
  private:
   // What kernels keep in fp32 they may read and write at any time.
   void check_that_workspace_is_apart() const {
-    std::map<const std::byte*, const std::byte*> ranges;  // end of each that begins there
+    std::multimap<const std::byte*, const std::byte*> ranges;  // begin and end
     for (const auto& [id, memory] : memory_) {
       const GraphTensor& tensor = graph_.tensor(id);
       const auto* const begin = static_cast<const std::byte*>(memory);
-      if (tensor.dtype == DType::kF32) ranges[begin] = begin + count_of(tensor) * size_of(tensor.dtype);
+      if (tensor.dtype == DType::kF32) ranges.emplace(begin, begin + count_of(tensor) * size_of(tensor.dtype));
     }
     const std::byte* last = nullptr;
     for (const auto& [begin, end] : ranges) {

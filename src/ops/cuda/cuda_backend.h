@@ -16,7 +16,7 @@ class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const CudaOptions& options);
 
-  std::string_view name() const override { return "cuda"; }
+  std::string_view name() const override { return cudnn_attention_ ? "cuda+cudnn" : "cuda"; }
   DType compute_dtype() const override { return compute_dtype_; }
   std::string processor() const override { return device_.name; }
   void wait() override { stream_.wait(); }
