@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "ops/cuda/cudnn_attention_graphs.h"
+#include "ops/cuda/cudnn_engine.h"
 #include "ops/cuda/cudnn_graph_descriptor.h"
 
 namespace teratron::cuda {
@@ -121,6 +122,15 @@ TEST_F(CudnnGraphs, WithAnImpossibleAttributeNameIt) {
               ThrowsMessage<EnvironmentError>(HasSubstr("attribute 9 of a tensor")));
 }
 
+TEST_F(CudnnGraphs, RunNowhereWithoutADevice) {
+  try {
+    const CudnnEngine engine(nullptr);
+    GTEST_SKIP() << "there is a GPU here";
+  } catch (const EnvironmentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cuDNN failed: its start: CUDNN_STATUS_"));
+  }
+}
+
 TEST(CudnnLibrary, ThatIsNotThereSaysWhatToDo) {
   EXPECT_THAT([] { load_cudnn({"/nowhere/libcudnn.so.9"}); },
               ThrowsMessage<EnvironmentError>(
@@ -146,6 +156,9 @@ TEST(TakesCudnn, LeavesToOurKernelsWhatItCannotDo) {
   EXPECT_FALSE(takes_cudnn(other, 9));
   other = forward;
   other.k.data = Call::memory + 8;
+  EXPECT_FALSE(takes_cudnn(other, 9));
+  other = forward;
+  other.log_sum_exp.data = Call::memory + 4;
   EXPECT_FALSE(takes_cudnn(other, 9));
   other = forward;
   other.v.strides[1] += 4;

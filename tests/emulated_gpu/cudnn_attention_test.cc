@@ -2,10 +2,22 @@
 // our own kernels did.
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "ops/operations.h"
 
 namespace teratron::testing {
 namespace {
+
+class CudnnAttention : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      make_cuda_backend({.compute_dtype = DType::kF16, .cudnn_attention = true});
+    } catch (const EnvironmentError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
 
 using Run = std::map<std::string, std::vector<std::byte>>;
 
@@ -24,11 +36,11 @@ int runs_that_differ(Trial (*make)(Random&)) {
   return differing;
 }
 
-TEST(CudnnAttention, ComputesForwardPassesWhereAskedFor) {
+TEST_F(CudnnAttention, ComputesForwardPassesWhereAskedFor) {
   EXPECT_GT(runs_that_differ(plain_attention_forward_trial), 5);
 }
 
-TEST(CudnnAttention, ComputesBackwardPassesWhereAskedFor) {
+TEST_F(CudnnAttention, ComputesBackwardPassesWhereAskedFor) {
   EXPECT_GT(runs_that_differ(plain_attention_backward_trial), 5);
 }
 
@@ -68,7 +80,7 @@ std::unique_ptr<Backend> with_cudnn() {
 }
 
 // What was planned for one call must not be used for another.
-TEST(CudnnAttention, PlansForEachCallApart) {
+TEST_F(CudnnAttention, PlansForEachCallApart) {
   const auto backend = with_cudnn();
   const Sequence sequence(*backend);
   const std::vector<Sequence::Call> calls = {
@@ -80,7 +92,7 @@ TEST(CudnnAttention, PlansForEachCallApart) {
 }
 
 // Dropout, sums in fp32 and the like are our own kernels': then the bits are theirs.
-TEST(CudnnAttention, LeavesFp32ToOurKernels) {
+TEST_F(CudnnAttention, LeavesFp32ToOurKernels) {
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
     const auto with = make_cuda_backend({.cudnn_attention = true}), without = make_cuda_backend();
     Random random(seed);

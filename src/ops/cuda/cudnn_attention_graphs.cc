@@ -8,8 +8,10 @@ namespace {
 
 constexpr std::int64_t kLargestHead = 128, kAlignment = 16;  // elements; bytes
 
+bool is_aligned(const TensorRef& view) { return reinterpret_cast<std::uintptr_t>(view.data) % kAlignment == 0; }
+
 bool has_aligned_rows(const TensorRef& view) {
-  bool aligned = reinterpret_cast<std::uintptr_t>(view.data) % kAlignment == 0;
+  bool aligned = is_aligned(view);
   for (const int axis : {0, 1, 2}) aligned = aligned && view.stride(axis) * size_of(view.dtype) % kAlignment == 0;
   return aligned;
 }
@@ -75,7 +77,7 @@ bool takes_cudnn(const AttentionForward& args, int compute_capability_major) {
   if (compute_capability_major < 8 || size_of(args.q.dtype) != 2 || args.dropout.active()) return false;
   // The library leaves single queries to kernels for inference, which keep no statistics.
   if (head_size % 8 != 0 || head_size > kLargestHead || args.q.dim(1) < 2) return false;
-  bool aligned = true;
+  bool aligned = is_aligned(args.log_sum_exp);
   for (const TensorRef& view : {args.out, args.q, args.k, args.v}) aligned = aligned && has_aligned_rows(view);
   return aligned;
 }

@@ -1,5 +1,7 @@
 #include "ops/cuda/cudnn_engine.h"
 
+#include <optional>
+
 #include "base/error.h"
 #include "ops/cuda/cudnn_graph_descriptor.h"
 
@@ -13,13 +15,11 @@ struct CudnnEngine::Library {
 struct CudnnEngine::Plan {
   Graph graph;  // holds the values that runs read
   GraphDescriptor description;
-  Descriptor plan;
+  std::optional<Descriptor> kernels, plan;  // chosen, and made of them
   std::int64_t workspace = 0;
 
   Plan(const CudnnLibrary& library, cudnnHandle_t handle, const Graph& given)
-      : graph(given),
-        description(library, graph, handle),
-        plan(library, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "an execution plan") {}
+      : graph(given), description(library, graph, handle) {}
 
   bool choose_kernels(const CudnnLibrary& library, cudnnHandle_t handle, cudnnBackendHeurMode_t mode);
 };
@@ -30,13 +30,14 @@ bool CudnnEngine::Plan::choose_kernels(const CudnnLibrary& library, cudnnHandle_
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, description.get());
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
   if (!heuristics.try_finalize()) return false;
-  for (const Descriptor& kernels :
+  for (Descriptor& found :
        heuristics.listed(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "kernels")) {
     Descriptor tried(library, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "an execution plan");
     tried.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
-    tried.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, kernels);
+    tried.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, found);
     if (!tried.try_finalize()) continue;
     workspace = tried.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+    kernels = std::move(found);
     plan = std::move(tried);
     return true;
   }
@@ -83,7 +84,7 @@ void CudnnEngine::run(const Plan& plan, std::span<const Binding> bindings, void*
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(places));
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
   pack.finalize();
-  library_->functions.require(library_->functions.execute(library_->handle, plan.plan.get(), pack.get()), "a graph");
+  library_->functions.require(library_->functions.execute(library_->handle, plan.plan->get(), pack.get()), "a graph");
 }
 
 }  // namespace teratron::cuda
