@@ -29,7 +29,7 @@ def full_attention_flops(shape, tokens):
     return tokens * (6 * (12 * layers * hidden * hidden + vocab * hidden) + 12 * layers * hidden * seq)
 
 
-def ours(shape, batch, **more):
+def ours(shape, batch, **more):  # cudnn=1: attention by cuDNN
     return Side(["build/release/bench_train_step"], shape, batch=batch, bf16=1, cuda=1, dropout=0, **more)
 
 
@@ -49,17 +49,20 @@ def medians(rounds, *sides):
     return [statistics.median(side.seconds) for side in sides]
 
 
-def speeds(rounds, peak, python):
-    lines = ["| model | sequences | ms a step | tokens/s | of the peak | planned GB | times PyTorch |", "|---" * 7 + "|"]
+def speeds(rounds, peak, python, cudnn):
+    lines = ["| model | sequences | ms a step | tokens/s | of the peak | planned GB | times cuDNN's attention | times PyTorch |",
+             "|---" * 8 + "|"]
     for name, shape in SHAPES.items():
         for batch in BATCHES[name]:
             side = ours(shape, batch)
             seconds, *peer = medians(rounds, side, *([pytorch(python, shape, batch)] if python else []))
+            # Afterwards: the largest of these models has no room beside itself on most cards.
+            other = medians(rounds, ours(shape, batch, cudnn=1)) if cudnn else []
             tokens = batch * shape["seq"]
             part = f"{100 * full_attention_flops(shape, tokens) / seconds / peak:.1f} %" if peak else "?"
-            ratio = f"{peer[0] / seconds:.2f}" if peer else "not run"
+            with_cudnn, with_pytorch = (f"{times[0] / seconds:.2f}" if times else "not run" for times in (other, peer))
             lines.append(f"| {name} | {batch} | {1e3 * seconds:.1f} | {tokens / seconds:.0f} | {part} "
-                         f"| {side.ready['planned_bytes'] / 1e9:.1f} | {ratio} |")
+                         f"| {side.ready['planned_bytes'] / 1e9:.1f} | {with_cudnn} | {with_pytorch} |")
             print(lines[-1], file=sys.stderr, flush=True)
     return "\n".join(lines)
 
@@ -81,12 +84,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--cudnn", action="store_true", help="compare with attention by cuDNN")
     parser.add_argument("--pytorch", metavar="PYTHON", help="a Python with PyTorch for CUDA, to be compared with")
     options = parser.parse_args()
     name = device()
     peak = next((peak for card, peak in PEAKS.items() if card in name), None)
     text = (f"{datetime.date.today()}, {name}, bf16, medians of {options.rounds} steps; `bench/gpu {' '.join(sys.argv[1:])}`\n\n"
-            f"{speeds(options.rounds, peak, options.pytorch)}\n\n{slices(options.rounds)}\n")
+            f"{speeds(options.rounds, peak, options.pytorch, options.cudnn)}\n\n{slices(options.rounds)}\n")
     print(text)
     if options.save:
         with open("bench/results/gpu.md", "w") as file:

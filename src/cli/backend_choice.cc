@@ -22,7 +22,8 @@ std::unique_ptr<Backend> make_backend(const BackendSettings& settings, const Ran
       return make_cuda_backend({.compute_dtype = compute_dtype,
                                 .device = device,
                                 .tf32 = settings.tf32,
-                                .gemm_timing = settings.gemm_timing});
+                                .gemm_timing = settings.gemm_timing,
+                                .cudnn_attention = settings.cudnn_attention});
     }
     case BackendKind::kCpu: break;
   }

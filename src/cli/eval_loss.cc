@@ -73,8 +73,7 @@ struct Job {
   std::vector<CorpusPart> parts;
 };
 
-CorpusLoss measure(const Job& job, const Rank& rank) {
-  const LoadedModel model = load_model(job.checkpoint, job.options.runner_options(), job.options.backend, rank);
+CorpusLoss measure(const Job& job, const LoadedModel& model, const Rank& rank) {
   const ScoringProgress progress(rank);
   return corpus_loss(*model.runner, job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
                      rank.is_first() ? &job.tokenizer : nullptr,
@@ -94,8 +93,9 @@ void run(const Options& options) {
   const Job job{options, std::move(checkpoint), std::move(tokenizer), std::move(dataset), std::move(parts)};
   Options shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
-    const CorpusLoss result = measure(job, rank);
-    const std::string peaks = rank.peak_memory_json();
+    const LoadedModel model = load_model(job.checkpoint, options.runner_options(), options.backend, rank);
+    const CorpusLoss result = measure(job, model, rank);
+    const std::string peaks = rank.peak_memory_json(*model.backend);
     if (rank.is_first()) report(options.json, table(result, options), json_of(result, peaks).dump());
   });
 }

@@ -97,7 +97,7 @@ void run(const Options& options) {
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
     const LoadedModel model = load_model(checkpoint, options.runner_options(), options.backend, rank);
     const double sum = total_loss(options, *model.runner, tokens, rank);
-    const std::string peaks = rank.peak_memory_json();
+    const std::string peaks = rank.peak_memory_json(*model.backend);
     if (rank.is_first()) report_score(options, counts, sum, peaks);
   });
 }

@@ -104,7 +104,7 @@ void run_rank(const Options& options, const CheckpointInfo& checkpoint, const To
   generate(*model.runner, prompt, settings, [&](std::int32_t token) { output.push(token); });
   output.finish();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const std::string peaks = rank.peak_memory_json();
+  const std::string peaks = rank.peak_memory_json(*model.backend);
   if (!rank.is_first()) return;
   const nlohmann::json json = {{"prompt_tokens", prompt},
                                {"tokens", output.tokens()},

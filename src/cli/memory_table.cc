@@ -86,16 +86,26 @@ std::string memory_table(std::span<const RankMemory> ranks) {
   return table.text();
 }
 
-void require_memory(std::span<const RankMemory> ranks, Backend& backend, const Rank& rank) {
-  if (!backend.is_host_memory()) {
-    const std::int64_t needed = ranks[static_cast<std::size_t>(rank.world.rank())].total, left = backend.bytes_left();
-    if (needed <= left) return;
-    throw_environment_error(
-        "rank {} needs {} of memory on its device, which has {} left; use a smaller --micro-batch-size or "
-        "--seq-length, "
-        "--recompute-granularity full, --use-distributed-optimizer, or more ranks with --tp or --pp",
-        rank.world.rank(), readable(needed), readable(left));
+// Ranks that share a device share its memory; the first of them tells.
+void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, const Rank& rank) {
+  const std::vector<std::string> names = rank.world.all_gather_host(backend.memory_name());
+  const auto self = static_cast<std::size_t>(rank.world.rank());
+  std::int64_t needed = 0, sharing = 0;
+  for (std::size_t other = 0; other < ranks.size(); ++other) {
+    if (names[other] != names[self]) continue;
+    if (sharing++ == 0 && other != self) return;
+    needed += ranks[other].total;
   }
+  const std::int64_t left = backend.bytes_left();
+  if (needed <= left) return;
+  throw_environment_error(
+      "{} of memory are needed on {}{}, which has {} left; use a smaller --micro-batch-size or --seq-length, "
+      "--recompute-granularity full, --use-distributed-optimizer, or more devices with --tp or --pp",
+      readable(needed), backend.processor(), sharing > 1 ? fmt::format(" by {} ranks", sharing) : "", readable(left));
+}
+
+void require_memory(std::span<const RankMemory> ranks, Backend& backend, const Rank& rank) {
+  if (!backend.is_host_memory()) return require_device_memory(ranks, backend, rank);
   if (!rank.is_first()) return;
   const int here = rank.ranks_in_this_process();
   const std::uint64_t available = available_memory();

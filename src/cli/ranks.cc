@@ -65,8 +65,10 @@ void add_threads_field(FieldList& list, LayoutOptions& o) {
   list.add("threads", &o.threads, "N", "of all ranks of a process together; 0: one a core");
 }
 
-std::string Rank::peak_memory_json() const {
-  const auto share = static_cast<std::int64_t>(peak_memory_bytes()) / ranks_in_this_process();
+std::string Rank::peak_memory_json(const Allocator& memory) const {
+  const std::int64_t share = memory.is_host_memory()
+                                 ? static_cast<std::int64_t>(peak_memory_bytes()) / ranks_in_this_process()
+                                 : memory.peak_bytes();
   return fmt::format("[{}]", fmt::join(world.all_gather_host(fmt::format("{}", share)), ", "));
 }
 

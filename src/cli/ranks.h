@@ -37,8 +37,9 @@ struct Rank {
 
   bool is_first() const { return world.rank() == 0; }  // the one that talks
   int ranks_in_this_process() const { return environment.kind == RankKind::kThreads ? world.size() : 1; }
-  // Bytes, of every rank in order: "[5, 5]". Ranks that share a process share its peak evenly. Every rank calls it.
-  std::string peak_memory_json() const;
+  // Bytes, of every rank in order: "[5, 5]": of its device's memory where it has one, else of the process's, which
+  // ranks that share it share evenly. Every rank calls it.
+  std::string peak_memory_json(const Allocator& memory) const;
 };
 
 // Made first thing in a command; then run(), once.

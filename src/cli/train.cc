@@ -167,7 +167,7 @@ void run_rank(const Job& job, const Rank& rank) {
     result = trainer.run(silent);
   }
   if (trainer.trace()) write_trace(config.trace, *trainer.trace(), *rank.mesh, rank.world);
-  const std::string peaks = rank.peak_memory_json();
+  const std::string peaks = rank.peak_memory_json(*backend);
   if (rank.is_first()) report(config.json, "", result_json(config, result, peaks));
 }
 

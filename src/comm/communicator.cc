@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "comm/device_group.h"
 #include "comm/staging.h"
 
 namespace teratron {
@@ -57,8 +58,15 @@ void Pending::wait() {
   if (const std::unique_ptr<Work> work = std::move(work_)) work->wait();
 }
 
+void Communicator::attach(Allocator* memory) {
+  memory_ = memory;
+  device_group_ = nullptr;
+  const bool is_far = memory != nullptr && !memory->is_host_memory();
+  if (is_far && size() > 1 && !reaches_device_memory()) device_group_ = make_device_group(*this, *memory);
+}
+
 Pending Communicator::start_all_reduce(TensorRef view, ReduceOp op) {
-  return start(Collective::kAllReduce, view, {view, view},
+  return start({.collective = Collective::kAllReduce, .views = {view, view}, .op = op}, view,
                [=, this](const CollectiveViews& views) { return do_all_reduce(views.written, op); });
 }
 
@@ -66,7 +74,7 @@ Pending Communicator::start_all_gather(TensorRef out, TensorRef in) {
   check(out.is_contiguous() && in.is_contiguous() && out.dtype == in.dtype, "views of an all-gather");
   check(size() > 1 || out.data == in.data, "a group of one gathers in place");
   check_equal(out.elements(), size() * in.elements(), "values gathered");
-  return start(Collective::kAllGather, out, {in, out},
+  return start({.collective = Collective::kAllGather, .views = {in, out}}, out,
                [this](const CollectiveViews& views) { return do_all_gather(views.written, views.read); });
 }
 
@@ -74,38 +82,39 @@ Pending Communicator::start_reduce_scatter(TensorRef out, TensorRef in) {
   check(out.is_contiguous() && in.is_contiguous() && out.dtype == in.dtype, "views of a reduce-scatter");
   check(size() > 1 || out.data == in.data, "a group of one scatters in place");
   check_equal(in.elements(), size() * out.elements(), "values scattered");
-  return start(Collective::kReduceScatter, in, {in, out},
+  return start({.collective = Collective::kReduceScatter, .views = {in, out}}, in,
                [this](const CollectiveViews& views) { return do_reduce_scatter(views.written, views.read); });
 }
 
 Pending Communicator::start_broadcast(TensorRef view, int root) {
   check(root >= 0 && root < size(), "the root of a broadcast is a member");
-  return start(Collective::kBroadcast, view, {view, view},
+  return start({.collective = Collective::kBroadcast, .views = {view, view}, .root = root}, view,
                [=, this](const CollectiveViews& views) { return do_broadcast(views.written, root); });
 }
 
 Pending Communicator::start_send(TensorRef view, int to) {
   check(to >= 0 && to < size() && to != rank(), "the receiver is another member");
-  return start(Collective::kSend, view, {view, {}},
+  return start({.collective = Collective::kSend, .views = {view, {}}}, view,
                [=, this](const CollectiveViews& views) { return do_send(views.read, to); });
 }
 
 Pending Communicator::start_receive(TensorRef view, int from) {
   check(from >= 0 && from < size() && from != rank(), "the sender is another member");
-  return start(Collective::kReceive, view, {{}, view},
+  return start({.collective = Collective::kReceive, .views = {{}, view}}, view,
                [=, this](const CollectiveViews& views) { return do_receive(views.written, from); });
 }
 
 template <class Begin>
-Pending Communicator::start(Collective collective, const TensorRef& counted, const CollectiveViews& views,
-                            const Begin& begin) {
+Pending Communicator::start(const Call& call, const TensorRef& counted, const Begin& begin) {
   check(counted.is_contiguous(), "views that are communicated are contiguous");
   if (size() == 1 || counted.elements() == 0) return {};
-  Traffic::Count& count = traffic_[collective];
+  Traffic::Count& count = traffic_[call.collective];
   ++count.calls;
   count.bytes += counted.bytes();
-  if (memory_ == nullptr || memory_->is_host_memory() || reaches_device_memory()) return Pending(begin(views));
-  return Pending(start_staged(*memory_, views, begin));
+  if (memory_ == nullptr || memory_->is_host_memory() || reaches_device_memory()) return Pending(begin(call.views));
+  const bool is_message = call.collective == Collective::kSend || call.collective == Collective::kReceive;
+  if (!device_group_ || is_message) return Pending(start_staged(*memory_, call.views, begin));
+  return Pending(device_group_->start(call.collective, call.views, call.op, call.root));
 }
 
 void Communicator::all_reduce_host(std::span<double> values, ReduceOp op) {

@@ -55,7 +55,12 @@ class [[nodiscard]] Pending {
   std::unique_ptr<Work> work_;
 };
 
-struct CollectiveViews;
+// What a collective reads and writes of its caller; either may be absent, and they may be the same view.
+struct CollectiveViews {
+  TensorRef read, written;
+};
+
+class DeviceGroup;
 
 class Communicator {
  public:
@@ -95,8 +100,8 @@ class Communicator {
 
   // Whose memory the views lie in: opened around every access (tensor/memory.h). Where hosts cannot read it,
   // collectives are the device's work, in turn with its computing, if this group can do that, and else go through
-  // copies on the host. Not owned; nullptr: plain memory.
-  void attach(Allocator* memory) { memory_ = memory; }
+  // copies on the host. Not owned; nullptr: plain memory. Every member calls it.
+  void attach(Allocator* memory);
 
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
@@ -104,7 +109,7 @@ class Communicator {
  protected:
   Allocator* memory() const { return memory_; }
 
-  // Whether the members can do collectives on the memory attached as it is; all give the same answer.
+  // Whether this kind of group does collectives on the memory attached as it is; all members give the same answer.
   virtual bool reaches_device_memory() const { return false; }
 
   // Called for groups of more than one and views of at least one element only; arguments are checked.
@@ -120,10 +125,17 @@ class Communicator {
   virtual std::unique_ptr<Communicator> do_split(const std::vector<int>& members) = 0;
 
  private:
+  struct Call {
+    Collective collective;
+    CollectiveViews views;
+    ReduceOp op = ReduceOp::kSum;
+    int root = 0;
+  };
   template <class Begin>
-  Pending start(Collective collective, const TensorRef& counted, const CollectiveViews& views, const Begin& begin);
+  Pending start(const Call& call, const TensorRef& counted, const Begin& begin);
 
   Allocator* memory_ = nullptr;
+  std::shared_ptr<DeviceGroup> device_group_;  // for memory that only devices reach, or null
   Traffic traffic_;
 };
 

@@ -9,11 +9,6 @@
 
 namespace teratron {
 
-// What a collective reads and writes of its caller; either may be absent, and they may be the same view.
-struct CollectiveViews {
-  TensorRef read, written;
-};
-
 // Begins a collective on host copies of the views.
 std::unique_ptr<Pending::Work> start_staged(
     Allocator& memory, const CollectiveViews& views,

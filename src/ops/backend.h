@@ -289,10 +289,12 @@ struct CudaOptions {
   // Large matrix products take the fastest algorithm, measured once on a machine and kept in the user's cache folder
   // (ops/algorithm_cache.h); else the one that the library thinks best.
   bool gemm_timing = true;
+  bool cudnn_attention = false;  // 16-bit attention by cuDNN where it takes a call; backward does not repeat bitwise
 };
 // GPUs that this process can use; 0 where there are none, or the program was built without CUDA.
 int cuda_devices();
-// EnvironmentError where the program was built without CUDA, or there is no device, or it or its driver is too old.
+// EnvironmentError where the program was built without CUDA (or cuDNN, if asked for), or there is no device, or it or
+// its driver is too old.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options = {});
 
 }  // namespace teratron

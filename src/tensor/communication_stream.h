@@ -1,12 +1,14 @@
 // CommunicationStream: a device's order of work beside the one that computes, in which collectives copy and add up
-// memory of several ranks of one process without the host touching it. Calls return once the work is queued; events
-// put the two orders, and those of other ranks, one after another.
+// memory of several ranks without the host touching it. Calls return once the work is queued; events put the two
+// orders, and those of other ranks of the process, one after another; channels move memory between devices that do not
+// reach each other's, those of other processes first of all.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/dtype.h"
 
@@ -38,6 +40,30 @@ class CommunicationStream {
   virtual void reduce(DType dtype, ReduceOp op, std::span<std::byte* const> outputs,
                       std::span<const std::byte* const> inputs, std::int64_t count) = 0;
   static constexpr int kMostRanks = 64;
+
+  // Whether copy() and reduce() take memory of every other rank of the process.
+  virtual bool reaches_other_ranks() const = 0;
+
+  // A group of ranks, each with a device of its own, that exchange memory in the order in which all of them call.
+  class Channel {
+   public:
+    struct Piece {
+      int rank;  // of the group, where it goes to or comes from
+      std::byte* memory;
+      std::int64_t bytes;  // more than 0
+    };
+    virtual ~Channel() = default;
+    // Queued on the stream: all of them at once, matched by rank and order.
+    virtual void exchange(std::span<const Piece> sends, std::span<const Piece> receives) = 0;
+  };
+  virtual bool has_channels() const { return false; }
+  virtual std::string make_channel_id() { return {}; }  // by one rank, for all of a new group
+  // Every rank of the group calls it, and it returns when all have. EnvironmentError.
+  virtual std::unique_ptr<Channel> open_channel(const std::string& /*id*/, int /*rank*/, int /*size*/) {
+    return nullptr;
+  }
+  // Memory for what is queued between two calls of this; the same each time, for as many bytes each time.
+  virtual std::byte* scratch(std::int64_t /*bytes*/) { return nullptr; }
 };
 
 }  // namespace teratron

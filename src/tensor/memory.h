@@ -18,7 +18,10 @@ class Allocator {
   virtual void* allocate(std::int64_t bytes) = 0;  // 64-byte aligned, contents undefined; EnvironmentError if refused
   virtual void release(void* memory) noexcept = 0;
 
-  // That allocate() can still hand out; 0 where that is not known to it.
+  // Of a device's memory: what tells it apart, on all hosts, from that of other devices; the most bytes that were
+  // taken of it at a time through this; and what allocate() can still hand out. Of the host's: empty, 0 and 0.
+  virtual std::string memory_name() const { return {}; }
+  virtual std::int64_t peak_bytes() const { return 0; }
   virtual std::int64_t bytes_left() { return 0; }
 
   // Whether a host thread may read and write it. If not, it is copied out and in, in turn with what the device does;
@@ -27,7 +30,7 @@ class Allocator {
   virtual void copy_out(void* to_host, const void* from, std::int64_t bytes);
   virtual void copy_in(void* to, const void* from_host, std::int64_t bytes);
 
-  // Where such memory of several ranks of a process is copied and added up in place; null where that is not possible.
+  // Where such memory of several ranks is copied and added up by the device; null where that is not possible.
   virtual CommunicationStream* communication_stream() { return nullptr; }
 
   // Bracket every access to what was allocated, also one that throws; they nest and may come from several threads at

@@ -14,6 +14,10 @@ std::vector<std::string> BackendSettings::backend_faults() const {
   if (tf32 && backend != BackendKind::kCuda) {
     faults.emplace_back("--tf32 needs --backend cuda: other back ends multiply fp32 values as they are; leave it out");
   }
+  if (cudnn_attention && (backend != BackendKind::kCuda || compute_dtype() == DType::kF32)) {
+    faults.emplace_back(
+        "--cudnn-attention needs --backend cuda and --bf16 or --fp16: cuDNN has no attention for others");
+  }
   return faults;
 }
 
@@ -33,6 +37,7 @@ void add_backend_fields(FieldList& list, BackendSettings& s) {
       "gemm-timing", s.gemm_timing, {{"on", true}, {"off", false}},
       "of back end cuda: large matrix products take the fastest algorithm, timed once on a machine and kept "
       "in the user's cache; off: the one that cuBLASLt thinks best");
+  list.add("cudnn-attention", &s.cudnn_attention, "", "of back end cuda: 16-bit attention by cuDNN where it takes it");
   list.add("guard-memory", &s.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
       FieldRole::kHiddenFlag;
 }

@@ -1,13 +1,15 @@
 // A device with two streams, computing and communication: threads that do what is queued one after another, each piece
-// after a random pause.
+// after a random pause. Others reach its memory, or do not and exchange what it holds through channels.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -38,7 +40,7 @@ class LateStream {
       works_.pop_front();
       lock.unlock();
       if (!work) return;
-      if (random_() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random_() % 300));
+      if (random_() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random_() % 100));
       work();
     }
   }
@@ -50,10 +52,49 @@ class LateStream {
   std::thread thread_;
 };
 
+// What the ranks of one channel have sent and not yet received.
+class LateMail {
+ public:
+  void send(int from, int to, std::vector<std::byte> values) {
+    const std::lock_guard lock(mutex_);
+    letters_[{from, to}].push_back(std::move(values));
+    came_.notify_all();
+  }
+  std::vector<std::byte> receive(int from, int to) {
+    std::unique_lock lock(mutex_);
+    std::deque<std::vector<std::byte>>& letters = letters_[{from, to}];
+    came_.wait(lock, [&] { return !letters.empty(); });
+    std::vector<std::byte> values = std::move(letters.front());
+    letters.pop_front();
+    return values;
+  }
+  // The same for all who name it.
+  static std::shared_ptr<LateMail> of(const std::string& id) {
+    static std::mutex mutex;
+    static std::map<std::string, std::weak_ptr<LateMail>> mails;
+    const std::lock_guard lock(mutex);
+    std::shared_ptr<LateMail> mail = mails[id].lock();
+    if (!mail) mails[id] = mail = std::make_shared<LateMail>();
+    return mail;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> letters_;
+};
+
 class LateDevice final : public FarMemory, private CommunicationStream {
  public:
-  explicit LateDevice(std::uint32_t seed) : compute_(2 * seed), communication_(2 * seed + 1) {}
-  ~LateDevice() override { finish(compute_); }
+  // `name`: of its memory, with channels to others; empty: others reach its memory.
+  explicit LateDevice(std::uint32_t seed, std::string name = "")
+      : name_(std::move(name)), compute_(2 * seed), communication_(2 * seed + 1) {}
+  ~LateDevice() override {
+    finish(compute_);
+    finish(communication_);
+  }
+  int exchanges() const { return exchanges_; }
+  std::string memory_name() const override { return name_; }
 
   CommunicationStream* communication_stream() override { return this; }
   void release(void* memory) noexcept override {
@@ -108,8 +149,50 @@ class LateDevice final : public FarMemory, private CommunicationStream {
   }
   static std::byte* near(const std::byte* memory) { return static_cast<std::byte*>(elsewhere(memory)); }
 
+  class LateChannel final : public Channel {
+   public:
+    LateChannel(LateDevice& device, const std::string& id, int rank)
+        : device_(device), mail_(LateMail::of(id)), rank_(rank) {}
+    void exchange(std::span<const Piece> sends, std::span<const Piece> receives) override {
+      ++device_.exchanges_;
+      device_.communication_.queue([mail = mail_, rank = rank_, sent = std::vector<Piece>(sends.begin(), sends.end()),
+                                    received = std::vector<Piece>(receives.begin(), receives.end())] {
+        for (const Piece& piece : sent) {
+          mail->send(rank, piece.rank, std::vector(near(piece.memory), near(piece.memory) + piece.bytes));
+        }
+        for (const Piece& piece : received) {
+          const std::vector<std::byte> values = mail->receive(piece.rank, rank);
+          check_equal(std::int64_t(values.size()), piece.bytes, "bytes that were sent and received");
+          std::copy(values.begin(), values.end(), near(piece.memory));
+        }
+      });
+    }
+
+   private:
+    LateDevice& device_;
+    const std::shared_ptr<LateMail> mail_;
+    const int rank_;
+  };
+
+  bool reaches_other_ranks() const override { return name_.empty(); }
+  bool has_channels() const override { return !name_.empty(); }
+  std::string make_channel_id() override {
+    static std::atomic<int> channels = 0;
+    return std::to_string(++channels);
+  }
+  std::unique_ptr<Channel> open_channel(const std::string& id, int rank, int /*size*/) override {
+    return std::make_unique<LateChannel>(*this, id, rank);
+  }
+  std::byte* scratch(std::int64_t bytes) override {
+    if (scratch_.bytes() == 0) scratch_ = Buffer(*this, bytes);
+    return static_cast<std::byte*>(scratch_.data());
+  }
+
+  const std::string name_;
+  int exchanges_ = 0;
   HostStream host_;
   LateStream compute_, communication_;
+  Buffer scratch_;  // released while both still run
 };
 
 }  // namespace teratron::testing

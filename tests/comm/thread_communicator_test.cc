@@ -96,15 +96,50 @@ TEST_P(ThreadRanks, ExchangeMemoryThatHostsCannotRead) {
 }
 
 // Devices that are late at random, so that whatever is not put in order comes out of order; a race, to a sanitizer.
+void run_on_late_device(Communicator& world, testing::LateDevice& device) {
+  world.attach(&device);
+  testing::run_all_trials(world, everyone(world.size()), device, {DType::kF32, DType::kBF16, DType::kU8},
+                          {0, 1, 61, 1031});
+  for (std::uint32_t seed = 0; seed < 3; ++seed) testing::run_random_program(world, device, seed, 30);
+}
+
 TEST_P(ThreadRanks, QueueWorkOfDevicesInOrder) {
-  for (std::uint32_t seed = 0; seed < 4; ++seed) {
-    run_threads(GetParam(), [&](Communicator& world) {
-      testing::LateDevice device(seed * 100 + static_cast<std::uint32_t>(world.rank()));
-      world.attach(&device);
-      testing::run_all_trials(world, everyone(world.size()), device, kAllDTypes, {0, 1, 1031});
-      testing::run_random_program(world, device, seed, 40);
-    });
-  }
+  run_threads(GetParam(), [](Communicator& world) {
+    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()));
+    run_on_late_device(world, device);
+    EXPECT_EQ(device.exchanges(), 0);
+  });
+}
+
+TEST_P(ThreadRanks, DevicesThatReachEachOtherThroughChannelsAloneAddUpTheSame) {
+  run_threads(GetParam(), [](Communicator& world) {
+    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
+    run_on_late_device(world, device);
+    EXPECT_EQ(device.exchanges() > 0, world.size() > 1);
+  });
+}
+
+TEST(ThreadCommunicator, DeviceSumsLargerThanTheScratchMemoryAreExact) {
+  run_threads(3, [&](Communicator& world) {
+    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
+    world.attach(&device);
+    const std::int64_t part = (std::int64_t{4} << 20) + 150;  // just more than a third of 64 MiB takes of 8 bytes
+    for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter}) {
+      const std::int64_t elements = collective == Collective::kAllReduce ? 3 * part : part;
+      testing::run_trial(world, everyone(3), device,
+                         {.collective = collective, .dtype = DType::kI64, .elements = elements});
+    }
+    EXPECT_EQ(device.exchanges(), 6);  // two pieces: there and back for one, there for the other
+  });
+}
+
+TEST(ThreadCommunicator, RanksThatShareADeviceExchangeThroughTheHost) {
+  run_threads(3, [&](Communicator& world) {
+    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), world.rank() == 1 ? "one" : "another");
+    world.attach(&device);
+    testing::run_random_program(world, device, 3, 40);
+    EXPECT_EQ(device.exchanges() > 0, false);
+  });
 }
 
 TEST_P(ThreadRanks, RanksShareTheThreads) {

@@ -1,12 +1,37 @@
 // The CUDA back end in place of the others, on an emulated GPU or a real one, as the program is linked.
 #include "ops/back_ends.h"
 
+#include <cstdio>
+
+#include "base/error.h"
+
 namespace teratron::testing {
+namespace {
+
+// Said, not skipped in silence: scripts/gpu_check shows it.
+bool has_cudnn() {
+  try {
+    make_cuda_backend({.compute_dtype = DType::kF16, .cudnn_attention = true});
+    return true;
+  } catch (const EnvironmentError& error) {
+    fmt::print(stderr, "attention by cuDNN is not tested: {}\n", error.what());
+    return false;
+  }
+}
+
+}  // namespace
 
 std::vector<BackEnd> back_ends() {
   std::vector<BackEnd> all;
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     all.push_back({"cuda_" + std::string(name_of(dtype)), [=] { return make_cuda_backend({.compute_dtype = dtype}); }});
+  }
+  static const bool with_cudnn = has_cudnn();
+  if (!with_cudnn) return all;
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    all.push_back({"cuda_cudnn_" + std::string(name_of(dtype)),
+                   [=] { return make_cuda_backend({.compute_dtype = dtype, .cudnn_attention = true}); },
+                   library_attention_operations});
   }
   return all;
 }

@@ -57,6 +57,9 @@ using cudaStream_t = struct EmulatedStream*;
 
 struct cudaDeviceProp {
   char name[256] = "emulated";
+  struct {
+    char bytes[16] = {};
+  } uuid;
   int major = 9, minor = 0, multiProcessorCount = 2;
   std::size_t totalGlobalMem = std::size_t{8} << 30;
 };

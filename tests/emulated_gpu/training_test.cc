@@ -2,6 +2,7 @@
 // layouts whose ranks share a device.
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "model/train_in_layout.h"
 
 namespace teratron {
@@ -75,6 +76,24 @@ TEST(GpuTraining, InSixteenBitsStaysWithinTheirRounding) {
       expect_near(result.losses, exact.losses, 2e-3, layout.text() + ": losses");
       EXPECT_LT(mean_difference(result, exact, study), dtype == DType::kBF16 ? 0.05 : 0.01) << layout.text();
     }
+  }
+}
+
+// Whole sequences, of which cuDNN computes both passes, and slices, of which it computes the forward pass.
+TEST(GpuTraining, WithAttentionByCudnnStaysWithinTheRoundingOfSixteenBits) {
+  Study study = small_study();
+  study.config.attention_dropout = 0;
+  const MakeBackend cudnn = [] { return make_cuda_backend({.compute_dtype = DType::kBF16, .cudnn_attention = true}); };
+  try {
+    cudnn();
+  } catch (const EnvironmentError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const Result exact = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
+  for (const Layout& layout : {some_layouts().front(), some_layouts().back()}) {
+    const Result result = train(study, layout, cudnn);
+    expect_near(result.losses, exact.losses, 2e-3, layout.text() + ": losses");
+    EXPECT_LT(mean_difference(result, exact, study), 0.05) << layout.text();
   }
 }
 

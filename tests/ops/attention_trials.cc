@@ -41,6 +41,17 @@ struct Sizes {
     head_size = random.one_of<std::int64_t>({64, 80, 96, 128});
   }
 
+  // What libraries have kernels for.
+  static Sizes plain(Random& random) {
+    Sizes sizes(random);
+    const std::int64_t context = sizes.keys - sizes.queries;
+    sizes.queries = random.one_of<std::int64_t>({2, 3, 17, 64, 65, 130});
+    sizes.keys = sizes.queries + context;
+    sizes.head_size = random.one_of<std::int64_t>({8, 16, 64, 80, 96, 128});
+    sizes.dropout = {};
+    return sizes;
+  }
+
   std::int64_t cache_length() const { return keys + 3; }
   Shape query_shape() const { return {batch, queries, heads, head_size}; }
   Shape key_shape() const { return {batch, keys, heads, head_size}; }
@@ -103,10 +114,7 @@ AttentionForward forward_of(const Views& views, const Sizes& sizes) {
 // at most 4. Nothing for f32 and f64, which store what they compute.
 constexpr double kRoundedProbabilities = 8;
 
-}  // namespace
-
-Trial attention_forward_trial(Random& random) {
-  const Sizes sizes(random);
+Trial forward_trial(Random& random, const Sizes& sizes) {
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
   for (const auto& [name, shape] : memory_of_parts(sizes)) trial.input(name, shape, random.normals(shape));
   // A score's rounding (D products) is a probability's relative error; S_k probabilities are mixed.
@@ -118,9 +126,7 @@ Trial attention_forward_trial(Random& random) {
 }
 
 // The forward pass runs too, for `out` and `log_sum_exp` as the back end itself leaves them.
-Trial attention_backward_trial(Random& random) {
-  const Sizes sizes(random);
-  const bool accumulate = random.coin(), keeps_sums = sizes.layout != Layout::kPacked && random.coin();
+Trial backward_trial(Random& random, const Sizes& sizes, bool accumulate, bool keeps_sums) {
   Trial trial{.sizes = fmt::format("{} accumulate={} keeps_sums={}", sizes.text(), accumulate, keeps_sums),
               .arguments = {},
               .run = {}};
@@ -155,6 +161,29 @@ Trial attention_backward_trial(Random& random) {
                                 .accumulate_kv = accumulate});
   };
   return trial;
+}
+
+}  // namespace
+
+Trial attention_forward_trial(Random& random) {
+  const Sizes sizes(random);
+  return forward_trial(random, sizes);
+}
+
+Trial attention_backward_trial(Random& random) {
+  const Sizes sizes(random);
+  const bool accumulate = random.coin(), keeps_sums = sizes.layout != Layout::kPacked && random.coin();
+  return backward_trial(random, sizes, accumulate, keeps_sums);
+}
+
+Trial plain_attention_forward_trial(Random& random) {
+  const Sizes sizes = Sizes::plain(random);
+  return forward_trial(random, sizes);
+}
+
+Trial plain_attention_backward_trial(Random& random) {
+  const Sizes sizes = Sizes::plain(random);
+  return backward_trial(random, sizes, false, false);
 }
 
 }  // namespace teratron::testing

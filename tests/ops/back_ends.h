@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "ops/backend.h"
+#include "ops/operations.h"
 
 namespace teratron::testing {
 
 struct BackEnd {
   std::string name;
   std::function<std::unique_ptr<Backend>()> make;
+  std::vector<Operation> (*operations)() = testing::operations;
 };
 
 std::vector<BackEnd> back_ends();

@@ -33,6 +33,13 @@ std::vector<Operation> operations() {
   };
 }
 
+std::vector<Operation> library_attention_operations() {
+  return {
+      {"plain_attention_forward", plain_attention_forward_trial},
+      {"plain_attention_backward", plain_attention_backward_trial, false},
+  };
+}
+
 std::int64_t some_rows(Random& random) { return random.one_of<std::int64_t>({0, 1, 2, 3, 7, 13, 31, 64, 65, 130}); }
 
 std::int64_t some_features(Random& random) {

@@ -12,9 +12,12 @@ namespace teratron::testing {
 struct Operation {
   std::string name;
   Trial (*make)(Random& random);
+  bool repeats_bitwise = true;
 };
 
 std::vector<Operation> operations();
+// Attention as a library's kernels take it: no dropout, gradients that are overwritten.
+std::vector<Operation> library_attention_operations();
 
 inline void PrintTo(const Operation& operation, std::ostream* out) { *out << operation.name; }
 
@@ -37,6 +40,8 @@ Trial residual_add_layer_norm_trial(Random& random);
 Trial dropout_backward_trial(Random& random);
 Trial attention_forward_trial(Random& random);
 Trial attention_backward_trial(Random& random);
+Trial plain_attention_forward_trial(Random& random);
+Trial plain_attention_backward_trial(Random& random);
 Trial embedding_forward_trial(Random& random);
 Trial embedding_backward_trial(Random& random);
 Trial cross_entropy_partials_trial(Random& random);

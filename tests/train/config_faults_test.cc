@@ -87,6 +87,16 @@ TEST(ConfigFaults, ValuesThatDisagreeAreNamedTogether) {
                                    AllOf(HasSubstr("--save-interval 5"), HasSubstr("--save DIR"))));
 }
 
+TEST(ConfigFaults, CudnnIsOfGpusAndSixteenBits) {
+  TrainConfig config = sound_config();
+  config.cudnn_attention = true;
+  EXPECT_THAT(config.faults(), UnorderedElementsAre(HasSubstr("--cudnn-attention needs --backend cuda")));
+  config.backend = BackendKind::kCuda;
+  EXPECT_THAT(config.faults(), UnorderedElementsAre(HasSubstr("--bf16 or --fp16")));
+  config.bf16 = true;
+  EXPECT_THAT(config.faults(), UnorderedElementsAre());
+}
+
 TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
   // -1 suits no number of the configuration.
   TrainConfig config;

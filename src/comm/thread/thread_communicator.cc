@@ -203,7 +203,9 @@ class ThreadCommunicator final : public Communicator {
   // What is called on views of memory that hosts cannot read; null: nothing is.
   CommunicationStream* device_stream() const {
     const bool is_far = memory() != nullptr && !memory()->is_host_memory();
-    return is_far && size() <= CommunicationStream::kMostRanks ? memory()->communication_stream() : nullptr;
+    CommunicationStream* const stream = is_far ? memory()->communication_stream() : nullptr;
+    const bool is_able = stream != nullptr && stream->reaches_other_ranks() && size() <= stream->kMostRanks;
+    return is_able ? stream : nullptr;
   }
   CommunicationStream& stream() {
     CommunicationStream* const device = device_stream();

@@ -106,10 +106,12 @@ AttentionMask mask_of(const AttentionForward& args) {
 }  // namespace cuda
 
 void CudaBackend::do_attention_forward(const AttentionForward& args) {
+  if (cudnn_attention_ && cudnn_attention_->forward(args, scratch_)) return;
   cuda::takes_matrices(args, device_) ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
 }
 
 void CudaBackend::do_attention_backward(const AttentionBackward& args) {
+  if (cudnn_attention_ && cudnn_attention_->backward(args, scratch_)) return;
   auto* const statistics = scratch_.of<cuda::QueryStatistics>(args.forward.q.elements() / args.forward.q.dim(3));
   choose_by_storage(compute_dtype_,
                     [&]<class T>(ElementType<T>) { cuda::compute_all_statistics<T>(stream_, args, statistics); });

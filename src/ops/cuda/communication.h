@@ -3,8 +3,10 @@
 #pragma once
 
 #include <set>
+#include <string>
 
 #include "ops/cuda/device.h"
+#include "ops/cuda/nccl_channel.h"
 #include "tensor/communication_stream.h"
 
 namespace teratron::cuda {
@@ -20,6 +22,13 @@ class GpuCommunicationStream final : public CommunicationStream {
   EventPtr record() override;
   void wait_for(const EventPtr& event) override;
   void compute_waits_for(const EventPtr& event) override;
+  bool reaches_other_ranks() const override { return devices_reach_each_other(); }
+  bool has_channels() const override { return nccl_is_available(); }
+  std::string make_channel_id() override { return make_nccl_id(); }
+  std::unique_ptr<Channel> open_channel(const std::string& id, int rank, int size) override {
+    return open_nccl_channel(stream_, id, rank, size);
+  }
+  std::byte* scratch(std::int64_t bytes) override { return scratch_.of<std::byte>(bytes); }
   void copy(std::byte* to, const std::byte* from, std::int64_t bytes) override;
   void reduce(DType dtype, ReduceOp op, std::span<std::byte* const> outputs, std::span<const std::byte* const> inputs,
               std::int64_t count) override;
@@ -31,6 +40,7 @@ class GpuCommunicationStream final : public CommunicationStream {
   const int device_;
   Stream stream_{
       Stream::Priority::kHigh};  // so that others, who wait for it, get their results while this one computes
+  Scratch scratch_;
   std::set<int> reached_;
 };
 

@@ -1,5 +1,7 @@
 #include "ops/cuda/cuda_backend.h"
 
+#include <fmt/ranges.h>
+
 #include "base/error.h"
 
 namespace teratron {
@@ -53,6 +55,7 @@ CudaBackend::CudaBackend(const CudaOptions& options)
     throw_environment_error("{} cannot multiply bf16 (compute capability {}.{}, 8.0 is needed); use --fp16",
                             device_.name, device_.major, device_.minor);
   }
+  if (options.cudnn_attention) cudnn_attention_.emplace(stream_, device_.major);
 }
 
 std::string CudaBackend::settings() const {
@@ -73,7 +76,15 @@ void* CudaBackend::allocate(std::int64_t bytes) {
         static_cast<double>(bytes) / 0x1p30);
   }
   cuda::require(status, "memory");
+  allocated_[memory] = bytes;
+  allocated_bytes_ += bytes;
+  peak_bytes_ = std::max(peak_bytes_, allocated_bytes_);
   return memory;
+}
+
+std::string CudaBackend::memory_name() const {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(device_.uuid.bytes);
+  return fmt::format("GPU-{:02x}", fmt::join(bytes, bytes + sizeof(device_.uuid.bytes), ""));
 }
 
 std::int64_t CudaBackend::bytes_left() {
@@ -86,10 +97,9 @@ std::int64_t CudaBackend::bytes_left() {
 void CudaBackend::release(void* memory) noexcept {
   cudaStreamSynchronize(stream_);
   cudaFree(memory);
-}
-
-CommunicationStream* CudaBackend::communication_stream() {
-  return cuda::devices_reach_each_other() ? &communication_ : nullptr;
+  const auto entry = allocated_.find(memory);
+  allocated_bytes_ -= entry->second;
+  allocated_.erase(entry);
 }
 
 int cuda_devices() {

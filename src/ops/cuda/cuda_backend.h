@@ -3,8 +3,13 @@
 // that depends on the shapes alone: the same bits every time.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
+
 #include "ops/backend.h"
 #include "ops/cuda/communication.h"
+#include "ops/cuda/cudnn_attention.h"
 #include "ops/cuda/device.h"
 #include "ops/cuda/gemm.h"
 
@@ -14,7 +19,7 @@ class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const CudaOptions& options);
 
-  std::string_view name() const override { return "cuda"; }
+  std::string_view name() const override { return cudnn_attention_ ? "cuda+cudnn" : "cuda"; }
   DType compute_dtype() const override { return compute_dtype_; }
   std::string processor() const override { return device_.name; }
   std::string settings() const override;
@@ -22,10 +27,12 @@ class CudaBackend final : public Backend {
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
   bool is_host_memory() const override { return false; }
+  std::string memory_name() const override;
+  std::int64_t peak_bytes() const override { return peak_bytes_; }
   std::int64_t bytes_left() override;
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override;
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override;
-  CommunicationStream* communication_stream() override;
+  CommunicationStream* communication_stream() override { return &communication_; }
 
  protected:
   void do_upload(const TensorRef& to, const void* from) override;
@@ -60,10 +67,13 @@ class CudaBackend final : public Backend {
   DType compute_dtype_;
   bool tf32_, gemm_timing_;
   cudaDeviceProp device_;
+  std::map<void*, std::int64_t> allocated_;
+  std::int64_t allocated_bytes_ = 0, peak_bytes_ = 0;
   cuda::Stream stream_;
   cuda::GpuCommunicationStream communication_;
   cuda::Scratch scratch_;
   cuda::Gemm gemm_;
+  std::optional<cuda::CudnnAttention> cudnn_attention_;
 };
 
 }  // namespace teratron

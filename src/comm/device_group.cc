@@ -1,0 +1,142 @@
+#include "comm/device_group.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/round_up.h"
+
+namespace teratron {
+namespace {
+
+using Piece = CommunicationStream::Channel::Piece;
+
+constexpr std::int64_t kAlignment = 64;                         // elements; so that the device moves whole vectors
+constexpr std::int64_t kScratchBytes = std::int64_t{64} << 20;  // for the others' values of what is added at a time
+
+class DeviceWork final : public Pending::Work {
+ public:
+  explicit DeviceWork(CommunicationStream& stream) : stream_(stream), done_(stream.record()) {}
+  void wait() override { stream_.compute_waits_for(done_); }
+
+ private:
+  CommunicationStream& stream_;
+  const CommunicationStream::EventPtr done_;
+};
+
+std::byte* at(const TensorRef& view, std::int64_t element) {
+  return static_cast<std::byte*>(view.data) + element * size_of(view.dtype);
+}
+
+}  // namespace
+
+std::unique_ptr<Pending::Work> DeviceGroup::start(Collective collective, const CollectiveViews& views, ReduceOp op,
+                                                  int root) {
+  stream_.wait_for(stream_.record_compute());
+  switch (collective) {
+    case Collective::kAllReduce: all_reduce(views.written, op); break;
+    case Collective::kAllGather: all_gather(views.written, views.read); break;
+    case Collective::kReduceScatter: reduce_scatter(views.written, views.read); break;
+    case Collective::kBroadcast: broadcast(views.written, root); break;
+    case Collective::kSend:
+    case Collective::kReceive: throw InternalError("messages are not for all members");
+  }
+  return std::make_unique<DeviceWork>(stream_);
+}
+
+// Of every rank's part, `part` elements of `count` in all: what begins `offset` elements into it, `most` at most.
+std::vector<DeviceGroup::Part> DeviceGroup::pieces_of(std::int64_t part, std::int64_t count, std::int64_t offset,
+                                                      std::int64_t most) const {
+  std::vector<Part> pieces;
+  for (int rank = 0; rank < size_; ++rank) {
+    const std::int64_t end = std::min(count, (rank + 1) * part), begin = std::min(end, rank * part + offset);
+    pieces.push_back({begin, std::min(end, begin + most)});
+  }
+  return pieces;
+}
+
+// Whose values of all the others fit into the scratch memory.
+std::int64_t DeviceGroup::most_at_once(DType dtype) const {
+  return kScratchBytes / (size_ - 1) / size_of(dtype) / kAlignment * kAlignment;
+}
+
+// Everyone gets the others' values of its own piece and adds them up.
+void DeviceGroup::reduce_own(const TensorRef& in, const std::vector<Part>& pieces, ReduceOp op, std::byte* out) {
+  const Part own = pieces[static_cast<std::size_t>(rank_)];
+  const std::int64_t size = size_of(in.dtype), own_bytes = (own.end - own.begin) * size;
+  std::byte* theirs = stream_.scratch(kScratchBytes);
+  std::vector<Piece> sends, receives;
+  std::vector<const std::byte*> inputs;
+  for (int rank = 0; rank < size_; ++rank) {
+    const Part& piece = pieces[static_cast<std::size_t>(rank)];
+    if (rank == rank_) {
+      inputs.push_back(at(in, own.begin));
+      continue;
+    }
+    if (piece.end > piece.begin) sends.push_back({rank, at(in, piece.begin), (piece.end - piece.begin) * size});
+    if (own_bytes > 0) receives.push_back({rank, theirs, own_bytes});
+    inputs.push_back(theirs);
+    theirs += own_bytes;
+  }
+  channel_->exchange(sends, receives);
+  if (own_bytes > 0) stream_.reduce(in.dtype, op, {&out, 1}, inputs, own.end - own.begin);
+}
+
+void DeviceGroup::share_own(const TensorRef& view, const std::vector<Part>& pieces) {
+  std::vector<Piece> sends, receives;
+  const auto bytes_of = [&](const Part& part) { return (part.end - part.begin) * size_of(view.dtype); };
+  const Part& own = pieces[static_cast<std::size_t>(rank_)];
+  for (int rank = 0; rank < size_; ++rank) {
+    const Part& piece = pieces[static_cast<std::size_t>(rank)];
+    if (rank == rank_) continue;
+    if (bytes_of(own) > 0) sends.push_back({rank, at(view, own.begin), bytes_of(own)});
+    if (bytes_of(piece) > 0) receives.push_back({rank, at(view, piece.begin), bytes_of(piece)});
+  }
+  channel_->exchange(sends, receives);
+}
+
+void DeviceGroup::all_reduce(const TensorRef& view, ReduceOp op) {
+  const std::int64_t part = round_up((view.elements() + size_ - 1) / size_, kAlignment);
+  const std::int64_t most = most_at_once(view.dtype);
+  for (std::int64_t offset = 0; offset < part; offset += most) {
+    const std::vector<Part> pieces = pieces_of(part, view.elements(), offset, most);
+    reduce_own(view, pieces, op, at(view, pieces[static_cast<std::size_t>(rank_)].begin));
+    share_own(view, pieces);
+  }
+}
+
+void DeviceGroup::reduce_scatter(const TensorRef& out, const TensorRef& in) {
+  const std::int64_t most = most_at_once(in.dtype);
+  for (std::int64_t offset = 0; offset < out.elements(); offset += most) {
+    reduce_own(in, pieces_of(out.elements(), in.elements(), offset, most), ReduceOp::kSum, at(out, offset));
+  }
+}
+
+void DeviceGroup::all_gather(const TensorRef& out, const TensorRef& in) {
+  const std::int64_t part = in.elements();
+  stream_.copy(at(out, rank_ * part), static_cast<const std::byte*>(in.data), in.bytes());
+  share_own(out, pieces_of(part, out.elements(), 0, part));
+}
+
+void DeviceGroup::broadcast(const TensorRef& view, int root) {
+  std::vector<Piece> sends, receives;
+  if (rank_ != root) receives.push_back({root, at(view, 0), view.bytes()});
+  for (int rank = 0; rank < size_ && rank_ == root; ++rank) {
+    if (rank != root) sends.push_back({rank, at(view, 0), view.bytes()});
+  }
+  channel_->exchange(sends, receives);
+}
+
+std::shared_ptr<DeviceGroup> make_device_group(Communicator& group, Allocator& memory) {
+  CommunicationStream* const stream = memory.communication_stream();
+  std::vector<std::string> devices =
+      group.all_gather_host(stream != nullptr && stream->has_channels() ? memory.memory_name() : "");
+  std::ranges::sort(devices);
+  const bool is_able = !devices.front().empty() && std::ranges::adjacent_find(devices) == devices.end() &&
+                       group.size() <= CommunicationStream::kMostRanks;
+  if (!is_able) return nullptr;
+  const std::string id = group.all_gather_host(group.rank() == 0 ? stream->make_channel_id() : "").front();
+  auto channel = stream->open_channel(id, group.rank(), group.size());
+  return std::make_shared<DeviceGroup>(*stream, std::move(channel), group.rank(), group.size());
+}
+
+}  // namespace teratron
