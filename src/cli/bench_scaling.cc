@@ -74,11 +74,15 @@ std::vector<Measured> measure_all(const Options& options, int cores) {
     all.push_back({.row = std::move(row)});
     all.back().cores = std::min(cores, all.back().row.mesh.ranks());
   }
+  const auto show = show_steps("measuring the paper's rows");
+  const int steps = static_cast<int>(options.rounds) * static_cast<int>(all.size());
+  int done = 0;
   for (std::int64_t round = 0; round < options.rounds; ++round) {
     for (Measured& m : all) {
       ScalingResult result = measure(m.row, options.sizes, static_cast<int>(options.updates), cores);
       result.seconds.insert(result.seconds.end(), m.result.seconds.begin(), m.result.seconds.end());
       m.result = std::move(result);
+      show(++done, steps);
     }
   }
   for (Measured& m : all) {

@@ -183,8 +183,8 @@ void run(const Options& options) {
     const std::unique_ptr<Backend> backend = make_backend(config, rank);
     ProfileRequest request = profile_request(config, vocab_size, rank.environment.kind);
     request.repeats = static_cast<int>(options.repeats);
-    const plan::Profile profile =
-        measure_profile(request, rank.mesh, *backend, rank.is_first() ? show_profile_progress() : ProfileProgress{});
+    const plan::Profile profile = measure_profile(
+        request, rank.mesh, *backend, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
     if (!rank.is_first()) return;
     const std::filesystem::path file = options.output.empty() ? cached_profile(profile.key) : options.output;
     write_profile(profile, file);

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "telemetry/live_line.h"
 
 namespace teratron {
 
@@ -37,6 +40,16 @@ void report(const std::filesystem::path& json, std::string_view text, std::strin
     print_result(text);
   }
   write_json(json, json_text);
+}
+
+std::function<void(int done, int steps)> show_steps(std::string doing) {
+  const auto line = std::make_shared<LiveLine>(stderr, terminal_columns(stderr));
+  return [line, doing = std::move(doing)](int done, int steps) {
+    const std::string text = fmt::format("{}: {} of {} steps", doing, done, steps);
+    line->show(text);
+    const int few = std::max(1, steps / 5);
+    if (!line->possible() && (done % few == 0 || done == steps)) fmt::print(stderr, "{}\n", text);
+  };
 }
 
 }  // namespace teratron

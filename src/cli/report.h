@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <string>
 #include <string_view>
 
 #include "train/config_fields.h"
@@ -19,5 +21,9 @@ void write_json(const std::filesystem::path& json, std::string_view json_text);
 
 // The same, and `text`, which is for people, to standard output, or to standard error where the JSON goes there.
 void report(const std::filesystem::path& json, std::string_view text, std::string_view json_text);
+
+// Tells on standard error how far a long task is, as it is called ("doing: 3 of 7 steps"): one live line on a terminal,
+// elsewhere a line now and then.
+std::function<void(int done, int steps)> show_steps(std::string doing);
 
 }  // namespace teratron

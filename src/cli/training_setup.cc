@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "telemetry/live_line.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
@@ -23,16 +22,6 @@ std::int64_t vocabulary_size(const TrainConfig& config) {
         "--vocab-size N");
   }
   return config.model.vocab_size;
-}
-
-ProfileProgress show_profile_progress() {
-  const auto line = std::make_shared<LiveLine>(stderr, terminal_columns(stderr));
-  return [line](int done, int steps) {
-    const std::string text = fmt::format("measuring what slices cost: {} of {} steps", done, steps);
-    line->show(text);
-    const int few = std::max(1, steps / 5);
-    if (!line->possible() && (done % few == 0 || done == steps)) fmt::print(stderr, "{}\n", text);
-  };
 }
 
 }  // namespace teratron

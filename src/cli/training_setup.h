@@ -12,7 +12,4 @@ namespace teratron {
 // The tokenizer's, or that of --vocab-size. UserError where neither is given or they contradict one another.
 std::int64_t vocabulary_size(const TrainConfig& config);
 
-// Shows on standard error how far measuring is: one live line on a terminal, elsewhere a line now and then.
-ProfileProgress show_profile_progress();
-
 }  // namespace teratron

@@ -13,8 +13,8 @@ namespace teratron {
 
 struct ScalingSizes {
   // The paper's sizes divided by these: head size 96, layers 40 to 72, vocabulary 51200, sequences of 1024.
-  std::int64_t head_size_divisor = 4, layers_divisor = 10, vocab_divisor = 10, sequence_divisor = 4;
-  std::int64_t batch = 8;   // sequences an update of each copy of the model
+  std::int64_t head_size_divisor = 4, layers_divisor = 20, vocab_divisor = 10, sequence_divisor = 4;
+  std::int64_t batch = 4;   // sequences an update of each copy of the model
   std::int64_t copies = 2;  // data-parallel ranks in the second half of Table 1; the paper has 64
   std::int64_t most_tensor_ranks = 8;
   bool sequence_parallel = false;
