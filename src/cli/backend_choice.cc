@@ -21,6 +21,7 @@ std::unique_ptr<Backend> make_backend(const BackendSettings& settings, const Ran
       const int device = place_on_host(rank) % std::max(1, cuda_devices());
       return make_cuda_backend({.compute_dtype = compute_dtype,
                                 .device = device,
+                                .channels = rank.environment.kind != RankKind::kThreads,
                                 .tf32 = settings.tf32,
                                 .gemm_timing = settings.gemm_timing,
                                 .cudnn_attention = settings.cudnn_attention});

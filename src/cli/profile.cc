@@ -43,6 +43,7 @@ constexpr std::string_view kOfTrain[] = {"model",
                                          "tf32",
                                          "backend",
                                          "gemm-timing",
+                                         "cudnn-attention",
                                          "threads",
                                          "logits-chunk",
                                          "config"};

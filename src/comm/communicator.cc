@@ -58,11 +58,13 @@ void Pending::wait() {
   if (const std::unique_ptr<Work> work = std::move(work_)) work->wait();
 }
 
-void Communicator::attach(Allocator* memory) {
+void Communicator::attach(Allocator* memory, Uses uses) {
+  if (memory == memory_) return;
   memory_ = memory;
   device_group_ = nullptr;
   const bool is_far = memory != nullptr && !memory->is_host_memory();
-  if (is_far && size() > 1 && !reaches_device_memory()) device_group_ = make_device_group(*this, *memory);
+  if (!is_far || size() == 1 || uses == Uses::kMessages || reaches_device_memory()) return;
+  device_group_ = make_device_group(*this, *memory);
 }
 
 Pending Communicator::start_all_reduce(TensorRef view, ReduceOp op) {

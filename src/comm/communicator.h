@@ -4,8 +4,8 @@
 //
 // Sums are bitwise repeatable for a given group, the same bits on every rank; values of 16 bits are added in fp32 and
 // rounded once. Where a rank is lost or fails, waiting on it ends with a LostRank (comm/lost_rank.h), never with a
-// hang. Collectives may be under way together; ranks that share two of them, of one group or of several, wait for them
-// in the same order.
+// hang. Collectives may be under way together; ranks that share two of them, of one group or of several, start and wait
+// for them in the same order.
 #pragma once
 
 #include <array>
@@ -100,8 +100,10 @@ class Communicator {
 
   // Whose memory the views lie in: opened around every access (tensor/memory.h). Where hosts cannot read it,
   // collectives are the device's work, in turn with its computing, if this group can do that, and else go through
-  // copies on the host. Not owned; nullptr: plain memory. Every member calls it.
-  void attach(Allocator* memory);
+  // copies on the host. Not owned; nullptr: plain memory. Every member calls it; once
+  // more with the same memory changes nothing. In a group for messages and host exchanges alone, devices make none.
+  enum class Uses { kAll, kMessages };
+  void attach(Allocator* memory, Uses uses = Uses::kAll);
 
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }

@@ -127,13 +127,15 @@ void DeviceGroup::broadcast(const TensorRef& view, int root) {
 }
 
 std::shared_ptr<DeviceGroup> make_device_group(Communicator& group, Allocator& memory) {
-  CommunicationStream* const stream = memory.communication_stream();
-  std::vector<std::string> devices =
-      group.all_gather_host(stream != nullptr && stream->has_channels() ? memory.memory_name() : "");
+  std::vector<std::string> devices = group.all_gather_host(memory.memory_name());
   std::ranges::sort(devices);
-  const bool is_able = !devices.front().empty() && std::ranges::adjacent_find(devices) == devices.end() &&
-                       group.size() <= CommunicationStream::kMostRanks;
-  if (!is_able) return nullptr;
+  if (std::ranges::adjacent_find(devices) != devices.end() || group.size() > CommunicationStream::kMostRanks) {
+    return nullptr;
+  }
+  CommunicationStream* const stream = memory.communication_stream();
+  double able = stream != nullptr && stream->has_channels() ? 1 : 0;
+  group.all_reduce_host({&able, 1});
+  if (able < group.size()) return nullptr;
   const std::string id = group.all_gather_host(group.rank() == 0 ? stream->make_channel_id() : "").front();
   auto channel = stream->open_channel(id, group.rank(), group.size());
   return std::make_shared<DeviceGroup>(*stream, std::move(channel), group.rank(), group.size());

@@ -5,7 +5,10 @@
 namespace teratron {
 
 void Mesh::attach(Allocator* memory) {
-  for (Communicator* group : groups()) group->attach(memory);
+  for (Communicator* group : groups()) {
+    const bool reduces = group == tensor.get() || group == data.get() || group == ends.get();
+    group->attach(memory, reduces ? Communicator::Uses::kAll : Communicator::Uses::kMessages);
+  }
 }
 
 void Mesh::set_activity(std::string_view activity) {

@@ -145,6 +145,7 @@ Algorithm AlgorithmCache::settle(const std::string& key, const Algorithm& own,
 // Others may have written since the file was read, and what they wrote stays.
 Algorithm AlgorithmCache::settle_on_disk(const std::string& key, const Algorithm& own,
                                          const std::optional<Algorithm>& unusable) {
+  if (warned_) return own;  // what failed once may fail slowly
   try {
     if (file_.empty()) throw_environment_error("neither HOME nor XDG_CACHE_HOME is set");
     make_folders(file_.parent_path());
@@ -162,7 +163,7 @@ Algorithm AlgorithmCache::settle_on_disk(const std::string& key, const Algorithm
 }
 
 void AlgorithmCache::warn(std::string_view reason) {
-  if (std::exchange(warned_, true)) return;
+  warned_ = true;
   const std::string text = fmt::format(
       "warning: which algorithms the matrix products take cannot be kept: {}; another run may choose others and differ "
       "in the last bits (set XDG_CACHE_HOME to a folder that can be written, or give --gemm-timing off)\n",

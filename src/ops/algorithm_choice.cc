@@ -10,10 +10,7 @@ namespace {
 constexpr int kRounds = 3;
 constexpr double kWorthIt = 1.01;
 
-Algorithm timed_choice(const std::string& key, AlgorithmTrial& trial) {
-  const std::vector<AlgorithmBytes> candidates = trial.candidates();
-  check(!candidates.empty(), "a product has an algorithm");
-  if (candidates.size() == 1) return {.bytes = candidates.front()};
+Algorithm timed_choice(const std::string& key, AlgorithmTrial& trial, std::span<const AlgorithmBytes> candidates) {
   std::vector<std::optional<double>> least(candidates.size());
   // In turns, so that a clock that slows down as the device warms up does so for all.
   for (int round = 0; round < kRounds; ++round) {
@@ -49,7 +46,10 @@ AlgorithmBytes choose_algorithm(const std::string& key, AlgorithmTrial& trial, A
   if (kept && trial.can_use(kept->bytes)) return kept->bytes;
   // Ranks that come here at the same time all measure, and one of them decides: nobody waits for another, whose device
   // may be waiting for us.
-  const Algorithm own = timed_choice(key, trial);
+  const std::vector<AlgorithmBytes> candidates = trial.candidates();
+  check(!candidates.empty(), "a product has an algorithm");
+  if (candidates.size() == 1) return candidates.front();  // for now: there may be no memory to time others in
+  const Algorithm own = timed_choice(key, trial, candidates);
   const Algorithm settled = cache.settle(key, own, kept);
   return settled == own || trial.can_use(settled.bytes) ? settled.bytes : own.bytes;
 }

@@ -285,6 +285,7 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 struct CudaOptions {
   DType compute_dtype = DType::kF32;  // or kBF16 (on Ampere and later), kF16
   int device = 0;                     // number of the GPU
+  bool channels = false;              // to the GPUs of other processes, through NCCL; not for ranks that are threads
   bool tf32 = false;                  // matrix products of fp32 values rounded to 10 bits of mantissa
   // Large matrix products take the fastest algorithm, measured once on a machine and kept in the user's cache folder
   // (ops/algorithm_cache.h); else the one that the library thinks best.

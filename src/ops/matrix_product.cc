@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <initializer_list>
+#include <algorithm>
+#include <cstdint>
 
 namespace teratron {
 namespace {
@@ -23,7 +24,7 @@ bool MatrixProduct::can_be_repeated() const {
 std::uint32_t alignment_of(const TensorRef& view) {
   const auto address = reinterpret_cast<std::uintptr_t>(view.data);
   const std::uintptr_t lowest = address & (~address + 1);
-  return static_cast<std::uint32_t>(lowest == 0 || lowest > 256 ? 256 : lowest);
+  return static_cast<std::uint32_t>(std::min<std::uintptr_t>(lowest, 16));
 }
 
 MatrixProductKey key_of(const MatrixProduct& product, bool tf32) {
@@ -35,12 +36,12 @@ MatrixProductKey key_of(const MatrixProduct& product, bool tf32) {
           .transpose_a = product.transpose_a,
           .transpose_b = product.transpose_b,
           .accumulate = product.accumulate,
-          .bias = static_cast<bool>(product.bias),
-          .gelu_gradient = static_cast<bool>(product.gelu_input),
           .tf32 = tf32 && product.a.dtype == DType::kF32,
           .a_alignment = alignment_of(product.a),
           .b_alignment = alignment_of(product.b),
-          .c_alignment = alignment_of(product.c)};
+          .c_alignment = alignment_of(product.c),
+          .bias_alignment = alignment_of(product.bias),
+          .gelu_alignment = alignment_of(product.gelu_input)};
 }
 
 std::string text_of(const MatrixProductKey& key) {
@@ -49,8 +50,8 @@ std::string text_of(const MatrixProductKey& key) {
                   key.m, key.n, key.k, key.transpose_a ? "transposed" : "plain",
                   key.transpose_b ? "transposed" : "plain", key.a_alignment, key.b_alignment, key.c_alignment);
   if (key.accumulate) text += ", accumulate";
-  if (key.bias) text += ", bias";
-  if (key.gelu_gradient) text += ", gelu gradient";
+  if (key.bias_alignment > 0) text += fmt::format(", bias aligned to {}", key.bias_alignment);
+  if (key.gelu_alignment > 0) text += fmt::format(", gelu gradient aligned to {}", key.gelu_alignment);
   if (key.tf32) text += ", tf32";
   return text;
 }

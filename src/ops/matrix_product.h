@@ -25,16 +25,17 @@ struct MatrixProduct {
   bool can_be_repeated() const;
 };
 
-// The largest power of two, up to 256, that divides where a view begins.
+// The largest power of two, up to 16, that divides where a view begins: more than that would make products differ that
+// lie in other places of an arena alone, and so what they choose, and so their bits. 0 where there is no view.
 std::uint32_t alignment_of(const TensorRef& view);
 
 // All that the choice of an algorithm hangs on, on one machine.
 struct MatrixProductKey {
   DType c_dtype = DType::kF32, dtype = DType::kF32;  // of c; of a and b
   std::int64_t m = 0, n = 0, k = 0;
-  bool transpose_a = false, transpose_b = false, accumulate = false, bias = false, gelu_gradient = false;
+  bool transpose_a = false, transpose_b = false, accumulate = false;
   bool tf32 = false;  // fp32 rounded to 10 bits of mantissa
-  std::uint32_t a_alignment = 0, b_alignment = 0, c_alignment = 0;
+  std::uint32_t a_alignment = 0, b_alignment = 0, c_alignment = 0, bias_alignment = 0, gelu_alignment = 0;
   auto operator<=>(const MatrixProductKey&) const = default;
 };
 

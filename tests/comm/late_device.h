@@ -94,6 +94,7 @@ class LateDevice final : public FarMemory, private CommunicationStream {
     finish(communication_);
   }
   int exchanges() const { return exchanges_; }
+  void fail_from_now_on() { fails_ = true; }  // in copies and reductions
   std::string memory_name() const override { return name_; }
 
   CommunicationStream* communication_stream() override { return this; }
@@ -137,10 +138,12 @@ class LateDevice final : public FarMemory, private CommunicationStream {
     compute_.queue([event] { wait(event); });
   }
   void copy(std::byte* to, const std::byte* from, std::int64_t bytes) override {
+    if (fails_) throw EnvironmentError("the device failed");
     communication_.queue([=, this] { host_.copy(near(to), near(from), bytes); });
   }
   void reduce(DType dtype, ReduceOp op, std::span<std::byte* const> outputs, std::span<const std::byte* const> inputs,
               std::int64_t count) override {
+    if (fails_) throw EnvironmentError("the device failed");
     std::vector<std::byte*> to;
     std::vector<const std::byte*> from;
     for (std::byte* const output : outputs) to.push_back(near(output));
@@ -190,6 +193,7 @@ class LateDevice final : public FarMemory, private CommunicationStream {
 
   const std::string name_;
   int exchanges_ = 0;
+  bool fails_ = false;
   HostStream host_;
   LateStream compute_, communication_;
   Buffer scratch_;  // released while both still run

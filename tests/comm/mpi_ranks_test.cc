@@ -67,6 +67,12 @@ TEST_F(MpiRanks, ARankThatNeverAsksWhoIsLostIsEndedWithTheMessage) {
   EXPECT_THAT(errors_of_rank(outcome.errors, 0), HasSubstr("error: rank 1 on host ")) << outcome.errors;
 }
 
+TEST_F(MpiRanks, ARankThatCannotLeaveIsEndedWithTheMessage) {
+  const Outcome outcome = run(2, {"linger", "2", "1", std::to_string(SIGSTOP)});
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(errors_of_rank(outcome.errors, 0), HasSubstr("error: rank 1 on host ")) << outcome.errors;
+}
+
 TEST_F(MpiRanks, AnotherNumberOfProcessesThanRanksIsRefused) {
   const Outcome outcome = run(2, {"check", "3"});
   EXPECT_EQ(outcome.exit_code, 2);

@@ -328,6 +328,40 @@ TEST(ThreadFailure, ReachesGroupsThatTheFailedRankIsNotIn) {
   EXPECT_EQ(told, 2);
 }
 
+TEST(ThreadFailure, OfADeviceInTheMiddleOfWhatAllDoReachesAll) {
+  const std::vector<std::function<void(Communicator&, const TensorRef&)>> calls = {
+      [](Communicator& world, const TensorRef& view) { world.all_reduce(view); },
+      [](Communicator& world, const TensorRef& view) { world.broadcast(view, 0); },
+      [](Communicator& world, const TensorRef& view) {  // whoever comes second copies: each has one message
+        if (world.rank() < 2)
+          return (world.rank() == 0 ? world.start_send(view, 1) : world.start_receive(view, 0)).wait();
+        world.barrier();
+      }};
+  for (const auto& call : calls) {
+    std::atomic<int> told = 0, failed = 0;
+    EXPECT_THROW(run_threads(3,
+                             [&](Communicator& world) {
+                               testing::LateDevice device(static_cast<std::uint32_t>(world.rank()));
+                               world.attach(&device);
+                               const Tensor view(device, DType::kF32, {1000});
+                               if (world.rank() < 2) device.fail_from_now_on();
+                               try {
+                                 call(world, view);
+                               } catch (const LostRank&) {
+                                 ++told;
+                                 throw;
+                               } catch (const EnvironmentError&) {
+                                 ++failed;
+                                 throw;
+                               }
+                             }),
+                 EnvironmentError);
+    EXPECT_EQ(told + failed, 3);
+    EXPECT_GE(failed, 1);
+    EXPECT_GE(told, 1);
+  }
+}
+
 TEST(ThreadFailure, ComesBetweenStartAndWait) {
   for (int repeat = 0; repeat < 50; ++repeat) {
     EXPECT_THROW(run_threads(3,

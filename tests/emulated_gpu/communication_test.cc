@@ -1,4 +1,5 @@
-// Collectives of ranks that share a GPU, emulated or real: exact for every type and count, in the ranks' order.
+// Collectives of ranks that share GPUs, an emulated one or all that are here: exact for every type and count, in the
+// ranks' order.
 #include <gtest/gtest.h>
 
 #include "comm/launch.h"
@@ -12,7 +13,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, GpuRanks, ::testing::Values(2, 3, 4, 7), ::testi
 
 TEST_P(GpuRanks, EveryCollectiveIsExactForEveryDTypeAndCount) {
   run_ranks({.host = "here"}, GetParam(), [](Communicator& world) {
-    const auto memory = make_cuda_backend();
+    const auto memory = make_cuda_backend({.device = world.rank() % cuda_devices()});
     ASSERT_NE(memory->communication_stream(), nullptr);
     std::vector<int> everyone;
     for (int rank = 0; rank < world.size(); ++rank) everyone.push_back(rank);

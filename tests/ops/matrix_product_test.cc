@@ -77,8 +77,8 @@ TEST_F(MatrixProducts, DifferInTheirKeysByAllThatCounts) {
   add([](auto& key) { key.transpose_a = true; });
   add([](auto& key) { key.transpose_b = true; });
   add([](auto& key) { key.accumulate = true; });
-  add([](auto& key) { key.bias = true; });
-  add([](auto& key) { key.gelu_gradient = true; });
+  add([](auto& key) { key.bias_alignment = 2; });
+  add([](auto& key) { key.gelu_alignment = 2; });
   add([](auto& key) { key.tf32 = true; });
   add([](auto& key) { key.a_alignment = 2; });
   add([](auto& key) { key.b_alignment = 2; });
@@ -109,15 +109,15 @@ TEST_F(MatrixProducts, HaveKeysOfWhatTheyAre) {
                                   .transpose_a = true,
                                   .transpose_b = true,
                                   .accumulate = true,
-                                  .bias = true,
-                                  .gelu_gradient = true,
                                   .tf32 = true,
                                   .a_alignment = 4,
                                   .b_alignment = 16,
-                                  .c_alignment = 256};
+                                  .c_alignment = 16,
+                                  .bias_alignment = 16,
+                                  .gelu_alignment = 16};
   EXPECT_EQ(key_of(all, true), expected);
   EXPECT_FALSE(key_of(product(), true).tf32) << "of 16-bit values: the same product with and without it";
-  EXPECT_FALSE(key_of(product(), false).bias || key_of(product(), false).gelu_gradient);
+  EXPECT_EQ(key_of(product(), false).bias_alignment + key_of(product(), false).gelu_alignment, 0U);
 }
 
 }  // namespace

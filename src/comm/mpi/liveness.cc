@@ -20,6 +20,8 @@ constexpr auto kSilence = milliseconds(5000), kSilenceOfFirst = milliseconds(650
 constexpr auto kWakeUp = milliseconds(100);
 // How long a rank may go on without asking who is lost; less where mpirun is about to kill it.
 constexpr auto kPatience = milliseconds(1500), kPatienceTerminated = milliseconds(200);
+// How long a rank that was told may take to leave what it did.
+constexpr auto kLeaving = milliseconds(3000);
 // How long the news of who died may take where mpirun ends the job.
 constexpr auto kObituary = milliseconds(400);
 // Whoever has not run for this long was stopped itself and cannot judge who was silent.
@@ -98,6 +100,7 @@ void Liveness::set_activity(std::string_view activity) {
 void Liveness::throw_lost() const {
   const std::lock_guard lock(mutex_);
   told_ = true;
+  told_since_ = Clock::now();
   throw LostRank(lost_->rank, lost_->host, lost_->activity, lost_->reason);
 }
 
@@ -212,7 +215,10 @@ void Liveness::act_on_termination(Clock::time_point now) {
 }
 
 void Liveness::end_where_nobody_asks(Clock::time_point now) const {
-  if (!lost_ || told_ || now - lost_->known_since < (terminated_since_ ? kPatienceTerminated : kPatience)) return;
+  if (!lost_ || (told_ && !told_since_)) return;
+  const bool has_time = told_ ? now - *told_since_ < kLeaving
+                              : now - lost_->known_since < (terminated_since_ ? kPatienceTerminated : kPatience);
+  if (has_time) return;
   end_process_(LostRank(lost_->rank, lost_->host, lost_->activity, lost_->reason).what());
 }
 

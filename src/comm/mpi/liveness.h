@@ -5,7 +5,7 @@
 //
 // A rank is known to be lost within 7 seconds of its last sign of life. The rank's own thread is told where it waits
 // (requests.cc); where it does not look, in a long computation or inside a call of MPI that blocks, the process is
-// ended without it.
+// ended without it, and so it is where a rank that was told does not leave: its device may wait for the lost one.
 #pragma once
 
 #include <atomic>
@@ -92,7 +92,8 @@ class Liveness {
   bool expects_farewells_ = false;
 
   std::atomic<bool> is_lost_{false}, stopping_{false};
-  mutable std::atomic<bool> told_{false};  // the rank's own thread has been told
+  mutable std::atomic<bool> told_{false};                // the rank's own thread has been told
+  mutable std::optional<Clock::time_point> told_since_;  // of another's loss; under the mutex
   std::thread thread_;
 };
 

@@ -72,6 +72,18 @@ void Meeting::enter(int rank) {
 
 void Meeting::finish(int rank, CommunicationStream::EventPtr done) {
   done_[static_cast<std::size_t>(rank)] = std::move(done);
+  leave();
+  if (!incomplete_.load()) return;
+  bell_.wait_until([&] { return team_.failed(); });
+  team_.throw_lost_rank();
+}
+
+void Meeting::give_up_part() {
+  incomplete_.store(true);
+  leave();
+}
+
+void Meeting::leave() {
   if (finished_.fetch_add(1) + 1 == size()) return bell_.ring();
   bell_.wait_until([&] { return finished_.load() == size(); });
 }

@@ -45,7 +45,9 @@ class Meeting {
   // Returns when everyone has entered; LostRank where that will not happen. After enter() comes finish(), which
   // returns when everyone got there, whatever else fails.
   void enter(int rank);
-  void finish(int rank, CommunicationStream::EventPtr done);  // when this member's part is done
+  // `done`: when this member's part is. LostRank where a member gave up its part.
+  void finish(int rank, CommunicationStream::EventPtr done);
+  void give_up_part();  // instead of finish(), before the exception that says why
 
   const CollectiveCall& call() const { return call_; }
   int size() const { return static_cast<int>(members_.size()); }
@@ -56,6 +58,7 @@ class Meeting {
   static constexpr int kGivenUp = -1;
   int ended_member() const;  // a rank of the group that will never enter, or -1
   bool give_up();
+  void leave();
 
   Team& team_;
   Bell& bell_;
@@ -66,6 +69,7 @@ class Meeting {
   std::vector<CommunicationStream::EventPtr> done_;
   std::vector<std::atomic<bool>> has_entered_;
   std::atomic<int> entered_{0}, finished_{0};
+  std::atomic<bool> incomplete_{false};
 };
 
 // A send and its receive. Whichever of the two comes to wait first after both have started copies for both.

@@ -1,9 +1,9 @@
 #include "comm/thread/thread_communicator.h"
 
 #include <algorithm>
-#include <exception>
 
 #include "base/error.h"
+#include "base/round_up.h"
 #include "comm/thread/host_stream.h"
 
 namespace teratron {
@@ -44,8 +44,7 @@ void reduce_members(CommunicationStream& stream, const Meeting& meeting, const s
 // Each rank reduces a part of its own and writes it to everyone: all bytes are read and written once.
 void all_reduce(CommunicationStream& stream, const Meeting& meeting, int rank) {
   const CollectiveCall& call = meeting.call();
-  const std::int64_t even = (call.elements + meeting.size() - 1) / meeting.size();
-  const std::int64_t part = (even + kAlignment - 1) / kAlignment * kAlignment;
+  const std::int64_t part = round_up((call.elements + meeting.size() - 1) / meeting.size(), kAlignment);
   const std::int64_t begin = std::min(call.elements, rank * part), end = std::min(call.elements, begin + part);
   std::vector<std::byte*> outputs;
   for (int member = 0; member < meeting.size(); ++member) {
@@ -91,16 +90,15 @@ class MeetingWork final : public Pending::Work {
     const OpenMemory open(memory_);
     meeting_->enter(rank_);
     CommunicationStream::EventPtr done;
-    std::exception_ptr failure;
     try {
       for (int member = 0; member < meeting_->size(); ++member) stream_.wait_for(meeting_->from(member).ready);
       take_part(stream_, *meeting_, rank_);
       done = stream_.record();
     } catch (...) {
-      failure = std::current_exception();  // the others still reach into this rank's memory
+      meeting_->give_up_part();  // the others still reach into this rank's memory
+      throw;
     }
     meeting_->finish(rank_, std::move(done));
-    if (failure) std::rethrow_exception(failure);
     for (const CommunicationStream::EventPtr& event : meeting_->done()) stream_.compute_waits_for(event);
   }
 

@@ -48,8 +48,8 @@ CudaBackend::CudaBackend(const CudaOptions& options)
       tf32_(options.tf32),
       gemm_timing_(options.gemm_timing),
       device_(use_device(options.device)),
-      communication_(stream_, options.device),
-      gemm_(stream_, {.tf32 = tf32_, .timing = gemm_timing_, .device = device_.name}) {
+      communication_(stream_, {.device = options.device, .channels = options.channels}, &meter_),
+      gemm_(stream_, {.tf32 = tf32_, .timing = gemm_timing_, .device = device_.name}, &meter_) {
   if (compute_dtype_ == DType::kF64) throw_user_error("back end cuda computes in f32, bf16 or f16, not in f64");
   if (compute_dtype_ == DType::kBF16 && device_.major < 8) {
     throw_environment_error("{} cannot multiply bf16 (compute capability {}.{}, 8.0 is needed); use --fp16",
@@ -65,20 +65,9 @@ std::string CudaBackend::settings() const {
 }
 
 void* CudaBackend::allocate(std::int64_t bytes) {
-  void* memory = nullptr;
-  const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
-  if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();
-    throw_environment_error(
-        "{} has {:.2f} GiB of memory free of {:.2f}, and {:.2f} are needed at once; use a smaller --micro-batch-size, "
-        "--recompute-granularity, --use-distributed-optimizer, or more devices",
-        device_.name, static_cast<double>(bytes_left()) / 0x1p30, static_cast<double>(device_.totalGlobalMem) / 0x1p30,
-        static_cast<double>(bytes) / 0x1p30);
-  }
-  cuda::require(status, "memory");
+  void* const memory = cuda::take_memory(std::max<std::int64_t>(bytes, 1));
   allocated_[memory] = bytes;
-  allocated_bytes_ += bytes;
-  peak_bytes_ = std::max(peak_bytes_, allocated_bytes_);
+  meter_.add(bytes);
   return memory;
 }
 
@@ -98,7 +87,7 @@ void CudaBackend::release(void* memory) noexcept {
   cudaStreamSynchronize(stream_);
   cudaFree(memory);
   const auto entry = allocated_.find(memory);
-  allocated_bytes_ -= entry->second;
+  meter_.add(-entry->second);
   allocated_.erase(entry);
 }
 

@@ -28,7 +28,7 @@ class CudaBackend final : public Backend {
   void release(void* memory) noexcept override;
   bool is_host_memory() const override { return false; }
   std::string memory_name() const override;
-  std::int64_t peak_bytes() const override { return peak_bytes_; }
+  std::int64_t peak_bytes() const override { return meter_.most; }
   std::int64_t bytes_left() override;
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override;
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override;
@@ -67,11 +67,11 @@ class CudaBackend final : public Backend {
   DType compute_dtype_;
   bool tf32_, gemm_timing_;
   cudaDeviceProp device_;
+  cuda::MemoryMeter meter_;
   std::map<void*, std::int64_t> allocated_;
-  std::int64_t allocated_bytes_ = 0, peak_bytes_ = 0;
   cuda::Stream stream_;
   cuda::GpuCommunicationStream communication_;
-  cuda::Scratch scratch_;
+  cuda::Scratch scratch_{&meter_};
   cuda::Gemm gemm_;
   std::optional<cuda::CudnnAttention> cudnn_attention_;
 };

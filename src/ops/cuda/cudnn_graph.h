@@ -1,5 +1,5 @@
-// A graph of tensors and operations as cuDNN's graph API knows them, but as plain data: cudnn_descriptors.h says it to
-// the library, and tests/emulated_gpu computes it with loops, which is how graphs are proven without a GPU.
+// A graph of tensors and operations as cuDNN's graph API knows them, but as plain data: cudnn_graph_descriptor.h says
+// it to the library, and tests/emulated_gpu computes it with loops, which is how graphs are proven without a GPU.
 //
 // Tensors have four axes. The library recognises a graph by its operations, their order and their types, so what builds
 // one says all of these. Types are kF32, kBF16, kF16, kI32, and kU8 for truth values.

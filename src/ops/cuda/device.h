@@ -59,14 +59,27 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+// Bytes taken of the device through one back end.
+struct MemoryMeter {
+  std::int64_t taken = 0, most = 0;
+  void add(std::int64_t bytes) {
+    taken += bytes;
+    most = taken > most ? taken : most;
+  }
+};
+
+// EnvironmentError that says what is free and what would help where that is too much.
+void* take_memory(std::int64_t bytes);
+
 // Memory for what one call leaves between its kernels. Calls of one stream follow each other, so all share it.
 class Scratch {
  public:
-  Scratch() = default;
+  explicit Scratch(MemoryMeter* meter = nullptr) : meter_(meter) {}  // which counts it, too
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch();
-  // Undefined contents, aligned to 256 bytes, valid until the next call; grows by allocating, which waits.
+  // Undefined contents, aligned to 256 bytes, valid until the next call; grows by allocating, after
+  // waiting for the device.
   void* bytes(std::int64_t count);
   template <class T>
   T* of(std::int64_t count) {
@@ -74,6 +87,7 @@ class Scratch {
   }
 
  private:
+  MemoryMeter* meter_;
   void* memory_ = nullptr;
   std::int64_t bytes_ = 0;
 };

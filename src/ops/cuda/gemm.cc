@@ -93,8 +93,10 @@ bool sums_repeat(const cublasLtMatmulAlgo_t& algorithm) {
 struct Gemm::Library {
   class Trial;
 
-  cudaStream_t stream;
-  bool tf32;
+  explicit Library(MemoryMeter* meter) : workspace(meter) {}
+
+  cudaStream_t stream = nullptr;
+  bool tf32 = false;
   std::shared_ptr<AlgorithmCache> cache;  // null: the library's first choice
   double timed_from = 0;
   cublasLtHandle_t handle = nullptr;
@@ -120,10 +122,11 @@ cublasLtMatmulAlgo_t algorithm_of(const AlgorithmBytes& bytes) { return std::bit
 class Gemm::Library::Trial final : public AlgorithmTrial {
  public:
   Trial(Library& library, const Plan& plan, const Product& product)
-      : library_(library), plan_(plan), product_(product), c_(product.can_be_repeated() ? product.c.data : spare_c()) {}
+      : library_(library), plan_(plan), product_(product) {}
 
   // One only, which is not timed, where there is no memory to time in.
   std::vector<AlgorithmBytes> candidates() override {
+    c_ = product_.can_be_repeated() ? product_.c.data : spare_c();
     std::vector<AlgorithmBytes> result;
     for (const auto& one : library_.algorithms(plan_, product_, c_ == nullptr ? 1 : kCandidates)) {
       result.push_back(bytes_of(one));
@@ -170,7 +173,7 @@ class Gemm::Library::Trial final : public AlgorithmTrial {
   const Plan& plan_;
   const Product& product_;
   Scratch spare_;
-  void* c_;
+  void* c_ = nullptr;
   Event start_, end_;
 };
 
@@ -182,12 +185,14 @@ bool takes_gelu_gradient(const Product& product) {
          fits(product.gelu_input);
 }
 
-Gemm::Gemm(cudaStream_t stream, const GemmOptions& options) : library_(std::make_unique<Library>()) {
+Gemm::Gemm(cudaStream_t stream, const GemmOptions& options, MemoryMeter* meter)
+    : library_(std::make_unique<Library>(meter)) {
   library_->stream = stream;
   library_->tf32 = options.tf32;
   library_->timed_from = options.timed_from;
   if (options.timing) library_->cache = algorithm_cache_of(machine_text(options.device));
   require(cublasLtCreate(&library_->handle), "its start");
+  library_->workspace.bytes(static_cast<std::int64_t>(kWorkspace));  // before anyone asks how much is left
 }
 
 Gemm::~Gemm() { cublasLtDestroy(library_->handle); }

@@ -15,6 +15,8 @@ using Product = MatrixProduct;
 // Whether there is a way to do that in the product: sizes and places must be multiples of 16 bytes.
 bool takes_gelu_gradient(const Product& product);
 
+struct MemoryMeter;
+
 struct GemmOptions {
   bool tf32 = false;  // products of fp32 inputs rounded to 10 bits of mantissa, several times as fast
   // Large products take the algorithm that is fastest on this device, the same in every run
@@ -26,7 +28,8 @@ struct GemmOptions {
 
 class Gemm {
  public:
-  Gemm(cudaStream_t stream, const GemmOptions& options);
+  // `meter` counts the memory that it takes for itself.
+  Gemm(cudaStream_t stream, const GemmOptions& options, MemoryMeter* meter = nullptr);
   ~Gemm();
   // EnvironmentError where the library has no way to do it. The first product of its kind may wait for the stream.
   void multiply(const Product& product);

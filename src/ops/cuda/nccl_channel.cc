@@ -22,6 +22,7 @@ struct Nccl {
   decltype(&ncclRecv) receive;
   decltype(&ncclGetErrorString) get_error_string;
   decltype(&ncclGetLastError) get_last_error;
+  decltype(&ncclCommGetAsyncError) get_async_error;
 
   void require(ncclResult_t result, const char* what) const {
     if (result == ncclSuccess) return;
@@ -43,6 +44,7 @@ Nccl load_nccl() {
   library.find("ncclRecv", nccl.receive);
   library.find("ncclGetErrorString", nccl.get_error_string);
   library.find("ncclGetLastError", nccl.get_last_error);
+  library.find("ncclCommGetAsyncError", nccl.get_async_error);
   return nccl;
 }
 
@@ -66,23 +68,27 @@ class NcclChannel final : public CommunicationStream::Channel {
   }
 
   void exchange(std::span<const Piece> sends, std::span<const Piece> receives) override {
+    ncclResult_t result = ncclSuccess;  // of what was queued earlier: a link that broke
+    nccl()->require(nccl()->get_async_error(group_, &result), "its state");
+    nccl()->require(result, "an earlier exchange");
     nccl()->require(nccl()->group_start(), "an exchange");
     for (const Piece& piece : sends) {
-      nccl()->require(
-          nccl()->send(piece.memory, static_cast<std::size_t>(piece.bytes), ncclInt8, piece.rank, group_, stream_),
-          "sending");
+      if (result != ncclSuccess) break;
+      result = nccl()->send(piece.memory, static_cast<std::size_t>(piece.bytes), ncclInt8, piece.rank, group_, stream_);
     }
     for (const Piece& piece : receives) {
-      nccl()->require(
-          nccl()->receive(piece.memory, static_cast<std::size_t>(piece.bytes), ncclInt8, piece.rank, group_, stream_),
-          "receiving");
+      if (result != ncclSuccess) break;
+      result =
+          nccl()->receive(piece.memory, static_cast<std::size_t>(piece.bytes), ncclInt8, piece.rank, group_, stream_);
     }
-    nccl()->require(nccl()->group_end(), "an exchange");
+    const ncclResult_t end = nccl()->group_end();
+    nccl()->require(result, "an exchange");
+    nccl()->require(end, "an exchange");
   }
 
  private:
   const cudaStream_t stream_;
-  ncclComm_t group_ = nullptr;  // never destroyed: that waits for all members, who may be gone, and a run makes few
+  ncclComm_t group_ = nullptr;  // never destroyed: that waits for all members, who may be gone, and a run makes three
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 //   program check RANKS              every trial; prints "RANKS ranks are exact"
 //   program lose RANKS LOST SIGNAL   rank LOST sends itself SIGNAL in the middle of endless all-reduces (0: it throws)
 //   program compute RANKS LOST SIGNAL  the same, while the others compute for ever and wait for nobody
+//   program linger RANKS LOST SIGNAL   as lose, but what the others leave behind never lets go of them
 //   program leave RANKS CODE         ends with CODE, after MPI was started
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -67,6 +69,18 @@ void take_signal(int signal) {
   std::raise(signal);
 }
 
+// Whose end never comes, as that of a device that waits for the lost rank.
+class Lingerer {
+ public:
+  explicit Lingerer(bool lingers) : lingers_(lingers) {}
+  ~Lingerer() {
+    while (lingers_) std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+
+ private:
+  const bool lingers_;
+};
+
 void compute(Communicator& world, int lost, int signal) {
   world.barrier();
   if (world.rank() == lost) take_signal(signal);
@@ -93,6 +107,7 @@ int run(const std::vector<std::string>& words) {
     run_ranks(environment, ranks, [&](Communicator& world) {
       if (words.at(0) == "check") return check(world);
       const int lost = std::stoi(words.at(2)), signal = std::stoi(words.at(3));
+      const Lingerer lingerer(words.at(0) == "linger");
       words.at(0) == "compute" ? compute(world, lost, signal) : lose(world, lost, signal);
     });
     if (environment.process == 0) fmt::print("{} {} ranks are exact\n", ranks, environment.launcher);
