@@ -10,8 +10,7 @@ namespace {
 
 using Piece = CommunicationStream::Channel::Piece;
 
-constexpr std::int64_t kAlignment = 64;                         // elements; so that the device moves whole vectors
-constexpr std::int64_t kScratchBytes = std::int64_t{64} << 20;  // for the others' values of what is added at a time
+constexpr std::int64_t kAlignment = 64;  // elements; so that the device moves whole vectors
 
 class DeviceWork final : public Pending::Work {
  public:
@@ -56,14 +55,15 @@ std::vector<DeviceGroup::Part> DeviceGroup::pieces_of(std::int64_t part, std::in
 
 // Whose values of all the others fit into the scratch memory.
 std::int64_t DeviceGroup::most_at_once(DType dtype) const {
-  return kScratchBytes / (size_ - 1) / size_of(dtype) / kAlignment * kAlignment;
+  const auto bytes = static_cast<std::int64_t>(stream_.scratch().size());
+  return bytes / (size_ - 1) / size_of(dtype) / kAlignment * kAlignment;
 }
 
 // Everyone gets the others' values of its own piece and adds them up.
 void DeviceGroup::reduce_own(const TensorRef& in, const std::vector<Part>& pieces, ReduceOp op, std::byte* out) {
   const Part own = pieces[static_cast<std::size_t>(rank_)];
   const std::int64_t size = size_of(in.dtype), own_bytes = (own.end - own.begin) * size;
-  std::byte* theirs = stream_.scratch(kScratchBytes);
+  std::byte* theirs = stream_.scratch().data();
   std::vector<Piece> sends, receives;
   std::vector<const std::byte*> inputs;
   for (int rank = 0; rank < size_; ++rank) {

@@ -62,8 +62,8 @@ class CommunicationStream {
   virtual std::unique_ptr<Channel> open_channel(const std::string& /*id*/, int /*rank*/, int /*size*/) {
     return nullptr;
   }
-  // Memory for what is queued between two calls of this; the same each time, for as many bytes each time.
-  virtual std::byte* scratch(std::int64_t /*bytes*/) { return nullptr; }
+  // Memory for what is queued between two calls of this; always the same.
+  virtual std::span<std::byte> scratch() { return {}; }
 };
 
 }  // namespace teratron

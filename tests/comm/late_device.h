@@ -114,6 +114,8 @@ class LateDevice final : public FarMemory, private CommunicationStream {
     });
   }
 
+  static constexpr std::int64_t kScratchBytes = 1 << 16;
+
  private:
   struct Flag final : Event {
     std::atomic<bool> reached{false};
@@ -186,9 +188,9 @@ class LateDevice final : public FarMemory, private CommunicationStream {
   std::unique_ptr<Channel> open_channel(const std::string& id, int rank, int /*size*/) override {
     return std::make_unique<LateChannel>(*this, id, rank);
   }
-  std::byte* scratch(std::int64_t bytes) override {
-    if (scratch_.bytes() == 0) scratch_ = Buffer(*this, bytes);
-    return static_cast<std::byte*>(scratch_.data());
+  std::span<std::byte> scratch() override {
+    if (scratch_.bytes() == 0) scratch_ = Buffer(*this, kScratchBytes);
+    return {static_cast<std::byte*>(scratch_.data()), kScratchBytes};
   }
 
   const std::string name_;

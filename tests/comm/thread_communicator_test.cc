@@ -123,7 +123,7 @@ TEST(ThreadCommunicator, DeviceSumsLargerThanTheScratchMemoryAreExact) {
   run_threads(3, [&](Communicator& world) {
     testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
     world.attach(&device);
-    const std::int64_t part = (std::int64_t{4} << 20) + 150;  // just more than a third of 64 MiB takes of 8 bytes
+    const std::int64_t part = testing::LateDevice::kScratchBytes / 2 / 8 + 150;  // of 8 bytes, from two others
     for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter}) {
       const std::int64_t elements = collective == Collective::kAllReduce ? 3 * part : part;
       testing::run_trial(world, everyone(3), device,

@@ -34,12 +34,16 @@ class GpuCommunicationStream final : public CommunicationStream {
   std::unique_ptr<Channel> open_channel(const std::string& id, int rank, int size) override {
     return open_nccl_channel(stream_, id, rank, size);
   }
-  std::byte* scratch(std::int64_t bytes) override { return scratch_.of<std::byte>(bytes); }
+  std::span<std::byte> scratch() override {
+    return {scratch_.of<std::byte>(kScratchBytes), static_cast<std::size_t>(kScratchBytes)};
+  }
   void copy(std::byte* to, const std::byte* from, std::int64_t bytes) override;
   void reduce(DType dtype, ReduceOp op, std::span<std::byte* const> outputs, std::span<const std::byte* const> inputs,
               std::int64_t count) override;
 
  private:
+  static constexpr std::int64_t kScratchBytes = std::int64_t{64} << 20;
+
   void reach(int device);
 
   const cudaStream_t compute_;
