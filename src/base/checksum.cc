@@ -9,7 +9,7 @@ namespace teratron {
 
 struct Checksum::State {
   struct Free {
-    void operator()(XXH3_state_t* hash) const { XXH3_freeState(hash); }
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
   };
   std::unique_ptr<XXH3_state_t, Free> hash{XXH3_createState()};
 };
