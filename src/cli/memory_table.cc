@@ -49,6 +49,24 @@ std::vector<RankMemory> largest_of_stages(std::span<const RankMemory> ranks) {
   return stages;
 }
 
+// Ranks that share a device share its memory; the first of them tells.
+void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, const Rank& rank) {
+  const std::vector<std::string> names = rank.world.all_gather_host(backend.memory_name());
+  const auto self = static_cast<std::size_t>(rank.world.rank());
+  std::int64_t needed = 0, sharing = 0;
+  for (std::size_t other = 0; other < ranks.size(); ++other) {
+    if (names[other] != names[self]) continue;
+    if (sharing++ == 0 && other != self) return;
+    needed += ranks[other].total;
+  }
+  const std::int64_t left = backend.bytes_left();
+  if (needed <= left) return;
+  throw_environment_error(
+      "{} of memory are needed on {}{}, which has {} left; use a smaller --micro-batch-size or --seq-length, "
+      "--recompute-granularity full, --use-distributed-optimizer, or more devices with --tp or --pp",
+      readable(needed), backend.processor(), sharing > 1 ? fmt::format(" by {} ranks", sharing) : "", readable(left));
+}
+
 }  // namespace
 
 std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Rank& rank) {
@@ -84,24 +102,6 @@ std::string memory_table(std::span<const RankMemory> ranks) {
   }
   row("total", [](const RankMemory& stage) { return stage.total; });
   return table.text();
-}
-
-// Ranks that share a device share its memory; the first of them tells.
-void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, const Rank& rank) {
-  const std::vector<std::string> names = rank.world.all_gather_host(backend.memory_name());
-  const auto self = static_cast<std::size_t>(rank.world.rank());
-  std::int64_t needed = 0, sharing = 0;
-  for (std::size_t other = 0; other < ranks.size(); ++other) {
-    if (names[other] != names[self]) continue;
-    if (sharing++ == 0 && other != self) return;
-    needed += ranks[other].total;
-  }
-  const std::int64_t left = backend.bytes_left();
-  if (needed <= left) return;
-  throw_environment_error(
-      "{} of memory are needed on {}{}, which has {} left; use a smaller --micro-batch-size or --seq-length, "
-      "--recompute-granularity full, --use-distributed-optimizer, or more devices with --tp or --pp",
-      readable(needed), backend.processor(), sharing > 1 ? fmt::format(" by {} ranks", sharing) : "", readable(left));
 }
 
 void require_memory(std::span<const RankMemory> ranks, Backend& backend, const Rank& rank) {

@@ -1,0 +1,115 @@
+// Ranks as threads whose memory is that of devices: copied through the host, reached by the others' devices, or
+// exchanged through channels.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+
+#include "comm/far_memory.h"
+#include "comm/late_device.h"
+#include "comm/lost_rank.h"
+#include "comm/run_threads.h"
+#include "comm/trial.h"
+
+namespace teratron {
+namespace {
+
+using testing::everyone;
+using testing::kAllDTypes;
+using testing::run_threads;
+
+class ThreadDevices : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, ThreadDevices, ::testing::Values(1, 2, 3, 4, 8), ::testing::PrintToStringParamName());
+
+TEST_P(ThreadDevices, ExchangeMemoryThatHostsCannotRead) {
+  run_threads(GetParam(), [&](Communicator& world) {
+    testing::FarMemory memory;
+    world.attach(&memory);
+    testing::run_all_trials(world, everyone(world.size()), memory, kAllDTypes, {0, 1, 1031});
+    for (std::uint32_t seed = 0; seed < 5; ++seed) testing::run_random_program(world, memory, seed, 40);
+  });
+}
+
+// Devices that are late at random, so that whatever is not put in order comes out of order; a race, to a sanitizer.
+void run_on_late_device(Communicator& world, testing::LateDevice& device) {
+  world.attach(&device);
+  testing::run_all_trials(world, everyone(world.size()), device, {DType::kF32, DType::kBF16, DType::kU8},
+                          {0, 1, 61, 1031});
+  for (std::uint32_t seed = 0; seed < 3; ++seed) testing::run_random_program(world, device, seed, 30);
+}
+
+TEST_P(ThreadDevices, QueueWorkOfDevicesInOrder) {
+  run_threads(GetParam(), [](Communicator& world) {
+    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()));
+    run_on_late_device(world, device);
+    EXPECT_EQ(device.exchanges(), 0);
+  });
+}
+
+TEST_P(ThreadDevices, DevicesThatReachEachOtherThroughChannelsAloneAddUpTheSame) {
+  run_threads(GetParam(), [](Communicator& world) {
+    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
+    run_on_late_device(world, device);
+    EXPECT_EQ(device.exchanges() > 0, world.size() > 1);
+  });
+}
+
+TEST(ThreadDeviceGroup, SumsLargerThanTheScratchMemoryAreExact) {
+  run_threads(3, [&](Communicator& world) {
+    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
+    world.attach(&device);
+    const std::int64_t part = testing::LateDevice::kScratchBytes / 2 / 8 + 150;  // of 8 bytes, from two others
+    for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter}) {
+      const std::int64_t elements = collective == Collective::kAllReduce ? 3 * part : part;
+      testing::run_trial(world, everyone(3), device,
+                         {.collective = collective, .dtype = DType::kI64, .elements = elements});
+    }
+    EXPECT_EQ(device.exchanges(), 6);  // two pieces: there and back for one, there for the other
+  });
+}
+
+TEST(ThreadDeviceGroup, RanksThatShareADeviceExchangeThroughTheHost) {
+  run_threads(3, [&](Communicator& world) {
+    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), world.rank() == 1 ? "one" : "another");
+    world.attach(&device);
+    testing::run_all_trials(world, everyone(3), device, {DType::kF32}, {1, 1031});
+    EXPECT_EQ(device.exchanges(), 0);
+  });
+}
+
+TEST(ThreadDeviceFailure, InTheMiddleOfWhatAllDoReachesAll) {
+  const std::vector<std::function<void(Communicator&, const TensorRef&)>> calls = {
+      [](Communicator& world, const TensorRef& view) { world.all_reduce(view); },
+      [](Communicator& world, const TensorRef& view) { world.broadcast(view, 0); },
+      [](Communicator& world, const TensorRef& view) {  // whoever comes second copies: each has one message
+        if (world.rank() < 2)
+          return (world.rank() == 0 ? world.start_send(view, 1) : world.start_receive(view, 0)).wait();
+        world.barrier();
+      }};
+  for (const auto& call : calls) {
+    std::atomic<int> told = 0, failed = 0;
+    EXPECT_THROW(run_threads(3,
+                             [&](Communicator& world) {
+                               testing::LateDevice device(static_cast<std::uint32_t>(world.rank()));
+                               world.attach(&device);
+                               const Tensor view(device, DType::kF32, {1000});
+                               if (world.rank() < 2) device.fail_from_now_on();
+                               try {
+                                 call(world, view);
+                               } catch (const LostRank&) {
+                                 ++told;
+                                 throw;
+                               } catch (const EnvironmentError&) {
+                                 ++failed;
+                                 throw;
+                               }
+                             }),
+                 EnvironmentError);
+    EXPECT_EQ(told + failed, 3);
+    EXPECT_GE(failed, 1);
+    EXPECT_GE(told, 1);
+  }
+}
+
+}  // namespace
+}  // namespace teratron
