@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "comm/device_group.h"
+#include "comm/device_ring.h"
 #include "comm/staging.h"
 
 namespace teratron {
@@ -61,10 +62,18 @@ void Pending::wait() {
 void Communicator::attach(Allocator* memory, Uses uses) {
   if (memory == memory_) return;
   memory_ = memory;
+  device_stream_ = nullptr;
   device_group_ = nullptr;
+  device_ring_ = nullptr;
   const bool is_far = memory != nullptr && !memory->is_host_memory();
-  if (!is_far || size() == 1 || uses == Uses::kMessages || reaches_device_memory()) return;
-  device_group_ = make_device_group(*this, *memory);
+  if (!is_far || size() == 1 || uses == Uses::kHostExchanges) return;
+  if (is_in_one_process() && memory->reaches_other_ranks() && size() <= CommunicationStream::kMostRanks) {
+    device_stream_ = memory->add_communication_stream();
+  } else if (uses == Uses::kCollectives) {
+    device_group_ = make_device_group(*this, *memory);
+  } else {
+    device_ring_ = make_device_ring(*this, *memory, uses == Uses::kMessagesToNext ? 1 : -1);
+  }
 }
 
 Pending Communicator::start_all_reduce(TensorRef view, ReduceOp op) {
@@ -96,13 +105,13 @@ Pending Communicator::start_broadcast(TensorRef view, int root) {
 
 Pending Communicator::start_send(TensorRef view, int to) {
   check(to >= 0 && to < size() && to != rank(), "the receiver is another member");
-  return start({.collective = Collective::kSend, .views = {view, {}}}, view,
+  return start({.collective = Collective::kSend, .views = {view, {}}, .root = to}, view,
                [=, this](const CollectiveViews& views) { return do_send(views.read, to); });
 }
 
 Pending Communicator::start_receive(TensorRef view, int from) {
   check(from >= 0 && from < size() && from != rank(), "the sender is another member");
-  return start({.collective = Collective::kReceive, .views = {{}, view}}, view,
+  return start({.collective = Collective::kReceive, .views = {{}, view}, .root = from}, view,
                [=, this](const CollectiveViews& views) { return do_receive(views.written, from); });
 }
 
@@ -113,10 +122,22 @@ Pending Communicator::start(const Call& call, const TensorRef& counted, const Be
   Traffic::Count& count = traffic_[call.collective];
   ++count.calls;
   count.bytes += counted.bytes();
-  if (memory_ == nullptr || memory_->is_host_memory() || reaches_device_memory()) return Pending(begin(call.views));
-  const bool is_message = call.collective == Collective::kSend || call.collective == Collective::kReceive;
-  if (!device_group_ || is_message) return Pending(start_staged(*memory_, call.views, begin));
-  return Pending(device_group_->start(call.collective, call.views, call.op, call.root));
+  const bool is_far = memory_ != nullptr && !memory_->is_host_memory();
+  if (!is_far || device_stream_ != nullptr) return Pending(begin(call.views));
+  if (auto work = start_on_channels(call)) return Pending(std::move(work));
+  return Pending(start_staged(*memory_, call.views, begin));
+}
+
+std::unique_ptr<Pending::Work> Communicator::start_on_channels(const Call& call) {
+  if (call.collective == Collective::kSend) {
+    const bool has_one = device_ring_ && call.root == device_ring_->next();
+    return has_one ? device_ring_->start_send(call.views.read) : nullptr;
+  }
+  if (call.collective == Collective::kReceive) {
+    const bool has_one = device_ring_ && call.root == device_ring_->previous();
+    return has_one ? device_ring_->start_receive(call.views.written) : nullptr;
+  }
+  return device_group_ ? device_group_->start(call.collective, call.views, call.op, call.root) : nullptr;
 }
 
 void Communicator::all_reduce_host(std::span<double> values, ReduceOp op) {

@@ -21,7 +21,7 @@
 namespace teratron {
 
 enum class Collective { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kSend, kReceive };
-constexpr std::size_t kCollectives = 6;
+constexpr std::size_t kCollectiveKinds = 6;
 std::string_view name_of(Collective collective);
 
 // What a rank asked of a group of more than one, by kind: calls, and bytes of the views given (the whole view of an
@@ -31,7 +31,7 @@ struct Traffic {
     std::int64_t calls = 0, bytes = 0;
     bool operator==(const Count&) const = default;
   };
-  std::array<Count, kCollectives> counts{};
+  std::array<Count, kCollectiveKinds> counts{};
   Count& operator[](Collective collective) { return counts[static_cast<std::size_t>(collective)]; }
   const Count& operator[](Collective collective) const { return counts[static_cast<std::size_t>(collective)]; }
 };
@@ -61,6 +61,7 @@ struct CollectiveViews {
 };
 
 class DeviceGroup;
+class DeviceRing;
 
 class Communicator {
  public:
@@ -100,19 +101,21 @@ class Communicator {
 
   // Whose memory the views lie in: opened around every access (tensor/memory.h). Where hosts cannot read it,
   // collectives are the device's work, in turn with its computing, if this group can do that, and else go through
-  // copies on the host. Not owned; nullptr: plain memory. Every member calls it; once
-  // more with the same memory changes nothing. In a group for messages and host exchanges alone, devices make none.
-  enum class Uses { kAll, kMessages };
-  void attach(Allocator* memory, Uses uses = Uses::kAll);
+  // copies on the host; so do messages, if they are of those that the group is for: to the next higher or the next
+  // lower rank of a ring. Not owned; nullptr: plain memory. Every member calls it, for the same uses; once more with
+  // the same memory changes nothing.
+  enum class Uses { kCollectives, kMessagesToNext, kMessagesToPrevious, kHostExchanges };
+  void attach(Allocator* memory, Uses uses = Uses::kCollectives);
 
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
 
  protected:
   Allocator* memory() const { return memory_; }
-
-  // Whether this kind of group does collectives on the memory attached as it is; all members give the same answer.
-  virtual bool reaches_device_memory() const { return false; }
+  // Whether members are threads of one process. If their devices reach each other's memory, what follows is done on
+  // this stream; it is null where the views that are given lie on the host.
+  virtual bool is_in_one_process() const { return false; }
+  CommunicationStream* device_stream() const { return device_stream_; }
 
   // Called for groups of more than one and views of at least one element only; arguments are checked.
   virtual std::unique_ptr<Pending::Work> do_all_reduce(const TensorRef& view, ReduceOp op) = 0;
@@ -131,13 +134,17 @@ class Communicator {
     Collective collective;
     CollectiveViews views;
     ReduceOp op = ReduceOp::kSum;
-    int root = 0;
+    int root = 0;  // of a broadcast; the other end of a message
   };
   template <class Begin>
   Pending start(const Call& call, const TensorRef& counted, const Begin& begin);
+  std::unique_ptr<Pending::Work> start_on_channels(const Call& call);  // null: not of those it has channels for
 
   Allocator* memory_ = nullptr;
-  std::shared_ptr<DeviceGroup> device_group_;  // for memory that only devices reach, or null
+  // For memory that only devices reach; all null where it goes through the host.
+  CommunicationStream* device_stream_ = nullptr;
+  std::shared_ptr<DeviceGroup> device_group_;
+  std::shared_ptr<DeviceRing> device_ring_;
   Traffic traffic_;
 };
 

@@ -12,16 +12,6 @@ using Piece = CommunicationStream::Channel::Piece;
 
 constexpr std::int64_t kAlignment = 64;  // elements; so that the device moves whole vectors
 
-class DeviceWork final : public Pending::Work {
- public:
-  explicit DeviceWork(CommunicationStream& stream) : stream_(stream), done_(stream.record()) {}
-  void wait() override { stream_.compute_waits_for(done_); }
-
- private:
-  CommunicationStream& stream_;
-  const CommunicationStream::EventPtr done_;
-};
-
 std::byte* at(const TensorRef& view, std::int64_t element) {
   return static_cast<std::byte*>(view.data) + element * size_of(view.dtype);
 }
@@ -126,19 +116,18 @@ void DeviceGroup::broadcast(const TensorRef& view, int root) {
   channel_->exchange(sends, receives);
 }
 
-std::shared_ptr<DeviceGroup> make_device_group(Communicator& group, Allocator& memory) {
-  std::vector<std::string> devices = group.all_gather_host(memory.memory_name());
+bool devices_have_channels(Communicator& group, Allocator& memory) {
+  std::vector<std::string> devices = group.all_gather_host(memory.has_channels() ? memory.memory_name() : "");
   std::ranges::sort(devices);
-  if (std::ranges::adjacent_find(devices) != devices.end() || group.size() > CommunicationStream::kMostRanks) {
-    return nullptr;
-  }
-  CommunicationStream* const stream = memory.communication_stream();
-  double able = stream != nullptr && stream->has_channels() ? 1 : 0;
-  group.all_reduce_host({&able, 1});
-  if (able < group.size()) return nullptr;
-  const std::string id = group.all_gather_host(group.rank() == 0 ? stream->make_channel_id() : "").front();
-  auto channel = stream->open_channel(id, group.rank(), group.size());
-  return std::make_shared<DeviceGroup>(*stream, std::move(channel), group.rank(), group.size());
+  return !devices.front().empty() && std::ranges::adjacent_find(devices) == devices.end();
+}
+
+std::shared_ptr<DeviceGroup> make_device_group(Communicator& group, Allocator& memory) {
+  if (!devices_have_channels(group, memory) || group.size() > CommunicationStream::kMostRanks) return nullptr;
+  CommunicationStream& stream = *memory.add_communication_stream();
+  const std::string id = group.all_gather_host(group.rank() == 0 ? stream.make_channel_id() : "").front();
+  auto channel = stream.open_channel(id, group.rank(), group.size());
+  return std::make_shared<DeviceGroup>(stream, std::move(channel), group.rank(), group.size());
 }
 
 }  // namespace teratron

@@ -10,6 +10,17 @@
 
 namespace teratron {
 
+// What was queued on a stream so far: what is computed after wait() comes after it.
+class DeviceWork final : public Pending::Work {
+ public:
+  explicit DeviceWork(CommunicationStream& stream) : stream_(stream), done_(stream.record()) {}
+  void wait() override { stream_.compute_waits_for(done_); }
+
+ private:
+  CommunicationStream& stream_;
+  const CommunicationStream::EventPtr done_;
+};
+
 class DeviceGroup {
  public:
   using Channel = CommunicationStream::Channel;
@@ -39,7 +50,10 @@ class DeviceGroup {
   const int rank_, size_;
 };
 
-// Every member calls it. Null for all of them where devices have no channels, or members share a device.
+// Every member calls it: whether each has a device of its own, and channels lead from one to the other.
+bool devices_have_channels(Communicator& group, Allocator& memory);
+
+// Every member calls it. Null for all of them where that is not so.
 std::shared_ptr<DeviceGroup> make_device_group(Communicator& group, Allocator& memory);
 
 }  // namespace teratron

@@ -5,10 +5,10 @@
 namespace teratron {
 
 void Mesh::attach(Allocator* memory) {
-  for (Communicator* group : groups()) {
-    const bool reduces = group == tensor.get() || group == data.get() || group == ends.get();
-    group->attach(memory, reduces ? Communicator::Uses::kAll : Communicator::Uses::kMessages);
-  }
+  for (const auto& group : {&tensor, &data, &ends}) (*group)->attach(memory, Communicator::Uses::kCollectives);
+  pipeline->attach(memory, Communicator::Uses::kMessagesToNext);
+  pipeline_back->attach(memory, Communicator::Uses::kMessagesToPrevious);
+  model->attach(memory, Communicator::Uses::kHostExchanges);
 }
 
 void Mesh::set_activity(std::string_view activity) {

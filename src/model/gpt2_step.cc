@@ -1,7 +1,5 @@
 // A training step of one stage: its list of actions, one after another. What an action works on is received while the
 // action before it runs; what it makes is sent while those after it run.
-#include <chrono>
-
 #include "base/error.h"
 #include "model/gpt2_passes.h"
 #include "model/host_values.h"
@@ -14,7 +12,12 @@ using pipeline::Action;
 using pipeline::Pass;
 using pipeline::TraceSpan;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+// A span whose ends are known when the device has been waited for.
+struct MarkedSpan {
+  TraceSpan::Kind kind;
+  Action action;
+  std::shared_ptr<const Backend::Moment> start, end;
+};
 
 // Places of which each is in use until what was sent from it has arrived.
 class SendRing {
@@ -64,6 +67,7 @@ class Gpt2Runner::StepRun {
       gradients_.wait_for_all();
     });
     traced(TraceSpan::Kind::kGradientSums, {}, [&] { finish_gradients(); });
+    tell_spans();
     r_.mesh_->pipeline->all_reduce_host({&loss_, 1});  // of the last stage alone
     return loss_;
   }
@@ -92,14 +96,16 @@ class Gpt2Runner::StepRun {
   template <class Work>
   void traced(TraceSpan::Kind kind, const Action& action, const Work& work) {
     if (r_.trace_ == nullptr) return work();
-    const double start = time_when_done();
+    auto start = r_.backend_.moment();  // of the device's work, not of queueing it
     work();
-    r_.trace_->push_back({kind, action, start, time_when_done()});
+    spans_.push_back({kind, action, std::move(start), r_.backend_.moment()});
   }
-  // A span is of the device's work, not of queueing it.
-  double time_when_done() {
+  void tell_spans() {
+    if (r_.trace_ == nullptr) return;
     r_.backend_.wait();
-    return now();
+    for (const MarkedSpan& span : spans_) {
+      r_.trace_->push_back({span.kind, span.action, span.start->seconds(), span.end->seconds()});
+    }
   }
 
   Incoming receive_for(std::size_t at) {
@@ -120,8 +126,10 @@ class Gpt2Runner::StepRun {
   }
 
   void act(const Action& action, std::size_t slot) {
-    r_.mesh_->set_activity(
-        fmt::format("{} of iteration {}", pipeline::text_of(schedule_, action), micro_batch_of(action).iteration + 1));
+    const std::string activity =
+        fmt::format("{} of iteration {}", pipeline::text_of(schedule_, action), micro_batch_of(action).iteration + 1);
+    r_.mesh_->set_activity(activity);
+    const BackendRange range(r_.backend_, activity);
     if (action.pass == Pass::kForward) return forward(action);
     if (makes_input_gradient(action.pass)) return backward(action, slot);
     traced(TraceSpan::Kind::kPass, action, [&] { weight_gradients(action); });
@@ -257,6 +265,7 @@ class Gpt2Runner::StepRun {
   std::vector<ChunkProgress> progress_;
   std::vector<bool> complete_;  // by bucket; one more, which never is
   std::vector<Pending> sums_;   // of the first buckets
+  std::vector<MarkedSpan> spans_;
   double loss_ = 0;
 };
 

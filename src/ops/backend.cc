@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/monotonic_clock.h"
 #include "ops/argument_checks.h"
 #include "ops/checked_arguments.h"
 
@@ -12,7 +13,8 @@ namespace teratron {
 // The length of one do_* call, seen from outside: begin and enter, then leave and end whatever happens in between.
 class Backend::Call {
  public:
-  Call(Backend& backend, std::string_view operation) : announcement_(backend.observer_, operation), access_(backend) {}
+  Call(Backend& backend, std::string_view operation)
+      : range_(backend, operation), announcement_(backend.observer_, operation), access_(backend) {}
 
  private:
   struct Announcement {
@@ -32,9 +34,18 @@ class Backend::Call {
     Access(const Access&) = delete;
     ~Access() { backend.close_memory(); }
   };
+  BackendRange range_;
   Announcement announcement_;
   Access access_;
 };
+
+std::shared_ptr<const Backend::Moment> Backend::moment() {
+  struct Now final : Moment {
+    double now = monotonic_seconds();
+    double seconds() const override { return now; }
+  };
+  return std::make_shared<Now>();
+}
 
 std::uint32_t Dropout::threshold() const { return static_cast<std::uint32_t>(std::lround(probability * 65536)); }
 

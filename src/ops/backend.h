@@ -188,12 +188,23 @@ class Backend : public Allocator {
   virtual DType compute_dtype() const = 0;              // C
   virtual std::string processor() const { return {}; }  // the device's name; empty: the host's processor
   virtual std::string settings() const { return {}; }   // for profiles: what else speed hangs on, where it is not usual
-  virtual void wait() {}  // until all that was called is done, where calls return before: for clocks
+  // Where calls return before their work is done, wait() ends when all of it is. A moment is reached when all is done
+  // that was called before it; when that was, in seconds of the host's monotonic clock, can be told after a wait().
+  class Moment {
+   public:
+    virtual ~Moment() = default;
+    virtual double seconds() const = 0;
+  };
+  virtual void wait() {}
+  virtual std::shared_ptr<const Moment> moment();
+  // What is done in between is called by this name, for a device's profiler. They nest; so do operations in them.
+  virtual void begin_range(std::string_view /*name*/) {}
+  virtual void end_range() noexcept {}
   DType accumulation_dtype() const { return accumulation_dtype_of(compute_dtype()); }  // A
 
   // The operations from here to add(), and sum_of_squares(), are of any floating dtype, whatever the compute type.
 
-  // Host memory is the only kind a caller may read. Both wait until the copy is done. Integer dtypes too.
+  // Host memory is the only kind a caller may read. Integer dtypes too.
   void upload(TensorRef to, const void* from);
   void download(void* to, TensorRef from);
   // Same shape, any strides. Between floating dtypes it converts, rounding once; of other dtypes both must be one.
@@ -271,6 +282,18 @@ class Backend : public Allocator {
  private:
   class Call;
   CallObserver* observer_ = nullptr;
+};
+
+// As long as it lives.
+class BackendRange {
+ public:
+  BackendRange(Backend& backend, std::string_view name) : backend_(backend) { backend.begin_range(name); }
+  BackendRange(const BackendRange&) = delete;
+  BackendRange& operator=(const BackendRange&) = delete;
+  ~BackendRange() { backend_.end_range(); }
+
+ private:
+  Backend& backend_;
 };
 
 // Scalar loops for any floating type: the definition that every other back end is tested against.

@@ -1,7 +1,7 @@
-// CommunicationStream: a device's order of work beside the one that computes, in which collectives copy and add up
-// memory of several ranks without the host touching it. Calls return once the work is queued; events put the two
-// orders, and those of other ranks of the process, one after another; channels move memory between devices that do not
-// reach each other's, those of other processes first of all.
+// CommunicationStream: an order of a device's work beside the one that computes, in which collectives copy and add up
+// memory of several ranks without the host touching it. Calls return once the work is queued; events put orders of this
+// device, and of other ranks of the process, one after another; channels move memory between devices that do not reach
+// each other's, those of other processes first of all.
 #pragma once
 
 #include <cstddef>
@@ -35,14 +35,11 @@ class CommunicationStream {
 
   virtual void copy(std::byte* to, const std::byte* from, std::int64_t bytes) = 0;  // nothing where they are the same
   // outputs[o][i] = ((inputs[0][i] op inputs[1][i]) op inputs[2][i]) .. for every o and i < count, at most kMostRanks
-  // of either; an output may be one of the inputs. Values of 16 bits are combined in fp32 and rounded once; the maximum
-  // of anything and NaN is NaN. InternalError: a dtype without arithmetic (u16, u8).
+  // of either on a device; an output may be one of the inputs. Values of 16 bits are combined in fp32 and rounded once;
+  // the maximum of anything and NaN is NaN. InternalError: a dtype without arithmetic (u16, u8).
   virtual void reduce(DType dtype, ReduceOp op, std::span<std::byte* const> outputs,
                       std::span<const std::byte* const> inputs, std::int64_t count) = 0;
   static constexpr int kMostRanks = 64;
-
-  // Whether copy() and reduce() take memory of every other rank of the process.
-  virtual bool reaches_other_ranks() const = 0;
 
   // A group of ranks, each with a device of its own, that exchange memory in the order in which all of them call.
   class Channel {
@@ -56,13 +53,12 @@ class CommunicationStream {
     // Queued on the stream: all of them at once, matched by rank and order.
     virtual void exchange(std::span<const Piece> sends, std::span<const Piece> receives) = 0;
   };
-  virtual bool has_channels() const { return false; }
   virtual std::string make_channel_id() { return {}; }  // by one rank, for all of a new group
   // Every rank of the group calls it, and it returns when all have. EnvironmentError.
   virtual std::unique_ptr<Channel> open_channel(const std::string& /*id*/, int /*rank*/, int /*size*/) {
     return nullptr;
   }
-  // Memory for what is queued between two calls of this; always the same.
+  // Memory of this stream's own, always the same: for what is queued on it between two calls of this.
   virtual std::span<std::byte> scratch() { return {}; }
 };
 

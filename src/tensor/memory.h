@@ -25,13 +25,16 @@ class Allocator {
   virtual std::int64_t bytes_left() { return 0; }
 
   // Whether a host thread may read and write it. If not, it is copied out and in, in turn with what the device does;
-  // both wait until the copy is done.
+  // host memory may be read, and change, when they return.
   virtual bool is_host_memory() const { return true; }
   virtual void copy_out(void* to_host, const void* from, std::int64_t bytes);
   virtual void copy_in(void* to, const void* from_host, std::int64_t bytes);
 
-  // Where such memory of several ranks is copied and added up by the device; null where that is not possible.
-  virtual CommunicationStream* communication_stream() { return nullptr; }
+  // One more order of work in which the device copies and adds up such memory of several ranks: of all of this process,
+  // where it reaches them, or of all that channels lead to. Lives as long as the allocator; null where neither is so.
+  virtual bool reaches_other_ranks() const { return false; }
+  virtual bool has_channels() const { return false; }
+  virtual CommunicationStream* add_communication_stream() { return nullptr; }
 
   // Bracket every access to what was allocated, also one that throws; they nest and may come from several threads at
   // once. For memory that must be opened first (ops/guarded_memory.h).

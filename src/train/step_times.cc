@@ -1,9 +1,9 @@
 #include "train/step_times.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/error.h"
+#include "base/monotonic_clock.h"
 #include "base/philox.h"
 #include "optim/adamw_optimizer.h"
 
@@ -11,9 +11,6 @@ namespace teratron {
 namespace {
 
 using pipeline::TraceSpan;
-
-// Of the clock that traces are of.
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 RunnerOptions options_of(const ProfileRequest& request, const pipeline::Schedule& schedule,
                          const std::vector<std::int64_t>& slices) {
@@ -67,13 +64,13 @@ StepTimes StepClock::step() {
   trace_.clear();
   for (MicroBatch& one : micro_batches_) one.iteration = static_cast<std::uint32_t>(updates_);
   all_reduce(mesh, {});  // all start together
-  const double start = now();
+  const double start = monotonic_seconds();
   runner_.forward_backward(micro_batches_);
   const double norm = gradient_norm(backend_, parameters_, mesh);
   adamw_update(backend_, parameters_, {}, {.learning_rate = 1e-5, .update = ++updates_, .gradient_norm = norm});
   runner_.gather_weights();
   backend_.wait();
-  return shared(start, now());
+  return shared(start, monotonic_seconds());
 }
 
 StepTimes StepClock::shared(double step_start, double step_end) const {

@@ -1,14 +1,17 @@
-// A device with two streams, computing and communication: threads that do what is queued one after another, each piece
-// after a random pause. Others reach its memory, or do not and exchange what it holds through channels.
+// A device with a stream that computes and others that communicate: threads that do what is queued one after another,
+// each piece after a random pause. Others reach its memory, or do not and exchange what it holds through channels.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,6 +55,35 @@ class LateStream {
   std::thread thread_;
 };
 
+// Which memory of all late devices is allocated: theirs is reached late, by others too.
+class LateMemory {
+ public:
+  void add(const void* memory, std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    bytes_[static_cast<const std::byte*>(memory)] = bytes;
+  }
+  void remove(const void* memory) {
+    const std::lock_guard lock(mutex_);
+    bytes_.erase(static_cast<const std::byte*>(memory));
+  }
+  void require(const std::byte* memory) {
+    const std::lock_guard lock(mutex_);
+    const auto after = bytes_.upper_bound(memory);
+    const bool is_there = after != bytes_.begin() && memory < std::prev(after)->first + std::prev(after)->second;
+    if (!is_there) ++touched_released_;
+  }
+  int touched_released() const { return touched_released_; }
+  static LateMemory& everyones() {
+    static LateMemory memory;
+    return memory;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const std::byte*, std::int64_t> bytes_;
+  std::atomic<int> touched_released_{0};
+};
+
 // What the ranks of one channel have sent and not yet received.
 class LateMail {
  public:
@@ -63,7 +95,9 @@ class LateMail {
   std::vector<std::byte> receive(int from, int to) {
     std::unique_lock lock(mutex_);
     std::deque<std::vector<std::byte>>& letters = letters_[{from, to}];
-    came_.wait(lock, [&] { return !letters.empty(); });
+    if (!came_.wait_for(lock, std::chrono::seconds(20), [&] { return !letters.empty(); })) {
+      throw std::runtime_error("nothing comes through a channel");  // and ends the program: it is nobody's thread
+    }
     std::vector<std::byte> values = std::move(letters.front());
     letters.pop_front();
     return values;
@@ -84,22 +118,34 @@ class LateMail {
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> letters_;
 };
 
-class LateDevice final : public FarMemory, private CommunicationStream {
+class LateDevice final : public FarMemory {
  public:
   // `name`: of its memory, with channels to others; empty: others reach its memory.
   explicit LateDevice(std::uint32_t seed, std::string name = "")
-      : name_(std::move(name)), compute_(2 * seed), communication_(2 * seed + 1) {}
+      : name_(std::move(name)), random_(seed), compute_(next_seed()) {}
   ~LateDevice() override {
     finish(compute_);
-    finish(communication_);
+    for (Stream& stream : streams_) stream.finish_all();
   }
-  int exchanges() const { return exchanges_; }
-  void fail_from_now_on() { fails_ = true; }  // in copies and reductions
+  int exchanges() const { return exchanges_; }    // through channels
+  int reductions() const { return reductions_; }  // queued
+  void fail_from_now_on() { fails_ = true; }      // in copies and reductions
+  void rest_on_streams(std::chrono::milliseconds time) {
+    for (Stream& stream : streams_) stream.rest(time);
+  }
   std::string memory_name() const override { return name_; }
 
-  CommunicationStream* communication_stream() override { return this; }
+  bool reaches_other_ranks() const override { return name_.empty(); }
+  bool has_channels() const override { return !name_.empty(); }
+  CommunicationStream* add_communication_stream() override { return &streams_.emplace_back(*this, next_seed()); }
+  void* allocate(std::int64_t bytes) override {
+    void* const memory = FarMemory::allocate(bytes);
+    LateMemory::everyones().add(memory, bytes);
+    return memory;
+  }
   void release(void* memory) noexcept override {
     finish(compute_);
+    LateMemory::everyones().remove(memory);
     FarMemory::release(memory);
   }
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override {
@@ -117,11 +163,11 @@ class LateDevice final : public FarMemory, private CommunicationStream {
   static constexpr std::int64_t kScratchBytes = 1 << 16;
 
  private:
-  struct Flag final : Event {
+  struct Flag final : CommunicationStream::Event {
     std::atomic<bool> reached{false};
   };
-  static void wait(const EventPtr& event) { static_cast<const Flag&>(*event).reached.wait(false); }
-  static EventPtr record_on(LateStream& stream) {
+  static void wait(const CommunicationStream::EventPtr& event) { static_cast<const Flag&>(*event).reached.wait(false); }
+  static CommunicationStream::EventPtr record_on(LateStream& stream) {
     auto flag = std::make_shared<Flag>();
     stream.queue([flag] {
       flag->reached = true;
@@ -129,39 +175,70 @@ class LateDevice final : public FarMemory, private CommunicationStream {
     });
     return flag;
   }
+  std::uint32_t next_seed() { return static_cast<std::uint32_t>(random_()); }
   static void finish(LateStream& stream) { wait(record_on(stream)); }
-
-  EventPtr record_compute() override { return record_on(compute_); }
-  EventPtr record() override { return record_on(communication_); }
-  void wait_for(const EventPtr& event) override {
-    communication_.queue([event] { wait(event); });
-  }
-  void compute_waits_for(const EventPtr& event) override {
-    compute_.queue([event] { wait(event); });
-  }
-  void copy(std::byte* to, const std::byte* from, std::int64_t bytes) override {
-    if (fails_) throw EnvironmentError("the device failed");
-    communication_.queue([=, this] { host_.copy(near(to), near(from), bytes); });
-  }
-  void reduce(DType dtype, ReduceOp op, std::span<std::byte* const> outputs, std::span<const std::byte* const> inputs,
-              std::int64_t count) override {
-    if (fails_) throw EnvironmentError("the device failed");
-    std::vector<std::byte*> to;
-    std::vector<const std::byte*> from;
-    for (std::byte* const output : outputs) to.push_back(near(output));
-    for (const std::byte* const input : inputs) from.push_back(near(input));
-    communication_.queue([=, this] { host_.reduce(dtype, op, to, from, count); });
-  }
   static std::byte* near(const std::byte* memory) { return static_cast<std::byte*>(elsewhere(memory)); }
 
-  class LateChannel final : public Channel {
+  class Stream final : public CommunicationStream {
    public:
-    LateChannel(LateDevice& device, const std::string& id, int rank)
-        : device_(device), mail_(LateMail::of(id)), rank_(rank) {}
+    Stream(LateDevice& device, std::uint32_t seed) : device_(device), work_(seed) {}
+    void finish_all() { finish(work_); }
+    void rest(std::chrono::milliseconds time) {
+      work_.queue([time] { std::this_thread::sleep_for(time); });
+    }
+
+    EventPtr record_compute() override { return record_on(device_.compute_); }
+    EventPtr record() override { return record_on(work_); }
+    void wait_for(const EventPtr& event) override {
+      work_.queue([event] { wait(event); });
+    }
+    void compute_waits_for(const EventPtr& event) override {
+      device_.compute_.queue([event] { wait(event); });
+    }
+    void copy(std::byte* to, const std::byte* from, std::int64_t bytes) override {
+      if (device_.fails_) throw EnvironmentError("the device failed");
+      work_.queue([=, this] { host_.copy(near(to), near(from), bytes); });
+    }
+    void reduce(DType dtype, ReduceOp op, std::span<std::byte* const> outputs, std::span<const std::byte* const> inputs,
+                std::int64_t count) override {
+      if (device_.fails_) throw EnvironmentError("the device failed");
+      ++device_.reductions_;
+      std::vector<std::byte*> to;
+      std::vector<const std::byte*> from;
+      for (std::byte* const output : outputs) to.push_back(near(output));
+      for (const std::byte* const input : inputs) from.push_back(near(input));
+      work_.queue([=, this] {
+        for (const std::byte* const input : from) LateMemory::everyones().require(near(input));
+        host_.reduce(dtype, op, to, from, count);
+      });
+    }
+    std::string make_channel_id() override {
+      static std::atomic<int> channels = 0;
+      return std::to_string(++channels);
+    }
+    std::unique_ptr<Channel> open_channel(const std::string& id, int rank, int /*size*/) override {
+      return std::make_unique<LateChannel>(device_, work_, id, rank);
+    }
+    std::span<std::byte> scratch() override {
+      if (scratch_.bytes() == 0) scratch_ = Buffer(device_, kScratchBytes);
+      return {static_cast<std::byte*>(scratch_.data()), kScratchBytes};
+    }
+
+   private:
+    LateDevice& device_;
+    HostStream host_;
+    LateStream work_;
+    Buffer scratch_;  // released while all still run
+  };
+
+  class LateChannel final : public CommunicationStream::Channel {
+   public:
+    LateChannel(LateDevice& device, LateStream& stream, const std::string& id, int rank)
+        : device_(device), stream_(stream), mail_(LateMail::of(id)), rank_(rank) {}
     void exchange(std::span<const Piece> sends, std::span<const Piece> receives) override {
       ++device_.exchanges_;
-      device_.communication_.queue([mail = mail_, rank = rank_, sent = std::vector<Piece>(sends.begin(), sends.end()),
-                                    received = std::vector<Piece>(receives.begin(), receives.end())] {
+      stream_.queue([mail = mail_, rank = rank_, sent = std::vector<Piece>(sends.begin(), sends.end()),
+                     received = std::vector<Piece>(receives.begin(), receives.end())] {
         for (const Piece& piece : sent) {
           mail->send(rank, piece.rank, std::vector(near(piece.memory), near(piece.memory) + piece.bytes));
         }
@@ -175,30 +252,17 @@ class LateDevice final : public FarMemory, private CommunicationStream {
 
    private:
     LateDevice& device_;
+    LateStream& stream_;
     const std::shared_ptr<LateMail> mail_;
     const int rank_;
   };
 
-  bool reaches_other_ranks() const override { return name_.empty(); }
-  bool has_channels() const override { return !name_.empty(); }
-  std::string make_channel_id() override {
-    static std::atomic<int> channels = 0;
-    return std::to_string(++channels);
-  }
-  std::unique_ptr<Channel> open_channel(const std::string& id, int rank, int /*size*/) override {
-    return std::make_unique<LateChannel>(*this, id, rank);
-  }
-  std::span<std::byte> scratch() override {
-    if (scratch_.bytes() == 0) scratch_ = Buffer(*this, kScratchBytes);
-    return {static_cast<std::byte*>(scratch_.data()), kScratchBytes};
-  }
-
   const std::string name_;
-  int exchanges_ = 0;
+  int exchanges_ = 0, reductions_ = 0;
   bool fails_ = false;
-  HostStream host_;
-  LateStream compute_, communication_;
-  Buffer scratch_;  // released while both still run
+  std::mt19937 random_;
+  LateStream compute_;
+  std::list<Stream> streams_;
 };
 
 }  // namespace teratron::testing

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <random>
+#include <stdexcept>
 
 #include "comm/far_memory.h"
 #include "comm/late_device.h"
@@ -54,6 +57,73 @@ TEST_P(ThreadDevices, DevicesThatReachEachOtherThroughChannelsAloneAddUpTheSame)
   });
 }
 
+// Messages of a pipeline: activations to the next rank, gradients to the one before, several under way.
+void run_random_messages(Communicator& world, testing::LateDevice& device, std::uint32_t seed) {
+  const std::unique_ptr<Communicator> forth = world.split(0, world.rank()), back = world.split(0, world.rank());
+  forth->attach(&device, Communicator::Uses::kMessagesToNext);
+  back->attach(&device, Communicator::Uses::kMessagesToPrevious);
+  std::mt19937 random(seed);  // the same numbers on every rank
+  const std::vector<int> members = everyone(world.size());
+  std::vector<std::unique_ptr<testing::RunningTrial>> running;
+  for (std::uint32_t step = 0; step < 60; ++step) {
+    const bool is_forth = random() % 2 == 0;
+    const testing::Trial trial{.collective = Collective::kSend,
+                               .dtype = random() % 2 == 0 ? DType::kBF16 : DType::kF32,
+                               .elements = static_cast<std::int64_t>(1 + random() % 3000),
+                               .root = is_forth ? 0 : world.size() - 2,
+                               .salt = step};
+    running.push_back(std::make_unique<testing::RunningTrial>(is_forth ? *forth : *back, members, device, trial));
+    if (running.size() < 4 && random() % 2 == 0) continue;
+    const auto which = running.begin() + static_cast<std::ptrdiff_t>(random() % running.size());
+    (*which)->wait_and_check();
+    running.erase(which);
+  }
+  for (const auto& trial : running) trial->wait_and_check();
+}
+
+TEST_P(ThreadDevices, MessagesOfARingTakeItsChannels) {
+  if (GetParam() == 1) return;
+  for (const bool has_channels : {true, false}) {
+    run_threads(GetParam(), [&](Communicator& world) {
+      testing::LateDevice device(static_cast<std::uint32_t>(world.rank()),
+                                 has_channels ? fmt::format("device {}", world.rank()) : "");
+      run_random_messages(world, device, 7);
+      EXPECT_EQ(device.exchanges(), has_channels ? 2 * 60 : 0);
+    });
+  }
+}
+
+TEST(ThreadDeviceRing, OtherMessagesGoThroughTheHost) {
+  run_threads(4, [&](Communicator& world) {
+    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
+    const std::unique_ptr<Communicator> forth = world.split(0, world.rank());
+    forth->attach(&device, Communicator::Uses::kMessagesToNext);
+    for (const int root : {1, 2}) {  // two and three places on
+      testing::run_trial(*forth, everyone(4), device,
+                         {.collective = Collective::kSend, .elements = 1031, .root = root});
+    }
+    testing::run_trial(*forth, everyone(4), device, {.collective = Collective::kAllReduce, .elements = 1031});
+    EXPECT_EQ(device.exchanges(), 0);
+  });
+}
+
+TEST(ThreadDeviceOverlap, ASumIsQueuedWhenTheNextOneStarts) {
+  run_threads(3, [&](Communicator& world) {
+    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()));
+    const auto group = world.split(0, world.rank());
+    group->attach(&device);
+    const std::vector<int> members = everyone(3);
+    testing::RunningTrial first(*group, members, device, {.elements = 1031, .salt = 1});
+    EXPECT_EQ(device.reductions(), 0);  // the others may not have come
+    world.barrier();
+    testing::RunningTrial second(*group, members, device, {.elements = 1031, .salt = 2});
+    EXPECT_EQ(device.reductions(), 1);
+    second.wait_and_check();
+    first.wait_and_check();
+    EXPECT_EQ(device.reductions(), 2);
+  });
+}
+
 TEST(ThreadDeviceGroup, SumsLargerThanTheScratchMemoryAreExact) {
   run_threads(3, [&](Communicator& world) {
     testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
@@ -75,6 +145,27 @@ TEST(ThreadDeviceGroup, RanksThatShareADeviceExchangeThroughTheHost) {
     testing::run_all_trials(world, everyone(3), device, {DType::kF32}, {1, 1031});
     EXPECT_EQ(device.exchanges(), 0);
   });
+}
+
+TEST(ThreadDeviceFailure, MemoryStaysUntilThoseWhoBeganEarlyAreDoneWithIt) {
+  const int before = testing::LateMemory::everyones().touched_released();
+  EXPECT_THROW(run_threads(2,
+                           [&](Communicator& world) {
+                             testing::LateDevice device(static_cast<std::uint32_t>(world.rank()));
+                             const auto group = world.split(0, world.rank());
+                             group->attach(&device);
+                             const Tensor first(device, DType::kF32, {1000}), second(device, DType::kF32, {1000});
+                             Pending first_sum = group->start_all_reduce(first), second_sum;
+                             world.barrier();
+                             if (world.rank() == 0) device.rest_on_streams(std::chrono::milliseconds(50));
+                             if (world.rank() == 0) second_sum = group->start_all_reduce(second);  // queues the first
+                             world.barrier();
+                             if (world.rank() == 1) throw std::runtime_error("fails in between");
+                             first_sum.wait();
+                             second_sum.wait();
+                           }),
+               std::runtime_error);
+  EXPECT_EQ(testing::LateMemory::everyones().touched_released(), before);
 }
 
 TEST(ThreadDeviceFailure, InTheMiddleOfWhatAllDoReachesAll) {

@@ -11,7 +11,6 @@ class HostStream final : public CommunicationStream {
   EventPtr record() override { return nullptr; }
   void wait_for(const EventPtr&) override {}
   void compute_waits_for(const EventPtr&) override {}
-  bool reaches_other_ranks() const override { return true; }
   void copy(std::byte* to, const std::byte* from, std::int64_t bytes) override;
   void reduce(DType dtype, ReduceOp op, std::span<std::byte* const> outputs, std::span<const std::byte* const> inputs,
               std::int64_t count) override;

@@ -31,7 +31,22 @@ bool Meeting::join(int rank, const CollectiveCall& call, const Contribution& con
                                     members_[static_cast<std::size_t>(rank)], call.to_string()));
   }
   contributions_[static_cast<std::size_t>(rank)] = contribution;
-  return ++joined_ == size();
+  if (++joined_ < size()) return false;
+  all_have_come_.store(true);
+  return true;
+}
+
+bool Meeting::take_part_early(int rank, const Part& part) {
+  if (!all_have_come_.load()) return false;
+  const std::lock_guard lock(early_);
+  if (!withdrawn_) done_[static_cast<std::size_t>(rank)] = part();
+  return !withdrawn_;
+}
+
+std::vector<CommunicationStream::EventPtr> Meeting::withdraw() {
+  const std::lock_guard lock(early_);
+  withdrawn_ = true;
+  return done_;
 }
 
 int Meeting::ended_member() const {

@@ -1,11 +1,14 @@
 // One collective of a group of threads, and one message between two of them: what each member brought, and how far
 // they are. A member's memory is touched by others only between "all have come" and "all are done", and nobody leaves
 // in between, so a failure elsewhere never takes memory away from under a reader. Where memory is a device's, hosts
-// queue the work then, between events that say when what was brought is there and when everyone's work is done.
+// queue the work then, between events that say when what was brought is there and when everyone's work is done; a
+// member that finds all have come need not wait to be waited for, so that its device works beside what it computes.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,6 +45,12 @@ class Meeting {
   // called.
   bool join(int rank, const CollectiveCall& call, const Contribution& contribution);
 
+  // Of devices, before enter(): queues this member's part if all have called; false where not, or where one withdrew.
+  using Part = std::function<CommunicationStream::EventPtr()>;  // tells when it is done
+  bool take_part_early(int rank, const Part& part);
+  // This member will not finish, and its memory goes away: nobody begins from now on. When those who did are done.
+  std::vector<CommunicationStream::EventPtr> withdraw();
+
   // Returns when everyone has entered; LostRank where that will not happen. After enter() comes finish(), which
   // returns when everyone got there, whatever else fails.
   void enter(int rank);
@@ -66,6 +75,9 @@ class Meeting {
   const CollectiveCall call_;
   int joined_ = 0, first_ = 0;
   std::vector<Contribution> contributions_;
+  std::mutex early_;  // over parts that are taken early, and withdrawing
+  bool withdrawn_ = false;
+  std::atomic<bool> all_have_come_{false};
   std::vector<CommunicationStream::EventPtr> done_;
   std::vector<std::atomic<bool>> has_entered_;
   std::atomic<int> entered_{0}, finished_{0};

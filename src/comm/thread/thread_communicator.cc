@@ -82,7 +82,7 @@ void take_part(CommunicationStream& stream, const Meeting& meeting, int rank) {
   throw InternalError("a meeting is for all members");
 }
 
-class MeetingWork final : public Pending::Work {
+class MeetingWork : public Pending::Work {
  public:
   MeetingWork(std::shared_ptr<Meeting> meeting, int rank, CommunicationStream& stream, Allocator* memory)
       : meeting_(std::move(meeting)), rank_(rank), stream_(stream), memory_(memory) {}
@@ -91,9 +91,7 @@ class MeetingWork final : public Pending::Work {
     meeting_->enter(rank_);
     CommunicationStream::EventPtr done;
     try {
-      for (int member = 0; member < meeting_->size(); ++member) stream_.wait_for(meeting_->from(member).ready);
-      take_part(stream_, *meeting_, rank_);
-      done = stream_.record();
+      done = queue_part();
     } catch (...) {
       meeting_->give_up_part();  // the others still reach into this rank's memory
       throw;
@@ -102,11 +100,64 @@ class MeetingWork final : public Pending::Work {
     for (const CommunicationStream::EventPtr& event : meeting_->done()) stream_.compute_waits_for(event);
   }
 
+ protected:
+  CommunicationStream& stream() const { return stream_; }
+  Meeting& meeting() const { return *meeting_; }
+  int rank() const { return rank_; }
+  virtual CommunicationStream::EventPtr queue_part() {
+    for (int member = 0; member < meeting_->size(); ++member) stream_.wait_for(meeting_->from(member).ready);
+    take_part(stream_, *meeting_, rank_);
+    return stream_.record();
+  }
+
  private:
   const std::shared_ptr<Meeting> meeting_;
   const int rank_;
   CommunicationStream& stream_;
   Allocator* const memory_;
+};
+
+class DeviceMeetingWork;
+
+// Those of a rank in one group that are under way, in the order of their start.
+using DeviceMeetings = std::vector<DeviceMeetingWork*>;
+
+// Queued as soon as another collective of the group is started after all have come.
+class DeviceMeetingWork final : public MeetingWork {
+ public:
+  DeviceMeetingWork(std::shared_ptr<Meeting> meeting, int rank, CommunicationStream& stream,
+                    std::shared_ptr<DeviceMeetings> under_way)
+      : MeetingWork(std::move(meeting), rank, stream, nullptr), under_way_(std::move(under_way)) {
+    under_way_->push_back(this);
+  }
+  ~DeviceMeetingWork() override {
+    std::erase(*under_way_, this);
+    if (waited_) return;
+    try {
+      for (const CommunicationStream::EventPtr& begun : meeting().withdraw()) {
+        if (begun) stream().compute_waits_for(begun);
+      }
+    } catch (const EnvironmentError&) {  // of a device that failed: whoever gave up waiting is about to say so
+    }
+  }
+  void wait() override {
+    MeetingWork::wait();
+    waited_ = true;
+  }
+  void queue_early() {
+    if (done_) return;
+    meeting().take_part_early(rank(), [this] { return queue_part(); });
+  }
+
+ private:
+  CommunicationStream::EventPtr queue_part() override {
+    if (!done_) done_ = MeetingWork::queue_part();
+    return done_;
+  }
+
+  const std::shared_ptr<DeviceMeetings> under_way_;
+  CommunicationStream::EventPtr done_;
+  bool waited_ = false;
 };
 
 // The memory is open from the start, since the other side may copy before this one waits.
@@ -150,7 +201,7 @@ class ThreadCommunicator final : public Communicator {
  protected:
   using Work = std::unique_ptr<Pending::Work>;
 
-  bool reaches_device_memory() const override { return device_stream() != nullptr; }
+  bool is_in_one_process() const override { return true; }
   Work do_all_reduce(const TensorRef& view, ReduceOp op) override {
     check_number(view.dtype);
     return meet({.collective = Collective::kAllReduce, .dtype = view.dtype, .elements = view.elements(), .op = op},
@@ -198,25 +249,23 @@ class ThreadCommunicator final : public Communicator {
   static void check_number(DType dtype) {
     check(dtype != DType::kU8 && dtype != DType::kU16, "values that are reduced are numbers");
   }
-  // What is called on views of memory that hosts cannot read; null: nothing is.
-  CommunicationStream* device_stream() const {
-    const bool is_far = memory() != nullptr && !memory()->is_host_memory();
-    CommunicationStream* const stream = is_far ? memory()->communication_stream() : nullptr;
-    const bool is_able = stream != nullptr && stream->reaches_other_ranks() && size() <= stream->kMostRanks;
-    return is_able ? stream : nullptr;
-  }
   CommunicationStream& stream() {
     CommunicationStream* const device = device_stream();
     return device != nullptr ? *device : host_;
   }
   Work meet(const CollectiveCall& call, Contribution contribution) {
-    contribution.ready = stream().record_compute();
-    return std::make_unique<MeetingWork>(group_->join(calls_++, rank_, call, contribution), rank_, stream(), memory());
+    CommunicationStream* const device = device_stream();
+    if (device != nullptr) contribution.ready = device->record_compute();
+    auto meeting = group_->join(calls_++, rank_, call, contribution);
+    if (device == nullptr) return std::make_unique<MeetingWork>(std::move(meeting), rank_, host_, memory());
+    for (DeviceMeetingWork* const earlier : *under_way_) earlier->queue_early();
+    return std::make_unique<DeviceMeetingWork>(std::move(meeting), rank_, *device, under_way_);
   }
 
   const std::shared_ptr<ThreadGroup> group_;
   const int rank_;
   HostStream host_;
+  const std::shared_ptr<DeviceMeetings> under_way_ = std::make_shared<DeviceMeetings>();
   std::int64_t calls_ = 0, splits_ = 0;
 };
 

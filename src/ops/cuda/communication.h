@@ -1,4 +1,4 @@
-// The communication stream of a GPU: kernels that read and write the memory of all ranks of the process, on the same
+// Communication streams of a GPU: kernels that read and write the memory of all ranks of the process, on the same
 // device or on others that it reaches.
 #pragma once
 
@@ -14,22 +14,15 @@ namespace teratron::cuda {
 // Whether every GPU that this process sees can read and write the memory of every other one.
 bool devices_reach_each_other();
 
-struct GpuCommunicationOptions {
-  int device = 0;
-  bool channels = false;  // through NCCL
-};
-
 class GpuCommunicationStream final : public CommunicationStream {
  public:
-  GpuCommunicationStream(cudaStream_t compute, const GpuCommunicationOptions& options, MemoryMeter* meter)
-      : compute_(compute), device_(options.device), channels_(options.channels), scratch_(meter) {}
+  GpuCommunicationStream(cudaStream_t compute, int device, MemoryMeter* meter)
+      : compute_(compute), device_(device), scratch_(meter) {}
 
   EventPtr record_compute() override;
   EventPtr record() override;
   void wait_for(const EventPtr& event) override;
   void compute_waits_for(const EventPtr& event) override;
-  bool reaches_other_ranks() const override { return devices_reach_each_other(); }
-  bool has_channels() const override { return channels_ && nccl_is_available(); }
   std::string make_channel_id() override { return make_nccl_id(); }
   std::unique_ptr<Channel> open_channel(const std::string& id, int rank, int size) override {
     return open_nccl_channel(stream_, id, rank, size);
@@ -48,7 +41,6 @@ class GpuCommunicationStream final : public CommunicationStream {
 
   const cudaStream_t compute_;
   const int device_;
-  const bool channels_;
   Stream stream_{
       Stream::Priority::kHigh};  // so that others, who wait for it, get their results while this one computes
   Scratch scratch_;

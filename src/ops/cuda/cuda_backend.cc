@@ -7,7 +7,7 @@
 namespace teratron {
 namespace {
 
-constexpr int kOldest = 75;  // compute capability, of Turing: the first that the toolkit compiles for
+constexpr int kOldest = 80;  // compute capability, of Ampere: the first with all that the kernels ask for (ptx.h)
 
 // The device made current for the calling thread. EnvironmentError that says what is missing.
 cudaDeviceProp use_device(int device) {
@@ -35,7 +35,7 @@ cudaDeviceProp use_device(int device) {
   cudaDeviceProp properties = {};
   cuda::require(cudaGetDeviceProperties(&properties, device), "its properties");
   if (10 * properties.major + properties.minor < kOldest) {
-    throw_environment_error("{} has compute capability {}.{}, and 7.5 is the oldest that works; use --backend cpu",
+    throw_environment_error("{} has compute capability {}.{}, and 8.0 is the oldest that works; use --backend cpu",
                             properties.name, properties.major, properties.minor);
   }
   return properties;
@@ -45,23 +45,31 @@ cudaDeviceProp use_device(int device) {
 
 CudaBackend::CudaBackend(const CudaOptions& options)
     : compute_dtype_(options.compute_dtype),
+      number_(options.device),
       tf32_(options.tf32),
       gemm_timing_(options.gemm_timing),
+      channels_(options.channels),
       device_(use_device(options.device)),
-      communication_(stream_, {.device = options.device, .channels = options.channels}, &meter_),
       gemm_(stream_, {.tf32 = tf32_, .timing = gemm_timing_, .device = device_.name}, &meter_) {
   if (compute_dtype_ == DType::kF64) throw_user_error("back end cuda computes in f32, bf16 or f16, not in f64");
-  if (compute_dtype_ == DType::kBF16 && device_.major < 8) {
-    throw_environment_error("{} cannot multiply bf16 (compute capability {}.{}, 8.0 is needed); use --fp16",
-                            device_.name, device_.major, device_.minor);
-  }
   if (options.cudnn_attention) cudnn_attention_.emplace(stream_, device_.major);
 }
 
 std::string CudaBackend::settings() const {
-  std::string text = tf32_ ? "tf32" : "";
-  if (!gemm_timing_) text += text.empty() ? "gemm timing off" : ", gemm timing off";
-  return text;
+  std::vector<std::string_view> unusual;
+  if (tf32_) unusual.emplace_back("tf32");
+  if (!gemm_timing_) unusual.emplace_back("gemm timing off");
+  if (cudnn_attention_) unusual.emplace_back("cudnn attention");
+  return fmt::format("{}", fmt::join(unusual, ", "));
+}
+
+CommunicationStream* CudaBackend::add_communication_stream() {
+  return &communication_streams_.emplace_back(stream_, number_, &meter_);
+}
+
+void CudaBackend::wait() {
+  stream_.wait();
+  moments_.anchor();
 }
 
 void* CudaBackend::allocate(std::int64_t bytes) {

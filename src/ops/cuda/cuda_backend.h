@@ -3,6 +3,7 @@
 // that depends on the shapes alone: the same bits every time.
 #pragma once
 
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,9 @@
 #include "ops/cuda/cudnn_attention.h"
 #include "ops/cuda/device.h"
 #include "ops/cuda/gemm.h"
+#include "ops/cuda/moments.h"
+#include "ops/cuda/ranges.h"
+#include "ops/cuda/uploads.h"
 
 namespace teratron {
 
@@ -19,11 +23,14 @@ class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const CudaOptions& options);
 
-  std::string_view name() const override { return cudnn_attention_ ? "cuda+cudnn" : "cuda"; }
+  std::string_view name() const override { return "cuda"; }
   DType compute_dtype() const override { return compute_dtype_; }
   std::string processor() const override { return device_.name; }
   std::string settings() const override;
-  void wait() override { stream_.wait(); }
+  void wait() override;
+  std::shared_ptr<const Moment> moment() override { return moments_.mark(); }
+  void begin_range(std::string_view name) override { cuda::begin_range(name); }
+  void end_range() noexcept override { cuda::end_range(); }
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
   bool is_host_memory() const override { return false; }
@@ -32,7 +39,9 @@ class CudaBackend final : public Backend {
   std::int64_t bytes_left() override;
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override;
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override;
-  CommunicationStream* communication_stream() override { return &communication_; }
+  bool reaches_other_ranks() const override { return cuda::devices_reach_each_other(); }
+  bool has_channels() const override { return channels_ && cuda::nccl_is_available(); }
+  CommunicationStream* add_communication_stream() override;
 
  protected:
   void do_upload(const TensorRef& to, const void* from) override;
@@ -65,12 +74,15 @@ class CudaBackend final : public Backend {
 
  private:
   DType compute_dtype_;
-  bool tf32_, gemm_timing_;
+  int number_;  // of the device
+  bool tf32_, gemm_timing_, channels_;
   cudaDeviceProp device_;
   cuda::MemoryMeter meter_;
   std::map<void*, std::int64_t> allocated_;
   cuda::Stream stream_;
-  cuda::GpuCommunicationStream communication_;
+  cuda::Moments moments_{stream_};
+  cuda::Uploads uploads_{stream_};
+  std::list<cuda::GpuCommunicationStream> communication_streams_;
   cuda::Scratch scratch_{&meter_};
   cuda::Gemm gemm_;
   std::optional<cuda::CudnnAttention> cudnn_attention_;

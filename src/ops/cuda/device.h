@@ -59,6 +59,24 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+class TimedEvent {
+ public:
+  TimedEvent() { require(cudaEventCreate(&event_), "an event"); }
+  TimedEvent(const TimedEvent&) = delete;
+  TimedEvent& operator=(const TimedEvent&) = delete;
+  ~TimedEvent() { cudaEventDestroy(event_); }
+  void record(cudaStream_t stream) const { require(cudaEventRecord(event_, stream), "an event"); }
+  void wait() const { require(cudaEventSynchronize(event_), "work before an event"); }  // at once if never recorded
+  double microseconds_since(const TimedEvent& start) const {  // both are reached; to half a microsecond
+    float milliseconds = 0;
+    require(cudaEventElapsedTime(&milliseconds, start.event_, event_), "the time between two events");
+    return 1000.0 * milliseconds;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
 // Bytes taken of the device through one back end.
 struct MemoryMeter {
   std::int64_t taken = 0, most = 0;

@@ -16,24 +16,6 @@ constexpr int kTimed = 4;  // products in one measurement
 // Sums in place would be added in the order in which blocks happen to end.
 constexpr std::uint32_t kRepeatable = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 
-class Event {
- public:
-  Event() { require(cudaEventCreate(&event_), "an event"); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  ~Event() { cudaEventDestroy(event_); }
-  void record(cudaStream_t stream) const { require(cudaEventRecord(event_, stream), "an event"); }
-  double microseconds_since(const Event& start) const {
-    float milliseconds = 0;
-    require(cudaEventSynchronize(event_), "a product that is timed");
-    require(cudaEventElapsedTime(&milliseconds, start.event_, event_), "the time of a product");
-    return 1000.0 * milliseconds;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
 // Algorithms restored from bytes are of the same device and version of the library, which the cache's key names.
 std::string machine_text(std::string_view device) {
   int driver = 0;
@@ -148,6 +130,7 @@ class Gemm::Library::Trial final : public AlgorithmTrial {
     start_.record(library_.stream);
     for (int i = 0; runs && i < kTimed; ++i) runs = run(algorithm);
     end_.record(library_.stream);
+    end_.wait();
     const double microseconds = end_.microseconds_since(start_);
     if (runs) return microseconds / kTimed;
     cudaGetLastError();  // and forget it
@@ -174,7 +157,7 @@ class Gemm::Library::Trial final : public AlgorithmTrial {
   const Product& product_;
   Scratch spare_;
   void* c_ = nullptr;
-  Event start_, end_;
+  TimedEvent start_, end_;
 };
 
 bool takes_gelu_gradient(const Product& product) {

@@ -94,6 +94,7 @@ void CudaBackend::copy_out(void* to_host, const void* from, std::int64_t bytes) 
 }
 
 void CudaBackend::copy_in(void* to, const void* from_host, std::int64_t bytes) {
+  if (bytes <= uploads_.kMost) return uploads_.copy(to, from_host, bytes);
   cuda::require(cudaMemcpyAsync(to, from_host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_),
                 "a copy to the device");
   stream_.wait();

@@ -1,0 +1,39 @@
+// Messages between devices that reach each other through channels alone: from every rank of a group to the next one of
+// a ring, in one direction. Each link has a channel and an order of work of its own at both ends: what waits for one
+// neighbour never holds back what the other one waits for.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "tensor/communication_stream.h"
+
+namespace teratron {
+
+class DeviceRing {
+ public:
+  struct Link {
+    CommunicationStream* stream = nullptr;
+    std::unique_ptr<CommunicationStream::Channel> channel;  // of two: rank 0 sends, rank 1 receives
+  };
+  DeviceRing(int next, int previous, Link to_next, Link from_previous)
+      : next_(next), previous_(previous), to_next_(std::move(to_next)), from_previous_(std::move(from_previous)) {}
+
+  int next() const { return next_; }          // whom this rank sends to
+  int previous() const { return previous_; }  // whom it receives from
+
+  // The back end's computing so far comes before it, and what is computed after wait() after it; the host waits for
+  // nothing.
+  std::unique_ptr<Pending::Work> start_send(const TensorRef& view);
+  std::unique_ptr<Pending::Work> start_receive(const TensorRef& view);
+
+ private:
+  const int next_, previous_;
+  Link to_next_, from_previous_;
+};
+
+// Every member calls it; `step`: 1 where messages go to the next higher rank, -1 to the next lower one. Null for all of
+// them where devices have no channels, or members share a device.
+std::shared_ptr<DeviceRing> make_device_ring(Communicator& group, Allocator& memory, int step);
+
+}  // namespace teratron

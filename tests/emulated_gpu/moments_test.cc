@@ -1,0 +1,85 @@
+// Moments and ranges of the CUDA back end: told by the host's clock, and as far apart as the device's work between
+// them, whose time the emulated GPU makes up (cublas_lt.cc).
+#include <gtest/gtest.h>
+#include <nvtx3/nvToolsExt.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "base/monotonic_clock.h"
+#include "ops/backend.h"
+
+namespace teratron {
+namespace {
+
+class GpuMoments : public ::testing::Test {
+ protected:
+  void multiply(int times) {
+    for (int i = 0; i < times; ++i) gpu_->linear_forward({.y = y_.ref(), .x = x_.ref(), .weight = weight_.ref()});
+  }
+  const std::unique_ptr<Backend> gpu_ = make_cuda_backend({.gemm_timing = false});
+  const Tensor x_{*gpu_, DType::kF32, {8, 16}}, weight_{*gpu_, DType::kF32, {8, 16}}, y_{*gpu_, DType::kF32, {8, 8}};
+};
+
+TEST_F(GpuMoments, AreAsFarApartAsTheWorkBetweenThem) {
+  const double before = monotonic_seconds();
+  const auto start = gpu_->moment();
+  multiply(1);
+  const auto one = gpu_->moment();
+  multiply(3);
+  const auto four = gpu_->moment(), same = gpu_->moment();
+  gpu_->wait();
+  const double product = one->seconds() - start->seconds();
+  EXPECT_GT(product, 0);
+  EXPECT_NEAR(four->seconds() - one->seconds(), 3 * product, 1e-9);  // of doubles of some thousand seconds
+  EXPECT_EQ(same->seconds(), four->seconds());
+  EXPECT_GE(four->seconds(), before);
+  EXPECT_LE(four->seconds(), monotonic_seconds());
+}
+
+TEST_F(GpuMoments, StayWhereTheyWereWhenTheDeviceGoesOn) {
+  const auto early = gpu_->moment();
+  gpu_->wait();
+  const double told = early->seconds();
+  multiply(2);
+  const auto late = gpu_->moment();
+  gpu_->wait();
+  EXPECT_EQ(early->seconds(), told);
+  EXPECT_GT(late->seconds(), told);
+}
+
+TEST_F(GpuMoments, CannotBeToldBeforeTheDeviceWasWaitedFor) {
+  const auto moment = gpu_->moment();
+  EXPECT_THROW(static_cast<void>(moment->seconds()), InternalError);
+}
+
+TEST_F(GpuMoments, OperationsAreRangesInsideTheirCallers) {
+  emulated::ranges = {};
+  {
+    const BackendRange range(*gpu_, "forward of a layer");
+    multiply(2);
+    EXPECT_EQ(emulated::ranges.open, std::vector<std::string>{"forward of a layer"});
+  }
+  EXPECT_THROW(gpu_->linear_forward({}), InternalError);
+  EXPECT_EQ(emulated::ranges.closed,
+            (std::vector<std::string>{"linear_forward", "linear_forward", "forward of a layer"}));
+  EXPECT_TRUE(emulated::ranges.open.empty());
+}
+
+// Many more than there are places in pinned memory, changed as soon as the call returns.
+TEST_F(GpuMoments, UploadsTakeTheValuesThatWereThereWhenTheyWereCalled) {
+  const Tensor there(*gpu_, DType::kI32, {40, 1000});
+  std::vector<std::int32_t> values(1000);
+  for (std::int64_t row = 0; row < 40; ++row) {
+    std::ranges::fill(values, static_cast<std::int32_t>(row));
+    gpu_->upload(there.ref().slice(0, row, row + 1), values.data());
+    std::ranges::fill(values, -1);
+  }
+  std::vector<std::int32_t> all(40000);
+  gpu_->download(all.data(), there);
+  for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], static_cast<std::int32_t>(i / 1000));
+}
+
+}  // namespace
+}  // namespace teratron
