@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cli/memory_table.h"
 #include "pipeline/token_slices.h"
+#include "telemetry/memory_table.h"
 
 namespace teratron {
 
@@ -38,8 +38,9 @@ LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& op
   filled.cell_layers = pipeline::even_slices(checkpoint.model.num_layers, rank.mesh->pipeline->size());
   LoadedModel model{.backend = make_backend(settings, rank)};
   model.runner = std::make_unique<Gpt2Runner>(*model.backend, checkpoint.model, filled, rank.mesh);
-  const std::vector<RankMemory> memory = memory_of_ranks(model.runner->memory(), rank);
-  require_memory(memory, *model.backend, rank);
+  const std::vector<RankMemory> memory =
+      memory_of_ranks(model.runner->memory(), *model.backend, rank.mesh->pipeline->rank(), rank.world);
+  require_memory(memory, *model.backend, rank.world, rank.ranks_in_this_process());
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
   model.runner->allocate();
   // Every rank reads its own parts; one is enough to compare the checksums.

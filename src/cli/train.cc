@@ -8,10 +8,10 @@
 #include "base/file.h"
 #include "base/threads.h"
 #include "cli/commands.h"
-#include "cli/memory_table.h"
 #include "cli/ranks.h"
 #include "cli/report.h"
 #include "cli/training_setup.h"
+#include "telemetry/memory_table.h"
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
 #include "telemetry/readable.h"
@@ -143,7 +143,8 @@ void run_rank(const Job& job, const Rank& rank) {
       slice_costs(config, job.vocab_size, rank.environment.kind, rank.mesh, *backend,
                   rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
   Trainer trainer(config, *backend, job.dataset, job.vocab_size, rank.mesh, profile ? &*profile : nullptr);
-  const std::vector<RankMemory> memory = memory_of_ranks(trainer.runner().memory(), rank);
+  const std::vector<RankMemory> memory =
+      memory_of_ranks(trainer.runner().memory(), *backend, rank.mesh->pipeline->rank(), rank.world);
   if (rank.is_first()) {
     print_start(config, trainer, *backend);
     if (!job.layout.empty()) fmt::print(stderr, "{}\n", job.layout);
@@ -154,7 +155,7 @@ void run_rank(const Job& job, const Rank& rank) {
     prepare_trace(config);
     prepare_save_folder(config);
   }
-  require_memory(memory, *backend, rank);
+  require_memory(memory, *backend, rank.world, rank.ranks_in_this_process());
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
   const std::int64_t done = trainer.start();
   TrainingResult result;

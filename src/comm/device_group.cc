@@ -125,6 +125,7 @@ bool devices_have_channels(Communicator& group, Allocator& memory) {
 std::shared_ptr<DeviceGroup> make_device_group(Communicator& group, Allocator& memory) {
   if (!devices_have_channels(group, memory) || group.size() > CommunicationStream::kMostRanks) return nullptr;
   CommunicationStream& stream = *memory.add_communication_stream();
+  stream.scratch();  // taken before anyone asks how much is left
   const std::string id = group.all_gather_host(group.rank() == 0 ? stream.make_channel_id() : "").front();
   auto channel = stream.open_channel(id, group.rank(), group.size());
   return std::make_shared<DeviceGroup>(stream, std::move(channel), group.rank(), group.size());

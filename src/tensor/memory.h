@@ -18,9 +18,11 @@ class Allocator {
   virtual void* allocate(std::int64_t bytes) = 0;  // 64-byte aligned, contents undefined; EnvironmentError if refused
   virtual void release(void* memory) noexcept = 0;
 
-  // Of a device's memory: what tells it apart, on all hosts, from that of other devices; the most bytes that were
-  // taken of it at a time through this; and what allocate() can still hand out. Of the host's: empty, 0 and 0.
+  // Of a device's memory: what tells it apart, on all hosts, from that of other devices; the bytes that are taken of it
+  // through this, by allocate() and for its own needs; the most that were at a time; and what allocate() can still hand
+  // out. Of the host's: empty, and 0.
   virtual std::string memory_name() const { return {}; }
+  virtual std::int64_t taken_bytes() const { return 0; }
   virtual std::int64_t peak_bytes() const { return 0; }
   virtual std::int64_t bytes_left() { return 0; }
 

@@ -35,6 +35,7 @@ class CudaBackend final : public Backend {
   void release(void* memory) noexcept override;
   bool is_host_memory() const override { return false; }
   std::string memory_name() const override;
+  std::int64_t taken_bytes() const override { return meter_.taken; }
   std::int64_t peak_bytes() const override { return meter_.most; }
   std::int64_t bytes_left() override;
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override;

@@ -1,4 +1,4 @@
-#include "cli/memory_table.h"
+#include "telemetry/memory_table.h"
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ std::string readable(std::int64_t bytes) { return readable_bytes(static_cast<std
 RankMemory memory_from(const std::string& text) {
   RankMemory memory;
   std::istringstream stream(text);
-  stream >> memory.stage >> memory.total;
+  stream >> memory.stage >> memory.total >> memory.beside;
   for (std::int64_t& bytes : memory.of_kind) stream >> bytes;
   return memory;
 }
@@ -50,9 +50,9 @@ std::vector<RankMemory> largest_of_stages(std::span<const RankMemory> ranks) {
 }
 
 // Ranks that share a device share its memory; the first of them tells.
-void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, const Rank& rank) {
-  const std::vector<std::string> names = rank.world.all_gather_host(backend.memory_name());
-  const auto self = static_cast<std::size_t>(rank.world.rank());
+void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world) {
+  const std::vector<std::string> names = world.all_gather_host(backend.memory_name());
+  const auto self = static_cast<std::size_t>(world.rank());
   std::int64_t needed = 0, sharing = 0;
   for (std::size_t other = 0; other < ranks.size(); ++other) {
     if (names[other] != names[self]) continue;
@@ -69,11 +69,11 @@ void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, 
 
 }  // namespace
 
-std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Rank& rank) {
-  std::string own = fmt::format("{} {}", rank.mesh->pipeline->rank(), arena.bytes());
+std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Backend& backend, int stage, Communicator& world) {
+  std::string own = fmt::format("{} {} {}", stage, arena.bytes(), backend.taken_bytes());
   for (const MemoryKind kind : kMemoryKinds) own += fmt::format(" {}", arena.bytes_of(kind));
   std::vector<RankMemory> all;
-  for (const std::string& text : rank.world.all_gather_host(own)) all.push_back(memory_from(text));
+  for (const std::string& text : world.all_gather_host(own)) all.push_back(memory_from(text));
   return all;
 }
 
@@ -100,14 +100,18 @@ std::string memory_table(std::span<const RankMemory> ranks) {
       row(std::string(name_of(kMemoryKinds[kind])), bytes_of);
     }
   }
-  row("total", [](const RankMemory& stage) { return stage.total; });
+  if (std::ranges::any_of(stages, [](const RankMemory& stage) { return stage.beside > 0; })) {
+    row("libraries", [](const RankMemory& stage) { return stage.beside; });
+  }
+  row("total", [](const RankMemory& stage) { return stage.total + stage.beside; });
   return table.text();
 }
 
-void require_memory(std::span<const RankMemory> ranks, Backend& backend, const Rank& rank) {
-  if (!backend.is_host_memory()) return require_device_memory(ranks, backend, rank);
-  if (!rank.is_first()) return;
-  const int here = rank.ranks_in_this_process();
+void require_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world,
+                    int ranks_in_this_process) {
+  if (!backend.is_host_memory()) return require_device_memory(ranks, backend, world);
+  if (world.rank() != 0) return;
+  const int here = ranks_in_this_process;
   const std::uint64_t available = available_memory();
   std::int64_t needed = 0, most = 0;
   for (const RankMemory& one : ranks.first(static_cast<std::size_t>(here))) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/ranks.h"
+#include "comm/communicator.h"
 #include "ops/backend.h"
 
 namespace teratron {
@@ -15,21 +15,23 @@ namespace teratron {
 constexpr std::array kMemoryKinds = {MemoryKind::kWeights,     MemoryKind::kGradients, MemoryKind::kOptimizer,
                                      MemoryKind::kActivations, MemoryKind::kWorkspace, MemoryKind::kCommunication};
 
-// In bytes: by kind at the fullest moment of a step, and of the whole arena.
+// In bytes: by kind at the fullest moment of a step, and of the whole arena; beside it, what libraries and
+// communication have taken of a device already.
 struct RankMemory {
   int stage = 0;  // of the pipeline
   std::array<std::int64_t, kMemoryKinds.size()> of_kind = {};
-  std::int64_t total = 0;
+  std::int64_t total = 0, beside = 0;
 };
 
-// Of every rank of the world, in order. Every rank calls it with its own plan.
-std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Rank& rank);
+// Of every rank of the world, in order. Every rank calls it with its own plan, before its arena is allocated.
+std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Backend& backend, int stage, Communicator& world);
 
 // What the rank that takes most takes; of each stage, where stages differ.
 std::string memory_table(std::span<const RankMemory> ranks);
 
 // EnvironmentError if the machine, or the rank's device, does not have that much left: the plan, what is there, and
 // what to change. Every rank calls it; of the memory of hosts the first one tells, of that of devices each.
-void require_memory(std::span<const RankMemory> ranks, Backend& backend, const Rank& rank);
+void require_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world,
+                    int ranks_in_this_process);
 
 }  // namespace teratron
