@@ -45,7 +45,7 @@ struct Row {
 };
 
 std::string text_of(RankKind kind, const std::vector<Row>& rows) {
-  const char* const yardstick = kind == RankKind::kMpi ? "MPI_Allreduce" : "copy";
+  const char* const yardstick = kind == RankKind::kProcesses ? "MPI_Allreduce" : "copy";
   TextTable table({Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   table.row({"ranks", "MB", "all-reduce GB/s", fmt::format("{} GB/s", yardstick), "ratio"});
   for (const Row& row : rows) {
@@ -54,7 +54,7 @@ std::string text_of(RankKind kind, const std::vector<Row>& rows) {
                fmt::format("{:.2f}", row.speed.yardstick_bandwidth() / 1e9), fmt::format("{:.2f}", row.speed.ratio())});
   }
   const char* const meaning =
-      kind == RankKind::kMpi
+      kind == RankKind::kProcesses
           ? "GB/s: bytes of the view (f32, in place) over the seconds until the last rank has its sum; ours and "
             "MPI_Allreduce\n(sum) in turns, medians. Ours adds in the ranks' order, so that sums repeat bit for bit.\n"
           : "GB/s: bytes of the view (f32, in place) over the seconds until the last rank has its sum. Copy: every "
@@ -73,8 +73,8 @@ nlohmann::ordered_json json_of(RankKind kind, const std::vector<Row>& rows) {
                     {"yardstick_bytes_per_second", row.speed.yardstick_bandwidth()},
                     {"ratio", row.speed.ratio()}});
   }
-  return {{"ranks_are", kind == RankKind::kMpi ? "processes" : "threads"},
-          {"yardstick", kind == RankKind::kMpi ? "MPI_Allreduce" : "copy"},
+  return {{"ranks_are", kind == RankKind::kProcesses ? "processes" : "threads"},
+          {"yardstick", kind == RankKind::kProcesses ? "MPI_Allreduce" : "copy"},
           {"all_reduce", list}};
 }
 
@@ -82,7 +82,7 @@ void run(const Options& options) {
   const LaunchEnvironment environment = detect_launch();
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   std::vector<int> counts = {2, 4};
-  if (environment.kind == RankKind::kMpi) counts = {environment.processes};
+  if (environment.kind == RankKind::kProcesses) counts = {environment.processes};
   if (options.ranks > 0) counts = {static_cast<int>(options.ranks)};
   std::vector<Row> rows;
   for (const int ranks : counts) {

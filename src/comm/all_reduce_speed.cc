@@ -37,7 +37,7 @@ AllReduceSpeed measure_all_reduce(Communicator& world, RankKind kind, std::int64
   const TensorRef view(values.data(), DType::kF32, {count});
   const auto all_reduce = [&] { world.all_reduce(view); };
   const auto yardstick = [&] {
-    if (kind == RankKind::kMpi) return mpi_all_reduce(other.data(), count);
+    if (kind == RankKind::kProcesses) return mpi_all_reduce(other.data(), count);
     parallel_for(bytes, kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
       std::memcpy(reinterpret_cast<std::byte*>(other.data()) + begin,
                   reinterpret_cast<const std::byte*>(values.data()) + begin, static_cast<std::size_t>(end - begin));

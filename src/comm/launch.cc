@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "comm/mpi/mpi_job.h"
+#include "comm/process/process_job.h"
 #include "comm/thread/thread_ranks.h"
 
 namespace teratron {
@@ -60,7 +61,7 @@ LaunchEnvironment detect_launch() {
         "srun --mpi=list names and this MPI knows)",
         launcher.name, launcher.processes, place.processes);
   }
-  environment.kind = RankKind::kMpi;
+  environment.kind = RankKind::kProcesses;
   environment.processes = place.processes;
   environment.process = place.process;
   return environment;
@@ -74,7 +75,7 @@ void run_ranks(const LaunchEnvironment& environment, int ranks, const std::funct
         "{} started {} processes, but the layout needs {} ranks; start {} processes or choose another layout",
         environment.launcher, environment.processes, ranks, ranks);
   }
-  run_mpi_rank(environment.host, body);
+  run_process_rank(*make_mpi_job(), environment.host, body);
 }
 
 void leave_launch(int exit_code) { leave_mpi(exit_code); }

@@ -11,7 +11,7 @@
 
 namespace teratron {
 
-enum class RankKind { kThreads, kMpi };
+enum class RankKind { kThreads, kProcesses };
 
 // Where this process stands before any rank runs.
 struct LaunchEnvironment {

@@ -1,4 +1,4 @@
-#include "comm/mpi/liveness.h"
+#include "comm/process/liveness.h"
 
 #include <arpa/inet.h>
 #include <unistd.h>
@@ -26,6 +26,7 @@ constexpr auto kLeaving = milliseconds(3000);
 constexpr auto kObituary = milliseconds(400);
 // Whoever has not run for this long was stopped itself and cannot judge who was silent.
 constexpr auto kOwnPause = seconds(3);
+constexpr auto kVerdict = seconds(8);  // a silent rank is known by then
 constexpr std::size_t kLongestText = 300;
 
 std::vector<std::string> split_fields(std::string_view text, char separator) {
@@ -102,6 +103,13 @@ void Liveness::throw_lost() const {
   told_ = true;
   told_since_ = Clock::now();
   throw LostRank(lost_->rank, lost_->host, lost_->activity, lost_->reason);
+}
+
+void Liveness::await_verdict() const {
+  for (const auto end = Clock::now() + kVerdict; Clock::now() < end;) {
+    throw_if_lost();
+    std::this_thread::sleep_for(milliseconds(10));
+  }
 }
 
 void Liveness::report_failure(const std::string& reason) {
