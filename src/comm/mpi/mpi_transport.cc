@@ -73,7 +73,7 @@ void MpiRequests::wait() {
     int done = 0;
     const int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);
     if (code != MPI_SUCCESS) {
-      liveness_.await_verdict();
+      liveness_.await_verdict(Liveness::kVerdict);
       check_mpi(code, "complete its messages");
     }
     if (done != 0) return requests_.clear();

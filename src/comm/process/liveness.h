@@ -44,8 +44,11 @@ class Liveness {
     if (is_lost_.load(std::memory_order_relaxed)) throw_lost();
   }
   // For whoever notices that messages fail before it is known which rank is gone: throws LostRank as soon as that is
-  // known, and returns where it is not known after as long as that can take.
-  void await_verdict() const;
+  // known, and returns where it is not known after `longest`. Those that are silent are known after kVerdict.
+  static constexpr auto kVerdict = std::chrono::seconds(8);
+  void await_verdict(std::chrono::milliseconds longest) const;
+  // A connection with `rank` failed: LostRank, of that one where nobody is known to be lost. All are told.
+  [[noreturn]] void throw_unreachable(int rank, const std::string& reason);
   // Whether there are more ranks on this host than cores: then whoever waits leaves its core to others.
   bool crowded() const { return crowded_; }
   // This rank has failed: returns when everyone has had the time to hear of it.
@@ -78,7 +81,8 @@ class Liveness {
   void act_on_termination(Clock::time_point now);
   void end_where_nobody_asks(Clock::time_point now) const;
   void declare_lost(int rank, const std::string& reason);
-  void tell_of_lost() const;
+  void tell_of_lost() const;  // everyone, from process 0
+  void tell_of_lost_to(const Peer& peer) const;
   void send(const Peer& peer, const std::vector<std::string>& fields) const;
 
   const int rank_, size_;
