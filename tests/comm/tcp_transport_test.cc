@@ -71,15 +71,24 @@ TEST(TcpTransport, MessagesOfAwkwardSizesArriveWhole) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-// Three groups with the same two ranks, both purposes, several tags: everything is received in an order of its own.
+// Four groups with the same two ranks, both purposes, several tags: everything is received in an order of its own.
 TEST(TcpTransport, MessagesAreMatchedWhateverTheOrder) {
-  constexpr int kGroups = 3, kTags = 4, kRepeats = 3;
+  constexpr int kGroups = 4, kTags = 4, kRepeats = 3;
   const auto errors = run_world(3, [&](Transport& world) {
     const auto pair = world.rank() < 2 ? world.split({1, 0}) : world.split({2});
+    // Ranks 0 and 1 have made more groups than rank 2 when all make one.
+    const auto again = world.rank() < 2 ? pair->split({0, 1}) : nullptr;
     const auto all = world.split({0, 1, 2});
+    const auto neighbour = [&](int step) { return (all->rank() + step) % 3; };
+    const auto own = static_cast<std::uint32_t>(all->rank()), before = static_cast<std::uint32_t>(neighbour(2));
+    const OneMessage round = send(*all, Purpose::kCollective, neighbour(1), 9, pattern(100, own));
+    const OneMessage came = receive(*all, Purpose::kCollective, neighbour(2), 9, 100);
+    came.requests->wait();
+    round.requests->wait();
+    expect(came.bytes == pattern(100, before), "a message of a group of all is another's");
     if (world.rank() == 2) return;
-    Transport* const groups[kGroups] = {&world, pair.get(), all.get()};
-    const auto other_in = [&](int group) { return group == 1 ? 1 - pair->rank() : 1 - world.rank(); };
+    Transport* const groups[kGroups] = {&world, pair.get(), again.get(), all.get()};
+    const auto other_in = [&](int group) { return 1 - groups[group]->rank(); };
     struct Key {
       int group, purpose, tag, repeat;
       std::uint32_t seed() const {

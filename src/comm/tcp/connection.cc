@@ -82,10 +82,12 @@ void Connection::take_written(std::size_t count) {
   }
 }
 
-// A payload is read together with the envelope after it.
+// A payload is read together with the envelope after it. Before one is kept that nobody has asked for, the rank may
+// find that it has what it waits for, and ask.
 bool Connection::read_some() {
   std::size_t moved = 0;
   while (moved < kTurn && !broken_) {
+    if (envelope_read_ == sizeof(Envelope) && !begin_payload(moved == 0)) break;
     std::array<iovec, 2> parts{};
     std::size_t count = 0, bytes = 0;
     if (incoming_ != nullptr) {
@@ -114,26 +116,28 @@ bool Connection::read_some() {
     }
     envelope_read_ += static_cast<std::size_t>(read) - bytes;
     if (envelope_read_ < sizeof(Envelope)) break;
-    begin_payload();
   }
   return moved > 0;
 }
 
-void Connection::begin_payload() {
+bool Connection::begin_payload(bool may_keep) {
   check(envelope_.bytes > 0, "a message is not empty");
-  envelope_read_ = 0;
   const auto expected =
       std::ranges::find_if(expected_, [&](const Message* message) { return message->envelope.matches(envelope_); });
   if (expected != expected_.end()) {
     incoming_ = *expected;
     expected_.erase(expected);
     check_equal(envelope_.bytes, incoming_->envelope.bytes, "bytes of a message");
-    return;
+    envelope_read_ = 0;
+    return true;
   }
+  if (!may_keep) return false;
+  envelope_read_ = 0;
   early_.push_back({{.envelope = envelope_},
                     std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(envelope_.bytes))});
   incoming_ = &early_.back().message;
   incoming_->data = early_.back().bytes.get();
+  return true;
 }
 
 void Connection::give_up() {

@@ -56,8 +56,7 @@ class Connection {
     Message message;
     std::unique_ptr<std::byte[]> bytes;
   };
-  void begin_payload();
-  void take_read(std::size_t count);
+  bool begin_payload(bool may_keep);  // false: nobody has asked for it
   void take_written(std::size_t count);
 
   Socket socket_;

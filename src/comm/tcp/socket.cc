@@ -19,6 +19,8 @@ namespace {
 
 sockaddr* generic(sockaddr_in& address) { return reinterpret_cast<sockaddr*>(&address); }
 
+// The sizes of the buffers are left to the system, which adapts them to the connection: one that is set is no longer
+// adapted, and as a rule the most that may be set is less.
 void send_at_once(const Socket& socket) {
   const int on = 1;
   (void)::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
