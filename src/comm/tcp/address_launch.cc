@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kMostRanks = 1 << 16, kLastPort = 65535;
 
-std::string text_of(const Environment& environment, const char* name) {
+std::string text_of(const EnvironmentLookup& environment, const char* name) {
   const char* const text = environment(name);
   return text == nullptr ? "" : text;
 }
@@ -34,7 +34,7 @@ std::vector<std::uint16_t> ports_for(int port, bool is_taken) {
 
 }  // namespace
 
-std::optional<AddressLaunch> find_address_launch(const Environment& environment) {
+std::optional<AddressLaunch> find_address_launch(const EnvironmentLookup& environment) {
   const std::string rank = text_of(environment, "RANK"), world_size = text_of(environment, "WORLD_SIZE"),
                     address = text_of(environment, "MASTER_ADDR"), port = text_of(environment, "MASTER_PORT");
   const int told = (rank.empty() ? 0 : 1) + (world_size.empty() ? 0 : 1);  // one alone may be another tool's

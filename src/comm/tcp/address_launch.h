@@ -20,10 +20,10 @@ struct AddressLaunch {
 };
 
 // The text of a variable, or null.
-using Environment = std::function<const char*(const char* name)>;
+using EnvironmentLookup = std::function<const char*(const char* name)>;
 
 // None where the variables do not say that several processes were started together: RANK and WORLD_SIZE, or one of them
 // and MASTER_ADDR, are a launch, and a world of one is none. UserError that lists what is missing or wrong.
-std::optional<AddressLaunch> find_address_launch(const Environment& environment);
+std::optional<AddressLaunch> find_address_launch(const EnvironmentLookup& environment);
 
 }  // namespace teratron
