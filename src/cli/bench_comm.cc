@@ -1,4 +1,4 @@
-// teratron bench comm: how fast all-reduces are, against copying (ranks as threads) or MPI's own (under mpirun).
+// teratron bench comm: how fast all-reduces are, against copying, or MPI's own (under mpirun).
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ namespace teratron {
 namespace {
 
 struct Options {
-  std::int64_t ranks = 0;  // 0: 2 and 4 as threads, all processes under mpirun
+  std::int64_t ranks = 0;  // 0: 2 and 4 as threads, all processes under a launcher
   std::int64_t largest = 64;
   std::int64_t threads = 0;
   std::filesystem::path json;
@@ -23,7 +23,7 @@ struct Options {
 
 FieldList fields_of(Options& o) {
   FieldList list;
-  list.add("ranks", &o.ranks, "N", "ranks; 0: 2 and then 4 threads, or the processes of mpirun");
+  list.add("ranks", &o.ranks, "N", "ranks; 0: 2 and then 4 threads, or all processes of the launcher");
   list.add("largest", &o.largest, "MB", "the largest view; the smallest is 1 MB");
   list.add("threads", &o.threads, "N", "threads that all ranks share; 0: one a core");
   add_json_field(list, o.json);
@@ -44,17 +44,17 @@ struct Row {
   AllReduceSpeed speed;
 };
 
-std::string text_of(RankKind kind, const std::vector<Row>& rows) {
-  const char* const yardstick = kind == RankKind::kMpi ? "MPI_Allreduce" : "copy";
+std::string text_of(Yardstick yardstick, const std::vector<Row>& rows) {
+  const char* const name = yardstick == Yardstick::kMpi ? "MPI_Allreduce" : "copy";
   TextTable table({Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
-  table.row({"ranks", "MB", "all-reduce GB/s", fmt::format("{} GB/s", yardstick), "ratio"});
+  table.row({"ranks", "MB", "all-reduce GB/s", fmt::format("{} GB/s", name), "ratio"});
   for (const Row& row : rows) {
     table.row({fmt::format("{}", row.ranks), fmt::format("{}", row.speed.bytes >> 20),
                fmt::format("{:.2f}", row.speed.bandwidth() / 1e9),
                fmt::format("{:.2f}", row.speed.yardstick_bandwidth() / 1e9), fmt::format("{:.2f}", row.speed.ratio())});
   }
   const char* const meaning =
-      kind == RankKind::kMpi
+      yardstick == Yardstick::kMpi
           ? "GB/s: bytes of the view (f32, in place) over the seconds until the last rank has its sum; ours and "
             "MPI_Allreduce\n(sum) in turns, medians. Ours adds in the ranks' order, so that sums repeat bit for bit.\n"
           : "GB/s: bytes of the view (f32, in place) over the seconds until the last rank has its sum. Copy: every "
@@ -64,7 +64,7 @@ std::string text_of(RankKind kind, const std::vector<Row>& rows) {
   return table.text() + meaning;
 }
 
-nlohmann::ordered_json json_of(RankKind kind, const std::vector<Row>& rows) {
+nlohmann::ordered_json json_of(const LaunchEnvironment& environment, const std::vector<Row>& rows) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
     list.push_back({{"ranks", row.ranks},
@@ -73,8 +73,8 @@ nlohmann::ordered_json json_of(RankKind kind, const std::vector<Row>& rows) {
                     {"yardstick_bytes_per_second", row.speed.yardstick_bandwidth()},
                     {"ratio", row.speed.ratio()}});
   }
-  return {{"ranks_are", kind == RankKind::kMpi ? "processes" : "threads"},
-          {"yardstick", kind == RankKind::kMpi ? "MPI_Allreduce" : "copy"},
+  return {{"ranks_are", environment.kind == RankKind::kProcesses ? "processes" : "threads"},
+          {"yardstick", environment.has_mpi() ? "MPI_Allreduce" : "copy"},
           {"all_reduce", list}};
 }
 
@@ -82,19 +82,19 @@ void run(const Options& options) {
   const LaunchEnvironment environment = detect_launch();
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   std::vector<int> counts = {2, 4};
-  if (environment.kind == RankKind::kMpi) counts = {environment.processes};
+  if (environment.kind == RankKind::kProcesses) counts = {environment.processes};
   if (options.ranks > 0) counts = {static_cast<int>(options.ranks)};
   std::vector<Row> rows;
   for (const int ranks : counts) {
     run_ranks(environment, ranks, [&](Communicator& world) {
       for (std::int64_t megabytes = 1; megabytes <= options.largest; megabytes *= 4) {
-        const AllReduceSpeed speed = measure_all_reduce(world, environment.kind, megabytes << 20);
+        const AllReduceSpeed speed = measure_all_reduce(world, yardstick_of(environment), megabytes << 20);
         if (world.rank() == 0) rows.push_back({ranks, speed});
       }
     });
   }
   if (environment.process == 0) {
-    report(options.json, text_of(environment.kind, rows), json_of(environment.kind, rows).dump());
+    report(options.json, text_of(yardstick_of(environment), rows), json_of(environment, rows).dump());
   }
 }
 

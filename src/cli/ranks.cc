@@ -89,7 +89,7 @@ std::string RankLauncher::description(const MeshShape& shape) const {
   const std::string kind =
       environment_.kind == RankKind::kThreads
           ? fmt::format("threads of one process on {}", environment_.host)
-          : fmt::format("MPI processes under {}, this one on {}", environment_.launcher, environment_.host);
+          : fmt::format("processes of {}, this one on {}", environment_.launcher, environment_.host);
   return fmt::format("{} ranks (tensor {} x pipeline {} x data {}) as {}", shape.ranks(), shape.tensor, shape.pipeline,
                      shape.data, kind);
 }

@@ -31,25 +31,25 @@ double seconds_of(Communicator& world, std::int64_t repeats, const Action& actio
 
 }  // namespace
 
-AllReduceSpeed measure_all_reduce(Communicator& world, RankKind kind, std::int64_t bytes) {
+AllReduceSpeed measure_all_reduce(Communicator& world, Yardstick yardstick, std::int64_t bytes) {
   const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
   std::vector<float> values(static_cast<std::size_t>(count)), other(values.size());  // zeros stay zeros
   const TensorRef view(values.data(), DType::kF32, {count});
   const auto all_reduce = [&] { world.all_reduce(view); };
-  const auto yardstick = [&] {
-    if (kind == RankKind::kMpi) return mpi_all_reduce(other.data(), count);
+  const auto measure_yardstick = [&] {
+    if (yardstick == Yardstick::kMpi) return mpi_all_reduce(other.data(), count);
     parallel_for(bytes, kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
       std::memcpy(reinterpret_cast<std::byte*>(other.data()) + begin,
                   reinterpret_cast<const std::byte*>(values.data()) + begin, static_cast<std::size_t>(end - begin));
     });
   };
-  seconds_of(world, 1, yardstick);  // both warm
+  seconds_of(world, 1, measure_yardstick);  // both warm
   const double once = seconds_of(world, 1, all_reduce);
   const std::int64_t repeats = std::clamp<std::int64_t>(static_cast<std::int64_t>(kShortestRound / once), 1, 1000);
   std::vector<double> ours, theirs;
   for (std::int64_t round = 0; round < kRounds; ++round) {
     ours.push_back(seconds_of(world, repeats, all_reduce) / static_cast<double>(repeats));
-    theirs.push_back(seconds_of(world, repeats, yardstick) / static_cast<double>(repeats));
+    theirs.push_back(seconds_of(world, repeats, measure_yardstick) / static_cast<double>(repeats));
   }
   return {.bytes = bytes, .all_reduce = median(ours), .yardstick = median(theirs)};
 }

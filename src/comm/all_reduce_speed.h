@@ -1,7 +1,7 @@
 // How fast the all-reduce of a group is, beside a yardstick measured in turns with it. For ranks that are threads the
 // yardstick is copying: every rank copies a view of the same size elsewhere, with the same threads and at the same
 // time. An all-reduce of R ranks must read R views and write R views, and so does that, so neither can be faster where
-// memory is the limit. For ranks that are MPI processes it is the MPI_Allreduce of the same MPI.
+// memory is the limit. For processes it is the same, and under MPI the MPI_Allreduce of the same MPI.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,11 @@
 #include "comm/launch.h"
 
 namespace teratron {
+
+enum class Yardstick { kCopy, kMpi };
+inline Yardstick yardstick_of(const LaunchEnvironment& environment) {
+  return environment.has_mpi() ? Yardstick::kMpi : Yardstick::kCopy;
+}
 
 struct AllReduceSpeed {
   std::int64_t bytes = 0;  // of the view (f32) on each rank
@@ -21,6 +26,6 @@ struct AllReduceSpeed {
 };
 
 // Every rank calls it, and gets the same.
-AllReduceSpeed measure_all_reduce(Communicator& world, RankKind kind, std::int64_t bytes);
+AllReduceSpeed measure_all_reduce(Communicator& world, Yardstick yardstick, std::int64_t bytes);
 
 }  // namespace teratron

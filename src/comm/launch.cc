@@ -4,10 +4,14 @@
 
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/error.h"
 #include "comm/mpi/mpi_job.h"
+#include "comm/process/process_job.h"
+#include "comm/tcp/rendezvous.h"
+#include "comm/tcp/tcp_job.h"
 #include "comm/thread/thread_ranks.h"
 
 namespace teratron {
@@ -27,6 +31,13 @@ int number_in(const char* variable) {
   return number;
 }
 
+// What leave_launch() has to tell, from detect_launch() until the ranks meet.
+struct EarlyEnd {
+  AddressLaunch launch;
+  std::string host;
+};
+std::optional<EarlyEnd> early_end;
+
 struct Launcher {
   std::string name;
   int processes = 0;
@@ -42,15 +53,29 @@ Launcher find_launcher() {
 }  // namespace
 
 LaunchEnvironment detect_launch() {
-  const Launcher launcher = find_launcher();
-  LaunchEnvironment environment{.launcher = launcher.name, .host = host_name()};
-  if (launcher.processes == 0 || (launcher.processes == 1 && (launcher.name == "srun" || !mpi_is_built()))) {
+  LaunchEnvironment environment{.host = host_name()};
+  const auto start_at_address = [&](const AddressLaunch& launch) {
+    environment.kind = RankKind::kProcesses;
+    environment.processes = launch.world_size;
+    environment.process = launch.rank;
+    environment.launcher = launch.launcher;
+    environment.address = launch;
+    early_end = {launch, environment.host};
     return environment;
+  };
+  const bool is_torchrun = std::getenv("TORCHELASTIC_RUN_ID") != nullptr;
+  const Launcher launcher = is_torchrun ? Launcher{} : find_launcher();
+  const bool is_alone = launcher.processes == 0 || (launcher.processes == 1 && launcher.name == "srun");
+  if (is_alone || !mpi_is_built()) {
+    if (const auto launch = find_address_launch(::getenv)) return start_at_address(*launch);
   }
+  environment.launcher = launcher.name;
+  if (is_alone || (launcher.processes == 1 && !mpi_is_built())) return environment;
   if (!mpi_is_built()) {
     throw_user_error(
         "{} started {} processes, but this teratron was built without MPI and each would train alone; install "
-        "libopenmpi-dev and build again, or start one process and let it run its ranks as threads",
+        "libopenmpi-dev and build again, set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each, or start one "
+        "process and let it run its ranks as threads",
         launcher.name, launcher.processes);
   }
   const MpiPlace place = start_mpi();
@@ -60,7 +85,7 @@ LaunchEnvironment detect_launch() {
         "srun --mpi=list names and this MPI knows)",
         launcher.name, launcher.processes, place.processes);
   }
-  environment.kind = RankKind::kMpi;
+  environment.kind = RankKind::kProcesses;
   environment.processes = place.processes;
   environment.process = place.process;
   return environment;
@@ -74,9 +99,18 @@ void run_ranks(const LaunchEnvironment& environment, int ranks, const std::funct
         "{} started {} processes, but the layout needs {} ranks; start {} processes or choose another layout",
         environment.launcher, environment.processes, ranks, ranks);
   }
-  run_mpi_rank(environment.host, body);
+  if (environment.has_mpi()) return run_process_rank(*make_mpi_job(), environment.host, body);
+  early_end.reset();
+  TcpJob job(*environment.address, environment.host);
+  run_process_rank(job, environment.host, body);
 }
 
-void leave_launch(int exit_code) { leave_mpi(exit_code); }
+void leave_launch(int exit_code) {
+  if (early_end && exit_code != 0) {
+    std::fflush(nullptr);
+    report_early_end(early_end->launch, early_end->host, exit_code);
+  }
+  leave_mpi(exit_code);
+}
 
 }  // namespace teratron

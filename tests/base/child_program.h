@@ -66,19 +66,22 @@ class ChildProgram {
   pid_t pid() const { return child_; }
   std::string errors_so_far() const { return read_file(errors()); }
 
+  bool has_ended() {
+    ended_ = ended_ || ::waitpid(child_, &status_, WNOHANG) != 0;
+    return ended_;
+  }
+
   // Throws where it has not ended within `longest`.
   Outcome wait(std::chrono::seconds longest = std::chrono::seconds(600)) {
     const auto end = std::chrono::steady_clock::now() + longest;
-    int status = 0;
-    while (::waitpid(child_, &status, WNOHANG) == 0) {
+    while (!has_ended()) {
       if (std::chrono::steady_clock::now() > end) {
         throw std::runtime_error("a program still runs after " + std::to_string(longest.count()) + " seconds:\n" +
                                  errors_so_far());
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    ended_ = true;
-    Outcome outcome{.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1, .errors = errors_so_far()};
+    Outcome outcome{.exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : -1, .errors = errors_so_far()};
     if (keeps_output_) outcome.output = read_file(output_);
     return outcome;
   }
@@ -96,6 +99,7 @@ class ChildProgram {
   const std::string output_;
   const bool keeps_output_;
   pid_t child_ = 0;
+  int status_ = 0;
   bool ended_ = false;
 };
 

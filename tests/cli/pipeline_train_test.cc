@@ -1,19 +1,20 @@
-// Pipelines from the command line, on ranks that are threads and on processes of mpirun: training in slices, the trace,
+// Pipelines from the command line, on ranks that are threads and on processes: training in slices, the trace,
 // going on under another layout, evaluation and generation, and what is told where they cannot be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 
 #include "cli/tiny_training.h"
-#include "comm/mpi/mpirun.h"
+#include "comm/process/launched_job.h"
 
 namespace teratron {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::MpirunProgram;
+using testing::LaunchedBy;
 using ::testing::Not;
 using testing::Outcome;
 using testing::run_teratron;
@@ -32,10 +33,11 @@ class PipelineTrain : public ::testing::Test {
         {"--train-iters", iterations, "--lr-decay-iters", "12", "--micro-batch-size", "1", "--global-batch-size", "4"},
         more));
   }
-  static std::string succeed(const Words& words, bool mpi = false) {
+  static std::string succeed(const Words& words, std::optional<LaunchedBy> launcher = {}) {
     Words program = words;
-    if (mpi) program.insert(program.begin(), TERATRON_BINARY);
-    const Outcome outcome = mpi ? MpirunProgram(2, program).wait(std::chrono::seconds(120)) : run_teratron(words);
+    program.insert(program.begin(), TERATRON_BINARY);
+    const Outcome outcome =
+        launcher ? testing::launch(*launcher, 2, program)->wait(std::chrono::seconds(120)) : run_teratron(words);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     return outcome.output + outcome.errors;
   }
@@ -118,21 +120,27 @@ TEST_F(PipelineTrain, TrainsInSlicesAsOneRankDoesAndGoesOnUnderAnyLayout) {
   expect_near(losses("first"), losses("alone"));
 }
 
-TEST_F(PipelineTrain, ProcessesOfMpirunGiveTheLossesAndTheTraceOfThreads) {
-  if (const std::string reason = testing::why_no_mpirun(); !reason.empty()) GTEST_SKIP() << reason;
-  const auto run = [&](const char* iterations, const std::string& save, const Words& more, bool mpi) {
-    succeed(train(iterations, with(with(kPipeline, {"--save", training_.path(save)}), more)), mpi);
+class PipelineOfProcesses : public PipelineTrain, public ::testing::WithParamInterface<LaunchedBy> {};
+
+TEST_P(PipelineOfProcesses, GivesTheLossesAndTheTraceOfThreads) {
+  if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  using Launcher = std::optional<LaunchedBy>;
+  const auto run = [&](const char* iterations, const std::string& save, const Words& more, Launcher launcher) {
+    succeed(train(iterations, with(with(kPipeline, {"--save", training_.path(save)}), more)), launcher);
   };
-  run("12", "threads", {}, false);
-  run("12", "processes", {"--trace", training_.path("trace.json")}, true);
+  run("12", "threads", {}, std::nullopt);
+  run("12", "processes", {"--trace", training_.path("trace.json")}, GetParam());
   EXPECT_EQ(losses("processes"), losses("threads"));
   expect_whole_trace(training_.path("trace.json"));
 
-  run("6", "resumed", {}, true);
-  run("12", "resumed", {"--load", training_.path("resumed")}, true);
+  run("6", "resumed", {}, GetParam());
+  run("12", "resumed", {"--load", training_.path("resumed")}, GetParam());
   EXPECT_EQ(losses("resumed"), losses("threads"));
   EXPECT_EQ(run_teratron({"checkpoint", "verify", training_.path("resumed")}).exit_code, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Mpirun, PipelineOfProcesses, ::testing::Values(LaunchedBy::kMpirun));
+INSTANTIATE_TEST_SUITE_P(Address, PipelineOfProcesses, ::testing::Values(LaunchedBy::kAddress));
 
 TEST_F(PipelineTrain, EvaluationAndGenerationAreThoseOfOneRank) {
   succeed(train("6", {"--save", training_.path("run")}));

@@ -8,9 +8,7 @@ bool mpi_is_built() { return false; }
 
 MpiPlace start_mpi() { throw InternalError("this build has no MPI"); }
 
-void run_mpi_rank(const std::string&, const std::function<void(Communicator& world)>&) {
-  throw InternalError("this build has no MPI");
-}
+std::unique_ptr<ProcessJob> make_mpi_job() { throw InternalError("this build has no MPI"); }
 
 void leave_mpi(int) {}
 

@@ -5,16 +5,10 @@
 
 #include <chrono>
 #include <cstdio>
-#include <random>
 #include <thread>
 
 #include "base/error.h"
-#include "base/threads.h"
-#include "comm/core_share.h"
-#include "comm/lost_rank.h"
-#include "comm/mpi/liveness.h"
-#include "comm/mpi/mpi_communicator.h"
-#include "comm/mpi/requests.h"
+#include "comm/mpi/mpi_transport.h"
 
 namespace teratron {
 namespace {
@@ -57,26 +51,23 @@ std::vector<std::string> gather_texts(const std::string& own, int processes) {
   return texts;
 }
 
-[[noreturn]] void end_process(const std::string& message) {
-  std::fflush(stdout);
-  std::fputs(fmt::format("error: {}\n", message).c_str(), stderr);
-  std::fflush(stderr);
-  ::_exit(static_cast<int>(ExitCode::kEnvironment));  // mpirun notices and ends the others
-}
+class MpiJob final : public ProcessJob {
+ public:
+  explicit MpiJob(const MpiPlace& place) : place_(place) {}
+  int rank() const override { return place_.process; }
+  int size() const override { return place_.processes; }
+  std::vector<std::string> meet(const std::string& contact) override { return gather_texts(contact, size()); }
+  std::unique_ptr<Transport> connect(Liveness& liveness) override { return make_mpi_world(liveness); }
 
-// The cores of a host are shared out among its ranks, and none uses more threads than its part.
-void take_share_of_cores(Communicator& world, const std::string& host) {
-  std::vector<std::vector<int>> cores_of_host;
-  std::size_t own = 0;
-  const std::vector<std::string> everyone = world.all_gather_host(host + "\n" + to_text(own_cores()));
-  for (int rank = 0; rank < world.size(); ++rank) {
-    const std::string& text = everyone[static_cast<std::size_t>(rank)];
-    const std::size_t line_end = text.find('\n');
-    if (text.substr(0, line_end) != host) continue;
-    if (rank == world.rank()) own = cores_of_host.size();
-    cores_of_host.push_back(cores_from_text(text.substr(line_end + 1)));
-  }
-  set_thread_count(std::min(thread_count(), core_share(cores_of_host, own)));
+ private:
+  const MpiPlace place_;
+};
+
+MpiPlace own_place() {
+  MpiPlace place;
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &place.processes), "tell the number of processes");
+  check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &place.process), "tell the process's place");
+  return place;
 }
 
 }  // namespace
@@ -88,36 +79,10 @@ MpiPlace start_mpi() {
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "start");
   if (provided < MPI_THREAD_FUNNELED) throw EnvironmentError("this MPI cannot be used by a program with threads");
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "set how errors are told");
-  MpiPlace place;
-  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &place.processes), "tell the number of processes");
-  check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &place.process), "tell the process's place");
-  return place;
+  return own_place();
 }
 
-void run_mpi_rank(const std::string& host, const std::function<void(Communicator& world)>& body) {
-  MpiPlace place;
-  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &place.processes), "tell the number of processes");
-  check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &place.process), "tell the process's place");
-  Liveness liveness(place.process, place.processes, host, end_process);
-  const std::vector<std::string> contacts = gather_texts(liveness.contact(), place.processes);
-  const std::vector<std::string> jobs = gather_texts(std::to_string(std::random_device()()), place.processes);
-  liveness.start(contacts, jobs[0]);
-  try {
-    const auto world = make_mpi_world(liveness);
-    take_share_of_cores(*world, host);
-    body(*world);
-    liveness.expect_farewells();
-    world->barrier();  // whoever ends while another still works would be taken for lost
-  } catch (const LostRank&) {
-    throw;  // news of another's failure
-  } catch (const std::exception& error) {
-    liveness.report_failure(error.what());
-    throw;
-  } catch (...) {
-    liveness.report_failure("an exception without a message");
-    throw;
-  }
-}
+std::unique_ptr<ProcessJob> make_mpi_job() { return std::make_unique<MpiJob>(own_place()); }
 
 void leave_mpi(int exit_code) {
   int started = 0, ended = 0;

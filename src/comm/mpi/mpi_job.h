@@ -1,11 +1,10 @@
-// This process as one rank of an MPI job. Without MPI, mpi_absent.cc stands in.
+// This process as one of an MPI job. Without MPI, mpi_absent.cc stands in.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
+#include <memory>
 
-#include "comm/communicator.h"
+#include "comm/process/process_job.h"
 
 namespace teratron {
 
@@ -16,8 +15,8 @@ struct MpiPlace {
 };
 
 MpiPlace start_mpi();
-void run_mpi_rank(const std::string& host, const std::function<void(Communicator& world)>& body);
-void leave_mpi(int exit_code);  // launch.h: leave_launch
+std::unique_ptr<ProcessJob> make_mpi_job();  // after start_mpi()
+void leave_mpi(int exit_code);               // launch.h: leave_launch
 
 // MPI's own sum over all processes, in place: what ours is measured against.
 void mpi_all_reduce(float* values, std::int64_t count);

@@ -1,5 +1,5 @@
-// SIGTERM in a process of an MPI job: mpirun sends it to the ranks that are left when one died, about a second before
-// SIGKILL. That is time enough to find out who it was and to say so, which the default action would not.
+// SIGTERM in a process of a job: mpirun and torchrun send it to the ranks that are left when one died, mpirun about a
+// second before SIGKILL. That is time enough to find out who it was and to say so, which the default action would not.
 #pragma once
 
 namespace teratron {

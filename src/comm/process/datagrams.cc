@@ -1,4 +1,4 @@
-#include "comm/mpi/datagrams.h"
+#include "comm/process/datagrams.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,4 +1,4 @@
-// The all-reduce and reduce-scatter of MPI processes: each rank receives everyone's values of its own part, reduces
+// The all-reduce and reduce-scatter of processes: each rank receives everyone's values of its own part, reduces
 // them in the ranks' order, and, for an all-reduce, sends the result to everyone. That is what a ring moves, in two
 // steps instead of 2 (R - 1). Long views go in segments, of which the next two are under way while one is reduced.
 #pragma once
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/mpi/requests.h"
+#include "comm/process/transport.h"
 
 namespace teratron {
 
@@ -24,16 +24,11 @@ class ScratchPool {
   std::vector<Block> free_;
 };
 
-struct MpiPlaceInGroup {
-  MPI_Comm communicator;
-  int rank, size, tag;  // tag and tag + 1 are this collective's
-};
-
 // `in` and `out` as given to a reduce-scatter; the same view makes it an all-reduce.
 class ReduceWork final : public Pending::Work {
  public:
-  ReduceWork(const MpiPlaceInGroup& place, const Liveness& liveness, ScratchPool& pool, const TensorRef& out,
-             const TensorRef& in, ReduceOp op);
+  // tag and tag + 1 are this collective's.
+  ReduceWork(Transport& transport, int tag, ScratchPool& pool, const TensorRef& out, const TensorRef& in, ReduceOp op);
   void wait() override;
 
  private:
@@ -41,7 +36,7 @@ class ReduceWork final : public Pending::Work {
     std::int64_t begin, count;
   };
   struct Segment {
-    Requests scattered, gathered;
+    std::unique_ptr<Requests> scattered, gathered;
     ScratchPool::Block scratch;
   };
   Range part(std::int64_t segment, int rank) const;  // in `in`
@@ -49,7 +44,7 @@ class ReduceWork final : public Pending::Work {
   void finish_segment(std::int64_t segment);
   std::byte* at(const TensorRef& view, std::int64_t element) const;
 
-  const MpiPlaceInGroup place_;
+  const int rank_, size_, tag_;
   ScratchPool& pool_;
   const TensorRef out_, in_;
   const ReduceOp op_;

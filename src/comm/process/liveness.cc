@@ -1,4 +1,4 @@
-#include "comm/mpi/liveness.h"
+#include "comm/process/liveness.h"
 
 #include <arpa/inet.h>
 #include <unistd.h>
@@ -102,6 +102,22 @@ void Liveness::throw_lost() const {
   told_ = true;
   told_since_ = Clock::now();
   throw LostRank(lost_->rank, lost_->host, lost_->activity, lost_->reason);
+}
+
+void Liveness::await_verdict(milliseconds longest) const {
+  for (const auto end = Clock::now() + longest; Clock::now() < end;) {
+    throw_if_lost();
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+}
+
+void Liveness::throw_unreachable(int rank, const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    declare_lost(rank, reason);
+    for (int repeat = 0; rank_ != 0 && repeat < 3; ++repeat) tell_of_lost_to(peers_[0]);  // datagrams may get lost
+  }
+  throw_lost();
 }
 
 void Liveness::report_failure(const std::string& reason) {
@@ -231,9 +247,11 @@ void Liveness::declare_lost(int rank, const std::string& reason) {
 }
 
 void Liveness::tell_of_lost() const {
-  for (std::size_t peer = 1; peer < peers_.size(); ++peer) {
-    send(peers_[peer], {"lost", std::to_string(lost_->rank), lost_->host, lost_->activity, lost_->reason});
-  }
+  for (std::size_t peer = 1; peer < peers_.size(); ++peer) tell_of_lost_to(peers_[peer]);
+}
+
+void Liveness::tell_of_lost_to(const Peer& peer) const {
+  send(peer, {"lost", std::to_string(lost_->rank), lost_->host, lost_->activity, lost_->reason});
 }
 
 void Liveness::send(const Peer& peer, const std::vector<std::string>& fields) const {

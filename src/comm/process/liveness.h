@@ -1,10 +1,11 @@
-// Who of an MPI job is alive. MPI itself waits for ever for a rank that was stopped, so each process has a thread that
-// sends process 0 a datagram every second with what it is doing; process 0 answers, and tells everyone when one falls
-// silent, is gone or reports its own failure. A process that hears nothing from process 0 takes that one for lost. It
-// all happens beside MPI, over UDP on a port the system picks, and costs nothing worth measuring.
+// Who of a job of processes is alive. MPI, or a connection, waits for ever for a rank that was stopped, so each process
+// has a thread that sends process 0 a datagram every second with what it is doing; process 0 answers, and tells
+// everyone when one falls silent, is gone or reports its own failure. A process that hears nothing from process 0 takes
+// that one for lost. It all happens beside the transport, over UDP on a port the system picks, and costs nothing worth
+// measuring.
 //
 // A rank is known to be lost within 7 seconds of its last sign of life. The rank's own thread is told where it waits
-// (requests.cc); where it does not look, in a long computation or inside a call of MPI that blocks, the process is
+// (transport.h); where it does not look, in a long computation or inside a call of MPI that blocks, the process is
 // ended without it, and so it is where a rank that was told does not leave: its device may wait for the lost one.
 #pragma once
 
@@ -19,8 +20,8 @@
 #include <thread>
 #include <vector>
 
-#include "comm/mpi/datagrams.h"
-#include "comm/mpi/termination.h"
+#include "comm/process/datagrams.h"
+#include "comm/process/termination.h"
 
 namespace teratron {
 
@@ -42,6 +43,12 @@ class Liveness {
   void throw_if_lost() const {
     if (is_lost_.load(std::memory_order_relaxed)) throw_lost();
   }
+  // For whoever notices that messages fail before it is known which rank is gone: throws LostRank as soon as that is
+  // known, and returns where it is not known after `longest`. Those that are silent are known after kVerdict.
+  static constexpr auto kVerdict = std::chrono::seconds(8);
+  void await_verdict(std::chrono::milliseconds longest) const;
+  // A connection with `rank` failed: LostRank, of that one where nobody is known to be lost. All are told.
+  [[noreturn]] void throw_unreachable(int rank, const std::string& reason);
   // Whether there are more ranks on this host than cores: then whoever waits leaves its core to others.
   bool crowded() const { return crowded_; }
   // This rank has failed: returns when everyone has had the time to hear of it.
@@ -74,7 +81,8 @@ class Liveness {
   void act_on_termination(Clock::time_point now);
   void end_where_nobody_asks(Clock::time_point now) const;
   void declare_lost(int rank, const std::string& reason);
-  void tell_of_lost() const;
+  void tell_of_lost() const;  // everyone, from process 0
+  void tell_of_lost_to(const Peer& peer) const;
   void send(const Peer& peer, const std::vector<std::string>& fields) const;
 
   const int rank_, size_;

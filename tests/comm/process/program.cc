@@ -1,10 +1,13 @@
-// One rank of a test under mpirun (or, without a launcher, all ranks as threads).
-//   program check RANKS              every trial; prints "RANKS ranks are exact"
+// One rank of a test under a launcher (or, without one, all ranks as threads).
+//   program check RANKS              every trial; prints "RANKS ranks of LAUNCHER are exact"
 //   program lose RANKS LOST SIGNAL   rank LOST sends itself SIGNAL in the middle of endless all-reduces (0: it throws)
 //   program compute RANKS LOST SIGNAL  the same, while the others compute for ever and wait for nobody
 //   program linger RANKS LOST SIGNAL   as lose, but what the others leave behind never lets go of them
-//   program leave RANKS CODE         ends with CODE, after MPI was started
+//   program sever RANKS LOST         as lose, but rank LOST closes its connections and stays
+//   program leave RANKS CODE         ends with CODE, after MPI was started and before ranks have met
+//   program desert RANKS LOST CODE   as check, but rank LOST ends with CODE before ranks have met
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <csignal>
@@ -61,11 +64,24 @@ void check(Communicator& world) {
 
 Clock::time_point last_answer;  // what a rank that is ended can still tell
 
+constexpr int kSever = -1;  // no signal
+
+void close_connections() {
+  for (int descriptor = 3; descriptor < 1024; ++descriptor) {
+    int kind = 0;
+    socklen_t length = sizeof(kind);
+    if (::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &kind, &length) != 0 || kind != SOCK_STREAM) continue;
+    ::shutdown(descriptor, SHUT_RDWR);
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(60));
+}
+
 void take_signal(int signal) {
   const auto until = Clock::now() + std::chrono::milliseconds(1300);  // so that a beat has told of the activity
   while (Clock::now() < until) {
   }
   if (signal == 0) throw UserError("this rank was told to fail");
+  if (signal == kSever) return close_connections();
   std::raise(signal);
 }
 
@@ -104,13 +120,15 @@ int run(const std::vector<std::string>& words) {
     const LaunchEnvironment environment = detect_launch();
     const int ranks = std::stoi(words.at(1));
     if (words.at(0) == "leave") return std::stoi(words.at(2));
+    if (words.at(0) == "desert" && environment.process == std::stoi(words.at(2))) return std::stoi(words.at(3));
     run_ranks(environment, ranks, [&](Communicator& world) {
-      if (words.at(0) == "check") return check(world);
+      if (words.at(0) == "check" || words.at(0) == "desert") return check(world);
+      if (words.at(0) == "sever") return lose(world, std::stoi(words.at(2)), kSever);
       const int lost = std::stoi(words.at(2)), signal = std::stoi(words.at(3));
       const Lingerer lingerer(words.at(0) == "linger");
       words.at(0) == "compute" ? compute(world, lost, signal) : lose(world, lost, signal);
     });
-    if (environment.process == 0) fmt::print("{} {} ranks are exact\n", ranks, environment.launcher);
+    if (environment.process == 0) fmt::print("{} ranks of {} are exact\n", ranks, environment.launcher);
     return 0;
   } catch (const LostRank& lost) {
     const double seconds = std::chrono::duration<double>(Clock::now() - last_answer).count();
@@ -119,6 +137,9 @@ int run(const std::vector<std::string>& words) {
   } catch (const UserError& error) {
     fmt::print(stderr, "error: {}\n", error.what());
     return 2;
+  } catch (const EnvironmentError& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 3;
   } catch (const std::exception& error) {
     fmt::print(stderr, "wrong: {}\n", error.what());
     return 1;

@@ -1,4 +1,4 @@
-#include "comm/mpi/reduce_work.h"
+#include "comm/process/reduce_work.h"
 
 #include <algorithm>
 #include <cstring>
@@ -22,9 +22,11 @@ ScratchPool::Block ScratchPool::take() {
   return block;
 }
 
-ReduceWork::ReduceWork(const MpiPlaceInGroup& place, const Liveness& liveness, ScratchPool& pool, const TensorRef& out,
-                       const TensorRef& in, ReduceOp op)
-    : place_(place),
+ReduceWork::ReduceWork(Transport& transport, int tag, ScratchPool& pool, const TensorRef& out, const TensorRef& in,
+                       ReduceOp op)
+    : rank_(transport.rank()),
+      size_(transport.size()),
+      tag_(tag),
       pool_(pool),
       out_(out),
       in_(in),
@@ -32,10 +34,11 @@ ReduceWork::ReduceWork(const MpiPlaceInGroup& place, const Liveness& liveness, S
       everywhere_(out.data == in.data && out.elements() == in.elements()) {
   const std::int64_t most = kSegmentBytes / size_of(in.dtype);
   // A rank's scratch holds its part of a segment from every other rank.
-  per_segment_ = everywhere_ ? most / place.size / kAlignment * kAlignment * place.size : most / place.size;
+  per_segment_ = everywhere_ ? most / size_ / kAlignment * kAlignment * size_ : most / size_;
   segments_ = (out.elements() + per_segment_ - 1) / per_segment_;
   for (std::int64_t segment = 0; segment < segments_; ++segment) {
-    segment_of_.push_back({{place.communicator, liveness}, {place.communicator, liveness}, nullptr});
+    segment_of_.push_back(
+        {transport.requests(Purpose::kCollective), transport.requests(Purpose::kCollective), nullptr});
   }
   start_segment(0);
 }
@@ -47,7 +50,7 @@ std::byte* ReduceWork::at(const TensorRef& view, std::int64_t element) const {
 ReduceWork::Range ReduceWork::part(std::int64_t segment, int rank) const {
   const std::int64_t begin = segment * per_segment_, count = std::min(per_segment_, out_.elements() - begin);
   if (!everywhere_) return {rank * out_.elements() + begin, count};
-  const std::int64_t even = (count + place_.size - 1) / place_.size;
+  const std::int64_t even = (count + size_ - 1) / size_;
   const std::int64_t length = (even + kAlignment - 1) / kAlignment * kAlignment;
   const std::int64_t first = std::min(count, rank * length);
   return {begin + first, std::min(length, count - first)};
@@ -56,36 +59,36 @@ ReduceWork::Range ReduceWork::part(std::int64_t segment, int rank) const {
 void ReduceWork::start_segment(std::int64_t segment) {
   Segment& current = segment_of_[static_cast<std::size_t>(segment)];
   current.scratch = pool_.take();
-  const std::int64_t bytes = part(segment, place_.rank).count * size_of(in_.dtype);
-  for (int step = 1; step < place_.size; ++step) {  // everyone begins with another
-    const int from = (place_.rank + step) % place_.size, to = (place_.rank + place_.size - step) % place_.size;
-    current.scattered.receive(current.scratch.get() + from * bytes, bytes, from, place_.tag);
+  const std::int64_t bytes = part(segment, rank_).count * size_of(in_.dtype);
+  for (int step = 1; step < size_; ++step) {  // everyone begins with another
+    const int from = (rank_ + step) % size_, to = (rank_ + size_ - step) % size_;
+    current.scattered->receive(current.scratch.get() + from * bytes, bytes, from, tag_);
     const Range theirs = part(segment, to);
-    current.scattered.send(at(in_, theirs.begin), theirs.count * size_of(in_.dtype), to, place_.tag);
+    current.scattered->send(at(in_, theirs.begin), theirs.count * size_of(in_.dtype), to, tag_);
   }
 }
 
 void ReduceWork::finish_segment(std::int64_t segment) {
   Segment& current = segment_of_[static_cast<std::size_t>(segment)];
-  current.scattered.wait();
-  const Range own = part(segment, place_.rank);
+  current.scattered->wait();
+  const Range own = part(segment, rank_);
   const std::int64_t size = size_of(in_.dtype), bytes = own.count * size;
   std::byte* const result = everywhere_ ? at(in_, own.begin) : at(out_, segment * per_segment_);
   parallel_for(own.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
     std::vector<const std::byte*> inputs;
-    for (int rank = 0; rank < place_.size; ++rank) {
-      inputs.push_back(rank == place_.rank ? at(in_, own.begin + begin)
-                                           : current.scratch.get() + rank * bytes + begin * size);
+    for (int rank = 0; rank < size_; ++rank) {
+      inputs.push_back(rank == rank_ ? at(in_, own.begin + begin)
+                                     : current.scratch.get() + rank * bytes + begin * size);
     }
     std::byte* const output = result + begin * size;
     reduce_elements(in_.dtype, op_, {&output, 1}, inputs, end - begin);
   });
   pool_.give(std::move(current.scratch));
-  for (int step = 1; everywhere_ && step < place_.size; ++step) {
-    const int from = (place_.rank + step) % place_.size, to = (place_.rank + place_.size - step) % place_.size;
+  for (int step = 1; everywhere_ && step < size_; ++step) {
+    const int from = (rank_ + step) % size_, to = (rank_ + size_ - step) % size_;
     const Range theirs = part(segment, from);
-    current.gathered.receive(at(in_, theirs.begin), theirs.count * size, from, place_.tag + 1);
-    current.gathered.send(result, bytes, to, place_.tag + 1);
+    current.gathered->receive(at(in_, theirs.begin), theirs.count * size, from, tag_ + 1);
+    current.gathered->send(result, bytes, to, tag_ + 1);
   }
 }
 
@@ -95,7 +98,7 @@ void ReduceWork::wait() {
     for (; started < std::min(segments_, segment + 1 + kAhead); ++started) start_segment(started);
     finish_segment(segment);
   }
-  for (Segment& segment : segment_of_) segment.gathered.wait();
+  for (Segment& segment : segment_of_) segment.gathered->wait();
 }
 
 }  // namespace teratron

@@ -1,18 +1,17 @@
-#include "comm/mpi/mpi_communicator.h"
+#include "comm/process/process_communicator.h"
 
-#include <array>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
-#include "comm/mpi/reduce_work.h"
-#include "comm/mpi/requests.h"
+#include "comm/process/reduce_work.h"
 #include "comm/reduce.h"
 
 namespace teratron {
 namespace {
 
-// Keeps the memory open while messages are under way: MPI, and other processes through it, reach into it at any time.
+// Keeps the memory open while messages are under way: MPI, and other processes through it, reach into it at any time,
+// and connections whenever the rank waits for anything.
 class OpenMemoryWork final : public Pending::Work {
  public:
   explicit OpenMemoryWork(Allocator* memory) : memory_(memory) {
@@ -34,28 +33,17 @@ class OpenMemoryWork final : public Pending::Work {
 
 class RequestsWork final : public Pending::Work {
  public:
-  explicit RequestsWork(Requests requests) : requests_(std::move(requests)) {}
-  void wait() override { requests_.wait(); }
+  explicit RequestsWork(std::unique_ptr<Requests> requests) : requests_(std::move(requests)) {}
+  void wait() override { requests_->wait(); }
 
  private:
-  Requests requests_;
+  const std::unique_ptr<Requests> requests_;
 };
 
-// One MPI communicator for collectives, whose messages carry a number as their tag, and one for the caller's own.
-// Neither is ever freed: freeing waits for all members, who may be gone, and a run makes only a few.
-struct MpiGroup {
-  MPI_Comm collectives = MPI_COMM_NULL, messages = MPI_COMM_NULL;
-};
-
-class MpiCommunicator final : public Communicator {
+class ProcessCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MpiGroup group, Liveness& liveness) : group_(group), liveness_(liveness) {
-    for (MPI_Comm communicator : {group_.collectives, group_.messages}) {
-      check_mpi(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN), "set how errors are told");
-    }
-    check_mpi(MPI_Comm_rank(group_.collectives, &rank_), "tell the rank");
-    check_mpi(MPI_Comm_size(group_.collectives, &size_), "tell the group's size");
-  }
+  ProcessCommunicator(std::unique_ptr<Transport> transport, Liveness& liveness)
+      : transport_(std::move(transport)), liveness_(liveness), rank_(transport_->rank()), size_(transport_->size()) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void set_activity(std::string_view activity) override { liveness_.set_activity(activity); }
@@ -69,32 +57,30 @@ class MpiCommunicator final : public Communicator {
   }
   Work do_all_gather(const TensorRef& out, const TensorRef& in) override;
   Work do_broadcast(const TensorRef& view, int root) override {
-    return with_open_memory([&] {
-      Requests requests(group_.collectives, liveness_);
-      requests.broadcast(view.data, view.bytes(), root);
-      return std::make_unique<RequestsWork>(std::move(requests));
-    });
+    return with_open_memory([&] { return transport_->start_broadcast(view.data, view.bytes(), root, next_tag()); });
   }
   Work do_send(const TensorRef& view, int to) override {
     return with_open_memory([&] {
-      Requests requests(group_.messages, liveness_);
-      requests.send(view.data, view.bytes(), to, 0);
+      auto requests = transport_->requests(Purpose::kMessage);
+      requests->send(view.data, view.bytes(), to, 0);
       return std::make_unique<RequestsWork>(std::move(requests));
     });
   }
   Work do_receive(const TensorRef& view, int from) override {
     return with_open_memory([&] {
-      Requests requests(group_.messages, liveness_);
-      requests.receive(view.data, view.bytes(), from, 0);
+      auto requests = transport_->requests(Purpose::kMessage);
+      requests->receive(view.data, view.bytes(), from, 0);
       return std::make_unique<RequestsWork>(std::move(requests));
     });
   }
   void do_all_reduce_host(std::span<double> values, ReduceOp op) override;
   std::vector<std::string> do_all_gather_host(const std::string& text) override;
-  std::unique_ptr<Communicator> do_split(const std::vector<int>& members) override;
+  std::unique_ptr<Communicator> do_split(const std::vector<int>& members) override {
+    return make_process_communicator(transport_->split(members), liveness_);
+  }
 
  private:
-  // Members start collectives in the same order, so they find the same tags. MPI allows at least 32767.
+  // Members start collectives in the same order, so they find the same tags.
   int next_tag() {
     constexpr int kCollectivesAtOnce = 16000;
     calls_ = (calls_ + 1) % kCollectivesAtOnce;
@@ -108,59 +94,59 @@ class MpiCommunicator final : public Communicator {
   }
   Work start_reduce(const TensorRef& out, const TensorRef& in, ReduceOp op) {
     check(in.dtype != DType::kU8 && in.dtype != DType::kU16, "values that are reduced are numbers");
-    return with_open_memory([&] {
-      const MpiPlaceInGroup place{group_.collectives, rank_, size_, next_tag()};
-      return std::make_unique<ReduceWork>(place, liveness_, scratch_, out, in, op);
-    });
+    return with_open_memory(
+        [&] { return std::make_unique<ReduceWork>(*transport_, next_tag(), scratch_, out, in, op); });
   }
 
-  const MpiGroup group_;
+  const std::unique_ptr<Transport> transport_;
   Liveness& liveness_;
-  int rank_ = 0, size_ = 1, calls_ = 0;
+  const int rank_, size_;
+  int calls_ = 0;
   ScratchPool scratch_;
 };
 
-std::unique_ptr<Pending::Work> MpiCommunicator::do_all_gather(const TensorRef& out, const TensorRef& in) {
+std::unique_ptr<Pending::Work> ProcessCommunicator::do_all_gather(const TensorRef& out, const TensorRef& in) {
   return with_open_memory([&] {
-    Requests requests(group_.collectives, liveness_);
+    auto requests = transport_->requests(Purpose::kCollective);
     const int tag = next_tag();
     const std::int64_t bytes = in.bytes();
     const auto part = [&](int rank) { return static_cast<std::byte*>(out.data) + rank * bytes; };
     if (part(rank_) != in.data) std::memcpy(part(rank_), in.data, static_cast<std::size_t>(bytes));
     for (int step = 1; step < size_; ++step) {
       const int from = (rank_ + step) % size_, to = (rank_ + size_ - step) % size_;
-      requests.receive(part(from), bytes, from, tag);
-      requests.send(in.data, bytes, to, tag);
+      requests->receive(part(from), bytes, from, tag);
+      requests->send(in.data, bytes, to, tag);
     }
     return std::make_unique<RequestsWork>(std::move(requests));
   });
 }
 
-std::vector<std::string> MpiCommunicator::do_all_gather_host(const std::string& text) {
+std::vector<std::string> ProcessCommunicator::do_all_gather_host(const std::string& text) {
   std::vector<std::string> texts(static_cast<std::size_t>(size_));
   texts[static_cast<std::size_t>(rank_)] = text;
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(size_));
   const auto own_length = static_cast<std::int64_t>(text.size());
   const int tag = next_tag();
-  Requests sizes(group_.collectives, liveness_), contents(group_.collectives, liveness_);
+  const auto sizes = transport_->requests(Purpose::kCollective);
+  const auto contents = transport_->requests(Purpose::kCollective);
   for (int other = 0; other < size_; ++other) {
     if (other == rank_) continue;
-    sizes.receive(&lengths[static_cast<std::size_t>(other)], sizeof(std::int64_t), other, tag);
-    sizes.send(&own_length, sizeof(std::int64_t), other, tag);
+    sizes->receive(&lengths[static_cast<std::size_t>(other)], sizeof(std::int64_t), other, tag);
+    sizes->send(&own_length, sizeof(std::int64_t), other, tag);
   }
-  sizes.wait();
+  sizes->wait();
   for (int other = 0; other < size_; ++other) {
     if (other == rank_) continue;
     std::string& theirs = texts[static_cast<std::size_t>(other)];
     theirs.resize(static_cast<std::size_t>(lengths[static_cast<std::size_t>(other)]));
-    contents.receive(theirs.data(), static_cast<std::int64_t>(theirs.size()), other, tag + 1);
-    contents.send(text.data(), own_length, other, tag + 1);
+    contents->receive(theirs.data(), static_cast<std::int64_t>(theirs.size()), other, tag + 1);
+    contents->send(text.data(), own_length, other, tag + 1);
   }
-  contents.wait();
+  contents->wait();
   return texts;
 }
 
-void MpiCommunicator::do_all_reduce_host(std::span<double> values, ReduceOp op) {
+void ProcessCommunicator::do_all_reduce_host(std::span<double> values, ReduceOp op) {
   auto* const bytes = reinterpret_cast<std::byte*>(values.data());
   const std::vector<std::string> all =
       all_gather_host(std::string(reinterpret_cast<const char*>(bytes), values.size_bytes()));
@@ -172,25 +158,10 @@ void MpiCommunicator::do_all_reduce_host(std::span<double> values, ReduceOp op) 
   reduce_elements(DType::kF64, op, {&bytes, 1}, inputs, static_cast<std::int64_t>(values.size()));
 }
 
-std::unique_ptr<Communicator> MpiCommunicator::do_split(const std::vector<int>& members) {
-  MPI_Group everyone = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
-  check_mpi(MPI_Comm_group(group_.collectives, &everyone), "list a group");
-  check_mpi(MPI_Group_incl(everyone, static_cast<int>(members.size()), members.data(), &chosen), "choose members");
-  MpiGroup part;
-  check_mpi(MPI_Comm_create_group(group_.collectives, chosen, 0, &part.collectives), "make a group");
-  check_mpi(MPI_Comm_create_group(group_.collectives, chosen, 1, &part.messages), "make a group");
-  MPI_Group_free(&everyone);
-  MPI_Group_free(&chosen);
-  return std::make_unique<MpiCommunicator>(part, liveness_);
-}
-
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_world(Liveness& liveness) {
-  MpiGroup group;
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &group.collectives), "copy its world");
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &group.messages), "copy its world");
-  return std::make_unique<MpiCommunicator>(group, liveness);
+std::unique_ptr<Communicator> make_process_communicator(std::unique_ptr<Transport> transport, Liveness& liveness) {
+  return std::make_unique<ProcessCommunicator>(std::move(transport), liveness);
 }
 
 }  // namespace teratron

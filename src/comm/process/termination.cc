@@ -1,4 +1,4 @@
-#include "comm/mpi/termination.h"
+#include "comm/process/termination.h"
 
 #include <unistd.h>
 

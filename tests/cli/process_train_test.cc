@@ -1,18 +1,19 @@
-// Training with ranks that are MPI processes: the bits of ranks that are threads, and one clear error on every rank
-// when something is wrong with one of them.
+// Training with ranks that are processes, under each launcher: the bits of ranks that are threads, and one clear error
+// on every rank when something is wrong with one of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/tiny_training.h"
-#include "comm/mpi/mpirun.h"
+#include "comm/process/launched_job.h"
 
 namespace teratron {
 namespace {
 
 using ::testing::AllOf;
-using testing::errors_of_rank;
 using ::testing::HasSubstr;
-using testing::MpirunProgram;
+using testing::JobOutcome;
+using testing::launch;
+using testing::LaunchedBy;
 using testing::Outcome;
 using testing::run_teratron;
 using testing::TinyTraining;
@@ -25,10 +26,10 @@ Words with_binary(Words words) {
   return words;
 }
 
-class MpiTrain : public ::testing::Test {
+class ProcessTrain : public ::testing::TestWithParam<LaunchedBy> {
  protected:
   void SetUp() override {
-    if (const std::string reason = testing::why_no_mpirun(); !reason.empty()) GTEST_SKIP() << reason;
+    if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
   }
 
   // Rank 1 of a training that would take for ever gets `signal` when there is a checkpoint.
@@ -36,21 +37,21 @@ class MpiTrain : public ::testing::Test {
     const Words layout = {"--tp", "2", "--save", training_.path("run"), "--save-interval", "5", "--keep-last", "2"};
     Words words = training_.command(layout);
     words.insert(words.end(), {"--train-iters", "1000000"});
-    MpirunProgram program(2, with_binary(words));
+    const auto program = launch(GetParam(), 2, with_binary(words));
     const auto tracker = std::filesystem::path(training_.path("run")) / "latest_checkpointed_iteration.txt";
     for (const auto end = Clock::now() + seconds(60); !std::filesystem::exists(tracker);) {
-      ASSERT_LT(Clock::now(), end) << program.errors_so_far();
+      ASSERT_LT(Clock::now(), end) << program->errors_so_far();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // a beat has told what it does
-    const pid_t process = program.process_of(1);
+    const pid_t process = program->process_of(1);
     ASSERT_NE(process, 0);
     ::kill(process, signal);
     const auto killed = Clock::now();
-    const Outcome outcome = program.wait(seconds(30));
+    const JobOutcome outcome = program->wait(seconds(30));
     EXPECT_LT(Clock::now() - killed, seconds(10));
     EXPECT_NE(outcome.exit_code, 0);
-    EXPECT_THAT(errors_of_rank(outcome.errors, 0),
+    EXPECT_THAT(outcome.errors_of_rank[0],
                 AllOf(HasSubstr("error: rank 1 on host "), HasSubstr(reason), HasSubstr(" of iteration ")))
         << outcome.errors;
 
@@ -66,20 +67,21 @@ class MpiTrain : public ::testing::Test {
   const TinyTraining training_;
 };
 
-TEST_F(MpiTrain, GivesTheLossesOfThreadRanksBitForBit) {
+TEST_P(ProcessTrain, GivesTheLossesOfThreadRanksBitForBit) {
   struct Layout {
     int ranks;
     Words flags;
   };
   for (const Layout& layout : {Layout{2, {"--tp", "2", "--global-batch-size", "4"}},
                                Layout{4, {"--tp", "2", "--dp", "2", "--global-batch-size", "8"}}}) {
-    const auto run = [&](const std::string& name, bool mpi) {
+    const auto run = [&](const std::string& name, bool are_processes) {
       Words words = training_.command(layout.flags);
       words.insert(words.end(), {"--train-iters", "20", "--save", training_.path(name), "--json", "-"});
-      const Outcome outcome =
-          mpi ? MpirunProgram(layout.ranks, with_binary(words)).wait(seconds(300)) : run_teratron(words);
+      const Outcome outcome = are_processes ? launch(GetParam(), layout.ranks, with_binary(words))->wait(seconds(300))
+                                            : run_teratron(words);
       EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-      EXPECT_THAT(outcome.errors, HasSubstr(mpi ? "as MPI processes under mpirun" : "as threads of one process"));
+      EXPECT_THAT(outcome.errors, HasSubstr(are_processes ? "as processes of " + testing::name_of(GetParam())
+                                                          : "as threads of one process"));
       return TinyTraining::losses(training_.path(name));
     };
     const std::string name = std::to_string(layout.ranks);
@@ -89,61 +91,65 @@ TEST_F(MpiTrain, GivesTheLossesOfThreadRanksBitForBit) {
   }
 }
 
-TEST_F(MpiTrain, GivesTheLossesOfThreadRanksBetweenHosts) {
+TEST_P(ProcessTrain, GivesTheLossesOfThreadRanksBetweenHosts) {
   const auto words = [&](const std::string& name) {
     return training_.command({"--tp", "2", "--train-iters", "8", "--save", training_.path(name)});
   };
-  const Outcome outcome = testing::SeveralHostsProgram(2, with_binary(words("hosts"))).wait(seconds(120));
-  if (outcome.exit_code == testing::SeveralHostsProgram::kImpossible) GTEST_SKIP() << outcome.errors;
+  const JobOutcome outcome = testing::run_on_several_hosts(GetParam(), 2, with_binary(words("hosts")), seconds(120));
+  if (outcome.exit_code == testing::kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
   ASSERT_EQ(run_teratron(words("threads")).exit_code, 0);
   EXPECT_EQ(TinyTraining::losses(training_.path("hosts")), TinyTraining::losses(training_.path("threads")));
 }
 
-TEST_F(MpiTrain, ARankThatIsKilledEndsTheOthersAndTheLastCheckpointLoads) {
+TEST_P(ProcessTrain, ARankThatIsKilledEndsTheOthersAndTheLastCheckpointLoads) {
   expect_others_end_and_the_checkpoint_loads(SIGKILL, "its process is gone");
 }
 
-TEST_F(MpiTrain, ARankThatIsStoppedEndsTheOthersAndTheLastCheckpointLoads) {
+TEST_P(ProcessTrain, ARankThatIsStoppedEndsTheOthersAndTheLastCheckpointLoads) {
   expect_others_end_and_the_checkpoint_loads(SIGSTOP, "nothing was heard of it");
 }
 
-TEST_F(MpiTrain, RanksWithDifferentConfigurationsAreToldWhatDiffers) {
+TEST_P(ProcessTrain, RanksWithDifferentConfigurationsAreToldWhatDiffers) {
   const Words words = with_binary(training_.command({"--tp", "2", "--train-iters", "3"}));
   std::string quoted;  // one rank's command line has a word more
   for (const std::string& word : words) quoted += " '" + word + "'";
-  const Outcome outcome =
-      MpirunProgram(2, {"bash", "-c", "exec" + quoted + " --seed 1${OMPI_COMM_WORLD_RANK}"}).wait(seconds(60));
+  const JobOutcome outcome =
+      launch(GetParam(), 2, {"bash", "-c", "exec" + quoted + " --seed 1${" + testing::rank_variable(GetParam()) + "}"})
+          ->wait(seconds(60));
   EXPECT_EQ(outcome.exit_code, 2);
   for (int rank = 0; rank < 2; ++rank) {
-    EXPECT_THAT(errors_of_rank(outcome.errors, rank),
+    EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
                 AllOf(HasSubstr("error: ranks 0 and 1 were given different configurations"), HasSubstr("seed = 10"),
                       HasSubstr("seed = 11")))
         << outcome.errors;
   }
 }
 
-TEST_F(MpiTrain, AnotherNumberOfProcessesThanTheLayoutNeedsIsRefused) {
-  const Outcome outcome =
-      MpirunProgram(3, with_binary(training_.command({"--tp", "2", "--train-iters", "3"}))).wait(seconds(60));
+TEST_P(ProcessTrain, AnotherNumberOfProcessesThanTheLayoutNeedsIsRefused) {
+  const JobOutcome outcome =
+      launch(GetParam(), 3, with_binary(training_.command({"--tp", "2", "--train-iters", "3"})))->wait(seconds(60));
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.errors, HasSubstr("error: mpirun started 3 processes, but the layout needs 2 ranks"));
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("error: " + testing::name_of(GetParam())),
+                                    HasSubstr(" started 3 processes, but the layout needs 2 ranks")));
 }
 
-TEST_F(MpiTrain, ARankWithoutItsFilesEndsTheJob) {
+TEST_P(ProcessTrain, ARankWithoutItsFilesEndsTheJob) {
   const Words words = with_binary(training_.command({"--tp", "2", "--train-iters", "3"}));
   std::string quoted;
   for (const std::string& word : words) quoted += " '" + word + "'";
   const auto start = Clock::now();
-  const Outcome outcome = MpirunProgram(2, {"bash", "-c",
-                                            "[ $OMPI_COMM_WORLD_RANK = 1 ] && exec" + quoted +
-                                                " --data-path /no/such/corpus; exec" + quoted})
-                              .wait(seconds(60));
+  const std::string is_second = "[ $" + testing::rank_variable(GetParam()) + " = 1 ] && ";
+  const JobOutcome outcome =
+      launch(GetParam(), 2, {"bash", "-c", is_second + "exec" + quoted + " --data-path /no/such/corpus; exec" + quoted})
+          ->wait(seconds(60));
   EXPECT_LT(Clock::now() - start, seconds(10));
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(errors_of_rank(outcome.errors, 1), AllOf(HasSubstr("error: "), HasSubstr("/no/such/corpus")))
-      << outcome.errors;
+  EXPECT_THAT(outcome.errors_of_rank[1], AllOf(HasSubstr("error: "), HasSubstr("/no/such/corpus"))) << outcome.errors;
 }
+
+INSTANTIATE_TEST_SUITE_P(Mpirun, ProcessTrain, ::testing::Values(LaunchedBy::kMpirun));
+INSTANTIATE_TEST_SUITE_P(Address, ProcessTrain, ::testing::Values(LaunchedBy::kAddress));
 
 }  // namespace
 }  // namespace teratron

@@ -1,0 +1,140 @@
+// Ranks as processes under each launcher: every collective exact, and a rank that is lost ends the job with its name.
+// The ranks are those of tests/comm/process/program.cc.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "comm/process/launched_job.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::JobOutcome;
+using testing::launch;
+using testing::LaunchedBy;
+using Words = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  }
+  static JobOutcome run(int ranks, Words arguments) {
+    arguments.insert(arguments.begin(), TERATRON_COMM_PROGRAM);
+    return launch(GetParam(), ranks, arguments)->wait(std::chrono::seconds(300));
+  }
+  static std::string exact(int ranks) { return std::to_string(ranks) + " ranks of " + testing::name_of(GetParam()); }
+  static void expect_exact(int ranks) {
+    const JobOutcome outcome = run(ranks, {"check", std::to_string(ranks)});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    EXPECT_THAT(outcome.output, AllOf(HasSubstr(exact(ranks)), HasSubstr(" are exact")));
+  }
+  // Of 3 ranks, `lost` takes `signal` (0: throws). Every other one must tell why, where and in what; soon.
+  static void expect_told(int lost, int signal, const std::string& reason) {
+    const auto start = Clock::now();
+    const JobOutcome outcome = run(3, {"lose", "3", std::to_string(lost), std::to_string(signal)});
+    // With the time that mpirun and the program take to come so far, which is long where the machine is busy.
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(30));
+    EXPECT_NE(outcome.exit_code, 0);
+    for (int rank = 0; rank < 3; ++rank) {
+      if (rank == lost) continue;
+      const std::string told = outcome.errors_of_rank[static_cast<std::size_t>(rank)];
+      EXPECT_THAT(told, AllOf(HasSubstr("rank " + std::to_string(lost) + " on host "), HasSubstr(reason),
+                              HasSubstr("it was last known to be in: iteration 100 of the test")))
+          << outcome.errors;
+      const std::size_t waited = told.find("(waited ");
+      ASSERT_NE(waited, told.npos) << told;
+      EXPECT_LT(std::stod(told.substr(waited + 8)), 10.0);
+    }
+  }
+};
+
+TEST_P(ProcessRanks, TwoAreExact) { expect_exact(2); }
+TEST_P(ProcessRanks, ThreeAreExact) { expect_exact(3); }
+TEST_P(ProcessRanks, FourAreExact) { expect_exact(4); }
+
+TEST_P(ProcessRanks, ARankThatIsKilledIsNamedByTheOthers) { expect_told(1, SIGKILL, "its process is gone"); }
+TEST_P(ProcessRanks, TheFirstRankThatIsKilledIsNamedByTheOthers) { expect_told(0, SIGKILL, "its process is gone"); }
+TEST_P(ProcessRanks, ARankThatIsStoppedIsNamedByTheOthers) { expect_told(2, SIGSTOP, "nothing was heard of it"); }
+TEST_P(ProcessRanks, TheFirstRankThatIsStoppedIsNamedByTheOthers) {
+  expect_told(0, SIGSTOP, "nothing was heard of it");
+}
+TEST_P(ProcessRanks, ARankThatFailsIsNamedWithItsReason) { expect_told(1, 0, "this rank was told to fail"); }
+
+TEST_P(ProcessRanks, ARankThatNeverAsksWhoIsLostIsEndedWithTheMessage) {
+  const JobOutcome outcome = run(2, {"compute", "2", "1", std::to_string(SIGKILL)});
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.errors_of_rank[0], HasSubstr("error: rank 1 on host ")) << outcome.errors;
+}
+
+TEST_P(ProcessRanks, ARankThatCannotLeaveIsEndedWithTheMessage) {
+  const JobOutcome outcome = run(2, {"linger", "2", "1", std::to_string(SIGSTOP)});
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.errors_of_rank[0], HasSubstr("error: rank 1 on host ")) << outcome.errors;
+}
+
+TEST_P(ProcessRanks, ARankThatEndsBeforeTheyMeetKeepsNobodyWaiting) {
+  for (const char* const rank : {"0", "1"}) {
+    const auto start = Clock::now();
+    const JobOutcome outcome = run(2, {"desert", "2", rank, "2"});
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+    EXPECT_EQ(outcome.exit_code, 2);
+    if (GetParam() == LaunchedBy::kMpirun) continue;  // which ends the others itself
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("rank " + std::string(rank) + " on host "),
+                                      HasSubstr("it ended with exit code 2, and its own output says why")));
+  }
+}
+
+TEST_P(ProcessRanks, ARankWhoseConnectionsBreakIsNamed) {
+  if (GetParam() == LaunchedBy::kMpirun) GTEST_SKIP() << "MPI of one host has no connections";
+  for (const int lost : {0, 1}) {
+    const JobOutcome outcome = run(3, {"sever", "3", std::to_string(lost)});
+    EXPECT_EQ(outcome.exit_code, 3);
+    for (int rank = 0; rank < 3; ++rank) {
+      if (rank == lost) continue;
+      EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
+                  AllOf(HasSubstr("rank " + std::to_string(lost) + " on host "), HasSubstr("its connection broke")));
+    }
+  }
+}
+
+TEST_P(ProcessRanks, AnotherNumberOfProcessesThanRanksIsRefused) {
+  const JobOutcome outcome = run(2, {"check", "3"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr(testing::name_of(GetParam())),
+                                    HasSubstr(" started 2 processes, but the layout needs 3 ranks")));
+}
+
+TEST_P(ProcessRanks, TheExitCodeOfAProcessIsThatOfTheJob) {
+  for (const char* const code : {"0", "1", "3"}) {
+    EXPECT_EQ(run(2, {"leave", "2", code}).exit_code, std::stoi(code));
+  }
+}
+
+TEST_P(ProcessRanks, AreExactBetweenHosts) {
+  const JobOutcome outcome =
+      testing::run_on_several_hosts(GetParam(), 3, {TERATRON_COMM_PROGRAM, "check", "3"}, std::chrono::seconds(300));
+  if (outcome.exit_code == testing::kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr(exact(3)));
+}
+
+TEST_P(ProcessRanks, ARankOfAnotherHostThatIsKilledIsNamedWithItsHost) {
+  const JobOutcome outcome = testing::run_on_several_hosts(
+      GetParam(), 3, {TERATRON_COMM_PROGRAM, "lose", "3", "1", "9"}, std::chrono::seconds(60));
+  if (outcome.exit_code == testing::kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
+  EXPECT_NE(outcome.exit_code, 0);
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
+                AllOf(HasSubstr("rank 1 on host tt"), HasSubstr("-2 is lost: its process is gone")))
+        << outcome.errors;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpirun, ProcessRanks, ::testing::Values(LaunchedBy::kMpirun));
+INSTANTIATE_TEST_SUITE_P(Address, ProcessRanks, ::testing::Values(LaunchedBy::kAddress));
+
+}  // namespace
+}  // namespace teratron
