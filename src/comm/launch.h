@@ -45,7 +45,8 @@ void run_ranks(const LaunchEnvironment& environment, int ranks, const std::funct
 // job in an orderly way and returns; anything else flushes stdout and stderr, gives the other processes a moment to
 // tell what they saw, and ends this one without returning, since MPI's own end would wait for the ranks that are gone.
 // mpirun's exit code is then that of the first process that ended. Processes without MPI that end with an error before
-// they have met the others tell them, so that nobody waits.
+// they have met the others tell them, so that nobody waits; that takes as long as those take to come, half a minute at
+// most.
 void leave_launch(int exit_code);
 
 }  // namespace teratron

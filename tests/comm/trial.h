@@ -1,5 +1,5 @@
 // One collective with values whose result is known without it: every rank can work out what every other rank brings.
-// Used by threads and by MPI processes alike, so a wrong result is an exception, not a gtest expectation.
+// Used by threads and by processes alike, so a wrong result is an exception, not a gtest expectation.
 #pragma once
 
 #include <cstdint>
