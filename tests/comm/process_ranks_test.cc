@@ -21,8 +21,8 @@ class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
   void SetUp() override {
     if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
   }
-  static JobOutcome run(int ranks, Words arguments) {
-    arguments.insert(arguments.begin(), TERATRON_COMM_PROGRAM);
+  static JobOutcome run(int ranks, Words arguments, const std::string& program = TERATRON_COMM_PROGRAM) {
+    arguments.insert(arguments.begin(), program);
     return launch(GetParam(), ranks, arguments)->wait(std::chrono::seconds(300));
   }
   static std::string exact(int ranks) { return std::to_string(ranks) + " ranks of " + testing::name_of(GetParam()); }
@@ -54,6 +54,14 @@ class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
 TEST_P(ProcessRanks, TwoAreExact) { expect_exact(2); }
 TEST_P(ProcessRanks, ThreeAreExact) { expect_exact(3); }
 TEST_P(ProcessRanks, FourAreExact) { expect_exact(4); }
+
+// Which share one device, so that what they exchange goes through the host.
+TEST_P(ProcessRanks, OnAnEmulatedGpuAreExact) {
+  const std::string program = TERATRON_COMM_GPU_PROGRAM;
+  if (program.empty()) GTEST_SKIP() << "sanitizers do not understand the emulated GPU";
+  const JobOutcome outcome = run(3, {"check", "3"}, program);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+}
 
 TEST_P(ProcessRanks, ARankThatIsKilledIsNamedByTheOthers) { expect_told(1, SIGKILL, "its process is gone"); }
 TEST_P(ProcessRanks, TheFirstRankThatIsKilledIsNamedByTheOthers) { expect_told(0, SIGKILL, "its process is gone"); }

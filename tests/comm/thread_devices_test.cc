@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <random>
 #include <stdexcept>
 
 #include "comm/far_memory.h"
@@ -57,37 +56,13 @@ TEST_P(ThreadDevices, DevicesThatReachEachOtherThroughChannelsAloneAddUpTheSame)
   });
 }
 
-// Messages of a pipeline: activations to the next rank, gradients to the one before, several under way.
-void run_random_messages(Communicator& world, testing::LateDevice& device, std::uint32_t seed) {
-  const std::unique_ptr<Communicator> forth = world.split(0, world.rank()), back = world.split(0, world.rank());
-  forth->attach(&device, Communicator::Uses::kMessagesToNext);
-  back->attach(&device, Communicator::Uses::kMessagesToPrevious);
-  std::mt19937 random(seed);  // the same numbers on every rank
-  const std::vector<int> members = everyone(world.size());
-  std::vector<std::unique_ptr<testing::RunningTrial>> running;
-  for (std::uint32_t step = 0; step < 60; ++step) {
-    const bool is_forth = random() % 2 == 0;
-    const testing::Trial trial{.collective = Collective::kSend,
-                               .dtype = random() % 2 == 0 ? DType::kBF16 : DType::kF32,
-                               .elements = static_cast<std::int64_t>(1 + random() % 3000),
-                               .root = is_forth ? 0 : world.size() - 2,
-                               .salt = step};
-    running.push_back(std::make_unique<testing::RunningTrial>(is_forth ? *forth : *back, members, device, trial));
-    if (running.size() < 4 && random() % 2 == 0) continue;
-    const auto which = running.begin() + static_cast<std::ptrdiff_t>(random() % running.size());
-    (*which)->wait_and_check();
-    running.erase(which);
-  }
-  for (const auto& trial : running) trial->wait_and_check();
-}
-
 TEST_P(ThreadDevices, MessagesOfARingTakeItsChannels) {
   if (GetParam() == 1) return;
   for (const bool has_channels : {true, false}) {
     run_threads(GetParam(), [&](Communicator& world) {
       testing::LateDevice device(static_cast<std::uint32_t>(world.rank()),
                                  has_channels ? fmt::format("device {}", world.rank()) : "");
-      run_random_messages(world, device, 7);
+      testing::run_random_messages(world, device, 7, 60);
       EXPECT_EQ(device.exchanges(), has_channels ? 2 * 60 : 0);
     });
   }

@@ -289,4 +289,27 @@ void run_random_program(Communicator& world, Backend& memory, std::uint32_t seed
   while (!running.empty()) finish_one();
 }
 
+void run_random_messages(Communicator& world, Backend& memory, std::uint32_t seed, int steps) {
+  const std::unique_ptr<Communicator> forth = world.split(0, world.rank()), back = world.split(0, world.rank());
+  forth->attach(&memory, Communicator::Uses::kMessagesToNext);
+  back->attach(&memory, Communicator::Uses::kMessagesToPrevious);
+  std::mt19937 random(seed);  // the same numbers on every rank
+  const std::vector<int> members = world_ranks(world, *forth);
+  std::vector<std::unique_ptr<RunningTrial>> running;
+  for (int step = 0; step < steps; ++step) {
+    const bool is_forth = random() % 2 == 0;
+    const Trial trial{.collective = Collective::kSend,
+                      .dtype = random() % 2 == 0 ? DType::kBF16 : DType::kF32,
+                      .elements = static_cast<std::int64_t>(1 + random() % 3000),
+                      .root = is_forth ? 0 : world.size() - 2,
+                      .salt = static_cast<std::uint32_t>(step)};
+    running.push_back(std::make_unique<RunningTrial>(is_forth ? *forth : *back, members, memory, trial));
+    if (running.size() < 4 && random() % 2 == 0) continue;
+    const auto which = running.begin() + static_cast<std::ptrdiff_t>(random() % running.size());
+    (*which)->wait_and_check();
+    running.erase(which);
+  }
+  for (const auto& trial : running) trial->wait_and_check();
+}
+
 }  // namespace teratron::testing

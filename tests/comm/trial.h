@@ -52,4 +52,7 @@ void run_all_trials(Communicator& group, const std::vector<int>& members, Backen
 // rank for one seed. Backend memory is attached to every group.
 void run_random_program(Communicator& world, Backend& memory, std::uint32_t seed, int steps);
 
+// Messages as a pipeline's: `steps` times everyone sends to the next rank or to the one before, several under way.
+void run_random_messages(Communicator& world, Backend& memory, std::uint32_t seed, int steps);
+
 }  // namespace teratron::testing

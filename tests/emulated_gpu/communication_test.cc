@@ -22,6 +22,7 @@ TEST_P(GpuRanks, EveryCollectiveIsExactForEveryDTypeAndCount) {
                             {DType::kF64, DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kI32, DType::kU8},
                             {0, 1, 61, 64, 1031});
     for (std::uint32_t seed = 0; seed < 5; ++seed) testing::run_random_program(world, *memory, seed, 30);
+    testing::run_random_messages(world, *memory, 5, 40);
   });
 }
 

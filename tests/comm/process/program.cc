@@ -43,9 +43,18 @@ void check_host_exchanges(Communicator& world) {
   }
 }
 
+// Of a GPU in a program that is built for them, of the ranks of this machine in turn.
+std::unique_ptr<Backend> make_memory([[maybe_unused]] int rank) {
+#ifdef TERATRON_GPU_RANKS
+  return make_cuda_backend({.device = rank % cuda_devices(), .channels = true});
+#else
+  return make_cpu_backend({.guard_memory = true});
+#endif
+}
+
 void check(Communicator& world) {
   check_host_exchanges(world);
-  const auto memory = make_cpu_backend({.guard_memory = true});
+  const auto memory = make_memory(world.rank());
   world.attach(memory.get());
   std::vector<int> everyone;
   for (int rank = 0; rank < world.size(); ++rank) everyone.push_back(rank);
@@ -60,6 +69,7 @@ void check(Communicator& world) {
     run_all_trials(*group, world_ranks(world, *group), *memory, {DType::kF32}, {0, 1, 257});
   }
   for (std::uint32_t seed = 0; seed < 4; ++seed) run_random_program(world, *memory, seed, 50);
+  if (world.size() > 1) run_random_messages(world, *memory, 4, 50);
 }
 
 Clock::time_point last_answer;  // what a rank that is ended can still tell
