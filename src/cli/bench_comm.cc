@@ -73,7 +73,7 @@ nlohmann::ordered_json json_of(const LaunchEnvironment& environment, const std::
                     {"yardstick_bytes_per_second", row.speed.yardstick_bandwidth()},
                     {"ratio", row.speed.ratio()}});
   }
-  return {{"ranks_are", environment.kind == RankKind::kProcesses ? "processes" : "threads"},
+  return {{"ranks_are", environment.ranks_are()},
           {"yardstick", environment.has_mpi() ? "MPI_Allreduce" : "copy"},
           {"all_reduce", list}};
 }

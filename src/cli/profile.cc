@@ -182,7 +182,7 @@ void run(const Options& options) {
   const std::int64_t vocab_size = vocabulary_size(config);
   launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) {
     const std::unique_ptr<Backend> backend = make_backend(config, rank);
-    ProfileRequest request = profile_request(config, vocab_size, rank.environment.kind);
+    ProfileRequest request = profile_request(config, vocab_size, rank.environment.ranks_are());
     request.repeats = static_cast<int>(options.repeats);
     const plan::Profile profile = measure_profile(
         request, rank.mesh, *backend, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});

@@ -140,7 +140,7 @@ void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
   const std::unique_ptr<Backend> backend = make_backend(config, rank);
   const std::optional<plan::Profile> profile =
-      slice_costs(config, job.vocab_size, rank.environment.kind, rank.mesh, *backend,
+      slice_costs(config, job.vocab_size, rank.environment.ranks_are(), rank.mesh, *backend,
                   rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
   Trainer trainer(config, *backend, job.dataset, job.vocab_size, rank.mesh, profile ? &*profile : nullptr);
   const std::vector<RankMemory> memory =

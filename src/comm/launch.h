@@ -25,6 +25,11 @@ struct LaunchEnvironment {
   std::string host;
   std::optional<AddressLaunch> address;  // of processes that meet without MPI
   bool has_mpi() const { return kind == RankKind::kProcesses && !address; }
+  // What measurements of one kind of ranks are told from another's by.
+  std::string ranks_are() const {
+    if (kind == RankKind::kThreads) return "threads";
+    return has_mpi() ? "processes" : "processes by address";
+  }
 };
 
 // Finds the launcher: torchrun, which may itself run under srun, before mpirun, srun (one process under which is taken

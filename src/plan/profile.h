@@ -16,7 +16,7 @@ namespace teratron::plan {
 struct ProfileKey {
   std::string processor;     // its model, as the system names it, and how many cores
   std::string backend;       // "cpu", ...
-  std::string ranks;         // "threads" or "processes"
+  std::string ranks;         // "threads", "processes" (of MPI) or "processes by address"
   std::string dtype;         // that the back end computes in: "f32", "bf16", ...
   std::string recompute;     // "none", "selective", "full"
   std::string dropout;       // "0.1 0.1": hidden, of attention

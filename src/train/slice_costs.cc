@@ -16,7 +16,7 @@ std::vector<std::int64_t> stage_layers(const TrainConfig& config) {
 
 }  // namespace
 
-ProfileRequest profile_request(const TrainConfig& config, std::int64_t vocab_size, RankKind ranks) {
+ProfileRequest profile_request(const TrainConfig& config, std::int64_t vocab_size, const std::string& ranks) {
   const BatchSampler largest(config.largest_batch(), config.micro_batch_size, 0, config.data_parallel);
   return {.model = config.model_for(vocab_size),
           .sequences = largest.largest_micro_batch(),
@@ -26,10 +26,10 @@ ProfileRequest profile_request(const TrainConfig& config, std::int64_t vocab_siz
           .recompute = config.recompute,
           .sequence_parallel = config.sequence_parallel,
           .shard_optimizer = config.distributed_optimizer,
-          .ranks = ranks == RankKind::kThreads ? "threads" : "processes"};
+          .ranks = ranks};
 }
 
-std::optional<plan::Profile> slice_costs(const TrainConfig& config, std::int64_t vocab_size, RankKind ranks,
+std::optional<plan::Profile> slice_costs(const TrainConfig& config, std::int64_t vocab_size, const std::string& ranks,
                                          const std::shared_ptr<Mesh>& mesh, Backend& backend,
                                          const ProfileProgress& progress) {
   if (config.token_slices != "auto" && config.profile.empty()) return std::nullopt;

@@ -18,7 +18,7 @@ struct ProfileRequest {
   std::vector<std::int64_t> cell_layers;  // of each stage; empty: as many in each
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false, shard_optimizer = false;
-  std::string ranks = "threads";  // or "processes"
+  std::string ranks = "threads";  // LaunchEnvironment::ranks_are()
   int repeats = 3;                // of every slicing
 };
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -46,7 +47,7 @@ void check_host_exchanges(Communicator& world) {
 // Of a GPU in a program that is built for them, of the ranks of this machine in turn.
 std::unique_ptr<Backend> make_memory([[maybe_unused]] int rank) {
 #ifdef TERATRON_GPU_RANKS
-  return make_cuda_backend({.device = rank % cuda_devices(), .channels = true});
+  return make_cuda_backend({.device = rank % std::max(1, cuda_devices()), .channels = true});
 #else
   return make_cpu_backend({.guard_memory = true});
 #endif
