@@ -1,4 +1,4 @@
-// Messages over connections: matched by sender, group, purpose and tag, whatever the order, the size and the direction.
+// Messages over connections: matched by sender, group, kind and tag, whatever the order, the size and the direction.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,14 +37,14 @@ struct OneMessage {
   std::unique_ptr<Requests> requests;
 };
 
-OneMessage send(Transport& group, Purpose purpose, int to, int tag, Bytes bytes) {
-  OneMessage message{std::move(bytes), group.requests(purpose)};
+OneMessage send(Transport& group, RequestKind kind, int to, int tag, Bytes bytes) {
+  OneMessage message{std::move(bytes), group.requests(kind)};
   message.requests->send(message.bytes.data(), static_cast<std::int64_t>(message.bytes.size()), to, tag);
   return message;
 }
 
-OneMessage receive(Transport& group, Purpose purpose, int from, int tag, std::size_t bytes) {
-  OneMessage message{Bytes(bytes), group.requests(purpose)};
+OneMessage receive(Transport& group, RequestKind kind, int from, int tag, std::size_t bytes) {
+  OneMessage message{Bytes(bytes), group.requests(kind)};
   message.requests->receive(message.bytes.data(), static_cast<std::int64_t>(bytes), from, tag);
   return message;
 }
@@ -57,12 +57,12 @@ TEST(TcpTransport, MessagesOfAwkwardSizesArriveWhole) {
       std::vector<OneMessage> sent, received;
       for (std::size_t n = 0; n < sizes.size(); ++n) {
         const auto seed = static_cast<std::uint32_t>(n);
-        if (receive_first) received.push_back(receive(world, Purpose::kMessage, other, 0, sizes[n]));
-        sent.push_back(send(world, Purpose::kMessage, other, 0, pattern(sizes[n], seed)));
+        if (receive_first) received.push_back(receive(world, RequestKind::kMessage, other, 0, sizes[n]));
+        sent.push_back(send(world, RequestKind::kMessage, other, 0, pattern(sizes[n], seed)));
       }
       for (OneMessage& message : sent) message.requests->wait();
       for (std::size_t n = 0; n < sizes.size(); ++n) {
-        if (!receive_first) received.push_back(receive(world, Purpose::kMessage, other, 0, sizes[n]));
+        if (!receive_first) received.push_back(receive(world, RequestKind::kMessage, other, 0, sizes[n]));
         received[n].requests->wait();
         expect(received[n].bytes == pattern(sizes[n], static_cast<std::uint32_t>(n)), "a message is not what was sent");
       }
@@ -81,8 +81,8 @@ TEST(TcpTransport, MessagesAreMatchedWhateverTheOrder) {
     const auto all = world.split({0, 1, 2});
     const auto neighbour = [&](int step) { return (all->rank() + step) % 3; };
     const auto own = static_cast<std::uint32_t>(all->rank()), before = static_cast<std::uint32_t>(neighbour(2));
-    const OneMessage round = send(*all, Purpose::kCollective, neighbour(1), 9, pattern(100, own));
-    const OneMessage came = receive(*all, Purpose::kCollective, neighbour(2), 9, 100);
+    const OneMessage round = send(*all, RequestKind::kCollective, neighbour(1), 9, pattern(100, own));
+    const OneMessage came = receive(*all, RequestKind::kCollective, neighbour(2), 9, 100);
     came.requests->wait();
     round.requests->wait();
     expect(came.bytes == pattern(100, before), "a message of a group of all is another's");
@@ -90,10 +90,8 @@ TEST(TcpTransport, MessagesAreMatchedWhateverTheOrder) {
     Transport* const groups[kGroups] = {&world, pair.get(), again.get(), all.get()};
     const auto other_in = [&](int group) { return 1 - groups[group]->rank(); };
     struct Key {
-      int group, purpose, tag, repeat;
-      std::uint32_t seed() const {
-        return static_cast<std::uint32_t>(((group * 2 + purpose) * 10 + tag) * 10 + repeat);
-      }
+      int group, kind, tag, repeat;
+      std::uint32_t seed() const { return static_cast<std::uint32_t>(((group * 2 + kind) * 10 + tag) * 10 + repeat); }
       std::size_t bytes() const { return 1 + seed() * 37 % 5000; }
     };
     std::vector<Key> keys;
@@ -110,12 +108,12 @@ TEST(TcpTransport, MessagesAreMatchedWhateverTheOrder) {
       }
     };
     shuffled([&](const Key& key) {
-      sent.push_back(send(*groups[key.group], static_cast<Purpose>(key.purpose), other_in(key.group), key.tag,
+      sent.push_back(send(*groups[key.group], static_cast<RequestKind>(key.kind), other_in(key.group), key.tag,
                           pattern(key.bytes(), key.seed())));
     });
     shuffled([&](const Key& key) {
       OneMessage message =
-          receive(*groups[key.group], static_cast<Purpose>(key.purpose), other_in(key.group), key.tag, key.bytes());
+          receive(*groups[key.group], static_cast<RequestKind>(key.kind), other_in(key.group), key.tag, key.bytes());
       if (key.seed() % 2 == 0) message.requests->wait();
       received.push_back(std::move(message));
       if (key.seed() % 2 == 0) {
@@ -135,11 +133,11 @@ TEST(TcpTransport, LargeMessagesInAllDirectionsNeverBlockEachOther) {
     std::vector<OneMessage> sent, received;
     for (int step = 1; step < 3; ++step) {
       const auto seed = static_cast<std::uint32_t>(world.rank());
-      sent.push_back(send(world, Purpose::kMessage, (world.rank() + step) % 3, 5, pattern(kBytes, seed)));
+      sent.push_back(send(world, RequestKind::kMessage, (world.rank() + step) % 3, 5, pattern(kBytes, seed)));
     }
     for (OneMessage& message : sent) message.requests->wait();
     for (int step = 1; step < 3; ++step) {
-      OneMessage message = receive(world, Purpose::kMessage, (world.rank() + step) % 3, 5, kBytes);
+      OneMessage message = receive(world, RequestKind::kMessage, (world.rank() + step) % 3, 5, kBytes);
       message.requests->wait();
       expect(message.bytes == pattern(kBytes, static_cast<std::uint32_t>((world.rank() + step) % 3)), "bytes changed");
     }
@@ -151,15 +149,15 @@ TEST(TcpTransport, AReceiveTakesOverAMessageThatIsComing) {
   constexpr std::size_t kBytes = 24 << 20;
   const auto errors = run_world(2, [&](Transport& world) {
     if (world.rank() == 0) {
-      OneMessage small = send(world, Purpose::kMessage, 1, 1, pattern(10, 1));
-      OneMessage large = send(world, Purpose::kMessage, 1, 2, pattern(kBytes, 2));
-      OneMessage last = send(world, Purpose::kMessage, 1, 3, pattern(10, 3));
+      OneMessage small = send(world, RequestKind::kMessage, 1, 1, pattern(10, 1));
+      OneMessage large = send(world, RequestKind::kMessage, 1, 2, pattern(kBytes, 2));
+      OneMessage last = send(world, RequestKind::kMessage, 1, 3, pattern(10, 3));
       for (OneMessage* message : {&small, &large, &last}) message->requests->wait();
       return;
     }
-    receive(world, Purpose::kMessage, 0, 1, 10).requests->wait();  // the large one's beginning has come with it
-    OneMessage large = receive(world, Purpose::kMessage, 0, 2, kBytes);
-    receive(world, Purpose::kMessage, 0, 3, 10).requests->wait();
+    receive(world, RequestKind::kMessage, 0, 1, 10).requests->wait();  // the large one's beginning has come with it
+    OneMessage large = receive(world, RequestKind::kMessage, 0, 2, kBytes);
+    receive(world, RequestKind::kMessage, 0, 3, 10).requests->wait();
     large.requests->wait();
     expect(large.bytes == pattern(kBytes, 2), "bytes changed");
   });
@@ -168,8 +166,8 @@ TEST(TcpTransport, AReceiveTakesOverAMessageThatIsComing) {
 
 TEST(TcpTransport, AMessageOfAnotherLengthThanItsReceiveIsABug) {
   const auto errors = run_world(2, [&](Transport& world) {
-    if (world.rank() == 0) return send(world, Purpose::kMessage, 1, 0, Bytes(7)).requests->wait();
-    receive(world, Purpose::kMessage, 0, 0, 8).requests->wait();
+    if (world.rank() == 0) return send(world, RequestKind::kMessage, 1, 0, Bytes(7)).requests->wait();
+    receive(world, RequestKind::kMessage, 0, 0, 8).requests->wait();
   });
   EXPECT_THAT(errors[1], ::testing::HasSubstr("bytes of a message: got 7, expected 8"));
 }
@@ -196,7 +194,7 @@ class CountingTransport final : public Transport {
   CountingTransport(int rank, int size) : rank_(rank), size_(size) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  std::unique_ptr<Requests> requests(Purpose) override { return std::make_unique<Counting>(sent); }
+  std::unique_ptr<Requests> requests(RequestKind) override { return std::make_unique<Counting>(sent); }
   std::unique_ptr<Pending::Work> start_broadcast(void*, std::int64_t, int, int) override { return nullptr; }
   std::unique_ptr<Transport> split(const std::vector<int>&) override { return nullptr; }
   std::int64_t sent = 0;

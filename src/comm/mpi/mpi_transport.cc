@@ -81,15 +81,6 @@ void MpiRequests::wait() {
   }
 }
 
-class BroadcastWork final : public Pending::Work {
- public:
-  explicit BroadcastWork(std::unique_ptr<MpiRequests> requests) : requests_(std::move(requests)) {}
-  void wait() override { requests_->wait(); }
-
- private:
-  const std::unique_ptr<MpiRequests> requests_;
-};
-
 // One MPI communicator for collectives and one for the caller's own messages. Neither is ever freed: freeing waits for
 // all members, who may be gone, and a run makes only a few.
 struct MpiGroup {
@@ -107,14 +98,14 @@ class MpiTransport final : public Transport {
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  std::unique_ptr<Requests> requests(Purpose purpose) override {
-    return std::make_unique<MpiRequests>(purpose == Purpose::kCollective ? group_.collectives : group_.messages,
+  std::unique_ptr<Requests> requests(RequestKind kind) override {
+    return std::make_unique<MpiRequests>(kind == RequestKind::kCollective ? group_.collectives : group_.messages,
                                          liveness_);
   }
   std::unique_ptr<Pending::Work> start_broadcast(void* data, std::int64_t bytes, int root, int /*tag*/) override {
     auto requests = std::make_unique<MpiRequests>(group_.collectives, liveness_);
     requests->broadcast(data, bytes, root);
-    return std::make_unique<BroadcastWork>(std::move(requests));
+    return std::make_unique<RequestsWork>(std::move(requests));
   }
   std::unique_ptr<Transport> split(const std::vector<int>& members) override;
 

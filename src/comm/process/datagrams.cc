@@ -105,6 +105,10 @@ std::string own_addresses() {
   return text;
 }
 
+int number_from(const std::string& text) {
+  return text.empty() || text.size() > 8 || text.find_first_not_of("0123456789") != text.npos ? -1 : std::stoi(text);
+}
+
 bool same_address(const sockaddr_in& a, const sockaddr_in& b) {
   return a.sin_addr.s_addr == b.sin_addr.s_addr && a.sin_port == b.sin_port;
 }

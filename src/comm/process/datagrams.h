@@ -40,6 +40,9 @@ class DatagramSocket {
 // Of this host, as dotted text separated by spaces; the loopback address first.
 std::string own_addresses();
 
+// What another process wrote as a decimal of up to 8 digits; -1 where it is none.
+int number_from(const std::string& text);
+
 bool same_address(const sockaddr_in& a, const sockaddr_in& b);
 
 }  // namespace teratron

@@ -47,10 +47,6 @@ std::string field(std::string_view text) {
   return result;
 }
 
-int number(const std::string& text) {
-  return text.empty() || text.size() > 8 || text.find_first_not_of("0123456789") != text.npos ? -1 : std::stoi(text);
-}
-
 }  // namespace
 
 Liveness::Liveness(int rank, int size, std::string host, EndProcess end_process)
@@ -82,7 +78,7 @@ void Liveness::start(const std::vector<std::string>& contacts, const std::string
       if (name == "127.0.0.1" && peer.host != field(host_)) continue;
       sockaddr_in address{};
       address.sin_family = AF_INET;
-      address.sin_port = htons(static_cast<std::uint16_t>(number(fields[1])));
+      address.sin_port = htons(static_cast<std::uint16_t>(number_from(fields[1])));
       if (::inet_pton(AF_INET, name.c_str(), &address.sin_addr) == 1) peer.addresses.push_back(address);
     }
     peers_.push_back(std::move(peer));
@@ -172,7 +168,7 @@ void Liveness::receive_all(Clock::time_point now) {
 void Liveness::take(const Datagram& datagram, Clock::time_point now) {
   const std::vector<std::string> fields = split_fields(datagram.text, '\n');
   if (fields.size() < 4 || fields[0] != job_) return;
-  const int rank = number(fields[2]);
+  const int rank = number_from(fields[2]);
   if (rank < 0 || rank >= size_) return;
   if (fields[1] == "lost" && fields.size() == 6) {
     if (!lost_) lost_ = {rank, fields[3], fields[4], fields[5], now};

@@ -31,15 +31,6 @@ class OpenMemoryWork final : public Pending::Work {
   std::unique_ptr<Pending::Work> work_;
 };
 
-class RequestsWork final : public Pending::Work {
- public:
-  explicit RequestsWork(std::unique_ptr<Requests> requests) : requests_(std::move(requests)) {}
-  void wait() override { requests_->wait(); }
-
- private:
-  const std::unique_ptr<Requests> requests_;
-};
-
 class ProcessCommunicator final : public Communicator {
  public:
   ProcessCommunicator(std::unique_ptr<Transport> transport, Liveness& liveness)
@@ -61,14 +52,14 @@ class ProcessCommunicator final : public Communicator {
   }
   Work do_send(const TensorRef& view, int to) override {
     return with_open_memory([&] {
-      auto requests = transport_->requests(Purpose::kMessage);
+      auto requests = transport_->requests(RequestKind::kMessage);
       requests->send(view.data, view.bytes(), to, 0);
       return std::make_unique<RequestsWork>(std::move(requests));
     });
   }
   Work do_receive(const TensorRef& view, int from) override {
     return with_open_memory([&] {
-      auto requests = transport_->requests(Purpose::kMessage);
+      auto requests = transport_->requests(RequestKind::kMessage);
       requests->receive(view.data, view.bytes(), from, 0);
       return std::make_unique<RequestsWork>(std::move(requests));
     });
@@ -107,7 +98,7 @@ class ProcessCommunicator final : public Communicator {
 
 std::unique_ptr<Pending::Work> ProcessCommunicator::do_all_gather(const TensorRef& out, const TensorRef& in) {
   return with_open_memory([&] {
-    auto requests = transport_->requests(Purpose::kCollective);
+    auto requests = transport_->requests(RequestKind::kCollective);
     const int tag = next_tag();
     const std::int64_t bytes = in.bytes();
     const auto part = [&](int rank) { return static_cast<std::byte*>(out.data) + rank * bytes; };
@@ -127,8 +118,8 @@ std::vector<std::string> ProcessCommunicator::do_all_gather_host(const std::stri
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(size_));
   const auto own_length = static_cast<std::int64_t>(text.size());
   const int tag = next_tag();
-  const auto sizes = transport_->requests(Purpose::kCollective);
-  const auto contents = transport_->requests(Purpose::kCollective);
+  const auto sizes = transport_->requests(RequestKind::kCollective);
+  const auto contents = transport_->requests(RequestKind::kCollective);
   for (int other = 0; other < size_; ++other) {
     if (other == rank_) continue;
     sizes->receive(&lengths[static_cast<std::size_t>(other)], sizeof(std::int64_t), other, tag);

@@ -38,7 +38,7 @@ ReduceWork::ReduceWork(Transport& transport, int tag, ScratchPool& pool, const T
   segments_ = (out.elements() + per_segment_ - 1) / per_segment_;
   for (std::int64_t segment = 0; segment < segments_; ++segment) {
     segment_of_.push_back(
-        {transport.requests(Purpose::kCollective), transport.requests(Purpose::kCollective), nullptr});
+        {transport.requests(RequestKind::kCollective), transport.requests(RequestKind::kCollective), nullptr});
   }
   start_segment(0);
 }

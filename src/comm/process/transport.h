@@ -11,9 +11,9 @@
 namespace teratron {
 
 // Messages of one never match receives of the other.
-enum class Purpose : std::uint8_t { kCollective, kMessage };
+enum class RequestKind : std::uint8_t { kCollective, kMessage };
 
-// Messages under way of one purpose in a group. A receive takes the oldest message of its sender that has its tag and
+// Messages under way of one kind in a group. A receive takes the oldest message of its sender that has its tag and
 // that no other receive has taken; it is as long as the receive says. Messages may come before their receive.
 class Requests {
  public:
@@ -26,13 +26,23 @@ class Requests {
   virtual void wait() = 0;  // until all are done; LostRank
 };
 
+// All of some requests.
+class RequestsWork final : public Pending::Work {
+ public:
+  explicit RequestsWork(std::unique_ptr<Requests> requests) : requests_(std::move(requests)) {}
+  void wait() override { requests_->wait(); }
+
+ private:
+  const std::unique_ptr<Requests> requests_;
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
   virtual int rank() const = 0;  // of the caller within the group
   virtual int size() const = 0;
 
-  virtual std::unique_ptr<Requests> requests(Purpose purpose) = 0;
+  virtual std::unique_ptr<Requests> requests(RequestKind kind) = 0;
   // Every member calls it, with one tag of collectives, in the same order among its broadcasts.
   virtual std::unique_ptr<Pending::Work> start_broadcast(void* data, std::int64_t bytes, int root, int tag) = 0;
   // The group of these members, by their rank there, the caller among them. Every one of them calls it.

@@ -19,18 +19,18 @@ constexpr std::size_t kTurn = std::size_t{4} << 20;
 
 bool may_pass(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
-std::size_t size_of(const Message& message) {
+std::size_t size_of(const Transfer& message) {
   return sizeof(Envelope) + static_cast<std::size_t>(message.envelope.bytes);
 }
 
 }  // namespace
 
-void Connection::send(Message& message) {
+void Connection::send(Transfer& message) {
   outgoing_.push_back(&message);
   if (outgoing_.size() == 1) write_some();
 }
 
-void Connection::receive(Message& message) {
+void Connection::receive(Transfer& message) {
   const auto early =
       std::ranges::find_if(early_, [&](const Early& e) { return e.message.envelope.matches(message.envelope); });
   if (early == early_.end()) return expected_.push_back(&message);
@@ -48,7 +48,7 @@ bool Connection::write_some() {
     std::array<iovec, kMostParts> parts{};
     std::size_t count = 0, bytes = 0;
     for (auto at = outgoing_.begin(); at != outgoing_.end() && count + 2 <= kMostParts; ++at) {
-      Message& message = **at;
+      Transfer& message = **at;
       std::size_t begin = static_cast<std::size_t>(message.moved);
       if (begin < sizeof(Envelope)) {
         parts[count++] = {reinterpret_cast<std::byte*>(&message.envelope) + begin, sizeof(Envelope) - begin};
@@ -72,7 +72,7 @@ bool Connection::write_some() {
 
 void Connection::take_written(std::size_t count) {
   while (count > 0) {
-    Message& message = *outgoing_.front();
+    Transfer& message = *outgoing_.front();
     const std::size_t part = std::min(count, size_of(message) - static_cast<std::size_t>(message.moved));
     message.moved += static_cast<std::int64_t>(part);
     count -= part;
@@ -123,7 +123,7 @@ bool Connection::read_some() {
 bool Connection::begin_payload(bool may_keep) {
   check(envelope_.bytes > 0, "a message is not empty");
   const auto expected =
-      std::ranges::find_if(expected_, [&](const Message* message) { return message->envelope.matches(envelope_); });
+      std::ranges::find_if(expected_, [&](const Transfer* message) { return message->envelope.matches(envelope_); });
   if (expected != expected_.end()) {
     incoming_ = *expected;
     expected_.erase(expected);

@@ -17,17 +17,15 @@ namespace teratron {
 // What a message is matched by, but for its sender, and its length. Travels as it lies in memory.
 struct Envelope {
   std::uint32_t group = 0;
-  std::uint16_t purpose = 0, tag = 0;
+  std::uint16_t kind = 0, tag = 0;
   std::int64_t bytes = 0;  // of the payload, at least 1
 
-  bool matches(const Envelope& other) const {
-    return group == other.group && purpose == other.purpose && tag == other.tag;
-  }
+  bool matches(const Envelope& other) const { return group == other.group && kind == other.kind && tag == other.tag; }
 };
 static_assert(sizeof(Envelope) == 16);
 
 // A send or a receive under way. It stays where it is until it is done.
-struct Message {
+struct Transfer {
   Envelope envelope;
   std::byte* data = nullptr;
   std::int64_t moved = 0;  // bytes; of a send with its envelope
@@ -38,8 +36,8 @@ class Connection {
  public:
   explicit Connection(Socket socket) : socket_(std::move(socket)) {}
 
-  void send(Message& message);
-  void receive(Message& message);  // InternalError: the message that comes has another length
+  void send(Transfer& message);
+  void receive(Transfer& message);  // InternalError: the message that comes has another length
   // Both return whether anything moved.
   bool write_some();
   bool read_some();
@@ -53,7 +51,7 @@ class Connection {
 
  private:
   struct Early {  // a message that came, or comes, before its receive
-    Message message;
+    Transfer message;
     std::unique_ptr<std::byte[]> bytes;
   };
   bool begin_payload(bool may_keep);  // false: nobody has asked for it
@@ -61,12 +59,12 @@ class Connection {
 
   Socket socket_;
   bool broken_ = false;
-  std::deque<Message*> outgoing_;
-  std::list<Message*> expected_;
+  std::deque<Transfer*> outgoing_;
+  std::list<Transfer*> expected_;
   std::list<Early> early_;
   Envelope envelope_;  // being read, or of the payload that is
   std::size_t envelope_read_ = 0;
-  Message* incoming_ = nullptr;  // whose payload is being read
+  Transfer* incoming_ = nullptr;  // whose payload is being read
 };
 
 }  // namespace teratron

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "comm/lost_rank.h"
+#include "comm/process/datagrams.h"
 
 namespace teratron {
 namespace {
@@ -48,10 +49,6 @@ struct Hello {
   Member member;
   std::string protocol, failure;
 };
-
-int number(const std::string& text) {
-  return text.empty() || text.size() > 8 || text.find_first_not_of("0123456789") != text.npos ? -1 : std::stoi(text);
-}
 
 [[noreturn]] void throw_refusal(const std::string& kind, const std::string& text) {
   if (kind == "user") throw UserError(text);
@@ -135,9 +132,9 @@ void Gathering::open_door(milliseconds longest) {
 
 std::optional<Hello> Gathering::hello_in(const Frame& frame) const {
   if (frame.size() < 5 || frame[0] != "hello" || frame[2] != launch_.job) return std::nullopt;
-  Hello hello{.rank = number(frame[4]), .world_size = number(frame[3]), .protocol = frame[1]};
+  Hello hello{.rank = number_from(frame[4]), .world_size = number_from(frame[3]), .protocol = frame[1]};
   if (hello.protocol != kProtocol || frame.size() != kHelloFields) return hello;
-  hello.member = {frame[5], static_cast<std::uint16_t>(number(frame[6])), frame[7], frame[8]};
+  hello.member = {frame[5], static_cast<std::uint16_t>(number_from(frame[6])), frame[7], frame[8]};
   hello.failure = frame[9];
   return hello;
 }
@@ -198,8 +195,7 @@ std::string Gathering::who_did_not_come(milliseconds longest) const {
   const std::size_t shown = std::min<std::size_t>(missing.size(), 16);
   return fmt::format(
       "not all of the {} processes came to {}:{} within {:g} seconds: rank {}{} is missing; look for processes that "
-      "were "
-      "not started or cannot reach that address",
+      "were not started or cannot reach that address",
       launch_.world_size, launch_.address, door_->port(), std::chrono::duration<double>(longest).count(),
       fmt::join(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
       shown < missing.size() ? ", .." : "");
@@ -225,7 +221,7 @@ Roster roster_in(const Frame& frame, const AddressLaunch& launch, Socket socket)
   check_equal(frame.size(), 2 + kFields * size, "texts of a roster");
   Roster roster{.secret = frame[1]};
   for (std::size_t at = 2; at < frame.size(); at += kFields) {
-    const auto port = static_cast<std::uint16_t>(number(frame[at + 1]));
+    const auto port = static_cast<std::uint16_t>(number_from(frame[at + 1]));
     roster.members.push_back({frame[at], port, frame[at + 2], frame[at + 3]});
   }
   roster.sockets.resize(size);

@@ -17,7 +17,7 @@ ScatteredBroadcast::ScatteredBroadcast(Transport& transport, void* data, std::in
       size_(transport.size()),
       root_(root),
       tag_(tag),
-      others_(transport.requests(Purpose::kCollective)) {
+      others_(transport.requests(RequestKind::kCollective)) {
   const int receivers = size_ - 1;
   if (receivers == 1 || bytes <= kShort) {
     for (int place = 1; rank_ == root && place < size_; ++place) others_->send(data, bytes, member(place), tag);
@@ -26,7 +26,7 @@ ScatteredBroadcast::ScatteredBroadcast(Transport& transport, void* data, std::in
   }
   segments_ = (bytes + kPartBytes * receivers - 1) / (kPartBytes * receivers);
   for (std::int64_t segment = 0; rank_ != root && segment < segments_; ++segment) {
-    segment_of_.push_back({transport.requests(Purpose::kCollective), {}});
+    segment_of_.push_back({transport.requests(RequestKind::kCollective), {}});
   }
   rank_ == root ? start_root() : start_receiver();
 }

@@ -87,7 +87,7 @@ Socket TcpJob::call(std::size_t other) const {
 void TcpJob::open_to(Door::Guest guest) {
   const Frame& frame = guest.frame;
   if (frame.size() != 4 || frame[0] != "member" || frame[1] != roster_.secret) return;  // a stranger
-  const auto from = static_cast<std::size_t>(std::stoi(frame[2]));
+  const auto from = static_cast<std::size_t>(number_from(frame[2]));
   if (frame[3] != std::to_string(rank()) || from >= roster_.sockets.size()) return;  // it found another than it thought
   if (is_closed(guest.socket)) return;                                               // it tries again
   if (send_frame(guest.socket, {"welcome"}, kAnswer)) roster_.sockets[from] = std::move(guest.socket);

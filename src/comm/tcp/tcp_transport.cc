@@ -70,7 +70,7 @@ struct TcpGroup {
 
 class TcpRequests final : public Requests {
  public:
-  TcpRequests(std::shared_ptr<const TcpGroup> group, Purpose purpose) : group_(std::move(group)), purpose_(purpose) {}
+  TcpRequests(std::shared_ptr<const TcpGroup> group, RequestKind kind) : group_(std::move(group)), kind_(kind) {}
   TcpRequests(const TcpRequests&) = delete;
   TcpRequests& operator=(const TcpRequests&) = delete;
   ~TcpRequests() override {
@@ -89,9 +89,9 @@ class TcpRequests final : public Requests {
   Connection& connection(int member) {
     return group_->connections->with(group_->members[static_cast<std::size_t>(member)]);
   }
-  Message& next(void* data, std::int64_t bytes, int member, int tag) {
+  Transfer& next(void* data, std::int64_t bytes, int member, int tag) {
     under_way_.push_back({{.envelope = {.group = group_->number,
-                                        .purpose = static_cast<std::uint16_t>(purpose_),
+                                        .kind = static_cast<std::uint16_t>(kind_),
                                         .tag = static_cast<std::uint16_t>(tag),
                                         .bytes = bytes},
                            .data = static_cast<std::byte*>(data)},
@@ -105,11 +105,11 @@ class TcpRequests final : public Requests {
   void look_for_broken();
 
   struct Exchange {
-    Message message;
+    Transfer message;
     int member;  // the other one
   };
   const std::shared_ptr<const TcpGroup> group_;
-  const Purpose purpose_;
+  const RequestKind kind_;
   std::deque<Exchange> under_way_;
 };
 
@@ -143,9 +143,7 @@ class TcpTransport final : public Transport {
   TcpTransport(TcpGroup group, int rank) : group_(std::make_shared<TcpGroup>(std::move(group))), rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(group_->members.size()); }
-  std::unique_ptr<Requests> requests(Purpose purpose) override {
-    return std::make_unique<TcpRequests>(group_, purpose);
-  }
+  std::unique_ptr<Requests> requests(RequestKind kind) override { return std::make_unique<TcpRequests>(group_, kind); }
   std::unique_ptr<Pending::Work> start_broadcast(void* data, std::int64_t bytes, int root, int tag) override {
     return std::make_unique<ScatteredBroadcast>(*this, data, bytes, root, tag);
   }
@@ -160,7 +158,7 @@ std::unique_ptr<Transport> TcpTransport::split(const std::vector<int>& members) 
   constexpr int kTag = 1 << 15;  // no collective has it
   std::vector<std::uint32_t> numbers(members.size(), group_->connections->next_group);
   const std::uint32_t own = group_->connections->next_group;
-  TcpRequests exchange(group_, Purpose::kCollective);
+  TcpRequests exchange(group_, RequestKind::kCollective);
   TcpGroup group{.connections = group_->connections, .members = {}};
   int own_rank = 0;
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
