@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "iter_", kPartial = ".partial";
+constexpr std::string_view kFolderPrefix = "iter_", kPartial = ".partial";
 
 // A whole number without sign; none if `text` is anything else.
 std::optional<std::int64_t> parse_iteration(std::string_view text) {
@@ -76,7 +76,7 @@ void remove_leftovers(const fs::path& root) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(kPrefix) && name.ends_with(kPartial) && entry.is_directory(error)) {
+    if (name.starts_with(kFolderPrefix) && name.ends_with(kPartial) && entry.is_directory(error)) {
       leftovers.push_back(entry.path());
     }
   }
@@ -107,7 +107,7 @@ bool exchange(const fs::path& a, const fs::path& b) {
 }  // namespace
 
 fs::path iteration_folder(const fs::path& root, std::int64_t iteration) {
-  return root / fmt::format("{}{:07}", kPrefix, iteration);
+  return root / fmt::format("{}{:07}", kFolderPrefix, iteration);
 }
 
 fs::path root_of(const fs::path& iteration_folder) {
@@ -120,8 +120,8 @@ std::vector<std::int64_t> iterations_in(const fs::path& root) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kPrefix)) continue;
-    const auto iteration = parse_iteration(std::string_view(name).substr(kPrefix.size()));
+    if (!name.starts_with(kFolderPrefix)) continue;
+    const auto iteration = parse_iteration(std::string_view(name).substr(kFolderPrefix.size()));
     // Another spelling of the number is not a name that we give.
     if (iteration && iteration_folder({}, *iteration) == name && entry.is_directory(error)) {
       iterations.push_back(*iteration);
@@ -141,6 +141,13 @@ fs::path find_checkpoint(const fs::path& path) {
   // One that has lost its checkpoint.json is a damaged checkpoint; its reader says so.
   if (fs::exists(path / kManifestFile, error) || fs::exists(path / "optimizer.safetensors", error)) return path;
   throw_no_checkpoint(path);
+}
+
+void check_holds_no_checkpoint(const fs::path& folder) {
+  std::error_code error;
+  const bool is_one = fs::exists(folder / kManifestFile, error);
+  if (!is_one && !fs::exists(folder / kTrackerFile, error) && iterations_in(folder).empty()) return;
+  throw_user_error("'{}' holds a checkpoint already; name a folder of its own", folder.string());
 }
 
 void write_tracker(const fs::path& root, std::int64_t iteration) {

@@ -22,6 +22,9 @@ std::vector<std::int64_t> iterations_in(const std::filesystem::path& root);
 // instead; a tracker file that is not byte for byte as it was written is never followed.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
+// UserError where `folder` holds a checkpoint, or checkpoints: something else would be written there.
+void check_holds_no_checkpoint(const std::filesystem::path& folder);
+
 // Names `iteration` as the current checkpoint under `root`, durably. EnvironmentError.
 void write_tracker(const std::filesystem::path& root, std::int64_t iteration);
 

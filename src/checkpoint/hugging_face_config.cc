@@ -2,21 +2,19 @@
 
 #include <fmt/ranges.h>
 
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_fields.h"
+#include "checkpoint/model_config_json.h"
 
 namespace teratron {
 namespace {
 
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
-
-constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
 
 bool flag(const JsonFields& fields, std::string_view key, bool absent) {
   return fields.has(key) ? fields.boolean(key) : absent;

@@ -21,13 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kGpt2Vocabulary = 50257, kGpt2EndOfText = 50256;
 
-void check_target(const fs::path& folder) {
-  std::error_code error;
-  if (fs::exists(folder / kManifestFile, error) || fs::exists(folder / kTrackerFile, error)) {
-    throw_user_error("'{}' holds a checkpoint; export to a folder of its own", folder.string());
-  }
-}
-
 // Damage must not travel on under checksums that nobody keeps.
 void check_intact(const fs::path& checkpoint, const Manifest& manifest) {
   for (const auto& [name, record] : manifest.files) {
@@ -80,7 +73,7 @@ void write_weights(const fs::path& path, const TensorFiles& weights, std::span<c
 
 void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder) {
   const fs::path source = find_checkpoint(checkpoint);
-  check_target(folder);
+  check_holds_no_checkpoint(folder);
   const Manifest manifest = with_advice(source, [&] {
     Manifest read = read_manifest(source);
     check_intact(source, read);

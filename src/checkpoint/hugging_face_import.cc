@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using Place = HuggingFaceWeights::Place;
 
-constexpr std::string_view kHead = "lm_head.weight", kTokens = "transformer.wte.weight";
+constexpr std::string_view kTokens = "transformer.wte.weight";
 
 std::vector<Parameter> parameters_of(const ModelConfig& config) {
   std::vector<Parameter> parameters;
@@ -27,11 +27,11 @@ std::vector<Parameter> parameters_of(const ModelConfig& config) {
 
 // The output projection may be stored beside the embedding that it is tied to; then both must be the same.
 void check_head(const HuggingFaceWeights& weights, bool tied, const fs::path& folder) {
-  const auto head = weights.tensors().find(std::string(kHead));
+  const auto head = weights.tensors().find(std::string(kOutputProjection));
   if (head == weights.tensors().end()) {
     if (!tied) {
       throw_user_error("'{}' unties the output projection (tie_word_embeddings false) and does not hold it ({})",
-                       folder.string(), kHead);
+                       folder.string(), kOutputProjection);
     }
     return;
   }
@@ -42,14 +42,14 @@ void check_head(const HuggingFaceWeights& weights, bool tied, const fs::path& fo
                     std::ranges::equal(there.bytes(), tokens->second.bytes());
   if (!same) {
     throw_user_error("'{}': {} differs from {}; Teratron's GPT-2 has one tensor for both, so this model cannot be used",
-                     there.file->path().string(), kHead, kTokens);
+                     there.file->path().string(), kOutputProjection, kTokens);
   }
 }
 
 void check_tensors(const HuggingFaceWeights& weights, std::span<const Parameter> parameters, const fs::path& folder) {
   std::vector<SafetensorsEntry> there;
   for (const auto& [name, place] : weights.tensors()) {
-    if (name == kHead) continue;
+    if (name == kOutputProjection) continue;
     there.push_back(*place.entry);
     there.back().name = name;
   }

@@ -12,13 +12,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "transformer.", kHead = "lm_head.weight";
+constexpr std::string_view kModelPrefix = "transformer.";
 
 // The causal mask and its fill value, which some versions stored as if they were weights.
 bool is_mask(std::string_view name) { return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"); }
 
 std::string full_name(const std::string& name) {
-  return name.starts_with(kPrefix) || name == kHead ? name : std::string(kPrefix) + name;
+  return name.starts_with(kModelPrefix) || name == kOutputProjection ? name : std::string(kModelPrefix) + name;
 }
 
 [[noreturn]] void throw_no_weights(const fs::path& folder) {

@@ -5,11 +5,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "checkpoint/safetensors.h"
 
 namespace teratron {
+
+constexpr std::string_view kOutputProjection = "lm_head.weight";  // the one name that never has the prefix
 
 class HuggingFaceWeights {
  public:

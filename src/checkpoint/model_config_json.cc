@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -14,8 +13,6 @@ namespace teratron {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
 
 enum class Decides { kFunction, kTraining };
 

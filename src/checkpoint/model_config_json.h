@@ -1,7 +1,9 @@
 // ModelConfig as checkpoints hold it, and in what two of them differ. One list of fields serves all.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -9,6 +11,8 @@
 #include "model/config.h"
 
 namespace teratron {
+
+constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();  // of layers, features, positions
 
 nlohmann::json model_config_to_json(const ModelConfig& config);
 

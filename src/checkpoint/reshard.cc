@@ -16,13 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using Tensors = std::vector<SafetensorsDeclaration>;
 
-void check_target(const fs::path& to) {
-  std::error_code error;
-  if (fs::exists(to / kManifestFile, error) || fs::exists(to / kTrackerFile, error) || !iterations_in(to).empty()) {
-    throw_user_error("'{}' holds a checkpoint already; name a folder of its own", to.string());
-  }
-}
-
 // In order, so many in each file as fit; wider types first, as the format wants them.
 std::vector<Tensors> files_of(const TensorFiles& from, std::uint64_t max_file_bytes) {
   Tensors all;
@@ -72,7 +65,7 @@ void copy_other_files(CheckpointWriter& writer, const fs::path& folder, const Ma
 
 ReshardReport reshard_checkpoint(const fs::path& from, const fs::path& to, std::uint64_t max_file_bytes) {
   const fs::path source = find_checkpoint(from);
-  check_target(to);
+  check_holds_no_checkpoint(to);
   const fs::path written = with_advice(source, [&] {
     const Manifest manifest = read_manifest(source);
     const TensorFiles model(source, manifest, TensorKind::kModel, /*verify=*/true);

@@ -15,8 +15,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kRounds = 25;
-constexpr double kShortestRound = 4e-3;       // seconds: far longer than a barrier
-constexpr std::int64_t kCopyGrain = 1 << 16;  // bytes
+constexpr double kShortestRound = 4e-3;               // seconds: far longer than a barrier
+constexpr std::int64_t kMeasuredCopyGrain = 1 << 16;  // bytes
 
 // Of the slowest rank.
 template <class Action>
@@ -38,7 +38,7 @@ AllReduceSpeed measure_all_reduce(Communicator& world, Yardstick yardstick, std:
   const auto all_reduce = [&] { world.all_reduce(view); };
   const auto measure_yardstick = [&] {
     if (yardstick == Yardstick::kMpi) return mpi_all_reduce(other.data(), count);
-    parallel_for(bytes, kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(bytes, kMeasuredCopyGrain, [&](std::int64_t begin, std::int64_t end) {
       std::memcpy(reinterpret_cast<std::byte*>(other.data()) + begin,
                   reinterpret_cast<const std::byte*>(values.data()) + begin, static_cast<std::size_t>(end - begin));
     });

@@ -10,7 +10,7 @@ namespace {
 
 using Piece = CommunicationStream::Channel::Piece;
 
-constexpr std::int64_t kAlignment = 64;  // elements; so that the device moves whole vectors
+constexpr std::int64_t kDevicePartAlignment = 64;  // elements; so that the device moves whole vectors
 
 std::byte* at(const TensorRef& view, std::int64_t element) {
   return static_cast<std::byte*>(view.data) + element * size_of(view.dtype);
@@ -46,7 +46,7 @@ std::vector<DeviceGroup::Part> DeviceGroup::pieces_of(std::int64_t part, std::in
 // Whose values of all the others fit into the scratch memory.
 std::int64_t DeviceGroup::most_at_once(DType dtype) const {
   const auto bytes = static_cast<std::int64_t>(stream_.scratch().size());
-  return bytes / (size_ - 1) / size_of(dtype) / kAlignment * kAlignment;
+  return bytes / (size_ - 1) / size_of(dtype) / kDevicePartAlignment * kDevicePartAlignment;
 }
 
 // Everyone gets the others' values of its own piece and adds them up.
@@ -85,7 +85,7 @@ void DeviceGroup::share_own(const TensorRef& view, const std::vector<Part>& piec
 }
 
 void DeviceGroup::all_reduce(const TensorRef& view, ReduceOp op) {
-  const std::int64_t part = round_up((view.elements() + size_ - 1) / size_, kAlignment);
+  const std::int64_t part = round_up((view.elements() + size_ - 1) / size_, kDevicePartAlignment);
   const std::int64_t most = most_at_once(view.dtype);
   for (std::int64_t offset = 0; offset < part; offset += most) {
     const std::vector<Part> pieces = pieces_of(part, view.elements(), offset, most);

@@ -5,10 +5,10 @@
 namespace teratron {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::align_val_t kStagingAlignment{64};
 
 struct Free {
-  void operator()(std::byte* memory) const { ::operator delete[](memory, kAlignment); }
+  void operator()(std::byte* memory) const { ::operator delete[](memory, kStagingAlignment); }
 };
 
 // A view's elements on the host; absent where the view is.
@@ -16,7 +16,7 @@ class HostCopy {
  public:
   explicit HostCopy(const TensorRef& view) : view_(view) {
     if (!view) return;
-    memory_.reset(new (kAlignment) std::byte[static_cast<std::size_t>(view.bytes())]);
+    memory_.reset(new (kStagingAlignment) std::byte[static_cast<std::size_t>(view.bytes())]);
     view_.data = memory_.get();
   }
   const TensorRef& view() const { return view_; }

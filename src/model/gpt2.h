@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -102,10 +103,16 @@ class Gpt2Runner {
   // The tokens of a call on the device: i32 [batch, tokens].
   TensorRef upload_slice(const Call& call, TensorRef to, const MicroBatch& micro_batch,
                          std::span<const std::int32_t> from) const;
-  // `out` from what was received, or from the tokens. Calls after(place in the model, the residual stream there) behind
-  // the embedding and every layer.
+  // The first layer's input from the tokens; `out` from that. They call after(place in the model, the residual stream
+  // there) behind the embedding and every layer.
   template <class After>
-  void run_cell(const Call& call, TensorRef ids, TensorRef out, const After& after);
+  void run_embedding(const Call& call, TensorRef ids, const After& after);
+  template <class After>
+  void run_layers(const Call& call, TensorRef out, const After& after);
+  // The first layer's input, which is received or made from the tokens.
+  template <class After>
+  void begin_forward(const Call& call, TensorRef ids, const After& after);
+  TensorRef output(const Call& call) const;  // where run_layers() should put it
   // All slices of a micro-batch through all cells, without a backward pass; calls last_cell(call, final x) on the last
   // stage.
   template <class LastCell, class After>
@@ -115,6 +122,7 @@ class Gpt2Runner {
   TensorRef final_normed(const Step& step, TensorRef x);  // full [batch, tokens, hidden]
   // What the last stage has found, on all of them.
   void share_from_last_stage(std::span<float> values) const;
+  void read_last_logits(TensorRef x, std::span<float> logits);  // of rows [rows, hidden] before the final norm
   void read_logits(TensorRef normed, std::int64_t first_row, std::span<float> logits);
   double weighted_loss(TensorRef loss, std::span<const float> weights);
   void initialize_weights(const Parameter& parameter, TensorRef whole, const RandomStream& random);
@@ -135,6 +143,7 @@ class Gpt2Runner {
   StagePart part_;
   StageMemory memory_;
   ParameterBuckets buckets_;
+  std::unique_ptr<Backend::Record> next_token_;  // of generation: the layers, for one more token
   std::vector<pipeline::TraceSpan>* trace_ = nullptr;
 };
 

@@ -52,16 +52,24 @@ void Gpt2Runner::share_from_last_stage(std::span<float> values) const {
   std::transform(sums.begin(), sums.end(), values.begin(), [](double value) { return static_cast<float>(value); });
 }
 
+TensorRef Gpt2Runner::output(const Call& call) const {
+  return part_.is_last(call.place.chunk) ? memory_.final_x(call.step, call.place) : memory_.sent(call.step, 0);
+}
+
+template <class After>
+void Gpt2Runner::begin_forward(const Call& call, TensorRef ids, const After& after) {
+  const int chunk = call.place.chunk;
+  if (part_.is_first(chunk)) return run_embedding(call, ids, after);
+  mesh_->pipeline->start_receive(memory_.input(call.step, call.place, 0), part_.stage_before(chunk)).wait();
+}
+
 template <class LastCell, class After>
 void Gpt2Runner::run_forward_slice(const Call& call, TensorRef ids, const LastCell& last_cell, const After& after) {
   const int chunk = call.place.chunk;
-  if (!part_.is_first(chunk)) {
-    mesh_->pipeline->start_receive(memory_.input(call.step, call.place, 0), part_.stage_before(chunk)).wait();
-  }
-  const bool is_last = part_.is_last(chunk);
-  const TensorRef out = is_last ? memory_.final_x(call.step, call.place) : memory_.sent(call.step, 0);
-  run_cell(call, ids, out, after);
-  if (is_last) {
+  const TensorRef out = output(call);
+  begin_forward(call, ids, after);
+  run_layers(call, out, after);
+  if (part_.is_last(chunk)) {
     last_cell(call, out);
   } else {
     mesh_->pipeline->start_send(out, part_.stage_after(chunk)).wait();
@@ -120,26 +128,42 @@ void Gpt2Runner::logits(std::span<const std::int32_t> ids, std::int64_t first_po
   const auto tokens = static_cast<std::int64_t>(ids.size());
   check_equal(static_cast<std::int64_t>(logits.size()), rows * model_.config.vocab_size, "logits to fill");
   check(first_position == 0 || options_.purpose == Purpose::kGeneration, "only generation keeps a cache");
-  const Call call{.step = {.backend = backend_,
-                           .tensor = *mesh_->tensor,
-                           .tokens = tokens,
-                           .first_position = first_position,
-                           .sequence_length = first_position + tokens},
-                  .place = {}};
-  const TensorRef device_ids = memory_.ids(tokens).reshape({1, tokens});
+  Call call{.step = {.backend = backend_,
+                     .tensor = *mesh_->tensor,
+                     .tokens = tokens,
+                     .first_position = first_position,
+                     .sequence_length = first_position + tokens},
+            .place = {}};
+  const TensorRef device_ids = memory_.ids(tokens).reshape({1, tokens}), out = output(call);
   if (part_.has_embedding()) backend_.upload(device_ids, ids.data());
-  const auto read = [&](const Call&, TensorRef final_x) {
-    const TensorRef x = final_x.select(0, 0).slice(0, tokens - rows, tokens);
-    const TensorRef normed = memory_.normed_rows(x.shape);
-    const Step last_rows{.backend = backend_, .tensor = *mesh_->tensor, .tokens = rows};
-    model_.final_norm.forward(last_rows, normed, x, memory_.final_statistics(last_rows));
-    const std::int64_t chunk = memory_.head(rows).chunk();
-    for (std::int64_t begin = 0; begin < rows; begin += chunk) {
-      read_logits(normed.slice(0, begin, std::min(begin + chunk, rows)), begin, logits);
-    }
-  };
-  run_forward_slice(call, device_ids, read, [](std::string_view, TensorRef) {});
+  const bool is_next_token = tokens == 1 && options_.purpose == Purpose::kGeneration && backend_.has_records();
+  if (is_next_token) {
+    call.step.cache_length = memory_.cache_length();
+    const auto length = static_cast<std::int32_t>(first_position);
+    backend_.upload(call.step.cache_length, &length);
+  }
+  const auto nothing = [](std::string_view, TensorRef) {};
+  const auto layers = [&] { run_layers(call, out, nothing); };
+  begin_forward(call, device_ids, nothing);
+  // Between ranks that split them, layers are no work to record.
+  is_next_token && mesh_->tensor->size() == 1 ? backend_.repeat(next_token_, layers) : layers();
+  if (part_.has_head()) {
+    read_last_logits(out.select(0, 0).slice(0, tokens - rows, tokens), logits);
+  } else {
+    mesh_->pipeline->start_send(out, part_.stage_after(0)).wait();
+  }
   share_from_last_stage(logits);
+}
+
+void Gpt2Runner::read_last_logits(TensorRef x, std::span<float> logits) {
+  const std::int64_t rows = x.dim(0);
+  const TensorRef normed = memory_.normed_rows(x.shape);
+  const Step last_rows{.backend = backend_, .tensor = *mesh_->tensor, .tokens = rows};
+  model_.final_norm.forward(last_rows, normed, x, memory_.final_statistics(last_rows));
+  const std::int64_t chunk = memory_.head(rows).chunk();
+  for (std::int64_t begin = 0; begin < rows; begin += chunk) {
+    read_logits(normed.slice(0, begin, std::min(begin + chunk, rows)), begin, logits);
+  }
 }
 
 void Gpt2Runner::read_logits(TensorRef normed, std::int64_t first_row, std::span<float> logits) {

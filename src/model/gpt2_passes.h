@@ -20,14 +20,17 @@ std::vector<T> slice_of(const Step& step, const MicroBatch& micro_batch, std::sp
 }
 
 template <class After>
-void Gpt2Runner::run_cell(const Call& call, TensorRef ids, TensorRef out, const After& after) {
+void Gpt2Runner::run_embedding(const Call& call, TensorRef ids, const After& after) {
+  const auto& [step, place] = call;
+  const TensorRef x = memory_.input(step, place, 0);
+  model_.embedding.forward(step, x, step.sequence_parallel ? memory_.workspace(step).branch : x, ids);
+  after("the embedding", x);
+}
+
+template <class After>
+void Gpt2Runner::run_layers(const Call& call, TensorRef out, const After& after) {
   const auto& [step, place] = call;
   const LayerWorkspace w = memory_.workspace(step);
-  if (part_.is_first(place.chunk)) {
-    const TensorRef x = memory_.input(step, place, 0);
-    model_.embedding.forward(step, x, step.sequence_parallel ? w.branch : x, ids);
-    after("the embedding", x);
-  }
   const int layers = part_.layers(place.chunk);
   for (int layer = 0; layer < layers; ++layer) {
     const TensorRef y = layer + 1 == layers ? out : memory_.input(step, place, layer + 1);

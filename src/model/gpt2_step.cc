@@ -145,9 +145,9 @@ class Gpt2Runner::StepRun {
     }
     const TensorRef out = to ? r_.memory_.sent(call.step, slot) : r_.memory_.final_x(call.step, call.place);
     traced(TraceSpan::Kind::kPass, action, [&] {
-      TensorRef ids;
-      if (r_.part_.is_first(action.chunk)) ids = uploaded_ids(call, action);
-      r_.run_cell(call, ids, out, [](std::string_view, TensorRef) {});
+      const auto nothing = [](std::string_view, TensorRef) {};
+      if (r_.part_.is_first(action.chunk)) r_.run_embedding(call, uploaded_ids(call, action), nothing);
+      r_.run_layers(call, out, nothing);
     });
     if (to) outputs_.sent_from(slot, r_.mesh_->pipeline->start_send(out, *to));
   }

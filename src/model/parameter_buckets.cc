@@ -7,7 +7,7 @@
 namespace teratron {
 namespace {
 
-constexpr std::int64_t kAlignment = 16;  // elements between the starts of members: a cache line of fp32
+constexpr std::int64_t kMemberAlignment = 16;  // elements between the starts of members: a cache line of fp32
 
 }  // namespace
 
@@ -19,7 +19,7 @@ void ParameterBuckets::add(std::string name, std::vector<Parameter*> members, in
   std::ranges::stable_partition(bucket.members, [](const Parameter* member) { return member->sums_over_rows; });
   for (const Parameter* member : bucket.members) {
     bucket.offsets.push_back(bucket.elements);
-    bucket.elements += round_up(member->shape.elements(), kAlignment);
+    bucket.elements += round_up(member->shape.elements(), kMemberAlignment);
     if (member->sums_over_rows) bucket.elements_over_rows = bucket.elements;
   }
   buckets_.push_back(std::move(bucket));
@@ -31,7 +31,7 @@ void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, co
   has_master_ = training && compute_dtype != accumulation;
   if (data != nullptr) sharding_ = {.ranks = data->size(), .rank = data->rank()};
   for (Bucket& bucket : buckets_) {
-    bucket.elements = round_up(bucket.elements, kAlignment * sharding_.ranks);
+    bucket.elements = round_up(bucket.elements, kMemberAlignment * sharding_.ranks);
     const auto forever = [&](MemoryKind kind, const char* what, DType dtype, std::int64_t elements) {
       return arena.add(bucket.name + what, kind, dtype, {elements}, 0, Arena::kForever);
     };

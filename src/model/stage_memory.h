@@ -41,6 +41,7 @@ class StageMemory {
   std::size_t gradient_slots() const { return blocks_.gradients.size(); }
   std::size_t send_slots() const { return blocks_.sent.size(); }
 
+  TensorRef cache_length() const { return view(blocks_.cache_length, {1}); }  // i32 [1], of generation
   TensorRef ids(std::int64_t rows) const { return view(blocks_.ids, {rows}); }
   TensorRef targets(std::int64_t rows) const { return view(blocks_.targets, {rows}); }
   TensorRef weights(std::int64_t rows) const { return view(blocks_.weights, {rows}); }
@@ -63,7 +64,7 @@ class StageMemory {
     Arena::Block final_x = 0;
   };
   struct Blocks {
-    Arena::Block ids, targets, weights, loss;
+    Arena::Block cache_length, ids, targets, weights, loss;
     Arena::Block normed, branch, dnormed, wide, again_forward, again_backward;
     Arena::Block logits, gathered_logits, max, own_max, sum_and_target, final_mean, final_rstd;
     std::vector<Arena::Block> sent, gradients;

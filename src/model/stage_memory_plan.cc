@@ -129,6 +129,10 @@ void StageMemory::plan_workspace() {
   Span backwards = backward_;
   backwards.last -= 1;
   backwards.include(head_.first, head_.last);
+  if (options_.purpose == Purpose::kGeneration) {
+    blocks_.cache_length =
+        arena_.add("cache_length", MemoryKind::kActivations, DType::kI32, {1}, all_.first, all_.last);
+  }
   blocks_.ids = arena_.add("ids", MemoryKind::kActivations, DType::kI32, {t}, all_.first, all_.last);
   Span normed = layers;
   if (!head_.is_empty()) normed.include(head_.first, head_.last);

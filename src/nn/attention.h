@@ -40,8 +40,14 @@ struct Attention {
     projection.visit(visitor);
   }
 
-  // y[batch, tokens, hidden] from x[batch, tokens, hidden]; `packed` is workspace [batch, tokens, 3 * width].
+  // y[batch, tokens, hidden] from x[batch, tokens, hidden]; `packed` is workspace [batch, tokens, 3 * width]. With
+  // step.cache_length nothing is left for a backward.
   void forward(const Step& step, TensorRef y, TensorRef x, const Saved& saved, TensorRef packed) const {
+    if (step.cache_length) {
+      qkv.forward(step, packed, x);
+      step.backend.cached_attention(cached_call(step, saved, packed));
+      return projection.forward(step, y, saved.context);
+    }
     // A slice's rows lie side by side in the cache of one sequence, apart in that of several.
     const TensorRef own = saved.qkv.slice(1, step.first_position, step.first_position + step.tokens);
     qkv.forward(step, own.is_contiguous() ? own : packed, x);
@@ -97,6 +103,18 @@ struct Attention {
   TensorRef by_head(const Step& step, TensorRef view) const {
     return view.reshape({step.batch, step.tokens, heads, head_size});
   }
+  double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_size)); }
+  CachedAttention cached_call(const Step& step, const Saved& saved, TensorRef packed) const {
+    const TensorRef parts = split(step, packed), cache = split(step, saved.qkv);
+    return {.out = by_head(step, saved.context),
+            .q = parts.select(2, 0),
+            .k = parts.select(2, 1),
+            .v = parts.select(2, 2),
+            .keys = cache.select(2, 1),
+            .values = cache.select(2, 2),
+            .length = step.cache_length,
+            .scale = scale()};
+  }
   AttentionForward call(const Step& step, const Saved& saved) const {
     const std::int64_t end = step.first_position + step.tokens;
     const TensorRef parts = split(step, saved.qkv);
@@ -105,7 +123,7 @@ struct Attention {
                           .q = parts.select(2, 0).slice(1, step.first_position, end),
                           .k = parts.select(2, 1).slice(1, 0, end),
                           .v = parts.select(2, 2).slice(1, 0, end),
-                          .scale = 1.0 / std::sqrt(static_cast<double>(head_size)),
+                          .scale = scale(),
                           .dropout = step.dropout(dropout, RandomPurpose::kAttentionDropout, layer)};
     args.dropout.heads = all_heads;
     args.dropout.first_head = first_head;

@@ -19,6 +19,7 @@ struct Step {
   Communicator& tensor;                // the tensor-parallel group
   std::int64_t batch = 1, tokens = 0;  // sequences, and tokens of each in this call
   std::int64_t first_position = 0;     // of the slice in its sequence
+  TensorRef cache_length;              // i32 [1], optional: first_position, where attention should take it from there
   std::int64_t first_sample = 0;       // of the micro-batch in the global batch
   std::int64_t sequence_length = 0;    // of the whole sequence
   std::uint64_t seed = 0;

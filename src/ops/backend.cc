@@ -229,6 +229,28 @@ void Backend::attention_backward(const AttentionBackward& args) {
   }
 }
 
+void Backend::cached_attention(const CachedAttention& args) {
+  const CachedAttention valid = checked(args, compute_dtype());
+  if (valid.out.elements() == 0) return;
+  const Call call(*this, "cached_attention");
+  do_cached_attention(valid);
+}
+
+void Backend::do_cached_attention(const CachedAttention& args) {
+  const std::int64_t tokens = args.q.dim(1), begin = *args.length.as<std::int32_t>(), end = begin + tokens;
+  check(begin >= 0 && end <= args.keys.dim(1), "the cache has room for the tokens");
+  const TensorRef keys = args.keys.slice(1, 0, end), values = args.values.slice(1, 0, end);
+  do_copy(keys.slice(1, begin, end), args.k);
+  do_copy(values.slice(1, begin, end), args.v);
+  const Tensor log_sum_exp(*this, accumulation_dtype(), {args.q.dim(0), args.q.dim(2), tokens});
+  do_attention_forward(
+      {.out = args.out, .log_sum_exp = log_sum_exp.ref(), .q = args.q, .k = keys, .v = values, .scale = args.scale});
+}
+
+void Backend::repeat(std::unique_ptr<Record>& record, const std::function<void()>& work) {
+  observer_ == nullptr ? do_repeat(record, work) : work();
+}
+
 void Backend::embedding_forward(const EmbeddingForward& args) {
   const EmbeddingForward valid = checked(args, compute_dtype());
   if (valid.y.elements() == 0) return;

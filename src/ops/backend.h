@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -121,6 +122,17 @@ struct AttentionBackward {
   bool accumulate_kv = false;
 };
 
+// Attention of the tokens that come next in a key/value cache whose length is read from memory, so that a call that is
+// repeated (Backend::repeat) is right while the cache grows. With n = length[0]: rows n .. n + T - 1 of both caches
+// become k and v, then query t sees cached rows 0 .. n + t. There must be room: 0 <= n, n + T <= S. Views may be
+// strided as in AttentionForward, whose rounding this has, too.
+struct CachedAttention {
+  TensorRef out, q, k, v;  // [B, T, H, D]
+  TensorRef keys, values;  // the caches, [B, S, H, D]
+  TensorRef length;        // i32 [1]
+  double scale = 0;        // usually 1 / sqrt(D)
+};
+
 // y[b,t,:] = dropout(tokens[ids[b,t]] + positions[first_position + t]). Rows of ids outside [vocab_begin, vocab_begin
 // + V) contribute zero for the token part (a vocabulary split over ranks, which add up their parts and then the
 // positions: without `positions` that term is zero).
@@ -200,6 +212,17 @@ class Backend : public Allocator {
   // What is done in between is called by this name, for a device's profiler. They nest; so do operations in them.
   virtual void begin_range(std::string_view /*name*/) {}
   virtual void end_range() noexcept {}
+  // Work that is done again and again may be recorded where that saves time: then `work` is called a few times only,
+  // and what it called is repeated from there on. All but the contents of memory must be the same each time: the calls,
+  // their order, views and values. In `work` nothing may go to or from the host or other ranks, and no memory may be
+  // taken or given back. A record is of one piece of work, and ends before the memory that is used there. With an
+  // observer, work is always called.
+  class Record {
+   public:
+    virtual ~Record() = default;
+  };
+  virtual bool has_records() const { return false; }  // else repeat() always calls `work`
+  void repeat(std::unique_ptr<Record>& record, const std::function<void()>& work);
   DType accumulation_dtype() const { return accumulation_dtype_of(compute_dtype()); }  // A
 
   // The operations from here to add(), and sum_of_squares(), are of any floating dtype, whatever the compute type.
@@ -230,6 +253,7 @@ class Backend : public Allocator {
   void dropout_backward(TensorRef dbranch, TensorRef dsum, const Dropout& dropout);  // may be in place
   void attention_forward(const AttentionForward& args);
   void attention_backward(const AttentionBackward& args);
+  void cached_attention(const CachedAttention& args);
   void embedding_forward(const EmbeddingForward& args);
   void embedding_backward(const EmbeddingBackward& args);
   void cross_entropy_partials(const CrossEntropyPartials& args);
@@ -269,6 +293,7 @@ class Backend : public Allocator {
   virtual void do_dropout_backward(const TensorRef& dbranch, const TensorRef& dsum, const Dropout& dropout) = 0;
   virtual void do_attention_forward(const AttentionForward& args) = 0;
   virtual void do_attention_backward(const AttentionBackward& args) = 0;
+  virtual void do_cached_attention(const CachedAttention& args);  // by do_copy and do_attention_forward, on the host
   virtual void do_embedding_forward(const EmbeddingForward& args) = 0;
   virtual void do_embedding_backward(const EmbeddingBackward& args) = 0;
   virtual void do_cross_entropy_partials(const CrossEntropyPartials& args) = 0;
@@ -278,6 +303,7 @@ class Backend : public Allocator {
   virtual void do_cross_entropy_backward(const CrossEntropyBackward& args) = 0;
   virtual void do_adamw(const AdamW& args) = 0;
   virtual double do_sum_of_squares(const TensorRef& view) = 0;
+  virtual void do_repeat(std::unique_ptr<Record>& /*record*/, const std::function<void()>& work) { work(); }
 
  private:
   class Call;
@@ -313,6 +339,7 @@ struct CudaOptions {
   // Large matrix products take the fastest algorithm, measured once on a machine and kept in the user's cache folder
   // (ops/algorithm_cache.h); else the one that the library thinks best.
   bool gemm_timing = true;
+  bool graphs = true;            // repeat() by CUDA graphs
   bool cudnn_attention = false;  // 16-bit attention by cuDNN where it takes a call; backward does not repeat bitwise
 };
 // GPUs that this process can use; 0 where there are none, or the program was built without CUDA.

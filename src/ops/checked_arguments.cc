@@ -120,6 +120,26 @@ AttentionForward checked(AttentionForward args, DType compute_dtype) {
   return args;
 }
 
+CachedAttention checked(CachedAttention args, DType compute_dtype) {
+  const ArgumentChecks checks("cached_attention", compute_dtype);
+  checks.rank("q", args.q, 4);
+  checks.rank("keys", args.keys, 4);
+  const std::int64_t batch = args.q.dim(0), heads = args.q.dim(2), head_size = checks.columns("q", args.q);
+  const std::int64_t tokens = args.q.dim(1), room = args.keys.dim(1);
+  checks.require(heads > 0, "there is at least one head");
+  checks.require(room >= tokens, "the cache has room for the tokens");
+  for (const auto& [name, view] : {NamedView{"out", args.out}, {"q", args.q}, {"k", args.k}, {"v", args.v}}) {
+    checks.strided(name, view, {batch, tokens, heads, head_size});
+  }
+  checks.strided("keys", args.keys, {batch, room, heads, head_size});
+  checks.strided("values", args.values, {batch, room, heads, head_size});
+  checks.tensor("length", args.length, {1}, DType::kI32);
+  checks.require(args.scale > 0, "the scale of the scores is given");
+  checks.separate({{"out", args.out}, {"keys", args.keys}, {"values", args.values}},
+                  {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"length", args.length}});
+  return args;
+}
+
 AttentionBackward checked(AttentionBackward args, DType compute_dtype) {
   args.forward = checked(args.forward, compute_dtype);
   const AttentionForward& forward = args.forward;

@@ -13,6 +13,7 @@ LayerNormForward checked(LayerNormForward args, DType compute_dtype);
 LayerNormBackward checked(LayerNormBackward args, DType compute_dtype);
 ResidualAdd checked(ResidualAdd args, DType compute_dtype);
 AttentionForward checked(AttentionForward args, DType compute_dtype);
+CachedAttention checked(CachedAttention args, DType compute_dtype);
 AttentionBackward checked(AttentionBackward args, DType compute_dtype);
 EmbeddingForward checked(EmbeddingForward args, DType compute_dtype);
 EmbeddingBackward checked(EmbeddingBackward args, DType compute_dtype);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "base/error.h"
@@ -10,8 +9,6 @@
 
 namespace teratron::plan {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // How to make up a batch of parts so that their costs add up to least; part_costs[b - 1]: of a part of b sequences.
 struct Knapsack {

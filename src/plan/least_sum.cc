@@ -1,14 +1,12 @@
 #include "plan/least_sum.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
 
 namespace teratron::plan {
 
 double LeastSum::solve(double bound) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
   bound_ = bound;
   std::fill(best_.begin(), best_.end(), kNever);
   best_[0] = 0;

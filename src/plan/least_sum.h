@@ -2,17 +2,20 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "plan/cost_table.h"
 
 namespace teratron::plan {
 
+constexpr double kNever = std::numeric_limits<double>::infinity();  // the cost of what cannot be
+
 class LeastSum {
  public:
   explicit LeastSum(const CostTable& costs) : costs_(costs), best_(costs.intervals() + 1) {}
 
-  // S*(i) = min_k S*(i - k) + t(k, i - k) over slices of at most `bound`; infinity where there is no way.
+  // S*(i) = min_k S*(i - k) + t(k, i - k) over slices of at most `bound`; kNever where there is no way.
   double solve(double bound);
 
   // The boundaries of the last solution, 0 first; of those that are equally good, one with long slices at its end.

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "base/error.h"
@@ -10,8 +9,6 @@
 
 namespace teratron::plan {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct PairPlan {
   std::vector<std::size_t> boundaries;

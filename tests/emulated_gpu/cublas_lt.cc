@@ -212,6 +212,40 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
   return CUBLAS_STATUS_SUCCESS;
 }
 
+// A product with all that it was given, which may change when the call has returned.
+struct EmulatedProduct {
+  EmulatedOperation operation;
+  float alpha, beta;
+  const void *a, *b, *c;
+  void* d;
+  EmulatedLayout a_layout, b_layout, c_layout, d_layout;
+  std::uint64_t algorithm;
+
+  void run() const;
+};
+
+void EmulatedProduct::run() const {
+  const bool a_transposed = operation.get(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_N) == CUBLAS_OP_T;
+  const bool b_transposed = operation.get(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N) == CUBLAS_OP_T;
+  const std::int64_t rows = d_layout.rows, columns = d_layout.columns;
+  const std::int64_t terms = a_transposed ? a_layout.rows : a_layout.columns;
+  teratron::check(alpha == 1, "products are not scaled");
+  teratron::check_equal(a_transposed ? a_layout.columns : a_layout.rows, rows, "rows of a product");
+  teratron::check_equal(b_transposed ? b_layout.rows : b_layout.columns, columns, "columns of a product");
+  teratron::check_equal(b_transposed ? b_layout.columns : b_layout.rows, terms, "terms of a product");
+  const std::vector<float> left = values_of(a, a_layout, a_transposed), right = values_of(b, b_layout, b_transposed);
+  const Epilogue finish(operation);
+  const bool adds = beta == 1;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const float start = adds ? load(c, c_layout.type, row + column * c_layout.stride) : 0;
+      const float sum =
+          product_of(left.data() + row * terms, right, columns, column, terms, algorithm == kUsual, start);
+      store(d, d_layout.type, row + column * d_layout.stride, finish(sum, row, column));
+    }
+  }
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha, const void* a,
                               cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
                               const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
@@ -221,24 +255,22 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   if (number >= kBlasAlgorithms) return CUBLAS_STATUS_INVALID_VALUE;
   ++products[number];
   if (number == kFailing) return CUBLAS_STATUS_NOT_SUPPORTED;
-  clock_microseconds += kMicroseconds[number];
-  const bool a_transposed = operation->get(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_N) == CUBLAS_OP_T;
-  const bool b_transposed = operation->get(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N) == CUBLAS_OP_T;
-  const std::int64_t rows = d_layout->rows, columns = d_layout->columns;
-  const std::int64_t terms = a_transposed ? a_layout->rows : a_layout->columns;
-  teratron::check(*static_cast<const float*>(alpha) == 1, "products are not scaled");
-  teratron::check_equal(a_transposed ? a_layout->columns : a_layout->rows, rows, "rows of a product");
-  teratron::check_equal(b_transposed ? b_layout->rows : b_layout->columns, columns, "columns of a product");
-  teratron::check_equal(b_transposed ? b_layout->columns : b_layout->rows, terms, "terms of a product");
-  const std::vector<float> left = values_of(a, *a_layout, a_transposed), right = values_of(b, *b_layout, b_transposed);
-  const Epilogue finish(*operation);
-  const bool adds = *static_cast<const float*>(beta) == 1;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t column = 0; column < columns; ++column) {
-      const float start = adds ? load(c, c_layout->type, row + column * c_layout->stride) : 0;
-      const float sum = product_of(left.data() + row * terms, right, columns, column, terms, number == kUsual, start);
-      store(d, d_layout->type, row + column * d_layout->stride, finish(sum, row, column));
-    }
-  }
+  const EmulatedProduct product{.operation = *operation,
+                                .alpha = *static_cast<const float*>(alpha),
+                                .beta = *static_cast<const float*>(beta),
+                                .a = a,
+                                .b = b,
+                                .c = c,
+                                .d = d,
+                                .a_layout = *a_layout,
+                                .b_layout = *b_layout,
+                                .c_layout = *c_layout,
+                                .d_layout = *d_layout,
+                                .algorithm = number};
+  queue([product] {
+    clock_microseconds += kMicroseconds[product.algorithm];
+    product.run();
+    return cudaSuccess;
+  });
   return CUBLAS_STATUS_SUCCESS;
 }

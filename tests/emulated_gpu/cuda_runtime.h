@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <tuple>
 
 #include "emulated_gpu/emulator.h"
 
@@ -42,6 +44,7 @@ enum cudaError_t {
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
   cudaErrorNoDevice = 100,
+  cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorPeerAccessAlreadyEnabled = 704
 };
 enum cudaMemcpyKind {
@@ -72,12 +75,23 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs = 0;
 };
 
+namespace teratron::emulated {
+
+// Does the work, or keeps it where this thread records what its stream is given: then with the arguments of now.
+cudaError_t queue(std::function<cudaError_t()> work);
+bool is_recording();
+
+}  // namespace teratron::emulated
+
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  teratron::emulated::run_grid(config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                               [&] { kernel(arguments...); });
-  return cudaSuccess;
+  const auto run = [shape = *config, kernel, values = std::tuple<Parameters...>(arguments...)] {
+    teratron::emulated::run_grid(shape.gridDim, shape.blockDim, shape.dynamicSmemBytes,
+                                 [&] { std::apply(kernel, values); });
+    return cudaSuccess;
+  };
+  return teratron::emulated::queue(run);
 }
 
 const char* cudaGetErrorString(cudaError_t error);
@@ -102,6 +116,18 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
+
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive = 1 };
+using cudaGraph_t = struct EmulatedGraph*;
+using cudaGraphExec_t = struct EmulatedGraph*;
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
 // Of a clock that only the emulated library's products move (cublas_lt.cc).
 cudaError_t cudaEventCreate(cudaEvent_t* event);

@@ -1,7 +1,71 @@
 // The host side of the emulated runtime: device memory is the host's, streams are done at once.
 #include <cstdlib>
+#include <optional>
+#include <vector>
 
 #include "cuda_runtime.h"
+
+using teratron::emulated::is_recording;
+using teratron::emulated::queue;
+
+struct EmulatedGraph {
+  std::vector<std::function<cudaError_t()>> work;
+};
+
+namespace {
+
+thread_local std::optional<EmulatedGraph> recording;  // of this thread's stream
+
+}  // namespace
+
+namespace teratron::emulated {
+
+bool is_recording() { return recording.has_value(); }
+
+cudaError_t queue(std::function<cudaError_t()> work) {
+  if (!is_recording()) return work();
+  recording->work.push_back(std::move(work));
+  return cudaSuccess;
+}
+
+}  // namespace teratron::emulated
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+  if (is_recording()) return cudaErrorStreamCaptureUnsupported;
+  recording.emplace();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
+  if (!is_recording()) return cudaErrorInvalidValue;
+  *graph = new EmulatedGraph(std::move(*recording));
+  recording.reset();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = is_recording() ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  *executable = new EmulatedGraph(*graph);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
+  for (const auto& work : executable->work) {
+    if (const cudaError_t status = work(); status != cudaSuccess) return status;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return cudaGraphDestroy(executable); }
 
 const char* cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : "an emulated error"; }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
@@ -35,6 +99,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   constexpr std::size_t alignment = 256;
+  if (is_recording()) return cudaErrorStreamCaptureUnsupported;
   if (bytes > cudaDeviceProp{}.totalGlobalMem) return cudaErrorMemoryAllocation;
   *memory = std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
   std::memset(*memory, 0xff, bytes);  // NaN of every floating type
@@ -50,13 +115,17 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) { return cudaMalloc
 cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
-  std::memmove(to, from, bytes);
-  return cudaSuccess;
+  return queue([=] {
+    std::memmove(to, from, bytes);
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t) {
-  std::memset(memory, value, bytes);
-  return cudaSuccess;
+  return queue([=] {
+    std::memset(memory, value, bytes);
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
@@ -79,6 +148,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  return is_recording() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() { return cudaStreamSynchronize(nullptr); }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }

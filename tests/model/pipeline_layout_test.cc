@@ -81,7 +81,7 @@ TEST(PipelineLayout, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
   }
 }
 
-Study float_study() {
+Study pipeline_float_study() {
   Study study{.batch = 6, .tokens = 24, .logits_chunk = 50, .steps = 20, .learning_rate = 1e-4};
   study.config = test::small_config();
   study.config.num_layers = 4;
@@ -117,14 +117,14 @@ std::vector<Layout> some_pipelines() {
 }
 
 TEST(PipelineLayout, ChangesNothingOnTheCpuWithinFloatRounding) {
-  const Study study = float_study();
+  const Study study = pipeline_float_study();
   const MakeBackend cpu = [] { return make_cpu_backend(); };
   const Result alone = train(study, {.micro_batch = 6}, cpu);
   for (const Layout& layout : some_pipelines()) expect_same(train(study, layout, cpu), alone, 1e-5, layout.text());
 }
 
 TEST(PipelineLayout, GivesTheSameBitsAgainAlsoUnderGuardedMemory) {
-  Study study = float_study();
+  Study study = pipeline_float_study();
   study.steps = 3;
   for (const Layout& layout : some_pipelines()) {
     const Result first = train(study, layout, [] { return make_cpu_backend(); });
@@ -135,7 +135,7 @@ TEST(PipelineLayout, GivesTheSameBitsAgainAlsoUnderGuardedMemory) {
 }
 
 TEST(PipelineLayout, RecomputingActivationsChangesNoBit) {
-  Study study = float_study();
+  Study study = pipeline_float_study();
   study.steps = 3;
   for (Layout layout : some_pipelines()) {
     layout.recompute = Recompute::kNone;
@@ -149,7 +149,7 @@ TEST(PipelineLayout, RecomputingActivationsChangesNoBit) {
 
 // As tests/model/layout_test.cc has it for the other layouts: the rounding of 16 bits, kept small by masters in fp32.
 TEST(PipelineLayout, OfSixteenBitStorageStaysWithinItsRoundingOfFloat) {
-  const Study study = float_study();
+  const Study study = pipeline_float_study();
   const Result exact = train(study, {.micro_batch = 6}, [] { return make_cpu_backend(); });
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
     const MakeBackend make = [&] { return make_cpu_backend({.compute_dtype = dtype}); };

@@ -176,6 +176,41 @@ Trial attention_backward_trial(Random& random) {
   return backward_trial(random, sizes, accumulate, keeps_sums);
 }
 
+// Caches and tokens as parts of packed projections. What lies in the cache behind its length must not be read: NaN.
+Trial cached_attention_trial(Random& random) {
+  const std::int64_t batch = 1 + random.below(2), heads = 1 + random.below(3);
+  const std::int64_t tokens = random.one_of<std::int64_t>({0, 1, 1, 1, 2, 5});
+  const std::int64_t head_size = random.one_of<std::int64_t>({1, 5, 8, 16, 64, 80, 96, 128, 130, 256});
+  const std::int64_t length = random.one_of<std::int64_t>({0, 1, 17, 31, 32, 33, 64, 200});
+  const std::int64_t room = length + tokens + random.one_of<std::int64_t>({0, 3});
+  const Shape packed{batch, tokens, 3, heads, head_size}, cache{batch, room, 3, heads, head_size};
+  Trial trial{.sizes = fmt::format("B={} T={} n={} S={} H={} D={}", batch, tokens, length, room, heads, head_size),
+              .arguments = {},
+              .run = {}};
+  Values cached = random.normals(cache);
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const auto row = cached.begin() + b * cache.elements() / batch;
+    std::fill(row + length * 3 * heads * head_size, row + room * 3 * heads * head_size, std::nan(""));
+  }
+  trial.input("qkv", packed, random.normals(packed));
+  trial.in_out("cache", cache, std::move(cached), {});
+  trial.ids("length", {1}, {static_cast<double>(length)});
+  trial.output("out", {batch, tokens, heads, head_size},
+               sum_tolerance(length + tokens + head_size, 24, 1).carrying(kRoundedProbabilities));
+  trial.run = [=](Backend& backend, const Views& views) {
+    const TensorRef qkv = views["qkv"], kv = views["cache"];
+    backend.cached_attention({.out = views["out"],
+                              .q = qkv.select(2, 0),
+                              .k = qkv.select(2, 1),
+                              .v = qkv.select(2, 2),
+                              .keys = kv.select(2, 1),
+                              .values = kv.select(2, 2),
+                              .length = views["length"],
+                              .scale = 1 / std::sqrt(static_cast<double>(head_size))});
+  };
+  return trial;
+}
+
 Trial plain_attention_forward_trial(Random& random) {
   const Sizes sizes = Sizes::plain(random);
   return forward_trial(random, sizes);

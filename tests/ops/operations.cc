@@ -16,6 +16,7 @@ std::vector<Operation> operations() {
       {"dropout_backward", dropout_backward_trial},
       {"attention_forward", attention_forward_trial},
       {"attention_backward", attention_backward_trial},
+      {"cached_attention", cached_attention_trial},
       {"embedding_forward", embedding_forward_trial},
       {"embedding_backward", embedding_backward_trial},
       {"cross_entropy_partials", cross_entropy_partials_trial},

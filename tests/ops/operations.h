@@ -40,6 +40,7 @@ Trial residual_add_layer_norm_trial(Random& random);
 Trial dropout_backward_trial(Random& random);
 Trial attention_forward_trial(Random& random);
 Trial attention_backward_trial(Random& random);
+Trial cached_attention_trial(Random& random);
 Trial plain_attention_forward_trial(Random& random);
 Trial plain_attention_backward_trial(Random& random);
 Trial embedding_forward_trial(Random& random);

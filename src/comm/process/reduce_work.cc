@@ -9,9 +9,9 @@
 namespace teratron {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;  // elements handed to a thread at a time
-constexpr std::int64_t kAhead = 2;        // segments under way while one is reduced
-constexpr std::int64_t kAlignment = 16;   // elements, so that parts begin where vectors do
+constexpr std::int64_t kReduceGrain = 1 << 14;  // elements handed to a thread at a time
+constexpr std::int64_t kAhead = 2;              // segments under way while one is reduced
+constexpr std::int64_t kPartAlignment = 16;     // elements, so that parts begin where vectors do
 
 }  // namespace
 
@@ -34,7 +34,7 @@ ReduceWork::ReduceWork(Transport& transport, int tag, ScratchPool& pool, const T
       everywhere_(out.data == in.data && out.elements() == in.elements()) {
   const std::int64_t most = kSegmentBytes / size_of(in.dtype);
   // A rank's scratch holds its part of a segment from every other rank.
-  per_segment_ = everywhere_ ? most / size_ / kAlignment * kAlignment * size_ : most / size_;
+  per_segment_ = everywhere_ ? most / size_ / kPartAlignment * kPartAlignment * size_ : most / size_;
   segments_ = (out.elements() + per_segment_ - 1) / per_segment_;
   for (std::int64_t segment = 0; segment < segments_; ++segment) {
     segment_of_.push_back(
@@ -51,7 +51,7 @@ ReduceWork::Range ReduceWork::part(std::int64_t segment, int rank) const {
   const std::int64_t begin = segment * per_segment_, count = std::min(per_segment_, out_.elements() - begin);
   if (!everywhere_) return {rank * out_.elements() + begin, count};
   const std::int64_t even = (count + size_ - 1) / size_;
-  const std::int64_t length = (even + kAlignment - 1) / kAlignment * kAlignment;
+  const std::int64_t length = (even + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
   const std::int64_t first = std::min(count, rank * length);
   return {begin + first, std::min(length, count - first)};
 }
@@ -74,7 +74,7 @@ void ReduceWork::finish_segment(std::int64_t segment) {
   const Range own = part(segment, rank_);
   const std::int64_t size = size_of(in_.dtype), bytes = own.count * size;
   std::byte* const result = everywhere_ ? at(in_, own.begin) : at(out_, segment * per_segment_);
-  parallel_for(own.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(own.count, kReduceGrain, [&](std::int64_t begin, std::int64_t end) {
     std::vector<const std::byte*> inputs;
     for (int rank = 0; rank < size_; ++rank) {
       inputs.push_back(rank == rank_ ? at(in_, own.begin + begin)

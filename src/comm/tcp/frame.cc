@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 constexpr std::string_view kMark = "teratron";
 constexpr std::size_t kHeader = kMark.size() + sizeof(std::uint32_t);
 constexpr std::size_t kLongestAtDoor = 1 << 16, kLongestAnswer = std::size_t{1} << 30;  // bytes
-constexpr auto kPatience = std::chrono::seconds(10);  // with a caller who does not finish its frame
+constexpr auto kFramePatience = std::chrono::seconds(10);  // with a caller who does not finish its frame
 constexpr std::size_t kMostCallers = 4096;
 
 milliseconds until(Clock::time_point end) {
@@ -124,7 +124,7 @@ std::optional<Door::Guest> Door::look() {
   }
   for (auto caller = callers_.begin(); caller != callers_.end();) {
     const FrameReader::State state = caller->reader.read(caller->socket);
-    if (state == FrameReader::State::kIncomplete && Clock::now() - caller->since < kPatience) {
+    if (state == FrameReader::State::kIncomplete && Clock::now() - caller->since < kFramePatience) {
       ++caller;
       continue;
     }

@@ -15,6 +15,9 @@ namespace teratron {
 
 using Frame = std::vector<std::string>;
 
+constexpr std::chrono::milliseconds kAnswer{5000};  // an answer takes no longer where there is one
+constexpr std::chrono::milliseconds kLook{100};     // between two looks for those who left, or are still to come
+
 // Reads one frame and no byte more: what follows on a connection may be for others.
 class FrameReader {
  public:

@@ -19,12 +19,10 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kAnswer = seconds(5);       // an answer takes no longer where there is one
-constexpr auto kLook = milliseconds(100);  // between two looks for those who left, or for a first rank to come
-constexpr auto kPortInUse = seconds(10);   // an earlier job may still be about to end
-constexpr auto kFarewell = seconds(10);    // how long the first rank tells those who come late what is wrong
-constexpr auto kEarlyEnd = seconds(30);    // how long another one looks for somebody to tell of its end
-constexpr const char* kProtocol = "1";     // of hellos and of what members send each other later
+constexpr auto kPortInUse = seconds(10);  // an earlier job may still be about to end
+constexpr auto kFarewell = seconds(10);   // how long the first rank tells those who come late what is wrong
+constexpr auto kEarlyEnd = seconds(30);   // how long another one looks for somebody to tell of its end
+constexpr const char* kProtocol = "1";    // of hellos and of what members send each other later
 
 // Hellos: "hello", protocol, job, world size, rank, host, port, addresses, contact, and why it failed if it did.
 // Answers: "welcome"; "roster" with a secret and all members; "refused" with whose fault it is and the text to tell;

@@ -17,7 +17,6 @@ using std::chrono::seconds;
 
 // All processes are there when they connect, but may be busy with one another.
 constexpr auto kLongestConnect = seconds(60);
-constexpr auto kAnswer = milliseconds(5000), kLook = milliseconds(100);
 
 }  // namespace
 

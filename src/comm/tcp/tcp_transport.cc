@@ -34,13 +34,13 @@ class Connections {
   Connection& with(int rank) { return connections_[static_cast<std::size_t>(rank)]; }
   Liveness& liveness() { return liveness_; }
 
-  // Moves what can be moved, after waiting for something to move for as long as `milliseconds`. Whether anything did.
-  bool progress(int milliseconds) {
+  // Moves what can be moved, after waiting for something to move for `longest` milliseconds. Whether anything did.
+  bool progress(int longest) {
     for (std::size_t rank = 0; rank < waits_.size(); ++rank) {
       waits_[rank].fd = connections_[rank].descriptor();
       waits_[rank].events = static_cast<short>(connections_[rank].has_to_write() ? POLLIN | POLLOUT : POLLIN);
     }
-    if (::poll(waits_.data(), waits_.size(), milliseconds) <= 0) return false;
+    if (::poll(waits_.data(), waits_.size(), longest) <= 0) return false;
     bool moved = false;
     for (std::size_t rank = 0; rank < waits_.size(); ++rank) {
       if (waits_[rank].fd < 0 || waits_[rank].revents == 0) continue;

@@ -9,7 +9,7 @@
 namespace teratron {
 namespace {
 
-constexpr std::int64_t kAlignment = 64;  // elements; what two ranks write lies in different cache lines
+constexpr std::int64_t kThreadPartAlignment = 64;  // elements; what two ranks write lies in different cache lines
 
 // Keeps a member's memory open for whoever reaches into it.
 class OpenMemory {
@@ -44,7 +44,7 @@ void reduce_members(CommunicationStream& stream, const Meeting& meeting, const s
 // Each rank reduces a part of its own and writes it to everyone: all bytes are read and written once.
 void all_reduce(CommunicationStream& stream, const Meeting& meeting, int rank) {
   const CollectiveCall& call = meeting.call();
-  const std::int64_t part = round_up((call.elements + meeting.size() - 1) / meeting.size(), kAlignment);
+  const std::int64_t part = round_up((call.elements + meeting.size() - 1) / meeting.size(), kThreadPartAlignment);
   const std::int64_t begin = std::min(call.elements, rank * part), end = std::min(call.elements, begin + part);
   std::vector<std::byte*> outputs;
   for (int member = 0; member < meeting.size(); ++member) {

@@ -43,14 +43,6 @@ __global__ void __launch_bounds__(kThreads)
   if (given && lane == 0) statistics[n] = {log_sum_exp[n] * kLog2E, product};
 }
 
-// Whether every row of a view starts on 16 bytes.
-template <class T>
-bool has_aligned_rows(const TensorRef& view) {
-  bool aligned = true;
-  for (const int axis : {0, 1, 2}) aligned = aligned && takes_vectors(view.as<T>(), view.stride(axis));
-  return aligned;
-}
-
 template <class T>
 void compute_all_statistics(cudaStream_t stream, const AttentionBackward& args, QueryStatistics* statistics) {
   const TensorRef &out = args.forward.out, &dout = args.dout;

@@ -39,6 +39,14 @@ HeadsView<T> heads_of(const TensorRef& view) {
   return {view.as<T>(), view.stride(0), view.stride(1), view.stride(2)};
 }
 
+// Whether every row of a view starts on 16 bytes.
+template <class T>
+bool has_aligned_rows(const TensorRef& view) {
+  bool aligned = true;
+  for (const int axis : {0, 1, 2}) aligned = aligned && takes_vectors(view.as<T>(), view.stride(axis));
+  return aligned;
+}
+
 struct AttentionSizes {
   int batch, heads, queries, keys, head_size;
   bool causal;

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "ops/cuda/graphs.h"
 
 namespace teratron {
 namespace {
@@ -48,6 +49,7 @@ CudaBackend::CudaBackend(const CudaOptions& options)
       number_(options.device),
       tf32_(options.tf32),
       gemm_timing_(options.gemm_timing),
+      graphs_(options.graphs),
       channels_(options.channels),
       device_(use_device(options.device)),
       gemm_(stream_, {.tf32 = tf32_, .timing = gemm_timing_, .device = device_.name}, &meter_) {
@@ -59,6 +61,7 @@ std::string CudaBackend::settings() const {
   std::vector<std::string_view> unusual;
   if (tf32_) unusual.emplace_back("tf32");
   if (!gemm_timing_) unusual.emplace_back("gemm timing off");
+  if (!graphs_) unusual.emplace_back("graphs off");
   if (cudnn_attention_) unusual.emplace_back("cudnn attention");
   return fmt::format("{}", fmt::join(unusual, ", "));
 }
@@ -72,7 +75,14 @@ void CudaBackend::wait() {
   moments_.anchor();
 }
 
+void CudaBackend::do_repeat(std::unique_ptr<Record>& record, const std::function<void()>& work) {
+  if (!graphs_) return work();
+  if (record == nullptr) record = std::make_unique<cuda::RecordedWork>(stream_);
+  dynamic_cast<cuda::RecordedWork&>(*record).run(scratch_.memory(), work);
+}
+
 void* CudaBackend::allocate(std::int64_t bytes) {
+  cuda::check_not_recorded(stream_, "recorded work takes no memory");
   void* const memory = cuda::take_memory(std::max<std::int64_t>(bytes, 1));
   allocated_[memory] = bytes;
   meter_.add(bytes);

@@ -28,6 +28,7 @@ class CudaBackend final : public Backend {
   std::string processor() const override { return device_.name; }
   std::string settings() const override;
   void wait() override;
+  bool has_records() const override { return graphs_; }
   std::shared_ptr<const Moment> moment() override { return moments_.mark(); }
   void begin_range(std::string_view name) override { cuda::begin_range(name); }
   void end_range() noexcept override { cuda::end_range(); }
@@ -63,6 +64,7 @@ class CudaBackend final : public Backend {
   void do_dropout_backward(const TensorRef& dbranch, const TensorRef& dsum, const Dropout& dropout) override;
   void do_attention_forward(const AttentionForward& args) override;
   void do_attention_backward(const AttentionBackward& args) override;
+  void do_cached_attention(const CachedAttention& args) override;
   void do_embedding_forward(const EmbeddingForward& args) override;
   void do_embedding_backward(const EmbeddingBackward& args) override;
   void do_cross_entropy_partials(const CrossEntropyPartials& args) override;
@@ -72,11 +74,12 @@ class CudaBackend final : public Backend {
   void do_cross_entropy_backward(const CrossEntropyBackward& args) override;
   void do_adamw(const AdamW& args) override;
   double do_sum_of_squares(const TensorRef& view) override;
+  void do_repeat(std::unique_ptr<Record>& record, const std::function<void()>& work) override;
 
  private:
   DType compute_dtype_;
   int number_;  // of the device
-  bool tf32_, gemm_timing_, channels_;
+  bool tf32_, gemm_timing_, graphs_, channels_;
   cudaDeviceProp device_;
   cuda::MemoryMeter meter_;
   std::map<void*, std::int64_t> allocated_;

@@ -99,6 +99,7 @@ class Scratch {
   // Undefined contents, aligned to 256 bytes, valid until the next call; grows by allocating, after
   // waiting for the device.
   void* bytes(std::int64_t count);
+  const void* memory() const { return memory_; }
   template <class T>
   T* of(std::int64_t count) {
     return static_cast<T*>(bytes(count * static_cast<std::int64_t>(sizeof(T))));

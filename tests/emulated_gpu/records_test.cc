@@ -1,0 +1,184 @@
+// Work that is recorded and repeated (CUDA graphs), and generation, which takes its tokens that way: on a real GPU, or
+// on an emulated one that keeps what a stream is given with the arguments of that moment.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "comm/launch.h"
+#include "model/random_batch.h"
+
+namespace teratron {
+namespace {
+
+using namespace test;  // NOLINT: a test of its helpers
+
+// dweight[O,I] = dy^T x and dbias, which takes scratch memory, of values that change in their places.
+class Recorded {
+ public:
+  Recorded(Backend& gpu, std::int64_t rows) : gpu_(gpu), rows_(rows) {}
+
+  void fill(std::uint64_t seed) {
+    for (const Tensor* tensor : {&dy_, &x_}) gpu_.fill_normal(tensor->ref(), {.seed = seed}, 0, 1);
+  }
+  void multiply() {
+    gpu_.linear_weight_gradient(
+        {.dweight = dweight_.ref(), .dy = dy_.ref(), .x = x_.ref(), .dbias = dbias_.ref(), .accumulate = false});
+  }
+  void repeat() {
+    gpu_.repeat(record_, [&] {
+      ++calls_;
+      multiply();
+    });
+  }
+  // What is there after repeat(), and after a plain call on the same values.
+  void expect_repeats(std::uint64_t seed) {
+    fill(seed);
+    repeat();
+    const auto repeated = results();
+    for (const Tensor* tensor : {&dweight_, &dbias_}) gpu_.fill_zero(tensor->ref());
+    multiply();
+    EXPECT_EQ(repeated, results()) << "seed " << seed;
+  }
+  std::vector<std::vector<double>> results() const {
+    return {values_of(gpu_, dweight_.ref()), values_of(gpu_, dbias_.ref())};
+  }
+  int calls() const { return calls_; }
+
+ private:
+  Backend& gpu_;
+  std::int64_t rows_;
+  const Tensor dy_{gpu_, DType::kF32, {rows_, 24}}, x_{gpu_, DType::kF32, {rows_, 40}};
+  const Tensor dweight_{gpu_, DType::kF32, {24, 40}}, dbias_{gpu_, DType::kF32, {24}};
+  int calls_ = 0;
+  std::unique_ptr<Backend::Record> record_;
+};
+
+TEST(GpuRecords, AreRepeatedOnWhatIsInMemory) {
+  const auto gpu = make_cuda_backend();
+  Recorded work(*gpu, 30);
+  for (std::uint64_t seed = 0; seed < 6; ++seed) work.expect_repeats(seed);
+  EXPECT_EQ(work.calls(), 2);  // the first one makes choices, the second one is recorded
+}
+
+TEST(GpuRecords, AreMadeAgainWhenScratchMemoryMoves) {
+  const auto gpu = make_cuda_backend();
+  Recorded work(*gpu, 30), larger(*gpu, 3000);
+  for (std::uint64_t seed = 0; seed < 3; ++seed) work.expect_repeats(seed);
+  larger.fill(1);
+  larger.multiply();
+  for (std::uint64_t seed = 3; seed < 6; ++seed) work.expect_repeats(seed);
+  EXPECT_EQ(work.calls(), 3);
+}
+
+TEST(GpuRecords, AreNotMadeForAnObserverNorWhereTheyAreOff) {
+  struct Observer final : CallObserver {
+    int calls = 0;
+    void begin(std::string_view) override { ++calls; }
+    void end(std::string_view) override {}
+  } observer;
+  const auto gpu = make_cuda_backend(), without = make_cuda_backend({.graphs = false});
+  EXPECT_TRUE(gpu->has_records());
+  EXPECT_FALSE(without->has_records());
+  gpu->set_observer(&observer);
+  for (Backend* const backend : {gpu.get(), without.get()}) {
+    Recorded work(*backend, 3);
+    for (int i = 0; i < 4; ++i) work.repeat();
+    EXPECT_EQ(work.calls(), 4);
+  }
+  EXPECT_EQ(observer.calls, 4);
+}
+
+TEST(GpuRecords, RefuseWhatCannotBeRepeatedAndLeaveTheDeviceUsable) {
+  const auto gpu = make_cuda_backend();
+  const Tensor x(*gpu, DType::kF32, {4});
+  std::vector<float> host(4, 1);
+  const std::vector<std::function<void()>> wrong = {[&] { gpu->upload(x.ref(), host.data()); },
+                                                    [&] { gpu->download(host.data(), x.ref()); },
+                                                    [&] { const Tensor more(*gpu, DType::kF32, {4}); }};
+  for (const auto& work : wrong) {
+    std::unique_ptr<Backend::Record> record;
+    gpu->repeat(record, work);  // the first time it is called
+    EXPECT_THROW(gpu->repeat(record, work), InternalError);
+    gpu->fill(x.ref(), 3);
+    EXPECT_EQ(values_of(*gpu, x.ref()), std::vector<double>(4, 3));
+  }
+}
+
+// Logits of every position of a text, which comes as a prompt of some tokens and then one by one, twice.
+std::vector<float> read_text(Gpt2Runner& runner, std::span<const std::int32_t> text, std::size_t prompt) {
+  std::vector<float> all, logits(static_cast<std::size_t>(runner.config().vocab_size));
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t count = at == 0 ? prompt : 1;
+      runner.logits(text.subspan(at, count), static_cast<std::int64_t>(at), 1, logits);
+      all.insert(all.end(), logits.begin(), logits.end());
+      at += count;
+    }
+  }
+  return all;
+}
+
+std::vector<float> read_text_in(const MeshShape& shape, const std::function<std::unique_ptr<Backend>()>& make,
+                                std::span<const std::int32_t> text) {
+  ModelConfig config = small_config();
+  config.hidden_size = 128;
+  config.num_attention_heads = 2;
+  config.vocab_size = 50;
+  config.max_position_embeddings = 24;
+  std::vector<float> result;
+  run_ranks({}, shape.ranks(), [&](Communicator& world) {
+    const std::unique_ptr<Backend> backend = make();
+    const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
+    Gpt2Runner runner(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 4, .logits_chunk = 1}, mesh);
+    runner.allocate();
+    runner.initialize(5);
+    std::vector<float> logits = read_text(runner, text, 3);
+    if (world.rank() == 0) result = std::move(logits);
+  });
+  return result;
+}
+
+void expect_close(const std::vector<float>& actual, const std::vector<float>& expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  double largest = 0;
+  for (const float value : expected) largest = std::max(largest, std::abs(static_cast<double>(value)));
+  for (std::size_t i = 0; i < actual.size(); ++i) ASSERT_NEAR(actual[i], expected[i], tolerance * largest) << i;
+}
+
+TEST(GpuGeneration, TokenByTokenGivesTheLogitsOfTheCpuInAnyLayout) {
+  const RandomBatch text(1, 20, 50, 3);
+  const std::vector<float> expected = read_text_in(
+      {}, [] { return make_cpu_backend(); }, text.ids);
+  for (const MeshShape& shape : {MeshShape{}, MeshShape{.tensor = 2}, MeshShape{.pipeline = 2}}) {
+    for (const bool graphs : {true, false}) {
+      SCOPED_TRACE(::testing::Message() << shape.tensor << " x " << shape.pipeline << ", graphs " << graphs);
+      expect_close(read_text_in(
+                       shape, [&] { return make_cuda_backend({.graphs = graphs}); }, text.ids),
+                   expected, 2e-5);
+    }
+  }
+}
+
+// Root mean square.
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  check_equal(a.size(), b.size(), "logits");
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+  return std::sqrt(sum / static_cast<double>(a.size()));
+}
+
+// As far from fp32 as the CPU with the same storage is, whose roundings are others.
+TEST(GpuGeneration, TokenByTokenInSixteenBitsRoundsNoMoreThanTheCpu) {
+  const RandomBatch text(1, 20, 50, 3);
+  const std::vector<float> exact = read_text_in(
+      {}, [] { return make_cpu_backend(); }, text.ids);
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    const auto cpu = read_text_in(
+        {}, [=] { return make_cpu_backend({.compute_dtype = dtype}); }, text.ids);
+    const auto gpu = read_text_in(
+        {}, [=] { return make_cuda_backend({.compute_dtype = dtype}); }, text.ids);
+    EXPECT_LT(distance(gpu, exact), 1.3 * distance(cpu, exact)) << name_of(dtype);
+  }
+}
+
+}  // namespace
+}  // namespace teratron
