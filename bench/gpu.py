@@ -80,6 +80,11 @@ def slices(rounds):
     return "\n".join(lines)
 
 
+def generation():
+    """Tokens one by one, with CUDA graphs and without."""
+    return subprocess.run(["build/release/bench_generate", "cuda"], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
@@ -90,7 +95,8 @@ def main():
     name = device()
     peak = next((peak for card, peak in PEAKS.items() if card in name), None)
     text = (f"{datetime.date.today()}, {name}, bf16, medians of {options.rounds} steps; `bench/gpu {' '.join(sys.argv[1:])}`\n\n"
-            f"{speeds(options.rounds, peak, options.pytorch, options.cudnn)}\n\n{slices(options.rounds)}\n")
+            f"{speeds(options.rounds, peak, options.pytorch, options.cudnn)}\n\n{slices(options.rounds)}\n\n"
+            f"{generation()}")
     print(text)
     if options.save:
         with open("bench/results/gpu.md", "w") as file:

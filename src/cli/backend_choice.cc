@@ -24,6 +24,7 @@ std::unique_ptr<Backend> make_backend(const BackendSettings& settings, const Ran
                                 .channels = rank.environment.kind != RankKind::kThreads,
                                 .tf32 = settings.tf32,
                                 .gemm_timing = settings.gemm_timing,
+                                .graphs = settings.cuda_graphs,
                                 .cudnn_attention = settings.cudnn_attention});
     }
     case BackendKind::kCpu: break;

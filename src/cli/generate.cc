@@ -48,6 +48,8 @@ FieldList fields_of(Options& o) {
   add_json_field(list, o.json);
   add_loaded_precision_fields(list, o.backend);
   add_backend_fields(list, o.backend);
+  list.add_choice("cuda-graphs", o.backend.cuda_graphs, {{"on", true}, {"off", false}},
+                  "of back end cuda: launch the work of a token at once");
   return list;
 }
 

@@ -61,7 +61,6 @@ std::string CudaBackend::settings() const {
   std::vector<std::string_view> unusual;
   if (tf32_) unusual.emplace_back("tf32");
   if (!gemm_timing_) unusual.emplace_back("gemm timing off");
-  if (!graphs_) unusual.emplace_back("graphs off");
   if (cudnn_attention_) unusual.emplace_back("cudnn attention");
   return fmt::format("{}", fmt::join(unusual, ", "));
 }
