@@ -1,5 +1,5 @@
-// Milliseconds a token of generation, one token after another, of GPT-2 models of the paper's sizes with random weights:
-// on a GPU with CUDA graphs and without, taking turns, medians.
+// Milliseconds a token of generation, one token after another, of GPT-2 models of the paper's sizes with random
+// weights: on a GPU with CUDA graphs and without, taking turns, medians.
 //   bench_generate [cpu|cuda] [LAYERS HIDDEN HEADS]...
 #include <fmt/format.h>
 
