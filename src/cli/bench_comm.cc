@@ -12,7 +12,7 @@
 namespace teratron {
 namespace {
 
-struct Options {
+struct BenchCommOptions {
   std::int64_t ranks = 0;  // 0: 2 and 4 as threads, all processes under a launcher
   std::int64_t largest = 64;
   std::int64_t threads = 0;
@@ -21,7 +21,7 @@ struct Options {
   std::vector<std::string> faults() const;
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(BenchCommOptions& o) {
   FieldList list;
   list.add("ranks", &o.ranks, "N", "ranks; 0: 2 and then 4 threads, or all processes of the launcher");
   list.add("largest", &o.largest, "MB", "the largest view; the smallest is 1 MB");
@@ -30,7 +30,7 @@ FieldList fields_of(Options& o) {
   return list;
 }
 
-std::vector<std::string> Options::faults() const {
+std::vector<std::string> BenchCommOptions::faults() const {
   std::vector<std::string> list;
   need_between(list, "ranks", ranks, 0, 256);
   if (ranks == 1) list.emplace_back("--ranks is 1, and a rank alone reduces nothing; give 2 or more");
@@ -78,7 +78,7 @@ nlohmann::ordered_json json_of(const LaunchEnvironment& environment, const std::
           {"all_reduce", list}};
 }
 
-void run(const Options& options) {
+void run(const BenchCommOptions& options) {
   const LaunchEnvironment environment = detect_launch();
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   std::vector<int> counts = {2, 4};
@@ -100,6 +100,8 @@ void run(const Options& options) {
 
 }  // namespace
 
-Command bench_comm_command() { return make_command("bench comm", "measures how fast ranks sum what they hold", run); }
+Command bench_comm_command() {
+  return make_command<BenchCommOptions>("bench comm", "measures how fast ranks sum what they hold", run);
+}
 
 }  // namespace teratron

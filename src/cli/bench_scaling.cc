@@ -17,7 +17,7 @@
 namespace teratron {
 namespace {
 
-struct Options {
+struct BenchScalingOptions {
   ScalingSizes sizes;
   std::int64_t updates = 2, rounds = 2, cores = 0;
   std::filesystem::path out, json;
@@ -25,7 +25,7 @@ struct Options {
   std::vector<std::string> faults() const;
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(BenchScalingOptions& o) {
   FieldList list;
   list.add("max-tensor-ranks", &o.sizes.most_tensor_ranks, "T",
            "the paper's rows with more tensor-parallel ranks are left out");
@@ -44,7 +44,7 @@ FieldList fields_of(Options& o) {
   return list;
 }
 
-std::vector<std::string> Options::faults() const {
+std::vector<std::string> BenchScalingOptions::faults() const {
   std::vector<std::string> list;
   need_between(list, "max-tensor-ranks", sizes.most_tensor_ranks, 1, 8);
   need_between(list, "copies", sizes.copies, 1, 64);
@@ -68,7 +68,7 @@ struct Measured {
   bool is_speedup() const { return row.study == "strong"; }
 };
 
-std::vector<Measured> measure_all(const Options& options, int cores) {
+std::vector<Measured> measure_all(const BenchScalingOptions& options, int cores) {
   std::vector<Measured> all;
   for (ScalingRow& row : scaling_rows(options.sizes)) {
     all.push_back({.row = std::move(row)});
@@ -151,7 +151,7 @@ std::vector<BarChart> charts_of(const std::vector<Measured>& all) {
   return charts;
 }
 
-void run(const Options& options) {
+void run(const BenchScalingOptions& options) {
   const int cores = options.cores > 0 ? static_cast<int>(options.cores)
                                       : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const std::vector<Measured> all = measure_all(options, cores);
@@ -169,7 +169,8 @@ void run(const Options& options) {
 }  // namespace
 
 Command bench_scaling_command() {
-  return make_command("bench scaling", "runs the Megatron-LM paper's scaling studies on this machine", run);
+  return make_command<BenchScalingOptions>("bench scaling",
+                                           "runs the Megatron-LM paper's scaling studies on this machine", run);
 }
 
 }  // namespace teratron

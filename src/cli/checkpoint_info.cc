@@ -13,11 +13,11 @@
 namespace teratron {
 namespace {
 
-struct Options {
+struct CheckpointInfoOptions {
   std::filesystem::path checkpoint, json;
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(CheckpointInfoOptions& o) {
   FieldList list;
   list.add_positional(&o.checkpoint, "DIR", "folder that was saved to, or one checkpoint in it");
   add_json_field(list, o.json);
@@ -67,13 +67,15 @@ nlohmann::ordered_json json_of(const CheckpointInfo& info) {
   return json;
 }
 
-void run(const Options& options) {
+void run(const CheckpointInfoOptions& options) {
   const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
   report(options.json, table_of(info), json_of(info).dump());
 }
 
 }  // namespace
 
-Command checkpoint_info_command() { return make_command("checkpoint info", "shows what a checkpoint holds", run); }
+Command checkpoint_info_command() {
+  return make_command<CheckpointInfoOptions>("checkpoint info", "shows what a checkpoint holds", run);
+}
 
 }  // namespace teratron

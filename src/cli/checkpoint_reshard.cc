@@ -12,7 +12,7 @@
 namespace teratron {
 namespace {
 
-struct Options {
+struct CheckpointReshardOptions {
   std::filesystem::path from, to, json;
   std::int64_t max_file_size = 0;
 
@@ -22,7 +22,7 @@ struct Options {
   }
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(CheckpointReshardOptions& o) {
   FieldList list;
   list.add_positional(&o.from, "FROM", "folder that was saved to, or one checkpoint in it");
   list.add_positional(&o.to, "TO", "folder to write, with no checkpoint in it");
@@ -33,7 +33,7 @@ FieldList fields_of(Options& o) {
   return list;
 }
 
-void run(const Options& options) {
+void run(const CheckpointReshardOptions& options) {
   const ReshardReport done =
       reshard_checkpoint(options.from, options.to, static_cast<std::uint64_t>(options.max_file_size));
   const nlohmann::ordered_json json = {{"folder", done.folder.string()},
@@ -52,7 +52,8 @@ void run(const Options& options) {
 }  // namespace
 
 Command checkpoint_reshard_command() {
-  return make_command("checkpoint reshard", "rewrites a checkpoint into files of another size", run);
+  return make_command<CheckpointReshardOptions>("checkpoint reshard",
+                                                "rewrites a checkpoint into files of another size", run);
 }
 
 }  // namespace teratron

@@ -13,11 +13,11 @@
 namespace teratron {
 namespace {
 
-struct Options {
+struct CheckpointVerifyOptions {
   std::filesystem::path checkpoint, json;
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(CheckpointVerifyOptions& o) {
   FieldList list;
   list.add_positional(&o.checkpoint, "DIR", "folder that was saved to, or one checkpoint in it");
   add_json_field(list, o.json);
@@ -25,7 +25,7 @@ FieldList fields_of(Options& o) {
 }
 
 // Damage is told twice over: in the report, and as the error that ends the command.
-void run(const Options& options) {
+void run(const CheckpointVerifyOptions& options) {
   const CheckpointVerification found = verify_checkpoint(options.checkpoint);
   const nlohmann::ordered_json json = {
       {"folder", found.folder.string()}, {"intact", found.intact()}, {"files", found.files},
@@ -44,7 +44,8 @@ void run(const Options& options) {
 }  // namespace
 
 Command checkpoint_verify_command() {
-  return make_command("checkpoint verify", "compares every byte of a checkpoint with its checksums", run);
+  return make_command<CheckpointVerifyOptions>("checkpoint verify",
+                                               "compares every byte of a checkpoint with its checksums", run);
 }
 
 }  // namespace teratron

@@ -1,13 +1,13 @@
 // How a subcommand is written. A file of src/cli holds one subcommand:
 //
-//   struct Options { std::filesystem::path file, json; };       what the user can say, with its defaults
-//   FieldList fields_of(Options& options);                      the flags and arguments (train/config_fields.h)
-//   std::vector<std::string> Options::faults() const;           optional: what is wrong with the values, one line each
-//   void run(const Options& options);                           does it; errors are exceptions (base/error.h)
+//   struct DataInfoOptions { std::filesystem::path file, json; };   what the user can say, with its defaults
+//   FieldList fields_of(DataInfoOptions& options);                  the flags and arguments (train/config_fields.h)
+//   std::vector<std::string> DataInfoOptions::faults() const;       optional: what is wrong, one line each
+//   void run(const DataInfoOptions& options);                       does it; errors are exceptions (base/error.h)
 //
 // and one function, declared and listed in commands.h and commands.cc, that returns
 //
-//   make_command("data info", "shows what a tokenised corpus holds", run);
+//   make_command<DataInfoOptions>("data info", "shows what a tokenised corpus holds", run);
 //
 // --help, unknown flags, missing arguments and exit codes are taken care of.
 #pragma once

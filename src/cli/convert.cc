@@ -12,7 +12,7 @@ namespace {
 
 enum class Format { kHuggingFace, kTeratron };
 
-struct Options {
+struct ConvertOptions {
   Format from = Format::kHuggingFace, to = Format::kTeratron;
   std::filesystem::path in, out, json;
 
@@ -22,7 +22,7 @@ struct Options {
   }
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(ConvertOptions& o) {
   FieldList list;
   list.add_positional(&o.in, "IN", "folder to read");
   list.add_positional(&o.out, "OUT", "folder to write");
@@ -34,7 +34,7 @@ FieldList fields_of(Options& o) {
   return list;
 }
 
-void run(const Options& options) {
+void run(const ConvertOptions& options) {
   std::filesystem::path written = options.out;
   if (options.to == Format::kHuggingFace) {
     export_to_hugging_face(options.in, options.out);
@@ -48,7 +48,7 @@ void run(const Options& options) {
 }  // namespace
 
 Command convert_command() {
-  return make_command("convert", "converts checkpoints to and from Hugging Face's format", run);
+  return make_command<ConvertOptions>("convert", "converts checkpoints to and from Hugging Face's format", run);
 }
 
 }  // namespace teratron

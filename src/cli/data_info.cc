@@ -12,11 +12,11 @@
 namespace teratron {
 namespace {
 
-struct Options {
+struct DataInfoOptions {
   std::filesystem::path prefix, json;
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(DataInfoOptions& o) {
   FieldList list;
   list.add_positional(&o.prefix, "PREFIX", "the corpus is PREFIX.bin and PREFIX.idx");
   add_json_field(list, o.json);
@@ -39,7 +39,7 @@ std::string table_of(const DatasetInfo& info) {
   return table.text(0);
 }
 
-void run(const Options& options) {
+void run(const DataInfoOptions& options) {
   const DatasetInfo info = dataset_info(options.prefix);
   const nlohmann::ordered_json json = {{"documents", info.documents},
                                        {"empty_documents", info.empty_documents},
@@ -57,6 +57,8 @@ void run(const Options& options) {
 
 }  // namespace
 
-Command data_info_command() { return make_command("data info", "shows what a tokenised corpus holds", run); }
+Command data_info_command() {
+  return make_command<DataInfoOptions>("data info", "shows what a tokenised corpus holds", run);
+}
 
 }  // namespace teratron

@@ -15,7 +15,7 @@
 namespace teratron {
 namespace {
 
-struct Options {
+struct DataTokenizeOptions {
   std::vector<std::filesystem::path> files;
   std::filesystem::path tokenizer, out, json;
   std::string json_key = TokenizeOptions{}.json_key;
@@ -28,7 +28,7 @@ struct Options {
   }
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(DataTokenizeOptions& o) {
   FieldList list;
   list.add_positional(&o.files, "FILE", "a .jsonl file has a document a line; any other file is one document");
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
@@ -40,7 +40,7 @@ FieldList fields_of(Options& o) {
   return list;
 }
 
-void run(const Options& options) {
+void run(const DataTokenizeOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -73,7 +73,7 @@ void run(const Options& options) {
 }  // namespace
 
 Command data_tokenize_command() {
-  return make_command("data tokenize", "turns text into the token files that training reads", run);
+  return make_command<DataTokenizeOptions>("data tokenize", "turns text into the token files that training reads", run);
 }
 
 }  // namespace teratron

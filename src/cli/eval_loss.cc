@@ -15,12 +15,12 @@
 namespace teratron {
 namespace {
 
-struct Options : ScoringOptions {
+struct EvalLossOptions : ScoringOptions {
   std::string data_path, split = "29,1", part = "validation";
   bool baselines = false;
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(EvalLossOptions& o) {
   FieldList list;
   list.add("load", &o.load, "DIR", "checkpoint to evaluate").required = true;
   list.add("data-path", &o.data_path, "PREFIX", "tokens, as PREFIX.bin and PREFIX.idx").required = true;
@@ -44,7 +44,7 @@ std::string table_row(const char* name, double loss, double bits_per_nat) {
                      std::exp(loss), bits_per_nat * loss);
 }
 
-std::string table(const CorpusLoss& result, const Options& options) {
+std::string table(const CorpusLoss& result, const EvalLossOptions& options) {
   const double bits_per_nat = result.bits_per_byte.value_or(0) / result.loss;
   std::string text = fmt::format("{} tokens of the {} part of {}\n", result.targets, options.part, options.data_path);
   text += table_row("GPT-2", result.loss, bits_per_nat);
@@ -65,15 +65,15 @@ nlohmann::json json_of(const CorpusLoss& result, const std::string& peaks) {
 }
 
 // What all ranks of a process read.
-struct Job {
-  const Options& options;
+struct EvaluationJob {
+  const EvalLossOptions& options;
   CheckpointInfo checkpoint;
   Tokenizer tokenizer;
   IndexedDataset dataset;
   std::vector<CorpusPart> parts;
 };
 
-CorpusLoss measure(const Job& job, const LoadedModel& model, const Rank& rank) {
+CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Rank& rank) {
   const ScoringProgress progress(rank);
   return corpus_loss(*model.runner, job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
                      rank.is_first() ? &job.tokenizer : nullptr,
@@ -82,7 +82,7 @@ CorpusLoss measure(const Job& job, const LoadedModel& model, const Rank& rank) {
                       .observer = [&](const ScoringState& state) { progress.show(state); }});
 }
 
-void run(const Options& options) {
+void run(const EvalLossOptions& options) {
   const RankLauncher launcher(options.layout.threads);
   CheckpointInfo checkpoint = find_model(options.load, options.layout);
   IndexedDataset dataset = IndexedDataset::open(options.data_path);
@@ -90,8 +90,8 @@ void run(const Options& options) {
   std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split));
   find_part(parts, options.part);
   Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
-  const Job job{options, std::move(checkpoint), std::move(tokenizer), std::move(dataset), std::move(parts)};
-  Options shown = options;
+  const EvaluationJob job{options, std::move(checkpoint), std::move(tokenizer), std::move(dataset), std::move(parts)};
+  EvalLossOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
     const LoadedModel model = load_model(job.checkpoint, options.runner_options(), options.backend, rank);
     const CorpusLoss result = measure(job, model, rank);
@@ -103,7 +103,8 @@ void run(const Options& options) {
 }  // namespace
 
 Command eval_loss_command() {
-  return make_command("eval loss", "measures loss, perplexity and bits per byte on a tokenised corpus", run);
+  return make_command<EvalLossOptions>("eval loss", "measures loss, perplexity and bits per byte on a tokenised corpus",
+                                       run);
 }
 
 }  // namespace teratron

@@ -17,11 +17,11 @@
 namespace teratron {
 namespace {
 
-struct Options : ScoringOptions {
+struct EvalWikitext103Options : ScoringOptions {
   std::filesystem::path data;
   bool count_only = false;
 
-  Options() { stride = 32; }
+  EvalWikitext103Options() { stride = 32; }
   std::vector<std::string> faults() const {
     std::vector<std::string> faults = ScoringOptions::faults();
     if (stride == 0) faults.emplace_back("--overlapping-eval is 0; it must be at least 1");
@@ -31,7 +31,7 @@ struct Options : ScoringOptions {
   }
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(EvalWikitext103Options& o) {
   FieldList list;
   list.add("load", &o.load, "DIR", "checkpoint to evaluate");
   list.add("data", &o.data, "FILE", "wiki.test.tokens").required = true;
@@ -40,13 +40,15 @@ FieldList fields_of(Options& o) {
   return list;
 }
 
-std::vector<std::int32_t> encode(const Tokenizer& tokenizer, const std::string& text, const Options& options) {
+std::vector<std::int32_t> encode(const Tokenizer& tokenizer, const std::string& text,
+                                 const EvalWikitext103Options& options) {
   std::vector<std::int32_t> tokens = tokenizer.encode_parallel(detokenize_wikitext(text));
   if (tokens.size() < 2) throw_user_error("'{}' has no text to score", options.data.string());
   return tokens;
 }
 
-double total_loss(const Options& options, Gpt2Runner& runner, std::span<const std::int32_t> tokens, const Rank& rank) {
+double total_loss(const EvalWikitext103Options& options, Gpt2Runner& runner, std::span<const std::int32_t> tokens,
+                  const Rank& rank) {
   const std::int64_t length = runner.options().tokens;
   const auto targets = static_cast<std::int64_t>(tokens.size()) - 1;
   const ScoringProgress progress(rank);
@@ -64,7 +66,7 @@ struct Counts {
   nlohmann::json json() const { return {{"original_tokens", words}, {"tokens", tokens}, {"targets", tokens - 1}}; }
 };
 
-void report_score(const Options& options, const Counts& counts, double sum, const std::string& peaks) {
+void report_score(const EvalWikitext103Options& options, const Counts& counts, double sum, const std::string& peaks) {
   const double per_word = std::exp(sum / static_cast<double>(counts.words));
   const double loss = sum / static_cast<double>(counts.tokens - 1);
   nlohmann::json json = counts.json();
@@ -81,7 +83,7 @@ void report_score(const Options& options, const Counts& counts, double sum, cons
       json.dump());
 }
 
-void run(const Options& options) {
+void run(const EvalWikitext103Options& options) {
   const RankLauncher launcher(options.layout.threads);
   const std::string text = read_file(options.data);
   Counts counts{.words = count_wikitext_words(text), .tokens = 0};
@@ -93,7 +95,7 @@ void run(const Options& options) {
   const CheckpointInfo checkpoint = find_model(options.load, options.layout);
   const std::vector<std::int32_t> tokens = encode(load_tokenizer_for(checkpoint, options.tokenizer), text, options);
   counts.tokens = tokens.size();
-  Options shown = options;
+  EvalWikitext103Options shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
     const LoadedModel model = load_model(checkpoint, options.runner_options(), options.backend, rank);
     const double sum = total_loss(options, *model.runner, tokens, rank);
@@ -105,7 +107,8 @@ void run(const Options& options) {
 }  // namespace
 
 Command eval_wikitext103_command() {
-  return make_command("eval wikitext103", "measures perplexity by the Megatron-LM paper's rules", run);
+  return make_command<EvalWikitext103Options>("eval wikitext103",
+                                              "measures perplexity by the Megatron-LM paper's rules", run);
 }
 
 }  // namespace teratron

@@ -14,7 +14,7 @@
 namespace teratron {
 namespace {
 
-struct Options {
+struct GenerateOptions {
   std::filesystem::path load, tokenizer, json;
   std::string prompt;
   GenerationSettings settings;
@@ -31,7 +31,7 @@ struct Options {
   }
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(GenerateOptions& o) {
   FieldList list;
   list.group("Generation");
   list.add("load", &o.load, "DIR", "checkpoint to generate with").required = true;
@@ -64,7 +64,7 @@ std::vector<std::int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::s
 // Where the first rank puts the text; the others draw the same tokens and keep quiet.
 class Output {
  public:
-  Output(const Options& options, const Tokenizer& tokenizer, bool is_first)
+  Output(const GenerateOptions& options, const Tokenizer& tokenizer, bool is_first)
       : decoder_(tokenizer), shows_(is_first && options.json != "-") {
     show(options.prompt);
   }
@@ -94,7 +94,8 @@ class Output {
   std::vector<std::int32_t> tokens_;
 };
 
-void run_rank(const Options& options, const CheckpointInfo& checkpoint, const Tokenizer& tokenizer, const Rank& rank) {
+void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, const Tokenizer& tokenizer,
+              const Rank& rank) {
   GenerationSettings settings = options.settings;
   settings.sampling.seed = static_cast<std::uint64_t>(options.seed);
   if (!options.ignore_end) settings.stop = tokenizer.end_of_text();
@@ -116,17 +117,19 @@ void run_rank(const Options& options, const CheckpointInfo& checkpoint, const To
   report(options.json, "", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void run(const Options& options) {
+void run(const GenerateOptions& options) {
   const RankLauncher launcher(options.layout.threads);
   const CheckpointInfo checkpoint = find_model(options.load, options.layout);
   const Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
-  Options shown = options;
+  GenerateOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)),
                [&](const Rank& rank) { run_rank(options, checkpoint, tokenizer, rank); });
 }
 
 }  // namespace
 
-Command generate_command() { return make_command("generate", "continues a prompt with a trained model", run); }
+Command generate_command() {
+  return make_command<GenerateOptions>("generate", "continues a prompt with a trained model", run);
+}
 
 }  // namespace teratron

@@ -48,8 +48,8 @@ constexpr std::string_view kOfTrain[] = {"model",
                                          "logits-chunk",
                                          "config"};
 
-struct Options {
-  Options() {
+struct ProfileOptions {
+  ProfileOptions() {
     training.train_iters = 1;  // neither is a flag here, and their faults are
     training.token_slices = "auto";
   }
@@ -60,7 +60,7 @@ struct Options {
   std::vector<std::string> faults() const;
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(ProfileOptions& o) {
   FieldList list;
   for (Field& field : fields_of(o.training)) {
     if (std::ranges::find(kOfTrain, field.name) == std::end(kOfTrain)) continue;
@@ -77,7 +77,7 @@ FieldList fields_of(Options& o) {
   return list;
 }
 
-std::vector<std::string> Options::faults() const {
+std::vector<std::string> ProfileOptions::faults() const {
   std::vector<std::string> list = training.faults();
   need_between(list, "repeats", repeats, 1, 1000);
   return list;
@@ -176,7 +176,7 @@ nlohmann::ordered_json json_of(const plan::Profile& profile, const std::filesyst
           {"iterations", checks}};
 }
 
-void run(const Options& options) {
+void run(const ProfileOptions& options) {
   const TrainConfig& config = options.training;
   const RankLauncher launcher(config.threads);
   const std::int64_t vocab_size = vocabulary_size(config);
@@ -196,7 +196,8 @@ void run(const Options& options) {
 }  // namespace
 
 Command profile_command() {
-  return make_command("profile", "measures what slices of tokens cost in the stages of a pipeline", run);
+  return make_command<ProfileOptions>("profile", "measures what slices of tokens cost in the stages of a pipeline",
+                                      run);
 }
 
 }  // namespace teratron

@@ -31,7 +31,7 @@ using pipeline::ScheduleKind;
 
 constexpr std::int64_t kMostActions = 4'000'000;  // that a simulation holds in memory
 
-struct Options {
+struct SimulateOptions {
   ScheduleKind schedule = ScheduleKind::k1F1B;
   std::int64_t stages = 4, micro_batches = 8, virtual_stages = 1;
   std::string slices = "1";
@@ -45,7 +45,7 @@ struct Options {
   std::vector<std::string> faults() const;
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(SimulateOptions& o) {
   FieldList list;
   list.group("Schedule");
   list.add_choice("schedule", o.schedule,
@@ -76,7 +76,7 @@ FieldList fields_of(Options& o) {
   return list;
 }
 
-std::vector<std::string> Options::faults() const {
+std::vector<std::string> SimulateOptions::faults() const {
   std::vector<std::string> list;
   const auto need_time = [&](const char* flag, double value, bool zero) {
     if (std::isfinite(value) && (value > 0 || (zero && value == 0)) && value <= 1e9) return;
@@ -108,7 +108,7 @@ struct SliceCosts {
 };
 
 // With the lengths that the user gives or the best ones.
-SliceCosts profiled_slices(const Options& options) {
+SliceCosts profiled_slices(const SimulateOptions& options) {
   plan::Profile profile = plan::profile_from_json(read_file(options.profile), options.profile);
   const std::int64_t longest = profile.longest();
   const std::int64_t tokens = options.tokens > 0 ? options.tokens : longest;
@@ -133,13 +133,13 @@ SliceCosts profiled_slices(const Options& options) {
   return {.lengths = std::move(lengths), .count = count, .profile = std::move(profile)};
 }
 
-SliceCosts given_slices(const Options& options) {
+SliceCosts given_slices(const SimulateOptions& options) {
   const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", options.slices);
   if (slices.count > kMostActions) throw_user_error("--slices is {}; use {} at most", slices.count, kMostActions);
   return {.lengths = slices.lengths, .count = slices.count, .profile = std::nullopt};
 }
 
-pipeline::ScheduleSize size_of(const Options& options, const SliceCosts& slices) {
+pipeline::ScheduleSize size_of(const SimulateOptions& options, const SliceCosts& slices) {
   const pipeline::ScheduleSize size{.stages = static_cast<int>(options.stages),
                                     .micro_batches = static_cast<int>(options.micro_batches),
                                     .slices = slices.count,
@@ -164,7 +164,7 @@ struct Result {
   double work = 0;  // of the busiest stage, in milliseconds
 };
 
-pipeline::Costs costs_of(const Options& options, const SliceCosts& slices, const pipeline::Schedule& schedule) {
+pipeline::Costs costs_of(const SimulateOptions& options, const SliceCosts& slices, const pipeline::Schedule& schedule) {
   if (!slices.profile) {
     return pipeline::sliced_costs(schedule,
                                   pipeline::even_times(slices.count, slices.lengths, options.forward, options.backward),
@@ -191,7 +191,7 @@ pipeline::PassTimes slowest_stage(const pipeline::Schedule& schedule, const pipe
   return slowest;
 }
 
-Result simulated(const Options& options) {
+Result simulated(const SimulateOptions& options) {
   const SliceCosts slices = options.profile.empty() ? given_slices(options) : profiled_slices(options);
   const pipeline::ScheduleSize size = size_of(options, slices);
   Result result{.schedule = pipeline::make_schedule(options.schedule, size), .lengths = slices.lengths};
@@ -209,7 +209,7 @@ Result simulated(const Options& options) {
   return result;
 }
 
-std::string text_of(const Options& options, const Result& result) {
+std::string text_of(const SimulateOptions& options, const Result& result) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight});
   table.row({"", "simulated", "closed form"});
   table.row({"iteration, ms", fmt::format("{:.4g}", result.simulation.iteration),
@@ -233,7 +233,7 @@ std::string text_of(const Options& options, const Result& result) {
   return text;
 }
 
-nlohmann::ordered_json json_of(const Options& options, const Result& result) {
+nlohmann::ordered_json json_of(const SimulateOptions& options, const Result& result) {
   nlohmann::ordered_json peaks = nlohmann::ordered_json::array();
   for (const pipeline::MemoryPeak& peak : result.peaks) {
     peaks.push_back({{"slices", peak.slices}, {"deferred", peak.deferred}, {"micro_batches", peak.micro_batches}});
@@ -254,7 +254,7 @@ nlohmann::ordered_json json_of(const Options& options, const Result& result) {
             {"peak_micro_batches", result.closed_form.peak_micro_batches}}}};
 }
 
-std::string title_of(const Options& options, const Result& result) {
+std::string title_of(const SimulateOptions& options, const Result& result) {
   std::string title = fmt::format("{}: {} stages, {} micro-batches", pipeline::name_of(options.schedule),
                                   result.schedule.stages, result.schedule.micro_batches);
   if (!result.lengths.empty()) {
@@ -266,7 +266,7 @@ std::string title_of(const Options& options, const Result& result) {
   return title + (options.defer_weight_gradients ? ", deferred weight gradients" : "");
 }
 
-void run(const Options& options) {
+void run(const SimulateOptions& options) {
   const Result result = simulated(options);
   if (!options.svg.empty()) {
     const std::string title = title_of(options, result);
@@ -279,7 +279,7 @@ void run(const Options& options) {
 }  // namespace
 
 Command simulate_command() {
-  return make_command("simulate", "tells how long a pipeline's schedule takes and what it holds", run);
+  return make_command<SimulateOptions>("simulate", "tells how long a pipeline's schedule takes and what it holds", run);
 }
 
 }  // namespace teratron

@@ -17,11 +17,11 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "ids are read in this machine's byte order");
 
-struct Options {
+struct TokenizerDecodeOptions {
   std::filesystem::path tokenizer, in, out, json;
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(TokenizerDecodeOptions& o) {
   FieldList list;
   list.add_positional(&o.in, "IN", "token ids, 4 bytes each, little-endian");
   list.add_positional(&o.out, "OUT", "the bytes they stand for");
@@ -48,7 +48,7 @@ std::vector<std::int32_t> read_ids(const std::filesystem::path& path, std::int64
   return ids;
 }
 
-void run(const Options& options) {
+void run(const TokenizerDecodeOptions& options) {
   const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
   const std::vector<std::int32_t> ids = read_ids(options.in, tokenizer.vocab_size());
   const std::string bytes = tokenizer.decode(ids);
@@ -63,6 +63,8 @@ void run(const Options& options) {
 
 }  // namespace
 
-Command tokenizer_decode_command() { return make_command("tokenizer decode", "turns token ids back into text", run); }
+Command tokenizer_decode_command() {
+  return make_command<TokenizerDecodeOptions>("tokenizer decode", "turns token ids back into text", run);
+}
 
 }  // namespace teratron

@@ -17,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "AtomicFile::write_values writes this machine's byte order");
 
-struct Options {
+struct TokenizerEncodeOptions {
   std::filesystem::path tokenizer, in, out, json;
   std::int64_t threads = 0;
 
@@ -27,7 +27,7 @@ struct Options {
   }
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(TokenizerEncodeOptions& o) {
   FieldList list;
   list.add_positional(&o.in, "IN", "text; any bytes are");
   list.add_positional(&o.out, "OUT", "its token ids, 4 bytes each, little-endian");
@@ -37,7 +37,7 @@ FieldList fields_of(Options& o) {
   return list;
 }
 
-void run(const Options& options) {
+void run(const TokenizerEncodeOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
   const std::string text = read_file(options.in);
@@ -57,6 +57,8 @@ void run(const Options& options) {
 
 }  // namespace
 
-Command tokenizer_encode_command() { return make_command("tokenizer encode", "turns text into token ids", run); }
+Command tokenizer_encode_command() {
+  return make_command<TokenizerEncodeOptions>("tokenizer encode", "turns text into token ids", run);
+}
 
 }  // namespace teratron

@@ -12,18 +12,18 @@
 namespace teratron {
 namespace {
 
-struct Options {
+struct TokenizerInfoOptions {
   std::filesystem::path tokenizer, json;
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(TokenizerInfoOptions& o) {
   FieldList list;
   list.add_positional(&o.tokenizer, "DIR", "folder with the tokenizer's files, or one of them");
   add_json_field(list, o.json);
   return list;
 }
 
-void run(const Options& options) {
+void run(const TokenizerInfoOptions& options) {
   const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
   const BpeModel& model = tokenizer.model();
   std::size_t longest = 0;
@@ -49,6 +49,8 @@ void run(const Options& options) {
 
 }  // namespace
 
-Command tokenizer_info_command() { return make_command("tokenizer info", "shows what a tokenizer holds", run); }
+Command tokenizer_info_command() {
+  return make_command<TokenizerInfoOptions>("tokenizer info", "shows what a tokenizer holds", run);
+}
 
 }  // namespace teratron

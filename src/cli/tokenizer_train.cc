@@ -17,7 +17,7 @@
 namespace teratron {
 namespace {
 
-struct Options {
+struct TokenizerTrainOptions {
   std::vector<std::filesystem::path> files;
   std::filesystem::path out, json;
   std::int64_t vocab_size = 0, minimum_count = BpeTrainingOptions{}.minimum_count, threads = 0;
@@ -38,7 +38,7 @@ struct Options {
   }
 };
 
-FieldList fields_of(Options& o) {
+FieldList fields_of(TokenizerTrainOptions& o) {
   FieldList list;
   list.add_positional(&o.files, "FILE", "plain text to learn from; no word spans two files");
   list.add("vocab-size", &o.vocab_size, "N", "tokens, with the 256 bytes and <|endoftext|>").required = true;
@@ -49,7 +49,7 @@ FieldList fields_of(Options& o) {
   return list;
 }
 
-void run(const Options& options) {
+void run(const TokenizerTrainOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   std::vector<MappedFile> files;
   std::vector<std::string_view> texts;
@@ -81,7 +81,8 @@ void run(const Options& options) {
 }  // namespace
 
 Command tokenizer_train_command() {
-  return make_command("tokenizer train", "learns a byte-level BPE vocabulary from text files", run);
+  return make_command<TokenizerTrainOptions>("tokenizer train", "learns a byte-level BPE vocabulary from text files",
+                                             run);
 }
 
 }  // namespace teratron

@@ -183,6 +183,6 @@ void run(const TrainConfig& config) {
 
 }  // namespace
 
-Command train_command() { return make_command("train", "trains a GPT-2 on a tokenised corpus", run); }
+Command train_command() { return make_command<TrainConfig>("train", "trains a GPT-2 on a tokenised corpus", run); }
 
 }  // namespace teratron

@@ -109,7 +109,7 @@ class Gpt2Runner {
   void run_embedding(const Call& call, TensorRef ids, const After& after);
   template <class After>
   void run_layers(const Call& call, TensorRef out, const After& after);
-  // The first layer's input, which is received or made from the tokens.
+  // Receives the first layer's input, or makes it from the tokens.
   template <class After>
   void begin_forward(const Call& call, TensorRef ids, const After& after);
   TensorRef output(const Call& call) const;  // where run_layers() should put it

@@ -128,6 +128,7 @@ void Gpt2Runner::logits(std::span<const std::int32_t> ids, std::int64_t first_po
   const auto tokens = static_cast<std::int64_t>(ids.size());
   check_equal(static_cast<std::int64_t>(logits.size()), rows * model_.config.vocab_size, "logits to fill");
   check(first_position == 0 || options_.purpose == Purpose::kGeneration, "only generation keeps a cache");
+  check(first_position + tokens <= model_.config.max_position_embeddings, "the model has positions for the tokens");
   Call call{.step = {.backend = backend_,
                      .tensor = *mesh_->tensor,
                      .tokens = tokens,
