@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/median.h"
-#include "model/gpt2.h"
+#include "model/language_model.h"
 
 namespace teratron {
 namespace {
@@ -55,7 +55,7 @@ class Generation {
   }
 
   std::unique_ptr<Backend> backend_;
-  Gpt2Runner runner_;
+  LanguageModel runner_;
   std::vector<float> logits_;
 };
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "model/gpt2.h"
+#include "model/language_model.h"
 #include "optim/adamw_optimizer.h"
 
 namespace teratron {
@@ -115,7 +115,7 @@ double square_gemm_rate(int repeats) {
 void time_steps(const Configuration& configuration, const Options& options) {
   const std::int64_t batch = configuration.batch, tokens = configuration.tokens;
   const auto backend = make_cpu_backend();
-  Gpt2Runner runner(*backend, configuration.model(options.dropout), {.batch = batch, .tokens = tokens});
+  LanguageModel runner(*backend, configuration.model(options.dropout), {.batch = batch, .tokens = tokens});
   runner.allocate();
   runner.initialize(1);
   const std::vector<Parameter*> parameters = runner.parameters();

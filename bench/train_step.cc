@@ -21,7 +21,7 @@
 
 #include "base/threads.h"
 #include "comm/launch.h"
-#include "model/gpt2.h"
+#include "model/language_model.h"
 #include "optim/adamw_optimizer.h"
 #include "pipeline/generators.h"
 #include "telemetry/peak_memory.h"
@@ -110,7 +110,7 @@ class TrainingStep {
   };
   Times run(double& loss) {
     const Clock::time_point start = Clock::now();
-    loss = runner_.forward_backward(micro_batches());
+    loss = runner_.forward_backward(micro_batches()).total();
     const double passes = seconds_since(start);
     const double norm = gradient_norm(*backend_, parameters_, runner_.mesh());
     adamw_update(*backend_, parameters_, {.beta2 = 0.95, .weight_decay = 0.1},
@@ -164,7 +164,7 @@ class TrainingStep {
 
   std::int64_t batch_, micro_batch_, seq_;
   std::unique_ptr<Backend> backend_;
-  Gpt2Runner runner_;
+  LanguageModel runner_;
   std::vector<Parameter*> parameters_;
   std::vector<std::int32_t> ids_, targets_;
   std::vector<float> weights_;

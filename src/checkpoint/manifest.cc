@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kFormatVersion = 1;
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kLargestCount = std::numeric_limits<std::int64_t>::max();
 constexpr std::string_view kFirstLineBegin = "{\"xxh3_64\": \"", kFirstLineEnd = "\",\n";
 
 // JSON has no infinity and no not-a-number; they are written as text.
@@ -50,14 +50,14 @@ Json state_to_json(const TrainingState& state) {
 
 TrainingState state_from_json(const Json& json, const fs::path& path) {
   const JsonFields fields(json, path);
-  TrainingState state{.iteration = fields.integer("iteration", 0, kLargest),
-                      .consumed_samples = fields.integer("consumed_samples", 0, kLargest),
-                      .consumed_tokens = fields.integer("consumed_tokens", 0, kLargest),
+  TrainingState state{.iteration = fields.integer("iteration", 0, kLargestCount),
+                      .consumed_samples = fields.integer("consumed_samples", 0, kLargestCount),
+                      .consumed_tokens = fields.integer("consumed_tokens", 0, kLargestCount),
                       .seed = fields.unsigned_integer("seed"),
                       .learning_rate = number_from_json(fields, "learning_rate")};
   const JsonFields counters(fields.object("counters"), path), values(fields.object("values"), path);
   for (const auto& item : fields["counters"].items()) {
-    state.counters[item.key()] = counters.integer(item.key(), -kLargest - 1, kLargest);
+    state.counters[item.key()] = counters.integer(item.key(), -kLargestCount - 1, kLargestCount);
   }
   for (const auto& item : fields["values"].items()) state.values[item.key()] = number_from_json(values, item.key());
   return state;
@@ -76,7 +76,7 @@ FileRecord file_from_json(const Json& json, const fs::path& path) {
   const JsonFields fields(json, path);
   FileRecord file{.bytes = fields.unsigned_integer("bytes"),
                   .checksum = fields.string("xxh3_64"),
-                  .values = fields.integer("values", 0, kLargest)};
+                  .values = fields.integer("values", 0, kLargestCount)};
   const JsonFields tensors(fields.object("tensors"), path);
   for (const auto& item : fields["tensors"].items()) file.tensors[item.key()] = tensors.string(item.key());
   return file;
@@ -113,7 +113,7 @@ Manifest read_manifest(const fs::path& folder) {
   check_first_line(text, path);
   const Json json = parse_json_object(text, path);
   const JsonFields fields(json, path);
-  const std::int64_t version = fields.integer("format_version", 1, kLargest);
+  const std::int64_t version = fields.integer("format_version", 1, kLargestCount);
   const std::string written_by = fields.string("written_by");
   if (version > kFormatVersion) {
     throw_user_error("'{}' was written by {} in format {}; this is Teratron {}, which reads format {}: use a later one",

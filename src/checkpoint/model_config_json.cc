@@ -19,6 +19,7 @@ enum class Decides { kFunction, kTraining };
 // Every field: its name in the file, a pointer to it, and what it decides.
 template <class Visitor>
 void visit_fields(const Visitor& field) {
+  field("model_type", &ModelConfig::kind, Decides::kFunction);
   field("num_layers", &ModelConfig::num_layers, Decides::kFunction);
   field("hidden_size", &ModelConfig::hidden_size, Decides::kFunction);
   field("num_attention_heads", &ModelConfig::num_attention_heads, Decides::kFunction);
@@ -35,6 +36,7 @@ void visit_fields(const Visitor& field) {
 Json to_json(std::int64_t value) { return value; }
 Json to_json(double value) { return value; }
 Json to_json(Activation value) { return name_of(value); }
+Json to_json(ModelKind value) { return name_of(value); }
 
 void read_field(std::int64_t& to, const JsonFields& fields, std::string_view key) {
   to = fields.integer(key, 1, kLargestSize);
@@ -51,6 +53,17 @@ void read_field(Activation& to, const JsonFields& fields, std::string_view key) 
   } else {
     fields.throw_not(key, "gelu_tanh or gelu_erf");
   }
+}
+
+// Checkpoints from before there were several kinds do not say which one they hold.
+void read_field(ModelKind& to, const JsonFields& fields, std::string_view key) {
+  if (!fields.has(key)) {
+    to = ModelKind::kGpt2;
+    return;
+  }
+  const std::optional<ModelKind> kind = find_model_kind(fields.string(key));
+  if (!kind) fields.throw_not(key, fmt::format("a kind of model: {}", fmt::join(model_kind_names(), ", ")));
+  to = *kind;
 }
 
 }  // namespace

@@ -21,11 +21,4 @@ inline std::vector<std::int64_t> stored_shape(const Parameter& parameter) {
 // Whether it has memory on this stage of a pipeline.
 inline bool is_held(const Parameter& parameter) { return static_cast<bool>(parameter.value); }
 
-// The same tensor in a Hugging Face file, whose linear layers are stored [inputs, outputs].
-inline std::vector<std::int64_t> hugging_face_shape(const Parameter& parameter) {
-  std::vector<std::int64_t> shape = stored_shape(parameter);
-  if (parameter.hugging_face_transposed) std::ranges::reverse(shape);
-  return shape;
-}
-
 }  // namespace teratron

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/hugging_face.h"
+#include "checkpoint/hugging_face/hugging_face.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 

@@ -75,9 +75,9 @@ struct EvaluationJob {
 
 CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Rank& rank) {
   const ScoringProgress progress(rank);
-  return corpus_loss(*model.runner, job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
+  return corpus_loss(*model.model, job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
                      rank.is_first() ? &job.tokenizer : nullptr,
-                     {.stride = std::min(job.options.stride, model.runner->options().tokens),
+                     {.stride = std::min(job.options.stride, model.model->options().tokens),
                       .baselines = rank.is_first() && job.options.baselines,
                       .observer = [&](const ScoringState& state) { progress.show(state); }});
 }
@@ -93,7 +93,7 @@ void run(const EvalLossOptions& options) {
   const EvaluationJob job{options, std::move(checkpoint), std::move(tokenizer), std::move(dataset), std::move(parts)};
   EvalLossOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
-    const LoadedModel model = load_model(job.checkpoint, options.runner_options(), options.backend, rank);
+    const LoadedModel model = load_model(job.checkpoint, options.executor_options(), options.backend, rank);
     const CorpusLoss result = measure(job, model, rank);
     const std::string peaks = rank.peak_memory_json(*model.backend);
     if (rank.is_first()) report(options.json, table(result, options), json_of(result, peaks).dump());

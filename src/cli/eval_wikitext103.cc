@@ -47,12 +47,12 @@ std::vector<std::int32_t> encode(const Tokenizer& tokenizer, const std::string& 
   return tokens;
 }
 
-double total_loss(const EvalWikitext103Options& options, Gpt2Runner& runner, std::span<const std::int32_t> tokens,
+double total_loss(const EvalWikitext103Options& options, LanguageModel& model, std::span<const std::int32_t> tokens,
                   const Rank& rank) {
-  const std::int64_t length = runner.options().tokens;
+  const std::int64_t length = model.options().tokens;
   const auto targets = static_cast<std::int64_t>(tokens.size()) - 1;
   const ScoringProgress progress(rank);
-  return score_windows(runner, tokens, scoring_windows(targets, length, std::min(options.stride, length)),
+  return score_windows(model, tokens, scoring_windows(targets, length, std::min(options.stride, length)),
                        [&](const ScoringState& state) { progress.show(state); });
 }
 
@@ -97,8 +97,8 @@ void run(const EvalWikitext103Options& options) {
   counts.tokens = tokens.size();
   EvalWikitext103Options shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
-    const LoadedModel model = load_model(checkpoint, options.runner_options(), options.backend, rank);
-    const double sum = total_loss(options, *model.runner, tokens, rank);
+    const LoadedModel model = load_model(checkpoint, options.executor_options(), options.backend, rank);
+    const double sum = total_loss(options, *model.model, tokens, rank);
     const std::string peaks = rank.peak_memory_json(*model.backend);
     if (rank.is_first()) report_score(options, counts, sum, peaks);
   });

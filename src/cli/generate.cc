@@ -104,7 +104,7 @@ void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, 
   const std::vector<std::int32_t> prompt = prompt_tokens(tokenizer, options.prompt);
   Output output(options, tokenizer, rank.is_first());
   const auto start = std::chrono::steady_clock::now();
-  generate(*model.runner, prompt, settings, [&](std::int32_t token) { output.push(token); });
+  generate(*model.model, prompt, settings, [&](std::int32_t token) { output.push(token); });
   output.finish();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const std::string peaks = rank.peak_memory_json(*model.backend);

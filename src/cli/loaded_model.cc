@@ -30,21 +30,21 @@ void add_loaded_precision_fields(FieldList& list, BackendSettings& settings) {
                        "the same in fp16, whose values end at 65504");
 }
 
-LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, const BackendSettings& settings,
-                       const Rank& rank) {
-  RunnerOptions filled = options;
+LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& options,
+                       const BackendSettings& settings, const Rank& rank) {
+  ExecutorOptions filled = options;
   if (filled.tokens == 0) filled.tokens = checkpoint.model.max_position_embeddings;
   filled.tokens = std::min(filled.tokens, checkpoint.model.max_position_embeddings);
   filled.cell_layers = pipeline::even_slices(checkpoint.model.num_layers, rank.mesh->pipeline->size());
   LoadedModel model{.backend = make_backend(settings, rank)};
-  model.runner = std::make_unique<Gpt2Runner>(*model.backend, checkpoint.model, filled, rank.mesh);
+  model.model = std::make_unique<LanguageModel>(*model.backend, checkpoint.model, filled, rank.mesh);
   const std::vector<RankMemory> memory =
-      memory_of_ranks(model.runner->memory(), *model.backend, rank.mesh->pipeline->rank(), rank.world);
+      memory_of_ranks(model.model->memory(), *model.backend, rank.mesh->pipeline->rank(), rank.world);
   require_memory(memory, *model.backend, rank.world, rank.ranks_in_this_process());
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
-  model.runner->allocate();
+  model.model->allocate();
   // Every rank reads its own parts; one is enough to compare the checksums.
-  load_checkpoint(checkpoint.folder, checkpoint.model, model.runner->all_parameters(), *model.backend,
+  load_checkpoint(checkpoint.folder, checkpoint.model, model.model->all_parameters(), *model.backend,
                   {.optimizer = false, .verify = rank.is_first()});
   return model;
 }

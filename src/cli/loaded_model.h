@@ -1,4 +1,4 @@
-// A checkpoint made ready to evaluate or generate: its weights in a runner on every rank, its tokenizer beside it.
+// A checkpoint made ready to evaluate or generate: its weights on every rank, its tokenizer beside it.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/backend_choice.h"
 #include "cli/ranks.h"
-#include "model/gpt2.h"
+#include "model/language_model.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
@@ -25,14 +25,14 @@ void add_loaded_precision_fields(FieldList& list, BackendSettings& settings);
 
 struct LoadedModel {
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<Gpt2Runner> runner;
+  std::unique_ptr<LanguageModel> model;
 };
 
 // On every rank of a layout, each of which reads its part; stages of a pipeline have as many layers each, but for one
 // more on the first ones where they don't divide. `options.tokens` 0, or more than the model has positions:
 // all of them. The checkpoint's weights are rounded to the precision of `settings`. UserError: a damaged checkpoint.
 // EnvironmentError: not enough memory for the plans of all ranks.
-LoadedModel load_model(const CheckpointInfo& checkpoint, const RunnerOptions& options, const BackendSettings& settings,
-                       const Rank& rank);
+LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& options,
+                       const BackendSettings& settings, const Rank& rank);
 
 }  // namespace teratron

@@ -8,7 +8,7 @@
 #include "cli/backend_choice.h"
 #include "cli/ranks.h"
 #include "eval/windows.h"
-#include "model/gpt2.h"
+#include "model/language_model.h"
 
 namespace teratron {
 
@@ -19,7 +19,7 @@ struct ScoringOptions {
   BackendSettings backend;
 
   std::vector<std::string> faults() const;
-  RunnerOptions runner_options() const { return {.purpose = Purpose::kEvaluation, .batch = batch}; }
+  ExecutorOptions executor_options() const { return {.purpose = Purpose::kEvaluation, .batch = batch}; }
 };
 
 void add_scoring_fields(FieldList& list, ScoringOptions& options, std::string stride_help);

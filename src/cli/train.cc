@@ -68,7 +68,7 @@ class Reporter final : public TrainingObserver {
 
  private:
   static ProgressScale scale(const TrainConfig& config, const Trainer& trainer) {
-    const double flops_per_token = trainer.runner().config().training_flops_per_token(config.seq_length);
+    const double flops_per_token = trainer.model_config().training_flops_per_token(config.seq_length);
     return {.total_iterations = config.train_iters,
             .log_interval = config.log_interval,
             .total_samples = config.batches().consumed_after(config.train_iters),
@@ -102,7 +102,7 @@ void prepare_save_folder(const TrainConfig& config) {
 
 void print_start(const TrainConfig& config, const Trainer& trainer, const Backend& backend) {
   TrainConfig shown = config;
-  const ModelConfig& model = trainer.runner().config();
+  const ModelConfig& model = trainer.model_config();
   fmt::print(stderr, "{}\n", value_table(fields_of(shown)));
   fmt::print(stderr, "GPT-2 with {} parameters: {} layers, hidden {}, {} heads, vocabulary {} (padded to {})\n",
              readable_count(static_cast<double>(model.parameters())), model.num_layers, model.hidden_size,
@@ -142,9 +142,10 @@ void run_rank(const Job& job, const Rank& rank) {
   const std::optional<plan::Profile> profile =
       slice_costs(config, job.vocab_size, rank.environment.ranks_are(), rank.mesh, *backend,
                   rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
-  Trainer trainer(config, *backend, job.dataset, job.vocab_size, rank.mesh, profile ? &*profile : nullptr);
+  Trainer trainer(config, *backend, make_training_task(config, job.dataset, job.vocab_size, rank.mesh->place().tensor),
+                  rank.mesh, profile ? &*profile : nullptr);
   const std::vector<RankMemory> memory =
-      memory_of_ranks(trainer.runner().memory(), *backend, rank.mesh->pipeline->rank(), rank.world);
+      memory_of_ranks(trainer.executor().memory(), *backend, rank.mesh->pipeline->rank(), rank.world);
   if (rank.is_first()) {
     print_start(config, trainer, *backend);
     if (!job.layout.empty()) fmt::print(stderr, "{}\n", job.layout);

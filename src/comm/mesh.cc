@@ -27,9 +27,8 @@ Mesh make_single_rank_mesh() {
 Mesh make_mesh(Communicator& world, const MeshShape& shape) {
   check_equal(world.size(), shape.ranks(), "ranks of the world and of the mesh");
   const int rank = world.rank();
-  const int tensor = rank % shape.tensor;
-  const int stage = rank / shape.tensor % shape.pipeline;
-  const int replica = rank / (shape.tensor * shape.pipeline);
+  const RankPlace place = rank_place(shape, rank);
+  const int tensor = place.tensor.rank, stage = place.pipeline.rank, replica = place.data.rank;
   const bool at_an_end = stage == 0 || stage + 1 == shape.pipeline;
   return {.tensor = world.split(replica * shape.pipeline + stage, tensor),
           .pipeline = world.split(replica * shape.tensor + tensor, stage),

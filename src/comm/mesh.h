@@ -1,20 +1,13 @@
-// Mesh: the groups one rank belongs to, TP innermost, DP outermost (Megatron-LM section 3):
-//   world rank = (data * stages + stage) * tensor ranks + tensor rank
-// Passed down, never global.
+// Mesh: the groups one rank belongs to, as rank_place.h orders them. Passed down, never global.
 #pragma once
 
 #include <array>
 #include <memory>
 
 #include "comm/communicator.h"
+#include "comm/rank_place.h"
 
 namespace teratron {
-
-struct MeshShape {
-  int tensor = 1, pipeline = 1, data = 1;
-  int ranks() const { return tensor * pipeline * data; }
-  bool operator==(const MeshShape&) const = default;
-};
 
 struct Mesh {
   std::unique_ptr<Communicator> tensor, pipeline, data;
@@ -25,6 +18,11 @@ struct Mesh {
   std::unique_ptr<Communicator> ends;
 
   MeshShape shape() const { return {tensor->size(), pipeline->size(), data->size()}; }
+  RankPlace place() const {
+    return {.tensor = {tensor->rank(), tensor->size()},
+            .pipeline = {pipeline->rank(), pipeline->size()},
+            .data = {data->rank(), data->size()}};
+  }
   void attach(Allocator* memory);                // to every group
   void set_activity(std::string_view activity);  // in every group
 

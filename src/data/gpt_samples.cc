@@ -1,5 +1,6 @@
 #include "data/gpt_samples.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -28,6 +29,30 @@ void GptSamples::sample(std::int64_t position, std::span<std::int32_t> tokens) c
   } else {
     epoch_order(position / samples_per_epoch_)->read(index, tokens);
   }
+}
+
+SampleBatch GptSamples::make_batch(std::int64_t samples) const {
+  const auto tokens = static_cast<std::size_t>(samples * seq_length_);
+  SampleBatch batch;
+  batch.ids.resize(tokens);
+  batch.targets.resize(tokens);
+  batch.weights.resize(tokens);
+  return batch;
+}
+
+void GptSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t at) const {
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(seq_length_ + 1));
+  for (std::int64_t i = 0; i < positions.count; ++i) {
+    sample(positions.first + i, tokens);
+    const std::ptrdiff_t begin = (at + i) * seq_length_;
+    std::copy(tokens.begin(), tokens.end() - 1, batch.ids.begin() + begin);
+    std::copy(tokens.begin() + 1, tokens.end(), batch.targets.begin() + begin);
+    std::fill_n(batch.weights.begin() + begin, seq_length_, 1.0F);
+  }
+}
+
+Samples::TotalWeights GptSamples::total_weights(SampleRange positions) const {
+  return {.targets = static_cast<double>(positions.count * seq_length_)};
 }
 
 std::shared_ptr<const EpochOrder> GptSamples::epoch_order(std::int64_t epoch) const {

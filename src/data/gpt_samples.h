@@ -10,6 +10,7 @@
 #include "data/corpus_split.h"
 #include "data/epoch_order.h"
 #include "data/indexed_dataset.h"
+#include "data/samples.h"
 
 namespace teratron {
 
@@ -21,19 +22,23 @@ enum class SampleOrder {
 // Sample number `position` of a run is a pure function of (dataset, part, seq_length, order, seed, position): a run
 // resumes from the number of samples it has consumed, and any two instances agree. Positions go on through the epochs
 // without end, and every epoch holds each chunk once. Safe to use from many threads.
-class GptSamples {
+class GptSamples : public Samples {
  public:
   // UserError: a part too short for one sample, with both sizes and what to do.
   GptSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPart part, std::int64_t seq_length, SampleOrder order,
              std::uint64_t seed = 0);
 
-  std::int64_t seq_length() const { return seq_length_; }
+  std::int64_t seq_length() const override { return seq_length_; }
   // (tokens of the part - 1) / seq_length; the tokens left over are fewer than seq_length. The shuffled order moves
   // them about from epoch to epoch, the sequential one leaves them at the end.
-  std::int64_t samples_per_epoch() const { return samples_per_epoch_; }
+  std::int64_t samples_per_epoch() const override { return samples_per_epoch_; }
 
   // Writes seq_length + 1 tokens: the inputs are all but the last, the targets all but the first. position >= 0.
   void sample(std::int64_t position, std::span<std::int32_t> tokens) const;
+
+  SampleBatch make_batch(std::int64_t samples) const override;
+  void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const override;
+  TotalWeights total_weights(SampleRange positions) const override;  // every target counts 1
 
  private:
   std::shared_ptr<const EpochOrder> epoch_order(std::int64_t epoch) const;

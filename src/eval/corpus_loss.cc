@@ -17,7 +17,7 @@ std::vector<std::int32_t> read_part(const IndexedDataset& dataset, const CorpusP
 
 }  // namespace
 
-CorpusLoss corpus_loss(Gpt2Runner& runner, const IndexedDataset& dataset, const CorpusPart& part,
+CorpusLoss corpus_loss(LanguageModel& model, const IndexedDataset& dataset, const CorpusPart& part,
                        const CorpusPart& training, const Tokenizer* tokenizer, const CorpusLossOptions& options) {
   if (part.tokens.size() < 2) {
     throw_user_error("the {} part of '{}' has {} tokens; at least 2 are needed to score one", part.name,
@@ -25,9 +25,9 @@ CorpusLoss corpus_loss(Gpt2Runner& runner, const IndexedDataset& dataset, const 
   }
   const std::vector<std::int32_t> tokens = read_part(dataset, part);
   CorpusLoss result{.targets = static_cast<std::int64_t>(tokens.size()) - 1};
-  const std::int64_t length = runner.options().tokens;
+  const std::int64_t length = model.options().tokens;
   const auto windows = scoring_windows(result.targets, length, options.stride == 0 ? length : options.stride);
-  const double sum = score_windows(runner, tokens, windows, options.observer);
+  const double sum = score_windows(model, tokens, windows, options.observer);
   result.loss = sum / static_cast<double>(result.targets);
 
   if (tokenizer != nullptr) {
@@ -40,7 +40,7 @@ CorpusLoss corpus_loss(Gpt2Runner& runner, const IndexedDataset& dataset, const 
   }
   if (options.baselines) {
     const std::vector<std::int32_t> seen = read_part(dataset, training);
-    const std::int64_t vocab = runner.config().vocab_size;
+    const std::int64_t vocab = model.config().vocab_size;
     result.unigram_loss = UnigramModel(seen, vocab).nats_per_token(tokens, 1);
     result.trigram_loss = KneserNeyTrigram(seen, vocab).nats_per_token(tokens, 1);
   }

@@ -6,7 +6,7 @@
 
 #include "data/corpus_split.h"
 #include "eval/windows.h"
-#include "model/gpt2.h"
+#include "model/language_model.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
@@ -24,9 +24,9 @@ struct CorpusLossOptions {
   ScoringObserver observer = [](const ScoringState&) {};
 };
 
-// Scores every token of `part` but the first. UserError: fewer than two tokens. Every rank of the runner's mesh calls
+// Scores every token of `part` but the first. UserError: fewer than two tokens. Every rank of the model's mesh calls
 // it and gets the same losses; a tokenizer and the baselines are wanted by one of them, as a rule.
-CorpusLoss corpus_loss(Gpt2Runner& runner, const IndexedDataset& dataset, const CorpusPart& part,
+CorpusLoss corpus_loss(LanguageModel& model, const IndexedDataset& dataset, const CorpusPart& part,
                        const CorpusPart& training, const Tokenizer* tokenizer, const CorpusLossOptions& options);
 
 }  // namespace teratron

@@ -11,10 +11,10 @@ namespace {
 // The text so far, and how much of it the cache holds.
 class CachedContext {
  public:
-  CachedContext(Gpt2Runner& runner, std::span<const std::int32_t> prompt)
-      : runner_(runner),
+  CachedContext(LanguageModel& model, std::span<const std::int32_t> prompt)
+      : model_(model),
         text_(prompt.begin(), prompt.end()),
-        logits_(static_cast<std::size_t>(runner.config().vocab_size)) {
+        logits_(static_cast<std::size_t>(model.config().vocab_size)) {
     window_begin_ = std::max<std::int64_t>(0, size() - positions() + 1);
   }
 
@@ -30,18 +30,18 @@ class CachedContext {
     cached_ = std::max(cached_, window_begin_);
     while (cached_ < size()) {
       const std::int64_t count = std::min(size() - cached_, piece());
-      runner_.logits(std::span(text_).subspan(static_cast<std::size_t>(cached_), static_cast<std::size_t>(count)),
-                     cached_ - window_begin_, 1, logits_);
+      model_.logits(std::span(text_).subspan(static_cast<std::size_t>(cached_), static_cast<std::size_t>(count)),
+                    cached_ - window_begin_, 1, logits_);
       cached_ += count;
     }
     return logits_;
   }
 
  private:
-  std::int64_t positions() const { return runner_.config().max_position_embeddings; }
-  std::int64_t piece() const { return runner_.options().tokens; }
+  std::int64_t positions() const { return model_.config().max_position_embeddings; }
+  std::int64_t piece() const { return model_.options().tokens; }
 
-  Gpt2Runner& runner_;
+  LanguageModel& model_;
   std::vector<std::int32_t> text_;
   std::vector<float> logits_;
   std::int64_t window_begin_ = 0, cached_ = 0;
@@ -49,10 +49,10 @@ class CachedContext {
 
 }  // namespace
 
-std::int64_t generate(Gpt2Runner& runner, std::span<const std::int32_t> prompt, const GenerationSettings& settings,
+std::int64_t generate(LanguageModel& model, std::span<const std::int32_t> prompt, const GenerationSettings& settings,
                       const std::function<void(std::int32_t)>& emit) {
   check(!prompt.empty(), "a prompt of at least one token");
-  CachedContext context(runner, prompt);
+  CachedContext context(model, prompt);
   for (std::int64_t count = 0; count < settings.max_new_tokens; ++count) {
     const std::int32_t token = sample_token(context.next_logits(), settings.sampling, context.size());
     if (settings.stop && token == *settings.stop) return count;

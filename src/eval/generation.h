@@ -7,7 +7,7 @@
 #include <span>
 
 #include "eval/sampling.h"
-#include "model/gpt2.h"
+#include "model/language_model.h"
 
 namespace teratron {
 
@@ -18,9 +18,9 @@ struct GenerationSettings {
 };
 
 // Calls `emit` with each new token after `prompt` (at least one token). When the positions run out, the later half of
-// the text so far becomes the context of what follows. The runner's purpose is kGeneration, its `tokens` at least 1;
+// the text so far becomes the context of what follows. The model's purpose is kGeneration, its `tokens` at least 1;
 // the prompt is fed in pieces of that size. Returns the number of tokens handed out.
-std::int64_t generate(Gpt2Runner& runner, std::span<const std::int32_t> prompt, const GenerationSettings& settings,
+std::int64_t generate(LanguageModel& model, std::span<const std::int32_t> prompt, const GenerationSettings& settings,
                       const std::function<void(std::int32_t)>& emit);
 
 }  // namespace teratron

@@ -28,10 +28,10 @@ std::vector<ScoringWindow> scoring_windows(std::int64_t targets, std::int64_t le
   return windows;
 }
 
-double score_windows(Gpt2Runner& runner, std::span<const std::int32_t> tokens, std::span<const ScoringWindow> windows,
+double score_windows(LanguageModel& model, std::span<const std::int32_t> tokens, std::span<const ScoringWindow> windows,
                      const ScoringObserver& observer) {
-  windows = share_of(windows, *runner.mesh().data);
-  const auto batch = static_cast<std::size_t>(runner.options().batch);
+  windows = share_of(windows, *model.mesh().data);
+  const auto batch = static_cast<std::size_t>(model.options().batch);
   ScoringState state;
   for (const ScoringWindow& window : windows) state.targets += window.length - window.first_scored;
   std::vector<std::int32_t> ids, targets;
@@ -49,14 +49,14 @@ double score_windows(Gpt2Runner& runner, std::span<const std::int32_t> tokens, s
       targets.insert(targets.end(), inputs.begin() + 1, inputs.end());
     }
     losses.resize(count * static_cast<std::size_t>(length - first_scored));
-    runner.losses({.ids = ids, .targets = targets, .batch = static_cast<std::int64_t>(count), .tokens = length},
-                  first_scored, losses);
+    model.losses({.ids = ids, .targets = targets, .batch = static_cast<std::int64_t>(count), .tokens = length},
+                 first_scored, losses);
     state.sum = std::accumulate(losses.begin(), losses.end(), state.sum);
     state.scored += static_cast<std::int64_t>(losses.size());
     windows = windows.subspan(count);
     observer(state);
   }
-  runner.mesh().data->all_reduce_host({&state.sum, 1});
+  model.mesh().data->all_reduce_host({&state.sum, 1});
   return state.sum;
 }
 

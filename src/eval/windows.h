@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "model/gpt2.h"
+#include "model/language_model.h"
 
 namespace teratron {
 
@@ -28,9 +28,9 @@ struct ScoringState {
 using ScoringObserver = std::function<void(const ScoringState&)>;
 
 // The sum of the losses (nats) of all targets of `tokens`. Windows of the same shape are computed as many at a time as
-// the runner's batch allows. Every rank of the runner's mesh calls it: data-parallel ranks share the windows out, and
+// the model's batch allows. Every rank of the model's mesh calls it: data-parallel ranks share the windows out, and
 // all get the whole sum.
-double score_windows(Gpt2Runner& runner, std::span<const std::int32_t> tokens, std::span<const ScoringWindow> windows,
+double score_windows(LanguageModel& model, std::span<const std::int32_t> tokens, std::span<const ScoringWindow> windows,
                      const ScoringObserver& observer);
 
 }  // namespace teratron

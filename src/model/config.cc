@@ -9,6 +9,8 @@
 namespace teratron {
 namespace {
 
+constexpr std::array<std::pair<std::string_view, ModelKind>, 1> kKinds = {{{"gpt2", ModelKind::kGpt2}}};
+
 constexpr std::array<ModelPreset, 9> kPresets = {{
     {"tiny", 4, 256, 4, "a laptop's few minutes"},
     {"124M", 12, 768, 12, "GPT-2 small"},
@@ -38,6 +40,37 @@ void need_probability(std::vector<std::string>& faults, std::string_view flag, d
 }
 
 }  // namespace
+
+std::string_view name_of(ModelKind kind) {
+  for (const auto& [name, named] : kKinds) {
+    if (named == kind) return name;
+  }
+  return "";
+}
+
+std::vector<std::string_view> model_kind_names() {
+  std::vector<std::string_view> names;
+  for (const auto& [name, kind] : kKinds) names.push_back(name);
+  return names;
+}
+
+std::optional<ModelKind> find_model_kind(std::string_view name) {
+  for (const auto& [known, kind] : kKinds) {
+    if (known == name) return kind;
+  }
+  return std::nullopt;
+}
+
+TransformerLayerConfig ModelConfig::layer_config() const {
+  return {.hidden_size = hidden_size,
+          .num_attention_heads = num_attention_heads,
+          .ffn_hidden_size = ffn_hidden_size(),
+          .num_layers = num_layers,
+          .layernorm_epsilon = layernorm_epsilon,
+          .hidden_dropout = hidden_dropout,
+          .attention_dropout = attention_dropout,
+          .activation = activation};
+}
 
 std::int64_t ModelConfig::parameters() const {
   const std::int64_t h = hidden_size;

@@ -1,18 +1,26 @@
-// The shape of a GPT-2: what decides the parameters and the function they compute. Presets, checks, counts, and the
-// names it has in a Hugging Face config.json.
+// What kind of model it is and its shape: what decides the parameters and the function they compute. Presets, checks
+// and counts.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ops/backend.h"
+#include "nn/transformer_layer.h"
 
 namespace teratron {
 
+enum class ModelKind { kGpt2 };
+// "gpt2", as in --model-type, checkpoint.json and Hugging Face's config.json.
+std::string_view name_of(ModelKind kind);
+std::vector<std::string_view> model_kind_names();
+std::optional<ModelKind> find_model_kind(std::string_view name);
+
 struct ModelConfig {
+  ModelKind kind = ModelKind::kGpt2;
   std::int64_t num_layers = 12;
   std::int64_t hidden_size = 768;
   std::int64_t num_attention_heads = 12;
@@ -31,6 +39,7 @@ struct ModelConfig {
     const std::int64_t unit = make_vocab_size_divisible_by * tensor_parallel_size;
     return (vocab_size + unit - 1) / unit * unit;
   }
+  TransformerLayerConfig layer_config() const;
   std::int64_t parameters() const;  // trainable values, without the padding of the vocabulary
 
   // Multiply-adds count twice. 6 (12 L h^2 + V h) + 6 L h s a token: forward and backward, causal attention counted

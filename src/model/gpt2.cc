@@ -2,33 +2,40 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/error.h"
-#include "nn/parameter_state.h"
+#include "nn/host_values.h"
 
 namespace teratron {
 namespace {
 
-ModelConfig checked(const ModelConfig& config, TensorPlace place) {
+ModelConfig checked(const ModelConfig& config, GroupRank place) {
   const std::vector<std::string> faults = config.faults(place.size);
   if (!faults.empty()) throw UserError(fmt::format("{}", fmt::join(faults, "\n")));
   return config;
 }
 
-std::vector<TransformerLayer> make_layers(const ModelConfig& config, TensorPlace place) {
+std::vector<TransformerLayer> make_layers(const ModelConfig& config, GroupRank place) {
   std::vector<TransformerLayer> layers;
-  for (std::int64_t layer = 0; layer < config.num_layers; ++layer) layers.emplace_back(config, layer, place);
+  for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
+    layers.emplace_back(config.layer_config(), layer, place);
+  }
   return layers;
 }
 
 }  // namespace
 
-Gpt2::Gpt2(const ModelConfig& model_config, TensorPlace place)
-    : config(checked(model_config, place)),
+Gpt2::Gpt2(const ModelConfig& model_config, GroupRank place)
+    : Model({.hidden_size = model_config.hidden_size,
+             .longest_sequence = model_config.max_position_embeddings,
+             .init_method_std = model_config.init_method_std},
+            make_layers(checked(model_config, place), place)),
+      config(model_config),
       embedding(config.vocab_size, config.padded_vocab_size(place.size), config.max_position_embeddings,
                 config.hidden_size, config.hidden_dropout, place),
-      layers(make_layers(config, place)),
-      final_norm("final_norm", config.hidden_size, config.layernorm_epsilon, "transformer.ln_f", place),
-      head{.vocab_size = config.vocab_size, .vocab_begin = embedding.vocab_begin()} {}
+      final_norm("final_norm", config.hidden_size, config.layernorm_epsilon, place),
+      output{.vocab_size = config.vocab_size, .vocab_begin = embedding.vocab_begin()} {}
 
 void Gpt2::visit(const ParameterVisitor& visitor) {
   embedding.visit(visitor);
@@ -36,47 +43,85 @@ void Gpt2::visit(const ParameterVisitor& visitor) {
   final_norm.visit(visitor);
 }
 
-bool Gpt2Runner::is_here(const Parameter& parameter) const {
-  const bool is_tied = &parameter == &model_.embedding.tokens;
-  return parameter.stage == part_.stage() || (is_tied && part_.has_head());
-}
-
-std::vector<Parameter*> Gpt2Runner::parameters() {
-  std::vector<Parameter*> here = all_parameters();
-  std::erase_if(here, [&](const Parameter* parameter) { return !is_here(*parameter); });
-  return here;
-}
-
-std::vector<Parameter*> Gpt2Runner::all_parameters() {
-  std::vector<Parameter*> all;
-  model_.visit([&](Parameter& parameter) { all.push_back(&parameter); });
+std::vector<ParameterBucket> Gpt2::buckets() {
+  using Place = ParameterBucket::Place;
+  std::vector<ParameterBucket> all = {{"final_norm", parameters_of(final_norm), Place::kHead}};
+  add_layer_buckets(all);
+  all.push_back({"embedding.positions", {&embedding.positions}, Place::kEmbedding});
+  all.push_back({"embedding.tokens", {&embedding.tokens}, Place::kBothEnds});
   return all;
 }
 
-void Gpt2Runner::initialize(std::uint64_t seed) {
-  std::uint32_t stream = 0;
-  for (Parameter* parameter : all_parameters()) {
-    const RandomStream random{.seed = seed, .purpose = RandomPurpose::kInit, .stream = stream++};
-    if (!is_here(*parameter)) continue;
-    store_weights(backend_, *parameter, [&](TensorRef whole) { initialize_weights(*parameter, whole, random); });
-    if (options_.purpose == Purpose::kTraining) {
-      backend_.fill_zero(parameter->state.moment1);
-      backend_.fill_zero(parameter->state.moment2);
-    }
-  }
+void Gpt2::embed(const EndCall& call, TensorRef x) {
+  embedding.forward(call.step, x, call.step.sequence_parallel ? call.layers.branch : x, call.inputs.ids);
 }
 
-// Every value is that of the whole parameter at its place, wherever it lies.
-void Gpt2Runner::initialize_weights(const Parameter& parameter, TensorRef whole, const RandomStream& random) {
-  if (parameter.init == Init::kOne) return backend_.fill(whole, 1.0);
-  backend_.fill_zero(whole);  // padding rows stay zero
-  if (parameter.init == Init::kZero) return;
-  const double stddev = model_.config.init_method_std * parameter.init_scale;
-  const std::int64_t columns = parameter.global_shape()[1];
-  for (const ParameterPiece& piece : pieces_of(parameter, parameter.place.rank)) {
-    backend_.fill_normal(whole.slice(0, piece.local_row, piece.local_row + piece.rows), random,
-                         piece.global_row * columns + piece.global_column, stddev, columns);
+void Gpt2::embed_backward(const EndCall& call, TensorRef dx, bool has_head) {
+  embedding.backward(call.step, dx, call.layers.branch, call.inputs.ids, has_head || call.step.accumulate);
+}
+
+Gpt2::HeadMemory Gpt2::carve(const EndSizes& sizes, Carver& memory) const {
+  const auto& [call, logits_chunk, training] = sizes;
+  const Shape stream{call.stream_rows()};
+  const std::int64_t chunk = std::min(logits_chunk, call.rows()), columns = embedding.tokens.shape[0];
+  HeadMemory head;
+  head.loss = memory.take(call.accumulation, {call.rows()});
+  head.final = {.mean = memory.take(call.accumulation, stream), .rstd = memory.take(call.accumulation, stream)};
+  head.output = {.logits = memory.take(call.compute, {chunk, columns}),
+                 .max = memory.take(call.accumulation, {chunk}),
+                 .own_max = memory.take(call.accumulation, {chunk}),
+                 .sum_and_target = memory.take(call.accumulation, {2, chunk})};
+  if (!training && call.tensor_ranks > 1) {
+    head.gathered_logits = memory.take(call.compute, {call.tensor_ranks, chunk, columns});
   }
+  return head;
+}
+
+TensorRef Gpt2::final_normed(const EndCall& call, TensorRef x) const {
+  const TensorRef normed = call.layers.normed;
+  final_norm.forward(call.step, call.step.own_rows(normed), x, head_memory(call).final);
+  call.step.gather_rows(normed);
+  return normed;
+}
+
+TensorRef Gpt2::final_normed_rows(const EndCall& call, TensorRef rows) const {
+  const TensorRef normed = call.layers.normed.flatten_rows().slice(0, 0, rows.dim(0));
+  const LayerNorm::Saved all = head_memory(call).final;
+  final_norm.forward(call.step, normed, rows,
+                     {.mean = all.mean.slice(0, 0, rows.dim(0)), .rstd = all.rstd.slice(0, 0, rows.dim(0))});
+  return normed;
+}
+
+void Gpt2::head(const EndCall& call, TensorRef x, TensorRef dx, LossSums& losses) {
+  const HeadMemory memory = head_memory(call);
+  const TensorRef normed = final_normed(call, x).flatten_rows();
+  if (!dx) {
+    output.forward(call.step, embedding.tokens, memory.loss, normed, call.inputs.targets, memory.output);
+  } else {
+    const TensorRef dnormed = call.layers.dnormed;
+    output.forward_backward(call.step, embedding.tokens, memory.loss, dnormed.flatten_rows(), normed,
+                            call.inputs.targets, call.inputs.weights, memory.output);
+    final_norm.backward(call.step, dx, call.step.own_rows(dnormed), x, memory.final, /*accumulate_dx=*/false);
+  }
+  losses.of_kind[0] += weighted_sum(call.step.backend, memory.loss, call.inputs.host_weights);
+}
+
+TensorRef Gpt2::row_losses(const EndCall& call, TensorRef normed_rows, TensorRef targets) const {
+  const HeadMemory memory = head_memory(call);
+  const TensorRef loss = memory.loss.slice(0, 0, normed_rows.dim(0));
+  output.forward(call.step, embedding.tokens, loss, normed_rows, targets, memory.output);
+  return loss;
+}
+
+TensorRef Gpt2::logits(const EndCall& call, TensorRef normed_rows) const {
+  const HeadMemory memory = head_memory(call);
+  const std::int64_t rows = normed_rows.dim(0), ranks = call.step.tensor.size();
+  const TensorRef part = memory.output.logits.slice(0, 0, rows);
+  const Shape shape{ranks, rows, part.dim(1)};
+  call.step.backend.linear_forward({.y = part, .x = normed_rows, .weight = embedding.tokens.value});
+  const TensorRef all = ranks == 1 ? part.reshape(shape) : TensorRef(memory.gathered_logits.data, part.dtype, shape);
+  call.step.tensor.all_gather(all, part);
+  return all;
 }
 
 }  // namespace teratron

@@ -1,7 +1,8 @@
-// Multi-head causal self-attention (GPT-2): one packed projection to queries, keys and values, attention by head, and
-// the output projection. The packed projection doubles as the key/value cache: a call that starts at first_position
-// sees the keys and values of every earlier position in `qkv`. Backward takes the slices of a sequence last to first,
-// and each adds to `dkv` what it has to say about earlier keys and values (TeraPipe, arXiv 2102.07988, section 3).
+// Multi-head self-attention, causal (GPT-2) or of all tokens (BERT): one packed projection to queries, keys and values,
+// attention by head, and the output projection. The packed projection doubles as the key/value cache: a call that
+// starts at first_position sees the keys and values of every earlier position in `qkv`. Backward takes the slices of a
+// sequence last to first, and each adds to `dkv` what it has to say about earlier keys and values (TeraPipe, arXiv
+// 2102.07988, section 3).
 #pragma once
 
 #include <cmath>
@@ -16,17 +17,21 @@ struct Attention {
   RowParallelLinear projection;  // [hidden, heads * head_size]
   std::int64_t heads, first_head, all_heads, head_size, layer;  // heads [first_head, first_head + heads) are here
   double dropout;
+  bool causal;  // a query sees the keys up to its own position; else those of the whole sequence
 
   Attention(const std::string& name, std::int64_t hidden, std::int64_t head_count, double residual_scale,
-            double attention_dropout, std::int64_t layer_index, const std::string& hugging_face, TensorPlace place)
-      : qkv(name + ".qkv", hidden, 3 * hidden, hugging_face + ".c_attn", place, 3),
-        projection(name + ".projection", hidden, hidden, residual_scale, hugging_face + ".c_proj", place),
+            double attention_dropout, bool is_causal, std::int64_t layer_index, GroupRank place)
+      : qkv(name + ".qkv", hidden, 3 * hidden, place, 3),
+        projection(name + ".projection", hidden, hidden, residual_scale, place),
         heads(head_count / place.size),
         first_head(place.rank * heads),
         all_heads(head_count),
         head_size(hidden / head_count),
         layer(layer_index),
-        dropout(attention_dropout) {}
+        dropout(attention_dropout),
+        causal(is_causal) {}
+
+  std::int64_t width() const { return heads * head_size; }  // of the queries here; keys and values have as much
 
   struct Saved {
     TensorRef qkv;          // [batch, sequence, 3 * width], width = heads * head_size
@@ -123,6 +128,8 @@ struct Attention {
                           .q = parts.select(2, 0).slice(1, step.first_position, end),
                           .k = parts.select(2, 1).slice(1, 0, end),
                           .v = parts.select(2, 2).slice(1, 0, end),
+                          .lengths = step.key_lengths,
+                          .causal = causal,
                           .scale = scale(),
                           .dropout = step.dropout(dropout, RandomPurpose::kAttentionDropout, layer)};
     args.dropout.heads = all_heads;

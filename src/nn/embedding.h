@@ -12,20 +12,18 @@ struct Embedding {
   double dropout;
 
   Embedding(std::int64_t vocab, std::int64_t padded_vocab, std::int64_t max_positions, std::int64_t hidden,
-            double hidden_dropout, TensorPlace place)
+            double hidden_dropout, GroupRank place)
       : tokens{.name = "embedding.tokens.weight",
                .shape = {padded_vocab / place.size, hidden},
                .init = Init::kNormal,
                .padding_rows = padded_vocab - vocab,
                .decay = true,
-               .hugging_face = "transformer.wte.weight",
                .split = {.axis = 0},
                .place = place},
         positions{.name = "embedding.positions.weight",
                   .shape = {max_positions, hidden},
                   .init = Init::kNormal,
                   .decay = true,
-                  .hugging_face = "transformer.wpe.weight",
                   .place = place},
         dropout(hidden_dropout) {}
 

@@ -17,23 +17,17 @@ struct Linear {
 
   enum class Parallel { kNone, kColumn, kRow };
 
-  // Sizes are those of the whole layer. `hugging_face` is the prefix of the pair's names there. `blocks`: see Split.
+  // Sizes are those of the whole layer. `blocks`: see Split.
   Linear(const std::string& name, std::int64_t inputs, std::int64_t outputs, double init_scale,
-         const std::string& hugging_face, Parallel parallel = Parallel::kNone, TensorPlace place = {},
-         std::int64_t blocks = 1)
+         Parallel parallel = Parallel::kNone, GroupRank place = {}, std::int64_t blocks = 1)
       : weight{.name = name + ".weight",
                .shape = {parallel == Parallel::kColumn ? outputs / place.size : outputs,
                          parallel == Parallel::kRow ? inputs / place.size : inputs},
                .init = Init::kNormal,
                .init_scale = init_scale,
                .decay = true,
-               .hugging_face = hugging_face + ".weight",
-               .hugging_face_transposed = true,
                .place = place},
-        bias{.name = name + ".bias",
-             .shape = {weight.shape[0]},
-             .hugging_face = hugging_face + ".bias",
-             .place = place} {
+        bias{.name = name + ".bias", .shape = {weight.shape[0]}, .place = place} {
     if (parallel == Parallel::kColumn) weight.split = bias.split = {.axis = 0, .blocks = blocks};
     if (parallel == Parallel::kRow) weight.split = {.axis = 1};
   }
@@ -63,9 +57,9 @@ struct Linear {
 
 // Outputs split: x is whole on every rank, y[T, outputs / size] is the rank's own.
 struct ColumnParallelLinear : Linear {
-  ColumnParallelLinear(const std::string& name, std::int64_t inputs, std::int64_t outputs,
-                       const std::string& hugging_face, TensorPlace place, std::int64_t blocks = 1)
-      : Linear(name, inputs, outputs, 1.0, hugging_face, Parallel::kColumn, place, blocks) {}
+  ColumnParallelLinear(const std::string& name, std::int64_t inputs, std::int64_t outputs, GroupRank place,
+                       std::int64_t blocks = 1)
+      : Linear(name, inputs, outputs, 1.0, Parallel::kColumn, place, blocks) {}
 
   // f: dx[T, inputs] is summed over the ranks (own rows only are left of it under sequence parallelism) while the
   // weight gradient is computed.
@@ -80,8 +74,8 @@ struct ColumnParallelLinear : Linear {
 // Inputs split: x[T, inputs / size] is the rank's own, y is whole on every rank. Its gradient needs no exchange.
 struct RowParallelLinear : Linear {
   RowParallelLinear(const std::string& name, std::int64_t inputs, std::int64_t outputs, double init_scale,
-                    const std::string& hugging_face, TensorPlace place)
-      : Linear(name, inputs, outputs, init_scale, hugging_face, Parallel::kRow, place) {}
+                    GroupRank place)
+      : Linear(name, inputs, outputs, init_scale, Parallel::kRow, place) {}
 
   // g: the ranks' shares of y are summed (into own rows under sequence parallelism); the bias is in the first one's.
   void forward(const Step& step, TensorRef y, TensorRef x) const {

@@ -14,9 +14,9 @@ struct Mlp {
   Activation activation;
 
   Mlp(const std::string& name, std::int64_t hidden, std::int64_t ffn, double residual_scale, Activation gelu,
-      const std::string& hugging_face, TensorPlace place)
-      : up(name + ".up", hidden, ffn, hugging_face + ".c_fc", place),
-        down(name + ".down", ffn, hidden, residual_scale, hugging_face + ".c_proj", place),
+      GroupRank place)
+      : up(name + ".up", hidden, ffn, place),
+        down(name + ".down", ffn, hidden, residual_scale, place),
         activation(gelu) {}
 
   struct Saved {

@@ -7,16 +7,12 @@
 #include <limits>
 #include <string>
 
+#include "comm/rank_place.h"
 #include "tensor/memory.h"
 
 namespace teratron {
 
 enum class Init { kZero, kOne, kNormal };
-
-// The caller's place in its tensor-parallel group.
-struct TensorPlace {
-  int rank = 0, size = 1;
-};
 
 // How a parameter lies on the ranks of a tensor-parallel group: `axis` is cut into `blocks` equal blocks (3 for packed
 // queries, keys and values) and each block into an equal part a rank, so that heads stay whole (Megatron-LM section 3).
@@ -48,11 +44,10 @@ struct Parameter {
   double init_scale = 1.0;        // times init_method_std; 1/sqrt(2N) just before a residual add (Megatron section 4)
   std::int64_t padding_rows = 0;  // the last rows of the global axis 0 that only round it up: zero, never stored
   bool decay = false;             // weight decay: matrices and embeddings, never biases and norms
-  std::string hugging_face;       // name in a Hugging Face GPT-2 checkpoint
-  bool hugging_face_transposed = false;  // stored there as [inputs, outputs] (its Conv1D)
   Split split;
-  TensorPlace place;  // set for every parameter: one that is not split counts once, on the first rank
-  int stage = 0;      // of the pipeline, on which it counts and is saved; the tied embedding lies on the last one too
+  GroupRank place;  // in the tensor-parallel group. A parameter that is not split counts once, on the first rank
+  // The stage of the pipeline on which it counts and is saved. What is tied lies on the last one too.
+  int stage = 0;
 
   // Its gradient sums over rows of activations, of which a rank sees its share under sequence parallelism.
   bool sums_over_rows = false;

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "comm/communicator.h"
+#include "nn/carver.h"
 #include "ops/backend.h"
 
 namespace teratron {
@@ -20,6 +21,7 @@ struct Step {
   std::int64_t batch = 1, tokens = 0;  // sequences, and tokens of each in this call
   std::int64_t first_position = 0;     // of the slice in its sequence
   TensorRef cache_length;              // i32 [1], optional: first_position, where attention should take it from there
+  TensorRef key_lengths;               // i32 [batch], optional: tokens of each sequence; the rest of it is padding
   std::int64_t first_sample = 0;       // of the micro-batch in the global batch
   std::int64_t sequence_length = 0;    // of the whole sequence
   std::uint64_t seed = 0;
@@ -30,11 +32,15 @@ struct Step {
   // Backward leaves the weights of linear layers to a pass of their own (arXiv 2401.10241).
   bool weights_later = false;
 
-  // The residual stream here: [batch, tokens, hidden], or a rank's rows of it [1, rows, hidden].
-  Shape stream_shape(std::int64_t hidden) const {
-    if (!sequence_parallel) return {batch, tokens, hidden};
-    return {1, batch * tokens / tensor.size(), hidden};
+  CallSizes sizes() const {
+    return {.batch = batch,
+            .tokens = tokens,
+            .tensor_ranks = tensor.size(),
+            .sequence_parallel = sequence_parallel,
+            .compute = backend.compute_dtype(),
+            .accumulation = backend.accumulation_dtype()};
   }
+  Shape stream_shape(std::int64_t hidden) const { return sizes().stream_shape(hidden); }
   TensorRef own_rows(TensorRef full) const {
     if (!sequence_parallel) return full;
     const Shape shape = stream_shape(full.dim(-1));

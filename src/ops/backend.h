@@ -107,6 +107,7 @@ struct AttentionForward {
   TensorRef out;          // [B, S_q, H, D]
   TensorRef log_sum_exp;  // A [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
   TensorRef q, k, v;      // [B, S_q, H, D], [B, S_k, H, D], [B, S_k, H, D]
+  TensorRef lengths;      // i32 [B], optional
   bool causal = true;
   double scale = 0;  // usually 1 / sqrt(D)
   Dropout dropout;   // first_position is the first query's; keys count from position first_position - (S_k - S_q)

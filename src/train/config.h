@@ -9,8 +9,8 @@
 
 #include "comm/mesh.h"
 #include "data/batch_schedule.h"
+#include "executor/options.h"
 #include "model/config.h"
-#include "model/gpt2.h"
 #include "optim/adamw_optimizer.h"
 #include "optim/learning_rate.h"
 #include "optim/loss_scaler.h"

@@ -8,7 +8,8 @@
 #include "base/child_process.h"
 #include "base/threads.h"
 #include "comm/launch.h"
-#include "model/gpt2.h"
+#include "executor/executor.h"
+#include "model/make_model.h"
 #include "optim/adamw_optimizer.h"
 #include "telemetry/peak_memory.h"
 
@@ -58,17 +59,19 @@ class ScalingRun {
       : batch_(row.batch / row.mesh.data),
         tokens_(row.sequence),
         backend_(make_cpu_backend()),
-        runner_(*backend_, row.model,
-                {.batch = batch_,
-                 .tokens = tokens_,
-                 .recompute = sizes.recompute,
-                 .sequence_parallel = sizes.sequence_parallel},
-                std::make_shared<Mesh>(make_mesh(world, row.mesh))),
-        parameters_(runner_.parameters()),
+        mesh_(std::make_shared<Mesh>(make_mesh(world, row.mesh))),
+        model_(make_model(row.model, mesh_->place().tensor)),
+        executor_(*backend_, *model_,
+                  {.batch = batch_,
+                   .tokens = tokens_,
+                   .recompute = sizes.recompute,
+                   .sequence_parallel = sizes.sequence_parallel},
+                  mesh_),
+        parameters_(executor_.parameters()),
         weights_(static_cast<std::size_t>(batch_ * tokens_), 1.0F / static_cast<float>(row.batch * tokens_)) {
-    runner_.allocate();
-    runner_.initialize(1);
-    std::mt19937 random(1 + static_cast<unsigned>(runner_.mesh().data->rank()));
+    executor_.allocate();
+    executor_.initialize(1);
+    std::mt19937 random(1 + static_cast<unsigned>(executor_.mesh().data->rank()));
     for (std::size_t i = 0; i <= weights_.size(); ++i) {
       ids_.push_back(static_cast<std::int32_t>(random() % static_cast<unsigned>(row.model.vocab_size)));
     }
@@ -76,24 +79,26 @@ class ScalingRun {
 
   double update() {
     const Clock::time_point start = Clock::now();
-    runner_.forward_backward({.ids = std::span(ids_).first(weights_.size()),
-                              .targets = std::span(ids_).last(weights_.size()),
-                              .weights = weights_,
-                              .batch = batch_,
-                              .tokens = tokens_,
-                              .first_sample = batch_ * runner_.mesh().data->rank(),
-                              .iteration = static_cast<std::uint32_t>(updates_)});
-    const double norm = gradient_norm(*backend_, parameters_, runner_.mesh());
+    executor_.forward_backward({.ids = std::span(ids_).first(weights_.size()),
+                                .targets = std::span(ids_).last(weights_.size()),
+                                .weights = weights_,
+                                .batch = batch_,
+                                .tokens = tokens_,
+                                .first_sample = batch_ * executor_.mesh().data->rank(),
+                                .iteration = static_cast<std::uint32_t>(updates_)});
+    const double norm = gradient_norm(*backend_, parameters_, executor_.mesh());
     adamw_update(*backend_, parameters_, {}, {.learning_rate = 1e-4, .update = ++updates_, .gradient_norm = norm});
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
-  std::int64_t planned_bytes() const { return runner_.memory().bytes(); }
+  std::int64_t planned_bytes() const { return executor_.memory().bytes(); }
 
  private:
   std::int64_t batch_, tokens_;
   std::unique_ptr<Backend> backend_;
-  Gpt2Runner runner_;
+  std::shared_ptr<Mesh> mesh_;
+  std::unique_ptr<Model> model_;
+  Executor executor_;
   std::vector<Parameter*> parameters_;
   std::vector<std::int32_t> ids_;
   std::vector<float> weights_;

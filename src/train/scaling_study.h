@@ -7,7 +7,6 @@
 
 #include "comm/mesh.h"
 #include "model/config.h"
-#include "model/transformer_layer.h"
 
 namespace teratron {
 

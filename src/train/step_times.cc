@@ -12,8 +12,8 @@ namespace {
 
 using pipeline::TraceSpan;
 
-RunnerOptions options_of(const ProfileRequest& request, const pipeline::Schedule& schedule,
-                         const std::vector<std::int64_t>& slices) {
+ExecutorOptions options_of(const ProfileRequest& request, const pipeline::Schedule& schedule,
+                           const std::vector<std::int64_t>& slices) {
   return {.batch = request.sequences,
           .tokens = request.tokens,
           .logits_chunk = request.logits_chunk,
@@ -37,11 +37,12 @@ StepClock::StepClock(const ProfileRequest& request, const pipeline::Schedule& sc
                      const std::vector<std::int64_t>& slices, std::shared_ptr<Mesh> mesh, Backend& backend)
     : slices_(slices.size()),
       backend_(backend),
-      runner_(backend, request.model, options_of(request, schedule, slices), mesh),
-      parameters_(runner_.parameters()) {
-  runner_.allocate();
-  runner_.initialize(1);
-  runner_.record(&trace_);
+      model_(make_model(request.model, mesh->place().tensor)),
+      executor_(backend, *model_, options_of(request, schedule, slices), mesh),
+      parameters_(executor_.parameters()) {
+  executor_.allocate();
+  executor_.initialize(1);
+  executor_.record(&trace_);
   const auto count = static_cast<std::size_t>(request.sequences * request.tokens);
   RandomSequence random(RandomStream{.seed = 1});
   for (std::size_t i = 0; i <= count; ++i) {
@@ -60,21 +61,21 @@ StepClock::StepClock(const ProfileRequest& request, const pipeline::Schedule& sc
 }
 
 StepTimes StepClock::step() {
-  Mesh& mesh = runner_.mesh();
+  Mesh& mesh = executor_.mesh();
   trace_.clear();
   for (MicroBatch& one : micro_batches_) one.iteration = static_cast<std::uint32_t>(updates_);
   all_reduce(mesh, {});  // all start together
   const double start = monotonic_seconds();
-  runner_.forward_backward(micro_batches_);
+  executor_.forward_backward(micro_batches_);
   const double norm = gradient_norm(backend_, parameters_, mesh);
   adamw_update(backend_, parameters_, {}, {.learning_rate = 1e-5, .update = ++updates_, .gradient_norm = norm});
-  runner_.gather_weights();
+  executor_.gather_weights();
   backend_.wait();
   return shared(start, monotonic_seconds());
 }
 
 StepTimes StepClock::shared(double step_start, double step_end) const {
-  Mesh& mesh = runner_.mesh();
+  Mesh& mesh = executor_.mesh();
   const auto stages = static_cast<std::size_t>(mesh.pipeline->size());
   const auto stage = static_cast<std::size_t>(mesh.pipeline->rank());
   const double holders = mesh.tensor->size() * mesh.data->size();

@@ -6,7 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "model/gpt2.h"
+#include "executor/executor.h"
+#include "model/make_model.h"
 
 namespace teratron {
 
@@ -46,7 +47,8 @@ class StepClock {
 
   std::size_t slices_;
   Backend& backend_;
-  Gpt2Runner runner_;
+  std::unique_ptr<Model> model_;
+  Executor executor_;
   std::vector<Parameter*> parameters_;
   std::vector<std::int32_t> ids_;
   std::vector<float> weights_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 
@@ -18,18 +17,43 @@ constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft =
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-std::optional<GptSamples> validation_samples(const std::shared_ptr<const IndexedDataset>& dataset,
-                                             std::span<const CorpusPart> parts, std::int64_t seq_length) {
-  if (parts.size() < 2 || parts[1].tokens.size() == 0) return std::nullopt;
-  return std::optional<GptSamples>(std::in_place, dataset, parts[1], seq_length, SampleOrder::kSequential);
-}
-
 BatchSampler sampler_of(const TrainConfig& config, std::int64_t global_batch, const Mesh* mesh) {
   return {global_batch, config.micro_batch_size, mesh ? mesh->data->rank() : 0, mesh ? mesh->data->size() : 1};
 }
 
+// Samples first .. first + count - 1 of a batch. What the samples do not have stays empty.
+MicroBatch micro_batch_of(const SampleBatch& batch, std::int64_t tokens, std::int64_t first, std::int64_t count) {
+  const auto part = [&]<class T>(const std::vector<T>& values, std::int64_t of_sample) -> std::span<const T> {
+    if (values.empty()) return {};
+    return std::span(values).subspan(static_cast<std::size_t>(first * of_sample),
+                                     static_cast<std::size_t>(count * of_sample));
+  };
+  return {.ids = part(batch.ids, tokens),
+          .token_types = part(batch.token_types, tokens),
+          .key_lengths = part(batch.key_lengths, 1),
+          .targets = part(batch.targets, tokens),
+          .weights = part(batch.weights, tokens),
+          .labels = part(batch.labels, 1),
+          .label_weights = part(batch.label_weights, 1),
+          .batch = count,
+          .tokens = tokens};
+}
+
+// Of the same samples of a batch: weights that add up to 1 over the global batch.
+void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std::int64_t tokens, std::int64_t first,
+                    std::int64_t count) {
+  const auto divide = [&](std::vector<float>& weights, double total, std::int64_t of_sample) {
+    if (weights.empty()) return;
+    const auto begin = weights.begin() + first * of_sample;
+    std::transform(begin, begin + count * of_sample, begin,
+                   [total](float weight) { return static_cast<float>(static_cast<double>(weight) / total); });
+  };
+  divide(batch.weights, totals.targets, tokens);
+  divide(batch.label_weights, totals.labels, 1);
+}
+
 // Every rank plans for the largest share of the largest batch.
-RunnerOptions options_of(const TrainConfig& config, const PipelinePlan& pipeline, const Mesh* mesh) {
+ExecutorOptions options_of(const TrainConfig& config, const PipelinePlan& pipeline, const Mesh* mesh) {
   const BatchSampler largest = sampler_of(config, config.largest_batch(), mesh);
   return {.purpose = Purpose::kTraining,
           .batch = largest.largest_micro_batch(),
@@ -45,36 +69,29 @@ RunnerOptions options_of(const TrainConfig& config, const PipelinePlan& pipeline
 
 }  // namespace
 
-Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
-                 std::int64_t vocab_size, std::shared_ptr<Mesh> mesh, const plan::Profile* profile)
+Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, std::shared_ptr<Mesh> mesh,
+                 const plan::Profile* profile)
     : config_(config),
-      dataset_(std::move(dataset)),
-      training_(dataset_, split_corpus(*dataset_, parse_split(config.split)).front(), config.seq_length,
-                SampleOrder::kShuffled, static_cast<std::uint64_t>(config.seed)),
-      validation_(validation_samples(dataset_, split_corpus(*dataset_, parse_split(config.split)), config.seq_length)),
+      task_(std::move(task)),
       batches_(config.batches()),
       sampler_(sampler_of(config, batches_.batch_size(0), mesh.get())),
       pipeline_(plan_pipeline(config, profile)),
-      runner_(backend, config.model_for(vocab_size), options_of(config, pipeline_, mesh.get()), mesh),
-      parameters_(runner_.parameters()),
+      executor_(backend, *task_.model, options_of(config, pipeline_, mesh.get()), mesh),
+      parameters_(executor_.parameters()),
       schedule_(config.schedule()),
       scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),
-      weights_(static_cast<std::size_t>(runner_.options().batch * runner_.options().schedule.micro_batches *
-                                        config.seq_length)) {
-  dataset_->check_vocabulary(runner_.config().vocab_size);
+      share_(task_.training->make_batch(executor_.options().batch * executor_.options().schedule.micro_batches)) {
   if (!config.trace.empty()) trace_.emplace();
-  ids_.resize(weights_.size());
-  targets_.resize(weights_.size());
 }
 
 std::int64_t Trainer::start() {
-  runner_.allocate();
-  runner_.initialize(static_cast<std::uint64_t>(config_.seed));
+  executor_.allocate();
+  executor_.initialize(static_cast<std::uint64_t>(config_.seed));
   if (config_.load.empty()) return 0;
   // Every rank reads its own parts; one is enough to compare the checksums.
-  const bool verifies = runner_.mesh().data->rank() == 0 && runner_.mesh().model->rank() == 0;
-  const TrainingState state = load_checkpoint(config_.load, runner_.config(), runner_.all_parameters(),
-                                              runner_.backend(), {.verify = verifies});
+  const bool verifies = executor_.mesh().data->rank() == 0 && executor_.mesh().model->rank() == 0;
+  const TrainingState state = load_checkpoint(config_.load, task_.config, executor_.all_parameters(),
+                                              executor_.backend(), {.verify = verifies});
   restore(state);
   if (const std::int64_t expected = batches_.consumed_after(iteration_); state.consumed_samples != expected) {
     throw_user_error(
@@ -86,38 +103,22 @@ std::int64_t Trainer::start() {
   return iteration_;
 }
 
-void Trainer::read_batch(const GptSamples& samples, SampleRange range, std::int64_t sample) {
-  const auto length = static_cast<std::size_t>(samples.seq_length());
-  std::vector<std::int32_t> tokens(length + 1);
-  for (std::int64_t i = 0; i < range.count; ++i) {
-    samples.sample(range.first + i, tokens);
-    const auto at = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(sample + i) * length);
-    std::copy(tokens.begin(), tokens.end() - 1, ids_.begin() + at);
-    std::copy(tokens.begin() + 1, tokens.end(), targets_.begin() + at);
-  }
-}
-
 std::vector<MicroBatch> Trainer::read_share() {
   const std::int64_t consumed = batches_.consumed_after(iteration_);
-  // Every target of the global batch weighs the same, however the batch is cut.
-  const auto tokens = static_cast<double>(sampler_.global_batch() * config_.seq_length);
-  std::fill(weights_.begin(), weights_.end(), static_cast<float>(1.0 / tokens));
+  const Samples::TotalWeights totals = task_.training->total_weights({consumed, sampler_.global_batch()});
   std::vector<MicroBatch> share;
   std::int64_t done = 0;
-  for (std::int64_t micro_batch = 0; micro_batch < sampler_.micro_batches(); ++micro_batch) {
-    const SampleRange range = sampler_.samples(consumed, micro_batch);
-    read_batch(training_, range, done);
-    const auto begin = static_cast<std::size_t>(done * config_.seq_length);
-    const auto length = static_cast<std::size_t>(range.count * config_.seq_length);
-    share.push_back({.ids = std::span(ids_).subspan(begin, length),
-                     .targets = std::span(targets_).subspan(begin, length),
-                     .weights = std::span(weights_).subspan(begin, length),
-                     .batch = range.count,
-                     .tokens = config_.seq_length,
-                     .first_sample = range.first - consumed,
-                     .seed = static_cast<std::uint64_t>(config_.seed),
-                     .iteration = static_cast<std::uint32_t>(iteration_),
-                     .loss_scale = scaler_ ? scaler_->scale() : 1.0});
+  for (std::int64_t index = 0; index < sampler_.micro_batches(); ++index) {
+    const SampleRange range = sampler_.samples(consumed, index);
+    task_.training->read(range, share_, done);
+    // Every target of the global batch weighs the same, however the batch is cut.
+    divide_weights(share_, totals, config_.seq_length, done, range.count);
+    MicroBatch micro_batch = micro_batch_of(share_, config_.seq_length, done, range.count);
+    micro_batch.first_sample = range.first - consumed;
+    micro_batch.seed = static_cast<std::uint64_t>(config_.seed);
+    micro_batch.iteration = static_cast<std::uint32_t>(iteration_);
+    micro_batch.loss_scale = scaler_ ? scaler_->scale() : 1.0;
+    share.push_back(micro_batch);
     done += range.count;
   }
   return share;
@@ -125,15 +126,16 @@ std::vector<MicroBatch> Trainer::read_share() {
 
 IterationReport Trainer::update() {
   const Clock::time_point start = Clock::now();
-  sampler_ = sampler_of(config_, batches_.batch_size(iteration_), &runner_.mesh());
+  sampler_ = sampler_of(config_, batches_.batch_size(iteration_), &executor_.mesh());
   IterationReport report{.global_batch_size = sampler_.global_batch(),
                          .learning_rate = schedule_.at(applied_updates() + 1),
                          .loss_scale = scaler_ ? scaler_->scale() : 1.0};
-  if (trace_) runner_.record(trace_->begin(iteration_ + 1));
-  report.loss = runner_.forward_backward(read_share());
-  runner_.mesh().set_activity(fmt::format("update of iteration {}", iteration_ + 1));
-  runner_.mesh().data->all_reduce_host({&report.loss, 1});
-  const double norm = gradient_norm(runner_.backend(), parameters_, runner_.mesh());
+  if (trace_) executor_.record(trace_->begin(iteration_ + 1));
+  report.losses = executor_.forward_backward(read_share());
+  executor_.mesh().set_activity(fmt::format("update of iteration {}", iteration_ + 1));
+  executor_.mesh().data->all_reduce_host(report.losses.of_kind);
+  report.loss = report.losses.total();
+  const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh());
   report.skipped = !apply(norm, report.learning_rate);
   report.gradient_norm = norm / report.loss_scale;
   report.iteration = ++iteration_;
@@ -152,31 +154,37 @@ bool Trainer::apply(double gradient_norm, double learning_rate) {
     ++skipped_;
     return false;
   }
-  adamw_update(runner_.backend(), parameters_, config_.optimizer,
+  adamw_update(executor_.backend(), parameters_, config_.optimizer,
                {.learning_rate = learning_rate,
                 .update = applied_updates() + 1,
                 .gradient_norm = gradient_norm,
                 .gradient_scale = 1.0 / scale});
-  runner_.gather_weights();
+  executor_.gather_weights();
   return true;
 }
 
-std::optional<double> Trainer::validation_loss(std::int64_t batches) {
-  if (!validation_) return std::nullopt;
-  runner_.mesh().set_activity(fmt::format("validation after iteration {}", iteration_));
-  Communicator& replicas = *runner_.mesh().data;
-  const std::int64_t size = runner_.options().batch;
-  const std::int64_t samples = std::min(validation_->samples_per_epoch(), batches * batches_.largest());
-  double sum = 0;
-  for (std::int64_t first = replicas.rank() * size; first < samples; first += replicas.size() * size) {
-    const SampleRange range{first, std::min(size, samples - first)};
-    read_batch(*validation_, range);
-    std::vector<float> losses(static_cast<std::size_t>(range.count * config_.seq_length));
-    runner_.losses({.ids = ids_, .targets = targets_, .batch = range.count, .tokens = config_.seq_length}, 0, losses);
-    sum = std::accumulate(losses.begin(), losses.end(), sum);
+std::optional<LossSums> Trainer::validation_losses(std::int64_t batches) {
+  if (!task_.validation) return std::nullopt;
+  const Samples& samples = *task_.validation;
+  executor_.mesh().set_activity(fmt::format("validation after iteration {}", iteration_));
+  Communicator& replicas = *executor_.mesh().data;
+  const std::int64_t size = executor_.options().batch;
+  const std::int64_t count = std::min(samples.samples_per_epoch(), batches * batches_.largest());
+  const std::vector<ModelTraits::Loss>& kinds = task_.model->traits.losses;
+  LossSums means{std::vector<double>(kinds.size())};
+  SampleBatch batch = samples.make_batch(size);
+  for (std::int64_t first = replicas.rank() * size; first < count; first += replicas.size() * size) {
+    const SampleRange range{first, std::min(size, count - first)};
+    samples.read(range, batch, 0);
+    const LossSums sums = executor_.evaluate(micro_batch_of(batch, config_.seq_length, 0, range.count));
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) means.of_kind[kind] += sums.of_kind[kind];
   }
-  replicas.all_reduce_host({&sum, 1});
-  return sum / static_cast<double>(samples * config_.seq_length);
+  replicas.all_reduce_host(means.of_kind);
+  const Samples::TotalWeights totals = samples.total_weights({0, count});
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    means.of_kind[kind] /= kinds[kind].of_labels ? totals.labels : totals.targets;
+  }
+  return means;
 }
 
 TrainingState Trainer::state() const {
@@ -210,11 +218,11 @@ void Trainer::restore(const TrainingState& state) {
 }
 
 std::filesystem::path Trainer::save() {
-  runner_.mesh().set_activity(fmt::format("checkpoint of iteration {}", iteration_));
+  executor_.mesh().set_activity(fmt::format("checkpoint of iteration {}", iteration_));
   const std::filesystem::path folder =
-      save_checkpoint(config_.save, runner_.config(), runner_.all_parameters(), runner_.backend(), state(),
-                      {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last}, &runner_.mesh());
-  return runner_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
+      save_checkpoint(config_.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
+                      {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last}, &executor_.mesh());
+  return executor_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
 }
 
 TrainingResult Trainer::run(TrainingObserver& observer) {
@@ -229,8 +237,8 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     result.iterations = iteration_;
     result.final_loss = report.loss;
     if (validates_after(iteration_)) {
-      result.validation_loss = validation_loss(config_.eval_iters);
-      if (result.validation_loss) observer.validation(iteration_, *result.validation_loss);
+      const std::optional<LossSums> losses = validation_losses(config_.eval_iters);
+      if (losses) observer.validation(iteration_, result.validation_loss.emplace(losses->total()));
     }
     if (!config_.save.empty() && is_due(config_.save_interval, iteration_)) observer.saved(iteration_, save());
   }

@@ -11,12 +11,12 @@
 
 #include "checkpoint/checkpoint.h"
 #include "data/batch_sampler.h"
-#include "data/gpt_samples.h"
-#include "model/gpt2.h"
+#include "executor/executor.h"
 #include "optim/loss_scaler.h"
 #include "train/config.h"
 #include "train/pipeline_plan.h"
 #include "train/step_trace.h"
+#include "train/training_task.h"
 
 namespace teratron {
 
@@ -24,7 +24,8 @@ struct IterationReport {
   std::int64_t iteration = 0;          // the update just applied, counted from 1
   std::int64_t global_batch_size = 0;  // of this update
   std::int64_t consumed_samples = 0, consumed_tokens = 0;
-  double loss = 0;           // mean over the global batch, before the update, in nats a token
+  LossSums losses;           // means over the global batch, before the update, in nats, by kind
+  double loss = 0;           // their sum
   double gradient_norm = 0;  // before clipping
   bool skipped = false;      // they overflowed: the weights stayed as they were
   double learning_rate = 0;
@@ -49,15 +50,15 @@ struct TrainingResult {
 
 class Trainer {
  public:
-  // Plans everything and allocates nothing. UserError: what the configuration and the data cannot do together.
-  // Every rank makes its own with the same configuration; `mesh` holds its groups, nullptr: it is alone. `profile`:
-  // what slices cost (slice_costs.h), where that is known.
-  Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
-          std::int64_t vocab_size, std::shared_ptr<Mesh> mesh = nullptr, const plan::Profile* profile = nullptr);
+  // Plans everything and allocates nothing. Every rank makes its own with the same configuration; `mesh` holds its
+  // groups, nullptr: it is alone. `profile`: what slices cost (slice_costs.h), where that is known.
+  Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, std::shared_ptr<Mesh> mesh = nullptr,
+          const plan::Profile* profile = nullptr);
 
-  const Gpt2Runner& runner() const { return runner_; }
-  Gpt2Runner& runner() { return runner_; }
-  const GptSamples& training_samples() const { return training_; }
+  const Executor& executor() const { return executor_; }
+  Executor& executor() { return executor_; }
+  const ModelConfig& model_config() const { return task_.config; }
+  const Samples& training_samples() const { return *task_.training; }
   const PipelinePlan& pipeline() const { return pipeline_; }
   const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
 
@@ -70,9 +71,9 @@ class Trainer {
   // Whether a run of these settings validates after `iteration` updates.
   bool validates_after(std::int64_t iteration) const { return is_due(config_.eval_interval, iteration); }
 
-  // The mean loss of `batches` global batches of the validation part, or of all of it where that is shorter; nothing if
-  // the split has no validation part.
-  std::optional<double> validation_loss(std::int64_t batches);
+  // The mean losses of `batches` global batches of the validation samples, or of all of them where these are fewer;
+  // nothing if there are none.
+  std::optional<LossSums> validation_losses(std::int64_t batches);
 
   // The first copy of the model is saved, by all its ranks; the others return an empty path.
   std::filesystem::path save();
@@ -92,26 +93,19 @@ class Trainer {
   TrainingState state() const;
   void restore(const TrainingState& state);
   std::int64_t applied_updates() const { return iteration_ - skipped_; }
-  // Fills the host's buffers from sample `at` on.
-  void read_batch(const GptSamples& samples, SampleRange range, std::int64_t at = 0);
-
   TrainConfig config_;
-  std::shared_ptr<const IndexedDataset> dataset_;
-  GptSamples training_;
-  std::optional<GptSamples> validation_;
+  TrainingTask task_;
   BatchSchedule batches_;
   BatchSampler sampler_;  // of the update under way
   PipelinePlan pipeline_;
-  Gpt2Runner runner_;
+  Executor executor_;
   std::vector<Parameter*> parameters_;  // those that this rank holds
   LearningRateSchedule schedule_;
   std::optional<LossScaler> scaler_;  // fp16 only
   std::optional<StepTrace> trace_;
   std::int64_t iteration_ = 0, skipped_ = 0;
 
-  // A share of the largest batch on the host: [samples, seq_length].
-  std::vector<std::int32_t> ids_, targets_;
-  std::vector<float> weights_;
+  SampleBatch share_;  // of the largest batch, on the host
 };
 
 }  // namespace teratron

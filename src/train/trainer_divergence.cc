@@ -15,12 +15,6 @@ struct Place {
   std::string name;
 };
 
-// "layer 3" comes after "layer 2", and all layers after the embedding.
-Place place_of_output(const std::string& name) {
-  const std::size_t number = name.find_first_of("0123456789");
-  return {number == std::string::npos ? -1 : std::stoll(name.substr(number)), name};
-}
-
 // The backward pass goes from the last parameter to the first. `parameters`: of the whole model, in order.
 Place first_gradient_not_finite(Backend& backend, std::span<Parameter* const> parameters) {
   for (std::size_t i = parameters.size(); i-- > 0;) {
@@ -50,10 +44,14 @@ std::pair<Place, int> first_met(Communicator& group, const Place& own, bool forw
 
 // Told alike on all ranks of the model.
 std::string Trainer::first_not_finite(const MicroBatch& alone) {
-  const Mesh& mesh = runner_.mesh();
-  const bool in_forward = !std::isfinite(runner_.forward_backward_alone(alone));  // on all ranks of the model
-  const Place own = in_forward ? place_of_output(runner_.first_not_finite(alone))
-                               : first_gradient_not_finite(runner_.backend(), runner_.all_parameters());
+  const Mesh& mesh = executor_.mesh();
+  const bool in_forward = !std::isfinite(executor_.forward_backward_alone(alone).total());  // on all ranks of the model
+  const auto first_output = [&]() -> Place {
+    Executor::NotFinite output = executor_.first_not_finite(alone);
+    return {output.layer, std::move(output.name)};
+  };
+  const Place own =
+      in_forward ? first_output() : first_gradient_not_finite(executor_.backend(), executor_.all_parameters());
   const auto& [place, rank] = first_met(*mesh.model, own, in_forward);
   const int world_rank = mesh.data->rank() * mesh.model->size() + rank;
   if (!place.name.empty()) {
@@ -75,7 +73,7 @@ std::string Trainer::first_not_finite() {
 
 void Trainer::throw_diverged() {
   std::string first;
-  for (std::string& found : runner_.mesh().data->all_gather_host(first_not_finite())) {
+  for (std::string& found : executor_.mesh().data->all_gather_host(first_not_finite())) {
     if (first.empty()) first = std::move(found);
   }
   throw_user_error(

@@ -1,7 +1,8 @@
 // What it takes to bring a slice's activations from a stage to the next one.
 #pragma once
 
-#include "model/gpt2.h"
+#include "comm/mesh.h"
+#include "ops/backend.h"
 #include "plan/profile.h"
 
 namespace teratron {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "checkpoint/damage.h"
-#include "checkpoint/hugging_face.h"
+#include "checkpoint/hugging_face/hugging_face.h"
 
 namespace teratron {
 namespace {

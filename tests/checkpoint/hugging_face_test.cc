@@ -1,6 +1,6 @@
 // GPT-2 to and from Hugging Face's files: against a model that transformers itself saved (tests/golden/gpt2_tiny), and
 // against every way such a folder can differ.
-#include "checkpoint/hugging_face.h"
+#include "checkpoint/hugging_face/hugging_face.h"
 
 #include <gmock/gmock.h>
 

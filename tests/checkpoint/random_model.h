@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "model/gpt2.h"
+#include "model/language_model.h"
 #include "ops/backend.h"
 
 namespace teratron::testing {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/damage.h"
-#include "checkpoint/hugging_face.h"
+#include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/random_model.h"
 
 namespace teratron {

@@ -104,7 +104,7 @@ TEST(GpuRecords, RefuseWhatCannotBeRepeatedAndLeaveTheDeviceUsable) {
 }
 
 // Logits of every position of a text, which comes as a prompt of some tokens and then one by one, twice.
-std::vector<float> read_text(Gpt2Runner& runner, std::span<const std::int32_t> text, std::size_t prompt) {
+std::vector<float> read_text(LanguageModel& runner, std::span<const std::int32_t> text, std::size_t prompt) {
   std::vector<float> all, logits(static_cast<std::size_t>(runner.config().vocab_size));
   for (int round = 0; round < 2; ++round) {
     for (std::size_t at = 0; at < text.size();) {
@@ -128,7 +128,7 @@ std::vector<float> read_text_in(const MeshShape& shape, const std::function<std:
   run_ranks({}, shape.ranks(), [&](Communicator& world) {
     const std::unique_ptr<Backend> backend = make();
     const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
-    Gpt2Runner runner(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 4, .logits_chunk = 1}, mesh);
+    LanguageModel runner(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 4, .logits_chunk = 1}, mesh);
     runner.allocate();
     runner.initialize(5);
     std::vector<float> logits = read_text(runner, text, 3);

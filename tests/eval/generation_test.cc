@@ -44,7 +44,7 @@ TEST(Sampling, ValuesOutOfRangeAreAllNamed) {
 }
 
 // Greedy generation by definition: the whole window through the model for every token.
-std::vector<std::int32_t> generate_slowly(Gpt2Runner& runner, std::vector<std::int32_t> text, int count) {
+std::vector<std::int32_t> generate_slowly(LanguageModel& runner, std::vector<std::int32_t> text, int count) {
   std::vector<float> logits(static_cast<std::size_t>(runner.config().vocab_size));
   std::vector<std::int32_t> made;
   for (int i = 0; i < count; ++i) {
@@ -59,9 +59,9 @@ TEST(Generation, CacheGivesTheTokensOfTheDefinition) {
   const auto backend = make_reference_backend(DType::kF64);
   ModelConfig config = test::small_config();
   config.max_position_embeddings = 24;
-  Gpt2Runner cached(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 3});
-  Gpt2Runner slow(*backend, config, {.purpose = Purpose::kEvaluation, .tokens = 24});
-  for (Gpt2Runner* runner : {&cached, &slow}) {
+  LanguageModel cached(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 3});
+  LanguageModel slow(*backend, config, {.purpose = Purpose::kEvaluation, .tokens = 24});
+  for (LanguageModel* runner : {&cached, &slow}) {
     runner->allocate();
     runner->initialize(5);
   }
@@ -76,7 +76,7 @@ TEST(Generation, CacheGivesTheTokensOfTheDefinition) {
 TEST(Generation, GoesOnPastTheLastPositionAndStopsAtEndOfText) {
   const auto backend = make_reference_backend(DType::kF32);
   const ModelConfig config = test::small_config();  // 9 positions
-  Gpt2Runner runner(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 4});
+  LanguageModel runner(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 4});
   runner.allocate();
   runner.initialize(5);
   std::vector<std::int32_t> made;

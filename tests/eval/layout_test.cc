@@ -20,12 +20,12 @@ ModelConfig config_of_layouts() {
 
 // What `body` returns on each rank.
 template <class Result>
-std::vector<Result> on_ranks(const MeshShape& shape, const RunnerOptions& options,
-                             const std::function<Result(Gpt2Runner&)>& body) {
+std::vector<Result> on_ranks(const MeshShape& shape, const ExecutorOptions& options,
+                             const std::function<Result(LanguageModel&)>& body) {
   std::vector<Result> results(static_cast<std::size_t>(shape.ranks()));
   run_ranks({}, shape.ranks(), [&](Communicator& world) {
     const auto backend = make_cpu_backend();
-    Gpt2Runner runner(*backend, config_of_layouts(), options, std::make_shared<Mesh>(make_mesh(world, shape)));
+    LanguageModel runner(*backend, config_of_layouts(), options, std::make_shared<Mesh>(make_mesh(world, shape)));
     runner.allocate();
     runner.initialize(5);
     results[static_cast<std::size_t>(world.rank())] = body(runner);
@@ -48,7 +48,7 @@ TEST(EvaluationLayout, EveryRankGetsTheSumOfOneRank) {
     const auto score = [&](const MeshShape& shape) {
       return on_ranks<double>(
           shape, {.purpose = Purpose::kEvaluation, .batch = 3, .tokens = 9},
-          [&](Gpt2Runner& runner) { return score_windows(runner, text.ids, windows, [](const ScoringState&) {}); });
+          [&](LanguageModel& runner) { return score_windows(runner, text.ids, windows, [](const ScoringState&) {}); });
     };
     const double alone = score({}).front();
     for (const MeshShape& shape : kLayouts) {
@@ -64,7 +64,7 @@ TEST(EvaluationLayout, ObserversHearOfTheirShareAndTogetherOfEveryTarget) {
   const test::RandomBatch text(1, 70, config_of_layouts().vocab_size, 1);
   const auto windows = scoring_windows(69, 9, 4);
   const std::vector<std::int64_t> scored = on_ranks<std::int64_t>(
-      {.data = 3}, {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 9}, [&](Gpt2Runner& runner) {
+      {.data = 3}, {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 9}, [&](LanguageModel& runner) {
         ScoringState last;
         score_windows(runner, text.ids, windows, [&](const ScoringState& state) { last = state; });
         EXPECT_EQ(last.scored, last.targets);
@@ -79,7 +79,7 @@ TEST(GenerationLayout, EveryRankMakesTheTokensOfOneRank) {
   for (const double temperature : {0.0, 0.7}) {
     const auto make = [&](const MeshShape& shape) {
       return on_ranks<std::vector<std::int32_t>>(
-          shape, {.purpose = Purpose::kGeneration, .tokens = 3, .logits_chunk = 1}, [&](Gpt2Runner& runner) {
+          shape, {.purpose = Purpose::kGeneration, .tokens = 3, .logits_chunk = 1}, [&](LanguageModel& runner) {
             std::vector<std::int32_t> made;
             generate(runner, prompt, {.sampling = {.temperature = temperature}, .max_new_tokens = 30},
                      [&](std::int32_t token) { made.push_back(token); });

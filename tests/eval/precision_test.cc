@@ -36,7 +36,7 @@ Losses losses_in(DType dtype) {
   const auto backend = make_cpu_backend({.compute_dtype = dtype});
   const std::int64_t tokens = config().max_position_embeddings, windows = kTargets / tokens;
   const test::RandomBatch text(1, kTargets + 1, config().vocab_size, 1);
-  Gpt2Runner runner(*backend, config(), {.purpose = Purpose::kEvaluation, .batch = windows, .tokens = tokens});
+  LanguageModel runner(*backend, config(), {.purpose = Purpose::kEvaluation, .batch = windows, .tokens = tokens});
   runner.allocate();
   runner.initialize(5);
   Losses losses{.each = std::vector<float>(kTargets)};
@@ -74,7 +74,7 @@ TEST(EvaluationPrecision, SixteenBitsMoveLossesByWhatTheyRound) {
 TEST(GenerationPrecision, SixteenBitsMoveLogitsByWhatTheyRound) {
   const auto next_logits = [](DType dtype) {
     const auto backend = make_cpu_backend({.compute_dtype = dtype});
-    Gpt2Runner runner(*backend, config(), {.purpose = Purpose::kGeneration, .tokens = 4});
+    LanguageModel runner(*backend, config(), {.purpose = Purpose::kGeneration, .tokens = 4});
     runner.allocate();
     runner.initialize(5);
     std::vector<float> logits(static_cast<std::size_t>(config().vocab_size));

@@ -34,7 +34,7 @@ TEST(Windows, BatchOfWindowsChangesNothing) {
   const test::RandomBatch text(1, 60, config.vocab_size, 1);
   const auto windows = scoring_windows(59, 9, 4);
   const auto score = [&](std::int64_t batch) {
-    Gpt2Runner runner(*backend, config, {.purpose = Purpose::kEvaluation, .batch = batch, .tokens = 9});
+    LanguageModel runner(*backend, config, {.purpose = Purpose::kEvaluation, .batch = batch, .tokens = 9});
     runner.allocate();
     runner.initialize(5);
     return score_windows(runner, text.ids, windows, [](const ScoringState&) {});

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "checkpoint/hugging_face/mapping.h"
 #include "model/random_batch.h"
 
 namespace teratron {
@@ -15,14 +16,14 @@ using test::gradients_of;
 using test::RandomBatch;
 using test::small_config;
 
-Gpt2Runner make_runner(Backend& backend, const ModelConfig& config, const RunnerOptions& options) {
-  Gpt2Runner runner(backend, config, options);
+LanguageModel make_runner(Backend& backend, const ModelConfig& config, const ExecutorOptions& options) {
+  LanguageModel runner(backend, config, options);
   runner.allocate();
   runner.initialize(11);
   return runner;
 }
 
-void move_parameters(Gpt2Runner& runner, const std::vector<double>& direction, double distance) {
+void move_parameters(LanguageModel& runner, const std::vector<double>& direction, double distance) {
   std::size_t next = 0;
   for (const Parameter* parameter : runner.parameters()) {
     std::vector<double> values = test::values_of(runner.backend(), parameter->value);
@@ -48,9 +49,9 @@ TEST(Gpt2, GradientIsTheDerivativeAlongRandomDirections) {
     // Central differences along a unit vector: truncation ~ h^2 = 1e-10 times the third derivative, rounding ~ 1e-11.
     const double h = 1e-5;
     move_parameters(runner, direction, h);
-    const double above = runner.forward_backward(batch.whole());
+    const double above = runner.forward_backward(batch.whole()).total();
     move_parameters(runner, direction, -2 * h);
-    const double below = runner.forward_backward(batch.whole());
+    const double below = runner.forward_backward(batch.whole()).total();
     move_parameters(runner, direction, h);
     EXPECT_NEAR((above - below) / (2 * h), expected, 1e-8);
   }
@@ -91,7 +92,7 @@ TEST(Gpt2, MicroBatchSizeNeverChangesLossOrGradient) {
   const ModelConfig config = small_config();
   const RandomBatch batch(6, 5, config.vocab_size, 3);
   auto whole = make_runner(*backend, config, {.batch = 6, .tokens = 5});
-  const double loss = whole.forward_backward(batch.whole());
+  const double loss = whole.forward_backward(batch.whole()).total();
   const std::vector<double> gradient = gradients_of(whole);
   for (const std::int64_t size : {1, 2, 3}) {
     std::vector<MicroBatch> parts_of_batch;
@@ -99,7 +100,7 @@ TEST(Gpt2, MicroBatchSizeNeverChangesLossOrGradient) {
     auto runner = make_runner(
         *backend, config,
         {.batch = size, .tokens = 5, .schedule = {.micro_batches = static_cast<int>(parts_of_batch.size())}});
-    EXPECT_NEAR(runner.forward_backward(parts_of_batch), loss, 1e-12);
+    EXPECT_NEAR(runner.forward_backward(parts_of_batch).total(), loss, 1e-12);
     const std::vector<double> parts = gradients_of(runner);
     for (std::size_t i = 0; i < parts.size(); ++i) ASSERT_NEAR(parts[i], gradient[i], 1e-12) << i;
   }
@@ -113,7 +114,7 @@ TEST(Gpt2, GradientsThatTakeTheActivationsPlaceHaveTheSameBits) {
   auto apart = make_runner(*backend, config, {.batch = 2, .tokens = 9, .schedule = {.micro_batches = 2}});
   auto shared = make_runner(*backend, config, {.batch = 2, .tokens = 9});
   EXPECT_LT(shared.memory().bytes(), apart.memory().bytes());
-  EXPECT_EQ(shared.forward_backward(batch.whole()), apart.forward_backward(batch.whole()));
+  EXPECT_EQ(shared.forward_backward(batch.whole()).total(), apart.forward_backward(batch.whole()).total());
   EXPECT_EQ(gradients_of(shared), gradients_of(apart));
 }
 
@@ -125,7 +126,7 @@ TEST(Gpt2, PaddingOfTheVocabularyChangesNothing) {
   auto exact = make_runner(*backend, config, {.batch = 2, .tokens = 9});
   config.make_vocab_size_divisible_by = 64;
   auto padded = make_runner(*backend, config, {.batch = 2, .tokens = 9});
-  EXPECT_DOUBLE_EQ(exact.forward_backward(batch.whole()), padded.forward_backward(batch.whole()));
+  EXPECT_DOUBLE_EQ(exact.forward_backward(batch.whole()).total(), padded.forward_backward(batch.whole()).total());
 }
 
 TEST(Gpt2, CachedGenerationGivesTheLogitsOfTheWholeText) {
@@ -155,7 +156,7 @@ TEST(Gpt2, EvaluationGivesTheTrainingLossWithoutDropout) {
   std::vector<float> losses(2 * 7), tail(2 * 3);
   evaluation.losses(batch.whole(), 0, losses);
   const double mean = std::accumulate(losses.begin(), losses.end(), 0.0) / 14;
-  EXPECT_NEAR(mean, training.forward_backward(batch.whole()), 1e-6);
+  EXPECT_NEAR(mean, training.forward_backward(batch.whole()).total(), 1e-6);
   evaluation.losses(batch.whole(), 4, tail);
   for (std::size_t sequence = 0; sequence < 2; ++sequence) {
     for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(tail[sequence * 3 + i], losses[sequence * 7 + 4 + i]);
@@ -172,7 +173,8 @@ TEST(Gpt2, ParameterCountIsTheClosedFormAndNamesAreUnique) {
   model.visit([&](Parameter& parameter) {
     count += parameter.shape.elements();
     EXPECT_TRUE(names.insert(parameter.name).second) << parameter.name;
-    EXPECT_TRUE(hugging_face.insert(parameter.hugging_face).second) << parameter.hugging_face;
+    const std::string theirs = hugging_face_tensor(ModelKind::kGpt2, parameter).name;
+    EXPECT_TRUE(hugging_face.insert(theirs).second) << theirs;
     EXPECT_EQ(parameter.decay, parameter.shape.rank() == 2) << parameter.name;
   });
   EXPECT_EQ(count, config.parameters());
@@ -181,15 +183,15 @@ TEST(Gpt2, ParameterCountIsTheClosedFormAndNamesAreUnique) {
 TEST(Gpt2, TheFirstLayerWhoseOutputIsNotFiniteIsFound) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const auto backend = make_cpu_backend({.compute_dtype = dtype});
-    Gpt2Runner runner(*backend, test::small_config(), {.batch = 2, .tokens = 5});
+    LanguageModel runner(*backend, test::small_config(), {.batch = 2, .tokens = 5});
     runner.allocate();
     runner.initialize(1);
     const test::RandomBatch data(2, 5, test::small_config().vocab_size, 1);
-    EXPECT_EQ(runner.first_not_finite(data.whole()), "");
+    EXPECT_EQ(runner.first_not_finite(data.whole()).name, "");
     backend->fill(runner.model().layers[1].mlp.up.bias.value, std::numeric_limits<double>::quiet_NaN());
-    EXPECT_EQ(runner.first_not_finite(data.whole()), "layer 1");
+    EXPECT_EQ(runner.first_not_finite(data.whole()).name, "layer 1");
     backend->fill(runner.model().embedding.positions.value, std::numeric_limits<double>::infinity());
-    EXPECT_EQ(runner.first_not_finite(data.whole()), "the embedding");
+    EXPECT_EQ(runner.first_not_finite(data.whole()).name, "the embedding");
   }
 }
 
@@ -202,7 +204,7 @@ TEST(ModelConfig, EveryFaultIsListedWithTheNearestSizesThatWork) {
   ASSERT_EQ(faults.size(), 2U);
   EXPECT_NE((faults[0] + faults[1]).find("992, 1008"), std::string::npos);
   const auto backend = make_reference_backend(DType::kF32);
-  EXPECT_THROW(Gpt2Runner(*backend, config, {.tokens = 8}), UserError);
+  EXPECT_THROW(LanguageModel(*backend, config, {.tokens = 8}), UserError);
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/hugging_face.h"
+#include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/safetensors.h"
 #include "model/random_batch.h"
 #include "optim/adamw_optimizer.h"
@@ -37,10 +38,10 @@ class HuggingFaceParity : public testing::TestWithParam<std::unique_ptr<Backend>
   }
   ~HuggingFaceParity() override { fs::remove_all(folder_); }
 
-  Gpt2Runner load(const RunnerOptions& options) {
+  LanguageModel load(const ExecutorOptions& options) {
     ModelConfig config = read_checkpoint_info(checkpoint_).model;
     config.hidden_dropout = config.attention_dropout = 0;
-    Gpt2Runner runner(*backend_, config, options);
+    LanguageModel runner(*backend_, config, options);
     runner.allocate();
     runner.initialize(1);
     load_checkpoint(checkpoint_, config, runner.parameters(), *backend_, {.optimizer = false});
@@ -64,7 +65,7 @@ class HuggingFaceParity : public testing::TestWithParam<std::unique_ptr<Backend>
 };
 
 TEST_P(HuggingFaceParity, LogitsAgree) {
-  Gpt2Runner runner = load({.purpose = Purpose::kEvaluation, .tokens = 24});
+  LanguageModel runner = load({.purpose = Purpose::kEvaluation, .tokens = 24});
   const std::vector<float> logits = expected("logits");
   const auto per_sequence = logits.size() / 3;
   std::vector<float> actual(per_sequence);
@@ -77,21 +78,21 @@ TEST_P(HuggingFaceParity, LogitsAgree) {
 }
 
 TEST_P(HuggingFaceParity, LossAndEveryGradientAgree) {
-  Gpt2Runner runner = load({.batch = 3, .tokens = 24});
+  LanguageModel runner = load({.batch = 3, .tokens = 24});
   const auto golden = nlohmann::json::parse(read_file(kGolden / "expected.json"));
-  EXPECT_NEAR(runner.forward_backward(batch()), golden["loss"].get<double>(), 1e-5);
+  EXPECT_NEAR(runner.forward_backward(batch()).total(), golden["loss"].get<double>(), 1e-5);
   std::size_t compared = 0;
   for (const Parameter* parameter : runner.parameters()) {
     const std::vector<double> actual = test::values_of(*backend_, parameter->gradient);
-    const std::vector<float> golden_gradient = expected("grad." + parameter->hugging_face);
+    const HuggingFaceTensor there = hugging_face_tensor(ModelKind::kGpt2, *parameter);
+    const std::vector<float> golden_gradient = expected("grad." + there.name);
     const auto columns = static_cast<std::size_t>(parameter->shape[-1]);
     const std::size_t rows = golden_gradient.size() / columns;
     double difference = 0, norm = 0;
     for (std::size_t row = 0; row < rows; ++row) {
       for (std::size_t column = 0; column < columns; ++column) {
-        const double theirs = parameter->hugging_face_transposed && parameter->shape.rank() == 2
-                                  ? golden_gradient[column * rows + row]
-                                  : golden_gradient[row * columns + column];
+        const double theirs =
+            there.transposed ? golden_gradient[column * rows + row] : golden_gradient[row * columns + column];
         difference += std::pow(actual[row * columns + column] - theirs, 2);
         norm += theirs * theirs;
       }
@@ -103,13 +104,13 @@ TEST_P(HuggingFaceParity, LossAndEveryGradientAgree) {
 }
 
 TEST_P(HuggingFaceParity, TenStepsOfAdamWHaveTheSameLossesAndNorms) {
-  Gpt2Runner runner = load({.batch = 3, .tokens = 24});
+  LanguageModel runner = load({.batch = 3, .tokens = 24});
   const auto golden = nlohmann::json::parse(read_file(kGolden / "expected.json"))["steps_float64"];
   const std::vector<Parameter*> parameters = runner.parameters();
   for (int step = 0; step < 10; ++step) {
     const auto index = static_cast<std::size_t>(step);
     const double loss = golden["losses"][index].get<double>(), norm = golden["grad_norms"][index].get<double>();
-    EXPECT_NEAR(runner.forward_backward(batch()), loss, 1e-5 * loss) << "step " << step;
+    EXPECT_NEAR(runner.forward_backward(batch()).total(), loss, 1e-5 * loss) << "step " << step;
     const double actual = gradient_norm(*backend_, parameters, runner.mesh());
     EXPECT_NEAR(actual, norm, 1e-4 * norm);
     adamw_update(*backend_, parameters, {.beta2 = 0.95, .weight_decay = 0.1},

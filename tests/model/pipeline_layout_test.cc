@@ -162,11 +162,11 @@ TEST(PipelineLayout, OfSixteenBitStorageStaysWithinItsRoundingOfFloat) {
 }
 
 // Calls work(runner, world) on every rank of a mesh.
-void on_mesh(const MeshShape& shape, const RunnerOptions& options, const ModelConfig& config,
-             const std::function<void(Gpt2Runner&, Communicator&)>& work) {
+void on_mesh(const MeshShape& shape, const ExecutorOptions& options, const ModelConfig& config,
+             const std::function<void(LanguageModel&, Communicator&)>& work) {
   run_ranks({}, shape.ranks(), [&](Communicator& world) {
     const auto backend = make_reference_backend(DType::kF64);
-    Gpt2Runner runner(*backend, config, options, std::make_shared<Mesh>(make_mesh(world, shape)));
+    LanguageModel runner(*backend, config, options, std::make_shared<Mesh>(make_mesh(world, shape)));
     runner.allocate();
     runner.initialize(5);
     work(runner, world);
@@ -179,7 +179,7 @@ TEST(PipelineEvaluation, GivesEveryStageTheLossesAndLogitsOfOneRank) {
   config.num_attention_heads = 4;
   const test::RandomBatch batch(2, 8, config.vocab_size, 8);
   const std::size_t vocab = static_cast<std::size_t>(config.vocab_size);
-  const auto losses_and_logits = [&](Gpt2Runner& runner) {
+  const auto losses_and_logits = [&](LanguageModel& runner) {
     std::vector<float> values(2 * 5);
     runner.losses(batch.whole(), 3, values);
     std::vector<float> logits(3 * vocab);
@@ -187,11 +187,11 @@ TEST(PipelineEvaluation, GivesEveryStageTheLossesAndLogitsOfOneRank) {
     values.insert(values.end(), logits.begin(), logits.end());
     return values;
   };
-  const RunnerOptions evaluation{.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 8, .logits_chunk = 2};
+  const ExecutorOptions evaluation{.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 8, .logits_chunk = 2};
   std::vector<float> expected;
-  on_mesh({}, evaluation, config, [&](Gpt2Runner& runner, Communicator&) { expected = losses_and_logits(runner); });
+  on_mesh({}, evaluation, config, [&](LanguageModel& runner, Communicator&) { expected = losses_and_logits(runner); });
   for (const MeshShape& shape : {MeshShape{.pipeline = 2}, MeshShape{.pipeline = 4}, MeshShape{2, 2, 1}}) {
-    on_mesh(shape, evaluation, config, [&](Gpt2Runner& runner, Communicator& world) {
+    on_mesh(shape, evaluation, config, [&](LanguageModel& runner, Communicator& world) {
       const std::vector<float> values = losses_and_logits(runner);
       ASSERT_EQ(values.size(), expected.size());
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -207,19 +207,19 @@ TEST(PipelineEvaluation, ByARunnerThatTrainsInSlicesIsTheSame) {
   const test::RandomBatch batch(2, 8, config.vocab_size, 8);
   std::vector<float> expected(2 * 8);
   on_mesh({}, {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 8}, config,
-          [&](Gpt2Runner& runner, Communicator&) { runner.losses(batch.whole(), 0, expected); });
-  const RunnerOptions sliced{
+          [&](LanguageModel& runner, Communicator&) { runner.losses(batch.whole(), 0, expected); });
+  const ExecutorOptions sliced{
       .batch = 2,
       .tokens = 8,
       .schedule = pipeline::make_schedule(ScheduleKind::kSeq1F1B, {.stages = 2, .micro_batches = 3, .slices = 3}),
       .slice_tokens = {3, 4, 1}};
-  const RunnerOptions interleaved{
+  const ExecutorOptions interleaved{
       .batch = 2,
       .tokens = 8,
       .schedule =
           pipeline::make_schedule(ScheduleKind::kInterleaved, {.stages = 2, .micro_batches = 2, .virtual_stages = 2})};
-  for (const RunnerOptions& options : {sliced, interleaved}) {
-    on_mesh({.pipeline = 2}, options, config, [&](Gpt2Runner& runner, Communicator&) {
+  for (const ExecutorOptions& options : {sliced, interleaved}) {
+    on_mesh({.pipeline = 2}, options, config, [&](LanguageModel& runner, Communicator&) {
       std::vector<float> values(2 * 8);
       runner.losses(batch.whole(), 0, values);
       for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-6) << i;
@@ -234,9 +234,9 @@ TEST(PipelineEvaluation, GenerationKeepsEachStagesCache) {
   const std::size_t vocab = static_cast<std::size_t>(config.vocab_size);
   std::vector<float> expected(9 * vocab);
   on_mesh({}, {.purpose = Purpose::kEvaluation, .tokens = 9}, config,
-          [&](Gpt2Runner& runner, Communicator&) { runner.logits(text.ids, 0, 9, expected); });
+          [&](LanguageModel& runner, Communicator&) { runner.logits(text.ids, 0, 9, expected); });
   on_mesh({.pipeline = 3}, {.purpose = Purpose::kGeneration, .tokens = 4}, config,
-          [&](Gpt2Runner& runner, Communicator&) {
+          [&](LanguageModel& runner, Communicator&) {
             std::vector<float> actual(vocab);
             for (std::size_t begin = 0, piece = 4; begin < 9; begin += piece, piece = begin == 4 ? 2 : 1) {
               runner.logits(std::span(text.ids).subspan(begin, piece), static_cast<std::int64_t>(begin), 1, actual);
@@ -257,8 +257,8 @@ TEST(PipelineMemory, OfActivationsIsWhatTheScheduleBounds) {
     std::int64_t bytes = 0;
     run_ranks({}, 2, [&](Communicator& world) {
       const auto backend = make_cpu_backend();
-      const Gpt2Runner runner(*backend, config, {.tokens = 64, .schedule = schedule, .slice_tokens = slices},
-                              std::make_shared<Mesh>(make_mesh(world, {.pipeline = 2})));
+      const LanguageModel runner(*backend, config, {.tokens = 64, .schedule = schedule, .slice_tokens = slices},
+                                 std::make_shared<Mesh>(make_mesh(world, {.pipeline = 2})));
       if (world.rank() == stage) bytes = runner.memory().bytes_of(MemoryKind::kActivations);
     });
     return static_cast<double>(bytes);

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "model/gpt2.h"
+#include "model/language_model.h"
 
 namespace teratron::test {
 
@@ -65,7 +65,7 @@ inline std::vector<double> values_of(Backend& backend, TensorRef view) {
 }
 
 // All gradients, one after the other.
-inline std::vector<double> gradients_of(Gpt2Runner& runner) {
+inline std::vector<double> gradients_of(Executor& runner) {
   std::vector<double> all;
   for (const Parameter* parameter : runner.parameters()) {
     const std::vector<double> values = values_of(runner.backend(), parameter->gradient);

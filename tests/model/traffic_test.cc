@@ -11,12 +11,12 @@ namespace {
 constexpr std::int64_t kBatch = 2, kTokens = 6, kRows = kBatch * kTokens;
 constexpr int kRanks = 3;
 
-Traffic traffic_of_a_pass(const RunnerOptions& options) {
+Traffic traffic_of_a_pass(const ExecutorOptions& options) {
   Traffic traffic;
   run_ranks({}, kRanks, [&](Communicator& world) {
     const auto backend = make_cpu_backend();
     auto mesh = std::make_shared<Mesh>(make_mesh(world, {.tensor = kRanks}));
-    Gpt2Runner runner(*backend, test::small_config(), options, mesh);
+    LanguageModel runner(*backend, test::small_config(), options, mesh);
     runner.allocate();
     runner.initialize(1);
     mesh->tensor->reset_traffic();

@@ -75,7 +75,7 @@ using MakeBackend = std::function<std::unique_ptr<Backend>()>;
 class WholeWeights {
  public:
   // Every rank calls it.
-  void add(Gpt2Runner& runner) {
+  void add(Executor& runner) {
     for (const Parameter* parameter : runner.parameters()) {
       const TensorRef part = whole_weights(runner.backend(), *parameter, *runner.mesh().data);
       if (runner.mesh().data->rank() != 0) continue;
@@ -109,8 +109,8 @@ class WholeWeights {
   std::map<std::string, std::vector<double>> by_name_;
 };
 
-inline double update(Gpt2Runner& runner, const Study& study, const RandomBatch& data, std::int64_t micro_batch,
-                     int step, double& norm) {
+inline double update(Executor& runner, const Study& study, const RandomBatch& data, std::int64_t micro_batch, int step,
+                     double& norm) {
   Mesh& mesh = runner.mesh();
   const std::int64_t first = study.batch * mesh.data->rank() / mesh.data->size();
   const std::int64_t share = study.batch * (mesh.data->rank() + 1) / mesh.data->size() - first;
@@ -119,7 +119,7 @@ inline double update(Gpt2Runner& runner, const Study& study, const RandomBatch& 
     parts.push_back(data.part(first + done, std::min(micro_batch, share - done)));
     parts.back().iteration = static_cast<std::uint32_t>(step);
   }
-  double loss = runner.forward_backward(parts);
+  double loss = runner.forward_backward(parts).total();
   mesh.data->all_reduce_host({&loss, 1});
   norm = gradient_norm(runner.backend(), runner.parameters(), mesh);
   adamw_update(runner.backend(), runner.parameters(), {.weight_decay = 0.1},
@@ -136,17 +136,17 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
     const std::int64_t largest_share = (study.batch + layout.mesh.data - 1) / layout.mesh.data;
     const std::int64_t micro_batches = (largest_share + layout.micro_batch - 1) / layout.micro_batch;
-    Gpt2Runner runner(*backend, study.config,
-                      {.batch = layout.micro_batch,
-                       .tokens = study.tokens,
-                       .logits_chunk = study.logits_chunk,
-                       .schedule = layout.schedule_of(micro_batches),
-                       .slice_tokens = layout.slices,
-                       .recompute = layout.recompute,
-                       .sequence_parallel = layout.sequence_parallel,
-                       .shard_optimizer = layout.shard_optimizer,
-                       .cell_layers = layout.cell_layers},
-                      mesh);
+    LanguageModel runner(*backend, study.config,
+                         {.batch = layout.micro_batch,
+                          .tokens = study.tokens,
+                          .logits_chunk = study.logits_chunk,
+                          .schedule = layout.schedule_of(micro_batches),
+                          .slice_tokens = layout.slices,
+                          .recompute = layout.recompute,
+                          .sequence_parallel = layout.sequence_parallel,
+                          .shard_optimizer = layout.shard_optimizer,
+                          .cell_layers = layout.cell_layers},
+                         mesh);
     runner.allocate();
     runner.initialize(study.seed);
     for (int step = 0; step < study.steps; ++step) {

@@ -35,7 +35,8 @@ class CheckpointLayout : public testing::TrainingFixture {
     run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
       const auto backend =
           make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
-      Trainer trainer(config, *backend, dataset, kVocab, std::make_shared<Mesh>(make_mesh(world, config.mesh())));
+      const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
+      Trainer trainer(config, *backend, make_training_task(config, dataset, kVocab, mesh->place().tensor), mesh);
       EXPECT_EQ(trainer.start(), 2);
       trainer.save();
     });

@@ -35,9 +35,10 @@ class PipelineTraining : public testing::TrainingFixture {
     try {
       run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
         const auto backend = make_cpu_backend();
-        Trainer trainer(config, *backend, dataset, kVocab, std::make_shared<Mesh>(make_mesh(world, config.mesh())));
+        const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
+        Trainer trainer(config, *backend, make_training_task(config, dataset, kVocab, mesh->place().tensor), mesh);
         trainer.start();
-        for (const Parameter* parameter : trainer.runner().parameters()) {
+        for (const Parameter* parameter : trainer.executor().parameters()) {
           if (parameter->name != fmt::format("layers.{}.mlp.down.bias", layer)) continue;
           backend->fill(parameter->value, std::numeric_limits<double>::infinity());
         }

@@ -74,14 +74,15 @@ class TrainingFixture : public ::testing::Test {
     run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
       const auto backend =
           make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
-      Trainer trainer(config, *backend, dataset, kVocab, std::make_shared<Mesh>(make_mesh(world, config.mesh())));
+      const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
+      Trainer trainer(config, *backend, make_training_task(config, dataset, kVocab, mesh->place().tensor), mesh);
       trainer.start();
       Observer observer;
       const TrainingResult result = trainer.run(observer);
       std::vector<double> plans(static_cast<std::size_t>(world.size()));
-      plans[static_cast<std::size_t>(world.rank())] = static_cast<double>(trainer.runner().memory().bytes());
+      plans[static_cast<std::size_t>(world.rank())] = static_cast<double>(trainer.executor().memory().bytes());
       world.all_reduce_host(plans);
-      parameters.add(trainer.runner());
+      parameters.add(trainer.executor());
       if (world.rank() != 0) return;
       run = {.reports = observer.reports, .validations = observer.validations, .plans = plans, .result = result};
       for (const IterationReport& report : run.reports) run.losses.push_back(report.loss);
@@ -107,7 +108,7 @@ class TrainingFixture : public ::testing::Test {
   class WholeParameters {
    public:
     // Every rank calls it.
-    void add(Gpt2Runner& runner) {
+    void add(Executor& runner) {
       for (const Parameter* parameter : runner.parameters()) {
         const TensorRef part = whole_weights(runner.backend(), *parameter, *runner.mesh().data);
         if (runner.mesh().data->rank() != 0) continue;

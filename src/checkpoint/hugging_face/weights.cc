@@ -1,0 +1,80 @@
+#include "checkpoint/hugging_face/weights.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_fields.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kModelPrefix = "transformer.";
+
+// The causal mask and its fill value, which some versions stored as if they were weights.
+bool is_mask(std::string_view name) { return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"); }
+
+std::string full_name(const std::string& name) {
+  return name.starts_with(kModelPrefix) || name == kOutputProjection ? name : std::string(kModelPrefix) + name;
+}
+
+[[noreturn]] void throw_no_weights(const fs::path& folder) {
+  std::error_code error;
+  for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    if (!fs::exists(folder / name, error)) continue;
+    throw_user_error(
+        "'{}' has its weights as {}, a Python pickle; save them as safetensors first: python3 -c \"from transformers "
+        "import AutoModelForCausalLM as M; M.from_pretrained('{}').save_pretrained('NEW_FOLDER')\"",
+        folder.string(), name, folder.string());
+  }
+  throw_user_error("'{}' has no model.safetensors and no model.safetensors.index.json", folder.string());
+}
+
+}  // namespace
+
+HuggingFaceWeights::HuggingFaceWeights(const fs::path& folder) {
+  const fs::path single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
+  std::error_code error;
+  if (fs::exists(single, error)) {
+    add_file(single);
+  } else if (fs::exists(index, error)) {
+    add_index(index);
+  } else {
+    throw_no_weights(folder);
+  }
+}
+
+void HuggingFaceWeights::add_file(const fs::path& path) {
+  files_.push_back(std::make_unique<SafetensorsFile>(path));
+  for (const SafetensorsEntry& entry : files_.back()->tensors()) {
+    if (is_mask(entry.name)) continue;
+    if (!tensors_.emplace(full_name(entry.name), Place{files_.back().get(), &entry}).second) {
+      throw_user_error("'{}' has the tensor '{}' a second time", path.string(), entry.name);
+    }
+  }
+}
+
+void HuggingFaceWeights::add_index(const fs::path& path) {
+  const nlohmann::json json = parse_json_object(read_file(path), path);
+  const JsonFields fields(json, path);
+  const JsonFields map(fields.object("weight_map"), path);
+  std::set<std::string> names;
+  for (const auto& item : fields["weight_map"].items()) names.insert(map.string(item.key()));
+  for (const std::string& name : names) {
+    if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) {
+      throw_user_error("'{}' lists '{}', which is not the name of a file beside it", path.string(), name);
+    }
+    add_file(path.parent_path() / name);
+  }
+  for (const auto& item : fields["weight_map"].items()) {
+    if (!is_mask(item.key()) && !tensors_.contains(full_name(item.key()))) {
+      throw_user_error("'{}' places '{}' in {}, which does not have it", path.string(), item.key(),
+                       map.string(item.key()));
+    }
+  }
+}
+
+}  // namespace teratron

@@ -1,0 +1,32 @@
+// Where a rank stands in a mesh, as plain values: what is planned from them needs no other rank, and no communicator.
+#pragma once
+
+namespace teratron {
+
+struct MeshShape {
+  int tensor = 1, pipeline = 1, data = 1;
+  int ranks() const { return tensor * pipeline * data; }
+  bool operator==(const MeshShape&) const = default;
+};
+
+// A rank within one of its groups, and how many ranks that group has.
+struct GroupRank {
+  int rank = 0, size = 1;
+  bool operator==(const GroupRank&) const = default;
+};
+
+// A rank within its tensor-parallel group, its pipeline (the stage) and the copies of the model.
+struct RankPlace {
+  GroupRank tensor, pipeline, data;
+  bool operator==(const RankPlace&) const = default;
+};
+
+// Tensor-parallel ranks lie innermost, copies of the model outermost (Megatron-LM, Appendix B.1):
+//   world rank = (copy * stages + stage) * tensor ranks + tensor rank
+constexpr RankPlace rank_place(const MeshShape& shape, int world_rank) {
+  return {.tensor = {world_rank % shape.tensor, shape.tensor},
+          .pipeline = {world_rank / shape.tensor % shape.pipeline, shape.pipeline},
+          .data = {world_rank / (shape.tensor * shape.pipeline), shape.data}};
+}
+
+}  // namespace teratron

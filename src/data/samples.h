@@ -1,0 +1,42 @@
+// Samples: what a trainer reads, whatever it is made of. A sample is a pure function of its position in the run, so a
+// run goes on from the number of samples it has consumed, and any two instances agree.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/batch_sampler.h"
+
+namespace teratron {
+
+// Samples in host memory, one after another; what they do not have is empty.
+struct SampleBatch {
+  std::vector<std::int32_t> ids, token_types;  // [samples, tokens]
+  std::vector<std::int32_t> key_lengths;       // [samples]: tokens before the padding
+  std::vector<std::int32_t> targets;           // [samples, tokens]
+  std::vector<float> weights;                  // of the targets
+  std::vector<std::int32_t> labels;            // [samples]
+  std::vector<float> label_weights;            // of the labels
+};
+
+// Safe to use from many threads.
+class Samples {
+ public:
+  virtual ~Samples() = default;
+
+  virtual std::int64_t seq_length() const = 0;  // tokens a sample
+  virtual std::int64_t samples_per_epoch() const = 0;
+
+  // Room for so many samples, with what these samples have.
+  virtual SampleBatch make_batch(std::int64_t samples) const = 0;
+  // Writes the samples at these positions of the run, which go on through the epochs without end, from place `at` of
+  // the batch on. Weights say how much a target counts beside the others: 1, or 0 where there is none.
+  virtual void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const = 0;
+  // The sums of those weights; a loss is a mean over one of them.
+  struct TotalWeights {
+    double targets = 0, labels = 0;
+  };
+  virtual TotalWeights total_weights(SampleRange positions) const = 0;
+};
+
+}  // namespace teratron

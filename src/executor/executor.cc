@@ -1,0 +1,167 @@
+#include "executor/executor.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "executor/step_run.h"
+#include "nn/parameter_state.h"
+#include "pipeline/checker.h"
+
+namespace teratron {
+
+Executor::Executor(Backend& backend, Model& model, const ExecutorOptions& options, std::shared_ptr<Mesh> mesh)
+    : backend_(backend),
+      model_(model),
+      mesh_(mesh ? std::move(mesh) : std::make_shared<Mesh>(make_single_rank_mesh())),
+      plan_(std::make_unique<StagePlan>(model, options, mesh_->place(), backend.compute_dtype())),
+      passes_(backend, model, *plan_, *mesh_) {
+  if (plan_->options().trains()) pipeline::check_schedule(plan_->options().schedule);
+  mesh_->attach(&backend);
+}
+
+void Executor::allocate() { plan_->allocate(backend_); }
+
+std::vector<Parameter*> Executor::parameters() {
+  std::vector<Parameter*> here = all_parameters();
+  std::erase_if(here, [&](const Parameter* parameter) { return !plan_->is_here(*parameter); });
+  return here;
+}
+
+std::vector<Parameter*> Executor::all_parameters() { return parameters_of(model_); }
+
+void Executor::initialize(std::uint64_t seed) {
+  std::uint32_t stream = 0;
+  for (Parameter* parameter : all_parameters()) {
+    const RandomStream random{.seed = seed, .purpose = RandomPurpose::kInit, .stream = stream++};
+    if (!plan_->is_here(*parameter)) continue;
+    store_weights(backend_, *parameter, [&](TensorRef whole) { initialize_weights(*parameter, whole, random); });
+    if (options().trains()) {
+      backend_.fill_zero(parameter->state.moment1);
+      backend_.fill_zero(parameter->state.moment2);
+    }
+  }
+}
+
+// Every value is that of the whole parameter at its place, wherever it lies.
+void Executor::initialize_weights(const Parameter& parameter, TensorRef whole, const RandomStream& random) {
+  if (parameter.init == Init::kOne) return backend_.fill(whole, 1.0);
+  backend_.fill_zero(whole);  // padding rows stay zero
+  if (parameter.init == Init::kZero) return;
+  const double stddev = model_.traits.init_method_std * parameter.init_scale;
+  const std::int64_t columns = parameter.global_shape()[1];
+  for (const ParameterPiece& piece : pieces_of(parameter, parameter.place.rank)) {
+    backend_.fill_normal(whole.slice(0, piece.local_row, piece.local_row + piece.rows), random,
+                         piece.global_row * columns + piece.global_column, stddev, columns);
+  }
+}
+
+LossSums Executor::forward_backward(std::span<const MicroBatch> micro_batches) {
+  return StepRun(backend_, *mesh_, *plan_, passes_, micro_batches, {.sums_over_copies = true, .trace = trace_})
+      .run(no_losses());
+}
+
+LossSums Executor::forward_backward_alone(const MicroBatch& only) {
+  return StepRun(backend_, *mesh_, *plan_, passes_, {&only, 1}, {.sums_over_copies = false, .trace = trace_})
+      .run(no_losses());
+}
+
+void Executor::share_from_last_stage(std::span<float> values) const {
+  if (plan_->part().stages() == 1) return;
+  // The others have zeros.
+  std::vector<double> sums(values.size());
+  if (plan_->part().has_head()) sums.assign(values.begin(), values.end());
+  mesh_->pipeline->all_reduce_host(sums);
+  std::transform(sums.begin(), sums.end(), values.begin(), [](double value) { return static_cast<float>(value); });
+}
+
+TensorRef Executor::output(const SliceCall& call) const {
+  const StageMemory& memory = plan_->memory();
+  return plan_->part().is_last(call.place.chunk) ? memory.final_x(call.step, call.place) : memory.sent(call.step, 0);
+}
+
+void Executor::run_forward(const MicroBatch& micro_batch, bool training,
+                           const std::function<void(const SliceCall&, TensorRef)>& use_output, const After& after) {
+  const StagePart& part = plan_->part();
+  const StageMemory& memory = plan_->memory();
+  for (int slice = 0; slice < memory.timeline().slices(); ++slice) {
+    for (int chunk = 0; chunk < part.chunks(); ++chunk) {
+      SliceCall call = passes_.call_of(micro_batch, {.chunk = chunk, .slice = slice}, training);
+      passes_.begin(call, micro_batch);
+      if (part.is_first(chunk)) {
+        passes_.embed(call, micro_batch, after);
+      } else {
+        mesh_->pipeline->start_receive(memory.input(call.step, call.place, 0), part.stage_before(chunk)).wait();
+      }
+      const TensorRef out = output(call);
+      passes_.forward_layers(call, out, after);
+      if (part.is_last(chunk)) {
+        use_output(call, out);
+      } else {
+        mesh_->pipeline->start_send(out, part.stage_after(chunk)).wait();
+      }
+    }
+  }
+}
+
+LossSums Executor::evaluate(const MicroBatch& micro_batch) {
+  LossSums losses = no_losses();
+  run_forward(micro_batch, false,
+              [&](const SliceCall& call, TensorRef x) { passes_.head(call, micro_batch, x, TensorRef(), losses); });
+  mesh_->pipeline->all_reduce_host(losses.of_kind);  // of the last stage alone
+  return losses;
+}
+
+Executor::NotFinite Executor::first_not_finite(const MicroBatch& micro_batch) {
+  NotFinite first;
+  run_forward(
+      micro_batch, true, [](const SliceCall&, TensorRef) {},
+      [&](std::int64_t layer, TensorRef x) {
+        if (!first.name.empty() || std::isfinite(backend_.sum_of_squares(x))) return;
+        first = {layer, layer < 0 ? "the embedding" : fmt::format("layer {}", layer)};
+      });
+  return first;
+}
+
+void Executor::forward(const MicroBatch& micro_batch, const UseOutput& use) {
+  run_forward(micro_batch, false, [&](const SliceCall& call, TensorRef x) {
+    passes_.with_head(call, [&](const EndCall& end) { use(end, x); });
+  });
+}
+
+void Executor::extend(std::span<const std::int32_t> ids, std::int64_t first_position, const UseOutput& use) {
+  const StagePart& part = plan_->part();
+  const StageMemory& memory = plan_->memory();
+  const auto tokens = static_cast<std::int64_t>(ids.size());
+  const bool has_cache = options().purpose == Purpose::kGeneration;
+  check(first_position == 0 || has_cache, "only generation keeps a cache");
+  check(first_position + tokens <= model_.traits.longest_sequence, "the model has positions for the tokens");
+  SliceCall call{.step = {.backend = backend_,
+                          .tensor = *mesh_->tensor,
+                          .tokens = tokens,
+                          .first_position = first_position,
+                          .sequence_length = first_position + tokens},
+                 .place = {}};
+  const bool is_next_token = tokens == 1 && has_cache && backend_.has_records();
+  if (is_next_token) {
+    call.step.cache_length = memory.cache_length();
+    const auto length = static_cast<std::int32_t>(first_position);
+    backend_.upload(call.step.cache_length, &length);
+  }
+  if (part.has_embedding()) {
+    passes_.embed(call, ids);
+  } else {
+    mesh_->pipeline->start_receive(memory.input(call.step, call.place, 0), part.stage_before(0)).wait();
+  }
+  const TensorRef out = output(call);
+  const auto layers = [&] { passes_.forward_layers(call, out); };
+  // Between ranks that split them, layers are no work to record.
+  is_next_token && mesh_->tensor->size() == 1 ? backend_.repeat(next_token_, layers) : layers();
+  if (part.has_head()) {
+    passes_.with_head(call, [&](const EndCall& end) { use(end, out); });
+  } else {
+    mesh_->pipeline->start_send(out, part.stage_after(0)).wait();
+  }
+}
+
+}  // namespace teratron

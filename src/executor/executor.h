@@ -1,0 +1,80 @@
+// One rank's instance of a model: all memory planned and allocated before the first call, then forward and backward
+// passes. Every rank of a tensor-parallel group makes the same calls with the same tokens; so does every stage of a
+// pipeline, of which each runs its own layers and exchanges activations and gradients with its neighbours.
+#pragma once
+
+#include "executor/stage_passes.h"
+#include "pipeline/trace.h"
+
+namespace teratron {
+
+class Executor {
+ public:
+  // Plans the memory; allocates nothing. `mesh` holds the groups this rank belongs to; nullptr: it is alone. Refers to
+  // `backend` and `model` (made for this tensor-parallel rank), which must outlive it.
+  Executor(Backend& backend, Model& model, const ExecutorOptions& options, std::shared_ptr<Mesh> mesh = nullptr);
+
+  void allocate();                      // takes the planned memory
+  void initialize(std::uint64_t seed);  // weights from the paper's distribution, moments zero
+
+  // A step: gradients of loss_scale * sum(weights * loss), added up over its micro-batches, of which there are no more
+  // than the schedule's, and over the data-parallel ranks. Returns this model copy's losses, on all its ranks.
+  LossSums forward_backward(std::span<const MicroBatch> micro_batches);
+  LossSums forward_backward(const MicroBatch& only) { return forward_backward({&only, 1}); }
+  // The same without the sum over data-parallel ranks.
+  LossSums forward_backward_alone(const MicroBatch& only);
+
+  // After an update: where the optimizer's state is shared out, every rank receives what the others have updated.
+  void gather_weights() { plan_->buckets().gather_weights(*mesh_->data); }
+
+  // The losses of a micro-batch without dropout and without gradients; on all ranks of the model.
+  LossSums evaluate(const MicroBatch& micro_batch);
+
+  // Where in this stage a forward pass of the micro-batch, dropout included, first gives a value that is not finite.
+  struct NotFinite {
+    std::int64_t layer = 0;  // -1: the embedding
+    std::string name;        // "layer 3"; empty: nowhere
+  };
+  NotFinite first_not_finite(const MicroBatch& micro_batch);
+
+  // A forward pass without dropout, of which the last stage hands on what the last layer gives, slice by slice.
+  using UseOutput = std::function<void(const EndCall& head, TensorRef x)>;
+  void forward(const MicroBatch& micro_batch, const UseOutput& use);
+  // The same of tokens of one sequence, at first_position and after; their keys and values join those of earlier calls
+  // (purpose kGeneration).
+  void extend(std::span<const std::int32_t> ids, std::int64_t first_position, const UseOutput& use);
+
+  // What the last stage has found, on all of them.
+  void share_from_last_stage(std::span<float> values) const;
+
+  // From now on, what this stage does in a step is appended to `trace`; nullptr: it is not.
+  void record(std::vector<pipeline::TraceSpan>* trace) { trace_ = trace; }
+
+  Backend& backend() { return backend_; }
+  Mesh& mesh() const { return *mesh_; }
+  const ExecutorOptions& options() const { return plan_->options(); }
+  const StagePlan& plan() const { return *plan_; }
+  const Arena& memory() const { return plan_->memory().arena(); }
+  std::vector<Parameter*> parameters();      // those that this stage holds, in the order of Model::visit
+  std::vector<Parameter*> all_parameters();  // of every stage; without memory where another stage holds them
+
+ private:
+  using After = StagePasses::After;
+  LossSums no_losses() const { return {std::vector<double>(model_.traits.losses.size())}; }
+  // Where forward_layers() should put a cell's output.
+  TensorRef output(const SliceCall& call) const;
+  // All slices of a micro-batch through all cells, without a backward pass; use_output(call, x) on the last stage.
+  void run_forward(const MicroBatch& micro_batch, bool training,
+                   const std::function<void(const SliceCall&, TensorRef)>& use_output, const After& after = {});
+  void initialize_weights(const Parameter& parameter, TensorRef whole, const RandomStream& random);
+
+  Backend& backend_;
+  Model& model_;
+  std::shared_ptr<Mesh> mesh_;
+  std::unique_ptr<StagePlan> plan_;
+  StagePasses passes_;
+  std::unique_ptr<Backend::Record> next_token_;  // of generation: the layers, for one more token
+  std::vector<pipeline::TraceSpan>* trace_ = nullptr;
+};
+
+}  // namespace teratron

@@ -1,0 +1,28 @@
+// What one micro-batch brings to a step, in host memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace teratron {
+
+// Absent inputs are empty; a model says which ones it needs (ModelTraits). Where a micro-batch stands in the run
+// decides dropout masks, so that they do not depend on how the batch is cut.
+struct MicroBatch {
+  std::span<const std::int32_t> ids;          // [batch, tokens]
+  std::span<const std::int32_t> token_types;  // [batch, tokens]
+  std::span<const std::int32_t> key_lengths;  // [batch]: tokens before the padding; empty: there is none
+  // A target for every token, each with its weight in the loss: loss mask over what the loss is a mean of.
+  std::span<const std::int32_t> targets;  // [batch, tokens]
+  std::span<const float> weights;         // [batch, tokens]
+  // Labels of whole sequences, likewise.
+  std::span<const std::int32_t> labels;  // [batch]
+  std::span<const float> label_weights;  // [batch]
+  std::int64_t batch = 0, tokens = 0;
+  std::int64_t first_sample = 0;
+  std::uint64_t seed = 0;
+  std::uint32_t iteration = 0;
+  double loss_scale = 1;  // times the gradients, not the loss that is returned
+};
+
+}  // namespace teratron

@@ -1,0 +1,126 @@
+// What the executor asks of a model. In the middle lies a list of transformer layers, which the executor runs itself;
+// only the two ends differ between models: the embedding, which makes the residual stream from a slice's inputs, and
+// the head, which makes losses from the last layer's output.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nn/transformer_layer.h"
+
+namespace teratron {
+
+struct ModelTraits {
+  std::int64_t hidden_size = 0;
+  std::int64_t longest_sequence = 0;  // tokens; the size of a key/value cache
+  double init_method_std = 0.02;      // of initial weights, before Parameter::init_scale
+  // Inputs besides ids.
+  bool token_types = false, key_lengths = false, targets = true, labels = false;
+  struct Loss {
+    std::string_view name;
+    bool of_labels = false;  // a mean over the weights of labels, else over those of targets
+  };
+  std::vector<Loss> losses = {{"lm loss"}};  // the kinds of LossSums
+};
+
+// Sums of weight * loss, in nats, by kind of loss. They add up over slices, micro-batches and ranks.
+struct LossSums {
+  std::vector<double> of_kind;
+  double total() const { return std::accumulate(of_kind.begin(), of_kind.end(), 0.0); }
+};
+
+// Parameters whose gradients are complete at the same moment of a backward pass. Their values, gradients and moments
+// lie side by side, so that copies of the model sum them in one collective (executor/parameter_buckets.h).
+struct ParameterBucket {
+  enum class Place {
+    kHead,       // complete when the head's backward is done
+    kLayer,      // when that of `layer` is
+    kEmbedding,  // when that of the embedding is
+    kBothEnds,   // tied: head and embedding each hold it and add to its gradient
+  };
+  std::string name;
+  std::vector<Parameter*> members;
+  Place place = Place::kLayer;
+  std::int64_t layer = 0;
+};
+
+// The inputs of a slice on the device; null where the model has no such input, or it belongs to the other end.
+struct SliceInputs {
+  TensorRef ids, token_types;                           // i32 [batch, tokens]; for the embedding
+  TensorRef targets, weights;                           // i32 and A [batch * tokens]; for the head
+  TensorRef labels, label_weights;                      // i32 and A [batch]
+  std::vector<float> host_weights, host_label_weights;  // the weights again, without the scale of the loss
+};
+
+// The sizes that an end's memory is planned with.
+struct EndSizes {
+  CallSizes call;
+  std::int64_t logits_chunk = 0;  // rows of logits that exist at a time
+  bool training = false;
+};
+
+// One call of an end. `layers` holds what no layer uses at this time: normed and branch, in the head's backward
+// dnormed too.
+struct EndCall {
+  const Step& step;
+  const SliceInputs& inputs;
+  const LayerWorkspace& layers;
+  EndSizes sizes;
+  Carver kept;    // of the embedding: from the slice's forward to its backward
+  Carver memory;  // for this call alone
+};
+
+// The parameters of one part of a model, as its visit() yields them.
+template <class Part>
+std::vector<Parameter*> parameters_of(Part& part) {
+  std::vector<Parameter*> all;
+  part.visit([&](Parameter& parameter) { all.push_back(&parameter); });
+  return all;
+}
+
+class Model {
+ public:
+  Model(ModelTraits model_traits, std::vector<TransformerLayer> all_layers)
+      : traits(std::move(model_traits)), layers(std::move(all_layers)) {}
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+  virtual ~Model() = default;
+
+  const ModelTraits traits;
+  std::vector<TransformerLayer> layers;  // of the whole model; a stage runs some
+
+  // Every parameter of the whole model, in the order in which checkpoints have them. Initial weights draw a random
+  // stream each, by their number.
+  virtual void visit(const ParameterVisitor& visitor) = 0;
+  // The same parameters, in the order in which a backward pass completes their gradients.
+  virtual std::vector<ParameterBucket> buckets() = 0;
+
+  // Cut off the memory that the calls below find again: with the same sizes, in the same order.
+  virtual void carve_embedding(const EndSizes& /*sizes*/, Carver& /*kept*/, Carver& /*memory*/) const {}
+  virtual void carve_head(const EndSizes& sizes, Carver& memory) const = 0;
+
+  // x, the residual stream (Step::stream_shape), from the inputs; and the parameters' gradients from dx, which may be
+  // changed. has_head: a tied parameter's gradient already holds the head's share of this micro-batch.
+  virtual void embed(const EndCall& call, TensorRef x) = 0;
+  virtual void embed_backward(const EndCall& call, TensorRef dx, bool has_head) = 0;
+
+  // Adds the slice's losses to `losses`. Where dx is not null, also makes it, the gradient of the last layer's output
+  // x, and the parameters' gradients, of the sum of weights * loss.
+  virtual void head(const EndCall& call, TensorRef x, TensorRef dx, LossSums& losses) = 0;
+
+ protected:
+  // A bucket for each layer, from the last to the first.
+  void add_layer_buckets(std::vector<ParameterBucket>& buckets) {
+    for (std::size_t layer = layers.size(); layer-- > 0;) {
+      buckets.push_back({.name = fmt::format("layers.{}", layer),
+                         .members = parameters_of(layers[layer]),
+                         .place = ParameterBucket::Place::kLayer,
+                         .layer = static_cast<std::int64_t>(layer)});
+    }
+  }
+};
+
+}  // namespace teratron

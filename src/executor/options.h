@@ -1,0 +1,33 @@
+// What an executor is made for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nn/transformer_layer.h"
+#include "pipeline/schedule.h"
+
+namespace teratron {
+
+enum class Purpose { kTraining, kEvaluation, kGeneration };
+
+struct ExecutorOptions {
+  Purpose purpose = Purpose::kTraining;
+  std::int64_t batch = 1;           // most sequences in one call
+  std::int64_t tokens = 0;          // most tokens of one sequence in one call
+  std::int64_t logits_chunk = 256;  // rows of logits that exist at a time
+  // Training only.
+  // What the stages do in a step with the most micro-batches; of as many stages as the mesh has. No actions: one stage
+  // runs schedule.micro_batches one after another. With several slices, every sequence has `tokens` tokens.
+  pipeline::Schedule schedule;
+  std::vector<std::int64_t> slice_tokens;  // of the schedule's slices; together `tokens`. Empty: one slice
+  Recompute recompute = Recompute::kNone;
+  bool sequence_parallel = false;  // batch * tokens of every call is a multiple of the tensor-parallel ranks
+  bool shard_optimizer = false;    // the optimizer's state is shared out over the data-parallel ranks
+  // With several stages, for any purpose.
+  std::vector<std::int64_t> cell_layers;  // layers of each cell; empty: as many in each
+
+  bool trains() const { return purpose == Purpose::kTraining; }
+};
+
+}  // namespace teratron

@@ -1,0 +1,52 @@
+// Parameters whose gradients are finished at the same moment of the backward pass, laid side by side: one view of a
+// bucket's gradients is what data-parallel ranks sum while the rest of the backward pass still runs. With a sharded
+// optimizer (ZeRO, arXiv 1910.02054, stage 1; Megatron's distributed optimizer) each rank receives the sum of its run
+// of the bucket alone, updates that, and all gather the bucket's new weights.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "nn/parameter.h"
+#include "ops/backend.h"
+
+namespace teratron {
+
+class ParameterBuckets {
+ public:
+  // `gradient_first`..`gradient_last`: the moments (tensor/memory.h) in which the bucket's gradients live.
+  void add(std::string name, std::vector<Parameter*> members, int gradient_first, int gradient_last);
+
+  // `sharded_over`: the data-parallel ranks that the optimizer's state is shared out over; one: each keeps all of it.
+  void plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over);
+  void place(const Arena& arena);  // gives every parameter its views
+
+  std::size_t size() const { return buckets_.size(); }
+  TensorRef gradients(std::size_t bucket) const { return buckets_[bucket].gradients; }  // flat
+
+  // The sum over the group of the bucket's gradients: all of it, or each rank's run.
+  Pending start_gradient_sum(std::size_t bucket, Communicator& data) const;
+  // Under sequence parallelism: of those gradients that cover a rank's rows only.
+  void sum_over_rows(std::size_t bucket, Communicator& tensor) const;
+  // After an update: everyone's runs of the weights, where they are shared out.
+  void gather_weights(Communicator& data) const;
+
+ private:
+  struct Bucket {
+    std::string name;
+    std::vector<Parameter*> members;    // those that sum over rows first
+    std::vector<std::int64_t> offsets;  // of the members, in elements
+    std::int64_t elements = 0, elements_over_rows = 0;
+    int gradient_first = 0, gradient_last = 0;
+    Arena::Block value = 0, gradient = 0, master = 0, moment1 = 0, moment2 = 0;
+    TensorRef values, gradients;  // flat
+  };
+  TensorRef own_run(TensorRef flat) const;
+
+  bool training_ = false, has_master_ = false;
+  Sharding sharding_;
+  std::vector<Bucket> buckets_;
+};
+
+}  // namespace teratron

@@ -1,0 +1,79 @@
+// The views of a stage's memory.
+#include "executor/stage_memory.h"
+
+#include "base/error.h"
+
+namespace teratron {
+
+TensorRef StageMemory::view(Arena::Block block, const Shape& shape) const {
+  const TensorRef whole = arena_[block];
+  check(shape.elements() <= whole.elements(), "a call within the executor's planned sizes");
+  return {whole.data, whole.dtype, shape};
+}
+
+TensorRef StageMemory::input(const Step& step, const SlicePlace& place, int layer) const {
+  const SliceBlocks& blocks = blocks_.slices[timeline_.index(place)];
+  return view(blocks.layers[static_cast<std::size_t>(layer)].x, step.stream_shape(hidden_));
+}
+
+TransformerLayer::Saved StageMemory::saved(const Step& step, const SlicePlace& place, int layer_index,
+                                           bool backward) const {
+  const std::size_t at = static_cast<std::size_t>(layer_index);
+  const LayerBlocks& blocks = blocks_.slices[timeline_.index(place)].layers[at];
+  // What a forward pass makes and backward makes again is workspace; again it lies where weight gradients find it.
+  const TensorRef kept = arena_[blocks.kept],
+                  again = arena_[!backward                           ? blocks_.again_forward
+                                 : timeline_.of(place).is_deferred() ? blocks.again
+                                                                     : blocks_.again_backward];
+  const TransformerLayer& layer = this->layer(place.chunk, layer_index);
+  Carver from_kept(kept.data), from_again(again.data);
+  TransformerLayer::Saved saved = layer.carve(step.sizes(), recompute_, has_cache(), from_kept, from_again);
+  check(from_kept.bytes() <= kept.bytes() && from_again.bytes() <= again.bytes(),
+        "a call within the executor's planned sizes");
+  saved.x = input(step, place, layer_index);
+  if (!has_cache()) return saved;
+  const CacheBlocks& cache = blocks_.caches[cache_index(place)][at];
+  const std::int64_t length = purpose_ == Purpose::kGeneration ? model_.traits.longest_sequence : step.sequence_length;
+  saved.attention.qkv = view(cache.qkv, {step.batch, length, layer.packed_columns()});
+  if (sliced() && backward) {
+    saved.attention.dkv = view(cache.dkv, {step.batch, length, 2 * layer.attention.width()});
+  }
+  return saved;
+}
+
+TransformerLayer::ProductGradients StageMemory::deferred(const Step& step, const SlicePlace& place,
+                                                         int layer_index) const {
+  const auto& layers = blocks_.slices[timeline_.index(place)].layers;
+  const TensorRef whole = arena_[layers[static_cast<std::size_t>(layer_index)].deferred];
+  Carver carver(whole.data);
+  const TransformerLayer::ProductGradients gradients =
+      layer(place.chunk, layer_index).carve_gradients(step.sizes(), carver);
+  check(carver.bytes() <= whole.bytes(), "a call within the executor's planned sizes");
+  return gradients;
+}
+
+LayerWorkspace StageMemory::workspace(const Step& step) const {
+  const std::int64_t b = step.batch, s = step.tokens;
+  return {.normed = view(blocks_.normed, {b, s, hidden_}),
+          .branch = view(blocks_.branch, {b, s, hidden_}),
+          .dnormed = training() ? view(blocks_.dnormed, {b, s, hidden_}) : TensorRef(),
+          .wide = view(blocks_.wide, {b, s, arena_[blocks_.wide].dim(1)})};
+}
+
+TensorRef StageMemory::final_x(const Step& step, const SlicePlace& place) const {
+  return view(blocks_.slices[timeline_.index(place)].final_x, step.stream_shape(hidden_));
+}
+
+TensorRef StageMemory::sent(const Step& step, std::size_t slot) const {
+  return view(blocks_.sent[slot], step.stream_shape(hidden_));
+}
+
+TensorRef StageMemory::gradient(const Step& step, std::size_t slot) const {
+  return view(blocks_.gradients[slot], step.stream_shape(hidden_));
+}
+
+Carver StageMemory::embedding_kept(const SlicePlace& place) const {
+  return Carver(arena_[blocks_.slices[timeline_.index(place)].embedding_kept].data);
+}
+
+}  // namespace teratron

@@ -1,0 +1,121 @@
+// The memory of one rank's part of a model: every block a step needs, from when to when, planned before anything is
+// taken; and the views of it that passes work on. Activations live from their forward to their backward (or to the
+// weight gradients, where these come later); with one micro-batch a step, a gradient is born where its layer's backward
+// runs, and so may lie where the activations of layers above lay. What a layer or an end of the model needs, it says
+// itself (TransformerLayer::carve, Model::carve_head); here stands when.
+#pragma once
+
+#include "executor/model.h"
+#include "executor/timeline.h"
+
+namespace teratron {
+
+class StageMemory {
+ public:
+  // Refers to the model and to `part`, which must outlive it. `send_slots`: see pipeline/send_slots.h.
+  StageMemory(const Model& model, const ExecutorOptions& options, const StagePart& part, int tensor_ranks,
+              DType compute_dtype, const Timeline& timeline, int send_slots);
+
+  // Plans everything but parameters, which the caller adds to arena().
+  void plan();
+
+  Arena& arena() { return arena_; }
+  const Arena& arena() const { return arena_; }
+  const Timeline& timeline() const { return timeline_; }
+  // The moments in which the head works.
+  const Span& head_moments() const { return head_; }
+  std::int64_t slice_tokens(int slice) const;  // the most, of one sequence
+
+  // Views for a call, after the arena is allocated. `layer` counts from 0 in the place's chunk.
+  TensorRef input(const Step& step, const SlicePlace& place, int layer) const;  // x, as all of the residual stream
+  TransformerLayer::Saved saved(const Step& step, const SlicePlace& place, int layer, bool backward) const;
+  TransformerLayer::ProductGradients deferred(const Step& step, const SlicePlace& place, int layer) const;
+  LayerWorkspace workspace(const Step& step) const;
+  TensorRef final_x(const Step& step, const SlicePlace& place) const;  // what the last layer gives
+  TensorRef sent(const Step& step, std::size_t slot) const;            // what goes to the next stage
+  TensorRef gradient(const Step& step, std::size_t slot) const;        // of the residual stream
+  std::size_t gradient_slots() const { return blocks_.gradients.size(); }
+  std::size_t send_slots() const { return blocks_.sent.size(); }
+
+  // Inputs; views of no elements where the model or the stage has no such input.
+  TensorRef cache_length() const { return view(blocks_.cache_length, {1}); }  // i32 [1], of generation
+  TensorRef key_lengths(std::int64_t batch) const { return view(blocks_.key_lengths, {batch}); }
+  TensorRef ids(const Shape& shape) const { return view(blocks_.ids, shape); }
+  TensorRef token_types(const Shape& shape) const { return view(blocks_.token_types, shape); }
+  TensorRef targets(std::int64_t rows) const { return view(blocks_.targets, {rows}); }
+  TensorRef weights(std::int64_t rows) const { return view(blocks_.weights, {rows}); }
+  TensorRef labels(std::int64_t batch) const { return view(blocks_.labels, {batch}); }
+  TensorRef label_weights(std::int64_t batch) const { return view(blocks_.label_weights, {batch}); }
+
+  EndSizes end_sizes(const Step& step) const { return {step.sizes(), logits_chunk_, training()}; }
+  Carver embedding_kept(const SlicePlace& place) const;
+  Carver embedding_memory() const { return Carver(arena_[blocks_.embedding].data); }
+  Carver head_memory() const { return Carver(arena_[blocks_.head].data); }
+
+ private:
+  // Of one layer in one slice of one micro-batch. What recompute makes again lies in `again`, the rest in `kept`.
+  struct LayerBlocks {
+    Arena::Block x = 0, kept = 0;
+    Arena::Block again = 0, deferred = 0;  // where weight gradients come later: until then
+  };
+  struct CacheBlocks {
+    Arena::Block qkv = 0, dkv = 0;
+  };
+  struct SliceBlocks {
+    std::vector<LayerBlocks> layers;
+    Arena::Block embedding_kept = 0, final_x = 0;
+  };
+  struct Blocks {
+    Arena::Block cache_length, key_lengths, ids, token_types, targets, weights, labels, label_weights;
+    Arena::Block normed, branch, dnormed, wide, again_forward, again_backward, embedding, head;
+    std::vector<Arena::Block> sent, gradients;
+    std::vector<SliceBlocks> slices;               // by the timeline's index
+    std::vector<std::vector<CacheBlocks>> caches;  // [chunk, micro-batch][layer]
+  };
+  // What a layer leaves for its backward, of the largest call there is of a slice.
+  struct LayerBytes {
+    std::int64_t kept = 0, again = 0, deferred = 0;
+  };
+
+  bool training() const { return purpose_ == Purpose::kTraining; }
+  bool sliced() const { return timeline_.slices() > 1; }
+  // A layer's packed projections are a cache of their own where other calls see them.
+  bool has_cache() const { return sliced() || purpose_ == Purpose::kGeneration; }
+  const TransformerLayer& layer(int chunk, int index) const {
+    return model_.layers[static_cast<std::size_t>(part_.first_layer(chunk) + index)];
+  }
+  CallSizes largest_call(std::int64_t tokens) const;
+  EndSizes largest_end() const { return {largest_call(most_tokens_), logits_chunk_, training()}; }
+  LayerBytes layer_bytes(const TransformerLayer& layer, int slice) const;
+  std::size_t cache_index(const SlicePlace& place) const {
+    return static_cast<std::size_t>(place.chunk * timeline_.micro_batches() + place.micro_batch);
+  }
+
+  void find_spans();
+  void plan_slice(const SlicePlace& place);
+  void plan_cache(int chunk, int micro_batch);
+  void plan_workspace();
+  void plan_exchange();
+  void plan_inputs();
+  void plan_ends();
+  Arena::Block add(const char* name, MemoryKind kind, DType dtype, const Shape& shape, const Span& life);
+  TensorRef view(Arena::Block block, const Shape& shape) const;
+
+  const Model& model_;
+  const StagePart& part_;
+  const Purpose purpose_;
+  const std::int64_t batch_, tokens_, logits_chunk_, hidden_;
+  const std::vector<std::int64_t> slice_tokens_;
+  const Recompute recompute_;
+  const bool sequence_parallel_;
+  const int tensor_ranks_;
+  const DType dtype_, accumulation_;
+  const Timeline timeline_;
+  const int slots_;
+  Span all_, forward_, backward_, embedding_, head_;
+  std::int64_t most_tokens_ = 0;  // of a sequence in a slice
+  Arena arena_;
+  Blocks blocks_{};
+};
+
+}  // namespace teratron

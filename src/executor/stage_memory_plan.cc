@@ -1,0 +1,217 @@
+// The plan of a stage's memory: which block lives when.
+#include <algorithm>
+
+#include "base/error.h"
+#include "executor/stage_memory.h"
+#include "pipeline/send_slots.h"
+
+namespace teratron {
+
+StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, const StagePart& part, int tensor_ranks,
+                         DType compute_dtype, const Timeline& timeline, int send_slots)
+    : model_(model),
+      part_(part),
+      purpose_(options.purpose),
+      batch_(options.batch),
+      tokens_(options.tokens),
+      logits_chunk_(options.logits_chunk),
+      hidden_(model.traits.hidden_size),
+      slice_tokens_(options.slice_tokens),
+      recompute_(options.recompute),
+      sequence_parallel_(options.sequence_parallel),
+      tensor_ranks_(tensor_ranks),
+      dtype_(compute_dtype),
+      accumulation_(accumulation_dtype_of(compute_dtype)),
+      timeline_(timeline),
+      slots_(send_slots) {
+  for (int slice = 0; slice < timeline_.slices(); ++slice) {
+    most_tokens_ = std::max(most_tokens_, slice_tokens(slice));
+  }
+  find_spans();
+}
+
+std::int64_t StageMemory::slice_tokens(int slice) const {
+  return sliced() ? slice_tokens_[static_cast<std::size_t>(slice)] : tokens_;
+}
+
+CallSizes StageMemory::largest_call(std::int64_t tokens) const {
+  return {.batch = batch_,
+          .tokens = tokens,
+          .tensor_ranks = tensor_ranks_,
+          .sequence_parallel = sequence_parallel_,
+          .compute = dtype_,
+          .accumulation = accumulation_};
+}
+
+void StageMemory::find_spans() {
+  timeline_.for_each([&](const SlicePlace& place) {
+    const Timeline::Passes& passes = timeline_.of(place);
+    forward_.include(passes.forward, passes.forward_end());
+    if (training()) backward_.include(passes.backward, passes.backward_end());
+    if (passes.is_deferred()) backward_.include(passes.weight, passes.weight + passes.layers + 1);
+    if (part_.is_first(place.chunk)) {
+      embedding_.include(passes.forward, training() ? passes.backward_end() : passes.forward);
+    }
+    if (part_.is_last(place.chunk)) {
+      const int head = training() ? passes.backward : passes.forward_end();
+      head_.include(head, head);
+    }
+  });
+  all_.include(0, timeline_.end() - 1);
+}
+
+Arena::Block StageMemory::add(const char* name, MemoryKind kind, DType dtype, const Shape& shape, const Span& life) {
+  // What no pass of this stage uses has no size.
+  if (life.is_empty()) return arena_.add(name, kind, dtype, {0}, 0, 0);
+  return arena_.add(name, kind, dtype, shape, life.first, life.last);
+}
+
+void StageMemory::plan() {
+  plan_workspace();
+  plan_exchange();
+  plan_inputs();
+  plan_ends();
+  blocks_.slices.resize(static_cast<std::size_t>(timeline_.chunks() * timeline_.micro_batches() * timeline_.slices()));
+  timeline_.for_each([&](const SlicePlace& place) { plan_slice(place); });
+  if (!has_cache()) return;
+  for (int chunk = 0; chunk < timeline_.chunks(); ++chunk) {
+    for (int micro_batch = 0; micro_batch < timeline_.micro_batches(); ++micro_batch) plan_cache(chunk, micro_batch);
+  }
+}
+
+StageMemory::LayerBytes StageMemory::layer_bytes(const TransformerLayer& layer, int slice) const {
+  const CallSizes largest = largest_call(slice_tokens(slice));
+  Carver kept, again, deferred;
+  layer.carve(largest, recompute_, has_cache(), kept, again);
+  layer.carve_gradients(largest, deferred);
+  return {.kept = kept.bytes(), .again = again.bytes(), .deferred = deferred.bytes()};
+}
+
+void StageMemory::plan_slice(const SlicePlace& place) {
+  const Timeline::Passes& passes = timeline_.of(place);
+  const CallSizes sizes = largest_call(slice_tokens(place.slice));
+  const Shape stream{sizes.stream_rows(), hidden_};
+  SliceBlocks& blocks = blocks_.slices[timeline_.index(place)];
+  const auto activation = [&](const char* name, DType dtype, const Shape& shape, int first, int last) {
+    return arena_.add(name, MemoryKind::kActivations, dtype, shape, first, last);
+  };
+  for (int index = 0; index < passes.layers; ++index) {
+    const int at = passes.forward_of(index), last = passes.last_of(index);
+    const int written = index > 0 ? at - 1 : part_.is_first(place.chunk) ? passes.forward : passes.received;
+    const LayerBytes bytes = layer_bytes(layer(place.chunk, index), place.slice);
+    LayerBlocks there;
+    there.x = activation("x", dtype_, stream, written, last);
+    there.kept = activation("kept", DType::kU8, {bytes.kept}, at, last);
+    if (passes.is_deferred()) {
+      there.again = activation("again", DType::kU8, {bytes.again}, passes.backward_of(index), last);
+      there.deferred = activation("deferred", DType::kU8, {bytes.deferred}, passes.backward_of(index), last);
+    }
+    blocks.layers.push_back(there);
+  }
+  if (part_.is_first(place.chunk)) {
+    Carver kept, memory;
+    model_.carve_embedding({sizes, logits_chunk_, training()}, kept, memory);
+    blocks.embedding_kept = activation("embedding kept", DType::kU8, {kept.bytes()}, passes.forward,
+                                       training() ? passes.backward_end() : passes.forward);
+  }
+  if (!part_.is_last(place.chunk)) return;
+  const int head = training() ? passes.backward : passes.forward_end();
+  blocks.final_x = activation("final_x", dtype_, stream, passes.forward_end() - 1, head);
+}
+
+void StageMemory::plan_cache(int chunk, int micro_batch) {
+  const Timeline::Passes& first = timeline_.of({chunk, micro_batch, 0});
+  const Timeline::Passes& last = timeline_.of({chunk, micro_batch, timeline_.slices() - 1});
+  std::vector<CacheBlocks>& caches = blocks_.caches.emplace_back();
+  for (int index = 0; index < first.layers; ++index) {
+    const std::int64_t packed = layer(chunk, index).packed_columns(), width = layer(chunk, index).attention.width();
+    CacheBlocks cache;
+    if (purpose_ == Purpose::kGeneration) {
+      cache.qkv = arena_.add("key/value cache", MemoryKind::kActivations, dtype_,
+                             {batch_, model_.traits.longest_sequence, packed}, 0, Arena::kForever);
+    } else {
+      cache.qkv = arena_.add("key/value cache", MemoryKind::kActivations, dtype_, {batch_, tokens_, packed},
+                             first.forward_of(index), first.backward_of(index));
+      cache.dkv = arena_.add("key/value gradients", MemoryKind::kActivations, accumulation_,
+                             {batch_, tokens_, 2 * width}, last.backward_of(index), first.backward_of(index));
+    }
+    caches.push_back(cache);
+  }
+}
+
+void StageMemory::plan_workspace() {
+  const std::int64_t t = batch_ * most_tokens_;
+  std::int64_t wide = 0, again = 0;
+  for (int chunk = 0; chunk < part_.chunks(); ++chunk) {
+    for (int index = 0; index < part_.layers(chunk); ++index) {
+      wide = std::max(wide, layer(chunk, index).wide_columns());
+      for (int slice = 0; slice < timeline_.slices(); ++slice) {
+        again = std::max(again, layer_bytes(layer(chunk, index), slice).again);
+      }
+    }
+  }
+  const auto workspace = [&](const char* name, std::int64_t columns, const Span& life) {
+    return add(name, MemoryKind::kWorkspace, dtype_, {t, columns}, life);
+  };
+  Span backwards = backward_;
+  backwards.include(head_.first, head_.last);
+  blocks_.normed = workspace("normed", hidden_, all_);
+  blocks_.branch = workspace("branch", hidden_, all_);
+  // The moments of layers: neither the first action's first nor the last one's last.
+  blocks_.wide = workspace("wide", wide, {all_.first + 1, all_.last - 1});
+  blocks_.dnormed = workspace("dnormed", hidden_, training() ? backwards : Span{});
+  const auto made_again = [&](const char* name, Span life) {
+    life.first += 1;
+    life.last -= 1;
+    return add(name, MemoryKind::kWorkspace, DType::kU8, {again}, life);
+  };
+  blocks_.again_forward = made_again("again, forward", forward_);
+  blocks_.again_backward = made_again("again, backward", backward_);
+}
+
+// What is under way to or from other stages, and the gradient of the residual stream, which is received, worked on and
+// sent in one place.
+void StageMemory::plan_exchange() {
+  const Shape shape{largest_call(most_tokens_).stream_rows(), hidden_};
+  const bool alone = part_.stages() == 1;
+  if (!alone) {
+    for (int slot = 0; slot < (training() ? slots_ : 1); ++slot) {
+      blocks_.sent.push_back(add("sent", MemoryKind::kCommunication, dtype_, shape, all_));
+    }
+  }
+  if (!training()) return;
+  const int places = alone ? 1 : pipeline::gradient_places(slots_);
+  for (int slot = 0; slot < places; ++slot) {
+    const MemoryKind kind = alone ? MemoryKind::kWorkspace : MemoryKind::kCommunication;
+    blocks_.gradients.push_back(add("dx", kind, dtype_, shape, alone ? backward_ : all_));
+  }
+}
+
+void StageMemory::plan_inputs() {
+  const ModelTraits& traits = model_.traits;
+  const std::int64_t t = batch_ * most_tokens_;
+  const auto input = [&](const char* name, DType dtype, std::int64_t elements, const Span& life, bool is_needed) {
+    return add(name, MemoryKind::kActivations, dtype, {elements}, is_needed ? life : Span{});
+  };
+  blocks_.cache_length = input("cache_length", DType::kI32, 1, all_, purpose_ == Purpose::kGeneration);
+  blocks_.key_lengths = input("key_lengths", DType::kI32, batch_, all_, traits.key_lengths);
+  blocks_.ids = input("ids", DType::kI32, t, embedding_, true);
+  blocks_.token_types = input("token_types", DType::kI32, t, embedding_, traits.token_types);
+  blocks_.targets = input("targets", DType::kI32, t, head_, traits.targets);
+  blocks_.weights = input("weights", accumulation_, t, head_, traits.targets);
+  blocks_.labels = input("labels", DType::kI32, batch_, head_, traits.labels);
+  blocks_.label_weights = input("label_weights", accumulation_, batch_, head_, traits.labels);
+}
+
+void StageMemory::plan_ends() {
+  const auto workspace = [&](const char* name, const Carver& carver, const Span& life) {
+    return add(name, MemoryKind::kWorkspace, DType::kU8, {carver.bytes()}, life);
+  };
+  Carver kept, embedding, head;
+  model_.carve_embedding(largest_end(), kept, embedding);
+  model_.carve_head(largest_end(), head);
+  blocks_.embedding = workspace("embedding", embedding, embedding_);
+  blocks_.head = workspace("head", head, head_);
+}
+
+}  // namespace teratron

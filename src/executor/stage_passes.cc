@@ -1,0 +1,184 @@
+#include "executor/stage_passes.h"
+
+#include "base/error.h"
+#include "nn/host_values.h"
+
+namespace teratron {
+namespace {
+
+// The call's tokens of every sequence, [batch, tokens of the slice], from values [batch, tokens of the sequence].
+template <class T>
+std::vector<T> slice_of(const Step& step, const MicroBatch& micro_batch, std::span<const T> values) {
+  std::vector<T> rows;
+  rows.reserve(static_cast<std::size_t>(step.batch * step.tokens));
+  for (std::int64_t sequence = 0; sequence < micro_batch.batch; ++sequence) {
+    const auto begin = values.begin() + sequence * micro_batch.tokens + step.first_position;
+    rows.insert(rows.end(), begin, begin + step.tokens);
+  }
+  return rows;
+}
+
+// An end's parameters get their gradients in the same pass, whatever layers do.
+Step of_end(Step step) {
+  step.weights_later = false;
+  return step;
+}
+
+}  // namespace
+
+SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SlicePlace& place, bool training) const {
+  const StageMemory& memory = plan_.memory();
+  std::int64_t first = 0, tokens = micro_batch.tokens;
+  if (memory.timeline().slices() > 1) {
+    check_equal(micro_batch.tokens, plan_.options().tokens, "tokens of a sequence that is cut into slices");
+    for (int slice = 0; slice < place.slice; ++slice) first += memory.slice_tokens(slice);
+    tokens = memory.slice_tokens(place.slice);
+  }
+  return {.step = {.backend = backend_,
+                   .tensor = *mesh_.tensor,
+                   .batch = micro_batch.batch,
+                   .tokens = tokens,
+                   .first_position = first,
+                   .first_sample = micro_batch.first_sample,
+                   .sequence_length = micro_batch.tokens,
+                   .seed = micro_batch.seed,
+                   .iteration = micro_batch.iteration,
+                   .training = training,
+                   .sequence_parallel = plan_.options().sequence_parallel},
+          .place = place};
+}
+
+void StagePasses::begin(SliceCall& call, const MicroBatch& micro_batch) const {
+  if (micro_batch.key_lengths.empty()) return;
+  call.step.key_lengths = plan_.memory().key_lengths(micro_batch.batch);
+  backend_.upload(call.step.key_lengths, micro_batch.key_lengths.data());
+}
+
+TensorRef StagePasses::upload(TensorRef to, const SliceCall& call, const MicroBatch& micro_batch,
+                              std::span<const std::int32_t> values) const {
+  const std::vector<std::int32_t> rows = slice_of(call.step, micro_batch, values);
+  backend_.upload(to, rows.data());
+  return to;
+}
+
+SliceInputs StagePasses::embedding_inputs(const SliceCall& call, const MicroBatch& micro_batch) const {
+  const StageMemory& memory = plan_.memory();
+  const Shape shape{call.step.batch, call.step.tokens};
+  SliceInputs inputs{.ids = upload(memory.ids(shape), call, micro_batch, micro_batch.ids)};
+  if (model_.traits.token_types) {
+    inputs.token_types = upload(memory.token_types(shape), call, micro_batch, micro_batch.token_types);
+  }
+  return inputs;
+}
+
+SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& micro_batch) const {
+  const StageMemory& memory = plan_.memory();
+  const Step& step = call.step;
+  SliceInputs inputs;
+  if (model_.traits.targets) {
+    const std::int64_t rows = step.batch * step.tokens;
+    inputs.targets = upload(memory.targets(rows), call, micro_batch, micro_batch.targets);
+    inputs.weights = memory.weights(rows);
+    inputs.host_weights = slice_of(step, micro_batch, micro_batch.weights);
+    upload_floats(backend_, inputs.weights, inputs.host_weights, micro_batch.loss_scale);
+  }
+  if (model_.traits.labels) {
+    inputs.labels = memory.labels(step.batch);
+    inputs.label_weights = memory.label_weights(step.batch);
+    inputs.host_label_weights.assign(micro_batch.label_weights.begin(), micro_batch.label_weights.end());
+    backend_.upload(inputs.labels, micro_batch.labels.data());
+    upload_floats(backend_, inputs.label_weights, inputs.host_label_weights, micro_batch.loss_scale);
+  }
+  return inputs;
+}
+
+EndCall StagePasses::embedding_call(const SliceCall& call, const Step& step, const SliceInputs& inputs,
+                                    const LayerWorkspace& layers) const {
+  EndCall end = end_call(step, inputs, layers);
+  end.kept = plan_.memory().embedding_kept(call.place);
+  end.memory = plan_.memory().embedding_memory();
+  return end;
+}
+
+void StagePasses::embed_inputs(const SliceCall& call, const SliceInputs& inputs) {
+  const LayerWorkspace layers = plan_.memory().workspace(call.step);
+  model_.embed(embedding_call(call, call.step, inputs, layers), plan_.memory().input(call.step, call.place, 0));
+}
+
+void StagePasses::embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after) {
+  embed_inputs(call, embedding_inputs(call, micro_batch));
+  if (after) after(-1, plan_.memory().input(call.step, call.place, 0));
+}
+
+void StagePasses::embed(const SliceCall& call, std::span<const std::int32_t> ids) {
+  const TensorRef there = plan_.memory().ids({call.step.batch, call.step.tokens});
+  check_equal(static_cast<std::int64_t>(ids.size()), there.elements(), "ids of a call");
+  backend_.upload(there, ids.data());
+  embed_inputs(call, {.ids = there});
+}
+
+void StagePasses::embed_backward(const SliceCall& call, const MicroBatch& micro_batch, TensorRef dx) {
+  const SliceInputs inputs = embedding_inputs(call, micro_batch);
+  const LayerWorkspace layers = plan_.memory().workspace(call.step);
+  const Step step = of_end(call.step);
+  model_.embed_backward(embedding_call(call, step, inputs, layers), dx, plan_.part().has_head());
+}
+
+void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const After& after) {
+  const auto& [step, place] = call;
+  const StageMemory& memory = plan_.memory();
+  const LayerWorkspace w = memory.workspace(step);
+  const int layers = plan_.part().layers(place.chunk);
+  for (int index = 0; index < layers; ++index) {
+    const TensorRef y = index + 1 == layers ? out : memory.input(step, place, index + 1);
+    const TransformerLayer& layer = this->layer(place.chunk, index);
+    layer.forward(step, y, memory.saved(step, place, index, false), w);
+    if (after) after(layer.index, y);
+  }
+}
+
+void StagePasses::backward_layers(const SliceCall& call, TensorRef dx,
+                                  const std::function<void(std::int64_t layer)>& done) {
+  const auto& [step, place] = call;
+  const StageMemory& memory = plan_.memory();
+  const LayerWorkspace w = memory.workspace(step);
+  for (int index = plan_.part().layers(place.chunk); index-- > 0;) {
+    const TransformerLayer& layer = this->layer(place.chunk, index);
+    const TransformerLayer::Saved saved = memory.saved(step, place, index, true);
+    layer.recompute(step, plan_.options().recompute, saved, w);
+    layer.backward(step, dx, saved, w,
+                   step.weights_later ? memory.deferred(step, place, index) : layer.in_workspace(step, w));
+    done(layer.index);
+  }
+}
+
+void StagePasses::weight_gradients(const SliceCall& call, const std::function<void(std::int64_t layer)>& done) {
+  const auto& [step, place] = call;
+  const StageMemory& memory = plan_.memory();
+  for (int index = plan_.part().layers(place.chunk); index-- > 0;) {
+    const TransformerLayer& layer = this->layer(place.chunk, index);
+    layer.weight_gradients(step, memory.saved(step, place, index, true), memory.workspace(step),
+                           memory.deferred(step, place, index));
+    done(layer.index);
+  }
+}
+
+void StagePasses::head(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, TensorRef dx,
+                       LossSums& losses) {
+  const SliceInputs inputs = head_inputs(call, micro_batch);
+  const LayerWorkspace layers = plan_.memory().workspace(call.step);
+  const Step step = of_end(call.step);
+  EndCall end = end_call(step, inputs, layers);
+  end.memory = plan_.memory().head_memory();
+  model_.head(end, x, dx, losses);
+}
+
+void StagePasses::with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use) {
+  const SliceInputs inputs;
+  const LayerWorkspace layers = plan_.memory().workspace(call.step);
+  EndCall end = end_call(call.step, inputs, layers);
+  end.memory = plan_.memory().head_memory();
+  use(end);
+}
+
+}  // namespace teratron

@@ -1,0 +1,72 @@
+// The passes of one stage over one slice of a micro-batch: forward, backward and weight gradients of a cell's layers,
+// with the model's ends where the stage has them. What is sent and received between stages is the caller's business.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "comm/mesh.h"
+#include "executor/micro_batch.h"
+#include "executor/stage_plan.h"
+
+namespace teratron {
+
+// A slice's way through a cell: `step` and where its activations are kept.
+struct SliceCall {
+  Step step;
+  SlicePlace place;
+};
+
+class StagePasses {
+ public:
+  // Called behind the embedding (layer -1) and every layer, with the residual stream there.
+  using After = std::function<void(std::int64_t layer, TensorRef x)>;
+
+  StagePasses(Backend& backend, Model& model, const StagePlan& plan, Mesh& mesh)
+      : backend_(backend), model_(model), plan_(plan), mesh_(mesh) {}
+
+  SliceCall call_of(const MicroBatch& micro_batch, const SlicePlace& place, bool training) const;
+
+  // Uploads the lengths of the micro-batch's sequences, where it has some, for the passes that follow.
+  void begin(SliceCall& call, const MicroBatch& micro_batch) const;
+
+  // The first layer's input from the slice's ids.
+  void embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after = {});
+  // The same from ids of the call itself, [batch, tokens]; of a model that needs no other inputs.
+  void embed(const SliceCall& call, std::span<const std::int32_t> ids);
+  void embed_backward(const SliceCall& call, const MicroBatch& micro_batch, TensorRef dx);
+
+  // `out` from the first layer's input.
+  void forward_layers(const SliceCall& call, TensorRef out, const After& after = {});
+  // dx, the gradient of what the cell gives, becomes that of its input. done(layer) follows each layer.
+  void backward_layers(const SliceCall& call, TensorRef dx, const std::function<void(std::int64_t layer)>& done);
+  void weight_gradients(const SliceCall& call, const std::function<void(std::int64_t layer)>& done);
+
+  // Losses of the last layer's output; where dx is not null, gradients too.
+  void head(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, TensorRef dx, LossSums& losses);
+  // Calls use(end call) with what the head may work in.
+  void with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use);
+
+ private:
+  EndCall end_call(const Step& step, const SliceInputs& inputs, const LayerWorkspace& layers) const {
+    return {.step = step, .inputs = inputs, .layers = layers, .sizes = plan_.memory().end_sizes(step)};
+  }
+  EndCall embedding_call(const SliceCall& call, const Step& step, const SliceInputs& inputs,
+                         const LayerWorkspace& layers) const;
+  void embed_inputs(const SliceCall& call, const SliceInputs& inputs);
+  TensorRef upload(TensorRef to, const SliceCall& call, const MicroBatch& micro_batch,
+                   std::span<const std::int32_t> values) const;
+  SliceInputs embedding_inputs(const SliceCall& call, const MicroBatch& micro_batch) const;
+  SliceInputs head_inputs(const SliceCall& call, const MicroBatch& micro_batch) const;
+  TransformerLayer& layer(int chunk, int index) {
+    return model_.layers[static_cast<std::size_t>(plan_.part().first_layer(chunk) + index)];
+  }
+
+  Backend& backend_;
+  Model& model_;
+  const StagePlan& plan_;
+  Mesh& mesh_;
+};
+
+}  // namespace teratron

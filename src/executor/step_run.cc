@@ -1,0 +1,185 @@
+#include "executor/step_run.h"
+
+#include "base/error.h"
+#include "pipeline/dependencies.h"
+
+namespace teratron {
+
+using pipeline::Pass;
+using pipeline::TraceSpan;
+using Place = ParameterBucket::Place;
+
+StepRun::StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasses& passes,
+                 std::span<const MicroBatch> micro_batches, const Options& options)
+    : backend_(backend),
+      mesh_(mesh),
+      plan_(plan),
+      passes_(passes),
+      micro_batches_(micro_batches),
+      options_(options),
+      schedule_(pipeline::first_micro_batches(plan.options().schedule, static_cast<int>(micro_batches.size()))),
+      actions_(schedule_.actions[static_cast<std::size_t>(plan.part().stage())]),
+      outputs_(plan.memory().send_slots()),
+      gradients_(plan.memory().gradient_slots()),
+      progress_(static_cast<std::size_t>(plan.part().chunks())),
+      complete_(plan.buckets().size()) {
+  for (const Action& action : actions_) {
+    if (makes_weight_gradient(action.pass)) ++progress_of(action).passes;
+  }
+}
+
+LossSums StepRun::run(LossSums losses) {
+  losses_ = std::move(losses);
+  Incoming incoming = receive_for(0);
+  for (std::size_t at = 0; at < actions_.size(); ++at) {
+    Incoming own = std::move(incoming);
+    incoming = receive_for(at + 1);
+    traced(TraceSpan::Kind::kReceive, actions_[at], [&] { own.receive.wait(); });
+    act(actions_[at], own.slot);
+  }
+  traced(TraceSpan::Kind::kSend, {}, [&] {
+    outputs_.wait_for_all();
+    gradients_.wait_for_all();
+  });
+  traced(TraceSpan::Kind::kGradientSums, {}, [&] { finish_gradients(); });
+  tell_spans();
+  mesh_.pipeline->all_reduce_host(losses_.of_kind);  // of the last stage alone
+  return losses_;
+}
+
+SliceCall StepRun::call_of(const Action& action) const {
+  const bool in_one_place = plan_.memory().timeline().micro_batches() == 1;
+  return passes_.call_of(micro_batch_of(action), {action.chunk, in_one_place ? 0 : action.micro_batch, action.slice},
+                         true);
+}
+
+template <class Work>
+void StepRun::traced(TraceSpan::Kind kind, const Action& action, const Work& work) {
+  if (options_.trace == nullptr) return work();
+  auto start = backend_.moment();  // of the device's work, not of queueing it
+  work();
+  spans_.push_back({kind, action, std::move(start), backend_.moment()});
+}
+
+void StepRun::tell_spans() {
+  if (options_.trace == nullptr) return;
+  backend_.wait();
+  for (const MarkedSpan& span : spans_) {
+    options_.trace->push_back({span.kind, span.action, span.start->seconds(), span.end->seconds()});
+  }
+}
+
+StepRun::Incoming StepRun::receive_for(std::size_t at) {
+  Incoming incoming;
+  if (at >= actions_.size()) return incoming;
+  const Action& action = actions_[at];
+  const std::optional<int> from = pipeline::receives_from(schedule_, plan_.part().stage(), action);
+  const SliceCall call = call_of(action);
+  if (makes_input_gradient(action.pass)) {
+    incoming.slot = gradients_.next();
+    traced(TraceSpan::Kind::kSend, action, [&] { gradients_.wait_for(incoming.slot); });
+    if (!from) return incoming;
+    incoming.receive = mesh_.pipeline_back->start_receive(plan_.memory().gradient(call.step, incoming.slot), *from);
+  } else if (from) {
+    incoming.receive = mesh_.pipeline->start_receive(plan_.memory().input(call.step, call.place, 0), *from);
+  }
+  return incoming;
+}
+
+void StepRun::act(const Action& action, std::size_t slot) {
+  const std::string activity =
+      fmt::format("{} of iteration {}", pipeline::text_of(schedule_, action), micro_batch_of(action).iteration + 1);
+  mesh_.set_activity(activity);
+  const BackendRange range(backend_, activity);
+  if (action.pass == Pass::kForward) return forward(action);
+  if (makes_input_gradient(action.pass)) return backward(action, slot);
+  traced(TraceSpan::Kind::kPass, action, [&] { weight_gradients(action); });
+}
+
+void StepRun::forward(const Action& action) {
+  SliceCall call = call_of(action);
+  const MicroBatch& micro_batch = micro_batch_of(action);
+  const std::optional<int> to = pipeline::sends_to(schedule_, plan_.part().stage(), action);
+  std::size_t slot = 0;
+  if (to) {
+    slot = outputs_.next();
+    traced(TraceSpan::Kind::kSend, action, [&] { outputs_.wait_for(slot); });
+  }
+  const TensorRef out = to ? plan_.memory().sent(call.step, slot) : plan_.memory().final_x(call.step, call.place);
+  traced(TraceSpan::Kind::kPass, action, [&] {
+    passes_.begin(call, micro_batch);
+    if (plan_.part().is_first(action.chunk)) passes_.embed(call, micro_batch);
+    passes_.forward_layers(call, out);
+  });
+  if (to) outputs_.sent_from(slot, mesh_.pipeline->start_send(out, *to));
+}
+
+void StepRun::backward(const Action& action, std::size_t slot) {
+  SliceCall call = call_of(action);
+  const MicroBatch& micro_batch = micro_batch_of(action);
+  ChunkProgress& progress = progress_of(action);
+  call.step.accumulate = progress.input_gradients_done++ > 0;
+  call.step.weights_later = action.pass == Pass::kBackwardInput;
+  const bool is_last_pass = progress.input_gradients_done == progress.passes;
+  const bool is_final = makes_weight_gradient(action.pass) && is_final_weight_pass(action);
+  const TensorRef dx = plan_.memory().gradient(call.step, slot);
+  traced(TraceSpan::Kind::kPass, action, [&] {
+    passes_.begin(call, micro_batch);
+    if (plan_.part().is_last(action.chunk)) {
+      passes_.head(call, micro_batch, plan_.memory().final_x(call.step, call.place), dx, losses_);
+      if (is_last_pass) complete(Place::kHead);
+    }
+    passes_.backward_layers(call, dx, [&](std::int64_t layer) {
+      if (is_final) complete(Place::kLayer, layer);
+    });
+    if (plan_.part().is_first(action.chunk)) {
+      passes_.embed_backward(call, micro_batch, dx);
+      if (is_last_pass) complete(Place::kEmbedding);
+    }
+  });
+  const std::optional<int> to = pipeline::sends_to(schedule_, plan_.part().stage(), action);
+  if (to) gradients_.sent_from(slot, mesh_.pipeline_back->start_send(dx, *to));
+}
+
+bool StepRun::is_final_weight_pass(const Action& action) {
+  ChunkProgress& progress = progress_of(action);
+  return ++progress.weight_gradients_done == progress.passes;
+}
+
+void StepRun::weight_gradients(const Action& action) {
+  SliceCall call = call_of(action);
+  call.step.accumulate = progress_of(action).weight_gradients_done > 0;
+  const bool is_final = is_final_weight_pass(action);
+  passes_.weight_gradients(call, [&](std::int64_t layer) {
+    if (is_final) complete(Place::kLayer, layer);
+  });
+}
+
+void StepRun::complete(Place place, std::int64_t layer) {
+  for (const std::size_t bucket : plan_.buckets_at(place, layer)) complete_[bucket] = true;
+  start_sums();
+}
+
+// Sums are started in the order of the buckets, which is the same on all copies of the model, whatever the number of
+// their micro-batches.
+void StepRun::start_sums() {
+  if (!options_.sums_over_copies) return;
+  while (sums_.size() < complete_.size() && complete_[sums_.size()]) {
+    if (plan_.options().sequence_parallel) plan_.buckets().sum_over_rows(sums_.size(), *mesh_.tensor);
+    sums_.push_back(plan_.buckets().start_gradient_sum(sums_.size(), *mesh_.data));
+  }
+}
+
+// Both ends have their share of what is tied; it comes last, as backward ends with the embedding.
+void StepRun::finish_gradients() {
+  if (!options_.sums_over_copies) return;
+  for (const std::size_t bucket : plan_.buckets_at(Place::kBothEnds)) {
+    mesh_.ends->all_reduce(plan_.buckets().gradients(bucket));
+    complete_[bucket] = true;
+  }
+  start_sums();
+  check_equal(sums_.size(), complete_.size(), "buckets of gradients that are complete");
+  for (Pending& sum : sums_) sum.wait();
+}
+
+}  // namespace teratron

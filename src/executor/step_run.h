@@ -1,0 +1,97 @@
+// A training step of one stage: its list of actions, one after another. What an action works on is received while the
+// action before it runs; what it makes is sent while those after it run.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "executor/stage_passes.h"
+#include "pipeline/trace.h"
+
+namespace teratron {
+
+class StepRun {
+ public:
+  struct Options {
+    bool sums_over_copies = true;  // gradients, over the data-parallel ranks
+    std::vector<pipeline::TraceSpan>* trace = nullptr;
+  };
+  // Everything is referred to and must outlive it.
+  StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasses& passes,
+          std::span<const MicroBatch> micro_batches, const Options& options);
+
+  // `losses`: zeros, one for each kind. Returns those of this copy of the model.
+  LossSums run(LossSums losses);
+
+ private:
+  using Action = pipeline::Action;
+  // Places of which each is in use until what was sent from it has arrived.
+  class SendRing {
+   public:
+    explicit SendRing(std::size_t slots) : sends_(slots) {}
+    std::size_t next() { return next_++ % sends_.size(); }
+    void wait_for(std::size_t slot) { sends_[slot].wait(); }
+    void sent_from(std::size_t slot, Pending send) { sends_[slot] = std::move(send); }
+    void wait_for_all() {
+      for (Pending& send : sends_) send.wait();
+    }
+
+   private:
+    std::vector<Pending> sends_;
+    std::size_t next_ = 0;
+  };
+  // What an action works on, on its way; a gradient's place among StageMemory::gradient().
+  struct Incoming {
+    Pending receive;
+    std::size_t slot = 0;
+  };
+  // How many passes over a chunk are done, and how many there are of each kind.
+  struct ChunkProgress {
+    int input_gradients_done = 0, weight_gradients_done = 0, passes = 0;
+  };
+  // A span whose ends are known when the device has been waited for.
+  struct MarkedSpan {
+    pipeline::TraceSpan::Kind kind;
+    Action action;
+    std::shared_ptr<const Backend::Moment> start, end;
+  };
+
+  ChunkProgress& progress_of(const Action& action) { return progress_[static_cast<std::size_t>(action.chunk)]; }
+  const MicroBatch& micro_batch_of(const Action& action) const {
+    return micro_batches_[static_cast<std::size_t>(action.micro_batch)];
+  }
+  SliceCall call_of(const Action& action) const;
+  template <class Work>
+  void traced(pipeline::TraceSpan::Kind kind, const Action& action, const Work& work);
+  void tell_spans();
+
+  Incoming receive_for(std::size_t at);
+  void act(const Action& action, std::size_t slot);
+  void forward(const Action& action);
+  void backward(const Action& action, std::size_t slot);
+  void weight_gradients(const Action& action);
+  // Counts a pass that makes weights' gradients; tells whether it is its chunk's last.
+  bool is_final_weight_pass(const Action& action);
+
+  // The gradients of a part of the model are complete on this rank.
+  void complete(ParameterBucket::Place place, std::int64_t layer = 0);
+  void start_sums();
+  void finish_gradients();
+
+  Backend& backend_;
+  Mesh& mesh_;
+  const StagePlan& plan_;
+  StagePasses& passes_;
+  const std::span<const MicroBatch> micro_batches_;
+  const Options options_;
+  const pipeline::Schedule schedule_;
+  const std::vector<Action>& actions_;
+  SendRing outputs_, gradients_;
+  std::vector<ChunkProgress> progress_;
+  std::vector<bool> complete_;  // by bucket
+  std::vector<Pending> sums_;   // of the first buckets
+  std::vector<MarkedSpan> spans_;
+  LossSums losses_;
+};
+
+}  // namespace teratron

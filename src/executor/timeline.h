@@ -1,0 +1,74 @@
+// When things happen in a step of one stage, for the planner of memory: every action has a moment for each layer of its
+// cell, in the order of the pass, one before them (embedding, head, what is received) and one after.
+#pragma once
+
+#include <vector>
+
+#include "executor/stage_part.h"
+#include "pipeline/schedule.h"
+
+namespace teratron {
+
+// A slice of a micro-batch in one of the stage's cells.
+struct SlicePlace {
+  int chunk = 0, micro_batch = 0, slice = 0;
+};
+
+class Timeline {
+ public:
+  // The stage's actions; micro-batches and slices count from 0.
+  Timeline(const std::vector<pipeline::Action>& actions, const StagePart& part, int micro_batches, int slices);
+
+  // The moments of one slice's way through a cell of `layers` layers.
+  struct Passes {
+    int layers = 0;
+    int received = -1;  // the earliest at which its input may arrive: while the action before its forward runs
+    int forward = -1, backward = -1, weight = -1;  // the first of each pass; -1: there is none. Weight: if apart
+
+    int forward_of(int layer) const { return forward + 1 + layer; }
+    int forward_end() const { return forward + 1 + layers; }
+    int backward_of(int layer) const { return backward + layers - layer; }
+    int backward_end() const { return backward + 1 + layers; }
+    bool is_deferred() const { return weight >= 0; }
+    // After which nothing of a layer's activations is needed.
+    int last_of(int layer) const {
+      if (backward < 0) return forward_of(layer);
+      return is_deferred() ? weight + layers - layer : backward_of(layer);
+    }
+  };
+  const Passes& of(const SlicePlace& place) const { return passes_[index(place)]; }
+
+  int end() const { return end_; }  // after all of them: the optimizer's
+  int chunks() const { return chunks_; }
+  int micro_batches() const { return micro_batches_; }
+  int slices() const { return slices_; }
+
+  // Calls use(place) for every slice of every micro-batch in every chunk.
+  template <class Use>
+  void for_each(const Use& use) const {
+    for (int chunk = 0; chunk < chunks_; ++chunk) {
+      for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
+        for (int slice = 0; slice < slices_; ++slice) use(SlicePlace{chunk, micro_batch, slice});
+      }
+    }
+  }
+  std::size_t index(const SlicePlace& place) const {
+    return static_cast<std::size_t>((place.chunk * micro_batches_ + place.micro_batch) * slices_ + place.slice);
+  }
+
+ private:
+  int chunks_, micro_batches_, slices_, end_ = 0;
+  std::vector<Passes> passes_;
+};
+
+// A run of moments that grows to hold others.
+struct Span {
+  int first = 1 << 30, last = -1;
+  void include(int from, int to) {
+    if (from < first) first = from;
+    if (to > last) last = to;
+  }
+  bool is_empty() const { return last < first; }
+};
+
+}  // namespace teratron

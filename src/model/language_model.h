@@ -1,0 +1,35 @@
+// A GPT-2 and its executor, with what reads its output token by token: losses for evaluation, logits for generation.
+#pragma once
+
+#include "executor/executor.h"
+#include "model/gpt2.h"
+
+namespace teratron {
+
+class LanguageModel : public Executor {
+ public:
+  // Plans the memory; allocates nothing. UserError lists the faults of the configuration.
+  LanguageModel(Backend& backend, const ModelConfig& config, const ExecutorOptions& options,
+                std::shared_ptr<Mesh> mesh = nullptr);
+
+  // The loss (nats) of every target from position `first_scored` of each sequence on, [batch, tokens - first_scored]
+  // in `losses`, on every stage. Weights are not used.
+  void losses(const MicroBatch& micro_batch, std::int64_t first_scored, std::span<float> losses);
+
+  // Logits of the last `rows` of `ids`, tokens of one sequence that stand at first_position and after, on every stage;
+  // keys and values of earlier positions come from earlier calls (purpose kGeneration). [rows, vocab_size]
+  void logits(std::span<const std::int32_t> ids, std::int64_t first_position, std::int64_t rows,
+              std::span<float> logits);
+
+  Gpt2& model() { return *model_; }
+  const ModelConfig& config() const { return model_->config; }
+
+ private:
+  LanguageModel(Backend& backend, std::unique_ptr<Gpt2> model, const ExecutorOptions& options,
+                const std::shared_ptr<Mesh>& mesh);
+  void read_logits(TensorRef all, std::span<float> logits);
+
+  std::unique_ptr<Gpt2> model_;
+};
+
+}  // namespace teratron

@@ -1,0 +1,15 @@
+#include "model/make_model.h"
+
+#include "base/error.h"
+#include "model/gpt2.h"
+
+namespace teratron {
+
+std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank place) {
+  switch (config.kind) {
+    case ModelKind::kGpt2: return std::make_unique<Gpt2>(config, place);
+  }
+  throw InternalError("a model of an unknown kind");
+}
+
+}  // namespace teratron

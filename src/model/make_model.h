@@ -1,0 +1,14 @@
+// Models by their configuration, for whoever need not know which kind it is.
+#pragma once
+
+#include <memory>
+
+#include "executor/model.h"
+#include "model/config.h"
+
+namespace teratron {
+
+// This tensor-parallel rank's part of the model. UserError lists the faults of the configuration.
+std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank place = {});
+
+}  // namespace teratron

@@ -1,0 +1,136 @@
+// What transformer layers of either norm placement share: parameters, memory, and the way to the passes.
+#include "nn/transformer_layer.h"
+
+namespace teratron {
+namespace {
+
+// Weights just before a residual add start smaller, so that the stream's variance does not grow with depth.
+double residual_scale(const TransformerLayerConfig& config) {
+  return 1.0 / std::sqrt(2.0 * static_cast<double>(config.num_layers));
+}
+
+std::string prefix(std::int64_t layer) { return fmt::format("layers.{}.", layer); }
+
+LayerNorm::Saved carve_statistics(const CallSizes& sizes, Carver& carver) {
+  const Shape rows{sizes.stream_rows()};
+  return {.mean = carver.take(sizes.accumulation, rows), .rstd = carver.take(sizes.accumulation, rows)};
+}
+
+}  // namespace
+
+TransformerLayer::TransformerLayer(const TransformerLayerConfig& config, std::int64_t layer, GroupRank place)
+    : norm1(prefix(layer) + "norm1", config.hidden_size, config.layernorm_epsilon, place),
+      attention(prefix(layer) + "attention", config.hidden_size, config.num_attention_heads, residual_scale(config),
+                config.attention_dropout, config.causal, layer, place),
+      norm2(prefix(layer) + "norm2", config.hidden_size, config.layernorm_epsilon, place),
+      mlp(prefix(layer) + "mlp", config.hidden_size, config.ffn_hidden_size, residual_scale(config), config.activation,
+          place),
+      hidden_dropout(config.hidden_dropout),
+      norm_placement(config.norm_placement),
+      index(layer) {}
+
+void TransformerLayer::visit(const ParameterVisitor& visitor) {
+  norm1.visit(visitor);
+  attention.visit(visitor);
+  norm2.visit(visitor);
+  mlp.visit(visitor);
+}
+
+TransformerLayer::Saved TransformerLayer::carve(const CallSizes& sizes, Recompute recompute, bool has_cache,
+                                                Carver& kept, Carver& again) const {
+  const std::int64_t b = sizes.batch, s = sizes.tokens;
+  Carver& unless_full = recompute == Recompute::kFull ? again : kept;
+  Carver& unless_any = recompute != Recompute::kNone ? again : kept;
+  Saved saved;
+  if (!has_cache) saved.attention.qkv = unless_full.take(sizes.compute, {b, s, packed_columns()});
+  saved.attention.context = unless_any.take(sizes.compute, {b, s, attention.width()});
+  saved.attention.log_sum_exp = unless_any.take(sizes.accumulation, {b, attention.heads, s});
+  saved.norm1 = carve_statistics(sizes, unless_full);
+  saved.sum1 = unless_full.take(sizes.compute, sizes.stream_shape(hidden_size()));
+  saved.norm2 = carve_statistics(sizes, unless_full);
+  saved.mlp.pre_activation = unless_full.take(sizes.compute, {b, s, ffn_columns()});
+  if (!is_pre()) saved.sum2 = unless_full.take(sizes.compute, sizes.stream_shape(hidden_size()));
+  return saved;
+}
+
+TransformerLayer::ProductGradients TransformerLayer::carve_gradients(const CallSizes& sizes, Carver& carver) const {
+  const std::int64_t b = sizes.batch, s = sizes.tokens;
+  ProductGradients gradients;
+  gradients.mlp = carver.take(sizes.compute, {b, s, hidden_size()});
+  gradients.up = carver.take(sizes.compute, {b, s, ffn_columns()});
+  gradients.attention = carver.take(sizes.compute, {b, s, hidden_size()});
+  gradients.qkv = carver.take(sizes.compute, {b, s, packed_columns()});
+  return gradients;
+}
+
+TransformerLayer::ProductGradients TransformerLayer::in_workspace(const Step& step, const LayerWorkspace& w) const {
+  // When the packed projection's is made, the MLP's wide one is used up.
+  return {
+      .mlp = w.branch, .up = activated(step, w.wide), .attention = w.branch, .qkv = packed_projection(step, w.wide)};
+}
+
+void TransformerLayer::forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const {
+  is_pre() ? pre_forward(step, y, saved, w) : post_forward(step, y, saved, w);
+}
+
+void TransformerLayer::backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+                                const ProductGradients& gradients) const {
+  is_pre() ? pre_backward(step, dx, saved, w, gradients) : post_backward(step, dx, saved, w, gradients);
+}
+
+void TransformerLayer::recompute(const Step& step, Recompute recompute, const Saved& saved,
+                                 const LayerWorkspace& w) const {
+  switch (recompute) {
+    case Recompute::kNone: return;
+    case Recompute::kSelective: return attention.recompute_context(step, saved.attention);
+    case Recompute::kFull:
+      if (is_pre()) {
+        pre_forward_to_mlp(step, saved, w);
+        return mlp.up.forward(step, saved.mlp.pre_activation, w.normed);
+      }
+      // The second norm comes last, so all of the layer is made again; its output has the branch's place.
+      return post_forward(step, step.own_rows(w.dnormed), saved, w);
+  }
+}
+
+TensorRef TransformerLayer::attention_input(const Step& step, const Saved& saved, const LayerWorkspace& w) const {
+  const TensorRef own = step.own_rows(w.normed);
+  if (is_pre()) {
+    norm1.forward_again(step, own, saved.x, saved.norm1);
+  } else if (step.sequence_parallel) {
+    step.backend.copy(own, saved.x);
+  } else {
+    return saved.x;
+  }
+  step.gather_rows(w.normed);
+  return w.normed;
+}
+
+TensorRef TransformerLayer::mlp_input(const Step& step, const Saved& saved, const LayerWorkspace& w) const {
+  const auto& [norm, statistics] = is_pre() ? std::tie(norm2, saved.norm2) : std::tie(norm1, saved.norm1);
+  norm.forward_again(step, step.own_rows(w.normed), saved.sum1, statistics);
+  step.gather_rows(w.normed);
+  return w.normed;
+}
+
+void TransformerLayer::weight_gradients(const Step& step, const Saved& saved, const LayerWorkspace& w,
+                                        const ProductGradients& gradients) const {
+  mlp.weight_gradients(step, gradients.mlp, gradients.up, mlp_input(step, saved, w), saved.mlp);
+  attention.weight_gradients(step, gradients.attention, gradients.qkv, attention_input(step, saved, w),
+                             saved.attention);
+}
+
+TensorRef TransformerLayer::into_branch(const Step& step, TensorRef dx, const Dropout& dropout,
+                                        TensorRef branch) const {
+  if (dropout.active()) {
+    step.backend.dropout_backward(step.own_rows(branch), dx, dropout);
+  } else if (step.sequence_parallel || step.weights_later) {
+    step.backend.copy(step.own_rows(branch), dx);
+  } else {
+    return dx;
+  }
+  step.gather_rows(branch);
+  return branch;
+}
+
+}  // namespace teratron

@@ -1,0 +1,128 @@
+// One transformer layer, forward and its mirror. Layer norms stand where the configuration says:
+//   pre  (GPT-2; Figure 7b of the Megatron-LM paper)         x1 = x + dropout(attention(LN1(x)))
+//                                                            y  = x1 + dropout(mlp(LN2(x1)))
+//   post (original BERT; Figure 7a)                          x1 = LN1(x + dropout(attention(x)))
+//                                                            y  = LN2(x1 + dropout(mlp(x1)))
+// transformer_layer_pre_norm.cc and transformer_layer_post_norm.cc have the passes of either.
+#pragma once
+
+#include <string>
+
+#include "nn/attention.h"
+#include "nn/layer_norm.h"
+#include "nn/mlp.h"
+
+namespace teratron {
+
+enum class NormPlacement { kPre, kPost };
+
+struct TransformerLayerConfig {
+  std::int64_t hidden_size = 0, num_attention_heads = 0, ffn_hidden_size = 0;
+  std::int64_t num_layers = 1;  // of the model; weights before a residual add start smaller the deeper it is
+  double layernorm_epsilon = 1e-5, hidden_dropout = 0, attention_dropout = 0;
+  Activation activation = Activation::kGeluTanh;
+  NormPlacement norm_placement = NormPlacement::kPre;
+  bool causal = true;
+};
+
+// What is made again in the backward pass instead of being kept (Korthikanti et al., arXiv 2205.05198): the attention
+// of each head, or of each layer all but its input. The bits are the same.
+enum class Recompute { kNone, kSelective, kFull };
+
+// Written by every layer in turn, alive only within one call. [batch, tokens, ..]
+struct LayerWorkspace {
+  TensorRef normed;   // [.., hidden]: what a sub-layer reads where that is not kept
+  TensorRef branch;   // [.., hidden]: what is added to the residual stream, and its gradient
+  TensorRef dnormed;  // [.., hidden], training only
+  TensorRef wide;     // [.., wide_columns()]: the MLP's activation; in backward dffn, then dqkv
+};
+
+struct TransformerLayer {
+  LayerNorm norm1;
+  Attention attention;
+  LayerNorm norm2;
+  Mlp mlp;
+  double hidden_dropout;
+  NormPlacement norm_placement;
+  std::int64_t index;
+
+  TransformerLayer(const TransformerLayerConfig& config, std::int64_t layer, GroupRank place);
+
+  void visit(const ParameterVisitor& visitor);
+
+  std::int64_t hidden_size() const { return norm1.gamma.shape[0]; }
+  std::int64_t ffn_columns() const { return mlp.up.weight.shape[0]; }            // on this rank
+  std::int64_t packed_columns() const { return attention.qkv.weight.shape[0]; }  // queries, keys and values here
+  std::int64_t wide_columns() const { return std::max(ffn_columns(), packed_columns()); }
+
+  // What forward leaves for backward. "stream" is the residual stream's shape (Step::stream_shape).
+  struct Saved {
+    TensorRef x;  // stream: the layer's input
+    Attention::Saved attention;
+    TensorRef sum1;  // stream: x plus the attention; with pre-norm x1, with post-norm what the first norm reads
+    LayerNorm::Saved norm1, norm2;
+    Mlp::Saved mlp;
+    TensorRef sum2;  // stream: what the second norm of post-norm reads; null with pre-norm
+  };
+  // The tensors of Saved but x, cut off `kept`, or off `again` where `recompute` makes them again. The packed
+  // projections are left out where they lie in a key/value cache.
+  Saved carve(const CallSizes& sizes, Recompute recompute, bool has_cache, Carver& kept, Carver& again) const;
+
+  // y from saved.x. Where no backward follows, y may be saved.sum1 with pre-norm.
+  void forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
+
+  // What `recompute` left out of `saved`, from what is there.
+  void recompute(const Step& step, Recompute recompute, const Saved& saved, const LayerWorkspace& w) const;
+
+  // The gradients of what the four products give, full: all that weight gradients are made from, besides `saved`.
+  // [batch, tokens, ..] of hidden, ffn_columns(), hidden and packed_columns().
+  struct ProductGradients {
+    TensorRef mlp, up, attention, qkv;
+  };
+  ProductGradients carve_gradients(const CallSizes& sizes, Carver& carver) const;
+  // Places for them that a backward pass uses one after the other.
+  ProductGradients in_workspace(const Step& step, const LayerWorkspace& w) const;
+
+  // dx holds the gradient of y on entry and the gradient of saved.x on return. With step.weights_later, `gradients`
+  // have places of their own, and they and `saved` go into weight_gradients() later.
+  void backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+                const ProductGradients& gradients) const;
+  void weight_gradients(const Step& step, const Saved& saved, const LayerWorkspace& w,
+                        const ProductGradients& gradients) const;
+
+ private:
+  bool is_pre() const { return norm_placement == NormPlacement::kPre; }
+
+  void pre_forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
+  void pre_forward_to_mlp(const Step& step, const Saved& saved, const LayerWorkspace& w) const;
+  void pre_backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+                    const ProductGradients& gradients) const;
+
+  void post_forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
+  TensorRef post_forward_to_mlp(const Step& step, const Saved& saved, const LayerWorkspace& w) const;
+  void post_backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+                     const ProductGradients& gradients) const;
+  void post_norm_backward(const Step& step, const LayerNorm& norm, TensorRef dx, TensorRef sum,
+                          const LayerNorm::Saved& saved, const LayerWorkspace& w) const;
+
+  // What the two sub-layers read, full [batch, tokens, hidden]; made again in w.normed where it is not kept so.
+  TensorRef attention_input(const Step& step, const Saved& saved, const LayerWorkspace& w) const;
+  TensorRef mlp_input(const Step& step, const Saved& saved, const LayerWorkspace& w) const;
+
+  // A view [batch, tokens, packed_columns()] at the beginning of `wide`.
+  TensorRef packed_projection(const Step& step, TensorRef wide) const {
+    return {wide.data, wide.dtype, {step.batch, step.tokens, packed_columns()}};
+  }
+  // A view [batch, tokens, ffn_columns()] at the beginning of `wide`.
+  TensorRef activated(const Step& step, TensorRef wide) const {
+    return {wide.data, wide.dtype, {step.batch, step.tokens, ffn_columns()}};
+  }
+  // The gradient that enters a branch, full: dropout's mask applied, or the residual stream's own where that is full,
+  // nothing was dropped and nobody needs it later.
+  TensorRef into_branch(const Step& step, TensorRef dx, const Dropout& dropout, TensorRef branch) const;
+  Dropout dropout_after(const Step& step, int sublayer) const {
+    return step.stream_dropout(hidden_dropout, RandomPurpose::kResidualDropout, 2 * index + sublayer);
+  }
+};
+
+}  // namespace teratron

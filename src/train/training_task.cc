@@ -1,0 +1,31 @@
+#include "train/training_task.h"
+
+#include "data/gpt_samples.h"
+
+namespace teratron {
+namespace {
+
+// Of a kind of model that learns to continue text.
+void add_gpt_samples(TrainingTask& task, const TrainConfig& config,
+                     const std::shared_ptr<const IndexedDataset>& dataset) {
+  const std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(config.split));
+  task.training = std::make_unique<GptSamples>(dataset, parts.front(), config.seq_length, SampleOrder::kShuffled,
+                                               static_cast<std::uint64_t>(config.seed));
+  if (parts.size() < 2 || parts[1].tokens.size() == 0) return;
+  task.validation = std::make_unique<GptSamples>(dataset, parts[1], config.seq_length, SampleOrder::kSequential);
+}
+
+}  // namespace
+
+TrainingTask make_training_task(const TrainConfig& config, const std::shared_ptr<const IndexedDataset>& dataset,
+                                std::int64_t vocab_size, GroupRank tensor) {
+  TrainingTask task{.config = config.model_for(vocab_size)};
+  switch (task.config.kind) {
+    case ModelKind::kGpt2: add_gpt_samples(task, config, dataset); break;
+  }
+  dataset->check_vocabulary(task.config.vocab_size);
+  task.model = make_model(task.config, tensor);
+  return task;
+}
+
+}  // namespace teratron

@@ -1,0 +1,24 @@
+// What a Trainer trains: a model of some kind, and the samples that this kind of model learns from.
+#pragma once
+
+#include <memory>
+
+#include "data/indexed_dataset.h"
+#include "data/samples.h"
+#include "model/make_model.h"
+#include "train/config.h"
+
+namespace teratron {
+
+struct TrainingTask {
+  ModelConfig config;
+  std::unique_ptr<Model> model;  // this tensor-parallel rank's part
+  std::unique_ptr<const Samples> training;
+  std::unique_ptr<const Samples> validation;  // null where the split has no validation part
+};
+
+// UserError: what the configuration and the data cannot do together.
+TrainingTask make_training_task(const TrainConfig& config, const std::shared_ptr<const IndexedDataset>& dataset,
+                                std::int64_t vocab_size, GroupRank tensor = {});
+
+}  // namespace teratron
