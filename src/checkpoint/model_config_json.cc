@@ -58,7 +58,7 @@ void read_field(Activation& to, const JsonFields& fields, std::string_view key) 
 // Checkpoints from before there were several kinds do not say which one they hold.
 void read_field(ModelKind& to, const JsonFields& fields, std::string_view key) {
   if (!fields.has(key)) {
-    to = ModelKind::kGpt2;
+    to = ModelConfig().kind;
     return;
   }
   const std::optional<ModelKind> kind = find_model_kind(fields.string(key));

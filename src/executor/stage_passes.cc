@@ -50,6 +50,7 @@ SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SlicePlace& 
 
 void StagePasses::begin(SliceCall& call, const MicroBatch& micro_batch) const {
   if (micro_batch.key_lengths.empty()) return;
+  check_equal(static_cast<std::int64_t>(micro_batch.key_lengths.size()), micro_batch.batch, "lengths of sequences");
   call.step.key_lengths = plan_.memory().key_lengths(micro_batch.batch);
   backend_.upload(call.step.key_lengths, micro_batch.key_lengths.data());
 }
@@ -66,6 +67,7 @@ SliceInputs StagePasses::embedding_inputs(const SliceCall& call, const MicroBatc
   const Shape shape{call.step.batch, call.step.tokens};
   SliceInputs inputs{.ids = upload(memory.ids(shape), call, micro_batch, micro_batch.ids)};
   if (model_.traits.token_types) {
+    check_equal(micro_batch.token_types.size(), micro_batch.ids.size(), "types of tokens");
     inputs.token_types = upload(memory.token_types(shape), call, micro_batch, micro_batch.token_types);
   }
   return inputs;
@@ -83,6 +85,8 @@ SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& mi
     upload_floats(backend_, inputs.weights, inputs.host_weights, micro_batch.loss_scale);
   }
   if (model_.traits.labels) {
+    check_equal(static_cast<std::int64_t>(micro_batch.labels.size()), step.batch, "labels");
+    check_equal(micro_batch.label_weights.size(), micro_batch.labels.size(), "weights of labels");
     inputs.labels = memory.labels(step.batch);
     inputs.label_weights = memory.label_weights(step.batch);
     inputs.host_label_weights.assign(micro_batch.label_weights.begin(), micro_batch.label_weights.end());

@@ -5,7 +5,7 @@
 namespace teratron {
 namespace {
 
-// Of a kind of model that learns to continue text.
+// For models that learn to continue text, as all kinds do that there are.
 void add_gpt_samples(TrainingTask& task, const TrainConfig& config,
                      const std::shared_ptr<const IndexedDataset>& dataset) {
   const std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(config.split));
@@ -20,9 +20,7 @@ void add_gpt_samples(TrainingTask& task, const TrainConfig& config,
 TrainingTask make_training_task(const TrainConfig& config, const std::shared_ptr<const IndexedDataset>& dataset,
                                 std::int64_t vocab_size, GroupRank tensor) {
   TrainingTask task{.config = config.model_for(vocab_size)};
-  switch (task.config.kind) {
-    case ModelKind::kGpt2: add_gpt_samples(task, config, dataset); break;
-  }
+  add_gpt_samples(task, config, dataset);
   dataset->check_vocabulary(task.config.vocab_size);
   task.model = make_model(task.config, tensor);
   return task;

@@ -2,9 +2,7 @@
 // rank, dropout on, over random shapes, layouts and seeds.
 #include <gtest/gtest.h>
 
-#include <random>
-
-#include "model/train_in_layout.h"
+#include "model/random_layouts.h"
 
 namespace teratron {
 namespace {
@@ -13,46 +11,10 @@ using test::expect_near;
 using test::expect_same;
 using test::Layout;
 using test::MakeBackend;
+using test::RandomStudy;
 using test::Result;
 using test::Study;
 using test::train;
-
-class RandomStudy {
- public:
-  explicit RandomStudy(std::uint32_t seed) : random_(seed) {
-    tensor_ = one_of({1, 2, 3, 4, 8});
-    data_ = one_of({1, 2, 3, 4});
-    share_ = one_of({1, 2, 3});
-    study.config.num_layers = one_of({1, 2, 3});
-    study.config.num_attention_heads = tensor_ * one_of({1, 2});
-    study.config.hidden_size = study.config.num_attention_heads * one_of({1, 2, 5});
-    study.config.vocab_size = one_of({1, 2, 7, 19, 50});  // often fewer than there are ranks: some hold padding alone
-    study.config.make_vocab_size_divisible_by = one_of({1, 4, 8});
-    study.config.max_position_embeddings = one_of({16, 17});
-    study.config.hidden_dropout = study.config.attention_dropout = 0.1;
-    study.config.init_method_std = 0.3;
-    study.batch = data_ * share_ + one_of({0, 0, 1, 2});  // often not a multiple of the ranks
-    sequence_parallel_ = one_of({0, 1}) == 1;
-    study.tokens = sequence_parallel_ ? tensor_ * one_of({1, 2}) : one_of({1, 2, 5, 6});
-    study.logits_chunk = one_of({1, 3, 100});
-    study.seed = seed;
-  }
-  Layout layout() {
-    return {.mesh = {.tensor = tensor_, .data = data_},
-            .micro_batch = one_of({1, static_cast<int>(share_)}),
-            .sequence_parallel = sequence_parallel_,
-            .shard_optimizer = one_of({0, 1}) == 1,
-            .recompute = static_cast<Recompute>(one_of({0, 1, 2}))};
-  }
-  Study study;
-
- private:
-  int one_of(std::initializer_list<int> values) { return *(values.begin() + random_() % values.size()); }
-  std::mt19937 random_;
-  int tensor_, data_;
-  bool sequence_parallel_;
-  std::int64_t share_;
-};
 
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(Layout, ChangesNothingInDoubleOverRandomShapes) {

@@ -10,25 +10,42 @@
 namespace teratron::test {
 
 struct RandomBatch {
+  static constexpr std::uint32_t kLabels = 3;
   std::int64_t batch, tokens;
   std::vector<std::int32_t> ids, targets;
   std::vector<float> weights;
+  // With all_inputs, for models that need them: two types of tokens, sequences of different lengths, a label for each.
+  std::vector<std::int32_t> token_types, key_lengths, labels;
+  std::vector<float> label_weights;
 
-  RandomBatch(std::int64_t b, std::int64_t t, std::int64_t vocab, std::uint32_t seed) : batch(b), tokens(t) {
+  RandomBatch(std::int64_t b, std::int64_t t, std::int64_t vocab, std::uint32_t seed, bool all_inputs = false)
+      : batch(b), tokens(t) {
     std::mt19937 random(seed);
     for (std::int64_t i = 0; i < b * t; ++i) {
       ids.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(vocab)));
       targets.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(vocab)));
       weights.push_back(static_cast<float>(1.0 / static_cast<double>(b * t)));
     }
+    if (!all_inputs) return;
+    for (std::int64_t i = 0; i < b * t; ++i) token_types.push_back(static_cast<std::int32_t>(random() % 2));
+    for (std::int64_t i = 0; i < b; ++i) {
+      key_lengths.push_back(static_cast<std::int32_t>(1 + random() % static_cast<std::uint32_t>(t)));
+      labels.push_back(static_cast<std::int32_t>(random() % kLabels));
+      label_weights.push_back(static_cast<float>(0.5 / static_cast<double>(b)));
+    }
   }
 
   // Sequences first .. first + count - 1.
   MicroBatch part(std::int64_t first, std::int64_t count) const {
     const auto begin = static_cast<std::size_t>(first * tokens), length = static_cast<std::size_t>(count * tokens);
+    const auto sample = static_cast<std::size_t>(first), samples = static_cast<std::size_t>(count);
     return {.ids = std::span(ids).subspan(begin, length),
+            .token_types = part_of(token_types, begin, length),
+            .key_lengths = part_of(key_lengths, sample, samples),
             .targets = std::span(targets).subspan(begin, length),
             .weights = std::span(weights).subspan(begin, length),
+            .labels = part_of(labels, sample, samples),
+            .label_weights = part_of(label_weights, sample, samples),
             .batch = count,
             .tokens = tokens,
             .first_sample = first,
@@ -36,6 +53,12 @@ struct RandomBatch {
             .iteration = 3};
   }
   MicroBatch whole() const { return part(0, batch); }
+
+ private:
+  template <class T>
+  static std::span<const T> part_of(const std::vector<T>& values, std::size_t begin, std::size_t count) {
+    return values.empty() ? std::span<const T>() : std::span(values).subspan(begin, count);
+  }
 };
 
 inline ModelConfig small_config() {

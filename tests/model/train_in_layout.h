@@ -1,4 +1,4 @@
-// Trains a small GPT-2 in a layout, for tests that compare layouts.
+// Trains a small model in a layout, for tests that compare layouts.
 #pragma once
 
 #include <fmt/ranges.h>
@@ -11,6 +11,7 @@
 
 #include "checkpoint/tensor_parts.h"
 #include "comm/launch.h"
+#include "model/make_model.h"
 #include "model/random_batch.h"
 #include "nn/parameter_state.h"
 #include "optim/adamw_optimizer.h"
@@ -19,12 +20,15 @@
 
 namespace teratron::test {
 
+using MakeModel = std::function<std::unique_ptr<Model>(const ModelConfig&, GroupRank)>;
+
 struct Study {
   ModelConfig config;
   std::int64_t batch = 4, tokens = 5, logits_chunk = 7;
   int steps = 3;
   double learning_rate = 1e-2;
   std::uint32_t seed = 1;
+  MakeModel make_model = teratron::make_model;
 
   std::string text() const {
     return fmt::format("seed {}: {} layers, hidden {}, {} heads, vocabulary {} (/{}), batch {}, {} tokens", seed,
@@ -136,22 +140,23 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
     const std::int64_t largest_share = (study.batch + layout.mesh.data - 1) / layout.mesh.data;
     const std::int64_t micro_batches = (largest_share + layout.micro_batch - 1) / layout.micro_batch;
-    LanguageModel runner(*backend, study.config,
-                         {.batch = layout.micro_batch,
-                          .tokens = study.tokens,
-                          .logits_chunk = study.logits_chunk,
-                          .schedule = layout.schedule_of(micro_batches),
-                          .slice_tokens = layout.slices,
-                          .recompute = layout.recompute,
-                          .sequence_parallel = layout.sequence_parallel,
-                          .shard_optimizer = layout.shard_optimizer,
-                          .cell_layers = layout.cell_layers},
-                         mesh);
+    const std::unique_ptr<Model> model = study.make_model(study.config, mesh->place().tensor);
+    Executor runner(*backend, *model,
+                    {.batch = layout.micro_batch,
+                     .tokens = study.tokens,
+                     .logits_chunk = study.logits_chunk,
+                     .schedule = layout.schedule_of(micro_batches),
+                     .slice_tokens = layout.slices,
+                     .recompute = layout.recompute,
+                     .sequence_parallel = layout.sequence_parallel,
+                     .shard_optimizer = layout.shard_optimizer,
+                     .cell_layers = layout.cell_layers},
+                    mesh);
     runner.allocate();
     runner.initialize(study.seed);
     for (int step = 0; step < study.steps; ++step) {
       const RandomBatch data(study.batch, study.tokens, study.config.vocab_size,
-                             study.seed * 100 + static_cast<std::uint32_t>(step));
+                             study.seed * 100 + static_cast<std::uint32_t>(step), model->traits.labels);
       double norm = 0;
       const double loss = update(runner, study, data, layout.micro_batch, step, norm);
       if (world.rank() != 0) continue;

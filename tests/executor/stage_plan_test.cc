@@ -1,0 +1,123 @@
+// Ranks are planned from plain values: all ranks of a large job in one process, byte for byte what they take when they
+// run.
+#include "executor/stage_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "comm/launch.h"
+#include "executor/test_encoder.h"
+#include "model/random_layouts.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::array kKinds = {MemoryKind::kWeights,     MemoryKind::kGradients, MemoryKind::kOptimizer,
+                               MemoryKind::kActivations, MemoryKind::kWorkspace, MemoryKind::kCommunication};
+
+// Bytes of an arena: in all, then by kind.
+std::vector<std::int64_t> bytes_of(const Arena& arena) {
+  std::vector<std::int64_t> bytes = {arena.bytes()};
+  for (const MemoryKind kind : kKinds) bytes.push_back(arena.bytes_of(kind));
+  return bytes;
+}
+
+// What a back end was asked for.
+class CountedMemory final : public Allocator {
+ public:
+  explicit CountedMemory(Allocator& from) : from_(from) {}
+  void* allocate(std::int64_t bytes) override {
+    taken += bytes;
+    return from_.allocate(bytes);
+  }
+  void release(void* memory) noexcept override { from_.release(memory); }
+  std::int64_t taken = 0;
+
+ private:
+  Allocator& from_;
+};
+
+ModelConfig deep_config() {
+  ModelConfig config = test::small_config();
+  config.num_layers = 35;
+  config.num_attention_heads = 8;
+  config.hidden_size = 64;
+  config.max_position_embeddings = 32;
+  return config;
+}
+
+// 8 x 35 x 8 ranks, as arXiv 2201.11990 trained 530B parameters.
+TEST(StagePlan, OfEveryRankOfALargeJobIsWhatLiveRanksTake) {
+  const MeshShape shape{.tensor = 8, .pipeline = 35, .data = 8};
+  ASSERT_EQ(shape.ranks(), 2240);
+  const ModelConfig config = deep_config();
+  const ExecutorOptions options{
+      .batch = 1,
+      .tokens = 32,
+      .schedule = pipeline::make_schedule(pipeline::ScheduleKind::k1F1B, {.stages = 35, .micro_batches = 40}),
+      .sequence_parallel = true,
+      .shard_optimizer = true};
+  std::vector<std::vector<std::int64_t>> planned;
+  std::int64_t moments = 0;
+  for (int rank = 0; rank < shape.ranks(); ++rank) {
+    const RankPlace place = rank_place(shape, rank);
+    const auto model = make_model(config, place.tensor);
+    const StagePlan plan(*model, options, place, DType::kBF16);
+    planned.push_back(bytes_of(plan.memory().arena()));
+    moments += planned.back()[3];
+  }
+  // fp32 masters and two moments of every parameter at least, the token table at both ends; what is held twice and
+  // rounded up is less than as much again.
+  const std::int64_t parameters = config.parameters() + config.vocab_size * config.hidden_size;
+  EXPECT_GE(moments, 12 * parameters);
+  EXPECT_LT(moments, 24 * parameters);
+  run_ranks({}, shape.ranks(), [&](Communicator& world) {
+    const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
+    EXPECT_EQ(mesh->place(), rank_place(shape, world.rank()));
+    if (world.rank() % 373 != 0 && world.rank() + 1 != shape.ranks()) return;
+    const auto backend = make_cpu_backend({.compute_dtype = DType::kBF16});
+    const auto model = make_model(config, mesh->place().tensor);
+    Executor live(*backend, *model, options, mesh);
+    EXPECT_EQ(bytes_of(live.memory()), planned[static_cast<std::size_t>(world.rank())]) << "rank " << world.rank();
+  });
+}
+
+TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfEitherModel) {
+  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+    const bool is_encoder = seed % 2 == 0;
+    const test::RandomPipeline random(seed, !is_encoder);
+    const test::MakeModel make = [&](const ModelConfig& config, GroupRank place) -> std::unique_ptr<Model> {
+      if (is_encoder) return std::make_unique<test::TestEncoder>(config, place);
+      return make_model(config, place);
+    };
+    const test::Layout& layout = random.layout;
+    const ExecutorOptions options{.batch = layout.micro_batch,
+                                  .tokens = random.study.tokens,
+                                  .logits_chunk = random.study.logits_chunk,
+                                  .schedule = layout.schedule_of(3),
+                                  .slice_tokens = layout.slices,
+                                  .recompute = layout.recompute,
+                                  .sequence_parallel = layout.sequence_parallel,
+                                  .shard_optimizer = layout.shard_optimizer,
+                                  .cell_layers = layout.cell_layers};
+    run_ranks({}, layout.mesh.ranks(), [&](Communicator& world) {
+      const auto backend = make_cpu_backend();
+      const auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
+      const auto model = make(random.study.config, mesh->place().tensor);
+      Executor live(*backend, *model, options, mesh);
+
+      const RankPlace place = rank_place(layout.mesh, world.rank());
+      const auto offline_model = make(random.study.config, place.tensor);
+      StagePlan offline(*offline_model, options, place, DType::kF32);
+      EXPECT_EQ(bytes_of(live.memory()), bytes_of(offline.memory().arena())) << random.text();
+      CountedMemory memory(*backend);
+      offline.allocate(memory);
+      EXPECT_EQ(memory.taken, offline.memory().arena().bytes());
+    });
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace teratron

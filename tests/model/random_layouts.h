@@ -1,0 +1,103 @@
+// Random shapes of models with random layouts of their training, by seed.
+#pragma once
+
+#include <random>
+
+#include "model/train_in_layout.h"
+
+namespace teratron::test {
+
+// Tensor and data parallelism of one stage.
+class RandomStudy {
+ public:
+  explicit RandomStudy(std::uint32_t seed) : random_(seed) {
+    tensor_ = one_of({1, 2, 3, 4, 8});
+    data_ = one_of({1, 2, 3, 4});
+    share_ = one_of({1, 2, 3});
+    study.config.num_layers = one_of({1, 2, 3});
+    study.config.num_attention_heads = tensor_ * one_of({1, 2});
+    study.config.hidden_size = study.config.num_attention_heads * one_of({1, 2, 5});
+    study.config.vocab_size = one_of({1, 2, 7, 19, 50});  // often fewer than there are ranks: some hold padding alone
+    study.config.make_vocab_size_divisible_by = one_of({1, 4, 8});
+    study.config.max_position_embeddings = one_of({16, 17});
+    study.config.hidden_dropout = study.config.attention_dropout = 0.1;
+    study.config.init_method_std = 0.3;
+    study.batch = data_ * share_ + one_of({0, 0, 1, 2});  // often not a multiple of the ranks
+    sequence_parallel_ = one_of({0, 1}) == 1;
+    study.tokens = sequence_parallel_ ? tensor_ * one_of({1, 2}) : one_of({1, 2, 5, 6});
+    study.logits_chunk = one_of({1, 3, 100});
+    study.seed = seed;
+  }
+  Layout layout() {
+    return {.mesh = {.tensor = tensor_, .data = data_},
+            .micro_batch = one_of({1, static_cast<int>(share_)}),
+            .sequence_parallel = sequence_parallel_,
+            .shard_optimizer = one_of({0, 1}) == 1,
+            .recompute = static_cast<Recompute>(one_of({0, 1, 2}))};
+  }
+  Study study;
+
+ private:
+  int one_of(std::initializer_list<int> values) { return *(values.begin() + random_() % values.size()); }
+  std::mt19937 random_;
+  int tensor_, data_;
+  bool sequence_parallel_;
+  std::int64_t share_;
+};
+
+// Pipelines of every schedule, with what goes together with them.
+class RandomPipeline {
+ public:
+  // may_slice: sequences may be cut into slices of tokens.
+  explicit RandomPipeline(std::uint32_t seed, bool may_slice = true) : random_(seed) {
+    layout.mesh = {.tensor = one_of({1, 1, 2}), .pipeline = one_of({1, 2, 2, 3, 4}), .data = one_of({1, 1, 2})};
+    layout.schedule = static_cast<pipeline::ScheduleKind>(one_of({0, 1, 2, 3, 4}));
+    if (layout.schedule == pipeline::ScheduleKind::kInterleaved && layout.mesh.pipeline > 1) {
+      layout.virtual_stages = one_of({1, 2, 3});
+    }
+    layout.micro_batch = one_of({1, 1, 2, 3});
+    layout.shard_optimizer = one_of({0, 1}) == 1;
+    layout.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
+    layout.defer_weight_gradients = one_of({0, 1}) == 1;
+    // Rows of the residual stream are shared out over the tensor-parallel ranks: of one sequence at a time.
+    layout.sequence_parallel = layout.mesh.tensor > 1 && layout.micro_batch == 1 && one_of({0, 1}) == 1;
+    choose_slices(may_slice);
+    choose_layers();
+    study.config.num_attention_heads = layout.mesh.tensor * one_of({1, 2});
+    study.config.hidden_size = study.config.num_attention_heads * one_of({2, 5});
+    study.config.vocab_size = one_of({7, 19, 50});
+    study.config.make_vocab_size_divisible_by = one_of({1, 4, 8});
+    study.config.max_position_embeddings = 32;
+    study.config.hidden_dropout = study.config.attention_dropout = 0.1;
+    study.config.init_method_std = 0.3;
+    study.batch = layout.mesh.data * layout.micro_batch * one_of({1, 2, 4}) + one_of({0, 0, 1});
+    study.logits_chunk = one_of({1, 3, 100});
+    study.seed = seed;
+  }
+  std::string text() const { return study.text() + "; " + layout.text(); }
+  Study study;
+  Layout layout;
+
+ private:
+  void choose_slices(bool may_slice) {
+    const int unit = layout.sequence_parallel ? layout.mesh.tensor : 1;
+    const bool sliced =
+        layout.schedule == pipeline::ScheduleKind::kTeraPipe || layout.schedule == pipeline::ScheduleKind::kSeq1F1B;
+    const int count = sliced && may_slice ? one_of({1, 2, 3, 5}) : 1;
+    study.tokens = 0;
+    for (int slice = 0; slice < count; ++slice) {
+      layout.slices.push_back(unit * one_of({1, 1, 2, 4}));
+      study.tokens += layout.slices.back();
+    }
+    if (count == 1) layout.slices.clear();
+  }
+  void choose_layers() {
+    const int cells = layout.mesh.pipeline * layout.virtual_stages;
+    for (int cell = 0; cell < cells; ++cell) layout.cell_layers.push_back(one_of({1, 1, 2}));
+    study.config.num_layers = std::accumulate(layout.cell_layers.begin(), layout.cell_layers.end(), std::int64_t{0});
+  }
+  int one_of(std::initializer_list<int> values) { return *(values.begin() + random_() % values.size()); }
+  std::mt19937 random_;
+};
+
+}  // namespace teratron::test
