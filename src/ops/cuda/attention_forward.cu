@@ -136,8 +136,7 @@ __device__ void store(const RunningSoftmax<kHeadSize>& state, const ForwardViews
       const int row = query + 16 * m + part_row(2 * half);
       if (row >= sizes.queries) continue;
       if (lane_index() % 4 == 0) {
-        views.log_sum_exp[(std::int64_t{at.b} * sizes.heads + at.h) * sizes.queries + row] =
-            state.max[m][half] * sizes.scale + logf(sum);
+        views.log_sum_exp[sizes.first_row(at.b, at.h) + row] = state.max[m][half] * sizes.scale + logf(sum);
       }
       const float factor = dropout_scale / sum;
       T* const to = views.out.head(at.b, at.h)(row) + part_column(0);
@@ -152,11 +151,14 @@ __device__ void store(const RunningSoftmax<kHeadSize>& state, const ForwardViews
 
 template <class T, int kHeadSize>
 __global__ void __launch_bounds__(kMatrixThreads)
-    attend(ForwardViews<T> views, AttentionSizes sizes, AttentionMask mask) {
+    attend(ForwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   constexpr int kTileKeys = kKeys<kHeadSize>;
   auto& memory = *dynamic_shared<ForwardMemory<T, kHeadSize>>();
-  const HeadTile at(sizes, (sizes.queries + kQueries - 1) / kQueries, true);
+  const HeadTile at(call, (call.queries + kQueries - 1) / kQueries, true);
+  const AttentionSizes sizes = call.without_padding(at.b);
   const int block_query = at.tile * kQueries, warp_row = warp_index() * kWarpQueries, query = block_query + warp_row;
+  clear_padded_queries(views, sizes, at, block_query, kQueries);
+  if (block_query >= sizes.queries) return;
   const int block_end =
       sizes.keys_seen((block_query + kQueries < sizes.queries ? block_query + kQueries : sizes.queries) - 1);
   const int warp_end = sizes.keys_seen(query + kWarpQueries - 1);

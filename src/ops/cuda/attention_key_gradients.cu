@@ -108,7 +108,7 @@ __device__ void start_tile(KeyMemory<T, kHeadSize>& memory, int buffer, const Ba
                                 sizes.head_size);
   const int own = static_cast<int>(threadIdx.x);
   if (own < kCount) {
-    const QueryStatistics* const from = views.statistics + (std::int64_t{at.b} * sizes.heads + at.h) * sizes.queries;
+    const QueryStatistics* const from = views.statistics + sizes.first_row(at.b, at.h);
     const bool given = query + own < sizes.queries;
     start_copy_8(&memory.statistics[buffer][own], given ? from + query + own : from, given);
   }
@@ -117,11 +117,14 @@ __device__ void start_tile(KeyMemory<T, kHeadSize>& memory, int buffer, const Ba
 
 template <class T, int kHeadSize>
 __global__ void __launch_bounds__(kMatrixThreads)
-    add_key_gradients(BackwardViews<T> views, AttentionSizes sizes, AttentionMask mask) {
+    add_key_gradients(BackwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   constexpr int kTileQueries = kQueries<kHeadSize>;
   auto& memory = *dynamic_shared<KeyMemory<T, kHeadSize>>();
-  const HeadTile at(sizes, (sizes.keys + kKeys - 1) / kKeys, false);
+  const HeadTile at(call, (call.keys + kKeys - 1) / kKeys, false);
+  const AttentionSizes sizes = call.without_padding(at.b);
   const int block_key = at.tile * kKeys, warp_row = warp_index() * kWarpKeys, key = block_key + warp_row;
+  clear_padded_keys(views, sizes, at, block_key, kKeys);
+  if (block_key >= sizes.keys) return;
   start_rows<kKeys, kHeadSize>(memory.k, views.k.head(at.b, at.h), block_key, sizes.keys, sizes.head_size);
   start_rows<kKeys, kHeadSize>(memory.v, views.v.head(at.b, at.h), block_key, sizes.keys, sizes.head_size);
   const int first = sizes.first_query(block_key) / kTileQueries * kTileQueries;
