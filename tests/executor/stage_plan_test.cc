@@ -109,9 +109,9 @@ TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfEitherModel) {
 
       const RankPlace place = rank_place(layout.mesh, world.rank());
       const auto offline_model = make(random.study.config, place.tensor);
+      CountedMemory memory(*backend);
       StagePlan offline(*offline_model, options, place, DType::kF32);
       EXPECT_EQ(bytes_of(live.memory()), bytes_of(offline.memory().arena())) << random.text();
-      CountedMemory memory(*backend);
       offline.allocate(memory);
       EXPECT_EQ(memory.taken, offline.memory().arena().bytes());
     });
