@@ -110,6 +110,7 @@ void print_start(const TrainConfig& config, const Trainer& trainer, const Backen
   fmt::print(stderr, "{} training samples of {} tokens an epoch; back end {}, {} threads{}\n",
              trainer.training_samples().samples_per_epoch(), config.seq_length, backend.name(), thread_count(),
              config.mesh().ranks() > 1 ? " in each rank" : "");
+  fmt::print(stderr, "{}\n", describe(trainer.parts(), trainer.split_rule()));
 }
 
 std::string result_json(const TrainConfig& config, const TrainingResult& result, const std::string& peaks) {
@@ -174,6 +175,7 @@ void run_rank(const Job& job, const Rank& rank) {
 
 void run(const TrainConfig& config) {
   const RankLauncher launcher(config.threads);
+  training_split(config, config.load);  // a contradiction is told once, before there are ranks
   const Job job{.config = config,
                 .layout = launcher.description(config.mesh()),
                 .vocab_size = vocabulary_size(config),

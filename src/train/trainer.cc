@@ -20,7 +20,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 std::optional<GptSamples> validation_samples(const std::shared_ptr<const IndexedDataset>& dataset,
                                              std::span<const CorpusPart> parts, std::int64_t seq_length) {
-  if (parts.size() < 2 || parts[1].tokens.size() == 0) return std::nullopt;
+  if (parts.size() < 2 || parts[1].tokens() == 0) return std::nullopt;
   return std::optional<GptSamples>(std::in_place, dataset, parts[1], seq_length, SampleOrder::kSequential);
 }
 
@@ -49,9 +49,11 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<co
                  std::int64_t vocab_size, std::shared_ptr<Mesh> mesh, const plan::Profile* profile)
     : config_(config),
       dataset_(std::move(dataset)),
-      training_(dataset_, split_corpus(*dataset_, parse_split(config.split)).front(), config.seq_length,
-                SampleOrder::kShuffled, static_cast<std::uint64_t>(config.seed)),
-      validation_(validation_samples(dataset_, split_corpus(*dataset_, parse_split(config.split)), config.seq_length)),
+      split_rule_(training_split(config, config.load)),
+      parts_(split_corpus(*dataset_, parse_split(config.split), split_rule_)),
+      training_(dataset_, parts_.front(), config.seq_length, SampleOrder::kShuffled,
+                static_cast<std::uint64_t>(config.seed)),
+      validation_(validation_samples(dataset_, parts_, config.seq_length)),
       batches_(config.batches()),
       sampler_(sampler_of(config, batches_.batch_size(0), mesh.get())),
       pipeline_(plan_pipeline(config, profile)),
@@ -187,6 +189,7 @@ TrainingState Trainer::state() const {
                       .seed = static_cast<std::uint64_t>(config_.seed),
                       .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
                       .counters = {{kSkipped, skipped_}}};
+  record_split(split_rule_, state);
   if (!scaler_) return state;
   state.values[kLossScale] = scaler_->state().scale;
   state.counters[kGoodUpdates] = scaler_->state().good_updates;

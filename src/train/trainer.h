@@ -49,7 +49,8 @@ struct TrainingResult {
 
 class Trainer {
  public:
-  // Plans everything and allocates nothing. UserError: what the configuration and the data cannot do together.
+  // Plans everything and allocates nothing. UserError: what the configuration, the data and the checkpoint of --load,
+  // whose split it keeps to, cannot do together.
   // Every rank makes its own with the same configuration; `mesh` holds its groups, nullptr: it is alone. `profile`:
   // what slices cost (slice_costs.h), where that is known.
   Trainer(const TrainConfig& config, Backend& backend, std::shared_ptr<const IndexedDataset> dataset,
@@ -58,6 +59,8 @@ class Trainer {
   const Gpt2Runner& runner() const { return runner_; }
   Gpt2Runner& runner() { return runner_; }
   const GptSamples& training_samples() const { return training_; }
+  const SplitRule& split_rule() const { return split_rule_; }
+  const std::vector<CorpusPart>& parts() const { return parts_; }
   const PipelinePlan& pipeline() const { return pipeline_; }
   const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
 
@@ -97,6 +100,8 @@ class Trainer {
 
   TrainConfig config_;
   std::shared_ptr<const IndexedDataset> dataset_;
+  SplitRule split_rule_;
+  std::vector<CorpusPart> parts_;
   GptSamples training_;
   std::optional<GptSamples> validation_;
   BatchSchedule batches_;
