@@ -113,14 +113,14 @@ void print_start(const TrainConfig& config, const Trainer& trainer, const Backen
   fmt::print(stderr, "{}\n", describe(trainer.parts(), trainer.split_rule()));
 }
 
+std::string json_number(std::optional<double> value) { return value ? fmt::format("{}", *value) : "null"; }
+
 std::string result_json(const TrainConfig& config, const TrainingResult& result, const std::string& peaks) {
-  const std::string validation =
-      result.validation_loss ? fmt::format("{}", *result.validation_loss) : std::string("null");
   return fmt::format(
       "{{\"iterations\": {}, \"consumed_samples\": {}, \"final_loss\": {}, \"validation_loss\": {}, "
       "\"tokens_per_second\": {:.1f}, \"peak_memory_bytes\": {}}}",
-      result.iterations, config.batches().consumed_after(result.iterations), result.final_loss, validation,
-      result.tokens_per_second, peaks);
+      result.iterations, config.batches().consumed_after(result.iterations), json_number(result.final_loss),
+      json_number(result.validation_loss), result.tokens_per_second, peaks);
 }
 
 // Ranks other than the first keep quiet.
@@ -129,6 +129,17 @@ class SilentObserver final : public TrainingObserver {
   void validation(std::int64_t, double) override {}
   void saved(std::int64_t, const fs::path&) override {}
 };
+
+// `done`: iterations of the checkpoint.
+void print_progress_made(const TrainConfig& config, std::int64_t done) {
+  if (done >= config.train_iters) {
+    fmt::print(stderr,
+               "nothing to do: '{}' has done {} iterations, and --train-iters is {}; give a larger one to go on\n",
+               config.load.string(), done, config.train_iters);
+  } else if (done > 0) {
+    fmt::print(stderr, "resuming after iteration {} of {}\n", done, config.train_iters);
+  }
+}
 
 struct Job {
   const TrainConfig& config;
@@ -161,7 +172,7 @@ void run_rank(const Job& job, const Rank& rank) {
   const std::int64_t done = trainer.start();
   TrainingResult result;
   if (rank.is_first()) {
-    if (done > 0) fmt::print(stderr, "resuming after iteration {} of {}\n", done, config.train_iters);
+    print_progress_made(config, done);
     Reporter reporter(config, trainer, done);
     result = trainer.run(reporter);
   } else {

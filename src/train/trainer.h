@@ -41,8 +41,8 @@ class TrainingObserver {
 };
 
 struct TrainingResult {
-  std::int64_t iterations = 0;  // applied in all, earlier runs included
-  double final_loss = 0;        // of the last update
+  std::int64_t iterations = 0;       // applied in all, earlier runs included
+  std::optional<double> final_loss;  // of this run's last update; nothing: all had been done before
   std::optional<double> validation_loss;
   double tokens_per_second = 0;  // of this run's updates: evaluation and saving left out
 };
