@@ -48,7 +48,7 @@ class FaultFinder {
   void check_model() {
     const ModelConfig& model = c_.model;
     const std::size_t before = faults_.size();
-    need_between("num-layers", model.num_layers, 1, 1 << 14);
+    need_between("num-layers", model.num_layers, 1, kMostLayers);
     need_between("hidden-size", model.hidden_size, 1, kMostWidth);
     need_between("num-attention-heads", model.num_attention_heads, 1, kMostWidth);
     need_between("vocab-size", model.vocab_size, 0);
