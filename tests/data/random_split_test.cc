@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/error.h"
 #include "data/corpus_split.h"
 #include "data/dataset_fixture.h"
 #include "data/document_draw.h"
@@ -15,6 +16,7 @@ namespace teratron {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 using Parts = std::vector<std::uint8_t>;
 
@@ -191,11 +193,14 @@ TEST(RandomSplit, ReadsOutsideOfAPartAreRefused) {
   const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", std::vector<std::int64_t>(30, 5));
   for (const SplitRule& rule : {kFileOrder, SplitRule{.seed = 1}}) {
-    const CorpusPart part = split_corpus(*dataset, std::vector<double>{2, 1}, rule)[1];
+    // The first part, behind which the corpus goes on. The message is the part's own.
+    const CorpusPart part = split_corpus(*dataset, std::vector<double>{2, 1}, rule).front();
     Document two(2);
-    EXPECT_ANY_THROW(part.read(*dataset, part.tokens() - 1, two));
-    EXPECT_ANY_THROW(part.read(*dataset, -1, two));
-    EXPECT_ANY_THROW(part.document(*dataset, part.documents()));
+    for (const std::int64_t position : {std::int64_t{-1}, part.tokens() - 1, part.tokens() + 1}) {
+      EXPECT_THAT(message_of<InternalError>([&] { part.read(*dataset, position, two); }),
+                  HasSubstr("read outside of it"));
+    }
+    EXPECT_THROW(part.document(*dataset, part.documents()), InternalError);
   }
 }
 
