@@ -21,6 +21,7 @@ enum class RandomPurpose : std::uint32_t {
   kResidualDropout = 3,  // after attention: sub-layer 0; after the MLP: sub-layer 1
   kShuffle = 4,
   kSampling = 5,
+  kSplit = 6,
 };
 
 constexpr std::uint32_t kPhiloxMultiplierA = 0xD2511F53U, kPhiloxMultiplierB = 0xCD9E8D57U;

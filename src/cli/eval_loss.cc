@@ -11,20 +11,29 @@
 #include "cli/report.h"
 #include "cli/scoring.h"
 #include "eval/corpus_loss.h"
+#include "train/split_settings.h"
 
 namespace teratron {
 namespace {
 
-struct EvalLossOptions : ScoringOptions {
-  std::string data_path, split = "29,1", part = "validation";
+struct EvalLossOptions : ScoringOptions, SplitSettings {
+  std::string data_path, part = "validation";
   bool baselines = false;
+
+  std::vector<std::string> faults() const;
 };
+
+std::vector<std::string> EvalLossOptions::faults() const {
+  std::vector<std::string> faults = ScoringOptions::faults();
+  for (std::string& fault : split_faults()) faults.push_back(std::move(fault));
+  return faults;
+}
 
 FieldList fields_of(EvalLossOptions& o) {
   FieldList list;
   list.add("load", &o.load, "DIR", "checkpoint to evaluate").required = true;
   list.add("data-path", &o.data_path, "PREFIX", "tokens, as PREFIX.bin and PREFIX.idx").required = true;
-  list.add("split", &o.split, "WEIGHTS", "shares of training, validation and test");
+  add_split_fields(list, o);
   list.add("part", &o.part, "NAME", "training, validation or test");
   list.add("baselines", &o.baselines, "", "also unigram and Kneser-Ney trigram models of the training part");
   add_scoring_fields(list, o, "new targets a window; 0: windows do not overlap");
@@ -39,14 +48,25 @@ const CorpusPart& find_part(const std::vector<CorpusPart>& parts, const std::str
                    name);
 }
 
+// What all ranks of a process read.
+struct EvaluationJob {
+  const EvalLossOptions& options;
+  CheckpointInfo checkpoint;
+  Tokenizer tokenizer;
+  IndexedDataset dataset;
+  SplitRule split_rule;
+  std::vector<CorpusPart> parts;
+};
+
 std::string table_row(const char* name, double loss, double bits_per_nat) {
   return fmt::format("  {:<19} loss {:.4f}   perplexity {:8.2f} per token   {:.3f} bits per byte\n", name, loss,
                      std::exp(loss), bits_per_nat * loss);
 }
 
-std::string table(const CorpusLoss& result, const EvalLossOptions& options) {
+std::string table(const CorpusLoss& result, const EvaluationJob& job) {
   const double bits_per_nat = result.bits_per_byte.value_or(0) / result.loss;
-  std::string text = fmt::format("{} tokens of the {} part of {}\n", result.targets, options.part, options.data_path);
+  std::string text = fmt::format("{} tokens of the {} part of {} ({})\n", result.targets, job.options.part,
+                                 job.options.data_path, text_of(job.split_rule));
   text += table_row("GPT-2", result.loss, bits_per_nat);
   if (result.trigram_loss) text += table_row("Kneser-Ney trigram", *result.trigram_loss, bits_per_nat);
   if (result.unigram_loss) text += table_row("unigram", *result.unigram_loss, bits_per_nat);
@@ -64,15 +84,6 @@ nlohmann::json json_of(const CorpusLoss& result, const std::string& peaks) {
   return json;
 }
 
-// What all ranks of a process read.
-struct EvaluationJob {
-  const EvalLossOptions& options;
-  CheckpointInfo checkpoint;
-  Tokenizer tokenizer;
-  IndexedDataset dataset;
-  std::vector<CorpusPart> parts;
-};
-
 CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Rank& rank) {
   const ScoringProgress progress(rank);
   return corpus_loss(*model.model, job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
@@ -87,16 +98,22 @@ void run(const EvalLossOptions& options) {
   CheckpointInfo checkpoint = find_model(options.load, options.layout);
   IndexedDataset dataset = IndexedDataset::open(options.data_path);
   dataset.check_vocabulary(checkpoint.model.vocab_size);
-  std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split));
+  const SplitRule rule = evaluation_split(options, checkpoint.state);
+  std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split), rule);
   find_part(parts, options.part);
   Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
-  const EvaluationJob job{options, std::move(checkpoint), std::move(tokenizer), std::move(dataset), std::move(parts)};
+  const EvaluationJob job{.options = options,
+                          .checkpoint = std::move(checkpoint),
+                          .tokenizer = std::move(tokenizer),
+                          .dataset = std::move(dataset),
+                          .split_rule = rule,
+                          .parts = std::move(parts)};
   EvalLossOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
     const LoadedModel model = load_model(job.checkpoint, options.executor_options(), options.backend, rank);
     const CorpusLoss result = measure(job, model, rank);
     const std::string peaks = rank.peak_memory_json(*model.backend);
-    if (rank.is_first()) report(options.json, table(result, options), json_of(result, peaks).dump());
+    if (rank.is_first()) report(options.json, table(result, job), json_of(result, peaks).dump());
   });
 }
 

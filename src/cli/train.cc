@@ -68,7 +68,7 @@ class Reporter final : public TrainingObserver {
 
  private:
   static ProgressScale scale(const TrainConfig& config, const Trainer& trainer) {
-    const double flops_per_token = trainer.model_config().training_flops_per_token(config.seq_length);
+    const double flops_per_token = trainer.task().config.training_flops_per_token(config.seq_length);
     return {.total_iterations = config.train_iters,
             .log_interval = config.log_interval,
             .total_samples = config.batches().consumed_after(config.train_iters),
@@ -102,24 +102,25 @@ void prepare_save_folder(const TrainConfig& config) {
 
 void print_start(const TrainConfig& config, const Trainer& trainer, const Backend& backend) {
   TrainConfig shown = config;
-  const ModelConfig& model = trainer.model_config();
+  const ModelConfig& model = trainer.task().config;
   fmt::print(stderr, "{}\n", value_table(fields_of(shown)));
   fmt::print(stderr, "GPT-2 with {} parameters: {} layers, hidden {}, {} heads, vocabulary {} (padded to {})\n",
              readable_count(static_cast<double>(model.parameters())), model.num_layers, model.hidden_size,
              model.num_attention_heads, model.vocab_size, model.padded_vocab_size(config.tensor_parallel));
   fmt::print(stderr, "{} training samples of {} tokens an epoch; back end {}, {} threads{}\n",
-             trainer.training_samples().samples_per_epoch(), config.seq_length, backend.name(), thread_count(),
+             trainer.task().training->samples_per_epoch(), config.seq_length, backend.name(), thread_count(),
              config.mesh().ranks() > 1 ? " in each rank" : "");
+  fmt::print(stderr, "{}\n", trainer.task().split_description);
 }
 
+std::string json_number(std::optional<double> value) { return value ? fmt::format("{}", *value) : "null"; }
+
 std::string result_json(const TrainConfig& config, const TrainingResult& result, const std::string& peaks) {
-  const std::string validation =
-      result.validation_loss ? fmt::format("{}", *result.validation_loss) : std::string("null");
   return fmt::format(
       "{{\"iterations\": {}, \"consumed_samples\": {}, \"final_loss\": {}, \"validation_loss\": {}, "
       "\"tokens_per_second\": {:.1f}, \"peak_memory_bytes\": {}}}",
-      result.iterations, config.batches().consumed_after(result.iterations), result.final_loss, validation,
-      result.tokens_per_second, peaks);
+      result.iterations, config.batches().consumed_after(result.iterations), json_number(result.final_loss),
+      json_number(result.validation_loss), result.tokens_per_second, peaks);
 }
 
 // Ranks other than the first keep quiet.
@@ -128,6 +129,17 @@ class SilentObserver final : public TrainingObserver {
   void validation(std::int64_t, double) override {}
   void saved(std::int64_t, const fs::path&) override {}
 };
+
+// `done`: iterations of the checkpoint.
+void print_progress_made(const TrainConfig& config, std::int64_t done) {
+  if (done >= config.train_iters) {
+    fmt::print(stderr,
+               "nothing to do: '{}' has done {} iterations, and --train-iters is {}; give a larger one to go on\n",
+               config.load.string(), done, config.train_iters);
+  } else if (done > 0) {
+    fmt::print(stderr, "resuming after iteration {} of {}\n", done, config.train_iters);
+  }
+}
 
 struct Job {
   const TrainConfig& config;
@@ -161,7 +173,7 @@ void run_rank(const Job& job, const Rank& rank) {
   const std::int64_t done = trainer.start();
   TrainingResult result;
   if (rank.is_first()) {
-    if (done > 0) fmt::print(stderr, "resuming after iteration {} of {}\n", done, config.train_iters);
+    print_progress_made(config, done);
     Reporter reporter(config, trainer, done);
     result = trainer.run(reporter);
   } else {
@@ -175,6 +187,7 @@ void run_rank(const Job& job, const Rank& rank) {
 
 void run(const TrainConfig& config) {
   const RankLauncher launcher(config.threads);
+  training_split(config, config.load);  // a contradiction is told once, before there are ranks
   const Job job{.config = config,
                 .layout = launcher.description(config.mesh()),
                 .vocab_size = vocabulary_size(config),

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "data/document_draw.h"
 
 namespace teratron {
 namespace {
@@ -39,13 +40,13 @@ std::int64_t document_begin(const IndexedDataset& dataset, std::int64_t document
 
 CorpusPart part_of_documents(const IndexedDataset& dataset, std::int64_t begin, std::int64_t end) {
   return {.name = {},
-          .tokens = {document_begin(dataset, begin), document_begin(dataset, end)},
+          .run = {document_begin(dataset, begin), document_begin(dataset, end)},
           .first_document = begin,
           .end_document = end};
 }
 
 CorpusPart part_of_tokens(const IndexedDataset& dataset, std::int64_t begin, std::int64_t end) {
-  CorpusPart part{.name = {}, .tokens = {begin, end}};
+  CorpusPart part{.name = {}, .run = {begin, end}};
   // At most two documents to look through: it takes three parts to need this cut.
   auto& first = part.first_document;
   while (first < dataset.documents() && dataset.document(first).end <= begin) ++first;
@@ -56,12 +57,41 @@ CorpusPart part_of_tokens(const IndexedDataset& dataset, std::int64_t begin, std
   return part;
 }
 
+std::vector<CorpusPart> parts_in_file_order(const IndexedDataset& dataset, std::span<const double> weights,
+                                            bool by_document) {
+  std::vector<CorpusPart> parts;
+  std::int64_t begin = 0;
+  for (const std::int64_t end : part_ends(by_document ? dataset.documents() : dataset.tokens(), weights)) {
+    parts.push_back(by_document ? part_of_documents(dataset, begin, end) : part_of_tokens(dataset, begin, end));
+    begin = end;
+  }
+  return parts;
+}
+
+std::vector<CorpusPart> drawn_parts(const IndexedDataset& dataset, std::span<const double> weights,
+                                    std::uint64_t seed) {
+  const std::vector<std::uint8_t> part_of = draw_parts(dataset.documents(), weights, seed);
+  std::vector<CorpusPart> parts(weights.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].drawn = std::make_shared<const DocumentSubset>(dataset, part_of, static_cast<std::uint8_t>(i));
+  }
+  return parts;
+}
+
 }  // namespace
 
 TokenRange CorpusPart::document(const IndexedDataset& dataset, std::int64_t i) const {
   check(i >= 0 && i < documents(), "CorpusPart: no such document");
+  if (drawn) return dataset.document(drawn->document(i));
   const TokenRange whole = dataset.document(first_document + i);
-  return {std::max(whole.begin, tokens.begin), std::min(whole.end, tokens.end)};
+  return {std::max(whole.begin, run.begin), std::min(whole.end, run.end)};
+}
+
+void CorpusPart::read(const IndexedDataset& dataset, std::int64_t position, std::span<std::int32_t> out) const {
+  if (drawn) return drawn->read(dataset, position, out);
+  const auto count = static_cast<std::int64_t>(out.size());
+  check(position >= 0 && count <= run.size() && position <= run.size() - count, "CorpusPart: read outside of it");
+  dataset.read(run.begin + position, out);
 }
 
 std::vector<double> parse_split(std::string_view text) {
@@ -84,18 +114,14 @@ std::vector<double> parse_split(std::string_view text) {
       text);
 }
 
-std::vector<CorpusPart> split_corpus(const IndexedDataset& dataset, std::span<const double> weights) {
+std::vector<CorpusPart> split_corpus(const IndexedDataset& dataset, std::span<const double> weights,
+                                     const SplitRule& rule) {
   check(!weights.empty() && weights.size() <= kPartNames.size(), "split_corpus: one to three weights");
   const auto parts_due = std::ranges::count_if(weights, [](double weight) { return weight > 0; });
   const bool by_document = dataset.documents() >= parts_due;
-  const std::vector<std::int64_t> ends = part_ends(by_document ? dataset.documents() : dataset.tokens(), weights);
-  std::vector<CorpusPart> parts;
-  std::int64_t begin = 0;
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    parts.push_back(by_document ? part_of_documents(dataset, begin, ends[i]) : part_of_tokens(dataset, begin, ends[i]));
-    parts.back().name = kPartNames[i];
-    begin = ends[i];
-  }
+  std::vector<CorpusPart> parts = rule.seed && by_document ? drawn_parts(dataset, weights, *rule.seed)
+                                                           : parts_in_file_order(dataset, weights, by_document);
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].name = kPartNames[i];
   return parts;
 }
 

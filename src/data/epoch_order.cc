@@ -58,12 +58,12 @@ void EpochOrder::mark_stream() {
     }
   });
   for (std::size_t run = 1; run < marks_.size(); ++run) marks_[run] += marks_[run - 1];
-  check_equal(marks_.back(), part_.tokens.size(), "tokens of an epoch");
+  check_equal(marks_.back(), part_.tokens(), "tokens of an epoch");
 }
 
 void EpochOrder::place_chunks(std::uint64_t seed, std::uint32_t epoch) {
   const std::int64_t count = chunks(part_, seq_length_);
-  const std::int64_t left_over = part_.tokens.size() - 1 - count * seq_length_;
+  const std::int64_t left_over = part_.tokens() - 1 - count * seq_length_;
   RandomSequence random(stream_of(Shuffle::kSkipped, seed, epoch));
   if (count > 0) skipped_ = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(left_over) + 1));
   for (std::size_t slot = 0; slot < kShards; ++slot) {

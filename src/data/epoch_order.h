@@ -29,7 +29,7 @@ class EpochOrder {
              std::int64_t epoch);
 
   static std::int64_t chunks(const CorpusPart& part, std::int64_t seq_length) {
-    return part.tokens.size() > 0 ? (part.tokens.size() - 1) / seq_length : 0;
+    return part.tokens() > 0 ? (part.tokens() - 1) / seq_length : 0;
   }
 
   // Writes the chunk at place `index` of the epoch, seq_length + 1 tokens.

@@ -16,7 +16,7 @@ GptSamples::GptSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPart
     throw_user_error(
         "the {} part of '{}' has {} of its {} tokens, but one sequence of --seq-length {} needs {}; give "
         "it more text, a shorter --seq-length, or a larger share in --split",
-        part_.name, dataset_->prefix().string(), part_.tokens.size(), dataset_->tokens(), seq_length, seq_length + 1);
+        part_.name, dataset_->prefix().string(), part_.tokens(), dataset_->tokens(), seq_length, seq_length + 1);
   }
 }
 
@@ -25,7 +25,7 @@ void GptSamples::sample(std::int64_t position, std::span<std::int32_t> tokens) c
   check_equal(static_cast<std::int64_t>(tokens.size()), seq_length_ + 1, "tokens of a sample");
   const std::int64_t index = position % samples_per_epoch_;
   if (order_ == SampleOrder::kSequential) {
-    dataset_->read(part_.tokens.begin + index * seq_length_, tokens);
+    part_.read(*dataset_, index * seq_length_, tokens);
   } else {
     epoch_order(position / samples_per_epoch_)->read(index, tokens);
   }

@@ -10,8 +10,8 @@ namespace teratron {
 namespace {
 
 std::vector<std::int32_t> read_part(const IndexedDataset& dataset, const CorpusPart& part) {
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(part.tokens.size()));
-  dataset.read(part.tokens.begin, tokens);
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(part.tokens()));
+  part.read(dataset, 0, tokens);
   return tokens;
 }
 
@@ -19,9 +19,9 @@ std::vector<std::int32_t> read_part(const IndexedDataset& dataset, const CorpusP
 
 CorpusLoss corpus_loss(LanguageModel& model, const IndexedDataset& dataset, const CorpusPart& part,
                        const CorpusPart& training, const Tokenizer* tokenizer, const CorpusLossOptions& options) {
-  if (part.tokens.size() < 2) {
+  if (part.tokens() < 2) {
     throw_user_error("the {} part of '{}' has {} tokens; at least 2 are needed to score one", part.name,
-                     dataset.prefix().string(), part.tokens.size());
+                     dataset.prefix().string(), part.tokens());
   }
   const std::vector<std::int32_t> tokens = read_part(dataset, part);
   CorpusLoss result{.targets = static_cast<std::int64_t>(tokens.size()) - 1};

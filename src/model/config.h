@@ -19,6 +19,11 @@ std::string_view name_of(ModelKind kind);
 std::vector<std::string_view> model_kind_names();
 std::optional<ModelKind> find_model_kind(std::string_view name);
 
+// The most layers of a model, and so of stages that have one each. The training state of the widest model, of 18 bytes
+// a parameter at most, then takes fewer than 2^63 bytes, which plans of memory count in; random streams, of 24 bits,
+// would allow 2^20 layers with their 12 parameters each.
+constexpr std::int64_t kMostLayers = 1 << 14;
+
 struct ModelConfig {
   ModelKind kind = ModelKind::kGpt2;
   std::int64_t num_layers = 12;

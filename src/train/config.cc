@@ -119,7 +119,7 @@ void add_data_and_output_fields(FieldList& list, TrainConfig& c) {
   list.add("data-path", &c.data_path, "PREFIX", "tokens, as PREFIX.bin and PREFIX.idx (teratron data tokenize)")
       .required = true;
   list.add("tokenizer", &c.tokenizer, "DIR", "tokenizer the data was made with; it is saved with the model");
-  list.add("split", &c.split, "WEIGHTS", "shares of training, validation and test");
+  add_split_fields(list, c);
 
   list.group("Checkpoints and reports");
   list.add("save", &c.save, "DIR", "where checkpoints, metrics.jsonl and config.toml go");

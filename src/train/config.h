@@ -17,12 +17,13 @@
 #include "pipeline/generators.h"
 #include "train/backend_settings.h"
 #include "train/config_fields.h"
+#include "train/split_settings.h"
 
 namespace teratron {
 
 // The values as the user gave them; a 0 that stands for "follows from another value" is resolved by the functions
 // below, so that a saved configuration can be read back and changed.
-struct TrainConfig : BackendSettings {
+struct TrainConfig : BackendSettings, SplitSettings {
   TrainConfig();
 
   std::string preset = "124M";  // sets the first three of `model`; explicit values override it
@@ -54,7 +55,6 @@ struct TrainConfig : BackendSettings {
 
   std::string data_path;  // PREFIX of PREFIX.bin and PREFIX.idx; must be given
   std::filesystem::path tokenizer;
-  std::string split = "29,1";
 
   std::filesystem::path save, load;
   std::int64_t save_interval = 0;  // 0: at the end only

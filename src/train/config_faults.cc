@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
-#include "data/corpus_split.h"
 #include "train/config.h"
 #include "train/pipeline_faults.h"
 
@@ -50,7 +48,7 @@ class FaultFinder {
   void check_model() {
     const ModelConfig& model = c_.model;
     const std::size_t before = faults_.size();
-    need_between("num-layers", model.num_layers, 1, 1 << 14);
+    need_between("num-layers", model.num_layers, 1, kMostLayers);
     need_between("hidden-size", model.hidden_size, 1, kMostWidth);
     need_between("num-attention-heads", model.num_attention_heads, 1, kMostWidth);
     need_between("vocab-size", model.vocab_size, 0);
@@ -176,11 +174,7 @@ class FaultFinder {
 
   void check_data() {
     need_between("seed", c_.seed, 0, std::numeric_limits<std::int64_t>::max());
-    try {
-      parse_split(c_.split);
-    } catch (const UserError& error) {
-      faults_.push_back(error.what());
-    }
+    for (std::string& fault : c_.split_faults()) faults_.push_back(std::move(fault));
   }
 
   void check_intervals() {

@@ -16,7 +16,7 @@ namespace {
 
 using pipeline::ScheduleKind;
 
-constexpr std::int64_t kMostStages = 1 << 16, kMostVirtualStages = 1000;
+constexpr std::int64_t kMostVirtualStages = 1000;
 constexpr double kMostActions = 4'000'000;  // of a schedule, which every rank holds
 
 constexpr const char* kStages = "--pipeline-model-parallel-size";
@@ -39,14 +39,14 @@ class PipelineFaults {
   explicit PipelineFaults(const TrainConfig& config) : c_(config), kind_(schedule_kind(config)) {}
 
   std::vector<std::string> find() {
-    need_between(kStages, c_.pipeline_parallel, kMostStages);
+    need_between(kStages, c_.pipeline_parallel, kMostLayers);
     need_between("--virtual-stages", c_.virtual_stages, kMostVirtualStages);
     const bool stages_make_sense = faults_.empty();
     const std::optional<pipeline::TokenSlices> slices = parsed_slices();
     if (slices) check_slices(*slices);
     if (!stages_make_sense) return std::move(faults_);
     check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // several, as far as schedules are asked
-    if (c_.model.num_layers >= 1 && c_.model.num_layers <= kMostStages) check_layers();
+    if (c_.model.num_layers >= 1 && c_.model.num_layers <= kMostLayers) check_layers();
     if (slices && !slices->automatic) check_size(slices->count);
     return std::move(faults_);
   }
@@ -117,7 +117,7 @@ class PipelineFaults {
     std::int64_t sum = 0;
     for (std::size_t cell = 0; cell < layout->size(); ++cell) {
       const std::int64_t layers = (*layout)[cell];
-      if (layers < 1 || layers > kMostStages) {
+      if (layers < 1 || layers > kMostLayers) {
         return add("--pipeline-layout {} gives cell {} {} layers; every cell needs 1 or more, {}", given, cell, layers,
                    offer);
       }

@@ -195,6 +195,7 @@ TrainingState Trainer::state() const {
                       .seed = static_cast<std::uint64_t>(config_.seed),
                       .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
                       .counters = {{kSkipped, skipped_}}};
+  record_split(task_.split_rule, state);
   if (!scaler_) return state;
   state.values[kLossScale] = scaler_->state().scale;
   state.counters[kGoodUpdates] = scaler_->state().good_updates;

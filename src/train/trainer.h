@@ -42,8 +42,8 @@ class TrainingObserver {
 };
 
 struct TrainingResult {
-  std::int64_t iterations = 0;  // applied in all, earlier runs included
-  double final_loss = 0;        // of the last update
+  std::int64_t iterations = 0;       // applied in all, earlier runs included
+  std::optional<double> final_loss;  // of this run's last update; nothing: all had been done before
   std::optional<double> validation_loss;
   double tokens_per_second = 0;  // of this run's updates: evaluation and saving left out
 };
@@ -57,8 +57,7 @@ class Trainer {
 
   const Executor& executor() const { return executor_; }
   Executor& executor() { return executor_; }
-  const ModelConfig& model_config() const { return task_.config; }
-  const Samples& training_samples() const { return *task_.training; }
+  const TrainingTask& task() const { return task_; }
   const PipelinePlan& pipeline() const { return pipeline_; }
   const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
 

@@ -8,10 +8,12 @@ namespace {
 // For models that learn to continue text, as all kinds do that there are.
 void add_gpt_samples(TrainingTask& task, const TrainConfig& config,
                      const std::shared_ptr<const IndexedDataset>& dataset) {
-  const std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(config.split));
+  task.split_rule = training_split(config, config.load);
+  const std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(config.split), task.split_rule);
+  task.split_description = describe(parts, task.split_rule);
   task.training = std::make_unique<GptSamples>(dataset, parts.front(), config.seq_length, SampleOrder::kShuffled,
                                                static_cast<std::uint64_t>(config.seed));
-  if (parts.size() < 2 || parts[1].tokens.size() == 0) return;
+  if (parts.size() < 2 || parts[1].tokens() == 0) return;
   task.validation = std::make_unique<GptSamples>(dataset, parts[1], config.seq_length, SampleOrder::kSequential);
 }
 

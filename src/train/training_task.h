@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "data/indexed_dataset.h"
 #include "data/samples.h"
@@ -15,9 +16,11 @@ struct TrainingTask {
   std::unique_ptr<Model> model;  // this tensor-parallel rank's part
   std::unique_ptr<const Samples> training;
   std::unique_ptr<const Samples> validation;  // null where the split has no validation part
+  SplitRule split_rule;
+  std::string split_description;  // for people
 };
 
-// UserError: what the configuration and the data cannot do together.
+// UserError: what the configuration, the data and the checkpoint of --load, whose split is kept to, cannot do together.
 TrainingTask make_training_task(const TrainConfig& config, const std::shared_ptr<const IndexedDataset>& dataset,
                                 std::int64_t vocab_size, GroupRank tensor = {});
 

@@ -63,6 +63,17 @@ TEST_F(CheckpointCommands, TrainPutsOneJsonObjectOnStandardOutputAndInfoAgreesWi
   EXPECT_EQ(info.at("model").at("hidden_size"), 8);
 }
 
+TEST_F(CheckpointCommands, ARunThatWasFinishedBeforeHasNothingToDoAndReportsNoLoss) {
+  ASSERT_EQ(train("2", {}).exit_code, 0);
+  const Outcome again = train("2", {"--load", path("run"), "--json", "-"});
+  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_THAT(again.errors, AllOf(HasSubstr("nothing to do: '" + path("run") + "' has done 2 iterations"),
+                                  ::testing::Not(HasSubstr("resuming"))));
+  const nlohmann::json result = nlohmann::json::parse(again.output);
+  EXPECT_TRUE(result.at("final_loss").is_null());
+  EXPECT_EQ(result.at("iterations"), 2);
+}
+
 TEST_F(CheckpointCommands, EveryFlagGivenToTrainIsInTheConfigurationItSaves) {
   ASSERT_EQ(train("2", {"--lr", "0.0123", "--weight-decay", "0.5"}).exit_code, 0);
   EXPECT_THAT(read_file(path("run/config.toml")),

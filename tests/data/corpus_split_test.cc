@@ -41,12 +41,12 @@ TEST(SplitCorpus, PartsAreRunsOfWholeDocumentsWithTheirShare) {
     weights[round % weights.size()] += 1;
     const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
 
-    const auto parts = split_corpus(*dataset, weights);
+    const auto parts = split_corpus(*dataset, weights, kFileOrder);
     ASSERT_EQ(parts.size(), weights.size());
     std::int64_t document = 0, token = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       EXPECT_EQ(parts[i].first_document, document);
-      EXPECT_EQ(parts[i].tokens.begin, token);
+      EXPECT_EQ(parts[i].run.begin, token);
       for (std::int64_t d = 0; d < parts[i].documents(); ++d) {
         EXPECT_EQ(parts[i].document(*dataset, d), dataset->document(document + d));
       }
@@ -55,7 +55,7 @@ TEST(SplitCorpus, PartsAreRunsOfWholeDocumentsWithTheirShare) {
       EXPECT_NEAR(static_cast<double>(parts[i].documents()), share, 3.0);
       EXPECT_EQ(parts[i].documents() > 0, weights[i] > 0);
       document = parts[i].end_document;
-      token = parts[i].tokens.end;
+      token = parts[i].run.end;
     }
     EXPECT_EQ(document, documents);
     EXPECT_EQ(token, dataset->tokens());
@@ -65,9 +65,9 @@ TEST(SplitCorpus, PartsAreRunsOfWholeDocumentsWithTheirShare) {
 TEST(SplitCorpus, TwentyNineToOneOfThirtyDocumentsIsExact) {
   const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", std::vector<std::int64_t>(30, 10));
-  const auto parts = split_corpus(*dataset, std::vector<double>{29, 1});
-  EXPECT_EQ(parts[0].tokens, (TokenRange{0, 290}));
-  EXPECT_EQ(parts[1].tokens, (TokenRange{290, 300}));
+  const auto parts = split_corpus(*dataset, std::vector<double>{29, 1}, kFileOrder);
+  EXPECT_EQ(parts[0].run, (TokenRange{0, 290}));
+  EXPECT_EQ(parts[1].run, (TokenRange{290, 300}));
   EXPECT_EQ(parts[0].name, "training");
   EXPECT_EQ(parts[1].name, "validation");
 }
@@ -75,16 +75,16 @@ TEST(SplitCorpus, TwentyNineToOneOfThirtyDocumentsIsExact) {
 TEST(SplitCorpus, EveryWeightGetsADocumentHoweverSmall) {
   const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", {10, 20, 30});
-  const auto parts = split_corpus(*dataset, std::vector<double>{1e6, 1, 1});
-  EXPECT_EQ(parts[0].tokens, (TokenRange{0, 10}));
-  EXPECT_EQ(parts[1].tokens, (TokenRange{10, 30}));
-  EXPECT_EQ(parts[2].tokens, (TokenRange{30, 60}));
+  const auto parts = split_corpus(*dataset, std::vector<double>{1e6, 1, 1}, kFileOrder);
+  EXPECT_EQ(parts[0].run, (TokenRange{0, 10}));
+  EXPECT_EQ(parts[1].run, (TokenRange{10, 30}));
+  EXPECT_EQ(parts[2].run, (TokenRange{30, 60}));
 }
 
 TEST(SplitCorpus, OneDocumentIsCutByPosition) {
   const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", {3000});
-  const auto parts = split_corpus(*dataset, std::vector<double>{29, 1});
+  const auto parts = split_corpus(*dataset, std::vector<double>{29, 1}, kFileOrder);
   ASSERT_EQ(parts[0].documents(), 1);
   EXPECT_EQ(parts[0].document(*dataset, 0), (TokenRange{0, 2900}));
   ASSERT_EQ(parts[1].documents(), 1);
@@ -94,7 +94,7 @@ TEST(SplitCorpus, OneDocumentIsCutByPosition) {
 TEST(SplitCorpus, TwoDocumentsForThreePartsAreCutByPosition) {
   const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", {40, 60});
-  const auto parts = split_corpus(*dataset, std::vector<double>{3, 1, 1});
+  const auto parts = split_corpus(*dataset, std::vector<double>{3, 1, 1}, kFileOrder);
   ASSERT_EQ(parts[0].documents(), 2);
   EXPECT_EQ(parts[0].document(*dataset, 0), (TokenRange{0, 40}));
   EXPECT_EQ(parts[0].document(*dataset, 1), (TokenRange{40, 60}));
@@ -107,7 +107,7 @@ TEST(SplitCorpus, TwoDocumentsForThreePartsAreCutByPosition) {
 TEST(SplitCorpus, ACutByPositionAtADocumentsEndBelongsToTheNextPart) {
   const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", {40, 60});
-  const auto parts = split_corpus(*dataset, std::vector<double>{2, 2, 1});
+  const auto parts = split_corpus(*dataset, std::vector<double>{2, 2, 1}, kFileOrder);
   EXPECT_EQ(parts[0].first_document, 0);
   EXPECT_EQ(parts[0].end_document, 1);
   EXPECT_EQ(parts[1].first_document, 1);
@@ -117,9 +117,9 @@ TEST(SplitCorpus, ACutByPositionAtADocumentsEndBelongsToTheNextPart) {
 TEST(SplitCorpus, AnEmptyCorpusHasEmptyParts) {
   const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", {});
-  for (const CorpusPart& part : split_corpus(*dataset, std::vector<double>{29, 1})) {
+  for (const CorpusPart& part : split_corpus(*dataset, std::vector<double>{29, 1}, kFileOrder)) {
     EXPECT_EQ(part.documents(), 0);
-    EXPECT_EQ(part.tokens.size(), 0);
+    EXPECT_EQ(part.tokens(), 0);
   }
 }
 

@@ -11,7 +11,9 @@
 #include <set>
 #include <thread>
 
+#include "base/checksum.h"
 #include "base/error.h"
+#include "base/philox.h"
 #include "base/threads.h"
 #include "data/dataset_fixture.h"
 
@@ -58,7 +60,9 @@ std::shared_ptr<const IndexedDataset> whole_numbered(const TemporaryFolder& fold
   return numbered_dataset(folder / "corpus", lengths);
 }
 
-CorpusPart whole(const IndexedDataset& dataset) { return split_corpus(dataset, std::vector<double>{1}).front(); }
+CorpusPart whole(const IndexedDataset& dataset) {
+  return split_corpus(dataset, std::vector<double>{1}, kFileOrder).front();
+}
 
 GptSamples training(const std::shared_ptr<const IndexedDataset>& dataset, std::int64_t seq_length,
                     std::uint64_t seed = 1) {
@@ -71,17 +75,31 @@ struct RandomCorpus {
   std::int64_t seq_length;
 };
 
-// Parts in the middle of a corpus, of one document to some hundreds.
+// Parts of a corpus, of one document to some hundreds: runs in the middle of it, or drawn from all over it.
 RandomCorpus random_corpus(const TemporaryFolder& folder, std::mt19937_64& random) {
   const auto below = [&](std::int64_t bound) {
     return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(random);
   };
   while (true) {
     const auto dataset = numbered_dataset(folder / "corpus", random_lengths(random, 1 + below(1 + below(600)), 25));
-    const auto parts = split_corpus(*dataset, std::vector<double>{1.0 + static_cast<double>(below(3)), 20.0, 1.0});
+    const SplitRule rule = below(2) == 0 ? kFileOrder : SplitRule{.seed = random()};
+    const auto parts =
+        split_corpus(*dataset, std::vector<double>{1.0 + static_cast<double>(below(9)), 20.0, 1.0}, rule);
     const std::int64_t seq_length = 1 + below(20);
-    if (parts[1].tokens.size() > seq_length) return {dataset, parts[1], seq_length};
+    if (parts[1].tokens() > seq_length) return {dataset, parts[1], seq_length};
   }
+}
+
+// The tokens of a part's documents, one document after the other.
+Document tokens_of(const IndexedDataset& dataset, const CorpusPart& part) {
+  Document tokens;
+  for (std::int64_t d = 0; d < part.documents(); ++d) {
+    const TokenRange document = part.document(dataset, d);
+    for (std::int64_t token = document.begin; token < document.end; ++token) {
+      tokens.push_back(static_cast<std::int32_t>(token));
+    }
+  }
+  return tokens;
 }
 
 TEST(GptSamples, AnEpochIsOneStreamOfWholeDocumentsCutOnce) {
@@ -90,14 +108,15 @@ TEST(GptSamples, AnEpochIsOneStreamOfWholeDocumentsCutOnce) {
   for (int round = 0; round < 30; ++round) {
     const auto [dataset, part, seq_length] = random_corpus(folder, random);
     const GptSamples samples(dataset, part, seq_length, SampleOrder::kShuffled, random());
-    ASSERT_EQ(samples.samples_per_epoch(), (part.tokens.size() - 1) / seq_length);
+    ASSERT_EQ(samples.samples_per_epoch(), (part.tokens() - 1) / seq_length);
+    const Document tokens = tokens_of(*dataset, part);  // ascending
+    ASSERT_EQ(static_cast<std::int64_t>(tokens.size()), part.tokens());
     for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
       const Document stream = stream_of(epoch_of(samples, epoch));
       ASSERT_EQ(static_cast<std::int64_t>(stream.size()), samples.samples_per_epoch() * seq_length + 1);
       std::set<std::int32_t> seen(stream.begin(), stream.end());
       ASSERT_EQ(seen.size(), stream.size());
-      ASSERT_GE(*seen.begin(), part.tokens.begin);
-      ASSERT_LT(*seen.rbegin(), part.tokens.end);
+      ASSERT_TRUE(std::ranges::includes(tokens, seen));
       // Tokens follow each other within a document; elsewhere, one document ends and another begins.
       std::set<std::int64_t> begins, ends;
       for (std::int64_t d = 0; d < part.documents(); ++d) {
@@ -296,10 +315,10 @@ TEST(GptSamples, ValidationIsReadInOrderAndTheSameEveryTime) {
   for (int round = 0; round < 20; ++round) {
     const auto [dataset, part, seq_length] = random_corpus(folder, random);
     const GptSamples samples(dataset, part, seq_length, SampleOrder::kSequential, random());
+    const Document stream = tokens_of(*dataset, part);
     for (std::int64_t position = 0; position < 2 * samples.samples_per_epoch(); ++position) {
-      const Document tokens = sample_of(samples, position);
-      const std::int64_t begin = part.tokens.begin + position % samples.samples_per_epoch() * seq_length;
-      for (std::size_t i = 0; i < tokens.size(); ++i) ASSERT_EQ(tokens[i], begin + static_cast<std::int64_t>(i));
+      const auto begin = stream.begin() + position % samples.samples_per_epoch() * seq_length;
+      ASSERT_EQ(sample_of(samples, position), Document(begin, begin + seq_length + 1));
     }
   }
 }
@@ -315,7 +334,7 @@ TEST(GptSamples, APartOfExactlyOneSequenceIsEnough) {
 TEST(GptSamples, APartShorterThanASequenceIsToldWithSizes) {
   const TemporaryFolder folder;
   const auto dataset = whole_numbered(folder, {290, 10});
-  const auto parts = split_corpus(*dataset, parse_split("29,1"));
+  const auto parts = split_corpus(*dataset, parse_split("29,1"), kFileOrder);
   const auto message = message_of<UserError>([&] { GptSamples(dataset, parts[1], 10, SampleOrder::kSequential); });
   EXPECT_THAT(message, AllOf(HasSubstr("the validation part"), HasSubstr("corpus' has 10 of its 300 tokens"),
                              HasSubstr("--seq-length 10 needs 11"), HasSubstr("--split")));
@@ -332,6 +351,30 @@ TEST(GptSamples, TheOrderIsTheSameForEver) {
   std::vector<std::int32_t> firsts;
   for (const std::int64_t position : {0, 1, 2, 30, 31, 1000}) firsts.push_back(sample_of(samples, position).front());
   EXPECT_THAT(firsts, ::testing::ElementsAre(195, 223, 184, 226, 229, 9));
+}
+
+// Checkpoints that carry no split seed were trained in file order. Every sample of it, in both orders, is the one that
+// commit 1bb9fa8 read, the last one without another split; so the checksum never changes.
+TEST(GptSamples, PartsInFileOrderReadWhatTheyReadBeforeThereWasAnotherOrder) {
+  const TemporaryFolder folder;
+  RandomSequence random(RandomStream{.seed = 17});
+  Checksum checksum;
+  for (const std::int64_t documents : {1, 2, 3, 40, 700}) {
+    std::vector<std::int64_t> lengths(static_cast<std::size_t>(documents));
+    for (auto& length : lengths) length = static_cast<std::int64_t>(random.below(documents < 4 ? 200 : 25));
+    lengths.back() += 40;
+    const auto dataset = whole_numbered(folder, lengths);
+    for (const CorpusPart& part : split_corpus(*dataset, std::vector<double>{7, 0, 2}, kFileOrder)) {
+      if (part.tokens() < 10) continue;
+      for (const SampleOrder order : {SampleOrder::kShuffled, SampleOrder::kSequential}) {
+        const GptSamples samples(dataset, part, 9, order, 5);
+        for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+          for (const Document& tokens : epoch_of(samples, epoch)) checksum.update(std::as_bytes(std::span(tokens)));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(checksum.digest(), "732d4bcad97e759b");
 }
 
 }  // namespace

@@ -20,10 +20,12 @@ bool use_dataset(const std::filesystem::path& prefix) {
   try {
     const auto dataset = std::make_shared<const IndexedDataset>(IndexedDataset::open(prefix));
     dataset_info(prefix);
-    const auto parts = split_corpus(*dataset, std::vector<double>{29, 1});
-    const GptSamples samples(dataset, parts[0], 4, SampleOrder::kShuffled, 1);
-    std::vector<std::int32_t> tokens(5);
-    for (std::int64_t i = 0; i < 2 * samples.samples_per_epoch(); ++i) samples.sample(i, tokens);
+    for (const SplitRule& rule : {kFileOrder, SplitRule{.seed = 1}}) {
+      const auto parts = split_corpus(*dataset, std::vector<double>{29, 1}, rule);
+      const GptSamples samples(dataset, parts[0], 4, SampleOrder::kShuffled, 1);
+      std::vector<std::int32_t> tokens(5);
+      for (std::int64_t i = 0; i < 2 * samples.samples_per_epoch(); ++i) samples.sample(i, tokens);
+    }
     dataset->check_vocabulary(100);
     return true;
   } catch (const UserError& error) {

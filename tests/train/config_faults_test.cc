@@ -40,6 +40,20 @@ TEST(ConfigFaults, ThereAreNoneInASoundConfiguration) {
   EXPECT_EQ(message_of({"--data-path", "corpus", "--train-iters", "10", "--model", "tiny"}), "");
 }
 
+TEST(ConfigFaults, LayersAndStagesHaveOneLimitWhichAModelOfACheckpointHasToo) {
+  TrainConfig config = sound_config();
+  config.model.num_layers = kMostLayers;
+  EXPECT_THAT(config.faults(), IsEmpty());
+  EXPECT_THAT(config.model_for(1).faults(), IsEmpty());
+  config.model.num_layers = kMostLayers + 1;
+  EXPECT_THAT(config.faults(), ElementsAre("--num-layers is 16385; it must be at most 16384"));
+  EXPECT_THAT(config.model_for(1).faults(),
+              ElementsAre("--num-layers is 16385; it must be at least 1 and at most 16384"));
+  config = sound_config();
+  config.pipeline_parallel = kMostLayers + 1;
+  EXPECT_THAT(config.faults(), ElementsAre("--pipeline-model-parallel-size is 16385; it must be at most 16384"));
+}
+
 TEST(ConfigFaults, NearestValuesThatWorkAreNamed) {
   TrainConfig config = sound_config();
   config.data_parallel = 3;

@@ -87,6 +87,17 @@ TEST_F(TrainerTest, ThreadCountChangesNothingButRounding) {
   for (std::size_t i = 0; i < two.losses.size(); ++i) EXPECT_NEAR(one.losses[i], two.losses[i], 3e-5) << i;
 }
 
+TEST_F(TrainerTest, TheFinalLossIsThatOfTheLastUpdateAndARunWithoutUpdatesHasNone) {
+  config_.train_iters = 2;
+  config_.save = folder_ / "save";
+  const Run run = train(config_);
+  EXPECT_EQ(run.result.final_loss, run.losses.back());
+  config_.load = config_.save;
+  const Run again = train(config_);
+  EXPECT_EQ(again.result.final_loss, std::nullopt);
+  EXPECT_EQ(again.result.iterations, 2);
+}
+
 TEST_F(TrainerTest, WrongResumesAreRefused) {
   config_.save = folder_ / "save";
   train(config_);

@@ -1,0 +1,106 @@
+#include "train/split_settings.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+// In a checkpoint's training state; absent: in file order.
+constexpr const char* kSplitSeedCounter = "split_seed";
+
+// The flags that were given.
+std::string given_flags(const SplitSettings& settings) {
+  std::string text;
+  if (settings.split_order == SplitOrder::kFile) text = "--split-order file";
+  if (settings.split_order == SplitOrder::kRandom) text = "--split-order random";
+  if (settings.split_seed != 0) text += fmt::format("{}--split-seed {}", text.empty() ? "" : " ", settings.split_seed);
+  return text;
+}
+
+// What the flags say, and where they say nothing what the checkpoint says.
+SplitRule chosen_split(const SplitSettings& settings, const std::optional<SplitRule>& recorded) {
+  if (settings.split_order == SplitOrder::kFile) return kFileOrder;
+  if (settings.split_seed != 0) return {.seed = static_cast<std::uint64_t>(settings.split_seed)};
+  if (recorded && (recorded->seed || settings.split_order == SplitOrder::kAuto)) return *recorded;
+  return {.seed = static_cast<std::uint64_t>(kDefaultSplitSeed)};
+}
+
+}  // namespace
+
+std::vector<std::string> SplitSettings::split_faults() const {
+  std::vector<std::string> faults;
+  try {
+    parse_split(split);
+  } catch (const UserError& error) {
+    faults.emplace_back(error.what());
+  }
+  if (split_seed < 0) {
+    faults.push_back(fmt::format("--split-seed is {}; it must be at least 0 (0: that of the checkpoint, else {})",
+                                 split_seed, kDefaultSplitSeed));
+  }
+  if (split_order == SplitOrder::kFile && split_seed > 0) {
+    faults.push_back(
+        fmt::format("--split-seed {} has no effect with --split-order file, which draws nothing; leave "
+                    "one of them out",
+                    split_seed));
+  }
+  return faults;
+}
+
+void add_split_fields(FieldList& list, SplitSettings& settings) {
+  list.add("split", &settings.split, "WEIGHTS", "shares of training, validation and test");
+  list.add_choice(
+      "split-order", settings.split_order,
+      {{"auto", SplitOrder::kAuto}, {"random", SplitOrder::kRandom}, {"file", SplitOrder::kFile}},
+      "documents are drawn into the parts at random, or parts are runs of the file; auto: as the checkpoint "
+      "of --load was trained, else random");
+  list.add(
+      "split-seed", &settings.split_seed, "N",
+      fmt::format("of that draw, whatever --seed is; 0: that of the checkpoint of --load, else {}", kDefaultSplitSeed));
+}
+
+std::optional<SplitRule> recorded_split(const TrainingState& state) {
+  if (state.iteration == 0) return std::nullopt;
+  const auto seed = state.counters.find(kSplitSeedCounter);
+  if (seed == state.counters.end()) return kFileOrder;
+  return SplitRule{.seed = static_cast<std::uint64_t>(seed->second)};
+}
+
+void record_split(const SplitRule& rule, TrainingState& state) {
+  if (rule.seed) state.counters[kSplitSeedCounter] = static_cast<std::int64_t>(*rule.seed);
+}
+
+SplitRule training_split(const SplitSettings& settings, const std::filesystem::path& load) {
+  if (load.empty()) return chosen_split(settings, std::nullopt);
+  const std::optional<SplitRule> recorded = recorded_split(read_checkpoint_info(load).state);
+  const SplitRule chosen = chosen_split(settings, recorded);
+  if (recorded && chosen != *recorded) {
+    throw_user_error(
+        "'{}' was trained with {}, and now {} is given: training would go on with documents that were held out so far. "
+        "Leave out --split-order and --split-seed to go on as it was trained",
+        load.string(), text_of(*recorded), given_flags(settings));
+  }
+  return chosen;
+}
+
+SplitRule evaluation_split(const SplitSettings& settings, const TrainingState& state) {
+  return chosen_split(settings, recorded_split(state));
+}
+
+std::string text_of(const SplitRule& rule) {
+  return rule.seed ? fmt::format("--split-order random --split-seed {}", *rule.seed) : "--split-order file";
+}
+
+std::string describe(const std::vector<CorpusPart>& parts, const SplitRule& rule) {
+  std::string text;
+  for (const CorpusPart& part : parts) {
+    text += fmt::format("{}{} {} documents", text.empty() ? "" : ", ", part.name, part.documents());
+  }
+  const bool by_position = rule.seed && !parts.front().drawn;
+  return fmt::format("split by {}{}: {}", text_of(rule),
+                     by_position ? ", but by token position, as documents are fewer than parts" : "", text);
+}
+
+}  // namespace teratron

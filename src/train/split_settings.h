@@ -1,0 +1,52 @@
+// How a corpus is split into training, validation and test parts: the flags, and what a checkpoint has to say on it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "data/corpus_split.h"
+#include "train/config_fields.h"
+
+namespace teratron {
+
+enum class SplitOrder { kAuto, kRandom, kFile };
+
+// Of a run that neither a flag nor a checkpoint gives another. It is a constant of its own, not the seed of the
+// training, so that runs with different seeds hold out the same documents.
+constexpr std::int64_t kDefaultSplitSeed = 1;
+
+struct SplitSettings {
+  std::string split = "29,1";
+  SplitOrder split_order = SplitOrder::kAuto;
+  std::int64_t split_seed = 0;  // 0: the checkpoint's, else kDefaultSplitSeed
+
+  // One line each, naming the flags.
+  std::vector<std::string> split_faults() const;
+};
+
+// --split, --split-order and --split-seed.
+void add_split_fields(FieldList& list, SplitSettings& settings);
+
+// The rule of the run that reached this state. Nothing where no update was done, as in a model converted from
+// elsewhere. Checkpoints from before there were random parts have no record of a rule; they were trained in file order.
+std::optional<SplitRule> recorded_split(const TrainingState& state);
+void record_split(const SplitRule& rule, TrainingState& state);
+
+// The rule to train by: that of the checkpoint at `load` (empty: none), which is read for it, or of the settings.
+// UserError: the settings contradict the checkpoint, so that training would go on with what was held out before.
+SplitRule training_split(const SplitSettings& settings, const std::filesystem::path& load);
+
+// The rule to evaluate by a model in this state: the settings may say anything, kAuto is the model's own rule.
+SplitRule evaluation_split(const SplitSettings& settings, const TrainingState& state);
+
+// As a command line says it: "--split-order random --split-seed 1".
+std::string text_of(const SplitRule& rule);
+
+// The documents of each part and by what rule they were chosen, for people.
+std::string describe(const std::vector<CorpusPart>& parts, const SplitRule& rule);
+
+}  // namespace teratron

@@ -1,0 +1,156 @@
+// Which documents a run holds out: what the flags say, what a checkpoint remembers, and that resuming keeps to it.
+#include "train/split_settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::TrainingRun;
+
+constexpr SplitRule kDefault{.seed = kDefaultSplitSeed}, kSeven{.seed = 7};
+
+TEST(SplitSettings, AStateRemembersItsRule) {
+  for (const SplitRule& rule : {kFileOrder, kDefault, kSeven}) {
+    TrainingState state{.iteration = 1};
+    record_split(rule, state);
+    EXPECT_EQ(recorded_split(state), rule);
+  }
+}
+
+TEST(SplitSettings, AStateWithoutARecordIsInFileOrderAndOneWithoutUpdatesHasNoRule) {
+  EXPECT_EQ(recorded_split({.iteration = 1, .counters = {{"skipped_iterations", 0}}}), kFileOrder);
+  EXPECT_EQ(recorded_split({.iteration = 0}), std::nullopt);
+}
+
+TEST(SplitSettings, AnEvaluationGoesByTheFlagsAndElseByTheCheckpoint) {
+  TrainingState by_seven{.iteration = 1};
+  record_split(kSeven, by_seven);
+  const TrainingState in_file_order{.iteration = 1}, untrained;
+  struct Case {
+    SplitOrder order;
+    std::int64_t seed;
+    SplitRule of_seven, of_file_order, of_untrained;
+  };
+  const SplitRule nine{.seed = 9};
+  for (const Case& c :
+       {Case{SplitOrder::kAuto, 0, kSeven, kFileOrder, kDefault}, Case{SplitOrder::kAuto, 9, nine, nine, nine},
+        Case{SplitOrder::kRandom, 0, kSeven, kDefault, kDefault}, Case{SplitOrder::kRandom, 9, nine, nine, nine},
+        Case{SplitOrder::kFile, 0, kFileOrder, kFileOrder, kFileOrder}}) {
+    const SplitSettings settings{.split_order = c.order, .split_seed = c.seed};
+    EXPECT_EQ(evaluation_split(settings, by_seven), c.of_seven);
+    EXPECT_EQ(evaluation_split(settings, in_file_order), c.of_file_order);
+    EXPECT_EQ(evaluation_split(settings, untrained), c.of_untrained);
+    EXPECT_EQ(training_split(settings, {}), c.of_untrained);
+  }
+}
+
+TEST(SplitSettings, FaultsNameTheFlags) {
+  EXPECT_THAT(SplitSettings{}.split_faults(), IsEmpty());
+  EXPECT_THAT(SplitSettings{.split_seed = -1}.split_faults(), ::testing::ElementsAre(HasSubstr("--split-seed is -1")));
+  EXPECT_THAT((SplitSettings{.split = "x", .split_order = SplitOrder::kFile, .split_seed = 3}.split_faults()),
+              ::testing::ElementsAre(HasSubstr("--split \"x\""),
+                                     AllOf(HasSubstr("--split-seed 3"), HasSubstr("--split-order file"))));
+}
+
+class SplitTraining : public testing::TrainingFixture {
+ protected:
+  void SetUp() override {
+    TrainingFixture::SetUp();
+    config_.train_iters = 4;
+  }
+  TrainConfig with(SplitOrder order, std::int64_t seed = 0) const {
+    TrainConfig config = config_;
+    config.split_order = order;
+    config.split_seed = seed;
+    return config;
+  }
+  // The first two updates of `config`, saved.
+  TrainingRun begin(TrainConfig config) {
+    config.save = folder_ / "save";
+    config.learning_rate.decay = config.train_iters;
+    config.train_iters = 2;
+    std::filesystem::remove_all(config.save);
+    return train(config);
+  }
+  // What is left of the run in "save".
+  TrainingRun resume(TrainConfig config) {
+    config.load = folder_ / "save";
+    return train(config);
+  }
+  bool has_record() const { return read_checkpoint_info(folder_ / "save").state.counters.contains("split_seed"); }
+  std::string refusal(const TrainConfig& config) {
+    try {
+      resume(config);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return "";
+  }
+};
+
+void expect_same_run(const TrainingRun& begun, const TrainingRun& resumed, const TrainingRun& whole) {
+  std::vector<double> losses = begun.losses;
+  losses.insert(losses.end(), resumed.losses.begin(), resumed.losses.end());
+  EXPECT_EQ(losses, whole.losses);
+  EXPECT_EQ(resumed.parameters, whole.parameters);
+  EXPECT_EQ(resumed.result.validation_loss, whole.result.validation_loss);
+}
+
+TEST_F(SplitTraining, ACheckpointWithoutARecordResumesInFileOrderBitForBit) {
+  const TrainingRun whole = train(with(SplitOrder::kFile));
+  EXPECT_NE(train(with(SplitOrder::kAuto)).losses, whole.losses);
+  const TrainingRun begun = begin(with(SplitOrder::kFile));
+  EXPECT_FALSE(has_record());
+  expect_same_run(begun, resume(with(SplitOrder::kAuto)), whole);
+  expect_same_run(begun, resume(with(SplitOrder::kFile)), whole);
+}
+
+TEST_F(SplitTraining, ARandomSplitIsKeptToWithoutFlags) {
+  for (const std::int64_t seed : {0, 7}) {
+    const TrainingRun whole = train(with(SplitOrder::kAuto, seed));
+    const TrainingRun begun = begin(with(SplitOrder::kAuto, seed));
+    EXPECT_TRUE(has_record());
+    expect_same_run(begun, resume(with(SplitOrder::kAuto)), whole);
+    expect_same_run(begun, resume(with(SplitOrder::kRandom)), whole);
+    expect_same_run(begun, resume(with(SplitOrder::kAuto, seed)), whole);
+  }
+}
+
+TEST_F(SplitTraining, ResumingWithAnotherSplitIsRefused) {
+  begin(with(SplitOrder::kRandom, 7));
+  EXPECT_THAT(refusal(with(SplitOrder::kFile)),
+              AllOf(HasSubstr("save' was trained with --split-order random --split-seed 7, and now --split-order file"),
+                    HasSubstr("Leave out --split-order and --split-seed")));
+  EXPECT_THAT(refusal(with(SplitOrder::kAuto, 8)), HasSubstr("random --split-seed 7, and now --split-seed 8 is given"));
+  begin(with(SplitOrder::kFile));
+  EXPECT_THAT(refusal(with(SplitOrder::kRandom)),
+              HasSubstr("was trained with --split-order file, and now --split-order random is given"));
+}
+
+TEST_F(SplitTraining, TheSeedOfTheTrainingLeavesTheValidationPartAlone) {
+  config_.train_iters = 1;
+  const auto held_out = [&](std::int64_t seed) {
+    TrainConfig config = with(SplitOrder::kRandom);
+    config.seed = seed;
+    const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
+    const TrainingTask task = make_training_task(config, dataset, kVocab);
+    const std::int64_t samples = task.validation->samples_per_epoch();
+    SampleBatch batch = task.validation->make_batch(samples);
+    task.validation->read({0, samples}, batch, 0);
+    return batch.targets;
+  };
+  EXPECT_THAT(held_out(1), ::testing::Not(IsEmpty()));
+  EXPECT_EQ(held_out(1), held_out(2));
+}
+
+}  // namespace
+}  // namespace teratron
