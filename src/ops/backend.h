@@ -103,10 +103,16 @@ struct LayerNormBackward {
 // views may be strided with unit stride along D, so that q, k and v can be parts of one packed projection or of a
 // key/value cache. Causal: query i sees keys 0 .. S_k - S_q + i. log_sum_exp is kept for the backward pass. A back end
 // may round the probabilities p (with dropout, or before they are divided by their sum) to C before it multiplies v.
+//
+// Sequences of different lengths lie in one batch with padding after their text. Positions count over the whole
+// sequence: key j is position j, query i is position S_k - S_q + i, and sequence b has text at its first lengths[b]
+// positions, 0 <= lengths[b] <= S_k. No query sees a padded key. Padded queries are not computed: their rows of out and
+// log_sum_exp become 0. Padded rows of q, k and v are not used, whatever they hold. Padding takes next to no time.
 struct AttentionForward {
   TensorRef out;          // [B, S_q, H, D]
   TensorRef log_sum_exp;  // A [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
   TensorRef q, k, v;      // [B, S_q, H, D], [B, S_k, H, D], [B, S_k, H, D]
+  TensorRef lengths;      // i32 [B], optional: without it there is no padding
   bool causal = true;
   double scale = 0;  // usually 1 / sqrt(D)
   Dropout dropout;   // first_position is the first query's; keys count from position first_position - (S_k - S_q)
@@ -115,6 +121,8 @@ struct AttentionForward {
 // dk and dv cover all S_k keys; with accumulate_kv they are added to (token slices, TeraPipe section 3). Both are of C
 // or both of A, so that the sums over many slices need not be rounded to C in between. A back end may take the sum over
 // keys of p * dp as dout . out, with `out` as stored, and may round p and ds to C before it multiplies with them.
+// With forward.lengths, dq of padded queries becomes 0 and their rows of dout are not used; dk and dv of padded keys
+// become 0 or, with accumulate_kv, keep their values.
 struct AttentionBackward {
   TensorRef dq, dk, dv;  // strided like q, k, v
   TensorRef dout;        // [B, S_q, H, D]

@@ -113,10 +113,11 @@ AttentionForward checked(AttentionForward args, DType compute_dtype) {
   checks.strided("q", args.q, {batch, queries, heads, head_size});
   checks.strided("k", args.k, {batch, keys, heads, head_size});
   checks.strided("v", args.v, {batch, keys, heads, head_size});
+  if (args.lengths) checks.tensor("lengths", args.lengths, {batch}, DType::kI32);
   checks.require(args.scale > 0, "the scale of the scores is given");
   checks.attention_dropout(args.dropout, queries, keys, heads);
   checks.separate({{"out", args.out}, {"log_sum_exp", args.log_sum_exp}},
-                  {{"q", args.q}, {"k", args.k}, {"v", args.v}});
+                  {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"lengths", args.lengths}});
   return args;
 }
 
@@ -154,7 +155,8 @@ AttentionBackward checked(AttentionBackward args, DType compute_dtype) {
                                                                         {"k", forward.k},
                                                                         {"v", forward.v},
                                                                         {"out", forward.out},
-                                                                        {"log_sum_exp", forward.log_sum_exp}});
+                                                                        {"log_sum_exp", forward.log_sum_exp},
+                                                                        {"lengths", forward.lengths}});
   return args;
 }
 

@@ -1,5 +1,6 @@
 #include "ops/operations.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace teratron::testing {
@@ -16,6 +17,8 @@ struct Sizes {
   Layout layout;
   bool causal;
   Dropout dropout;
+  Values lengths = {};   // of the sequences; empty: without padding
+  bool poisons = false;  // padding is NaN
 
   explicit Sizes(Random& random)
       : batch(1 + random.below(2)),
@@ -52,12 +55,28 @@ struct Sizes {
     return sizes;
   }
 
+  // Sequences of different lengths: nothing, one, as far as the queries, a query, prime numbers, all.
+  static Sizes padded(Random& random) {
+    Sizes sizes(random);
+    sizes.batch = 1 + random.below(3);
+    const std::int64_t context = sizes.keys - sizes.queries;
+    for (std::int64_t b = 0; b < sizes.batch; ++b) {
+      const std::int64_t some = random.below(sizes.keys + 1);
+      const auto length =
+          random.one_of<std::int64_t>({0, 1, context, context + 1, 13, 61, 67, 97, some, some, sizes.keys});
+      sizes.lengths.push_back(static_cast<double>(std::min(length, sizes.keys)));
+    }
+    sizes.poisons = random.coin();
+    return sizes;
+  }
+
   std::int64_t cache_length() const { return keys + 3; }
   Shape query_shape() const { return {batch, queries, heads, head_size}; }
   Shape key_shape() const { return {batch, keys, heads, head_size}; }
   std::string text() const {
-    return fmt::format("B={} S_q={} S_k={} H={} D={} layout={} causal={} p={}", batch, queries, keys, heads, head_size,
-                       static_cast<int>(layout), causal, dropout.probability);
+    return fmt::format("B={} S_q={} S_k={} H={} D={} layout={} causal={} p={} lengths={} poisons={}", batch, queries,
+                       keys, heads, head_size, static_cast<int>(layout), causal, dropout.probability,
+                       fmt::join(lengths, ","), poisons);
   }
 };
 
@@ -104,9 +123,31 @@ AttentionForward forward_of(const Views& views, const Sizes& sizes) {
           .q = parts.q,
           .k = parts.k,
           .v = parts.v,
+          .lengths = views["lengths"],
           .causal = sizes.causal,
           .scale = 1 / std::sqrt(static_cast<double>(sizes.head_size)),
           .dropout = sizes.dropout};
+}
+
+// Normal values [B, rows, ..], of which row 0 is position `first`. Where the trial poisons, padding is NaN.
+Values some_values(Random& random, const Sizes& sizes, const Shape& shape, std::int64_t first) {
+  Values values = random.normals(shape);
+  if (!sizes.poisons || values.empty()) return values;
+  const std::size_t rows = static_cast<std::size_t>(shape[1]), row_size = values.size() / rows / sizes.lengths.size();
+  for (std::size_t e = 0; e < values.size(); ++e) {
+    const std::size_t row = e / row_size;
+    if (static_cast<double>(first) + static_cast<double>(row % rows) >= sizes.lengths[row / rows])
+      values[e] = std::nan("");
+  }
+  return values;
+}
+
+// The memory of q, k and v, and the lengths.
+void add_inputs(Trial& trial, Random& random, const Sizes& sizes) {
+  for (const auto& [name, shape] : memory_of_parts(sizes)) {
+    trial.input(name, shape, some_values(random, sizes, shape, name == "q" ? sizes.keys - sizes.queries : 0));
+  }
+  if (!sizes.lengths.empty()) trial.ids("lengths", {sizes.batch}, sizes.lengths);
 }
 
 // What a result carries, in roundoffs of storage, of probabilities that were rounded to C before they were multiplied:
@@ -116,7 +157,7 @@ constexpr double kRoundedProbabilities = 8;
 
 Trial forward_trial(Random& random, const Sizes& sizes) {
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
-  for (const auto& [name, shape] : memory_of_parts(sizes)) trial.input(name, shape, random.normals(shape));
+  add_inputs(trial, random, sizes);
   // A score's rounding (D products) is a probability's relative error; S_k probabilities are mixed.
   const Tolerance tolerance = sum_tolerance(sizes.keys + sizes.head_size, 24, 1);
   trial.output("out", sizes.query_shape(), tolerance.carrying(kRoundedProbabilities));
@@ -135,8 +176,8 @@ Trial backward_trial(Random& random, const Sizes& sizes, bool accumulate, bool k
   // scale of 1 / sqrt(D) undoes; times a normal k or q and a probability that is near 1 where there are few keys. And
   // through p and ds as stored: scale * ds is p times normal values (dropout doubles them), as p is.
   const Tolerance gradient = tolerance.carrying(8 + kRoundedProbabilities);
+  add_inputs(trial, random, sizes);
   for (const auto& [name, shape] : memory_of_parts(sizes)) {
-    trial.input(name, shape, random.normals(shape));
     // Where q shares memory with k and v, its own part is overwritten either way, and all are of one type.
     const bool of_keys = name != "q";
     const Precision precision = of_keys && keeps_sums ? Precision::kAccumulation : Precision::kCompute;
@@ -148,7 +189,8 @@ Trial backward_trial(Random& random, const Sizes& sizes, bool accumulate, bool k
   }
   trial.output("out", sizes.query_shape(), tolerance.carrying(kRoundedProbabilities));
   trial.output("log_sum_exp", {sizes.batch, sizes.heads, sizes.queries}, tolerance, Precision::kAccumulation);
-  trial.input("dout", sizes.query_shape(), random.normals(sizes.query_shape()));
+  const Shape queries = sizes.query_shape();
+  trial.input("dout", queries, some_values(random, sizes, queries, sizes.keys - sizes.queries));
   trial.run = [=](Backend& backend, const Views& views) {
     const AttentionForward forward = forward_of(views, sizes);
     backend.attention_forward(forward);
@@ -163,18 +205,20 @@ Trial backward_trial(Random& random, const Sizes& sizes, bool accumulate, bool k
   return trial;
 }
 
-}  // namespace
-
-Trial attention_forward_trial(Random& random) {
-  const Sizes sizes(random);
-  return forward_trial(random, sizes);
-}
-
-Trial attention_backward_trial(Random& random) {
-  const Sizes sizes(random);
+Trial any_backward_trial(Random& random, const Sizes& sizes) {
   const bool accumulate = random.coin(), keeps_sums = sizes.layout != Layout::kPacked && random.coin();
   return backward_trial(random, sizes, accumulate, keeps_sums);
 }
+
+}  // namespace
+
+Trial attention_forward_trial(Random& random) { return forward_trial(random, Sizes(random)); }
+
+Trial attention_backward_trial(Random& random) { return any_backward_trial(random, Sizes(random)); }
+
+Trial padded_attention_forward_trial(Random& random) { return forward_trial(random, Sizes::padded(random)); }
+
+Trial padded_attention_backward_trial(Random& random) { return any_backward_trial(random, Sizes::padded(random)); }
 
 // Caches and tokens as parts of packed projections. What lies in the cache behind its length must not be read: NaN.
 Trial cached_attention_trial(Random& random) {

@@ -16,6 +16,8 @@ std::vector<Operation> operations() {
       {"dropout_backward", dropout_backward_trial},
       {"attention_forward", attention_forward_trial},
       {"attention_backward", attention_backward_trial},
+      {"padded_attention_forward", padded_attention_forward_trial},
+      {"padded_attention_backward", padded_attention_backward_trial},
       {"cached_attention", cached_attention_trial},
       {"embedding_forward", embedding_forward_trial},
       {"embedding_backward", embedding_backward_trial},
@@ -38,6 +40,8 @@ std::vector<Operation> library_attention_operations() {
   return {
       {"plain_attention_forward", plain_attention_forward_trial},
       {"plain_attention_backward", plain_attention_backward_trial, false},
+      {"padded_attention_forward", padded_attention_forward_trial},
+      {"padded_attention_backward", padded_attention_backward_trial},
   };
 }
 

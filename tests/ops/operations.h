@@ -16,7 +16,7 @@ struct Operation {
 };
 
 std::vector<Operation> operations();
-// Attention as a library's kernels take it: no dropout, gradients that are overwritten.
+// Attention as a library's kernels take it (no dropout, gradients that are overwritten), and what must stay ours.
 std::vector<Operation> library_attention_operations();
 
 inline void PrintTo(const Operation& operation, std::ostream* out) { *out << operation.name; }
@@ -40,6 +40,8 @@ Trial residual_add_layer_norm_trial(Random& random);
 Trial dropout_backward_trial(Random& random);
 Trial attention_forward_trial(Random& random);
 Trial attention_backward_trial(Random& random);
+Trial padded_attention_forward_trial(Random& random);
+Trial padded_attention_backward_trial(Random& random);
 Trial cached_attention_trial(Random& random);
 Trial plain_attention_forward_trial(Random& random);
 Trial plain_attention_backward_trial(Random& random);

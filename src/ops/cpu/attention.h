@@ -22,13 +22,21 @@ HeadMatrix<T> head_of(const TensorRef& view, std::int64_t b, std::int64_t h) {
   return {view.as<T>() + b * view.stride(0) + h * view.stride(2), view.stride(1)};
 }
 
-// One head of a call. Queries and keys count from the first of the call's.
+// One head of a call, without padding: n tokens of text are a call of the first n - context queries on the first n
+// keys. Queries and keys count from the first of the call's.
 struct AttentionHead {
   const AttentionForward& args;
   std::int64_t b, h;
-  std::int64_t queries = args.q.dim(1), keys = args.k.dim(1), head_size = args.q.dim(3);
-  std::int64_t context = keys - queries;  // keys before the first query's own
-  float* log_sum_exp = args.log_sum_exp.as<float>() + (b * args.q.dim(2) + h) * queries;
+  std::int64_t head_size = args.q.dim(3);
+  std::int64_t context = args.k.dim(1) - args.q.dim(1);  // keys before the first query's own
+  std::int64_t queries = text_queries();
+  std::int64_t keys = queries > 0 ? context + queries : 0;
+  float* log_sum_exp = args.log_sum_exp.as<float>() + (b * args.q.dim(2) + h) * args.q.dim(1);
+
+  std::int64_t text_queries() const {
+    if (!args.lengths) return args.q.dim(1);
+    return std::clamp(args.lengths.as<const std::int32_t>()[b] - context, std::int64_t{0}, args.q.dim(1));
+  }
 
   // Query i sees keys [0, keys_seen(i)); key j is seen by queries [first_query(j), queries).
   std::int64_t keys_seen(std::int64_t i) const { return args.causal ? context + i + 1 : keys; }
@@ -45,10 +53,17 @@ struct AttentionHead {
   }
 };
 
+// Zeros in rows [begin, end), which are padding.
+template <class T>
+void clear_rows(const HeadMatrix<T>& rows, std::int64_t begin, std::int64_t end, std::int64_t size) {
+  for (std::int64_t i = begin; i < end; ++i) std::fill_n(rows.row(i), size, T{});
+}
+
 // The forward pass over one head, for one storage type.
 struct AttentionKernels {
   void (*attend)(const AttentionHead& head, std::int64_t begin, std::int64_t end);  // queries [begin, end)
   void (*attend_one_by_one)(const AttentionHead& head);
+  void (*clear)(const AttentionHead& head, std::int64_t begin, std::int64_t end);  // padded queries [begin, end)
 };
 
 }  // namespace teratron

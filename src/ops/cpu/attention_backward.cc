@@ -229,10 +229,22 @@ void write_key_gradients(const AttentionBackward& args, const Work& work, std::i
   write_rows<T>({dv.row(key), dv.stride}, work.dv, work.padded_size, key_end - key, work.size, 1, args.accumulate_kv);
 }
 
+// The gradients of padding.
+template <class T, class KeyGradient>
+void clear_padding(const AttentionBackward& args, const AttentionHead& head) {
+  clear_rows(head_of<T>(args.dq, head.b, head.h), head.queries, args.dq.dim(1), head.head_size);
+  if (args.accumulate_kv) return;
+  for (const TensorRef& view : {args.dk, args.dv}) {
+    clear_rows(head_of<KeyGradient>(view, head.b, head.h), head.keys, view.dim(1), head.head_size);
+  }
+}
+
 // T: of what the layers read and write; KeyGradient: of dk and dv.
 template <class T, class KeyGradient>
 void differentiate_head(const AttentionBackward& args, std::int64_t b, std::int64_t h) {
   const AttentionHead head{.args = args.forward, .b = b, .h = h};
+  clear_padding<T, KeyGradient>(args, head);
+  if (head.queries == 0) return;
   Work work = make_work(head);
   pack_operands(head, head_of<T>(args.dout, b, h), work);
   DropoutMask mask(args.forward.dropout);

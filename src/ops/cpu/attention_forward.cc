@@ -218,9 +218,15 @@ void attend(const AttentionHead& head, std::int64_t begin, std::int64_t end) {
   }
 }
 
+template <class T>
+void clear_queries(const AttentionHead& head, std::int64_t begin, std::int64_t end) {
+  clear_rows(head_of<T>(head.args.out, head.b, head.h), begin, end, head.head_size);
+  std::fill(head.log_sum_exp + begin, head.log_sum_exp + end, 0.0F);
+}
+
 AttentionKernels forward_kernels(DType dtype) {
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
-    return AttentionKernels{&attend<T>, &attend_one_by_one<T>};
+    return AttentionKernels{&attend<T>, &attend_one_by_one<T>, &clear_queries<T>};
   });
 }
 
@@ -239,24 +245,27 @@ HWY_EXPORT(forward_kernels);
 constexpr std::int64_t kTasksPerThread = 4, kQueryGrain = 48;
 constexpr std::int64_t kFewQueries = 4;
 
+// Queries [begin, end) of a head, of which the last ones may be padding.
+void attend_part(const AttentionKernels& kernels, const AttentionHead& head, std::int64_t begin, std::int64_t end) {
+  const std::int64_t text_end = std::clamp(head.queries, begin, end);
+  if (text_end < end) kernels.clear(head, text_end, end);
+  if (text_end == begin) return;
+  // So few queries are one part, which begins with the first.
+  head.queries <= kFewQueries ? kernels.attend_one_by_one(head) : kernels.attend(head, begin, text_end);
+}
+
 }  // namespace
 
 void CpuBackend::do_attention_forward(const AttentionForward& args) {
   const std::int64_t queries = args.q.dim(1), heads = args.q.dim(2), all_heads = args.q.dim(0) * heads;
   const AttentionKernels kernels = HWY_DYNAMIC_DISPATCH(forward_kernels)(args.q.dtype);
-  if (queries <= kFewQueries) {
-    parallel_for(all_heads, 1, [&](std::int64_t task, std::int64_t) {
-      kernels.attend_one_by_one(AttentionHead{.args = args, .b = task / heads, .h = task % heads});
-    });
-    return;
-  }
   const std::int64_t wanted = std::max(std::int64_t{1}, kTasksPerThread * thread_count() / all_heads);
   const std::int64_t blocks = (queries + kQueryGrain - 1) / kQueryGrain;
   const std::int64_t part = (blocks + wanted - 1) / wanted * kQueryGrain, parts = (queries + part - 1) / part;
   parallel_for(all_heads * parts, 1, [&](std::int64_t task, std::int64_t) {
     const AttentionHead head{.args = args, .b = task / parts / heads, .h = task / parts % heads};
     const std::int64_t begin = task % parts * part;
-    kernels.attend(head, begin, std::min(queries, begin + part));
+    attend_part(kernels, head, begin, std::min(queries, begin + part));
   });
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kThreads = 256, kLanes = 8;  // of a query
 
-// Eight lanes a query, each 16 bytes at a time where rows are aligned to that.
+// Of queries that are no padding. Eight lanes a query, each 16 bytes at a time where rows are aligned to that.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     compute_statistics(QueryStatistics* statistics, HeadsView<const T> out, HeadsView<const T> dout,
@@ -20,9 +20,9 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t n = std::int64_t{blockIdx.x} * (kThreads / kLanes) + threadIdx.x / kLanes;  // [B, H, S_q]
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   float product = 0;
-  const bool given = n < std::int64_t{sizes.batch} * sizes.heads * sizes.queries;
+  const int query = static_cast<int>(n % sizes.all_queries), head = static_cast<int>(n / sizes.all_queries);
+  const bool given = head < sizes.batch * sizes.heads && query < sizes.without_padding(head / sizes.heads).queries;
   if (given) {
-    const int query = static_cast<int>(n % sizes.queries), head = static_cast<int>(n / sizes.queries);
     const T* const a = out.head(head / sizes.heads, head % sizes.heads)(query);
     const T* const b = dout.head(head / sizes.heads, head % sizes.heads)(query);
     if (vectors) {
@@ -75,13 +75,17 @@ bool takes_matrices(const AttentionBackward& args, const cudaDeviceProp& device)
 }  // namespace
 
 AttentionSizes sizes_of(const AttentionForward& args) {
+  const auto queries = static_cast<int>(args.q.dim(1)), keys = static_cast<int>(args.k.dim(1));
   return {.batch = static_cast<int>(args.q.dim(0)),
           .heads = static_cast<int>(args.q.dim(2)),
-          .queries = static_cast<int>(args.q.dim(1)),
-          .keys = static_cast<int>(args.k.dim(1)),
           .head_size = static_cast<int>(args.q.dim(3)),
+          .all_queries = queries,
+          .all_keys = keys,
+          .queries = queries,
+          .keys = keys,
           .causal = args.causal,
-          .scale = static_cast<float>(args.scale)};
+          .scale = static_cast<float>(args.scale),
+          .lengths = args.lengths ? args.lengths.as<const std::int32_t>() : nullptr};
 }
 
 AttentionMask mask_of(const AttentionForward& args) {

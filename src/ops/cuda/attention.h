@@ -48,11 +48,27 @@ bool has_aligned_rows(const TensorRef& view) {
 }
 
 struct AttentionSizes {
-  int batch, heads, queries, keys, head_size;
+  int batch, heads, head_size;
+  int all_queries, all_keys;  // with padding
+  int queries, keys;          // all, or those of one sequence without its padding
   bool causal;
   float scale;
+  const std::int32_t* lengths;  // [batch], or null
 
-  __device__ int context() const { return keys - queries; }  // keys before the first query's own
+  // n tokens of text are a call of the first n - context() queries on the first n keys.
+  __device__ AttentionSizes without_padding(int b) const {
+    AttentionSizes text = *this;
+    if (lengths == nullptr) return text;
+    const int given = lengths[b] - context();
+    text.queries = given < 0 ? 0 : given < all_queries ? given : all_queries;
+    text.keys = context() + text.queries;
+    return text;
+  }
+  // Those that have gradients: none where there is no query.
+  __device__ int differentiated_keys() const { return queries > 0 ? keys : 0; }
+  // Where the numbers of a head's queries begin in [B, H, S_q].
+  __device__ std::int64_t first_row(int b, int h) const { return (std::int64_t{b} * heads + h) * all_queries; }
+  __device__ int context() const { return all_keys - all_queries; }  // keys before the first query's own
   // Query i sees keys [0, keys_seen(i)); key j is seen by queries [first_query(j), queries).
   __device__ int keys_seen(int query) const {
     const int seen = context() + query + 1;
@@ -70,6 +86,7 @@ AttentionSizes sizes_of(const AttentionForward& args);
 struct HeadTile {
   int b, h, tile;
 
+  HeadTile() = default;  // in shared memory
   __device__ HeadTile(const AttentionSizes& sizes, int tiles, bool last_first) {
     const int head = static_cast<int>(blockIdx.x) / tiles, place = static_cast<int>(blockIdx.x) % tiles;
     b = head / sizes.heads;
@@ -110,6 +127,22 @@ struct alignas(8) QueryStatistics {
   float log2_sum, product;
 };
 
+// Rows [begin, end) of the tile of `size` rows that starts at `first` are padding, behind the text's.
+struct PaddedRows {
+  int begin, end;
+
+  __device__ PaddedRows(int first, int size, int text_rows, int all_rows)
+      : begin(first < text_rows ? text_rows : first), end(first + size < all_rows ? first + size : all_rows) {}
+
+  // Zeros, by all threads of the block.
+  template <class T>
+  __device__ void clear(const HeadRows<T>& rows, int columns) const {
+    for (int i = static_cast<int>(threadIdx.x); i < (end - begin) * columns; i += static_cast<int>(blockDim.x)) {
+      rows(begin + i / columns)[i % columns] = T{};
+    }
+  }
+};
+
 // Gradients of keys or values: of T, or sums of float that are not rounded yet.
 template <class T>
 struct KeyGradients {
@@ -125,6 +158,11 @@ struct KeyGradients {
       T* const to = rounded.head(b, h)(key) + column;
       *to = narrowed<T>(accumulate ? widened(*to) + value : value);
     }
+  }
+
+  __device__ void clear(int b, int h, const PaddedRows& padded, int columns) const {
+    if (accumulate) return;
+    keeps_sums ? padded.clear(sums.head(b, h), columns) : padded.clear(rounded.head(b, h), columns);
   }
 };
 
@@ -142,6 +180,30 @@ struct BackwardViews {
   HeadsView<const T> dout, q, k, v;
   const QueryStatistics* statistics;  // [B, H, S_q]
 };
+
+// What a tile leaves of its padded queries or keys.
+template <class T>
+__device__ void clear_padded_queries(const ForwardViews<T>& views, const AttentionSizes& sizes, const HeadTile& at,
+                                     int query, int tile_size) {
+  const PaddedRows padded(query, tile_size, sizes.queries, sizes.all_queries);
+  padded.clear(views.out.head(at.b, at.h), sizes.head_size);
+  padded.clear(HeadRows<float>{views.log_sum_exp + sizes.first_row(at.b, at.h), 1}, 1);
+}
+
+template <class T>
+__device__ void clear_padded_queries(const BackwardViews<T>& views, const AttentionSizes& sizes, const HeadTile& at,
+                                     int query, int tile_size) {
+  const PaddedRows padded(query, tile_size, sizes.queries, sizes.all_queries);
+  padded.clear(views.dq.head(at.b, at.h), sizes.head_size);
+}
+
+template <class T>
+__device__ void clear_padded_keys(const BackwardViews<T>& views, const AttentionSizes& sizes, const HeadTile& at,
+                                  int key, int tile_size) {
+  const PaddedRows padded(key, tile_size, sizes.differentiated_keys(), sizes.all_keys);
+  views.dk.clear(at.b, at.h, padded, sizes.head_size);
+  views.dv.clear(at.b, at.h, padded, sizes.head_size);
+}
 
 template <class T>
 ForwardViews<T> views_of(const AttentionForward& args) {

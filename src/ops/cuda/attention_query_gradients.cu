@@ -78,11 +78,14 @@ __device__ void store(const WarpSums<1, kHeadSize / 8>& dq, const BackwardViews<
 
 template <class T, int kHeadSize>
 __global__ void __launch_bounds__(kMatrixThreads, kBlocks)
-    add_query_gradients(BackwardViews<T> views, AttentionSizes sizes, AttentionMask mask) {
+    add_query_gradients(BackwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   constexpr int kTileKeys = kKeys<kHeadSize>;
   auto& memory = *dynamic_shared<QueryMemory<T, kHeadSize>>();
-  const HeadTile at(sizes, (sizes.queries + kQueries - 1) / kQueries, true);
+  const HeadTile at(call, (call.queries + kQueries - 1) / kQueries, true);
+  const AttentionSizes sizes = call.without_padding(at.b);
   const int block_query = at.tile * kQueries, warp_row = warp_index() * kWarpQueries, query = block_query + warp_row;
+  clear_padded_queries(views, sizes, at, block_query, kQueries);
+  if (block_query >= sizes.queries) return;
   const int last = (block_query + kQueries < sizes.queries ? block_query + kQueries : sizes.queries) - 1;
   const int block_end = sizes.keys_seen(last), warp_end = sizes.keys_seen(query + kWarpQueries - 1);
   const auto start_tile = [&](int key) {
@@ -96,8 +99,7 @@ __global__ void __launch_bounds__(kMatrixThreads, kBlocks)
                                   sizes.head_size);
   start_tile(0);
 
-  const RowStatistics statistics(views.statistics + (std::int64_t{at.b} * sizes.heads + at.h) * sizes.queries, query,
-                                 sizes.queries);
+  const RowStatistics statistics(views.statistics + sizes.first_row(at.b, at.h), query, sizes.queries);
   WarpSums<1, kHeadSize / 8> dq;
   dq.clear();
   LeftOperand<T, kHeadSize, 1, kHeadSize <= 96> q, dout;

@@ -27,8 +27,9 @@ struct AttentionBackwardGraph {
 };
 
 // Whether cuDNN is asked at all: 16-bit views whose rows start on 16 bytes, head sizes that are multiples of 8 up to
-// 128, no dropout (its mask would be another), at least two queries, compute capability 8 or later. Backward, the
-// gradients of keys and values are overwritten and of the same type: there is no way to add to them.
+// 128, no dropout (its mask would be another), no lengths (our kernels skip padding), at least two queries, compute
+// capability 8 or later. Backward, the gradients of keys and values are overwritten and of the same type: there is no
+// way to add to them.
 bool takes_cudnn(const AttentionForward& args, int compute_capability_major);
 bool takes_cudnn(const AttentionBackward& args, int compute_capability_major);
 

@@ -16,10 +16,21 @@
 
 namespace teratron::reference {
 
-// Where one query stands: local batch entry, head and index, and how many keys it sees.
+// Where one query stands: local batch entry, head and index, and how many keys it sees (none: the query is padding).
 struct Query {
   std::int64_t b, h, i, keys_seen;
 };
+
+// The positions of sequence b that are text.
+inline std::int64_t length_of(const AttentionForward& args, std::int64_t b) {
+  return args.lengths ? args.lengths.as<const std::int32_t>()[b] : args.k.dim(1);
+}
+
+inline std::int64_t keys_seen_from(const AttentionForward& args, std::int64_t b, std::int64_t position) {
+  const std::int64_t length = length_of(args, b);
+  if (position >= length) return 0;
+  return args.causal ? position + 1 : length;
+}
 
 template <class Visit>
 void for_each_query(const AttentionForward& args, const Visit& visit) {
@@ -27,7 +38,7 @@ void for_each_query(const AttentionForward& args, const Visit& visit) {
   for (std::int64_t b = 0; b < args.q.dim(0); ++b) {
     for (std::int64_t h = 0; h < args.q.dim(2); ++h) {
       for (std::int64_t i = 0; i < queries; ++i) {
-        visit(Query{b, h, i, args.causal ? keys - queries + i + 1 : keys});
+        visit(Query{b, h, i, keys_seen_from(args, b, keys - queries + i)});
       }
     }
   }
@@ -59,10 +70,10 @@ void attention_forward(const AttentionForward& args) {
   for_each_query(args, [&](const Query& query) {
     const auto [b, h, i, keys_seen] = query;
     const std::vector<double> scores = scores_of<C>(args, query);
-    const double max = *std::max_element(scores.begin(), scores.end());
+    const double max = keys_seen > 0 ? *std::max_element(scores.begin(), scores.end()) : 0;
     double sum = 0;
     for (const double score : scores) sum += std::exp(score - max);
-    log_sum_exp(b, h, i) = static_cast<Accumulator<C>>(max + std::log(sum));
+    log_sum_exp(b, h, i) = static_cast<Accumulator<C>>(keys_seen > 0 ? max + std::log(sum) : 0);
 
     std::vector<double> mixed(static_cast<std::size_t>(args.v.dim(3)), 0.0);
     for (std::int64_t key = 0; key < keys_seen; ++key) {
