@@ -171,7 +171,9 @@ void time_linear(Backend& backend, std::int64_t rows, std::int64_t outputs, std:
              inputs, outputs, flops / forward, flops / input, flops / weights);
 }
 
-void time_attention(Backend& backend, const Configuration& configuration, int repeats) {
+// Where sequences differ in length, they have half of the tokens on average.
+void time_attention(Backend& backend, const Configuration& configuration, int repeats, bool causal,
+                    bool lengths_differ) {
   const std::int64_t heads = configuration.heads, head_size = configuration.hidden / heads;
   const Shape packed{configuration.batch, configuration.tokens, 3, heads, head_size};
   const Shape plain{configuration.batch, configuration.tokens, heads, head_size};
@@ -180,11 +182,19 @@ void time_attention(Backend& backend, const Configuration& configuration, int re
   const Tensor out(backend, compute, plain), dout(backend, compute, plain);
   const Tensor log_sum_exp(backend, backend.accumulation_dtype(), {configuration.batch, heads, configuration.tokens});
   for (const TensorRef& view : {qkv.ref(), dout.ref()}) backend.fill_normal(view, RandomStream(), 0, 1);
+  const Tensor lengths(backend, DType::kI32, {configuration.batch});
+  std::vector<std::int32_t> counts;
+  for (std::int64_t b = 0; b < configuration.batch; ++b) {
+    counts.push_back(static_cast<std::int32_t>(configuration.tokens * (2 * b + 1) / (2 * configuration.batch)));
+  }
+  backend.upload(lengths, counts.data());
   const AttentionForward forward{.out = out,
                                  .log_sum_exp = log_sum_exp,
                                  .q = qkv.ref().select(2, 0),
                                  .k = qkv.ref().select(2, 1),
                                  .v = qkv.ref().select(2, 2),
+                                 .lengths = lengths_differ ? lengths.ref() : TensorRef(),
+                                 .causal = causal,
                                  .scale = 0.125};
   const double forward_seconds = fastest(repeats, [&] { backend.attention_forward(forward); });
   const double backward_seconds = fastest(repeats, [&] {
@@ -194,7 +204,8 @@ void time_attention(Backend& backend, const Configuration& configuration, int re
                                 .dout = dout,
                                 .forward = forward});
   });
-  fmt::print("  attention   forward {:6.2f} ms   backward {:6.2f} ms\n", 1e3 * forward_seconds, 1e3 * backward_seconds);
+  fmt::print("  attention, {:10} {:15}   forward {:6.2f} ms   backward {:6.2f} ms\n", causal ? "causal," : "all keys,",
+             lengths_differ ? "half is padding" : "no padding", 1e3 * forward_seconds, 1e3 * backward_seconds);
 }
 
 void time_linears(const Configuration& configuration, const Options& options) {
@@ -208,7 +219,10 @@ void time_linears(const Configuration& configuration, const Options& options) {
   for (const std::int64_t chunk : {256, 512}) {
     time_linear(*backend, chunk, configuration.model(0).padded_vocab_size(), h, options.repeats);
   }
-  time_attention(*backend, configuration, options.repeats);
+  time_attention(*backend, configuration, options.repeats, true, false);
+  for (const bool lengths_differ : {false, true}) {
+    time_attention(*backend, configuration, options.repeats, false, lengths_differ);
+  }
 }
 
 DType compute_type(const std::string& name) {

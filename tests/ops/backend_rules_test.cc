@@ -90,6 +90,26 @@ TEST_F(BackendRules, FewerKeysThanQueriesAreRefused) {
       HasSubstr("queries are the last"));
 }
 
+TEST_F(BackendRules, LengthsAreAnIntegerForEachSequence) {
+  const Shape shape{2, 3, 1, 2};
+  const Tensor q = zeros(shape), k = zeros(shape), v = zeros(shape), out = zeros(shape), log_sum_exp = zeros({2, 1, 3});
+  const auto error_with = [&](const Tensor& lengths) {
+    return error_of([&] {
+      backend_->attention_forward({.out = out,
+                                   .log_sum_exp = log_sum_exp,
+                                   .q = q,
+                                   .k = k,
+                                   .v = v,
+                                   .lengths = lengths,
+                                   .causal = false,
+                                   .scale = 1});
+    });
+  };
+  EXPECT_THAT(error_with(make_ids(*backend_, {3}, {1, 2, 3})), HasSubstr("shape of lengths: got [3], expected [2]"));
+  EXPECT_THAT(error_with(zeros({2})), HasSubstr("dtype of lengths: got f32, expected i32"));
+  EXPECT_EQ(error_with(make_ids(*backend_, {2}, {3, 0})), "");
+}
+
 TEST_F(BackendRules, TheObserverHearsBeginAndEndOfEachCall) {
   Recorder recorder;
   const Tensor a = zeros({4}), b = zeros({4});

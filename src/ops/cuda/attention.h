@@ -55,15 +55,17 @@ struct AttentionSizes {
   float scale;
   const std::int32_t* lengths;  // [batch], or null
 
-  // n tokens of text are a call of the first n - context() queries on the first n keys. No keys where no query is.
+  // n tokens of text are a call of the first n - context() queries on the first n keys.
   __device__ AttentionSizes without_padding(int b) const {
     AttentionSizes text = *this;
     if (lengths == nullptr) return text;
     const int given = lengths[b] - context();
     text.queries = given < 0 ? 0 : given < all_queries ? given : all_queries;
-    text.keys = text.queries > 0 ? context() + text.queries : 0;
+    text.keys = context() + text.queries;
     return text;
   }
+  // Those that have gradients: none where there is no query.
+  __device__ int differentiated_keys() const { return queries > 0 ? keys : 0; }
   // Where the numbers of a head's queries begin in [B, H, S_q].
   __device__ std::int64_t first_row(int b, int h) const { return (std::int64_t{b} * heads + h) * all_queries; }
   __device__ int context() const { return all_keys - all_queries; }  // keys before the first query's own
@@ -84,6 +86,7 @@ AttentionSizes sizes_of(const AttentionForward& args);
 struct HeadTile {
   int b, h, tile;
 
+  HeadTile() = default;  // in shared memory
   __device__ HeadTile(const AttentionSizes& sizes, int tiles, bool last_first) {
     const int head = static_cast<int>(blockIdx.x) / tiles, place = static_cast<int>(blockIdx.x) % tiles;
     b = head / sizes.heads;
@@ -197,7 +200,7 @@ __device__ void clear_padded_queries(const BackwardViews<T>& views, const Attent
 template <class T>
 __device__ void clear_padded_keys(const BackwardViews<T>& views, const AttentionSizes& sizes, const HeadTile& at,
                                   int key, int tile_size) {
-  const PaddedRows padded(key, tile_size, sizes.keys, sizes.all_keys);
+  const PaddedRows padded(key, tile_size, sizes.differentiated_keys(), sizes.all_keys);
   views.dk.clear(at.b, at.h, padded, sizes.head_size);
   views.dv.clear(at.b, at.h, padded, sizes.head_size);
 }

@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kTileThreads)
   const AttentionSizes sizes = call.without_padding(at.b);
   const int key = at.tile * kTile, column = static_cast<int>(blockIdx.y) * kColumns;
   if (column == 0) clear_padded_keys(views, sizes, at, key, kTile);
-  if (key >= sizes.keys) return;
+  if (key >= sizes.differentiated_keys()) return;
   const QueryStatistics* const statistics = views.statistics + sizes.first_row(at.b, at.h);
   const RowRange<T> k = {views.k.head(at.b, at.h), key, sizes.keys}, v = {views.v.head(at.b, at.h), key, sizes.keys};
   RowRange<T> q = {views.q.head(at.b, at.h), 0, sizes.queries}, dout = {views.dout.head(at.b, at.h), 0, sizes.queries};
@@ -179,20 +179,27 @@ __global__ void __launch_bounds__(kTileThreads)
     add_query_gradients(BackwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   __shared__ TileMemory memory;
   const HeadTile at(call, (call.queries + kTile - 1) / kTile, true);
-  const AttentionSizes sizes = call.without_padding(at.b);
-  const int query = at.tile * kTile, column = static_cast<int>(blockIdx.y) * kColumns;
-  if (column == 0) clear_padded_queries(views, sizes, at, query, kTile);
-  if (query >= sizes.queries) return;
-  const int last = (query + kTile < sizes.queries ? query + kTile : sizes.queries) - 1, end = sizes.keys_seen(last);
-  const QueryStatistics* const statistics = views.statistics + sizes.first_row(at.b, at.h);
-  const RowRange<T> q = {views.q.head(at.b, at.h), query, sizes.queries};
-  const RowRange<T> dout = {views.dout.head(at.b, at.h), query, sizes.queries};
-  RowRange<T> k = {views.k.head(at.b, at.h), 0, sizes.keys}, v = {views.v.head(at.b, at.h), 0, sizes.keys};
+  AttentionSizes sizes = call.without_padding(at.b);
+  const int begin = at.tile * kTile, column = static_cast<int>(blockIdx.y) * kColumns;
+  if (column == 0) clear_padded_queries(views, sizes, at, begin, kTile);
+  if (begin >= sizes.queries) return;
+  // The block's last query sees as many keys as any.
+  sizes.keys = sizes.keys_seen((begin + kTile < sizes.queries ? begin + kTile : sizes.queries) - 1);
+  if (threadIdx.x == 0) {
+    memory.at = at;
+    memory.queries = sizes.queries;
+  }
+  __syncthreads();
   RowSums<kColumns> dq = {};
-  for (int key = 0; key < end; key += kTile) {
-    k.begin = v.begin = key;
+  for (int key = 0; key < sizes.keys; key += kTile) {
+    const int b = memory.at.b, h = memory.at.h, query = memory.at.tile * kTile;
+    sizes.queries = memory.queries;
+    const RowRange<T> q = {views.q.head(b, h), query, sizes.queries};
+    const RowRange<T> dout = {views.dout.head(b, h), query, sizes.queries};
+    const RowRange<T> k = {views.k.head(b, h), key, sizes.keys}, v = {views.v.head(b, h), key, sizes.keys};
+    const QueryStatistics* const statistics = views.statistics + sizes.first_row(b, h);
     Scores scores, gradients;
-    if (mask.active()) draw_mask(mask, mask.first_element(at.b, at.h), query, key, memory);
+    if (mask.active()) draw_mask(mask, mask.first_element(b, h), query, key, memory);
     multiply_rows(scores, q, k, sizes.head_size, memory);
     multiply_rows(gradients, dout, v, sizes.head_size, memory);
     differentiate<false>(scores, gradients, sizes, statistics, mask, memory, query, key);
@@ -201,12 +208,12 @@ __global__ void __launch_bounds__(kTileThreads)
   }
 #pragma unroll
   for (int i = 0; i < kThreadRows; ++i) {
-    const int row = query + thread_row(i);
+    const int row = memory.at.tile * kTile + thread_row(i);
 #pragma unroll
     for (int j = 0; j < kColumns / 16; ++j) {
       const int c = column + sum_column(j);
-      if (row >= sizes.queries || c >= sizes.head_size) continue;
-      views.dq.head(at.b, at.h)(row)[c] = narrowed<T>(dq[i][j] * sizes.scale);
+      if (row >= memory.queries || c >= sizes.head_size) continue;
+      views.dq.head(memory.at.b, memory.at.h)(row)[c] = narrowed<T>(dq[i][j] * sizes.scale);
     }
   }
 }

@@ -21,6 +21,9 @@ struct ForwardMemory {
   T k[2][kKeys<kHeadSize> * kRowStride<kHeadSize>];
   T v[2][kKeys<kHeadSize> * kRowStride<kHeadSize>];
   WarpMask<kWarpQueries, kKeys<kHeadSize>> masks[kMatrixWarps];
+  // What is read again for each tile, since registers are short: the block's place, the sequence's queries.
+  HeadTile at;
+  int queries;
 };
 
 // Of a lane's rows, which are part_row(0) and part_row(2) of each 16: their running maximum of scores, this lane's part
@@ -155,43 +158,48 @@ __global__ void __launch_bounds__(kMatrixThreads)
   constexpr int kTileKeys = kKeys<kHeadSize>;
   auto& memory = *dynamic_shared<ForwardMemory<T, kHeadSize>>();
   const HeadTile at(call, (call.queries + kQueries - 1) / kQueries, true);
-  const AttentionSizes sizes = call.without_padding(at.b);
+  AttentionSizes sizes = call.without_padding(at.b);
   const int block_query = at.tile * kQueries, warp_row = warp_index() * kWarpQueries, query = block_query + warp_row;
   clear_padded_queries(views, sizes, at, block_query, kQueries);
   if (block_query >= sizes.queries) return;
-  const int block_end =
-      sizes.keys_seen((block_query + kQueries < sizes.queries ? block_query + kQueries : sizes.queries) - 1);
+  if (threadIdx.x == 0) {
+    memory.at = at;
+    memory.queries = sizes.queries;
+  }
+  // The block's last query sees as many keys as any.
+  sizes.keys = sizes.keys_seen((block_query + kQueries < sizes.queries ? block_query + kQueries : sizes.queries) - 1);
   const int warp_end = sizes.keys_seen(query + kWarpQueries - 1);
-  const auto start_tile = [&](int key) {
+  const auto start_tile = [&](const HeadTile& head, int key) {
     const int buffer = key / kTileKeys % 2;
-    start_rows<kTileKeys, kHeadSize>(memory.k[buffer], views.k.head(at.b, at.h), key, sizes.keys, sizes.head_size);
-    start_rows<kTileKeys, kHeadSize>(memory.v[buffer], views.v.head(at.b, at.h), key, sizes.keys, sizes.head_size);
+    start_rows<kTileKeys, kHeadSize>(memory.k[buffer], views.k.head(head.b, head.h), key, sizes.keys, sizes.head_size);
+    start_rows<kTileKeys, kHeadSize>(memory.v[buffer], views.v.head(head.b, head.h), key, sizes.keys, sizes.head_size);
     commit_copies();
   };
   start_rows<kQueries, kHeadSize>(memory.q, views.q.head(at.b, at.h), block_query, sizes.queries, sizes.head_size);
-  start_tile(0);
+  start_tile(at, 0);
 
   RunningSoftmax<kHeadSize> state;
   state.clear();
   LeftOperand<T, kHeadSize, kRows16, false> q;
   auto& warp_mask = memory.masks[warp_index()];
 #pragma unroll 1
-  for (int key = 0; key < block_end; key += kTileKeys) {
+  for (int key = 0; key < sizes.keys; key += kTileKeys) {
     wait_for_copies<0>();
     __syncthreads();  // the tile is there for all, and all are done with the other buffer
     if (key == 0) q.load(memory.q, warp_row);
-    if (key + kTileKeys < block_end) start_tile(key + kTileKeys);
+    if (key + kTileKeys < sizes.keys) start_tile(memory.at, key + kTileKeys);
     if (key >= warp_end) continue;
     if (mask.active()) {
       __syncwarp();
-      warp_mask.draw(mask, mask.first_element(at.b, at.h), query, key);
+      warp_mask.draw(mask, mask.first_element(memory.at.b, memory.at.h), query, key);
       __syncwarp();
     }
     const int buffer = key / kTileKeys % 2;
     attend_tile<T, kHeadSize>(state, q, memory.k[buffer], memory.v[buffer], sizes, query, key,
                               mask.active() ? &warp_mask : nullptr);
   }
-  store(state, views, sizes, at, query, mask.scale());
+  sizes.queries = memory.queries;
+  store(state, views, sizes, memory.at, query, mask.scale());
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct KeyMemory {
   T dout[2][kQueries<kHeadSize> * kRowStride<kHeadSize>];
   QueryStatistics statistics[2][kQueries<kHeadSize>];
   WarpMask<kStep<kHeadSize>, kWarpKeys> masks[kMatrixWarps];
+  HeadTile at;  // the block's: read again for each tile, since registers are short
 };
 
 template <int kColumns8>
@@ -124,7 +125,8 @@ __global__ void __launch_bounds__(kMatrixThreads)
   const AttentionSizes sizes = call.without_padding(at.b);
   const int block_key = at.tile * kKeys, warp_row = warp_index() * kWarpKeys, key = block_key + warp_row;
   clear_padded_keys(views, sizes, at, block_key, kKeys);
-  if (block_key >= sizes.keys) return;
+  if (block_key >= sizes.differentiated_keys()) return;
+  if (threadIdx.x == 0) memory.at = at;
   start_rows<kKeys, kHeadSize>(memory.k, views.k.head(at.b, at.h), block_key, sizes.keys, sizes.head_size);
   start_rows<kKeys, kHeadSize>(memory.v, views.v.head(at.b, at.h), block_key, sizes.keys, sizes.head_size);
   const int first = sizes.first_query(block_key) / kTileQueries * kTileQueries;
@@ -135,7 +137,6 @@ __global__ void __launch_bounds__(kMatrixThreads)
   sums.dv.clear();
   LeftOperand<T, kHeadSize, 1, kHeadSize <= 64> k, v;
   auto& warp_mask = memory.masks[warp_index()];
-  const std::int64_t first_element = mask.active() ? mask.first_element(at.b, at.h) : 0;
   const int first_of_warp = sizes.first_query(key);
   int buffer = 0;
 #pragma unroll 1
@@ -146,13 +147,14 @@ __global__ void __launch_bounds__(kMatrixThreads)
       k.load(memory.k, warp_row);
       v.load(memory.v, warp_row);
     }
-    if (query + kTileQueries < sizes.queries) start_tile(memory, buffer ^ 1, views, sizes, at, query + kTileQueries);
+    const int next = query + kTileQueries;
+    if (next < sizes.queries) start_tile(memory, buffer ^ 1, views, sizes, memory.at, next);
 #pragma unroll 1
     for (int begin = 0; begin < kTileQueries; begin += kStep<kHeadSize>) {
       if (query + begin + kStep<kHeadSize> <= first_of_warp || query + begin >= sizes.queries) continue;
       if (mask.active()) {
         __syncwarp();
-        warp_mask.draw(mask, first_element, query + begin, key);
+        warp_mask.draw(mask, mask.first_element(memory.at.b, memory.at.h), query + begin, key);
         __syncwarp();
       }
       const QueryStep<T> step = {memory.q[buffer] + begin * kRowStride<kHeadSize>,
@@ -161,7 +163,7 @@ __global__ void __launch_bounds__(kMatrixThreads)
       add_step(sums, k, v, step, sizes, key, mask.active() ? &warp_mask : nullptr, mask.scale());
     }
   }
-  store(sums, views, sizes, at, key, mask.scale());
+  store(sums, views, sizes, memory.at, key, mask.scale());
 }
 
 }  // namespace

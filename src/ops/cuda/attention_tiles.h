@@ -16,6 +16,9 @@ struct alignas(16) TileMemory {
   float staging[2 * kTile * kChunkStride];
   float weights[kTile * kWeightStride];  // what sums over the tile's columns are weighted with
   std::uint8_t kept[kTile][kTile / 8];   // [query][key / 8]: the dropout mask's bits
+  // What a kernel that is short of registers reads again for each tile: its place, the sequence's queries.
+  HeadTile at;
+  int queries;
 };
 
 // Rows of which those from `begin` on are wanted, to at most `end`.
