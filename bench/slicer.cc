@@ -8,9 +8,9 @@
 #include <functional>
 #include <vector>
 
-#include "plan/slicer.h"
+#include "slicing/slicer.h"
 
-namespace teratron::plan {
+namespace teratron::slicing {
 namespace {
 
 constexpr std::int64_t kTokens = 2048;
@@ -76,10 +76,10 @@ void joint(int sequences, std::int64_t granularity, double epsilon) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::slicing
 
 int main() {
-  using namespace teratron::plan;
+  using namespace teratron::slicing;
   fmt::print("{:<22} {:>11} {:>11} {:>9} {:>9} {:>10} {:>12}\n", "slicer", "granularity", "epsilon, ms", "table, ms",
              "slice, ms", "programmes", "T, ms");
   for (const double epsilon : {0.1, 0.001}) {

@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "comm/all_reduce_speed.h"
-#include "telemetry/text_table.h"
+#include "console/text_table.h"
 
 namespace teratron {
 namespace {

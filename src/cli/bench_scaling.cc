@@ -9,10 +9,10 @@
 #include "base/median.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "telemetry/bar_chart.h"
-#include "telemetry/readable.h"
-#include "telemetry/text_table.h"
-#include "train/scaling_study.h"
+#include "console/readable.h"
+#include "console/text_table.h"
+#include "report/bar_chart.h"
+#include "studies/scaling_study.h"
 
 namespace teratron {
 namespace {

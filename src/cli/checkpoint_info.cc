@@ -7,8 +7,8 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "telemetry/readable.h"
-#include "telemetry/text_table.h"
+#include "console/readable.h"
+#include "console/text_table.h"
 
 namespace teratron {
 namespace {

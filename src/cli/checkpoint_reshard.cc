@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "telemetry/readable.h"
+#include "console/readable.h"
 
 namespace teratron {
 namespace {

@@ -8,7 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "telemetry/readable.h"
+#include "console/readable.h"
 
 namespace teratron {
 namespace {

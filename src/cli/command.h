@@ -1,7 +1,7 @@
 // How a subcommand is written. A file of src/cli holds one subcommand:
 //
 //   struct DataInfoOptions { std::filesystem::path file, json; };   what the user can say, with its defaults
-//   FieldList fields_of(DataInfoOptions& options);                  the flags and arguments (train/config_fields.h)
+//   FieldList fields_of(DataInfoOptions& options);                  the flags and arguments (options/fields.h)
 //   std::vector<std::string> DataInfoOptions::faults() const;       optional: what is wrong, one line each
 //   void run(const DataInfoOptions& options);                       does it; errors are exceptions (base/error.h)
 //
@@ -17,8 +17,9 @@
 #include <string>
 #include <utility>
 
-#include "train/config_output.h"
-#include "train/config_reading.h"
+#include "options/faults.h"
+#include "options/output.h"
+#include "options/reading.h"
 
 namespace teratron {
 
@@ -29,10 +30,6 @@ struct Command {
   std::function<std::string()> help;                      // the flags, with their defaults
   std::function<void(std::span<const std::string>)> run;  // with the arguments after the name
 };
-
-// Adds a fault where --flag's value is out of its range.
-void need_between(std::vector<std::string>& faults, std::string_view flag, std::int64_t value, std::int64_t least,
-                  std::int64_t most);
 
 template <class Options>
 Command make_command(std::string name, std::string summary, void (*run)(const Options&)) {

@@ -5,9 +5,9 @@
 
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "console/readable.h"
+#include "console/text_table.h"
 #include "data/dataset_info.h"
-#include "telemetry/readable.h"
-#include "telemetry/text_table.h"
 
 namespace teratron {
 namespace {

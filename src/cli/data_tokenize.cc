@@ -7,10 +7,10 @@
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "console/live_line.h"
+#include "console/readable.h"
 #include "data/tokenize.h"
-#include "telemetry/live_line.h"
 #include "telemetry/peak_memory.h"
-#include "telemetry/readable.h"
 
 namespace teratron {
 namespace {

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/version.h"
 #include "cli/report.h"
-#include "telemetry/text_table.h"
-#include "train/config_suggestion.h"
+#include "console/text_table.h"
+#include "options/suggestion.h"
 
 namespace teratron {
 namespace {

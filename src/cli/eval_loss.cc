@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/loaded_model.h"
-#include "cli/ranks.h"
 #include "cli/report.h"
 #include "cli/scoring.h"
 #include "eval/corpus_loss.h"
+#include "runtime/loaded_model.h"
+#include "runtime/ranks.h"
 #include "train/split_settings.h"
 
 namespace teratron {

@@ -7,12 +7,12 @@
 
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/loaded_model.h"
-#include "cli/ranks.h"
 #include "cli/report.h"
 #include "cli/scoring.h"
 #include "eval/wikitext.h"
 #include "eval/windows.h"
+#include "runtime/loaded_model.h"
+#include "runtime/ranks.h"
 
 namespace teratron {
 namespace {

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/loaded_model.h"
-#include "cli/ranks.h"
 #include "cli/report.h"
 #include "eval/generation.h"
+#include "runtime/loaded_model.h"
+#include "runtime/ranks.h"
 #include "tokenizer/stream_decoder.h"
 
 namespace teratron {

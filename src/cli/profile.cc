@@ -8,11 +8,11 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/ranks.h"
 #include "cli/report.h"
 #include "cli/training_setup.h"
-#include "plan/slice_times.h"
-#include "telemetry/text_table.h"
+#include "console/text_table.h"
+#include "runtime/ranks.h"
+#include "slicing/slice_times.h"
 #include "train/slice_costs.h"
 
 namespace teratron {
@@ -83,7 +83,7 @@ std::vector<std::string> ProfileOptions::faults() const {
   return list;
 }
 
-std::string short_text(const plan::MeasuredIteration& iteration) {
+std::string short_text(const slicing::MeasuredIteration& iteration) {
   const std::vector<std::int64_t>& slices = iteration.slices;
   std::string text = fmt::format("{}", fmt::join(slices, ","));
   if (slices.size() > 8) {
@@ -92,7 +92,7 @@ std::string short_text(const plan::MeasuredIteration& iteration) {
   return iteration.micro_batches == 1 ? text : fmt::format("{} micro-batches of {}", iteration.micro_batches, text);
 }
 
-std::string lengths_table(const plan::Profile& profile) {
+std::string lengths_table(const slicing::Profile& profile) {
   TextTable table(std::vector<Align>(1 + 2 * profile.stages.size(), Align::kRight));
   std::vector<std::string> head = {"tokens"};
   for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
@@ -102,7 +102,7 @@ std::string lengths_table(const plan::Profile& profile) {
   table.row(head);
   for (const std::int64_t length : profile.stages.front().forward.lengths) {
     std::vector<std::string> row = {fmt::format("{}", length)};
-    for (const plan::StageCosts& stage : profile.stages) {
+    for (const slicing::StageCosts& stage : profile.stages) {
       row.push_back(fmt::format("{:.3f}", stage.forward.milliseconds(length, 0)));
       row.push_back(fmt::format("{:.3f}", stage.backward.milliseconds(length, 0)));
     }
@@ -111,12 +111,12 @@ std::string lengths_table(const plan::Profile& profile) {
   return table.text();
 }
 
-std::string context_table(const plan::Profile& profile) {
+std::string context_table(const slicing::Profile& profile) {
   constexpr Align right = Align::kRight;
   TextTable table({Align::kLeft, right, right, right, right, right, right});
   table.row({"", "a0", "a1", "a2", "a3", "held-out error, %", "worst"});
   for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
-    const auto add = [&](const char* pass, const plan::CostModel& model, const plan::RelativeError& error) {
+    const auto add = [&](const char* pass, const slicing::CostModel& model, const slicing::RelativeError& error) {
       std::vector<std::string> row = {fmt::format("stage {} {}", stage, pass)};
       for (const double a : model.context) row.push_back(fmt::format("{:.3g}", a));
       row.push_back(fmt::format("{:.2f}", 100 * error.mean));
@@ -129,11 +129,11 @@ std::string context_table(const plan::Profile& profile) {
   return table.text();
 }
 
-std::string checks_table(const plan::Profile& profile) {
+std::string checks_table(const slicing::Profile& profile) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
   table.row({"slices", "measured", "predicted", "off, %", ""});
-  for (const plan::MeasuredIteration& iteration : profile.iterations) {
-    const double predicted = plan::predicted_milliseconds(profile, iteration);
+  for (const slicing::MeasuredIteration& iteration : profile.iterations) {
+    const double predicted = slicing::predicted_milliseconds(profile, iteration);
     table.row({short_text(iteration), fmt::format("{:.1f}", iteration.pipeline), fmt::format("{:.1f}", predicted),
                fmt::format("{:+.2f}", 100 * (predicted / iteration.pipeline - 1)),
                iteration.held_out ? "held out" : ""});
@@ -141,8 +141,8 @@ std::string checks_table(const plan::Profile& profile) {
   return table.text();
 }
 
-std::string text_of(const plan::Profile& profile, const std::filesystem::path& file) {
-  std::string text = fmt::format("{}\n\nMilliseconds of a slice without context:\n{}\n", plan::text_of(profile.key),
+std::string text_of(const slicing::Profile& profile, const std::filesystem::path& file) {
+  std::string text = fmt::format("{}\n\nMilliseconds of a slice without context:\n{}\n", slicing::text_of(profile.key),
                                  lengths_table(profile));
   text += fmt::format("Context adds a0 + a1 l + a2 c + a3 l c milliseconds:\n{}\n", context_table(profile));
   text += fmt::format("Until the last pass is done, milliseconds:\n{}\n", checks_table(profile));
@@ -153,24 +153,24 @@ std::string text_of(const plan::Profile& profile, const std::filesystem::path& f
   return text + fmt::format("profile: {}\n", file.string());
 }
 
-nlohmann::ordered_json json_of(const plan::Profile& profile, const std::filesystem::path& file) {
+nlohmann::ordered_json json_of(const slicing::Profile& profile, const std::filesystem::path& file) {
   nlohmann::ordered_json checks = nlohmann::ordered_json::array();
-  for (const plan::MeasuredIteration& iteration : profile.iterations) {
+  for (const slicing::MeasuredIteration& iteration : profile.iterations) {
     checks.push_back({{"slices", iteration.slices},
                       {"micro_batches", iteration.micro_batches},
                       {"held_out", iteration.held_out},
                       {"measured_ms", iteration.pipeline},
-                      {"predicted_ms", plan::predicted_milliseconds(profile, iteration)}});
+                      {"predicted_ms", slicing::predicted_milliseconds(profile, iteration)}});
   }
   double mean = 0, worst = 0;
-  for (const plan::StageCosts& stage : profile.stages) {
-    for (const plan::RelativeError& error : {stage.forward_error, stage.backward_error}) {
+  for (const slicing::StageCosts& stage : profile.stages) {
+    for (const slicing::RelativeError& error : {stage.forward_error, stage.backward_error}) {
       mean += error.mean / static_cast<double>(2 * profile.stages.size());
       worst = std::max(worst, error.worst);
     }
   }
   return {{"file", file.string()},
-          {"profile", nlohmann::ordered_json::parse(plan::to_json(profile))},
+          {"profile", nlohmann::ordered_json::parse(slicing::to_json(profile))},
           {"held_out_mean_error", mean},
           {"held_out_worst_error", worst},
           {"iterations", checks}};
@@ -184,7 +184,7 @@ void run(const ProfileOptions& options) {
     const std::unique_ptr<Backend> backend = make_backend(config, rank);
     ProfileRequest request = profile_request(config, vocab_size, rank.environment.ranks_are());
     request.repeats = static_cast<int>(options.repeats);
-    const plan::Profile profile = measure_profile(
+    const slicing::Profile profile = measure_profile(
         request, rank.mesh, *backend, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
     if (!rank.is_first()) return;
     const std::filesystem::path file = options.output.empty() ? cached_profile(profile.key) : options.output;

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "telemetry/live_line.h"
+#include "console/live_line.h"
 
 namespace teratron {
 

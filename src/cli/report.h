@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "train/config_fields.h"
+#include "options/fields.h"
 
 namespace teratron {
 

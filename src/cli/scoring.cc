@@ -5,9 +5,9 @@
 
 #include <cstdio>
 
-#include "cli/loaded_model.h"
 #include "cli/report.h"
-#include "telemetry/readable.h"
+#include "console/readable.h"
+#include "runtime/loaded_model.h"
 
 namespace teratron {
 

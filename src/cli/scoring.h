@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "cli/backend_choice.h"
-#include "cli/ranks.h"
 #include "eval/windows.h"
 #include "model/language_model.h"
+#include "runtime/backend_choice.h"
+#include "runtime/ranks.h"
 
 namespace teratron {
 

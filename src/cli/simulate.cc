@@ -12,6 +12,8 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "console/live_line.h"
+#include "console/text_table.h"
 #include "pipeline/checker.h"
 #include "pipeline/closed_form.h"
 #include "pipeline/deferral.h"
@@ -19,10 +21,8 @@
 #include "pipeline/generators.h"
 #include "pipeline/simulate.h"
 #include "pipeline/token_slices.h"
-#include "plan/profile.h"
-#include "plan/slice_times.h"
-#include "telemetry/live_line.h"
-#include "telemetry/text_table.h"
+#include "slicing/profile.h"
+#include "slicing/slice_times.h"
 
 namespace teratron {
 namespace {
@@ -104,12 +104,12 @@ std::vector<std::string> SimulateOptions::faults() const {
 struct SliceCosts {
   std::vector<std::int64_t> lengths;  // tokens; empty: of no known length
   int count = 1;
-  std::optional<plan::Profile> profile;  // nothing: the times that the user gave
+  std::optional<slicing::Profile> profile;  // nothing: the times that the user gave
 };
 
 // With the lengths that the user gives or the best ones.
 SliceCosts profiled_slices(const SimulateOptions& options) {
-  plan::Profile profile = plan::profile_from_json(read_file(options.profile), options.profile);
+  slicing::Profile profile = slicing::profile_from_json(read_file(options.profile), options.profile);
   const std::int64_t longest = profile.longest();
   const std::int64_t tokens = options.tokens > 0 ? options.tokens : longest;
   if (tokens > longest) {
@@ -118,8 +118,8 @@ SliceCosts profiled_slices(const SimulateOptions& options) {
   }
   std::vector<std::int64_t> lengths;
   if (options.slices == "auto") {
-    lengths = plan::best_slice_lengths(profile, tokens, options.schedule, static_cast<int>(options.stages),
-                                       static_cast<int>(options.micro_batches));
+    lengths = slicing::best_slice_lengths(profile, tokens, options.schedule, static_cast<int>(options.stages),
+                                          static_cast<int>(options.micro_batches));
   } else {
     const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", options.slices);
     lengths = slices.lengths.empty() ? pipeline::even_slices(tokens, slices.count) : slices.lengths;
@@ -170,7 +170,7 @@ pipeline::Costs costs_of(const SimulateOptions& options, const SliceCosts& slice
                                   pipeline::even_times(slices.count, slices.lengths, options.forward, options.backward),
                                   options.transfer);
   }
-  pipeline::Costs costs = plan::slice_costs(*slices.profile, schedule, slices.lengths);
+  pipeline::Costs costs = slicing::slice_costs(*slices.profile, schedule, slices.lengths);
   for (double& transfer : costs.transfers) transfer += options.transfer;
   return costs;
 }

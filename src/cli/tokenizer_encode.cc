@@ -9,7 +9,7 @@
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "telemetry/readable.h"
+#include "console/readable.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {

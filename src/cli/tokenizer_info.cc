@@ -5,8 +5,8 @@
 
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "telemetry/readable.h"
-#include "telemetry/text_table.h"
+#include "console/readable.h"
+#include "console/text_table.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {

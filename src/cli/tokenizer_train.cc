@@ -9,8 +9,8 @@
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "console/readable.h"
 #include "telemetry/peak_memory.h"
-#include "telemetry/readable.h"
 #include "tokenizer/bpe_trainer.h"
 #include "tokenizer/tokenizer.h"
 

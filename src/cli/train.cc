@@ -8,13 +8,13 @@
 #include "base/file.h"
 #include "base/threads.h"
 #include "cli/commands.h"
-#include "cli/ranks.h"
 #include "cli/report.h"
 #include "cli/training_setup.h"
-#include "telemetry/memory_table.h"
+#include "console/readable.h"
+#include "runtime/memory_table.h"
+#include "runtime/ranks.h"
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
-#include "telemetry/readable.h"
 #include "telemetry/trace_file.h"
 #include "train/slice_costs.h"
 #include "train/trainer.h"
@@ -151,7 +151,7 @@ struct Job {
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
   const std::unique_ptr<Backend> backend = make_backend(config, rank);
-  const std::optional<plan::Profile> profile =
+  const std::optional<slicing::Profile> profile =
       slice_costs(config, job.vocab_size, rank.environment.ranks_are(), rank.mesh, *backend,
                   rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
   Trainer trainer(config, *backend, make_training_task(config, job.dataset, job.vocab_size, rank.mesh->place().tensor),

@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "cli/backend_choice.h"
+#include "profile/pipeline_profile.h"
+#include "runtime/backend_choice.h"
 #include "train/config.h"
-#include "train/pipeline_profile.h"
 
 namespace teratron {
 

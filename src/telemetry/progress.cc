@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "telemetry/readable.h"
+#include "console/readable.h"
 
 namespace teratron {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "telemetry/live_line.h"
+#include "console/live_line.h"
 
 namespace teratron {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "train/config_output.h"
+#include "options/output.h"
 
 namespace teratron {
 namespace {

@@ -14,9 +14,9 @@
 #include "optim/adamw_optimizer.h"
 #include "optim/learning_rate.h"
 #include "optim/loss_scaler.h"
+#include "options/fields.h"
 #include "pipeline/generators.h"
-#include "train/backend_settings.h"
-#include "train/config_fields.h"
+#include "runtime/backend_settings.h"
 #include "train/split_settings.h"
 
 namespace teratron {

@@ -11,7 +11,7 @@
 #include "pipeline/deferral.h"
 #include "pipeline/simulate.h"
 #include "pipeline/token_slices.h"
-#include "plan/slice_times.h"
+#include "slicing/slice_times.h"
 
 namespace teratron {
 namespace {
@@ -42,7 +42,7 @@ std::vector<std::int64_t> rounded_to(std::int64_t unit, const std::vector<std::i
   return rounded;
 }
 
-std::vector<std::int64_t> slice_tokens(const TrainConfig& config, ScheduleKind kind, const plan::Profile* profile) {
+std::vector<std::int64_t> slice_tokens(const TrainConfig& config, ScheduleKind kind, const slicing::Profile* profile) {
   if (config.token_slices.empty()) return {};
   const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", config.token_slices);
   const std::int64_t unit = slice_unit(config);
@@ -50,8 +50,8 @@ std::vector<std::int64_t> slice_tokens(const TrainConfig& config, ScheduleKind k
   if (slices.automatic) {
     check(profile != nullptr, "slices are chosen by measured costs");
     lengths = rounded_to(
-        unit, plan::best_slice_lengths(*profile, config.seq_length, kind, static_cast<int>(config.pipeline_parallel),
-                                       micro_batches_of(config)));
+        unit, slicing::best_slice_lengths(*profile, config.seq_length, kind, static_cast<int>(config.pipeline_parallel),
+                                          micro_batches_of(config)));
   } else if (lengths.empty()) {
     lengths = pipeline::even_slices(config.seq_length / unit, slices.count);
     for (std::int64_t& length : lengths) length *= unit;
@@ -73,10 +73,10 @@ Schedule schedule_of(const TrainConfig& config, const PipelinePlan& plan) {
 }
 
 // As measured, or what the cells' layers do.
-Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, const plan::Profile* profile) {
+Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, const slicing::Profile* profile) {
   if (profile != nullptr) {
     const std::vector<std::int64_t> whole = {tokens};
-    return plan::slice_costs(*profile, plan.schedule, plan.slice_tokens.empty() ? whole : plan.slice_tokens);
+    return slicing::slice_costs(*profile, plan.schedule, plan.slice_tokens.empty() ? whole : plan.slice_tokens);
   }
   const std::vector<PassTimes> slices =
       pipeline::even_times(plan.schedule.slices, plan.slice_tokens, /*forward=*/1, /*backward=*/2);
@@ -118,7 +118,7 @@ std::vector<std::int64_t> cell_layers(const TrainConfig& config) {
                                static_cast<int>(config.pipeline_parallel * config.virtual_stages));
 }
 
-PipelinePlan plan_pipeline(const TrainConfig& config, const plan::Profile* profile) {
+PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* profile) {
   PipelinePlan plan{.kind = schedule_kind(config), .cell_layers = cell_layers(config)};
   plan.slice_tokens = slice_tokens(config, plan.kind, profile);
   plan.is_measured = profile != nullptr;

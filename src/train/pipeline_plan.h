@@ -10,7 +10,7 @@
 
 #include "pipeline/costs.h"
 #include "pipeline/generators.h"
-#include "plan/profile.h"
+#include "slicing/profile.h"
 #include "train/config.h"
 
 namespace teratron {
@@ -35,7 +35,7 @@ std::vector<std::int64_t> cell_layers(const TrainConfig& config);
 
 // `config` has no faults. `profile`: what slices cost in a stage; nullptr: not measured. InternalError where
 // --token-slices is auto and there is none.
-PipelinePlan plan_pipeline(const TrainConfig& config, const plan::Profile* profile = nullptr);
+PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* profile = nullptr);
 
 // For people, in a line or two; empty where one stage runs sequences whole.
 std::string text_of(const PipelinePlan& plan);

@@ -29,9 +29,9 @@ ProfileRequest profile_request(const TrainConfig& config, std::int64_t vocab_siz
           .ranks = ranks};
 }
 
-std::optional<plan::Profile> slice_costs(const TrainConfig& config, std::int64_t vocab_size, const std::string& ranks,
-                                         const std::shared_ptr<Mesh>& mesh, Backend& backend,
-                                         const ProfileProgress& progress) {
+std::optional<slicing::Profile> slice_costs(const TrainConfig& config, std::int64_t vocab_size,
+                                            const std::string& ranks, const std::shared_ptr<Mesh>& mesh,
+                                            Backend& backend, const ProfileProgress& progress) {
   if (config.token_slices != "auto" && config.profile.empty()) return std::nullopt;
   return profile_for(profile_request(config, vocab_size, ranks), mesh, backend, config.profile, progress);
 }

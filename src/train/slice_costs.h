@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "profile/pipeline_profile.h"
 #include "train/config.h"
-#include "train/pipeline_profile.h"
 
 namespace teratron {
 
@@ -16,8 +16,8 @@ ProfileRequest profile_request(const TrainConfig& config, std::int64_t vocab_siz
 // From the file of --profile or the cache, measured where there is none; nothing where no file is given and none is
 // needed. Every rank of the mesh calls it, so that all plan alike. UserError: a file of --profile that is no profile or
 // was measured for something else.
-std::optional<plan::Profile> slice_costs(const TrainConfig& config, std::int64_t vocab_size, const std::string& ranks,
-                                         const std::shared_ptr<Mesh>& mesh, Backend& backend,
-                                         const ProfileProgress& progress);
+std::optional<slicing::Profile> slice_costs(const TrainConfig& config, std::int64_t vocab_size,
+                                            const std::string& ranks, const std::shared_ptr<Mesh>& mesh,
+                                            Backend& backend, const ProfileProgress& progress);
 
 }  // namespace teratron

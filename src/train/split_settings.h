@@ -9,7 +9,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "data/corpus_split.h"
-#include "train/config_fields.h"
+#include "options/fields.h"
 
 namespace teratron {
 

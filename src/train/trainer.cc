@@ -70,7 +70,7 @@ ExecutorOptions options_of(const TrainConfig& config, const PipelinePlan& pipeli
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, std::shared_ptr<Mesh> mesh,
-                 const plan::Profile* profile)
+                 const slicing::Profile* profile)
     : config_(config),
       task_(std::move(task)),
       batches_(config.batches()),

@@ -53,7 +53,7 @@ class Trainer {
   // Plans everything and allocates nothing. Every rank makes its own with the same configuration; `mesh` holds its
   // groups, nullptr: it is alone. `profile`: what slices cost (slice_costs.h), where that is known.
   Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, std::shared_ptr<Mesh> mesh = nullptr,
-          const plan::Profile* profile = nullptr);
+          const slicing::Profile* profile = nullptr);
 
   const Executor& executor() const { return executor_; }
   Executor& executor() { return executor_; }

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/temporary_folder.h"
+#include "options/reading.h"
 #include "train/config.h"
-#include "train/config_reading.h"
 #include "train/random_config.h"
 
 namespace teratron {

@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "base/temporary_folder.h"
-#include "train/config_output.h"
-#include "train/config_reading.h"
+#include "options/output.h"
+#include "options/reading.h"
 #include "train/random_config.h"
 
 namespace teratron {

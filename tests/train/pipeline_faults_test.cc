@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "options/reading.h"
 #include "train/config.h"
-#include "train/config_reading.h"
 
 namespace teratron {
 namespace {

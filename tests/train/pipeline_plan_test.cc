@@ -53,9 +53,9 @@ TEST(PipelinePlan, SlicesAskForSeq1F1BWhereNothingElseDoes) {
   EXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::kTeraPipe);
 }
 
-plan::Profile measured() {
+slicing::Profile measured() {
   const std::string path = TERATRON_SOURCE_DIR "/docs/figures/profile.json";
-  return plan::profile_from_json(read_file(path), path);
+  return slicing::profile_from_json(read_file(path), path);
 }
 
 TrainConfig sliced(const char* slices) {
@@ -68,7 +68,7 @@ TrainConfig sliced(const char* slices) {
 }
 
 TEST(PipelinePlan, AutoTakesTheBestSlicesOfTheProfile) {
-  const plan::Profile profile = measured();
+  const slicing::Profile profile = measured();
   const auto time_of = [&](const char* slices) {
     const PipelinePlan plan = plan_pipeline(sliced(slices), &profile);
     return pipeline::simulate(plan.schedule, plan.costs).iteration;
@@ -81,7 +81,7 @@ TEST(PipelinePlan, AutoTakesTheBestSlicesOfTheProfile) {
 }
 
 TEST(PipelinePlan, SlicesAreWholeOnEveryRankOfSequenceParallelism) {
-  const plan::Profile profile = measured();
+  const slicing::Profile profile = measured();
   for (const char* slices : {"auto", "uniform:5"}) {
     TrainConfig config = sliced(slices);
     config.tensor_parallel = 3;

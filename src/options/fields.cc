@@ -1,0 +1,54 @@
+#include "options/fields.h"
+
+#include <fmt/ranges.h>
+
+namespace teratron {
+namespace {
+
+struct ValueText {
+  std::string operator()(const std::int64_t* value) const { return fmt::format("{}", *value); }
+  std::string operator()(const double* value) const { return fmt::format("{}", *value); }  // shortest that reads back
+  std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
+  std::string operator()(const std::string* value) const { return *value; }
+  std::string operator()(const std::filesystem::path* value) const { return value->string(); }
+  std::string operator()(const std::vector<std::filesystem::path>* value) const {
+    std::string text;
+    for (const std::filesystem::path& path : *value) text += (text.empty() ? "" : " ") + path.string();
+    return text;
+  }
+  std::string operator()(const std::vector<std::int64_t>* value) const {
+    return fmt::format("{}", fmt::join(*value, " "));
+  }
+  std::string operator()(const Choice& choice) const { return choice.names[choice.get()]; }
+};
+
+}  // namespace
+
+std::string Field::display_name() const { return role == FieldRole::kPositional ? value_name : "--" + name; }
+
+std::string Field::value_text() const { return std::visit(ValueText{}, target); }
+
+Field& FieldList::add(std::string name, FieldTarget target, std::string value_name, std::string help) {
+  return fields_.emplace_back(Field{.name = std::move(name),
+                                    .target = std::move(target),
+                                    .value_name = std::move(value_name),
+                                    .help = std::move(help),
+                                    .group = group_});
+}
+
+Field& FieldList::add_positional(FieldTarget target, std::string value_name, std::string help) {
+  Field& field = add("", std::move(target), std::move(value_name), std::move(help));
+  field.role = FieldRole::kPositional;
+  return field;
+}
+
+Field* FieldList::find(std::string_view name) {
+  for (Field& field : fields_) {
+    if (field.role != FieldRole::kPositional && (field.name == name || (!name.empty() && field.alias == name))) {
+      return &field;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace teratron

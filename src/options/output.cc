@@ -1,0 +1,91 @@
+#include "options/output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "console/text_table.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::size_t kHelpColumns = 110;
+
+// Cut at spaces into lines of at most `columns`; a longer word has a line of its own.
+std::vector<std::string> wrap(const std::string& text, std::size_t columns) {
+  std::vector<std::string> lines(1);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (!lines.back().empty() && display_width(lines.back()) + 1 + display_width(word) > columns) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::string usage_of(const Field& field) {
+  if (field.role == FieldRole::kPositional) return field.value_name + (field.is_list() ? "..." : "");
+  std::string usage = field.display_name();
+  if (!field.alias.empty()) usage += ", --" + field.alias;
+  const bool any_number = field.is_list() && field.value_name.find(' ') == std::string::npos;  // not one name each
+  if (!field.is_bool()) usage += " " + field.value_name + (any_number ? "..." : "");
+  return usage;
+}
+
+std::string explanation_of(const Field& field) {
+  const std::string value = field.value_text();
+  if (field.required) return field.help + " (needed)";
+  if (field.role == FieldRole::kPositional || field.is_bool() || value.empty()) return field.help;
+  return fmt::format("{} [{}]", field.help, value);
+}
+
+}  // namespace
+
+std::string usage_text(const FieldList& fields) {
+  std::string needed, positionals;
+  for (const Field& field : fields) {
+    if (field.required) needed += usage_of(field) + " ";
+    if (field.role == FieldRole::kPositional) positionals += " " + usage_of(field);
+  }
+  return needed + "[--flag value ...]" + positionals;
+}
+
+std::string help_text(const FieldList& fields) {
+  std::size_t usage_width = 0;
+  for (const Field& field : fields) usage_width = std::max(usage_width, usage_of(field).size());
+  TextTable table({Align::kLeft, Align::kLeft});
+  std::string_view group;
+  for (const Field& field : fields) {
+    if (field.role == FieldRole::kHiddenFlag) continue;
+    if (field.group != group) {
+      table.heading(fmt::format("{}{}:", group.empty() ? "" : "\n", field.group));
+      group = field.group;
+    }
+    std::string usage = usage_of(field);
+    for (const std::string& line : wrap(explanation_of(field), kHelpColumns - usage_width)) {
+      table.row({std::exchange(usage, ""), line});
+    }
+  }
+  return table.text();
+}
+
+std::string value_table(const FieldList& fields) {
+  TextTable table({Align::kLeft, Align::kLeft, Align::kLeft});
+  std::string_view group;
+  for (const Field& field : fields) {
+    if (field.role == FieldRole::kHiddenFlag && !field.given) continue;
+    const std::string value = field.value_text();
+    if (value.empty()) continue;
+    if (field.group != group) {
+      table.heading(field.group);
+      group = field.group;
+    }
+    table.row({field.display_name().substr(field.role == FieldRole::kPositional ? 0 : 2), value, field.origin});
+  }
+  return table.text();
+}
+
+}  // namespace teratron

@@ -1,0 +1,23 @@
+// A list of fields shown to people: --help, the start-up table, and the TOML file that gives the same values again.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "options/fields.h"
+
+namespace teratron {
+
+// Reading this file (config_reading.h) into the same fields gives the same values.
+std::string to_toml(const FieldList& fields);
+
+// "IN OUT", "--out PREFIX [--flag value ...] FILE...": the flags that are needed, then the arguments without a flag.
+std::string usage_text(const FieldList& fields);
+
+// Flags by group, each with what it does and its value now (in brackets), at most 100 columns wide.
+std::string help_text(const FieldList& fields);
+
+// "--seq-length 256", one line a flag, by group, aligned; hidden flags only where they were given.
+std::string value_table(const FieldList& fields);
+
+}  // namespace teratron

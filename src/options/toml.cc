@@ -1,0 +1,145 @@
+// TOML (https://toml.io, version 1.0) in and out of a list of fields.
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "options/output.h"
+#include "options/reading.h"
+#include "options/suggestion.h"
+
+namespace teratron {
+namespace {
+
+std::string with_underscores(std::string text) {
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+std::optional<Literal> literal_of(const toml::node& node) {
+  if (const auto* value = node.as_integer()) return Literal{LiteralKind::kInteger, fmt::format("{}", value->get())};
+  if (const auto* value = node.as_floating_point())
+    return Literal{LiteralKind::kFloat, fmt::format("{}", value->get())};
+  if (const auto* value = node.as_boolean()) return Literal{LiteralKind::kBoolean, value->get() ? "true" : "false"};
+  if (const auto* value = node.as_string()) return Literal{LiteralKind::kText, value->get()};
+  return std::nullopt;
+}
+
+// The literals of a value or of an array of values; nothing for tables, dates and nested arrays.
+std::optional<std::vector<Literal>> literals_of(const toml::node& node) {
+  std::vector<Literal> literals;
+  if (const toml::array* array = node.as_array()) {
+    for (const toml::node& element : *array) {
+      const auto literal = literal_of(element);
+      if (!literal) return std::nullopt;
+      literals.push_back(*literal);
+    }
+    return literals;
+  }
+  const auto literal = literal_of(node);
+  if (!literal) return std::nullopt;
+  return std::vector{*literal};
+}
+
+Field* find_key(FieldList& fields, std::string_view key) {
+  for (Field& field : fields) {
+    const bool settable = field.role == FieldRole::kFlag || field.role == FieldRole::kHiddenFlag;
+    if (settable && with_underscores(field.name) == key) return &field;
+  }
+  return nullptr;
+}
+
+std::string unknown_key(const FieldList& fields, std::string_view key, std::string_view origin) {
+  std::vector<std::string> known;
+  for (const Field& field : fields) {
+    if (field.role == FieldRole::kFlag) known.push_back(with_underscores(field.name));
+  }
+  const std::string nearest = nearest_name(with_underscores(std::string(key)), known);
+  return fmt::format("unknown key '{}' ({}){}", key, origin,
+                     nearest.empty() ? "; --help lists the flags, which are the keys written with underscores"
+                                     : fmt::format("; did you mean '{}'?", nearest));
+}
+
+// A basic string. Not toml++'s own formatting, which writes text with three single quotes in a row so that it cannot be
+// read back.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char byte : text) {
+    const auto code = static_cast<unsigned char>(byte);
+    if (byte == '"' || byte == '\\') {
+      out += '\\';
+      out += byte;
+    } else if (code < 0x20 || code == 0x7F) {
+      out += fmt::format("\\u{:04X}", code);
+    } else {
+      out += byte;
+    }
+  }
+  return out + "\"";
+}
+
+struct TomlText {
+  std::string operator()(const std::int64_t* value) const { return fmt::format("{}", *value); }
+  std::string operator()(const double* value) const {
+    const std::string text = fmt::format("{}", *value);  // the shortest that reads back
+    return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+  }
+  std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
+  std::string operator()(const std::string* value) const { return quoted(*value); }
+  std::string operator()(const std::filesystem::path* value) const { return quoted(value->string()); }
+  std::string operator()(const std::vector<std::filesystem::path>* value) const {
+    std::string text;
+    for (const std::filesystem::path& path : *value) text += (text.empty() ? "" : ", ") + quoted(path.string());
+    return "[" + text + "]";
+  }
+  std::string operator()(const std::vector<std::int64_t>* value) const {
+    return fmt::format("[{}]", fmt::join(*value, ", "));
+  }
+  std::string operator()(const Choice& choice) const { return quoted(choice.names[choice.get()]); }
+};
+
+}  // namespace
+
+std::vector<Setting> read_config_file(FieldList& fields, const std::filesystem::path& path, Faults& faults) {
+  std::vector<Setting> settings;
+  try {
+    const toml::table table = toml::parse(read_file(path), path.string());
+    for (const auto& [key, node] : table) {
+      const std::string origin = fmt::format("{}:{}", path.string(), key.source().begin.line);
+      Field* field = find_key(fields, key.str());
+      auto literals = literals_of(node);
+      if (field == nullptr && node.is_table()) {
+        faults.push_back(fmt::format("'{}' is a table ({}); settings are written without tables", key.str(), origin));
+      } else if (field == nullptr) {
+        faults.push_back(unknown_key(fields, key.str(), origin));
+      } else if (!literals) {
+        field->given = field->wrong = true;
+        faults.push_back(fmt::format("{} has no value that a setting can have ({})", key.str(), origin));
+      } else {
+        settings.push_back({field, *std::move(literals), node.is_array(), origin});
+      }
+    }
+  } catch (const UserError& error) {
+    faults.push_back(error.what());
+  } catch (const toml::parse_error& error) {
+    faults.push_back(
+        fmt::format("{}:{}: not valid TOML: {}", path.string(), error.source().begin.line, error.description()));
+  }
+  return settings;
+}
+
+std::string to_toml(const FieldList& fields) {
+  std::string text;
+  std::string_view group;
+  for (const Field& field : fields) {
+    if (field.role != FieldRole::kFlag && field.role != FieldRole::kHiddenFlag) continue;
+    if (field.group != group) text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", group = field.group);
+    text += fmt::format("{} = {}\n", with_underscores(field.name), std::visit(TomlText{}, field.target));
+  }
+  return text;
+}
+
+}  // namespace teratron

@@ -1,0 +1,131 @@
+#include "profile/pipeline_profile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/median.h"
+#include "profile/slicings.h"
+#include "profile/transfer_time.h"
+#include "slicing/slice_times.h"
+
+namespace teratron {
+namespace {
+
+constexpr double kShortVisit = 100;  // milliseconds that a slicing is run for at a time, at least
+constexpr double kMostSteps = 16;
+
+// Steps of one slicing. Where one is short, the first of a visit is a warm-up and several more follow.
+void visit(StepClock& clock, std::vector<StepTimes>& steps) {
+  StepTimes first = clock.step();
+  if (first.iteration >= kShortVisit) {
+    steps.push_back(std::move(first));
+    return;
+  }
+  const int more = static_cast<int>(std::min(std::ceil(kShortVisit / first.iteration), kMostSteps));
+  for (int step = 0; step < more; ++step) steps.push_back(clock.step());
+}
+
+struct Measured {
+  ProfileSlicing slicing;
+  std::vector<StepTimes> steps;
+
+  std::vector<double> all_of(const std::function<double(const StepTimes&)>& value) const {
+    std::vector<double> values;
+    for (const StepTimes& step : steps) values.push_back(value(step));
+    return values;
+  }
+  // As it usually was, if it was measured at all.
+  slicing::MeasuredIteration iteration() const {
+    return {.slices = slicing.lengths,
+            .micro_batches = slicing.micro_batches,
+            .held_out = slicing.held_out,
+            .pipeline = steps.empty() ? 0 : median(all_of([](const StepTimes& step) { return step.pipeline; }))};
+  }
+};
+
+// Of a stage, by pass; of slicings that are held out, or of the others; of one micro-batch.
+std::vector<slicing::CostPoint> points_of(const std::vector<Measured>& all, std::size_t stage,
+                                          double StepTimes::Pass::*pass, bool held_out) {
+  std::vector<slicing::CostPoint> points;
+  for (const Measured& measured : all) {
+    if (measured.slicing.held_out != held_out || measured.slicing.micro_batches > 1) continue;
+    std::int64_t context = 0;
+    for (std::size_t slice = 0; slice < measured.slicing.lengths.size(); ++slice) {
+      const std::int64_t length = measured.slicing.lengths[slice];
+      // Whatever else the machine does can only make a pass longer, and now and then by half.
+      const double least =
+          std::ranges::min(measured.all_of([&](const StepTimes& step) { return step.passes[stage][slice].*pass; }));
+      points.push_back({.length = length, .context = context, .milliseconds = least});
+      context += length;
+    }
+  }
+  return points;
+}
+
+slicing::StageCosts costs_of(const std::vector<Measured>& all, std::size_t stage) {
+  slicing::StageCosts costs;
+  const auto fit = [&](double StepTimes::Pass::*pass, slicing::CostModel& model, slicing::RelativeError& error) {
+    model = slicing::fit_cost_model(points_of(all, stage, pass, false));
+    error = slicing::relative_error(model, points_of(all, stage, pass, true));
+  };
+  fit(&StepTimes::Pass::forward, costs.forward, costs.forward_error);
+  fit(&StepTimes::Pass::backward, costs.backward, costs.backward_error);
+  return costs;
+}
+
+std::vector<Measured> measure_slicings(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh,
+                                       Backend& backend, const ProfileProgress& progress) {
+  const std::int64_t unit = request.sequence_parallel ? mesh->tensor->size() : 1;
+  std::vector<Measured> all;
+  for (ProfileSlicing& slicing : profile_slicings(request.tokens, mesh->pipeline->size(), unit)) {
+    all.push_back({std::move(slicing), {}});
+  }
+  const int visits = 1 + request.repeats * static_cast<int>(all.size());
+  int done = 0;
+  const auto report = [&] {
+    if (progress) progress(++done, visits);
+  };
+  const auto clock_of = [&](const Measured& measured) {
+    const pipeline::Schedule schedule = slicing::schedule_of(measured.iteration(), mesh->pipeline->size());
+    return StepClock(request, schedule, measured.slicing.lengths, mesh, backend);
+  };
+  // Several runners at a time would take several times the memory of training.
+  clock_of(all.front()).step();
+  report();
+  for (int repeat = 0; repeat < request.repeats; ++repeat) {
+    // To and fro, so that a machine that becomes slower or faster meanwhile does so for all of them alike.
+    for (std::size_t place = 0; place < all.size(); ++place) {
+      Measured& measured = all[repeat % 2 == 0 ? place : all.size() - 1 - place];
+      StepClock clock = clock_of(measured);
+      visit(clock, measured.steps);
+      report();
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+slicing::Profile measure_profile(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh, Backend& backend,
+                                 const ProfileProgress& progress) {
+  check(request.repeats >= 1, "a profile is measured once at least");
+  mesh->set_activity("measuring a profile");
+  const std::vector<Measured> all = measure_slicings(request, mesh, backend, progress);
+  slicing::Profile profile{.key = profile_key(request, *mesh, backend)};
+  for (int stage = 0; stage < mesh->pipeline->size(); ++stage) {
+    profile.stages.push_back(costs_of(all, static_cast<std::size_t>(stage)));
+  }
+  profile.transfer = measure_transfers(*mesh, backend, request.model.hidden_size, request.sequences,
+                                       request.sequences * request.tokens);
+  std::vector<double> updates;
+  for (const Measured& measured : all) {
+    for (const StepTimes& step : measured.steps) updates.push_back(step.iteration - step.pipeline);
+    profile.iterations.push_back(measured.iteration());
+  }
+  profile.update = median(std::move(updates));
+  profile.pace = slicing::pace_of(profile);
+  return profile;
+}
+
+}  // namespace teratron

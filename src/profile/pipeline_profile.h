@@ -1,0 +1,40 @@
+// The performance model of a pipeline, measured (TeraPipe, arXiv 2102.07988, section 3.3): what every stage takes for
+// slices of any length after any context, from steps of the user's own model in which all ranks of the layout are at
+// work, as in training. What is measured is fitted by slicing/cost_model.h and kept by slicing/profile.h.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "profile/step_times.h"
+#include "slicing/profile.h"
+
+namespace teratron {
+
+// Called on every rank after each of `steps` steps of measuring.
+using ProfileProgress = std::function<void(int done, int steps)>;
+
+slicing::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, const Backend& backend);
+
+// All slicings of profile/slicings.h take turns, request.repeats times after one that is not counted. Of every
+// pass the least time counts for the costs; what iterations take at the median, for the pace.
+// Every rank of the mesh calls it; all return the same profile. UserError for sequences too
+// short to slice.
+slicing::Profile measure_profile(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh, Backend& backend,
+                                 const ProfileProgress& progress = {});
+
+// Where the profile with this key is kept: $XDG_CACHE_HOME, or ~/.cache, /teratron/profiles/<hash of the key>.json.
+// UserError where neither variable is set.
+std::filesystem::path cached_profile(const slicing::ProfileKey& key);
+
+// The profile in `file`, empty: in its place in the cache; measured and written there if there is none. A file in the
+// cache that is of no use is measured again; of a file that the user names, a UserError tells what is wrong with it.
+// Every rank of the mesh calls it; the first one alone reads and writes.
+slicing::Profile profile_for(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh, Backend& backend,
+                             const std::filesystem::path& file, const ProfileProgress& progress = {});
+
+// Writes it as profile_for() reads it, with the folders above it. EnvironmentError.
+void write_profile(const slicing::Profile& profile, const std::filesystem::path& file);
+
+}  // namespace teratron

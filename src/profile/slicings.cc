@@ -1,0 +1,65 @@
+#include "profile/slicings.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "pipeline/token_slices.h"
+
+namespace teratron {
+namespace {
+
+using Lengths = std::vector<std::int64_t>;
+
+constexpr std::int64_t kMostSlices = 32, kShortest = 16;
+
+// As many of this length as there is room for, then the rest.
+Lengths slices_of(std::int64_t units, std::int64_t length) {
+  Lengths lengths(static_cast<std::size_t>(units / length), length);
+  if (const std::int64_t rest = units % length; rest > 0) lengths.push_back(rest);
+  return lengths;
+}
+
+// The first is 2.3 times the last.
+Lengths falling_slices(std::int64_t units, int count) {
+  Lengths lengths;
+  std::int64_t begin = 0;
+  for (int i = 1; i <= count; ++i) {
+    const double x = static_cast<double>(i) / count;
+    const auto end = static_cast<std::int64_t>(std::lround(static_cast<double>(units) * (1.4 * x - 0.4 * x * x)));
+    lengths.push_back(end - begin);
+    begin = end;
+  }
+  return lengths;
+}
+
+}  // namespace
+
+std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, int stages, std::int64_t unit) {
+  const std::int64_t units = tokens / unit;
+  if (units < 8) {
+    throw_user_error(
+        "a profile needs sequences of {} tokens or more, not of {}: shorter ones have no slices to compare", 8 * unit,
+        tokens);
+  }
+  const std::int64_t shortest = std::max(units / kMostSlices, std::min((kShortest + unit - 1) / unit, units / 8));
+  std::vector<ProfileSlicing> slicings;
+  const auto add = [&](Lengths lengths, bool held_out, int micro_batches = 1) {
+    if (*std::min_element(lengths.begin(), lengths.end()) < shortest) return;
+    for (std::int64_t& length : lengths) length *= unit;
+    slicings.push_back({std::move(lengths), micro_batches, held_out});
+  };
+  for (int count = 1; count <= kMostSlices && count <= units; count *= 2)
+    add(pipeline::even_slices(units, count), false);
+  for (const int count : {3, 6, 12}) {
+    if (count <= units) add(falling_slices(units, count), true);
+  }
+  for (const std::int64_t parts : {4, 8, 16, 32})
+    add(slices_of(units, std::max<std::int64_t>(1, 3 * units / parts)), false);
+  if (stages > 1) {
+    for (const int count : {4, 8}) add(pipeline::even_slices(units, count), false, stages);
+  }
+  return slicings;
+}
+
+}  // namespace teratron

@@ -1,0 +1,102 @@
+#include "profile/step_times.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/monotonic_clock.h"
+#include "base/philox.h"
+#include "optim/adamw_optimizer.h"
+
+namespace teratron {
+namespace {
+
+using pipeline::TraceSpan;
+
+ExecutorOptions options_of(const ProfileRequest& request, const pipeline::Schedule& schedule,
+                           const std::vector<std::int64_t>& slices) {
+  return {.batch = request.sequences,
+          .tokens = request.tokens,
+          .logits_chunk = request.logits_chunk,
+          .schedule = schedule,
+          .slice_tokens = slices,
+          .recompute = request.recompute,
+          .sequence_parallel = request.sequence_parallel,
+          .shard_optimizer = request.shard_optimizer,
+          .cell_layers = request.cell_layers};
+}
+
+// Over all ranks of the mesh.
+void all_reduce(Mesh& mesh, std::span<double> values, ReduceOp op = ReduceOp::kSum) {
+  mesh.model->all_reduce_host(values, op);
+  mesh.data->all_reduce_host(values, op);
+}
+
+}  // namespace
+
+StepClock::StepClock(const ProfileRequest& request, const pipeline::Schedule& schedule,
+                     const std::vector<std::int64_t>& slices, std::shared_ptr<Mesh> mesh, Backend& backend)
+    : slices_(slices.size()),
+      backend_(backend),
+      model_(make_model(request.model, mesh->place().tensor)),
+      executor_(backend, *model_, options_of(request, schedule, slices), mesh),
+      parameters_(executor_.parameters()) {
+  executor_.allocate();
+  executor_.initialize(1);
+  executor_.record(&trace_);
+  const auto count = static_cast<std::size_t>(request.sequences * request.tokens);
+  RandomSequence random(RandomStream{.seed = 1});
+  for (std::size_t i = 0; i <= count; ++i) {
+    ids_.push_back(static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(request.model.vocab_size))));
+  }
+  const int micro_batches = schedule.micro_batches, copies = micro_batches * mesh->data->size();
+  weights_.assign(count, 1.0F / static_cast<float>(count * static_cast<std::size_t>(copies)));
+  for (int i = 0; i < micro_batches; ++i) {
+    micro_batches_.push_back({.ids = std::span(ids_).first(count),
+                              .targets = std::span(ids_).last(count),
+                              .weights = weights_,
+                              .batch = request.sequences,
+                              .tokens = request.tokens,
+                              .first_sample = request.sequences * (mesh->data->rank() * micro_batches + i)});
+  }
+}
+
+StepTimes StepClock::step() {
+  Mesh& mesh = executor_.mesh();
+  trace_.clear();
+  for (MicroBatch& one : micro_batches_) one.iteration = static_cast<std::uint32_t>(updates_);
+  all_reduce(mesh, {});  // all start together
+  const double start = monotonic_seconds();
+  executor_.forward_backward(micro_batches_);
+  const double norm = gradient_norm(backend_, parameters_, mesh);
+  adamw_update(backend_, parameters_, {}, {.learning_rate = 1e-5, .update = ++updates_, .gradient_norm = norm});
+  executor_.gather_weights();
+  backend_.wait();
+  return shared(start, monotonic_seconds());
+}
+
+StepTimes StepClock::shared(double step_start, double step_end) const {
+  Mesh& mesh = executor_.mesh();
+  const auto stages = static_cast<std::size_t>(mesh.pipeline->size());
+  const auto stage = static_cast<std::size_t>(mesh.pipeline->rank());
+  const double holders = mesh.tensor->size() * mesh.data->size();
+  const std::size_t passes = micro_batches_.size() * slices_;
+  std::vector<double> flat(2 * stages * passes);  // [stage, micro-batch, slice, (forward, backward)]
+  std::array<double, 2> ends = {0, 1e3 * (step_end - step_start)};
+  for (const TraceSpan& span : trace_) {
+    if (span.kind != TraceSpan::Kind::kPass) continue;
+    const std::size_t at = stage * passes + static_cast<std::size_t>(span.action.micro_batch) * slices_ +
+                           static_cast<std::size_t>(span.action.slice);
+    flat[2 * at + (span.action.pass == pipeline::Pass::kForward ? 0 : 1)] = 1e3 * (span.end - span.start) / holders;
+    ends[0] = 1e3 * (span.end - step_start);
+  }
+  all_reduce(mesh, flat);
+  all_reduce(mesh, ends, ReduceOp::kMax);
+  StepTimes times{
+      .passes = std::vector(stages, std::vector<StepTimes::Pass>(passes)), .pipeline = ends[0], .iteration = ends[1]};
+  for (std::size_t i = 0; i < stages * passes; ++i) {
+    times.passes[i / passes][i % passes] = {.forward = flat[2 * i], .backward = flat[2 * i + 1]};
+  }
+  return times;
+}
+
+}  // namespace teratron

@@ -1,0 +1,126 @@
+// Where profiles are kept, and what they are kept by.
+#include <fmt/ranges.h>
+
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "base/cache_folder.h"
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/threads.h"
+#include "profile/pipeline_profile.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+// As the system names it; virtual machines say little, so also which of its kind it is, and of how many cores.
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string name, family, model;
+  for (std::string line; std::getline(file, line) && !line.empty();) {  // of the first core
+    const std::size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    const std::string value = line.substr(colon + 2);
+    if (line.starts_with("model name"))
+      name = value;
+    else if (line.starts_with("cpu family"))
+      family = value;
+    else if (line.starts_with("model"))
+      model = value;
+  }
+  return fmt::format("{} (family {}, model {}), {} cores", name.empty() ? "unknown" : name, family, model,
+                     std::thread::hardware_concurrency());
+}
+
+const char* name_of(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::kNone: return "none";
+    case Recompute::kSelective: return "selective";
+    case Recompute::kFull: return "full";
+  }
+  throw InternalError("a kind of recompute");
+}
+
+std::string cells_of(const ProfileRequest& request, int stages) {
+  std::vector<std::int64_t> cells = request.cell_layers;
+  if (cells.empty()) cells.assign(static_cast<std::size_t>(stages), request.model.num_layers / stages);
+  return fmt::format("{}", fmt::join(cells, ","));
+}
+
+// What the first rank of the mesh says.
+std::string from_first_rank(const Mesh& mesh, const std::string& text) {
+  return mesh.model->all_gather_host(mesh.data->all_gather_host(text).front()).front();
+}
+
+bool is_first_rank(const Mesh& mesh) { return mesh.model->rank() == 0 && mesh.data->rank() == 0; }
+
+// Of a file that is there and fits; empty where it has to be measured.
+std::string stored_text(const slicing::ProfileKey& key, const fs::path& file, bool named_by_user) {
+  if (!fs::exists(file)) return "";
+  std::string text;
+  try {
+    text = read_file(file);
+    slicing::require_key(slicing::profile_from_json(text, file), key, file);
+  } catch (const UserError&) {
+    if (named_by_user) throw;
+    return "";
+  }
+  return text;
+}
+
+}  // namespace
+
+slicing::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, const Backend& backend) {
+  const ModelConfig& model = request.model;
+  const std::string device = backend.processor();
+  return {.processor = device.empty() ? processor_name() : device,
+          .backend = std::string(backend.name()),
+          .ranks = request.ranks,
+          .dtype = std::string(name_of(backend.compute_dtype())),
+          .recompute = name_of(request.recompute),
+          .dropout = fmt::format("{} {}", model.hidden_dropout, model.attention_dropout),
+          .cell_layers = cells_of(request, mesh.pipeline->size()),
+          .settings = backend.settings(),
+          .threads = thread_count(),
+          .hidden_size = model.hidden_size,
+          .ffn_hidden_size = model.ffn_hidden_size(),
+          .attention_heads = model.num_attention_heads,
+          .vocabulary = model.padded_vocab_size(mesh.tensor->size()),
+          .tensor_parallel = mesh.tensor->size(),
+          .stages = mesh.pipeline->size(),
+          .data_parallel = mesh.data->size(),
+          .sequence_parallel = request.sequence_parallel ? 1 : 0,
+          .sharded_optimizer = request.shard_optimizer ? 1 : 0,
+          .sequences = request.sequences,
+          .tokens = request.tokens,
+          .logits_chunk = request.logits_chunk};
+}
+
+fs::path cached_profile(const slicing::ProfileKey& key) {
+  const fs::path cache = user_cache_folder();
+  if (cache.empty()) throw_user_error("neither HOME nor XDG_CACHE_HOME says where profiles are kept; name a file");
+  return cache / "profiles" / (checksum_of(slicing::text_of(key)) + ".json");
+}
+
+void write_profile(const slicing::Profile& profile, const fs::path& file) {
+  if (file.has_parent_path()) make_folders(file.parent_path());
+  write_file_atomically(file, slicing::to_json(profile) + "\n");
+}
+
+slicing::Profile profile_for(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh, Backend& backend,
+                             const fs::path& file, const ProfileProgress& progress) {
+  const slicing::ProfileKey key = profile_key(request, *mesh, backend);
+  const bool is_first = is_first_rank(*mesh);
+  const fs::path path = !is_first || !file.empty() ? file : cached_profile(key);
+  const std::string stored = from_first_rank(*mesh, is_first ? stored_text(key, path, !file.empty()) : "");
+  if (!stored.empty()) return slicing::profile_from_json(stored, path);
+  const slicing::Profile profile = measure_profile(request, mesh, backend, progress);
+  if (is_first) write_profile(profile, path);
+  return profile;
+}
+
+}  // namespace teratron

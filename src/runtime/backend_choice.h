@@ -1,0 +1,15 @@
+// The back end that the flags name, one for each rank.
+#pragma once
+
+#include <memory>
+
+#include "ops/backend.h"
+#include "runtime/backend_settings.h"
+#include "runtime/ranks.h"
+
+namespace teratron {
+
+// Ranks of one host take its GPUs in turn. Every rank of the world calls it. EnvironmentError: no such device.
+std::unique_ptr<Backend> make_backend(const BackendSettings& settings, const Rank& rank);
+
+}  // namespace teratron

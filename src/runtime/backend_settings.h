@@ -1,0 +1,34 @@
+// Which back end computes and in which precision: what every command that runs a model is told of it, and its flags.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "options/fields.h"
+
+namespace teratron {
+
+enum class BackendKind { kCpu, kReference, kCuda };
+
+struct BackendSettings {
+  BackendKind backend = BackendKind::kCpu;
+  bool bf16 = false, fp16 = false;  // neither: fp32
+  bool tf32 = false;                // of fp32, on GPUs (ops/backend.h: CudaOptions)
+  bool gemm_timing = true;          // on GPUs, likewise
+  bool cuda_graphs = true;          // of generation, on GPUs, likewise
+  bool cudnn_attention = false;     // on GPUs, likewise
+  bool guard_memory = false;        // on CPUs
+
+  DType compute_dtype() const { return bf16 ? DType::kBF16 : fp16 ? DType::kF16 : DType::kF32; }
+  // What contradicts what, one line each, naming the flags.
+  std::vector<std::string> backend_faults() const;
+};
+
+// --bf16, --fp16 and --tf32; what the first two mean differs between training and the rest.
+void add_precision_fields(FieldList& list, BackendSettings& settings, std::string bf16_help, std::string fp16_help);
+
+// --backend and what is told of one.
+void add_backend_fields(FieldList& list, BackendSettings& settings);
+
+}  // namespace teratron

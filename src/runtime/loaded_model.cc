@@ -1,0 +1,66 @@
+#include "runtime/loaded_model.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "pipeline/token_slices.h"
+#include "runtime/memory_table.h"
+
+namespace teratron {
+
+CheckpointInfo find_model(const std::filesystem::path& path, const LayoutOptions& layout) {
+  CheckpointInfo checkpoint = read_checkpoint_info(path);
+  std::vector<std::string> faults = checkpoint.model.faults(layout.tensor_parallel);
+  if (const std::int64_t layers = checkpoint.model.num_layers; layout.pipeline_parallel > layers) {
+    faults.push_back(
+        fmt::format("--pipeline-model-parallel-size is {}, but it has {} layers and every stage needs one; the most "
+                    "that works is {}",
+                    layout.pipeline_parallel, layers, layers));
+  }
+  if (!faults.empty()) {
+    throw_user_error("the model in '{}': {}", checkpoint.folder.string(), fmt::join(faults, "; "));
+  }
+  return checkpoint;
+}
+
+void add_loaded_precision_fields(FieldList& list, BackendSettings& settings) {
+  add_precision_fields(list, settings, "weights and activations in bf16; statistics and losses in fp32",
+                       "the same in fp16, whose values end at 65504");
+}
+
+LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& options,
+                       const BackendSettings& settings, const Rank& rank) {
+  ExecutorOptions filled = options;
+  if (filled.tokens == 0) filled.tokens = checkpoint.model.max_position_embeddings;
+  filled.tokens = std::min(filled.tokens, checkpoint.model.max_position_embeddings);
+  filled.cell_layers = pipeline::even_slices(checkpoint.model.num_layers, rank.mesh->pipeline->size());
+  LoadedModel model{.backend = make_backend(settings, rank)};
+  model.model = std::make_unique<LanguageModel>(*model.backend, checkpoint.model, filled, rank.mesh);
+  const std::vector<RankMemory> memory =
+      memory_of_ranks(model.model->memory(), *model.backend, rank.mesh->pipeline->rank(), rank.world);
+  require_memory(memory, *model.backend, rank.world, rank.ranks_in_this_process());
+  rank.world.barrier();  // no rank takes memory before it is known that there is enough
+  model.model->allocate();
+  // Every rank reads its own parts; one is enough to compare the checksums.
+  load_checkpoint(checkpoint.folder, checkpoint.model, model.model->all_parameters(), *model.backend,
+                  {.optimizer = false, .verify = rank.is_first()});
+  return model;
+}
+
+Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& folder) {
+  const std::filesystem::path& from = folder.empty() ? checkpoint.folder : folder;
+  if (folder.empty() && !std::filesystem::exists(from / "vocab.json") &&
+      !std::filesystem::exists(from / "tokenizer.json")) {
+    throw_user_error("the checkpoint '{}' was saved without a tokenizer; name one with --tokenizer DIR", from.string());
+  }
+  Tokenizer tokenizer = Tokenizer::load(from);
+  if (tokenizer.vocab_size() > checkpoint.model.vocab_size) {
+    throw_user_error("the tokenizer in '{}' has {} tokens and the model {}; use the one it was trained with",
+                     from.string(), tokenizer.vocab_size(), checkpoint.model.vocab_size);
+  }
+  return tokenizer;
+}
+
+}  // namespace teratron

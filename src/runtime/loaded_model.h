@@ -1,0 +1,38 @@
+// A checkpoint made ready to evaluate or generate: its weights on every rank, its tokenizer beside it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "checkpoint/checkpoint.h"
+#include "model/language_model.h"
+#include "runtime/backend_choice.h"
+#include "runtime/ranks.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+
+// Before any rank runs: what the checkpoint at `path` holds. UserError: there is none, it is damaged, or so many ranks
+// cannot share its model (and which numbers can).
+CheckpointInfo find_model(const std::filesystem::path& path, const LayoutOptions& layout);
+
+// The tokenizer in `folder` if that is given, else the one saved with the checkpoint. UserError: there is none, or it
+// has more tokens than the model.
+Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& folder);
+
+// --bf16, --fp16 and --tf32 of commands that only read a model.
+void add_loaded_precision_fields(FieldList& list, BackendSettings& settings);
+
+struct LoadedModel {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<LanguageModel> model;
+};
+
+// On every rank of a layout, each of which reads its part; stages of a pipeline have as many layers each, but for one
+// more on the first ones where they don't divide. `options.tokens` 0, or more than the model has positions:
+// all of them. The checkpoint's weights are rounded to the precision of `settings`. UserError: a damaged checkpoint.
+// EnvironmentError: not enough memory for the plans of all ranks.
+LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& options,
+                       const BackendSettings& settings, const Rank& rank);
+
+}  // namespace teratron

@@ -1,0 +1,41 @@
+// What every slice of a sequence costs, for slices that begin and end on a grid of tokens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace teratron::slicing {
+
+class CostTable {
+ public:
+  // Boundaries at every `granularity` tokens and at the end. `cost(length, context)`: milliseconds of a slice of
+  // `length` tokens that attends to `context` tokens before it; finite and not negative (InternalError).
+  CostTable(std::int64_t tokens, std::int64_t granularity,
+            const std::function<double(std::int64_t length, std::int64_t context)>& cost);
+
+  std::int64_t tokens() const { return tokens_; }
+  std::size_t intervals() const { return rows_.size() - 1; }  // grid steps in the sequence
+  std::int64_t boundary(std::size_t index) const;             // its token
+
+  // Of the slices that begin at boundary `begin` and end at begin + 1, begin + 2, ...
+  std::span<const double> from(std::size_t begin) const {
+    return std::span(costs_).subspan(rows_[begin], rows_[begin + 1] - rows_[begin]);
+  }
+  double of(std::size_t begin, std::size_t end) const { return costs_[rows_[begin] + end - begin - 1]; }
+
+  // What both cost together. The other has the same boundaries (InternalError).
+  CostTable plus(const CostTable& other) const;
+
+  // Slice lengths in tokens, of slices between these boundaries, the first of which is 0 and the last intervals().
+  std::vector<std::int64_t> lengths(std::span<const std::size_t> boundaries) const;
+
+ private:
+  std::int64_t tokens_, granularity_;
+  std::vector<std::size_t> rows_;  // where each boundary's costs begin
+  std::vector<double> costs_;
+};
+
+}  // namespace teratron::slicing

@@ -1,0 +1,214 @@
+// Reading any command's options: every type of value, from the command line and from TOML.
+#include "options/reading.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/temporary_folder.h"
+#include "options/output.h"
+#include "options/suggestion.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+enum class Colour { kRed, kGreen };
+
+struct Options {
+  std::int64_t count = 1;
+  double rate = 0.5;
+  bool loud = false;
+  std::string name = "none";
+  std::filesystem::path file, config;
+  std::vector<std::filesystem::path> inputs;
+  Colour colour = Colour::kRed;
+};
+
+FieldList fields_of(Options& o) {
+  FieldList list;
+  list.add("count", &o.count, "N", "a count").alias = "n";
+  list.add("rate", &o.rate, "X", "a rate");
+  list.add("loud-voice", &o.loud, "", "a switch");
+  list.add("name", &o.name, "TEXT", "a text");
+  list.add("file", &o.file, "FILE", "a path");
+  list.add("inputs", &o.inputs, "FILE", "paths");
+  list.add_choice("colour", o.colour, {{"red", Colour::kRed}, {"green", Colour::kGreen}}, "a colour");
+  list.add("config", &o.config, "FILE", "a file of these").role = FieldRole::kConfigFile;
+  return list;
+}
+
+struct Reading {
+  Options options;
+  Faults faults;
+};
+
+Reading read(const std::vector<std::string>& arguments) {
+  Reading reading;
+  FieldList fields = fields_of(reading.options);
+  reading.faults = read_fields(fields, arguments);
+  return reading;
+}
+
+class ConfigFile : public ::testing::Test {
+ protected:
+  Reading read_toml(std::string_view text) {
+    write_file_atomically(file_, text);
+    return read({"--config", file_.string()});
+  }
+  testing::TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_.path() / "a.toml";
+};
+
+TEST(CommandLine, EveryTypeOfValueIsRead) {
+  const Reading r = read({"--count", "-7", "--rate=1e-3", "--loud-voice", "--name", "a b", "--file", "-", "--inputs",
+                          "x", "y z", "--colour", "green"});
+  EXPECT_THAT(r.faults, IsEmpty());
+  EXPECT_EQ(r.options.count, -7);
+  EXPECT_EQ(r.options.rate, 1e-3);
+  EXPECT_TRUE(r.options.loud);
+  EXPECT_EQ(r.options.name, "a b");
+  EXPECT_EQ(r.options.file, "-");
+  EXPECT_THAT(r.options.inputs, ElementsAre("x", "y z"));
+  EXPECT_EQ(r.options.colour, Colour::kGreen);
+}
+
+TEST(CommandLine, TheLastOfAFlagGivenTwiceCountsAndSwitchesCanBeTurnedOff) {
+  const Reading r = read({"--count", "1", "--loud-voice", "--n=2", "--loud-voice=false"});
+  EXPECT_THAT(r.faults, IsEmpty());
+  EXPECT_EQ(r.options.count, 2);
+  EXPECT_FALSE(r.options.loud);
+}
+
+TEST(CommandLine, AValueThatLooksLikeAFlagIsWrittenWithAnEqualsSign) {
+  const Reading r = read({"--name=--loud-voice"});
+  EXPECT_THAT(r.faults, IsEmpty());
+  EXPECT_EQ(r.options.name, "--loud-voice");
+  EXPECT_EQ(read({"--name="}).options.name, "");
+}
+
+TEST(CommandLine, AFlagWithoutItsValueDoesNotSwallowTheNextFlag) {
+  const Reading r = read({"--count", "--loud-voice", "--rate"});
+  EXPECT_THAT(r.faults, ElementsAre("--count needs a value: --count N", "--rate needs a value: --rate X"));
+  EXPECT_TRUE(r.options.loud);
+}
+
+TEST(CommandLine, WrongTypesSayWhatIsNeeded) {
+  const Reading r = read({"--count", "1.5", "--rate", "nan", "--loud-voice=maybe", "--colour", "blue"});
+  EXPECT_THAT(r.faults, ElementsAre("--count is '1.5'; a whole number is needed", "--rate is 'nan'; a number is needed",
+                                    "--loud-voice is 'maybe'; true or false is needed",
+                                    "--colour is 'blue'; there are: red, green"));
+  for (const std::string text : {"", " 1", "1 ", "+1", "0x10", "9223372036854775808", "1_000"}) {
+    EXPECT_EQ(read({"--count=" + text}).faults.size(), 1U) << text;
+  }
+}
+
+TEST(CommandLine, UnknownFlagsAreNamedWithTheNearestKnownOneAndTheirValuesAreNoFaultsOfTheirOwn) {
+  EXPECT_THAT(read({"--cuont", "3", "--loud-voise", "--zebra=4"}).faults,
+              ElementsAre("unknown flag '--cuont'; did you mean '--count'?",
+                          "unknown flag '--loud-voise'; did you mean '--loud-voice'?",
+                          "unknown flag '--zebra'; --help lists the flags"));
+  EXPECT_THAT(read({"stray"}).faults, ElementsAre("unexpected argument 'stray'; flags begin with --"));
+}
+
+TEST(CommandLine, ArgumentsWithoutAFlagFillThePositionsInOrder) {
+  std::filesystem::path in;
+  std::vector<std::filesystem::path> rest;
+  std::int64_t count = 0;
+  FieldList fields;
+  fields.add_positional(&in, "IN", "a file");
+  fields.add_positional(&rest, "FILE", "files");
+  fields.add("count", &count, "N", "a count");
+  const std::vector<std::string> arguments = {"a", "b", "--count", "2", "c", "--", "--d"};
+  EXPECT_THAT(read_fields(fields, arguments), IsEmpty());
+  EXPECT_EQ(in, "a");
+  EXPECT_THAT(rest, ElementsAre("b", "c", "--d"));
+  EXPECT_EQ(count, 2);
+}
+
+TEST(CommandLine, MissingArgumentsAreAllNamed) {
+  std::filesystem::path in, out;
+  FieldList fields;
+  fields.add_positional(&in, "IN", "a file");
+  fields.add("out", &out, "DIR", "a folder").required = true;
+  EXPECT_THAT(read_fields(fields, {}), ElementsAre("IN is missing: a file", "--out DIR is missing: a folder"));
+}
+
+TEST_F(ConfigFile, EveryTypeOfValueIsRead) {
+  const Reading r = read_toml(
+      "count = 7\nrate = 2\nloud_voice = true\nname = 'x'\nfile = \"y\"\ninputs = ['a', 'b']\ncolour = 'green'\n");
+  EXPECT_THAT(r.faults, IsEmpty());
+  EXPECT_EQ(r.options.count, 7);
+  EXPECT_EQ(r.options.rate, 2.0);
+  EXPECT_TRUE(r.options.loud);
+  EXPECT_EQ(r.options.name, "x");
+  EXPECT_EQ(r.options.file, "y");
+  EXPECT_THAT(r.options.inputs, ElementsAre("a", "b"));
+  EXPECT_EQ(r.options.colour, Colour::kGreen);
+}
+
+TEST_F(ConfigFile, WrongTypesNameTheKeyTheFileAndTheLine) {
+  const std::string at = " (" + file_.string() + ":";
+  EXPECT_THAT(read_toml("# a comment\ncount = 1.0\nrate = '1'\nname = 3\nloud_voice = 1\nfile = [1]\n").faults,
+              ElementsAre("--count is '1'; a whole number is needed" + at + "2)",
+                          "--rate is '1'; a number is needed" + at + "3)",
+                          "--loud-voice is '1'; true or false is needed" + at + "5)",
+                          "--name is '3'; text in quotes is needed" + at + "4)",
+                          "--file is [1]; one value is needed" + at + "6)"));
+}
+
+TEST_F(ConfigFile, UnknownKeysTablesAndOddValuesAreFaultsWithTheirLines) {
+  const std::string at = " (" + file_.string() + ":";
+  EXPECT_THAT(
+      read_toml("louid_voice = 1\nzebra = 2\nrate = 1979-05-27\n[model]\nx = 1\n").faults,
+      ::testing::UnorderedElementsAre(
+          "unknown key 'louid_voice'" + at + "1); did you mean 'loud_voice'?",
+          "unknown key 'zebra'" + at + "2); --help lists the flags, which are the keys written with underscores",
+          "rate has no value that a setting can have" + at + "3)",
+          "'model' is a table" + at + "4); settings are written without tables"));
+  EXPECT_THAT(read_toml("config = 'b.toml'\n").faults, ElementsAre(HasSubstr("unknown key 'config'")));
+  EXPECT_THAT(read_toml("loud-voice = true\n").faults, ElementsAre(HasSubstr("did you mean 'loud_voice'?")));
+}
+
+TEST_F(ConfigFile, WhatIsNotTomlIsOneFaultWithItsLine) {
+  const Reading r = read_toml("count = 1\nrate = = 2\n");
+  EXPECT_THAT(r.faults, ElementsAre(HasSubstr(file_.string() + ":2: not valid TOML")));
+  EXPECT_THAT(read_toml("count = 1\ncount = 2\n").faults, ElementsAre(HasSubstr("not valid TOML")));
+  EXPECT_THAT(read_toml(std::string(100000, '[')).faults, ElementsAre(HasSubstr("not valid TOML")));
+  EXPECT_THAT(read({"--config", "/nowhere/a.toml"}).faults, ElementsAre(HasSubstr("/nowhere/a.toml")));
+}
+
+TEST(Suggestion, DistanceIsSymmetricZeroOnlyForEqualWordsAndOneForOneSlip) {
+  const std::string word = "hidden-size";
+  EXPECT_EQ(edit_distance(word, word), 0U);
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    std::string missing = word, wrong = word, doubled = word, swapped = word;
+    missing.erase(i, 1);
+    wrong[i] = '?';
+    doubled.insert(i, 1, '?');
+    for (const std::string& slip : {missing, wrong, doubled}) {
+      EXPECT_EQ(edit_distance(word, slip), 1U) << slip;
+      EXPECT_EQ(edit_distance(slip, word), 1U) << slip;
+    }
+    if (i + 1 < word.size() && word[i] != word[i + 1]) {
+      std::swap(swapped[i], swapped[i + 1]);
+      EXPECT_EQ(edit_distance(word, swapped), 1U) << swapped;
+    }
+  }
+  EXPECT_EQ(edit_distance("", "abc"), 3U);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
+}
+
+TEST(Suggestion, TheNearestNameIsFoundAndNothingIsGuessedFromFarAway) {
+  const std::vector<std::string> names = {"--lr", "--min-lr", "--lr-decay-style", "--hidden-size"};
+  EXPECT_EQ(nearest_name("--hiden-size", names), "--hidden-size");
+  EXPECT_EQ(nearest_name("--lr-decay", names), "--lr-decay-style");
+  EXPECT_EQ(nearest_name("--tokenizer", names), "");
+}
+
+}  // namespace
+}  // namespace teratron

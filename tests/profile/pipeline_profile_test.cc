@@ -1,0 +1,195 @@
+// Measuring a pipeline: which slicings, what is made of them, and where it is kept.
+#include "profile/pipeline_profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/philox.h"
+#include "base/temporary_folder.h"
+#include "comm/launch.h"
+#include "ops/failing_backend.h"
+#include "profile/slicings.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(ProfileSlicings, AddUpAndAreMultiplesAndHoldOutOthersThanTheyFit) {
+  for (const auto& [tokens, unit] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {8, 1}, {9, 1}, {13, 1}, {32, 1}, {100, 1}, {129, 3}, {1024, 1}, {1024, 8}, {2048, 1}, {2046, 2}}) {
+    int held_out = 0;
+    for (const ProfileSlicing& slicing : profile_slicings(tokens, 2, unit)) {
+      EXPECT_EQ(std::accumulate(slicing.lengths.begin(), slicing.lengths.end(), std::int64_t{0}), tokens);
+      for (const std::int64_t length : slicing.lengths) EXPECT_TRUE(length > 0 && length % unit == 0) << length;
+      held_out += slicing.held_out ? 1 : 0;
+    }
+    EXPECT_GE(held_out, 1) << tokens;
+  }
+  EXPECT_THAT([] { profile_slicings(14, 2, 2); }, ThrowsMessage<UserError>(HasSubstr("16 tokens or more")));
+}
+
+// Of a stage that no model has: t(l, 0) with a floor below which short slices cost the same.
+double truth(std::int64_t length, std::int64_t context) {
+  const auto l = static_cast<double>(length), c = static_cast<double>(context);
+  const double alone = std::max(3.0, 0.05 * l) + 0.4 + 2e-5 * l * l / 2;
+  return c == 0 ? alone : alone + 0.2 + 1e-4 * l + 3e-4 * c + 2e-5 * l * c;
+}
+
+TEST(ProfileSlicings, AreEnoughToFindWhatAMachineCosts) {
+  RandomSequence random(RandomStream{.seed = 1});
+  for (const double noise : {0.0, 0.02}) {
+    std::vector<slicing::CostPoint> fit, held_out;
+    for (const ProfileSlicing& slicing : profile_slicings(2048, 1)) {
+      std::int64_t context = 0;
+      for (const std::int64_t length : slicing.lengths) {
+        const double off = slicing.held_out ? 0 : noise * (2 * random.uniform() - 1);
+        (slicing.held_out ? held_out : fit).push_back({length, context, truth(length, context) * (1 + off)});
+        context += length;
+      }
+    }
+    EXPECT_LT(slicing::relative_error(slicing::fit_cost_model(fit), held_out).mean, noise == 0 ? 1e-6 : 0.01);
+  }
+}
+
+class PipelineProfile : public ::testing::Test {
+ protected:
+  PipelineProfile() {
+    setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
+    request_.model.num_layers = 3;
+    request_.model.hidden_size = 32;
+    request_.model.num_attention_heads = 2;
+    request_.model.vocab_size = 50;
+    request_.model.max_position_embeddings = 64;
+    request_.sequences = 2;
+    request_.tokens = 64;
+    request_.cell_layers = {2, 1};
+    request_.repeats = 1;
+  }
+  ~PipelineProfile() override { unsetenv("XDG_CACHE_HOME"); }
+
+  // By every rank: all have the same.
+  slicing::Profile profile_in(const std::filesystem::path& file, MeshShape shape = {.pipeline = 2}) {
+    slicing::Profile first;
+    std::vector<std::string> texts(static_cast<std::size_t>(shape.ranks()));
+    steps_ = 0;
+    run_ranks({}, shape.ranks(), [&](Communicator& world) {
+      const std::unique_ptr<Backend> backend = make_cpu_backend();
+      const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
+      const auto count = [&](int done, int steps) {
+        EXPECT_EQ(done, ++steps_);
+        EXPECT_LE(done, steps);
+      };
+      const slicing::Profile profile =
+          profile_for(request_, mesh, *backend, file, world.rank() == 0 ? count : ProfileProgress{});
+      texts[static_cast<std::size_t>(world.rank())] = slicing::to_json(profile);
+      if (world.rank() == 0) {
+        key_ = profile_key(request_, *mesh, *backend);
+        first = profile;
+      }
+    });
+    for (const std::string& text : texts) EXPECT_EQ(text, texts.front());
+    return first;
+  }
+
+  const testing::TemporaryFolder folder_;
+  ProfileRequest request_;
+  slicing::ProfileKey key_;  // of the last profile_in()
+  int steps_ = 0;            // that it measured
+};
+
+TEST_F(PipelineProfile, HasTheCostsOfEveryStageAndTheKeyOfWhatWasMeasured) {
+  const slicing::Profile profile = profile_in("");
+  EXPECT_GT(steps_, 5);
+  EXPECT_EQ(profile.key, key_);
+  EXPECT_EQ(profile.key.cell_layers, "2,1");
+  EXPECT_EQ(profile.key.threads, 1);
+  ASSERT_EQ(profile.stages.size(), 2U);
+  for (const slicing::StageCosts& stage : profile.stages) {
+    EXPECT_EQ(stage.forward.lengths.front(), 8);
+    EXPECT_EQ(stage.forward.lengths.back(), 64);
+    for (const slicing::CostModel* pass : {&stage.forward, &stage.backward}) EXPECT_GT(pass->milliseconds(64, 0), 0);
+  }
+  EXPECT_GT(profile.update, 0);
+  EXPECT_GT(profile.transfer.of(64), 0);
+  EXPECT_EQ(profile.iterations.size(), profile_slicings(64, 2).size());
+  for (const slicing::MeasuredIteration& iteration : profile.iterations) EXPECT_GT(iteration.pipeline, 0);
+}
+
+TEST_F(PipelineProfile, IsMeasuredOnceAndThenFoundInTheCache) {
+  const slicing::Profile first = profile_in("");
+  EXPECT_TRUE(std::filesystem::exists(cached_profile(key_)));
+  EXPECT_EQ(cached_profile(key_).parent_path(), folder_ / "teratron/profiles");
+  EXPECT_EQ(profile_in(""), first);
+  EXPECT_EQ(steps_, 0);
+  // Another shape has another place; what is damaged is measured again.
+  request_.cell_layers = {1, 2};
+  profile_in("");
+  EXPECT_GT(steps_, 0);
+  write_file_atomically(cached_profile(key_), "{\"format\": ");
+  profile_in("");
+  EXPECT_GT(steps_, 0);
+}
+
+TEST_F(PipelineProfile, InAFileOfTheUserIsWrittenThereOrMustFit) {
+  const std::filesystem::path file = folder_ / "new" / "p.json";
+  const slicing::Profile first = profile_in(file);
+  EXPECT_EQ(slicing::profile_from_json(read_file(file), file), first);
+  EXPECT_EQ(profile_in(file), first);
+  EXPECT_EQ(steps_, 0);
+  request_.recompute = Recompute::kFull;
+  EXPECT_THAT([&] { profile_in(file); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("p.json"), HasSubstr("recompute none, here full"))));
+  write_file_atomically(file, "[]");
+  EXPECT_THAT([&] { profile_in(file); }, ThrowsMessage<UserError>(HasSubstr("p.json")));
+}
+
+TEST_F(PipelineProfile, OfTensorParallelStagesAndCopiesIsTheSameOnAllRanks) {
+  request_.sequence_parallel = true;
+  request_.sequences = 1;
+  request_.shard_optimizer = true;
+  const slicing::Profile profile = profile_in("", {.tensor = 2, .pipeline = 2, .data = 2});
+  EXPECT_EQ(profile.stages.size(), 2U);
+  EXPECT_EQ(profile.key.data_parallel, 2);
+  for (const slicing::MeasuredIteration& iteration : profile.iterations) {
+    for (const std::int64_t length : iteration.slices) EXPECT_EQ(length % 2, 0);
+  }
+}
+
+class TunedBackend final : public testing::FailingBackend {
+  std::string settings() const override { return "tf32"; }
+};
+
+TEST_F(PipelineProfile, IsKeptByTheSettingsOfItsBackEnd) {
+  run_ranks({}, 1, [&](Communicator& world) {
+    const Mesh mesh = make_mesh(world, {});
+    const slicing::ProfileKey plain = profile_key(request_, mesh, testing::FailingBackend());
+    const slicing::ProfileKey tuned = profile_key(request_, mesh, TunedBackend());
+    EXPECT_EQ(plain.settings, "");
+    EXPECT_EQ(tuned.settings, "tf32");
+    EXPECT_NE(cached_profile(plain), cached_profile(tuned));
+  });
+}
+
+TEST_F(PipelineProfile, OfOneStageHasNoTransfers) {
+  request_.cell_layers = {3};
+  const slicing::Profile profile = profile_in("", {});
+  EXPECT_EQ(profile.stages.size(), 1U);
+  EXPECT_EQ(profile.transfer, slicing::TransferTime{});
+}
+
+TEST_F(PipelineProfile, OfSequencesTooShortToSliceIsRefused) {
+  request_.tokens = 7;
+  EXPECT_THAT([&] { profile_in(""); }, ThrowsMessage<UserError>(HasSubstr("8 tokens or more")));
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,70 @@
+// Whether ranks' plans fit into the devices that they have or share, and the table of them.
+#include "runtime/memory_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "comm/far_memory.h"
+#include "comm/run_threads.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Device final : public testing::FarMemory {
+ public:
+  Device(std::string name, std::int64_t bytes_left) : name_(std::move(name)), bytes_left_(bytes_left) {}
+  std::string memory_name() const override { return name_; }
+  std::string processor() const override { return "a card"; }
+  std::int64_t bytes_left() override { return bytes_left_; }
+
+ private:
+  const std::string name_;
+  const std::int64_t bytes_left_;
+};
+
+// What each of three ranks is told, of which the first two share a device; empty: that it fits.
+std::vector<std::string> told(const std::vector<std::int64_t>& needed, std::int64_t left) {
+  std::vector<RankMemory> plans;
+  for (const std::int64_t bytes : needed) plans.push_back({.total = bytes});
+  std::vector<std::string> errors(needed.size());
+  testing::run_threads(3, [&](Communicator& world) {
+    Device device(world.rank() < 2 ? "one" : "another", left);
+    try {
+      require_memory(plans, device, world, 3);
+    } catch (const EnvironmentError& error) {
+      errors[static_cast<std::size_t>(world.rank())] = error.what();
+    }
+  });
+  return errors;
+}
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+TEST(DeviceMemory, IsThatOfAllRanksThatShareIt) {
+  EXPECT_THAT(told({4 * kGiB, 4 * kGiB, 8 * kGiB}, 8 * kGiB), ::testing::Each(""));
+  const std::vector<std::string> errors = told({4 * kGiB, 5 * kGiB, 8 * kGiB}, 8 * kGiB);
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("9.00 GiB of memory are needed on a card by 2 ranks, which has 8.00 GiB left"),
+                               HasSubstr("--micro-batch-size")));
+  EXPECT_EQ(errors[1], "");  // told once
+  EXPECT_EQ(errors[2], "");
+}
+
+TEST(DeviceMemory, OfARankAloneIsItsOwn) {
+  const std::vector<std::string> errors = told({1, 2, kGiB + 1}, kGiB);
+  EXPECT_EQ(errors[0] + errors[1], "");
+  EXPECT_THAT(errors[2], AllOf(HasSubstr("needed on a card, which"), Not(HasSubstr("by"))));
+}
+
+TEST(MemoryTable, CountsWhatLibrariesHaveTakenBesideTheArena) {
+  const std::string table = memory_table(std::vector<RankMemory>{{.of_kind = {kGiB}, .total = kGiB, .beside = kGiB}});
+  EXPECT_THAT(table, AllOf(HasSubstr("libraries"), HasSubstr("2.00 GiB")));
+  EXPECT_THAT(memory_table(std::vector<RankMemory>{{.of_kind = {kGiB}, .total = kGiB}}), Not(HasSubstr("libraries")));
+}
+
+}  // namespace
+}  // namespace teratron
