@@ -9,11 +9,10 @@
 #include <map>
 #include <mutex>
 
-#include "checkpoint/tensor_parts.h"
 #include "comm/launch.h"
 #include "model/make_model.h"
 #include "model/random_batch.h"
-#include "nn/parameter_state.h"
+#include "model/whole_weights.h"
 #include "optim/adamw_optimizer.h"
 #include "pipeline/deferral.h"
 #include "pipeline/generators.h"
@@ -75,44 +74,6 @@ struct Result {
 
 using MakeBackend = std::function<std::unique_ptr<Backend>()>;
 
-// What the ranks of a run put together: the whole weights by name.
-class WholeWeights {
- public:
-  // Every rank calls it.
-  void add(Executor& runner) {
-    for (const Parameter* parameter : runner.parameters()) {
-      const TensorRef part = whole_weights(runner.backend(), *parameter, *runner.mesh().data);
-      if (runner.mesh().data->rank() != 0) continue;
-      std::vector<double> values;
-      gather_tensor(*parameter, part, runner.backend(), *runner.mesh().tensor, [&](std::span<const std::byte> bytes) {
-        const std::size_t size = static_cast<std::size_t>(size_of(part.dtype));
-        std::vector<std::byte> doubles(bytes.size() / size * sizeof(double));
-        convert_floats(doubles, DType::kF64, bytes, part.dtype);
-        const std::size_t old = values.size();
-        values.resize(old + bytes.size() / size);
-        std::memcpy(values.data() + old, doubles.data(), doubles.size());
-      });
-      if (runner.mesh().tensor->rank() == 0) keep(parameter->name, std::move(values));
-    }
-  }
-  std::vector<double> in_order() const {
-    std::vector<double> all;
-    for (const auto& [name, values] : by_name_) all.insert(all.end(), values.begin(), values.end());
-    return all;
-  }
-
- private:
-  void keep(const std::string& name, std::vector<double> values) {
-    const std::lock_guard lock(mutex_);
-    const auto [there, is_new] = by_name_.emplace(name, values);
-    if (!is_new) {
-      EXPECT_EQ(there->second, values) << name << " differs between the ends of the pipeline";
-    }
-  }
-  std::mutex mutex_;
-  std::map<std::string, std::vector<double>> by_name_;
-};
-
 inline double update(Executor& runner, const Study& study, const RandomBatch& data, std::int64_t micro_batch, int step,
                      double& norm) {
   Mesh& mesh = runner.mesh();
@@ -165,7 +126,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     }
     weights.add(runner);
   });
-  result.weights = weights.in_order();
+  result.weights = weights.values();
   return result;
 }
 

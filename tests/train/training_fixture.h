@@ -7,18 +7,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <map>
-#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "checkpoint/tensor_parts.h"
 #include "comm/launch.h"
 #include "data/indexed_dataset_writer.h"
-#include "nn/parameter_state.h"
+#include "model/whole_weights.h"
 #include "train/trainer.h"
 
 namespace teratron::testing {
@@ -27,8 +23,8 @@ struct TrainingRun {
   std::vector<IterationReport> reports;
   std::vector<double> losses;  // of the reports
   std::vector<double> validations;
-  std::vector<float> parameters;  // of the whole model, one after the other
-  std::vector<double> plans;      // bytes, by rank
+  std::vector<double> parameters;  // of the whole model, one after the other
+  std::vector<double> plans;       // bytes, by rank
   TrainingResult result;
 };
 
@@ -69,7 +65,7 @@ class TrainingFixture : public ::testing::Test {
   // On as many thread ranks as the configuration asks for; what rank 0 saw.
   TrainingRun train(const TrainConfig& config) {
     TrainingRun run;
-    WholeParameters parameters;
+    test::WholeWeights parameters;
     const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
     run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
       const auto backend =
@@ -87,7 +83,7 @@ class TrainingFixture : public ::testing::Test {
       run = {.reports = observer.reports, .validations = observer.validations, .plans = plans, .result = result};
       for (const IterationReport& report : run.reports) run.losses.push_back(report.loss);
     });
-    run.parameters = parameters.in_order();
+    run.parameters = parameters.values();
     return run;
   }
 
@@ -102,49 +98,6 @@ class TrainingFixture : public ::testing::Test {
     void saved(std::int64_t, const std::filesystem::path&) override {}
     std::vector<IterationReport> reports;
     std::vector<double> validations;
-  };
-
-  // The whole model's weights in fp32 (the masters, where there are some), from thread ranks.
-  class WholeParameters {
-   public:
-    // Every rank calls it.
-    void add(Executor& runner) {
-      for (const Parameter* parameter : runner.parameters()) {
-        const TensorRef part = whole_weights(runner.backend(), *parameter, *runner.mesh().data);
-        if (runner.mesh().data->rank() != 0) continue;
-        std::vector<float> all;
-        gather_tensor(*parameter, part, runner.backend(), *runner.mesh().tensor, [&](std::span<const std::byte> bytes) {
-          const std::size_t before = all.size();
-          all.resize(before + bytes.size() / sizeof(float));
-          std::memcpy(all.data() + before, bytes.data(), bytes.size());
-        });
-        if (runner.mesh().tensor->rank() == 0) keep(parameter->name, std::move(all));
-      }
-      const std::lock_guard lock(mutex_);
-      names_.clear();
-      for (const Parameter* parameter : runner.all_parameters()) names_.push_back(parameter->name);
-    }
-    // After all ranks have: one parameter after the other.
-    std::vector<float> in_order() const {
-      std::vector<float> all;
-      for (const std::string& name : names_) {
-        const std::vector<float>& values = by_name_.at(name);
-        all.insert(all.end(), values.begin(), values.end());
-      }
-      return all;
-    }
-
-   private:
-    void keep(const std::string& name, std::vector<float> values) {
-      const std::lock_guard lock(mutex_);
-      const auto [there, is_new] = by_name_.emplace(name, values);
-      if (!is_new) {
-        EXPECT_EQ(there->second, values) << name << " differs between the ends of the pipeline";
-      }
-    }
-    std::mutex mutex_;
-    std::vector<std::string> names_;
-    std::map<std::string, std::vector<float>> by_name_;
   };
 };
 

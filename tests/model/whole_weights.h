@@ -1,0 +1,56 @@
+// The whole weights of a model (the masters, where there are some), put together from the parts of thread ranks.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "checkpoint/tensor_parts.h"
+#include "executor/executor.h"
+#include "nn/parameter_state.h"
+
+namespace teratron::test {
+
+class WholeWeights {
+ public:
+  // Every rank calls it.
+  void add(Executor& executor) {
+    Mesh& mesh = executor.mesh();
+    for (const Parameter* parameter : executor.parameters()) {
+      const TensorRef part = whole_weights(executor.backend(), *parameter, *mesh.data);
+      if (mesh.data->rank() != 0) continue;
+      std::vector<double> values;
+      gather_tensor(*parameter, part, executor.backend(), *mesh.tensor, [&](std::span<const std::byte> bytes) {
+        const std::size_t count = bytes.size() / static_cast<std::size_t>(size_of(part.dtype)), old = values.size();
+        std::vector<std::byte> doubles(count * sizeof(double));
+        convert_floats(doubles, DType::kF64, bytes, part.dtype);
+        values.resize(old + count);
+        std::memcpy(values.data() + old, doubles.data(), doubles.size());
+      });
+      if (mesh.tensor->rank() == 0) keep(parameter->name, std::move(values));
+    }
+  }
+  // After all ranks have: one parameter after the other, by name.
+  std::vector<double> values() const {
+    std::vector<double> all;
+    for (const auto& [name, values] : by_name_) all.insert(all.end(), values.begin(), values.end());
+    return all;
+  }
+
+ private:
+  void keep(const std::string& name, std::vector<double> values) {
+    const std::lock_guard lock(mutex_);
+    const auto [there, is_new] = by_name_.emplace(name, values);
+    if (!is_new) {
+      EXPECT_EQ(there->second, values) << name << " differs between the ends of the pipeline";
+    }
+  }
+  std::mutex mutex_;
+  std::map<std::string, std::vector<double>> by_name_;
+};
+
+}  // namespace teratron::test
