@@ -51,7 +51,7 @@ void check_tensors(const TensorFiles& files, const std::vector<Incoming>& incomi
 
 void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, Backend& backend, bool verify) {
   for (const Incoming& tensor : incoming) {
-    const TensorFiles::Place& place = files.at(tensor.name);
+    const TensorFiles::Location& place = files.at(tensor.name);
     if (verify) place.verify();
     if (!is_held(*tensor.parameter)) continue;
     const FillTensor fill = [&](TensorRef part) {

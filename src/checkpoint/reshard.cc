@@ -44,7 +44,7 @@ void write_kind(CheckpointWriter& writer, TensorKind kind, const TensorFiles& fr
   for (std::size_t file = 0; file < files.size(); ++file) {
     writer.write_tensors(tensor_file_name(kind, file, files.size()), files[file],
                          [&](std::size_t i, const ByteSink& sink) {
-                           const TensorFiles::Place& tensor = from.at(files[file][i].name);
+                           const TensorFiles::Location& tensor = from.at(files[file][i].name);
                            tensor.verify();
                            stream(tensor.bytes(), sink);
                            tensor.release();

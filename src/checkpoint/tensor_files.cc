@@ -24,14 +24,14 @@ std::string tensor_file_name(TensorKind kind, std::size_t index, std::size_t cou
   return fmt::format("{}-{:05}-of-{:05}{}", name_of(kind), index + 1, count, kExtension);
 }
 
-void TensorFiles::Place::verify() const { check_tensor(*file, *entry, *record); }
+void TensorFiles::Location::verify() const { check_tensor(*file, *entry, *record); }
 
 TensorFiles::TensorFiles(const std::filesystem::path& folder, const Manifest& manifest, TensorKind kind, bool verify) {
   for (const auto& [name, record] : manifest.files) {
     if (!is_tensor_file(name, kind)) continue;
     const SafetensorsFile& file = files_.emplace_back(open_tensors(folder / name, record, verify));
     for (const SafetensorsEntry& entry : file.tensors()) {
-      if (!places_.emplace(entry.name, Place{&file, &entry, &record}).second) {
+      if (!places_.emplace(entry.name, Location{&file, &entry, &record}).second) {
         throw DamagedCheckpoint(
             fmt::format("'{}' is damaged: tensor '{}' lies in two files", folder.string(), entry.name));
       }
@@ -40,7 +40,7 @@ TensorFiles::TensorFiles(const std::filesystem::path& folder, const Manifest& ma
   }
 }
 
-const TensorFiles::Place& TensorFiles::at(std::string_view name) const {
+const TensorFiles::Location& TensorFiles::at(std::string_view name) const {
   const auto found = places_.find(name);
   check(found != places_.end(), "a tensor that is there");
   return found->second;

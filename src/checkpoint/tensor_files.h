@@ -27,7 +27,7 @@ std::string tensor_file_name(TensorKind kind, std::size_t index = 0, std::size_t
 class TensorFiles {
  public:
   // A tensor where it lies.
-  struct Place {
+  struct Location {
     const SafetensorsFile* file;
     const SafetensorsEntry* entry;
     const FileRecord* record;
@@ -44,13 +44,13 @@ class TensorFiles {
   bool empty() const { return files_.empty(); }
   const std::vector<SafetensorsEntry>& entries() const {
     return entries_;
-  }                                              // file by file, in the order of their bytes
-  const Place& at(std::string_view name) const;  // of a tensor that is there
+  }                                                 // file by file, in the order of their bytes
+  const Location& at(std::string_view name) const;  // of a tensor that is there
 
  private:
   std::list<SafetensorsFile> files_;
   std::vector<SafetensorsEntry> entries_;
-  std::map<std::string, Place, std::less<>> places_;
+  std::map<std::string, Location, std::less<>> places_;
 };
 
 }  // namespace teratron

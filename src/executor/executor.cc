@@ -77,7 +77,7 @@ void Executor::share_from_last_stage(std::span<float> values) const {
 
 TensorRef Executor::output(const SliceCall& call) const {
   const StageMemory& memory = plan_->memory();
-  return plan_->part().is_last(call.place.chunk) ? memory.final_x(call.step, call.place) : memory.sent(call.step, 0);
+  return plan_->part().is_last(call.key.chunk) ? memory.final_x(call.step, call.key) : memory.sent(call.step, 0);
 }
 
 void Executor::run_forward(const MicroBatch& micro_batch, bool training,
@@ -91,7 +91,7 @@ void Executor::run_forward(const MicroBatch& micro_batch, bool training,
       if (part.is_first(chunk)) {
         passes_.embed(call, micro_batch, after);
       } else {
-        mesh_->pipeline->start_receive(memory.input(call.step, call.place, 0), part.stage_before(chunk)).wait();
+        mesh_->pipeline->start_receive(memory.input(call.step, call.key, 0), part.stage_before(chunk)).wait();
       }
       const TensorRef out = output(call);
       passes_.forward_layers(call, out, after);
@@ -141,7 +141,7 @@ void Executor::extend(std::span<const std::int32_t> ids, std::int64_t first_posi
                           .tokens = tokens,
                           .first_position = first_position,
                           .sequence_length = first_position + tokens},
-                 .place = {}};
+                 .key = {}};
   const bool is_next_token = tokens == 1 && has_cache && backend_.has_records();
   if (is_next_token) {
     call.step.cache_length = memory.cache_length();
@@ -151,7 +151,7 @@ void Executor::extend(std::span<const std::int32_t> ids, std::int64_t first_posi
   if (part.has_embedding()) {
     passes_.embed(call, ids);
   } else {
-    mesh_->pipeline->start_receive(memory.input(call.step, call.place, 0), part.stage_before(0)).wait();
+    mesh_->pipeline->start_receive(memory.input(call.step, call.key, 0), part.stage_before(0)).wait();
   }
   const TensorRef out = output(call);
   const auto layers = [&] { passes_.forward_layers(call, out); };

@@ -35,7 +35,7 @@ struct LossSums {
 // Parameters whose gradients are complete at the same moment of a backward pass. Their values, gradients and moments
 // lie side by side, so that copies of the model sum them in one collective (executor/parameter_buckets.h).
 struct ParameterBucket {
-  enum class Place {
+  enum class Part {
     kHead,       // complete when the head's backward is done
     kLayer,      // when that of `layer` is
     kEmbedding,  // when that of the embedding is
@@ -43,7 +43,7 @@ struct ParameterBucket {
   };
   std::string name;
   std::vector<Parameter*> members;
-  Place place = Place::kLayer;
+  Part part = Part::kLayer;
   std::int64_t layer = 0;
 };
 
@@ -117,7 +117,7 @@ class Model {
     for (std::size_t layer = layers.size(); layer-- > 0;) {
       buckets.push_back({.name = fmt::format("layers.{}", layer),
                          .members = parameters_of(layers[layer]),
-                         .place = ParameterBucket::Place::kLayer,
+                         .part = ParameterBucket::Part::kLayer,
                          .layer = static_cast<std::int64_t>(layer)});
     }
   }

@@ -46,7 +46,7 @@ void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, Gr
   }
 }
 
-void ParameterBuckets::place(const Arena& arena) {
+void ParameterBuckets::bind(const Arena& arena) {
   for (Bucket& bucket : buckets_) {
     bucket.values = arena[bucket.value];
     if (training_) bucket.gradients = arena[bucket.gradient];

@@ -20,7 +20,7 @@ class ParameterBuckets {
 
   // `sharded_over`: the data-parallel ranks that the optimizer's state is shared out over; one: each keeps all of it.
   void plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over);
-  void place(const Arena& arena);  // gives every parameter its views
+  void bind(const Arena& arena);  // gives every parameter its views
 
   std::size_t size() const { return buckets_.size(); }
   TensorRef gradients(std::size_t bucket) const { return buckets_[bucket].gradients; }  // flat

@@ -11,28 +11,28 @@ TensorRef StageMemory::view(Arena::Block block, const Shape& shape) const {
   return {whole.data, whole.dtype, shape};
 }
 
-TensorRef StageMemory::input(const Step& step, const SlicePlace& place, int layer) const {
-  const SliceBlocks& blocks = blocks_.slices[timeline_.index(place)];
+TensorRef StageMemory::input(const Step& step, const SliceKey& key, int layer) const {
+  const SliceBlocks& blocks = blocks_.slices[timeline_.index(key)];
   return view(blocks.layers[static_cast<std::size_t>(layer)].x, step.stream_shape(hidden_));
 }
 
-TransformerLayer::Saved StageMemory::saved(const Step& step, const SlicePlace& place, int layer_index,
+TransformerLayer::Saved StageMemory::saved(const Step& step, const SliceKey& key, int layer_index,
                                            bool backward) const {
   const std::size_t at = static_cast<std::size_t>(layer_index);
-  const LayerBlocks& blocks = blocks_.slices[timeline_.index(place)].layers[at];
+  const LayerBlocks& blocks = blocks_.slices[timeline_.index(key)].layers[at];
   // What a forward pass makes and backward makes again is workspace; again it lies where weight gradients find it.
   const TensorRef kept = arena_[blocks.kept],
-                  again = arena_[!backward                           ? blocks_.again_forward
-                                 : timeline_.of(place).is_deferred() ? blocks.again
-                                                                     : blocks_.again_backward];
-  const TransformerLayer& layer = this->layer(place.chunk, layer_index);
+                  again = arena_[!backward                         ? blocks_.again_forward
+                                 : timeline_.of(key).is_deferred() ? blocks.again
+                                                                   : blocks_.again_backward];
+  const TransformerLayer& layer = this->layer(key.chunk, layer_index);
   Carver from_kept(kept.data), from_again(again.data);
   TransformerLayer::Saved saved = layer.carve(step.sizes(), recompute_, has_cache(), from_kept, from_again);
   check(from_kept.bytes() <= kept.bytes() && from_again.bytes() <= again.bytes(),
         "a call within the executor's planned sizes");
-  saved.x = input(step, place, layer_index);
+  saved.x = input(step, key, layer_index);
   if (!has_cache()) return saved;
-  const CacheBlocks& cache = blocks_.caches[cache_index(place)][at];
+  const CacheBlocks& cache = blocks_.caches[cache_index(key)][at];
   const std::int64_t length = purpose_ == Purpose::kGeneration ? model_.traits.longest_sequence : step.sequence_length;
   saved.attention.qkv = view(cache.qkv, {step.batch, length, layer.packed_columns()});
   if (sliced() && backward) {
@@ -41,13 +41,12 @@ TransformerLayer::Saved StageMemory::saved(const Step& step, const SlicePlace& p
   return saved;
 }
 
-TransformerLayer::ProductGradients StageMemory::deferred(const Step& step, const SlicePlace& place,
-                                                         int layer_index) const {
-  const auto& layers = blocks_.slices[timeline_.index(place)].layers;
+TransformerLayer::ProductGradients StageMemory::deferred(const Step& step, const SliceKey& key, int layer_index) const {
+  const auto& layers = blocks_.slices[timeline_.index(key)].layers;
   const TensorRef whole = arena_[layers[static_cast<std::size_t>(layer_index)].deferred];
   Carver carver(whole.data);
   const TransformerLayer::ProductGradients gradients =
-      layer(place.chunk, layer_index).carve_gradients(step.sizes(), carver);
+      layer(key.chunk, layer_index).carve_gradients(step.sizes(), carver);
   check(carver.bytes() <= whole.bytes(), "a call within the executor's planned sizes");
   return gradients;
 }
@@ -60,8 +59,8 @@ LayerWorkspace StageMemory::workspace(const Step& step) const {
           .wide = view(blocks_.wide, {b, s, arena_[blocks_.wide].dim(1)})};
 }
 
-TensorRef StageMemory::final_x(const Step& step, const SlicePlace& place) const {
-  return view(blocks_.slices[timeline_.index(place)].final_x, step.stream_shape(hidden_));
+TensorRef StageMemory::final_x(const Step& step, const SliceKey& key) const {
+  return view(blocks_.slices[timeline_.index(key)].final_x, step.stream_shape(hidden_));
 }
 
 TensorRef StageMemory::sent(const Step& step, std::size_t slot) const {
@@ -72,8 +71,8 @@ TensorRef StageMemory::gradient(const Step& step, std::size_t slot) const {
   return view(blocks_.gradients[slot], step.stream_shape(hidden_));
 }
 
-Carver StageMemory::embedding_kept(const SlicePlace& place) const {
-  return Carver(arena_[blocks_.slices[timeline_.index(place)].embedding_kept].data);
+Carver StageMemory::embedding_kept(const SliceKey& key) const {
+  return Carver(arena_[blocks_.slices[timeline_.index(key)].embedding_kept].data);
 }
 
 }  // namespace teratron

@@ -26,14 +26,14 @@ class StageMemory {
   const Span& head_moments() const { return head_; }
   std::int64_t slice_tokens(int slice) const;  // the most, of one sequence
 
-  // Views for a call, after the arena is allocated. `layer` counts from 0 in the place's chunk.
-  TensorRef input(const Step& step, const SlicePlace& place, int layer) const;  // x, as all of the residual stream
-  TransformerLayer::Saved saved(const Step& step, const SlicePlace& place, int layer, bool backward) const;
-  TransformerLayer::ProductGradients deferred(const Step& step, const SlicePlace& place, int layer) const;
+  // Views for a call, after the arena is allocated. `layer` counts from 0 in the key's chunk.
+  TensorRef input(const Step& step, const SliceKey& key, int layer) const;  // x, as all of the residual stream
+  TransformerLayer::Saved saved(const Step& step, const SliceKey& key, int layer, bool backward) const;
+  TransformerLayer::ProductGradients deferred(const Step& step, const SliceKey& key, int layer) const;
   LayerWorkspace workspace(const Step& step) const;
-  TensorRef final_x(const Step& step, const SlicePlace& place) const;  // what the last layer gives
-  TensorRef sent(const Step& step, std::size_t slot) const;            // what goes to the next stage
-  TensorRef gradient(const Step& step, std::size_t slot) const;        // of the residual stream
+  TensorRef final_x(const Step& step, const SliceKey& key) const;  // what the last layer gives
+  TensorRef sent(const Step& step, std::size_t slot) const;        // what goes to the next stage
+  TensorRef gradient(const Step& step, std::size_t slot) const;    // of the residual stream
   std::size_t gradient_slots() const { return blocks_.gradients.size(); }
   std::size_t send_slots() const { return blocks_.sent.size(); }
 
@@ -48,7 +48,7 @@ class StageMemory {
   TensorRef label_weights(std::int64_t batch) const { return view(blocks_.label_weights, {batch}); }
 
   EndSizes end_sizes(const Step& step) const { return {step.sizes(), logits_chunk_, training()}; }
-  Carver embedding_kept(const SlicePlace& place) const;
+  Carver embedding_kept(const SliceKey& key) const;
   Carver embedding_memory() const { return Carver(arena_[blocks_.embedding].data); }
   Carver head_memory() const { return Carver(arena_[blocks_.head].data); }
 
@@ -87,12 +87,12 @@ class StageMemory {
   CallSizes largest_call(std::int64_t tokens) const;
   EndSizes largest_end() const { return {largest_call(most_tokens_), logits_chunk_, training()}; }
   LayerBytes layer_bytes(const TransformerLayer& layer, int slice) const;
-  std::size_t cache_index(const SlicePlace& place) const {
-    return static_cast<std::size_t>(place.chunk * timeline_.micro_batches() + place.micro_batch);
+  std::size_t cache_index(const SliceKey& key) const {
+    return static_cast<std::size_t>(key.chunk * timeline_.micro_batches() + key.micro_batch);
   }
 
   void find_spans();
-  void plan_slice(const SlicePlace& place);
+  void plan_slice(const SliceKey& key);
   void plan_cache(int chunk, int micro_batch);
   void plan_workspace();
   void plan_exchange();

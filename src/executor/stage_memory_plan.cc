@@ -44,15 +44,15 @@ CallSizes StageMemory::largest_call(std::int64_t tokens) const {
 }
 
 void StageMemory::find_spans() {
-  timeline_.for_each([&](const SlicePlace& place) {
-    const Timeline::Passes& passes = timeline_.of(place);
+  timeline_.for_each([&](const SliceKey& key) {
+    const Timeline::Passes& passes = timeline_.of(key);
     forward_.include(passes.forward, passes.forward_end());
     if (training()) backward_.include(passes.backward, passes.backward_end());
     if (passes.is_deferred()) backward_.include(passes.weight, passes.weight + passes.layers + 1);
-    if (part_.is_first(place.chunk)) {
+    if (part_.is_first(key.chunk)) {
       embedding_.include(passes.forward, training() ? passes.backward_end() : passes.forward);
     }
-    if (part_.is_last(place.chunk)) {
+    if (part_.is_last(key.chunk)) {
       const int head = training() ? passes.backward : passes.forward_end();
       head_.include(head, head);
     }
@@ -72,7 +72,7 @@ void StageMemory::plan() {
   plan_inputs();
   plan_ends();
   blocks_.slices.resize(static_cast<std::size_t>(timeline_.chunks() * timeline_.micro_batches() * timeline_.slices()));
-  timeline_.for_each([&](const SlicePlace& place) { plan_slice(place); });
+  timeline_.for_each([&](const SliceKey& key) { plan_slice(key); });
   if (!has_cache()) return;
   for (int chunk = 0; chunk < timeline_.chunks(); ++chunk) {
     for (int micro_batch = 0; micro_batch < timeline_.micro_batches(); ++micro_batch) plan_cache(chunk, micro_batch);
@@ -87,18 +87,18 @@ StageMemory::LayerBytes StageMemory::layer_bytes(const TransformerLayer& layer, 
   return {.kept = kept.bytes(), .again = again.bytes(), .deferred = deferred.bytes()};
 }
 
-void StageMemory::plan_slice(const SlicePlace& place) {
-  const Timeline::Passes& passes = timeline_.of(place);
-  const CallSizes sizes = largest_call(slice_tokens(place.slice));
+void StageMemory::plan_slice(const SliceKey& key) {
+  const Timeline::Passes& passes = timeline_.of(key);
+  const CallSizes sizes = largest_call(slice_tokens(key.slice));
   const Shape stream{sizes.stream_rows(), hidden_};
-  SliceBlocks& blocks = blocks_.slices[timeline_.index(place)];
+  SliceBlocks& blocks = blocks_.slices[timeline_.index(key)];
   const auto activation = [&](const char* name, DType dtype, const Shape& shape, int first, int last) {
     return arena_.add(name, MemoryKind::kActivations, dtype, shape, first, last);
   };
   for (int index = 0; index < passes.layers; ++index) {
     const int at = passes.forward_of(index), last = passes.last_of(index);
-    const int written = index > 0 ? at - 1 : part_.is_first(place.chunk) ? passes.forward : passes.received;
-    const LayerBytes bytes = layer_bytes(layer(place.chunk, index), place.slice);
+    const int written = index > 0 ? at - 1 : part_.is_first(key.chunk) ? passes.forward : passes.received;
+    const LayerBytes bytes = layer_bytes(layer(key.chunk, index), key.slice);
     LayerBlocks there;
     there.x = activation("x", dtype_, stream, written, last);
     there.kept = activation("kept", DType::kU8, {bytes.kept}, at, last);
@@ -108,13 +108,13 @@ void StageMemory::plan_slice(const SlicePlace& place) {
     }
     blocks.layers.push_back(there);
   }
-  if (part_.is_first(place.chunk)) {
+  if (part_.is_first(key.chunk)) {
     Carver kept, memory;
     model_.carve_embedding({sizes, logits_chunk_, training()}, kept, memory);
     blocks.embedding_kept = activation("embedding kept", DType::kU8, {kept.bytes()}, passes.forward,
                                        training() ? passes.backward_end() : passes.forward);
   }
-  if (!part_.is_last(place.chunk)) return;
+  if (!part_.is_last(key.chunk)) return;
   const int head = training() ? passes.backward : passes.forward_end();
   blocks.final_x = activation("final_x", dtype_, stream, passes.forward_end() - 1, head);
 }

@@ -26,13 +26,13 @@ Step of_end(Step step) {
 
 }  // namespace
 
-SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SlicePlace& place, bool training) const {
+SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SliceKey& key, bool training) const {
   const StageMemory& memory = plan_.memory();
   std::int64_t first = 0, tokens = micro_batch.tokens;
   if (memory.timeline().slices() > 1) {
     check_equal(micro_batch.tokens, plan_.options().tokens, "tokens of a sequence that is cut into slices");
-    for (int slice = 0; slice < place.slice; ++slice) first += memory.slice_tokens(slice);
-    tokens = memory.slice_tokens(place.slice);
+    for (int slice = 0; slice < key.slice; ++slice) first += memory.slice_tokens(slice);
+    tokens = memory.slice_tokens(key.slice);
   }
   return {.step = {.backend = backend_,
                    .tensor = *mesh_.tensor,
@@ -45,7 +45,7 @@ SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SlicePlace& 
                    .iteration = micro_batch.iteration,
                    .training = training,
                    .sequence_parallel = plan_.options().sequence_parallel},
-          .place = place};
+          .key = key};
 }
 
 void StagePasses::begin(SliceCall& call, const MicroBatch& micro_batch) const {
@@ -99,19 +99,19 @@ SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& mi
 EndCall StagePasses::embedding_call(const SliceCall& call, const Step& step, const SliceInputs& inputs,
                                     const LayerWorkspace& layers) const {
   EndCall end = end_call(step, inputs, layers);
-  end.kept = plan_.memory().embedding_kept(call.place);
+  end.kept = plan_.memory().embedding_kept(call.key);
   end.memory = plan_.memory().embedding_memory();
   return end;
 }
 
 void StagePasses::embed_inputs(const SliceCall& call, const SliceInputs& inputs) {
   const LayerWorkspace layers = plan_.memory().workspace(call.step);
-  model_.embed(embedding_call(call, call.step, inputs, layers), plan_.memory().input(call.step, call.place, 0));
+  model_.embed(embedding_call(call, call.step, inputs, layers), plan_.memory().input(call.step, call.key, 0));
 }
 
 void StagePasses::embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after) {
   embed_inputs(call, embedding_inputs(call, micro_batch));
-  if (after) after(-1, plan_.memory().input(call.step, call.place, 0));
+  if (after) after(-1, plan_.memory().input(call.step, call.key, 0));
 }
 
 void StagePasses::embed(const SliceCall& call, std::span<const std::int32_t> ids) {
@@ -129,40 +129,40 @@ void StagePasses::embed_backward(const SliceCall& call, const MicroBatch& micro_
 }
 
 void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const After& after) {
-  const auto& [step, place] = call;
+  const auto& [step, key] = call;
   const StageMemory& memory = plan_.memory();
   const LayerWorkspace w = memory.workspace(step);
-  const int layers = plan_.part().layers(place.chunk);
+  const int layers = plan_.part().layers(key.chunk);
   for (int index = 0; index < layers; ++index) {
-    const TensorRef y = index + 1 == layers ? out : memory.input(step, place, index + 1);
-    const TransformerLayer& layer = this->layer(place.chunk, index);
-    layer.forward(step, y, memory.saved(step, place, index, false), w);
+    const TensorRef y = index + 1 == layers ? out : memory.input(step, key, index + 1);
+    const TransformerLayer& layer = this->layer(key.chunk, index);
+    layer.forward(step, y, memory.saved(step, key, index, false), w);
     if (after) after(layer.index, y);
   }
 }
 
 void StagePasses::backward_layers(const SliceCall& call, TensorRef dx,
                                   const std::function<void(std::int64_t layer)>& done) {
-  const auto& [step, place] = call;
+  const auto& [step, key] = call;
   const StageMemory& memory = plan_.memory();
   const LayerWorkspace w = memory.workspace(step);
-  for (int index = plan_.part().layers(place.chunk); index-- > 0;) {
-    const TransformerLayer& layer = this->layer(place.chunk, index);
-    const TransformerLayer::Saved saved = memory.saved(step, place, index, true);
+  for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
+    const TransformerLayer& layer = this->layer(key.chunk, index);
+    const TransformerLayer::Saved saved = memory.saved(step, key, index, true);
     layer.recompute(step, plan_.options().recompute, saved, w);
     layer.backward(step, dx, saved, w,
-                   step.weights_later ? memory.deferred(step, place, index) : layer.in_workspace(step, w));
+                   step.weights_later ? memory.deferred(step, key, index) : layer.in_workspace(step, w));
     done(layer.index);
   }
 }
 
 void StagePasses::weight_gradients(const SliceCall& call, const std::function<void(std::int64_t layer)>& done) {
-  const auto& [step, place] = call;
+  const auto& [step, key] = call;
   const StageMemory& memory = plan_.memory();
-  for (int index = plan_.part().layers(place.chunk); index-- > 0;) {
-    const TransformerLayer& layer = this->layer(place.chunk, index);
-    layer.weight_gradients(step, memory.saved(step, place, index, true), memory.workspace(step),
-                           memory.deferred(step, place, index));
+  for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
+    const TransformerLayer& layer = this->layer(key.chunk, index);
+    layer.weight_gradients(step, memory.saved(step, key, index, true), memory.workspace(step),
+                           memory.deferred(step, key, index));
     done(layer.index);
   }
 }

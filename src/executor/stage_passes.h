@@ -15,7 +15,7 @@ namespace teratron {
 // A slice's way through a cell: `step` and where its activations are kept.
 struct SliceCall {
   Step step;
-  SlicePlace place;
+  SliceKey key;
 };
 
 class StagePasses {
@@ -26,7 +26,7 @@ class StagePasses {
   StagePasses(Backend& backend, Model& model, const StagePlan& plan, Mesh& mesh)
       : backend_(backend), model_(model), plan_(plan), mesh_(mesh) {}
 
-  SliceCall call_of(const MicroBatch& micro_batch, const SlicePlace& place, bool training) const;
+  SliceCall call_of(const MicroBatch& micro_batch, const SliceKey& key, bool training) const;
 
   // Uploads the lengths of the micro-batch's sequences, where it has some, for the passes that follow.
   void begin(SliceCall& call, const MicroBatch& micro_batch) const;

@@ -10,7 +10,7 @@ namespace teratron {
 namespace {
 
 using pipeline::Schedule;
-using Place = ParameterBucket::Place;
+using Part = ParameterBucket::Part;
 
 ExecutorOptions with_schedule(ExecutorOptions options) {
   if (!options.trains()) {
@@ -68,17 +68,17 @@ StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankPla
 }
 
 int StagePlan::stage_of(const ParameterBucket& bucket) const {
-  switch (bucket.place) {
-    case Place::kHead: return part_.stages() - 1;
-    case Place::kLayer: return part_.stage_of_layer(bucket.layer);
-    case Place::kEmbedding:
-    case Place::kBothEnds: return 0;
+  switch (bucket.part) {
+    case Part::kHead: return part_.stages() - 1;
+    case Part::kLayer: return part_.stage_of_layer(bucket.layer);
+    case Part::kEmbedding:
+    case Part::kBothEnds: return 0;
   }
   return 0;
 }
 
 bool StagePlan::holds(const ParameterBucket& bucket) const {
-  return stage_of(bucket) == part_.stage() || (bucket.place == Place::kBothEnds && part_.has_head());
+  return stage_of(bucket) == part_.stage() || (bucket.part == Part::kBothEnds && part_.has_head());
 }
 
 bool StagePlan::is_here(const Parameter& parameter) const {
@@ -88,9 +88,9 @@ bool StagePlan::is_here(const Parameter& parameter) const {
 // The moment in which the first backward pass writes the bucket's gradients.
 int StagePlan::first_gradient_moment(const ParameterBucket& bucket) const {
   const Timeline& timeline = memory_.timeline();
-  const bool is_the_heads = bucket.place == Place::kHead || (bucket.place == Place::kBothEnds && part_.has_head());
+  const bool is_the_heads = bucket.part == Part::kHead || (bucket.part == Part::kBothEnds && part_.has_head());
   if (is_the_heads) return memory_.head_moments().first;
-  if (bucket.place != Place::kLayer) return timeline.of({}).backward_end();
+  if (bucket.part != Part::kLayer) return timeline.of({}).backward_end();
   for (int chunk = 0; chunk < part_.chunks(); ++chunk) {
     const std::int64_t index = bucket.layer - part_.first_layer(chunk);
     if (index >= 0 && index < part_.layers(chunk)) {
@@ -110,15 +110,15 @@ void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
     in_buckets += bucket.members.size();
     for (Parameter* member : bucket.members) {
       member->stage = stage_of(bucket);
-      if (bucket.place == Place::kBothEnds) tied_.push_back(member);
+      if (bucket.part == Part::kBothEnds) tied_.push_back(member);
     }
     if (!holds(bucket)) continue;
     const std::size_t number = buckets_.size();
-    const auto same = [&](const PlacedBuckets& there) {
-      return there.place == bucket.place && there.layer == bucket.layer;
+    const auto same = [&](const PartBuckets& there) {
+      return there.part == bucket.part && there.layer == bucket.layer;
     };
-    const auto there = std::ranges::find_if(places_, same);
-    (there == places_.end() ? places_.emplace_back(bucket.place, bucket.layer) : *there).buckets.push_back(number);
+    const auto there = std::ranges::find_if(parts_, same);
+    (there == parts_.end() ? parts_.emplace_back(bucket.part, bucket.layer) : *there).buckets.push_back(number);
     buckets_.add(bucket.name, std::move(bucket.members), once ? first_gradient_moment(bucket) : 0,
                  memory_.timeline().end());
   }
@@ -128,16 +128,16 @@ void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
                 options_.shard_optimizer ? place_.data : GroupRank{});
 }
 
-std::span<const std::size_t> StagePlan::buckets_at(Place place, std::int64_t layer) const {
-  for (const PlacedBuckets& there : places_) {
-    if (there.place == place && there.layer == layer) return there.buckets;
+std::span<const std::size_t> StagePlan::buckets_at(Part part, std::int64_t layer) const {
+  for (const PartBuckets& there : parts_) {
+    if (there.part == part && there.layer == layer) return there.buckets;
   }
   return {};
 }
 
 void StagePlan::allocate(Allocator& allocator) {
   memory_.arena().allocate(allocator);
-  buckets_.place(memory_.arena());
+  buckets_.bind(memory_.arena());
 }
 
 }  // namespace teratron

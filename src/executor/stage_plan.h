@@ -24,15 +24,15 @@ class StagePlan {
 
   // The buckets here whose gradients are complete at this place of the backward pass: usually one, none in other
   // stages.
-  std::span<const std::size_t> buckets_at(ParameterBucket::Place place, std::int64_t layer = 0) const;
+  std::span<const std::size_t> buckets_at(ParameterBucket::Part part, std::int64_t layer = 0) const;
 
   void allocate(Allocator& allocator);  // and gives the parameters their views
 
   bool is_here(const Parameter& parameter) const;
 
  private:
-  struct PlacedBuckets {
-    ParameterBucket::Place place;
+  struct PartBuckets {
+    ParameterBucket::Part part;
     std::int64_t layer;
     std::vector<std::size_t> buckets;
   };
@@ -46,7 +46,7 @@ class StagePlan {
   const StagePart part_;
   StageMemory memory_;
   ParameterBuckets buckets_;
-  std::vector<PlacedBuckets> places_;
+  std::vector<PartBuckets> parts_;
   std::vector<const Parameter*> tied_;  // of those that both ends hold
 };
 

@@ -7,7 +7,7 @@ namespace teratron {
 
 using pipeline::Pass;
 using pipeline::TraceSpan;
-using Place = ParameterBucket::Place;
+using Part = ParameterBucket::Part;
 
 StepRun::StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasses& passes,
                  std::span<const MicroBatch> micro_batches, const Options& options)
@@ -81,7 +81,7 @@ StepRun::Incoming StepRun::receive_for(std::size_t at) {
     if (!from) return incoming;
     incoming.receive = mesh_.pipeline_back->start_receive(plan_.memory().gradient(call.step, incoming.slot), *from);
   } else if (from) {
-    incoming.receive = mesh_.pipeline->start_receive(plan_.memory().input(call.step, call.place, 0), *from);
+    incoming.receive = mesh_.pipeline->start_receive(plan_.memory().input(call.step, call.key, 0), *from);
   }
   return incoming;
 }
@@ -105,7 +105,7 @@ void StepRun::forward(const Action& action) {
     slot = outputs_.next();
     traced(TraceSpan::Kind::kSend, action, [&] { outputs_.wait_for(slot); });
   }
-  const TensorRef out = to ? plan_.memory().sent(call.step, slot) : plan_.memory().final_x(call.step, call.place);
+  const TensorRef out = to ? plan_.memory().sent(call.step, slot) : plan_.memory().final_x(call.step, call.key);
   traced(TraceSpan::Kind::kPass, action, [&] {
     passes_.begin(call, micro_batch);
     if (plan_.part().is_first(action.chunk)) passes_.embed(call, micro_batch);
@@ -126,15 +126,15 @@ void StepRun::backward(const Action& action, std::size_t slot) {
   traced(TraceSpan::Kind::kPass, action, [&] {
     passes_.begin(call, micro_batch);
     if (plan_.part().is_last(action.chunk)) {
-      passes_.head(call, micro_batch, plan_.memory().final_x(call.step, call.place), dx, losses_);
-      if (is_last_pass) complete(Place::kHead);
+      passes_.head(call, micro_batch, plan_.memory().final_x(call.step, call.key), dx, losses_);
+      if (is_last_pass) complete(Part::kHead);
     }
     passes_.backward_layers(call, dx, [&](std::int64_t layer) {
-      if (is_final) complete(Place::kLayer, layer);
+      if (is_final) complete(Part::kLayer, layer);
     });
     if (plan_.part().is_first(action.chunk)) {
       passes_.embed_backward(call, micro_batch, dx);
-      if (is_last_pass) complete(Place::kEmbedding);
+      if (is_last_pass) complete(Part::kEmbedding);
     }
   });
   const std::optional<int> to = pipeline::sends_to(schedule_, plan_.part().stage(), action);
@@ -151,12 +151,12 @@ void StepRun::weight_gradients(const Action& action) {
   call.step.accumulate = progress_of(action).weight_gradients_done > 0;
   const bool is_final = is_final_weight_pass(action);
   passes_.weight_gradients(call, [&](std::int64_t layer) {
-    if (is_final) complete(Place::kLayer, layer);
+    if (is_final) complete(Part::kLayer, layer);
   });
 }
 
-void StepRun::complete(Place place, std::int64_t layer) {
-  for (const std::size_t bucket : plan_.buckets_at(place, layer)) complete_[bucket] = true;
+void StepRun::complete(Part part, std::int64_t layer) {
+  for (const std::size_t bucket : plan_.buckets_at(part, layer)) complete_[bucket] = true;
   start_sums();
 }
 
@@ -173,7 +173,7 @@ void StepRun::start_sums() {
 // Both ends have their share of what is tied; it comes last, as backward ends with the embedding.
 void StepRun::finish_gradients() {
   if (!options_.sums_over_copies) return;
-  for (const std::size_t bucket : plan_.buckets_at(Place::kBothEnds)) {
+  for (const std::size_t bucket : plan_.buckets_at(Part::kBothEnds)) {
     mesh_.ends->all_reduce(plan_.buckets().gradients(bucket));
     complete_[bucket] = true;
   }

@@ -74,7 +74,7 @@ class StepRun {
   bool is_final_weight_pass(const Action& action);
 
   // The gradients of a part of the model are complete on this rank.
-  void complete(ParameterBucket::Place place, std::int64_t layer = 0);
+  void complete(ParameterBucket::Part part, std::int64_t layer = 0);
   void start_sums();
   void finish_gradients();
 

@@ -10,7 +10,7 @@
 namespace teratron {
 
 // A slice of a micro-batch in one of the stage's cells.
-struct SlicePlace {
+struct SliceKey {
   int chunk = 0, micro_batch = 0, slice = 0;
 };
 
@@ -36,24 +36,24 @@ class Timeline {
       return is_deferred() ? weight + layers - layer : backward_of(layer);
     }
   };
-  const Passes& of(const SlicePlace& place) const { return passes_[index(place)]; }
+  const Passes& of(const SliceKey& key) const { return passes_[index(key)]; }
 
   int end() const { return end_; }  // after all of them: the optimizer's
   int chunks() const { return chunks_; }
   int micro_batches() const { return micro_batches_; }
   int slices() const { return slices_; }
 
-  // Calls use(place) for every slice of every micro-batch in every chunk.
+  // Calls use(key) for every slice of every micro-batch in every chunk.
   template <class Use>
   void for_each(const Use& use) const {
     for (int chunk = 0; chunk < chunks_; ++chunk) {
       for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
-        for (int slice = 0; slice < slices_; ++slice) use(SlicePlace{chunk, micro_batch, slice});
+        for (int slice = 0; slice < slices_; ++slice) use(SliceKey{chunk, micro_batch, slice});
       }
     }
   }
-  std::size_t index(const SlicePlace& place) const {
-    return static_cast<std::size_t>((place.chunk * micro_batches_ + place.micro_batch) * slices_ + place.slice);
+  std::size_t index(const SliceKey& key) const {
+    return static_cast<std::size_t>((key.chunk * micro_batches_ + key.micro_batch) * slices_ + key.slice);
   }
 
  private:

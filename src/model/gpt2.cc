@@ -44,11 +44,11 @@ void Gpt2::visit(const ParameterVisitor& visitor) {
 }
 
 std::vector<ParameterBucket> Gpt2::buckets() {
-  using Place = ParameterBucket::Place;
-  std::vector<ParameterBucket> all = {{"final_norm", parameters_of(final_norm), Place::kHead}};
+  using Part = ParameterBucket::Part;
+  std::vector<ParameterBucket> all = {{"final_norm", parameters_of(final_norm), Part::kHead}};
   add_layer_buckets(all);
-  all.push_back({"embedding.positions", {&embedding.positions}, Place::kEmbedding});
-  all.push_back({"embedding.tokens", {&embedding.tokens}, Place::kBothEnds});
+  all.push_back({"embedding.positions", {&embedding.positions}, Part::kEmbedding});
+  all.push_back({"embedding.tokens", {&embedding.tokens}, Part::kBothEnds});
   return all;
 }
 

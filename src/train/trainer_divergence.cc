@@ -10,13 +10,13 @@ namespace teratron {
 namespace {
 
 // A value that is not finite: how deep in the model it stands, and what it is called. No name: there is none.
-struct Place {
+struct Origin {
   std::int64_t depth = 0;
   std::string name;
 };
 
 // The backward pass goes from the last parameter to the first. `parameters`: of the whole model, in order.
-Place first_gradient_not_finite(Backend& backend, std::span<Parameter* const> parameters) {
+Origin first_gradient_not_finite(Backend& backend, std::span<Parameter* const> parameters) {
   for (std::size_t i = parameters.size(); i-- > 0;) {
     const Parameter& parameter = *parameters[i];
     if (parameter.gradient && !std::isfinite(backend.sum_of_squares(parameter.gradient))) {
@@ -27,15 +27,15 @@ Place first_gradient_not_finite(Backend& backend, std::span<Parameter* const> pa
 }
 
 // The one that a pass in this direction meets first, and the rank of the group where it does.
-std::pair<Place, int> first_met(Communicator& group, const Place& own, bool forward) {
+std::pair<Origin, int> first_met(Communicator& group, const Origin& own, bool forward) {
   const std::vector<std::string> all = group.all_gather_host(fmt::format("{} {}", own.depth, own.name));
-  std::pair<Place, int> first;
+  std::pair<Origin, int> first;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const std::size_t space = all[rank].find(' ');
-    const Place place{std::stoll(all[rank].substr(0, space)), all[rank].substr(space + 1)};
+    const Origin origin{std::stoll(all[rank].substr(0, space)), all[rank].substr(space + 1)};
     const std::int64_t best = first.first.depth;
-    const bool is_first = first.first.name.empty() || (forward ? place.depth < best : place.depth > best);
-    if (!place.name.empty() && is_first) first = {place, static_cast<int>(rank)};
+    const bool is_first = first.first.name.empty() || (forward ? origin.depth < best : origin.depth > best);
+    if (!origin.name.empty() && is_first) first = {origin, static_cast<int>(rank)};
   }
   return first;
 }
@@ -46,17 +46,17 @@ std::pair<Place, int> first_met(Communicator& group, const Place& own, bool forw
 std::string Trainer::first_not_finite(const MicroBatch& alone) {
   const Mesh& mesh = executor_.mesh();
   const bool in_forward = !std::isfinite(executor_.forward_backward_alone(alone).total());  // on all ranks of the model
-  const auto first_output = [&]() -> Place {
+  const auto first_output = [&]() -> Origin {
     Executor::NotFinite output = executor_.first_not_finite(alone);
     return {output.layer, std::move(output.name)};
   };
-  const Place own =
+  const Origin own =
       in_forward ? first_output() : first_gradient_not_finite(executor_.backend(), executor_.all_parameters());
-  const auto& [place, rank] = first_met(*mesh.model, own, in_forward);
+  const auto& [origin, rank] = first_met(*mesh.model, own, in_forward);
   const int world_rank = mesh.data->rank() * mesh.model->size() + rank;
-  if (!place.name.empty()) {
-    return in_forward ? fmt::format("the output of {} (rank {}", place.name, world_rank)
-                      : fmt::format("the gradient of '{}' (rank {}", place.name, world_rank);
+  if (!origin.name.empty()) {
+    return in_forward ? fmt::format("the output of {} (rank {}", origin.name, world_rank)
+                      : fmt::format("the gradient of '{}' (rank {}", origin.name, world_rank);
   }
   return in_forward ? fmt::format("the loss (rank {}", mesh.data->rank() * mesh.model->size()) : "";
 }

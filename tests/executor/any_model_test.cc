@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "executor/test_encoder.h"
+#include "model/derivative_check.h"
 #include "model/random_layouts.h"
 
 namespace teratron {
@@ -20,15 +21,6 @@ const test::MakeModel kMakeEncoder = [](const ModelConfig& config, GroupRank pla
   return std::make_unique<TestEncoder>(config, place);
 };
 
-void move_parameters(Executor& executor, const std::vector<double>& direction, double distance) {
-  std::size_t next = 0;
-  for (const Parameter* parameter : executor.parameters()) {
-    std::vector<double> values = test::values_of(executor.backend(), parameter->value);
-    for (double& value : values) value += distance * direction[next++];
-    executor.backend().upload(parameter->value, values.data());
-  }
-}
-
 TEST(AnyModel, GradientIsTheDerivativeAlongRandomDirections) {
   const auto backend = make_reference_backend(DType::kF64);
   const ModelConfig config = test::small_config();
@@ -37,24 +29,7 @@ TEST(AnyModel, GradientIsTheDerivativeAlongRandomDirections) {
   Executor executor(*backend, model, {.batch = 3, .tokens = 7, .logits_chunk = 4});
   executor.allocate();
   executor.initialize(11);
-  executor.forward_backward(batch.whole());
-  const std::vector<double> gradient = test::gradients_of(executor);
-  std::mt19937 random(5);
-  std::normal_distribution<double> normal;
-  for (int trial = 0; trial < 5; ++trial) {
-    std::vector<double> direction(gradient.size());
-    double length = 0, expected = 0;
-    for (double& value : direction) length += std::pow(value = normal(random), 2);
-    for (std::size_t i = 0; i < direction.size(); ++i) expected += gradient[i] * (direction[i] /= std::sqrt(length));
-    // Central differences along a unit vector: truncation ~ h^2 = 1e-10 times the third derivative, rounding ~ 1e-11.
-    const double h = 1e-5;
-    move_parameters(executor, direction, h);
-    const double above = executor.forward_backward(batch.whole()).total();
-    move_parameters(executor, direction, -2 * h);
-    const double below = executor.forward_backward(batch.whole()).total();
-    move_parameters(executor, direction, h);
-    EXPECT_NEAR((above - below) / (2 * h), expected, 1e-8);
-  }
+  test::expect_gradient_is_the_derivative(executor, batch.whole());
 }
 
 TEST(AnyModel, LossesAreTheSameInEvaluationWithoutDropoutAndEachOfItsKind) {

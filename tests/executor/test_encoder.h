@@ -56,12 +56,11 @@ class TestEncoder : public Model {
   }
 
   std::vector<ParameterBucket> buckets() override {
-    using Place = ParameterBucket::Place;
-    std::vector<ParameterBucket> all = {{"classifier", {&classifier}, Place::kHead},
-                                        {"output", {&output}, Place::kHead}};
+    using Part = ParameterBucket::Part;
+    std::vector<ParameterBucket> all = {{"classifier", {&classifier}, Part::kHead}, {"output", {&output}, Part::kHead}};
     add_layer_buckets(all);
-    all.push_back({"embedding.norm", parameters_of(embedding_norm), Place::kEmbedding});
-    all.push_back({"embedding", {&embedding.tokens, &embedding.positions, &types}, Place::kEmbedding});
+    all.push_back({"embedding.norm", parameters_of(embedding_norm), Part::kEmbedding});
+    all.push_back({"embedding", {&embedding.tokens, &embedding.positions, &types}, Part::kEmbedding});
     return all;
   }
 

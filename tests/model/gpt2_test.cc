@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoint/hugging_face/mapping.h"
-#include "model/random_batch.h"
+#include "model/derivative_check.h"
 
 namespace teratron {
 namespace {
@@ -23,38 +23,12 @@ LanguageModel make_runner(Backend& backend, const ModelConfig& config, const Exe
   return runner;
 }
 
-void move_parameters(LanguageModel& runner, const std::vector<double>& direction, double distance) {
-  std::size_t next = 0;
-  for (const Parameter* parameter : runner.parameters()) {
-    std::vector<double> values = test::values_of(runner.backend(), parameter->value);
-    for (double& value : values) value += distance * direction[next++];
-    runner.backend().upload(parameter->value, values.data());
-  }
-}
-
 TEST(Gpt2, GradientIsTheDerivativeAlongRandomDirections) {
   const auto backend = make_reference_backend(DType::kF64);
   const ModelConfig config = small_config();
   const RandomBatch batch(3, 7, config.vocab_size, 1);
   auto runner = make_runner(*backend, config, {.batch = 3, .tokens = 7, .logits_chunk = 4});
-  runner.forward_backward(batch.whole());
-  const std::vector<double> gradient = gradients_of(runner);
-  std::mt19937 random(5);
-  std::normal_distribution<double> normal;
-  for (int trial = 0; trial < 5; ++trial) {
-    std::vector<double> direction(gradient.size());
-    double length = 0, expected = 0;
-    for (double& value : direction) length += std::pow(value = normal(random), 2);
-    for (std::size_t i = 0; i < direction.size(); ++i) expected += gradient[i] * (direction[i] /= std::sqrt(length));
-    // Central differences along a unit vector: truncation ~ h^2 = 1e-10 times the third derivative, rounding ~ 1e-11.
-    const double h = 1e-5;
-    move_parameters(runner, direction, h);
-    const double above = runner.forward_backward(batch.whole()).total();
-    move_parameters(runner, direction, -2 * h);
-    const double below = runner.forward_backward(batch.whole()).total();
-    move_parameters(runner, direction, h);
-    EXPECT_NEAR((above - below) / (2 * h), expected, 1e-8);
-  }
+  test::expect_gradient_is_the_derivative(runner, batch.whole());
 }
 
 TEST(Gpt2, EveryParameterGetsAGradientInEveryRow) {

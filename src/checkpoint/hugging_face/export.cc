@@ -58,7 +58,7 @@ void write_weights(const fs::path& path, const TensorFiles& weights, ModelKind k
   }
   SafetensorsWriter file(path, declarations, {{"format", "pt"}});  // without it from_pretrained refuses the file
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const TensorFiles::Place& from = weights.at(parameters[i].name);
+    const TensorFiles::Location& from = weights.at(parameters[i].name);
     const DType stored = *from.entry->dtype;
     const ByteSink sink =
         converting_sink(stored, dtype, [&](std::span<const std::byte> bytes) { file.write(there[i].name, bytes); });

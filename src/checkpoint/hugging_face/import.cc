@@ -16,7 +16,7 @@ namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
-using Place = HuggingFaceWeights::Place;
+using Location = HuggingFaceWeights::Location;
 
 constexpr std::string_view kTokens = "transformer.wte.weight";
 
@@ -36,7 +36,7 @@ void check_head(const HuggingFaceWeights& weights, bool tied, const fs::path& fo
     }
     return;
   }
-  const Place& there = head->second;
+  const Location& there = head->second;
   const auto tokens = weights.tensors().find(std::string(kTokens));
   const bool same = tokens != weights.tensors().end() && there.entry->dtype_name == tokens->second.entry->dtype_name &&
                     there.entry->shape == tokens->second.entry->shape &&
@@ -65,8 +65,8 @@ void check_tensors(const HuggingFaceWeights& weights, std::span<const HuggingFac
 }
 
 // One type for all that holds every value exactly.
-DType common_dtype(std::span<const Place> places) {
-  const bool wide = std::ranges::any_of(places, [](const Place& place) { return *place.entry->dtype == DType::kF64; });
+DType common_dtype(std::span<const Location> places) {
+  const bool wide = std::ranges::any_of(places, [](const Location& place) { return *place.entry->dtype == DType::kF64; });
   return wide ? DType::kF64 : DType::kF32;
 }
 
@@ -90,7 +90,7 @@ fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) 
   }
 
   CheckpointWriter writer(root, config.model, {});
-  std::vector<Place> places;
+  std::vector<Location> places;
   for (const HuggingFaceTensor& tensor : there) places.push_back(weights.tensors().at(tensor.name));
   const DType dtype = common_dtype(places);
   std::vector<SafetensorsDeclaration> declarations;

@@ -51,7 +51,7 @@ void HuggingFaceWeights::add_file(const fs::path& path) {
   files_.push_back(std::make_unique<SafetensorsFile>(path));
   for (const SafetensorsEntry& entry : files_.back()->tensors()) {
     if (is_mask(entry.name)) continue;
-    if (!tensors_.emplace(full_name(entry.name), Place{files_.back().get(), &entry}).second) {
+    if (!tensors_.emplace(full_name(entry.name), Location{files_.back().get(), &entry}).second) {
       throw_user_error("'{}' has the tensor '{}' a second time", path.string(), entry.name);
     }
   }

@@ -21,20 +21,20 @@ class HuggingFaceWeights {
   // files, a name given twice, weights only as pytorch_model.bin (says how to convert them).
   explicit HuggingFaceWeights(const std::filesystem::path& folder);
 
-  struct Place {
+  struct Location {
     const SafetensorsFile* file;
     const SafetensorsEntry* entry;
     std::span<const std::byte> bytes() const { return file->bytes(*entry); }
     void release() const { file->release(*entry); }
   };
-  const std::map<std::string, Place>& tensors() const { return tensors_; }  // by name, with the prefix
+  const std::map<std::string, Location>& tensors() const { return tensors_; }  // by name, with the prefix
 
  private:
   void add_file(const std::filesystem::path& path);
   void add_index(const std::filesystem::path& path);
 
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
-  std::map<std::string, Place> tensors_;
+  std::map<std::string, Location> tensors_;
 };
 
 }  // namespace teratron
