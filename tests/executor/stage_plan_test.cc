@@ -83,6 +83,19 @@ TEST(StagePlan, OfEveryRankOfALargeJobIsWhatLiveRanksTake) {
   });
 }
 
+// Korthikanti et al. (arXiv 2205.05198) section 4.2: with sequence parallelism all activations are shared out.
+TEST(StagePlan, OfSequenceParallelRanksSharesActivationsOut) {
+  const auto activations = [](int ranks) {
+    const ModelConfig config = deep_config();
+    const auto model = make_model(config, {.rank = 0, .size = ranks});
+    const StagePlan plan(*model, {.batch = 2, .tokens = 32, .sequence_parallel = ranks > 1},
+                         {.tensor = {.rank = 0, .size = ranks}}, DType::kF32);
+    return static_cast<double>(plan.memory().arena().bytes_of(MemoryKind::kActivations));
+  };
+  // Ids and targets, of 8 bytes a token where a layer keeps 10 * 64 * 4, every rank has.
+  EXPECT_NEAR(activations(4) / activations(1), 1.0 / 4, 0.01);
+}
+
 TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfEitherModel) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     const bool is_encoder = seed % 2 == 0;
