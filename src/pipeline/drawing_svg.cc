@@ -37,12 +37,13 @@ double height_of(const Picture& picture) { return kTitle + kRow * picture.schedu
 
 // Time below the stages: round milliseconds, and at the end of the iteration how long it takes.
 void draw_axis(svg::Drawing& drawing, const Simulation& simulation, double top, double pixels) {
-  const std::string summary =
-      fmt::format("{:.4g} ms, bubbles {:.1f} %", simulation.iteration, 100 * simulation.bubble_share());
+  const double time = simulation.iteration;
+  const std::string milliseconds = time < 1e4 ? fmt::format("{:.4g}", time) : fmt::format("{:.0f}", time);
+  const std::string summary = fmt::format("{} ms, bubbles {:.1f} %", milliseconds, 100 * simulation.bubble_share());
   const double summary_width = svg::text_width(summary, kSmall);
-  const double end = std::max(kLeft + simulation.iteration * pixels, kLeft + kTickRoom + summary_width);
+  const double end = std::max(kLeft + time * pixels, kLeft + kTickRoom + summary_width);
   drawing.text(end, top + 16, svg::Anchor::kEnd, kSmall, summary);
-  const std::vector<double> ticks = svg::ticks(simulation.iteration, 10);
+  const std::vector<double> ticks = svg::ticks(time, 10);
   const std::vector<std::string> labels = svg::tick_labels(ticks);
   for (std::size_t i = 0; i < ticks.size(); ++i) {
     const double x = kLeft + ticks[i] * pixels;
