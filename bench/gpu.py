@@ -8,7 +8,7 @@ import sys
 
 from side import Side
 
-# Model FLOPs are counted as in the Megatron paper's section 5: attention in full, though half of it is masked.
+# Without dropout and recomputation; the Megatron-LM paper's 39 TFLOP/s on a V100 (section 5.1) were with both.
 SHAPES = {
     "124M": dict(layers=12, hidden=768, heads=12, vocab=50257, seq=1024),
     "355M": dict(layers=24, hidden=1024, heads=16, vocab=50257, seq=1024),
@@ -24,9 +24,10 @@ def device():
     return answer.stdout.splitlines()[0]
 
 
-def full_attention_flops(shape, tokens):
+def model_flops(shape, tokens):
+    """As teratron counts them (ModelConfig::training_flops_per_token): causal attention as the half it is."""
     layers, hidden, vocab, seq = (shape[name] for name in ("layers", "hidden", "vocab", "seq"))
-    return tokens * (6 * (12 * layers * hidden * hidden + vocab * hidden) + 12 * layers * hidden * seq)
+    return tokens * (6 * (12 * layers * hidden * hidden + vocab * hidden) + 6 * layers * hidden * seq)
 
 
 def ours(shape, batch, **more):  # cudnn=1: attention by cuDNN
@@ -59,7 +60,7 @@ def speeds(rounds, peak, python, cudnn):
             # Afterwards: the largest of these models has no room beside itself on most cards.
             other = medians(rounds, ours(shape, batch, cudnn=1)) if cudnn else []
             tokens = batch * shape["seq"]
-            part = f"{100 * full_attention_flops(shape, tokens) / seconds / peak:.1f} %" if peak else "?"
+            part = f"{100 * model_flops(shape, tokens) / seconds / peak:.1f} %" if peak else "?"
             with_cudnn, with_pytorch = (f"{times[0] / seconds:.2f}" if times else "not run" for times in (other, peer))
             lines.append(f"| {name} | {batch} | {1e3 * seconds:.1f} | {tokens / seconds:.0f} | {part} "
                          f"| {side.ready['planned_bytes'] / 1e9:.1f} | {with_cudnn} | {with_pytorch} |")
@@ -68,7 +69,8 @@ def speeds(rounds, peak, python, cudnn):
 
 
 def slices(rounds):
-    """Figure 3 of TeraPipe: a sequence of 2048 tokens, whole and in slices, on one stage."""
+    """A training step on a sequence of 2048 tokens, whole and in slices, on one stage of four layers. TeraPipe's Figure 3
+    asks the same question of something else: the forward pass of one layer of GPT3-1B by the number of its tokens."""
     shape = dict(SHAPES["1.2B"], layers=4, seq=2048)
     lines = ["| slices of 2048 tokens | ms a step | times the whole |", "|---" * 3 + "|"]
     whole = None

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 
-from line_chart import Line, line_chart
 from side import Side, cpu_name
 
 TERATRON = "build/release/teratron"
@@ -20,6 +19,12 @@ GPIPE, ONE_F_ONE_B, TERAPIPE, SEQ1F1B = ("gpipe", 0), ("1f1b", 1), ("terapipe", 
 def run_json(*command, stderr=None):
     done = subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, stderr=stderr)
     return json.loads(done.stdout)
+
+
+def line_chart(title, x_axis, y_axis, lines):
+    """What bench/line_chart.cc draws."""
+    return {"title": title, "x_axis": x_axis, "y_axis": y_axis,
+            "lines": [{"name": name, "points": points} for name, points in lines.items()]}
 
 
 class Profile:
@@ -83,9 +88,9 @@ def sweep_of_slices(profile, rounds):
     uniform, best = variants[:-1], variants[-1]
     chart = line_chart(
         f"One sequence of {profile.seq} tokens through 2 stages", "slices", "milliseconds",
-        [Line("measured", [(len(v.tokens), v.milliseconds()) for v in uniform]),
-         Line("predicted", [(len(v.tokens), v.predicted) for v in uniform]),
-         Line("chosen by the slicer", [(len(best.tokens), best.milliseconds())])])
+        {"measured": [(len(v.tokens), v.milliseconds()) for v in uniform],
+         "predicted": [(len(v.tokens), v.predicted) for v in uniform],
+         "chosen by the slicer": [(len(best.tokens), best.milliseconds())]})
     return table(f"one sequence of {profile.seq} tokens", variants), chart
 
 
@@ -98,7 +103,7 @@ def sweep_of_lengths(profiles, rounds):
         rows.append(table(f"one sequence of {profile.seq} tokens", variants))
         points.append((profile.seq, variants[0].milliseconds() / variants[1].milliseconds()))
     chart = line_chart("TeraPipe over GPipe, one sequence through 2 stages", "tokens", "times as fast",
-                       [Line("measured", points)])
+                       {"measured": points})
     return "\n".join(rows), chart
 
 
@@ -152,8 +157,12 @@ def main():
         with open("bench/results/pipeline.md", "w") as file:
             file.write("# bench/pipeline\n\n" + text + "\n![slices](pipeline_slices.svg) ![lengths](pipeline_lengths.svg)\n")
         for name, chart in (("slices", slices_chart), ("lengths", lengths_chart)):
-            with open(f"bench/results/pipeline_{name}.svg", "w") as file:
-                file.write(chart)
+            path = f"bench/results/pipeline_{name}"
+            with open(f"{path}.json", "w") as file:
+                json.dump(chart, file, indent=1)
+                file.write("\n")
+            with open(f"{path}.json") as source, open(f"{path}.svg", "w") as picture:
+                subprocess.run(["build/release/bench_line_chart"], check=True, stdin=source, stdout=picture)
 
 
 main()

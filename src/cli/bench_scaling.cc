@@ -137,8 +137,8 @@ nlohmann::json json_of(const std::vector<Measured>& all) {
   return rows;
 }
 
-std::vector<BarChart> charts_of(const std::vector<Measured>& all) {
-  std::vector<BarChart> charts;
+std::vector<svg::BarChart> charts_of(const std::vector<Measured>& all) {
+  std::vector<svg::BarChart> charts;
   for (const Measured& m : all) {
     if (charts.empty() || charts.back().title != m.row.study) {
       charts.push_back({.title = m.row.study,

@@ -78,7 +78,7 @@ void report_score(const EvalWikitext103Options& options, const Counts& counts, d
       options.json,
       counts.line() +
           fmt::format("perplexity {:.2f} (the paper's: loss summed over targets, divided by original tokens), {:.2f} "
-                      "per token\nthe paper reports 19.31 (355M), 12.76 (2.5B), 10.81 (8.3B)\n",
+                      "per token\nthe paper reports 19.31 (355M), 12.76 (2.5B), 10.81 (8.3B with 24 heads)\n",
                       per_word, std::exp(loss)),
       json.dump());
 }

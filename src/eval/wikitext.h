@@ -1,6 +1,6 @@
-// WikiText103 by the Megatron-LM paper's rules (section 5.1 and its evaluation code; ../shared/reference/megatron.md
-// section 5): the text is detokenised, encoded as one string, and scored in overlapping windows (windows.h); the
-// perplexity is per word of the original file, so that tokenizers can be compared.
+// WikiText103 by the Megatron-LM paper's rules (Appendix E.1, and its evaluation code): the text is detokenised,
+// encoded as one string, and scored in overlapping windows (windows.h). The perplexity is per word of the original
+// file, so that tokenizers can be compared.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Scoring a long text with a model of limited context: overlapping windows in which every target counts exactly once
-// (Megatron-LM section 5.1, "overlapping evaluation").
+// (Megatron-LM, Appendix E.1, and its evaluation code's "overlapping evaluation").
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,8 @@ struct ModelConfig {
   std::int64_t parameters() const;  // trainable values, without the padding of the vocabulary
 
   // Multiply-adds count twice. 6 (12 L h^2 + V h) + 6 L h s a token: forward and backward, causal attention counted
-  // as the half it is.
+  // as the half it is, nothing recomputed. (The formula of arXiv 2104.04473 counts attention in full, 12 L h s, and a
+  // recomputed forward.)
   double training_flops_per_token(std::int64_t sequence_length) const;
 
   // Every fault of the configuration, split over so many tensor-parallel ranks: each one line that names the flag and
@@ -62,7 +63,8 @@ struct ModelPreset {
   std::string_view source;
 };
 
-// tiny, GPT-2's published sizes, and the scaling study of the Megatron-LM paper (Table 1).
+// tiny, GPT-2's published sizes, and those of the Megatron-LM paper: Table 1 (scaling) and Table 2 (evaluation), which
+// differ in the heads of 8.3B.
 std::span<const ModelPreset> model_presets();
 const ModelPreset& find_model_preset(std::string_view name);  // UserError lists the names there are
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 
 #include "pipeline/drawing.h"
+#include "report/svg.h"
 
 namespace teratron::pipeline {
 namespace {
 
 // Pixels.
 constexpr double kWidth = 960, kLeft = 64, kRight = 16, kTitle = 30, kRow = 26, kAxis = 34;
+constexpr double kTickRoom = 40;  // from the middle of a tick's label to the text after it
+constexpr int kSmall = 11;        // of stages and times
 
 const char* color_of(Pass pass) {
   switch (pass) {
@@ -18,30 +21,6 @@ const char* color_of(Pass pass) {
     case Pass::kBackwardWeight: return "#f2c46d";
   }
   return "black";
-}
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '<' || c == '&') {
-      safe += c == '<' ? "&lt;" : "&amp;";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
-}
-
-std::string text_at(double x, double y, const char* anchor, int size, const std::string& text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{}\">{}</text>\n", x, y, anchor,
-                     size, escaped(text));
-}
-
-std::string rectangle(double x, double y, double width, const char* color) {
-  return fmt::format(
-      "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.0f}\" fill=\"{}\" stroke=\"white\" "
-      "stroke-width=\"0.6\"/>\n",
-      x, y, width, kRow - 2, color);
 }
 
 // Micro-batch, then slice; later chunks are marked by primes.
@@ -56,27 +35,41 @@ std::string label_of(const Schedule& schedule, const Action& action) {
 
 double height_of(const Picture& picture) { return kTitle + kRow * picture.schedule.stages + kAxis; }
 
-std::string draw(const Picture& picture, double top, double pixels) {  // a millisecond
+// Time below the stages: round milliseconds, and at the end of the iteration how long it takes.
+void draw_axis(svg::Drawing& drawing, const Simulation& simulation, double top, double pixels) {
+  const double time = simulation.iteration;
+  const std::string milliseconds = time < 1e4 ? fmt::format("{:.4g}", time) : fmt::format("{:.0f}", time);
+  const std::string summary = fmt::format("{} ms, bubbles {:.1f} %", milliseconds, 100 * simulation.bubble_share());
+  const double summary_width = svg::text_width(summary, kSmall);
+  const double end = std::max(kLeft + time * pixels, kLeft + kTickRoom + summary_width);
+  drawing.text(end, top + 16, svg::Anchor::kEnd, kSmall, summary);
+  const std::vector<double> ticks = svg::ticks(time, 10);
+  const std::vector<std::string> labels = svg::tick_labels(ticks);
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    const double x = kLeft + ticks[i] * pixels;
+    if (x + kTickRoom > end - summary_width && i > 0) break;
+    drawing.line(x, top, x, top + 4, "#808080");
+    drawing.text(x, top + 16, svg::Anchor::kMiddle, kSmall, i == 0 ? "0 ms" : labels[i]);
+  }
+}
+
+void draw(svg::Drawing& drawing, const Picture& picture, double top, double pixels) {  // a millisecond
   const Simulation& simulation = picture.simulation;
-  std::string svg = text_at(kLeft, top + 18, "start", 14, picture.title);
+  drawing.text(kLeft, top + 18, svg::Anchor::kStart, 14, picture.title);
   for (std::size_t stage = 0; stage < simulation.actions.size(); ++stage) {
     const double y = top + kTitle + kRow * static_cast<double>(stage);
-    svg += text_at(kLeft - 6, y + kRow / 2 + 3, "end", 11, fmt::format("stage {}", stage));
-    svg += rectangle(kLeft, y, simulation.iteration * pixels, "#e4e4e4");
+    drawing.text(kLeft - 6, y + kRow / 2 + 3, svg::Anchor::kEnd, kSmall, fmt::format("stage {}", stage));
+    drawing.block(kLeft, y, simulation.iteration * pixels, kRow - 2, "#e4e4e4");
     for (const TimedAction& timed : simulation.actions[stage]) {
       const double x = kLeft + timed.start * pixels, width = (timed.end - timed.start) * pixels;
-      svg += rectangle(x, y, width, color_of(timed.action.pass));
+      drawing.block(x, y, width, kRow - 2, color_of(timed.action.pass));
       const std::string label = label_of(picture.schedule, timed.action);
       if (width >= 6.5 * static_cast<double>(label.size())) {
-        svg += text_at(x + width / 2, y + kRow / 2 + 3, "middle", 10, label);
+        drawing.text(x + width / 2, y + kRow / 2 + 3, svg::Anchor::kMiddle, 10, label);
       }
     }
   }
-  const double floor = top + kTitle + kRow * picture.schedule.stages + 14;
-  svg += text_at(kLeft, floor, "start", 11, "0 ms");
-  svg += text_at(kLeft + simulation.iteration * pixels, floor, "end", 11,
-                 fmt::format("{:.4g} ms, bubbles {:.1f} %", simulation.iteration, 100 * simulation.bubble_share()));
-  return svg;
+  draw_axis(drawing, simulation, top + kTitle + kRow * picture.schedule.stages, pixels);
 }
 
 }  // namespace
@@ -88,16 +81,13 @@ std::string to_svg(const std::vector<Picture>& pictures, double span) {
     height += height_of(picture);
   }
   const double pixels = longest > 0 ? (kWidth - kLeft - kRight) / longest : 0;
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" font-family=\"sans-serif\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      kWidth, height);
+  svg::Drawing drawing(kWidth, height);
   double top = 0;
   for (const Picture& picture : pictures) {
-    svg += draw(picture, top, pixels);
+    draw(drawing, picture, top, pixels);
     top += height_of(picture);
   }
-  return svg + "</svg>\n";
+  return std::move(drawing).finish();
 }
 
 }  // namespace teratron::pipeline

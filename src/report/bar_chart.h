@@ -1,10 +1,10 @@
-// Bars side by side as an SVG picture, which any browser shows.
+// Bars side by side as an SVG picture.
 #pragma once
 
 #include <string>
 #include <vector>
 
-namespace teratron {
+namespace teratron::svg {
 
 struct BarChart {
   struct Group {
@@ -19,4 +19,4 @@ struct BarChart {
 // The charts below one another.
 std::string to_svg(const std::vector<BarChart>& charts);
 
-}  // namespace teratron
+}  // namespace teratron::svg

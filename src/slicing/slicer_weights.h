@@ -1,4 +1,4 @@
-// T = M * sum t_i + (K - 1) * max t_j (TeraPipe, section 3.2) as weights of the two.
+// T = M * sum t_i + (K - 1) * max t_j (TeraPipe, section 3.3, Equation 5) as weights of the two.
 #pragma once
 
 #include "base/error.h"

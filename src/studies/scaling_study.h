@@ -1,5 +1,6 @@
-// The scaling studies of the Megatron-LM paper (section 5.1, Tables 1, 7 and 8) at another size: the same models with
-// every dimension divided, on ranks that are threads. Efficiency is speed per core against one rank on one core.
+// The scaling studies of the Megatron-LM paper (section 5.1 and Appendix D; Tables 1, 7 and 8) at another size: the
+// same models with every dimension divided, on ranks that are threads. Efficiency is speed per core against one rank on
+// one core.
 #pragma once
 
 #include <string>

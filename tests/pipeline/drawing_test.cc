@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <sstream>
 
 #include "base/error.h"
 #include "pipeline/generators.h"
 #include "pipeline/random_schedule.h"
 #include "pipeline/token_slices.h"
+#include "report/svg.h"
 
 namespace teratron::pipeline {
 namespace {
@@ -77,6 +79,31 @@ TEST(Drawing, OnALongerSpanASvgsBlocksAreShorter) {
   EXPECT_GT(whole_width(0), 0);
   EXPECT_EQ(whole_width(1), whole_width(0));
   EXPECT_NEAR(whole_width(4), whole_width(0) / 2, 0.01);
+}
+
+TEST(Drawing, NumbersOfTheTimeAxisAreReadableAndApart) {
+  const Schedule schedule = make_schedule(ScheduleKind::kGpipe, {.stages = 3, .micro_batches = 2});
+  for (double forward = 1e-3; forward < 1e6; forward *= 3.7) {
+    const Simulation simulation = simulate(schedule, even_costs(schedule, forward, 2 * forward));
+    for (const double span : {0.0, 5 * simulation.iteration, 100 * simulation.iteration}) {
+      const std::string svg = to_svg({{schedule, simulation, ""}}, span);
+      const std::regex text("<text x=\"([0-9.]+)\" [^>]*text-anchor=\"(middle|end)\" font-size=\"11\">([^<]*)<");
+      double right = 0;  // of the numbers
+      double left = 0;   // of what stands at the end: it comes before the numbers in the file
+      for (std::sregex_iterator it(svg.begin(), svg.end(), text), end; it != end; ++it) {
+        const double x = std::stod((*it)[1]), width = svg::text_width((*it)[3].str(), 11);
+        EXPECT_EQ((*it)[3].str().find("e+"), std::string::npos);
+        if ((*it)[2] == "end") {
+          left = x - width;
+          continue;
+        }
+        EXPECT_GT(x - width / 2, right) << forward << " " << span;
+        right = x + width / 2;
+      }
+      EXPECT_GT(right, 0);
+      EXPECT_LT(right, left) << forward << " " << span;
+    }
+  }
 }
 
 TEST(TokenSlices, AreANumberOrLengthsOrAuto) {

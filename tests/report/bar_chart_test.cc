@@ -6,7 +6,7 @@
 #include <regex>
 #include <stack>
 
-namespace teratron {
+namespace teratron::svg {
 namespace {
 
 // Every element that is opened is closed, in order.
@@ -49,4 +49,4 @@ TEST(BarChart, NothingToDrawIsAPictureToo) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::svg

@@ -1,0 +1,34 @@
+// Draws lines for the benchmarks in Python: a chart as JSON from standard input, its SVG on standard output.
+//   build/release/bench_line_chart <bench/results/pipeline_slices.json >bench/results/pipeline_slices.svg
+#include "report/line_chart.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+namespace teratron::svg {
+namespace {
+
+LineChart read_chart(std::istream& in) {
+  const nlohmann::json json = nlohmann::json::parse(in);
+  LineChart chart{json.at("title"), json.at("x_axis"), json.at("y_axis"), {}};
+  for (const nlohmann::json& line : json.at("lines")) {
+    chart.lines.push_back({line.at("name"), line.at("points").get<std::vector<std::pair<double, double>>>()});
+  }
+  return chart;
+}
+
+}  // namespace
+}  // namespace teratron::svg
+
+int main() {
+  try {
+    fmt::print("{}", teratron::svg::to_svg(teratron::svg::read_chart(std::cin)));
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,107 @@
+#include "report/line_chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "report/svg.h"
+
+namespace teratron::svg {
+namespace {
+
+// Pixels. Beside its numbers the y axis has its title, which reads upwards and takes kTitleColumn.
+constexpr double kLinesWidth = 560, kLinesHeight = 380, kLinesTop = 40, kLinesBottom = 84, kLinesRight = 24;
+constexpr double kTitleColumn = 26, kLabelGap = 8;
+constexpr int kLabelSize = 12;
+
+class LinePlot {
+ public:
+  explicit LinePlot(const LineChart& chart) : chart_(chart), drawing_(kLinesWidth, kLinesHeight) {
+    double largest = 0;
+    for (const LineChart::Line& line : chart.lines) {
+      for (const auto& [x, y] : line.points) {
+        if (!(x > 0 && std::isfinite(x) && y >= 0 && std::isfinite(y))) {
+          throw InternalError("a line chart takes finite x above 0 and finite y from 0");
+        }
+        xs_.insert(x);
+        largest = std::max(largest, y);
+      }
+    }
+    y_ticks_ = ticks(largest, 5);
+    y_labels_ = tick_labels(y_ticks_);
+    for (const std::string& label : y_labels_) {
+      left_ = std::max(left_, kTitleColumn + text_width(label, kLabelSize) + kLabelGap);
+    }
+  }
+
+  std::string draw() && {
+    drawing_.text(kLinesWidth / 2, 22, Anchor::kMiddle, 14, chart_.title);
+    draw_y_axis();
+    draw_x_axis();
+    draw_legend();
+    for (std::size_t i = 0; i < chart_.lines.size(); ++i) draw_line(chart_.lines[i], series_color(i));
+    return std::move(drawing_).finish();
+  }
+
+ private:
+  static constexpr double kFloor = kLinesHeight - kLinesBottom;
+
+  double across(double x) const {
+    const double low = std::log2(*xs_.begin()), high = std::log2(*xs_.rbegin());
+    const double part = high > low ? (std::log2(x) - low) / (high - low) : 0.5;
+    return left_ + part * (kLinesWidth - kLinesRight - left_);
+  }
+  double up(double y) const { return kFloor - y / y_ticks_.back() * (kFloor - kLinesTop); }
+
+  void draw_y_axis() {
+    for (std::size_t i = 0; i < y_ticks_.size(); ++i) {
+      const double y = up(y_ticks_[i]);
+      drawing_.line(left_, y, kLinesWidth - kLinesRight, y, "#e5e7eb");
+      drawing_.text(left_ - kLabelGap, y + 4, Anchor::kEnd, kLabelSize, y_labels_[i]);
+    }
+    drawing_.text_upwards(16, (kLinesTop + kFloor) / 2, kLabelSize, chart_.y_axis);
+  }
+
+  void draw_x_axis() {
+    const std::vector<double> values(xs_.begin(), xs_.end());
+    const std::vector<std::string> labels = tick_labels(values);
+    double free_from = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double x = across(values[i]), half = text_width(labels[i], kLabelSize) / 2;
+      if (x - half < free_from) continue;
+      drawing_.text(x, kFloor + 18, Anchor::kMiddle, kLabelSize, labels[i]);
+      free_from = x + half + 4;
+    }
+    drawing_.text((left_ + kLinesWidth - kLinesRight) / 2, kFloor + 40, Anchor::kMiddle, kLabelSize, chart_.x_axis);
+  }
+
+  void draw_legend() {
+    double x = left_;
+    for (std::size_t i = 0; i < chart_.lines.size(); ++i) {
+      drawing_.circle(x, kLinesHeight - 16, 4, series_color(i));
+      drawing_.text(x + 9, kLinesHeight - 12, Anchor::kStart, kLabelSize, chart_.lines[i].name);
+      x += 30 + text_width(chart_.lines[i].name, kLabelSize);
+    }
+  }
+
+  void draw_line(const LineChart::Line& line, std::string_view color) {
+    std::vector<std::pair<double, double>> pixels;
+    for (const auto& [x, y] : line.points) pixels.emplace_back(across(x), up(y));
+    if (pixels.size() > 1) drawing_.polyline(pixels, color);
+    for (const auto& [x, y] : pixels) drawing_.circle(x, y, 4, color);
+  }
+
+  const LineChart& chart_;
+  Drawing drawing_;
+  std::set<double> xs_;
+  std::vector<double> y_ticks_;
+  std::vector<std::string> y_labels_;
+  double left_ = 0;
+};
+
+}  // namespace
+
+std::string to_svg(const LineChart& chart) { return LinePlot(chart).draw(); }
+
+}  // namespace teratron::svg

@@ -1,0 +1,48 @@
+// The one writer of SVG pictures, which any browser shows: elements, escaping, and ticks of axes. Coordinates are
+// pixels from the top left corner; text is in a sans-serif font.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace teratron::svg {
+
+enum class Anchor { kStart, kMiddle, kEnd };
+
+class Drawing {
+ public:
+  Drawing(double width, double height);  // white
+
+  // The baseline is at y; the anchor is the part of the text that lies at x.
+  void text(double x, double y, Anchor anchor, int size, std::string_view text);
+  // Reads upwards; its middle is at (x, y).
+  void text_upwards(double x, double y, int size, std::string_view text);
+  void rectangle(double x, double y, double width, double height, std::string_view fill);
+  void block(double x, double y, double width, double height, std::string_view fill);  // with a thin white edge
+  void line(double x1, double y1, double x2, double y2, std::string_view color);
+  void polyline(std::span<const std::pair<double, double>> points, std::string_view color);
+  void circle(double x, double y, double radius, std::string_view fill);
+
+  std::string finish() &&;  // the file
+
+ private:
+  std::string svg_;
+};
+
+// The n-th series of a chart; colours repeat after the fourth.
+std::string_view series_color(std::size_t n);
+
+// At least the width of the text in pixels.
+double text_width(std::string_view text, int size);
+
+// Round values (1, 2, 2.5 or 5 times a power of ten apart) from 0 to at least `largest`, at most `most` + 1 of them.
+// `largest` is finite and not negative.
+std::vector<double> ticks(double largest, int most);
+
+// As few digits as tell the values apart, all in one unit: "0.5", "5500", "250k", "1.5M"; never an exponent up to 1e18.
+std::vector<std::string> tick_labels(std::span<const double> values);
+
+}  // namespace teratron::svg

@@ -1,0 +1,63 @@
+#include "report/line_chart.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <regex>
+
+#include "base/error.h"
+#include "report/svg.h"
+
+namespace teratron::svg {
+namespace {
+
+// Where the numbers of the y axis begin, and where its title ends.
+struct YAxis {
+  double numbers = std::numeric_limits<double>::infinity(), title = 0;
+};
+
+YAxis y_axis_of(const std::string& svg) {
+  YAxis axis;
+  const std::regex number("x=\"([0-9.]+)\" y=\"[0-9.]+\" text-anchor=\"end\" font-size=\"([0-9]+)\">([^<]*)<");
+  for (std::sregex_iterator it(svg.begin(), svg.end(), number), end; it != end; ++it) {
+    axis.numbers = std::min(axis.numbers, std::stod((*it)[1]) - text_width((*it)[3].str(), std::stoi((*it)[2])));
+  }
+  std::smatch title;
+  if (std::regex_search(svg, title, std::regex("rotate\\(-90 ([0-9.]+)"))) axis.title = std::stod(title[1]);
+  return axis;
+}
+
+TEST(LineChart, TheTitleOfTheYAxisNeverLiesOnItsNumbers) {
+  for (const double y : {0.0012, 1.7, 5500.0, 98765.0, 1e9, 1e15}) {
+    const YAxis axis = y_axis_of(to_svg({"t", "slices", "milliseconds", {{"measured", {{1, y}, {2, y / 2}}}}}));
+    EXPECT_GT(axis.title, 0);
+    EXPECT_LT(axis.title, axis.numbers) << y;
+  }
+}
+
+TEST(LineChart, PointsLieByTheLogarithmOfXAndByY) {
+  const std::string svg = to_svg({"t", "x", "y", {{"a", {{1, 4}, {2, 2}, {4, 0}}}}});
+  std::vector<double> x, y;
+  const std::regex point("cx=\"([0-9.]+)\" cy=\"([0-9.]+)\" r=\"4");
+  for (std::sregex_iterator it(svg.begin(), svg.end(), point), end; it != end; ++it) {
+    x.push_back(std::stod((*it)[1]));
+    y.push_back(std::stod((*it)[2]));
+  }
+  ASSERT_EQ(x.size(), 4U);  // first the legend's
+  EXPECT_NEAR(x[2] - x[1], x[3] - x[2], 0.2);
+  EXPECT_NEAR(y[2] - y[1], y[3] - y[2], 0.2);
+  EXPECT_GT(y[2], y[1]);
+}
+
+TEST(LineChart, NothingToDrawIsAPictureTooAndWhatIsNotANumberIsNone) {
+  EXPECT_TRUE(to_svg(LineChart{"t", "x", "y", {}}).ends_with("</svg>\n"));
+  EXPECT_TRUE(to_svg({"t", "x", "y", {{"a", {{3, 0}}}}}).ends_with("</svg>\n"));
+  EXPECT_THROW(to_svg({"t", "x", "y", {{"a", {{0, 1}}}}}), InternalError);
+  EXPECT_THROW(to_svg({"t", "x", "y", {{"a", {{1, -1}}}}}), InternalError);
+  EXPECT_THROW(to_svg({"t", "x", "y", {{"a", {{1, std::nan("")}}}}}), InternalError);
+}
+
+}  // namespace
+}  // namespace teratron::svg
