@@ -241,17 +241,30 @@ TEST(Checkpoint, InfoTellsWhatIsInIt) {
   EXPECT_EQ(report.tensors, 3 * static_cast<std::int64_t>(model.parameters.size()));
 }
 
+// checkpoint.json with a piece of it replaced, and a checksum that fits.
+void change_manifest(const fs::path& manifest, std::string_view from, std::string_view to) {
+  std::string text = testing::bytes_of_file(manifest);
+  text.replace(text.find(from), from.size(), to);
+  const std::size_t line = text.find('\n') + 1;
+  text.replace(text.find(": \"") + 3, 16, checksum_of(std::string_view(text).substr(line)));
+  put_file(manifest, text);
+}
+
 TEST(Checkpoint, AFormatOfTheFutureIsNamedAsSuch) {
   const TemporaryFolder folder;
   RandomModel model(small_config());
   const fs::path manifest = save(folder.path(), model, some_state(1)) / "checkpoint.json";
-  std::string text = testing::bytes_of_file(manifest);
-  const std::string version = "\"format_version\": 1";
-  text.replace(text.find(version), version.size(), "\"format_version\": 2");
-  const std::size_t line = text.find('\n') + 1;
-  text.replace(text.find(": \"") + 3, 16, checksum_of(std::string_view(text).substr(line)));
-  put_file(manifest, text);
+  change_manifest(manifest, "\"format_version\": 1", "\"format_version\": 2");
   EXPECT_THAT(message_of<UserError>([&] { load(folder.path(), model); }), HasSubstr("in format 2"));
+}
+
+TEST(Checkpoint, AKindOfModelThatIsNotKnownIsNamedAsSuch) {
+  const TemporaryFolder folder;
+  RandomModel model(small_config());
+  const fs::path manifest = save(folder.path(), model, some_state(1)) / "checkpoint.json";
+  change_manifest(manifest, "\"model_type\": \"gpt2\"", "\"model_type\": \"gpt9\"");
+  EXPECT_THAT(message_of<UserError>([&] { load(folder.path(), model); }),
+              AllOf(HasSubstr("model_type"), HasSubstr("a kind of model: gpt2")));
 }
 
 TEST(Version, IsTheBuilds) {
