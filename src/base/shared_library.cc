@@ -1,10 +1,10 @@
-#include "ops/cuda/shared_library.h"
+#include "base/shared_library.h"
 
 #include <dlfcn.h>
 
 #include "base/error.h"
 
-namespace teratron::cuda {
+namespace teratron {
 
 SharedLibrary::SharedLibrary(std::string title, std::initializer_list<const char*> names, const std::string& advice)
     : title_(std::move(title)) {
@@ -23,4 +23,4 @@ void* SharedLibrary::address_of(const char* name) const {
   return address;
 }
 
-}  // namespace teratron::cuda
+}  // namespace teratron

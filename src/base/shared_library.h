@@ -1,16 +1,15 @@
-// A library of NVIDIA's that is loaded when it is first asked for, so that programs built with it start on machines
-// that have none.
+// A shared library that is loaded when it is first needed, so that programs start on machines that lack it.
 #pragma once
 
 #include <initializer_list>
 #include <string>
 
-namespace teratron::cuda {
+namespace teratron {
 
 class SharedLibrary {
  public:
-  // The first of `names`, as dlopen takes them, that can be loaded; it is never unloaded: its own threads and the
-  // driver may hold on to it. EnvironmentError: why none can, and `advice`.
+  // Loads the first of `names` (as dlopen takes them) that can be loaded. It is never unloaded: threads of its own and
+  // the driver may still use it. EnvironmentError with dlopen's reason for each name, and `advice`.
   SharedLibrary(std::string title, std::initializer_list<const char*> names, const std::string& advice);
 
   // EnvironmentError if it has no such function.
@@ -26,4 +25,4 @@ class SharedLibrary {
   void* library_ = nullptr;
 };
 
-}  // namespace teratron::cuda
+}  // namespace teratron

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "ops/cuda/shared_library.h"
+#include "base/shared_library.h"
 
 namespace teratron::cuda {
 namespace {
