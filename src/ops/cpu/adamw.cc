@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
@@ -84,8 +85,8 @@ namespace {
 HWY_EXPORT(adamw_kernel);
 HWY_EXPORT(sum_of_squares_kernel);
 
-constexpr std::int64_t kGrain = 1 << 15;         // parameters handed to a thread at a time
-constexpr std::int64_t kSquaresBlock = 1 << 12;  // squares added in fp32 before double takes over
+constexpr std::int64_t kGrain = block_size(1 << 15, 2);         // parameters handed to a thread at a time
+constexpr std::int64_t kSquaresBlock = block_size(1 << 12, 2);  // squares added in fp32 before double takes over
 
 }  // namespace
 

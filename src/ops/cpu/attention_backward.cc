@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/block_size.h"
 #include "base/round_up.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
@@ -30,8 +31,9 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // Multiples of a tile's rows and of a panel's columns on every target, so that scores need no edge cases.
-constexpr std::int64_t kQueryBlock = 48, kKeyBlock = 96;
+constexpr std::int64_t kQueryBlock = block_size(48, kTileRows), kKeyBlock = block_size(96, kPanelColumns);
 static_assert(kQueryBlock % kTileRows == 0 && kKeyBlock % kTileRows == 0 && kKeyBlock % kPanelColumns == 0);
+static_assert(kKeyBlock <= DropoutMask::kRun);
 
 // One head's operands in panels, and the gradients it sums up.
 struct Work {

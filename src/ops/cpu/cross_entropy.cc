@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
@@ -79,7 +80,7 @@ namespace {
 HWY_EXPORT(partials_kernel);
 HWY_EXPORT(backward_kernel);
 
-constexpr std::int64_t kRowGrain = 4;
+constexpr std::int64_t kRowGrain = block_size(4, 1);
 
 }  // namespace
 

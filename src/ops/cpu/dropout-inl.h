@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/block_size.h"
 #include "hwy/highway.h"
 #include "ops/backend.h"
 #include "ops/cpu/simd-inl.h"
@@ -64,7 +65,7 @@ HWY_INLINE void philox_blocks(const RandomStream& random, std::uint64_t first_bl
 // Generates the mask of consecutive elements in runs that stay in the first-level cache.
 class DropoutMask {
  public:
-  static constexpr std::int64_t kRun = 512;  // elements
+  static constexpr std::int64_t kRun = block_size(512, 32);  // elements
 
   explicit HWY_INLINE DropoutMask(const Dropout& dropout)
       : random_(dropout.random),

@@ -5,6 +5,7 @@
 #define HWY_TARGET_INCLUDE "ops/cpu/elementwise.cc"  // NOLINT: how Highway compiles this file per target
 #include "hwy/foreach_target.h"
 //
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
@@ -49,7 +50,7 @@ namespace {
 
 HWY_EXPORT(elementwise_kernels);
 
-constexpr std::int64_t kGrain = 1 << 14;  // elements handed to a thread at a time
+constexpr std::int64_t kGrain = block_size(1 << 14, 2);  // elements handed to a thread at a time
 
 // Calls body(offset, first, count) for runs of elements that are consecutive both in memory and in the whole tensor.
 template <class Body>

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
@@ -121,7 +122,7 @@ namespace {
 HWY_EXPORT(embed_kernel);
 HWY_EXPORT(gradient_kernels);
 
-constexpr std::int64_t kRowGrain = 16;
+constexpr std::int64_t kRowGrain = block_size(16, 1);
 
 // Every use of an entry held here, by entry and then by row. The memory is kept from call to call.
 std::span<const Use> sorted_uses(const EmbeddingBackward& args) {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/block_size.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/cpu/gemm.h"
@@ -24,9 +25,9 @@ namespace HWY_NAMESPACE {
 // A tile of c is kTileRows x kPanelColumns: as large as the registers hold, next to two vectors of b and one value of a
 // (16 registers with AVX2, 32 elsewhere).
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SCALAR
-constexpr int kTileRows = 6;
+constexpr int kTileRows = block_size(6, 2);
 #else
-constexpr int kTileRows = 8;
+constexpr int kTileRows = block_size(8, 2);
 #endif
 constexpr std::int64_t kPanelColumns = 2 * kFloatLanes;
 

@@ -8,6 +8,7 @@
 //
 #include <cmath>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
@@ -108,7 +109,7 @@ HWY_EXPORT(layer_norm_kernel);
 HWY_EXPORT(apply_kernel);
 HWY_EXPORT(residual_layer_norm_kernel);
 
-constexpr std::int64_t kRowGrain = 16;
+constexpr std::int64_t kRowGrain = block_size(16, 1);
 
 }  // namespace
 

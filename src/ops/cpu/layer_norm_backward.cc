@@ -10,6 +10,7 @@
 //
 #include <algorithm>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
@@ -93,7 +94,7 @@ namespace {
 HWY_EXPORT(layer_norm_backward_kernel);
 
 // At least this many rows a block, and at most this many blocks.
-constexpr std::int64_t kRowsPerBlock = 32, kMaxBlocks = 256;
+constexpr std::int64_t kRowsPerBlock = block_size(32, 1), kMaxBlocks = block_size(256, 7);
 
 void add_parts(float* total, const float* parts, std::int64_t blocks, std::int64_t stride, std::int64_t size,
                bool accumulate) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
@@ -127,7 +128,7 @@ namespace {
 HWY_EXPORT(linear_kernels);
 
 // Generation computes one row at a time: packing the weights would cost as much as the product.
-constexpr std::int64_t kFewRows = 4, kFewRowsGrain = 128;
+constexpr std::int64_t kFewRows = block_size(4, 2), kFewRowsGrain = block_size(128, 1);
 
 // Where sums go: fp32 outputs take them, others are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
