@@ -1,7 +1,7 @@
 // The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter,
 // and what the working copy takes.
 // And the sum of squares that the gradient norm is made of.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/adamw.cc"  // NOLINT: how Highway compiles this file per target
@@ -15,7 +15,7 @@
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/scratch.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();

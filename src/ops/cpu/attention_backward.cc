@@ -3,7 +3,7 @@
 //   P = exp(scale * q k^T - log_sum_exp),   dv_j += (M P)^T dout,   dS = P * (M (dout v^T) - D),
 //   dq_i += scale * dS k,   dk_j += scale * dS^T q,   M the dropout factors.
 // A head belongs to one thread, and its blocks come in a fixed order: so do the sums.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention_backward.cc"  // NOLINT: how Highway compiles this file per target
@@ -18,11 +18,11 @@
 #include "hwy/highway.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/dropout-inl.h"
-#include "ops/cpu/gemm_kernel-inl.h"
-#include "ops/cpu/math-inl.h"
 #include "ops/cpu/scratch.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/gemm_kernel-inl.h"
+#include "ops/cpu/simd/math-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,7 +1,7 @@
 // Attention forward in tiles that never hold a whole row of scores (FlashAttention, Dao et al., arXiv 2205.14135): for
 // each block of queries, tiles of keys update a running maximum, a running sum and an unnormalised output. The head's
 // keys and values are packed once into panels for the kernel of linear layers.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention_forward.cc"  // NOLINT: how Highway compiles this file per target
@@ -17,11 +17,11 @@
 #include "hwy/highway.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/dropout-inl.h"
-#include "ops/cpu/gemm_kernel-inl.h"
-#include "ops/cpu/math-inl.h"
 #include "ops/cpu/scratch.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/gemm_kernel-inl.h"
+#include "ops/cpu/simd/math-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,5 +1,5 @@
 // Sums, dropout and the residual connection: one pass over memory each.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/elementwise.cc"  // NOLINT: how Highway compiles this file per target
@@ -9,10 +9,10 @@
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/dropout-inl.h"
 #include "ops/cpu/elements.h"
 #include "ops/cpu/elementwise.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();

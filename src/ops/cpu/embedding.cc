@@ -1,6 +1,6 @@
 // Token and position embeddings. Backward sorts the rows by token, so that each entry of the table is summed by one
 // thread, in the order of the rows: no atomics, and the same bits every time.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/embedding.cc"  // NOLINT: how Highway compiles this file per target
@@ -14,10 +14,10 @@
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/dropout-inl.h"
 #include "ops/cpu/elements.h"
 #include "ops/cpu/embedding_use.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -6,7 +6,7 @@
 // Measured on a Zen 4 core that peaks at 91.8 GFLOP/s of FMA: the kernel reaches 88-91 on packed panels.
 #include "ops/cpu/gemm.h"
 
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/gemm.cc"  // NOLINT: how Highway compiles this file per target
@@ -18,8 +18,8 @@
 
 #include "base/block_size.h"
 #include "hwy/highway.h"
-#include "ops/cpu/gemm_kernel-inl.h"
 #include "ops/cpu/scratch.h"
+#include "ops/cpu/simd/gemm_kernel-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,6 +1,6 @@
 // Layer normalisation, alone and fused with the residual connection before it: a row is read from memory once and
 // stays in the first-level cache for the passes over it.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/layer_norm.cc"  // NOLINT: how Highway compiles this file per target
@@ -12,9 +12,9 @@
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/dropout-inl.h"
 #include "ops/cpu/elements.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();

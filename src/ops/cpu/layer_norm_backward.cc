@@ -2,7 +2,7 @@
 //   dx = rstd * (g - mean(g) - n * mean(g * n)),   dgamma = sum over rows of dy * n,   dbeta = sum over rows of dy.
 // Blocks of rows, whose number depends on the shape alone, each sum their part of dgamma and dbeta; the parts are then
 // added in order.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/layer_norm_backward.cc"  // NOLINT: how Highway compiles this file per target
@@ -15,7 +15,7 @@
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/scratch.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,6 +1,6 @@
 // Linear layers: a grid of blocks, each computed by one thread together with what is done to it while it is still in
 // cache (bias, activation, bias gradient).
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/linear.cc"  // NOLINT: how Highway compiles this file per target
@@ -14,9 +14,9 @@
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/linear.h"
-#include "ops/cpu/math-inl.h"
 #include "ops/cpu/scratch.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/math-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
