@@ -1,6 +1,6 @@
 #include "comm/reduce.h"
 
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "comm/reduce.cc"  // NOLINT: how Highway compiles this file per target

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "ops/cuda/cudnn_attention_graphs.h"
-#include "ops/cuda/cudnn_engine.h"
-#include "ops/cuda/cudnn_graph_descriptor.h"
+#include "ops/cuda/cudnn/cudnn_attention_graphs.h"
+#include "ops/cuda/cudnn/cudnn_engine.h"
+#include "ops/cuda/cudnn/cudnn_graph_descriptor.h"
 
 namespace teratron::cuda {
 namespace {

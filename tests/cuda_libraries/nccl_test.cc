@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ops/cuda/nccl_channel.h"
+#include "ops/cuda/exchange/nccl_channel.h"
 
 namespace teratron::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/float_types.h"
-#include "ops/cuda/activation.h"
+#include "ops/cuda/linear/activation.h"
 
 struct EmulatedBlas {};
 struct EmulatedLayout {

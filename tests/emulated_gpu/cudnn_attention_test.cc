@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "ops/operations.h"
+#include "ops/trials/operations.h"
 
 namespace teratron::testing {
 namespace {

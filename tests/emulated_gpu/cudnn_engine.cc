@@ -1,7 +1,7 @@
 // cuDNN's graphs on the emulated GPU: what src/ops/cuda/cudnn_engine.h promises, with loops, in fp32, each result
 // rounded to its tensor's type. A graph that agrees with the reference here says what it should; whether the library
 // has kernels for it only a GPU can show.
-#include "ops/cuda/cudnn_engine.h"
+#include "ops/cuda/cudnn/cudnn_engine.h"
 
 #include <cmath>
 #include <cstring>

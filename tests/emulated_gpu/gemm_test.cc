@@ -1,6 +1,6 @@
 // Products of the CUDA back end on the emulated cuBLASLt: which algorithm does them, how often, and that timing leaves
 // every result as it would have been.
-#include "ops/cuda/gemm.h"
+#include "ops/cuda/linear/gemm.h"
 
 #include <cublasLt.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
-#include "ops/algorithm_cache.h"
+#include "ops/algorithms/algorithm_cache.h"
 #include "ops/backend.h"
 
 namespace teratron::cuda {

@@ -6,7 +6,7 @@
 
 #include "base/threads.h"
 #include "ops/back_ends.h"
-#include "ops/operations.h"
+#include "ops/trials/operations.h"
 
 namespace teratron::testing {
 namespace {

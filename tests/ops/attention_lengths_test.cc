@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "ops/back_ends.h"
-#include "ops/trial.h"
+#include "ops/trials/trial.h"
 
 namespace teratron::testing {
 namespace {

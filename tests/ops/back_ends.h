@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/operations.h"
+#include "ops/trials/operations.h"
 
 namespace teratron::testing {
 

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "ops/failing_backend.h"
-#include "ops/host.h"
+#include "ops/trials/host.h"
 
 namespace teratron::testing {
 namespace {

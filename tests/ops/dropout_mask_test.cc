@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "ops/back_ends.h"
-#include "ops/host.h"
-#include "ops/trial.h"
+#include "ops/trials/host.h"
+#include "ops/trials/trial.h"
 
 namespace teratron::testing {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ops/back_ends.h"
-#include "ops/host.h"
+#include "ops/trials/host.h"
 
 namespace teratron::testing {
 namespace {

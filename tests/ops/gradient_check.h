@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/trial.h"
+#include "ops/trials/trial.h"
 
 namespace teratron::testing {
 

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "ops/operations.h"
+#include "ops/trials/operations.h"
 
 namespace teratron::testing {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "ops/host.h"
+#include "ops/trials/host.h"
 
 namespace teratron::testing {
 namespace {

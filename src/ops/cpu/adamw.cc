@@ -1,7 +1,7 @@
 // The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter,
 // and what the working copy takes.
 // And the sum of squares that the gradient norm is made of.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/adamw.cc"  // NOLINT: how Highway compiles this file per target
@@ -10,11 +10,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/scratch.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -84,8 +85,8 @@ namespace {
 HWY_EXPORT(adamw_kernel);
 HWY_EXPORT(sum_of_squares_kernel);
 
-constexpr std::int64_t kGrain = 1 << 15;         // parameters handed to a thread at a time
-constexpr std::int64_t kSquaresBlock = 1 << 12;  // squares added in fp32 before double takes over
+constexpr std::int64_t kGrain = block_size(1 << 15, 2);         // parameters handed to a thread at a time
+constexpr std::int64_t kSquaresBlock = block_size(1 << 12, 2);  // squares added in fp32 before double takes over
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 //   P = exp(scale * q k^T - log_sum_exp),   dv_j += (M P)^T dout,   dS = P * (M (dout v^T) - D),
 //   dq_i += scale * dS k,   dk_j += scale * dS^T q,   M the dropout factors.
 // A head belongs to one thread, and its blocks come in a fixed order: so do the sums.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention_backward.cc"  // NOLINT: how Highway compiles this file per target
@@ -12,16 +12,17 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/block_size.h"
 #include "base/round_up.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/dropout-inl.h"
-#include "ops/cpu/gemm_kernel-inl.h"
-#include "ops/cpu/math-inl.h"
 #include "ops/cpu/scratch.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/gemm_kernel-inl.h"
+#include "ops/cpu/simd/math-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,8 +31,9 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // Multiples of a tile's rows and of a panel's columns on every target, so that scores need no edge cases.
-constexpr std::int64_t kQueryBlock = 48, kKeyBlock = 96;
+constexpr std::int64_t kQueryBlock = block_size(48, kTileRows), kKeyBlock = block_size(96, kPanelColumns);
 static_assert(kQueryBlock % kTileRows == 0 && kKeyBlock % kTileRows == 0 && kKeyBlock % kPanelColumns == 0);
+static_assert(kKeyBlock <= DropoutMask::kRun);
 
 // One head's operands in panels, and the gradients it sums up.
 struct Work {

@@ -1,7 +1,7 @@
 // Attention forward in tiles that never hold a whole row of scores (FlashAttention, Dao et al., arXiv 2205.14135): for
 // each block of queries, tiles of keys update a running maximum, a running sum and an unnormalised output. The head's
 // keys and values are packed once into panels for the kernel of linear layers.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention_forward.cc"  // NOLINT: how Highway compiles this file per target
@@ -12,15 +12,16 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/dropout-inl.h"
-#include "ops/cpu/gemm_kernel-inl.h"
-#include "ops/cpu/math-inl.h"
 #include "ops/cpu/scratch.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/gemm_kernel-inl.h"
+#include "ops/cpu/simd/math-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,7 +30,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // Multiples of a tile's rows and of a panel's columns on every target, so that scores need no edge cases.
-constexpr std::int64_t kQueryBlock = 48, kKeyBlock = 192;
+constexpr std::int64_t kQueryBlock = block_size(48, kTileRows), kKeyBlock = block_size(192, kPanelColumns);
 static_assert(kQueryBlock % kTileRows == 0 && kKeyBlock % kPanelColumns == 0);
 
 constexpr std::int64_t round_up(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
@@ -242,8 +243,8 @@ namespace {
 HWY_EXPORT(forward_kernels);
 
 // Whole heads where there are enough of them, since each task packs the keys and values it needs.
-constexpr std::int64_t kTasksPerThread = 4, kQueryGrain = 48;
-constexpr std::int64_t kFewQueries = 4;
+constexpr std::int64_t kTasksPerThread = 4, kQueryGrain = block_size(48, 2);
+constexpr std::int64_t kFewQueries = block_size(4, 1);
 
 // Queries [begin, end) of a head, of which the last ones may be padding.
 void attend_part(const AttentionKernels& kernels, const AttentionHead& head, std::int64_t begin, std::int64_t end) {

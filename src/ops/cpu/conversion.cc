@@ -1,13 +1,13 @@
 #include "ops/cpu/conversion.h"
 
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/conversion.cc"  // NOLINT: how Highway compiles this file per target
 #include "hwy/foreach_target.h"
 //
 #include "hwy/highway.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,6 +1,6 @@
 // Softmax cross-entropy over the columns held here (struct CrossEntropyPartials). A row of logits is small enough for
 // the second-level cache, so its two passes cost one pass over memory.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/cross_entropy.cc"  // NOLINT: how Highway compiles this file per target
@@ -9,11 +9,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/math-inl.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/math-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -79,7 +80,7 @@ namespace {
 HWY_EXPORT(partials_kernel);
 HWY_EXPORT(backward_kernel);
 
-constexpr std::int64_t kRowGrain = 4;
+constexpr std::int64_t kRowGrain = block_size(4, 1);
 
 }  // namespace
 

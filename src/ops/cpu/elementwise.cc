@@ -1,17 +1,18 @@
 // Sums, dropout and the residual connection: one pass over memory each.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/elementwise.cc"  // NOLINT: how Highway compiles this file per target
 #include "hwy/foreach_target.h"
 //
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/dropout-inl.h"
 #include "ops/cpu/elements.h"
 #include "ops/cpu/elementwise.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -49,7 +50,7 @@ namespace {
 
 HWY_EXPORT(elementwise_kernels);
 
-constexpr std::int64_t kGrain = 1 << 14;  // elements handed to a thread at a time
+constexpr std::int64_t kGrain = block_size(1 << 14, 2);  // elements handed to a thread at a time
 
 // Calls body(offset, first, count) for runs of elements that are consecutive both in memory and in the whole tensor.
 template <class Body>

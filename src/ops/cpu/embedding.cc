@@ -1,6 +1,6 @@
 // Token and position embeddings. Backward sorts the rows by token, so that each entry of the table is summed by one
 // thread, in the order of the rows: no atomics, and the same bits every time.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/embedding.cc"  // NOLINT: how Highway compiles this file per target
@@ -10,13 +10,14 @@
 #include <span>
 #include <vector>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/dropout-inl.h"
 #include "ops/cpu/elements.h"
 #include "ops/cpu/embedding_use.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -121,7 +122,7 @@ namespace {
 HWY_EXPORT(embed_kernel);
 HWY_EXPORT(gradient_kernels);
 
-constexpr std::int64_t kRowGrain = 16;
+constexpr std::int64_t kRowGrain = block_size(16, 1);
 
 // Every use of an entry held here, by entry and then by row. The memory is kept from call to call.
 std::span<const Use> sorted_uses(const EmbeddingBackward& args) {

@@ -6,7 +6,7 @@
 // Measured on a Zen 4 core that peaks at 91.8 GFLOP/s of FMA: the kernel reaches 88-91 on packed panels.
 #include "ops/cpu/gemm.h"
 
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/gemm.cc"  // NOLINT: how Highway compiles this file per target
@@ -16,9 +16,10 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/block_size.h"
 #include "hwy/highway.h"
-#include "ops/cpu/gemm_kernel-inl.h"
 #include "ops/cpu/scratch.h"
+#include "ops/cpu/simd/gemm_kernel-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -176,14 +177,14 @@ HWY_EXPORT(panel_columns);
 HWY_EXPORT(gemm_kernels);
 
 // A panel of this depth (24 KB with 16 columns) and a tile's rows of a share the first-level cache.
-constexpr std::int64_t kMaxDepth = 384;
+constexpr std::int64_t kMaxDepth = block_size(384, 2);
 // Shared panels stay in the last-level cache: 8 MB.
-constexpr std::int64_t kMaxPanelFloats = std::int64_t{2} << 20;
+constexpr std::int64_t kMaxPanelFloats = block_size(2 << 20, 64);
 // A block's rows of a and its part of c stay in the second-level cache.
-constexpr std::int64_t kMaxBlockRows = 96, kMaxBlockColumns = 512;
-constexpr std::int64_t kPackColumns = 64;
+constexpr std::int64_t kMaxBlockRows = block_size(96, 1), kMaxBlockColumns = block_size(512, 1);
+constexpr std::int64_t kPackColumns = block_size(64, 32);  // whole panels on every target
 // Without a c to add to, the whole depth must be at hand: then so few columns at a time, if it is very long.
-constexpr std::int64_t kMinWholeColumns = 128;
+constexpr std::int64_t kMinWholeColumns = block_size(128, 1);
 // Blocks per thread, so that a thread that was interrupted does not keep the others waiting for long.
 constexpr std::int64_t kBlocksPerThread = 8;
 

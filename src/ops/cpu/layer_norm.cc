@@ -1,6 +1,6 @@
 // Layer normalisation, alone and fused with the residual connection before it: a row is read from memory once and
 // stays in the first-level cache for the passes over it.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/layer_norm.cc"  // NOLINT: how Highway compiles this file per target
@@ -8,12 +8,13 @@
 //
 #include <cmath>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/dropout-inl.h"
 #include "ops/cpu/elements.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -108,7 +109,7 @@ HWY_EXPORT(layer_norm_kernel);
 HWY_EXPORT(apply_kernel);
 HWY_EXPORT(residual_layer_norm_kernel);
 
-constexpr std::int64_t kRowGrain = 16;
+constexpr std::int64_t kRowGrain = block_size(16, 1);
 
 }  // namespace
 

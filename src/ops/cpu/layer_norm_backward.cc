@@ -2,7 +2,7 @@
 //   dx = rstd * (g - mean(g) - n * mean(g * n)),   dgamma = sum over rows of dy * n,   dbeta = sum over rows of dy.
 // Blocks of rows, whose number depends on the shape alone, each sum their part of dgamma and dbeta; the parts are then
 // added in order.
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/layer_norm_backward.cc"  // NOLINT: how Highway compiles this file per target
@@ -10,11 +10,12 @@
 //
 #include <algorithm>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/scratch.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -93,7 +94,7 @@ namespace {
 HWY_EXPORT(layer_norm_backward_kernel);
 
 // At least this many rows a block, and at most this many blocks.
-constexpr std::int64_t kRowsPerBlock = 32, kMaxBlocks = 256;
+constexpr std::int64_t kRowsPerBlock = block_size(32, 1), kMaxBlocks = block_size(256, 7);
 
 void add_parts(float* total, const float* parts, std::int64_t blocks, std::int64_t stride, std::int64_t size,
                bool accumulate) {

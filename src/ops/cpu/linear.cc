@@ -1,6 +1,6 @@
 // Linear layers: a grid of blocks, each computed by one thread together with what is done to it while it is still in
 // cache (bias, activation, bias gradient).
-#include "ops/cpu/simd_targets.h"
+#include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/linear.cc"  // NOLINT: how Highway compiles this file per target
@@ -9,13 +9,14 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/linear.h"
-#include "ops/cpu/math-inl.h"
 #include "ops/cpu/scratch.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/simd/math-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -127,7 +128,7 @@ namespace {
 HWY_EXPORT(linear_kernels);
 
 // Generation computes one row at a time: packing the weights would cost as much as the product.
-constexpr std::int64_t kFewRows = 4, kFewRowsGrain = 128;
+constexpr std::int64_t kFewRows = block_size(4, 2), kFewRowsGrain = block_size(128, 1);
 
 // Where sums go: fp32 outputs take them, others are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/block_size.h"
 #include "base/error.h"
 #include "base/threads.h"
 #include "ops/cpu/conversion.h"
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 constexpr std::int64_t kCacheLine = 64;
-constexpr std::int64_t kCopyGrain = std::int64_t{1} << 18;  // bytes or elements handed to a thread at a time
+constexpr std::int64_t kCopyGrain = block_size(1 << 18, 64);  // bytes or elements handed to a thread at a time
 
 void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   parallel_for(bytes, kCopyGrain, [&](std::int64_t begin, std::int64_t end) {

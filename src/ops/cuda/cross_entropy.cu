@@ -2,9 +2,9 @@
 // is read once for the statistics, and read and written once for the gradient.
 #include <limits>
 
-#include "ops/cuda/chunks.h"
 #include "ops/cuda/cuda_backend.h"
-#include "ops/cuda/reduce.h"
+#include "ops/cuda/kernels/chunks.h"
+#include "ops/cuda/kernels/reduce.h"
 #include "ops/storage.h"
 
 namespace teratron {

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "ops/cuda/graphs.h"
+#include "ops/cuda/runtime/graphs.h"
 
 namespace teratron {
 namespace {

@@ -9,13 +9,13 @@
 #include <string>
 
 #include "ops/backend.h"
-#include "ops/cuda/communication.h"
-#include "ops/cuda/cudnn_attention.h"
-#include "ops/cuda/device.h"
-#include "ops/cuda/gemm.h"
-#include "ops/cuda/moments.h"
-#include "ops/cuda/ranges.h"
-#include "ops/cuda/uploads.h"
+#include "ops/cuda/cudnn/cudnn_attention.h"
+#include "ops/cuda/exchange/communication.h"
+#include "ops/cuda/linear/gemm.h"
+#include "ops/cuda/runtime/device.h"
+#include "ops/cuda/runtime/moments.h"
+#include "ops/cuda/runtime/ranges.h"
+#include "ops/cuda/runtime/uploads.h"
 
 namespace teratron {
 

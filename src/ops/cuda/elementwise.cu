@@ -1,9 +1,9 @@
 // Sums, dropout and the residual connection: one pass over memory each.
 #include <algorithm>
 
-#include "ops/cuda/chunks.h"
 #include "ops/cuda/cuda_backend.h"
-#include "ops/cuda/dropout.h"
+#include "ops/cuda/kernels/chunks.h"
+#include "ops/cuda/kernels/dropout.h"
 #include "ops/storage.h"
 
 namespace teratron {

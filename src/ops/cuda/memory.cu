@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "ops/cuda/cuda_backend.h"
-#include "ops/cuda/elements.h"
-#include "ops/cuda/graphs.h"
+#include "ops/cuda/kernels/elements.h"
+#include "ops/cuda/runtime/graphs.h"
 
 namespace teratron {
 namespace cuda {

@@ -4,9 +4,9 @@
 #include <numeric>
 #include <vector>
 
-#include "ops/cuda/chunks.h"
 #include "ops/cuda/cuda_backend.h"
-#include "ops/cuda/reduce.h"
+#include "ops/cuda/kernels/chunks.h"
+#include "ops/cuda/kernels/reduce.h"
 #include "ops/storage.h"
 
 namespace teratron {

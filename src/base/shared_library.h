@@ -1,0 +1,28 @@
+// A shared library that is loaded when it is first needed, so that programs start on machines that lack it.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+namespace teratron {
+
+class SharedLibrary {
+ public:
+  // Loads the first of `names` (as dlopen takes them) that can be loaded. It is never unloaded: threads of its own and
+  // the driver may still use it. EnvironmentError with dlopen's reason for each name, and `advice`.
+  SharedLibrary(std::string title, std::initializer_list<const char*> names, const std::string& advice);
+
+  // EnvironmentError if it has no such function.
+  template <class Function>
+  void find(const char* name, Function& function) const {
+    function = reinterpret_cast<Function>(address_of(name));
+  }
+
+ private:
+  void* address_of(const char* name) const;
+
+  const std::string title_;
+  void* library_ = nullptr;
+};
+
+}  // namespace teratron

@@ -1,0 +1,177 @@
+// The inner parts of a single-precision matrix product c (+)= a b: panels of b, and the kernel that multiplies rows of
+// a with one panel, keeping its tile of c in registers (Goto and van de Geijn, ACM TOMS 34(3), 2008). Written by hand
+// because linear layers and attention share packed operands and finish blocks while they are in cache, which a library
+// call does not allow. Compiled once per target, so the include guard toggles.
+#if defined(TERATRON_OPS_CPU_GEMM_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TERATRON_OPS_CPU_GEMM_KERNEL_INL_H_
+#undef TERATRON_OPS_CPU_GEMM_KERNEL_INL_H_
+#else
+#define TERATRON_OPS_CPU_GEMM_KERNEL_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/block_size.h"
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "ops/cpu/gemm.h"
+#include "ops/cpu/simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace teratron {
+namespace HWY_NAMESPACE {
+
+// A tile of c is kTileRows x kPanelColumns: as large as the registers hold, next to two vectors of b and one value of a
+// (16 registers with AVX2, 32 elsewhere).
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SCALAR
+constexpr int kTileRows = block_size(6, 2);
+#else
+constexpr int kTileRows = block_size(8, 2);
+#endif
+constexpr std::int64_t kPanelColumns = 2 * kFloatLanes;
+
+// tile[rows, kPanelColumns] of c (+)= a[rows, depth] panel[depth, kPanelColumns]. Element (i, p) of a is at
+// a[i * a_stride + p] or, with `transposed`, at a[p * a_stride + i].
+template <int rows, bool transposed>
+HWY_INLINE void multiply_tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int64_t a_stride,
+                              const float* HWY_RESTRICT panel, float* HWY_RESTRICT c, std::int64_t c_stride,
+                              bool accumulate) {
+  const FloatTag d;
+  FloatVector left[rows], right[rows];
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; ++i) {
+    left[i] = right[i] = hn::Zero(d);
+    hwy::Prefetch(c + i * c_stride);  // the tile arrives while it is computed, or its stores would wait for it
+  }
+#pragma GCC unroll 2
+  for (std::int64_t p = 0; p < depth; ++p) {
+    const FloatVector b_left = hn::Load(d, panel), b_right = hn::Load(d, panel + kFloatLanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) {
+      const FloatVector a_value = hn::Set(d, transposed ? a[i] : a[i * a_stride]);
+      left[i] = hn::MulAdd(a_value, b_left, left[i]);
+      right[i] = hn::MulAdd(a_value, b_right, right[i]);
+    }
+    a += transposed ? a_stride : 1;
+    panel += kPanelColumns;
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; ++i) {
+    float* const to = c + i * c_stride;
+    if (accumulate) {
+      left[i] = hn::Add(left[i], hn::LoadU(d, to));
+      right[i] = hn::Add(right[i], hn::LoadU(d, to + kFloatLanes));
+    }
+    hn::StoreU(left[i], d, to);
+    hn::StoreU(right[i], d, to + kFloatLanes);
+  }
+}
+
+// The same for fewer rows than a tile has.
+template <bool transposed, int rows = kTileRows>
+HWY_INLINE void multiply_rows(std::int64_t row_count, std::int64_t depth, const float* a, std::int64_t a_stride,
+                              const float* panel, float* c, std::int64_t c_stride, bool accumulate) {
+  if (row_count == rows) {
+    multiply_tile<rows, transposed>(depth, a, a_stride, panel, c, c_stride, accumulate);
+  } else if constexpr (rows > 1) {
+    multiply_rows<transposed, rows - 1>(row_count, depth, a, a_stride, panel, c, c_stride, accumulate);
+  }
+}
+
+// c[rows, columns] (+)= a[rows, depth] panel[depth, columns] for any number of rows and at most kPanelColumns columns.
+template <bool transposed>
+HWY_NOINLINE void multiply_panel(std::int64_t rows, std::int64_t columns, std::int64_t depth, const float* a,
+                                 std::int64_t a_stride, const float* panel, float* c, std::int64_t c_stride,
+                                 bool accumulate) {
+  const std::int64_t a_step = transposed ? 1 : a_stride;
+  for (std::int64_t i = 0; i < rows; i += kTileRows) {
+    const std::int64_t tile_rows = std::min<std::int64_t>(kTileRows, rows - i);
+    if (columns == kPanelColumns) {
+      multiply_rows<transposed>(tile_rows, depth, a + i * a_step, a_stride, panel, c + i * c_stride, c_stride,
+                                accumulate);
+      continue;
+    }
+    HWY_ALIGN float tile[kTileRows * kPanelColumns];
+    multiply_rows<transposed>(tile_rows, depth, a + i * a_step, a_stride, panel, tile, kPanelColumns, false);
+    for (std::int64_t row = 0; row < tile_rows; ++row) {
+      float* const to = c + (i + row) * c_stride;
+      const float* const from = tile + row * kPanelColumns;
+      for (std::int64_t j = 0; j < columns; ++j) to[j] = accumulate ? to[j] + from[j] : from[j];
+    }
+  }
+}
+
+// How far ahead of their use rows are fetched: the parts that are packed can be too short for the hardware to see where
+// they lead.
+constexpr std::int64_t kRowsAhead = 16;
+
+// Panels of b[depth, columns], fp32 whatever b is, rows of unit stride, one after the other; columns beyond the last
+// are zero. Rows are read along their length, which is what memory is fastest at, so `columns` should be a few panels.
+template <class T>
+HWY_INLINE void pack_panels(const T* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
+                            float* panels) {
+  const FloatTag d;
+  const std::int64_t panel_size = depth * kPanelColumns, whole = columns / kPanelColumns * kPanelColumns;
+  for (std::int64_t p = 0; p < depth; ++p, b += b_stride, panels += kPanelColumns) {
+    float* to = panels;
+    for (std::int64_t j = 0; j < whole; j += kPanelColumns, to += panel_size) {
+      hwy::Prefetch(b + kRowsAhead * b_stride + j);
+      hn::Store(widen(d, b + j), d, to);
+      hn::Store(widen(d, b + j + kFloatLanes), d, to + kFloatLanes);
+    }
+    if (whole < columns) std::fill(std::copy(b + whole, b + columns, to), to + kPanelColumns, 0.0F);
+  }
+}
+
+// Transposes from[4, 4] of row stride from_stride to to[4, 4] of row stride kPanelColumns.
+template <class T>
+HWY_INLINE void transpose_4x4(const T* from, std::int64_t from_stride, float* to) {
+#if HWY_TARGET == HWY_SCALAR
+  for (std::int64_t p = 0; p < 4; ++p) {
+    for (std::int64_t j = 0; j < 4; ++j) to[p * kPanelColumns + j] = from[j * from_stride + p];
+  }
+#else
+  const hn::FixedTag<float, 4> d;
+  const hn::FixedTag<double, 2> pairs;
+  const auto row0 = widen(d, from), row1 = widen(d, from + from_stride);
+  const auto row2 = widen(d, from + 2 * from_stride), row3 = widen(d, from + 3 * from_stride);
+  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
+  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
+  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));
+  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, row2, row3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, to + kPanelColumns);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, to + 2 * kPanelColumns);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, to + 3 * kPanelColumns);
+#endif
+}
+
+// One panel of b transposed, columns <= kPanelColumns: element (p, j) is at b[j * b_stride + p].
+template <class T>
+HWY_INLINE void pack_panel_transposed(const T* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
+                                      float* panel) {
+  constexpr std::int64_t kLine = 16;  // floats of a cache line
+  std::int64_t p = 0;
+  if (columns == kPanelColumns && kPanelColumns % 4 == 0) {
+    for (; p + kLine <= depth; p += kLine) {
+      for (std::int64_t j = 0; j < kPanelColumns; j += 4) {
+        for (std::int64_t row = j; row < j + 4; ++row) hwy::Prefetch(b + (row + kRowsAhead) * b_stride + p);
+        for (std::int64_t q = p; q < p + kLine; q += 4) {
+          transpose_4x4(b + j * b_stride + q, b_stride, panel + q * kPanelColumns + j);
+        }
+      }
+    }
+  }
+  for (; p < depth; ++p) {
+    for (std::int64_t j = 0; j < kPanelColumns; ++j) {
+      panel[p * kPanelColumns + j] = j < columns ? float{b[j * b_stride + p]} : 0.0F;
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace teratron
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,116 @@
+// exp and GELU on float vectors. Compiled once per target, so the include guard toggles.
+#if defined(TERATRON_OPS_CPU_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TERATRON_OPS_CPU_MATH_INL_H_
+#undef TERATRON_OPS_CPU_MATH_INL_H_
+#else
+#define TERATRON_OPS_CPU_MATH_INL_H_
+#endif
+
+#include "hwy/highway.h"
+#include "ops/cpu/simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace teratron {
+namespace HWY_NAMESPACE {
+
+// e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2) / 2, e^r by a minimax polynomial of degree 6. Within 2 units
+// in the last place from -87.3 to 88; below -87.6 the result is 0, above 88.4 infinity. NaN gives NaN.
+HWY_INLINE FloatVector exp(FloatVector x) {
+  const hn::RebindToSigned<FloatTag> integers;
+  // Highway's Min and Max return their second argument if either is NaN.
+  x = hn::Max(constant(-88.0F), hn::Min(constant(89.0F), x));
+  // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
+  const FloatVector shifter = constant(12582912.0F);
+  const FloatVector shifted = hn::MulAdd(x, constant(1.44269504F), shifter);
+  const FloatVector n = hn::Sub(shifted, shifter);
+  FloatVector r = hn::NegMulAdd(n, constant(0.693145752F), x);
+  r = hn::NegMulAdd(n, constant(1.42860677e-6F), r);
+  const FloatVector one = constant(1.0F);
+  FloatVector p = constant(1.39504916e-3F);
+  p = hn::MulAdd(p, r, constant(8.3688898e-3F));
+  p = hn::MulAdd(p, r, constant(4.1666206e-2F));
+  p = hn::MulAdd(p, r, constant(1.66665182e-1F));
+  p = hn::MulAdd(p, r, constant(0.5F));
+  p = hn::MulAdd(hn::MulAdd(p, r, one), r, one);
+  const auto exponent = hn::ShiftLeft<23>(hn::Add(hn::BitCast(integers, shifted), hn::Set(integers, 127)));
+  return hn::Mul(p, hn::BitCast(FloatTag(), exponent));
+}
+
+// A row's first `seen` scores become exp(scale * score - max), the rest of their last vector zero. Returns their sum.
+// The row is aligned to a vector and its last vector whole.
+HWY_INLINE float exponentiate_row(float* row, std::int64_t seen, float scale, float max) {
+  const FloatTag d;
+  const FloatVector factor = constant(scale), shift = constant(max);
+  FloatVector sum0 = constant(0), sum1 = sum0;
+  std::int64_t c = 0;
+  for (; c + 2 * kFloatLanes <= seen; c += 2 * kFloatLanes) {
+    const FloatVector p0 = exp(hn::MulSub(hn::Load(d, row + c), factor, shift));
+    const FloatVector p1 = exp(hn::MulSub(hn::Load(d, row + c + kFloatLanes), factor, shift));
+    hn::Store(p0, d, row + c);
+    hn::Store(p1, d, row + c + kFloatLanes);
+    sum0 = hn::Add(sum0, p0);
+    sum1 = hn::Add(sum1, p1);
+  }
+  for (; c < seen; c += kFloatLanes) {
+    const auto is_seen = hn::FirstN(d, static_cast<std::size_t>(seen - c));
+    const FloatVector p = exp(hn::MulSub(hn::Load(d, row + c), factor, shift));
+    const FloatVector kept = hn::IfThenElseZero(is_seen, p);
+    hn::Store(kept, d, row + c);
+    sum0 = hn::Add(sum0, kept);
+  }
+  return sum_of_lanes(hn::Add(sum0, sum1));
+}
+
+// A value of an activation and of its derivative.
+struct ValueAndSlope {
+  FloatVector value, slope;
+};
+
+// GELU's tanh form (Hendrycks and Gimpel, arXiv 1606.08415): u (1 + tanh z) / 2 = u / (1 + e^-2z) with
+// z = sqrt(2 / pi) (u + 0.044715 u^3).
+struct GeluTanh {
+  static HWY_INLINE FloatVector sigmoid(FloatVector u, FloatVector u_squared) {
+    const FloatVector slope = hn::MulAdd(u_squared, constant(-0.0713548163F), constant(-1.59576912F));
+    const FloatVector exponential = exp(hn::Mul(u, slope));
+    return hn::Div(constant(1.0F), hn::Add(constant(1.0F), exponential));
+  }
+  static HWY_INLINE FloatVector value(FloatVector u) { return hn::Mul(u, sigmoid(u, hn::Mul(u, u))); }
+  static HWY_INLINE ValueAndSlope value_and_slope(FloatVector u) {
+    const FloatVector u_squared = hn::Mul(u, u);
+    const FloatVector s = sigmoid(u, u_squared);
+    const FloatVector gelu = hn::Mul(u, s);
+    const FloatVector inner = hn::MulAdd(u_squared, constant(0.214064449F), constant(1.59576912F));
+    return {gelu, hn::MulAdd(hn::Mul(gelu, hn::Sub(constant(1.0F), s)), inner, s)};
+  }
+};
+
+// GELU itself, u P(N(0,1) <= u). The tail P(N(0,1) <= -|u|) = t e^(P(t) - u^2 / 2) / 2 with t = 1 / (1 + |u| / sqrt 8)
+// and a minimax polynomial P, so that small tails keep their relative accuracy (the form of Numerical Recipes' erfc).
+struct GeluErf {
+  static HWY_INLINE FloatVector cumulative(FloatVector u, FloatVector half_square) {
+    const FloatVector one = constant(1.0F);
+    const FloatVector t = hn::Div(one, hn::MulAdd(hn::Abs(u), constant(0.353553391F), one));
+    FloatVector p = constant(0.162683576F);
+    for (const float coefficient : {-0.777039945F, 1.38178194F, -0.993528962F, 0.163262501F, -0.1265627F, 0.0774093121F,
+                                    0.377860487F, 0.999629319F, -1.26549554F}) {
+      p = hn::MulAdd(p, t, constant(coefficient));
+    }
+    const FloatVector tail = hn::Mul(hn::Mul(constant(0.5F), t), exp(hn::Sub(p, half_square)));
+    return hn::IfThenElse(hn::Lt(u, hn::Zero(FloatTag())), tail, hn::Sub(one, tail));
+  }
+  static HWY_INLINE FloatVector value(FloatVector u) {
+    return hn::Mul(u, cumulative(u, hn::Mul(constant(0.5F), hn::Mul(u, u))));
+  }
+  static HWY_INLINE ValueAndSlope value_and_slope(FloatVector u) {
+    const FloatVector half_square = hn::Mul(constant(0.5F), hn::Mul(u, u));
+    const FloatVector phi = cumulative(u, half_square);
+    const FloatVector density = hn::Mul(constant(0.398942280F), exp(hn::Neg(half_square)));
+    return {hn::Mul(u, phi), hn::MulAdd(u, density, phi)};
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace teratron
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,119 @@
+// Attention: the choice of kernels, and what the backward pass needs of every query first.
+#include "ops/cuda/attention/attention.h"
+
+#include "ops/cuda/attention/attention_any.h"
+#include "ops/cuda/attention/attention_matrices.h"
+#include "ops/cuda/cuda_backend.h"
+#include "ops/storage.h"
+
+namespace teratron {
+namespace cuda {
+namespace {
+
+constexpr int kThreads = 256, kLanes = 8;  // of a query
+
+// Of queries that are no padding. Eight lanes a query, each 16 bytes at a time where rows are aligned to that.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    compute_statistics(QueryStatistics* statistics, HeadsView<const T> out, HeadsView<const T> dout,
+                       const float* log_sum_exp, AttentionSizes sizes, bool vectors) {
+  const std::int64_t n = std::int64_t{blockIdx.x} * (kThreads / kLanes) + threadIdx.x / kLanes;  // [B, H, S_q]
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  float product = 0;
+  const int query = static_cast<int>(n % sizes.all_queries), head = static_cast<int>(n / sizes.all_queries);
+  const bool given = head < sizes.batch * sizes.heads && query < sizes.without_padding(head / sizes.heads).queries;
+  if (given) {
+    const T* const a = out.head(head / sizes.heads, head % sizes.heads)(query);
+    const T* const b = dout.head(head / sizes.heads, head % sizes.heads)(query);
+    if (vectors) {
+      constexpr int kSize = Vector<T>::kSize;
+#pragma unroll 2
+      for (int c = lane * kSize; c < sizes.head_size; c += kLanes * kSize) {
+        const Vector<T> left = load_vector(a + c), right = load_vector(b + c);
+#pragma unroll
+        for (int e = 0; e < kSize; ++e) product += widened(left[e]) * widened(right[e]);
+      }
+    } else {
+      for (int c = lane; c < sizes.head_size; c += kLanes) product += widened(a[c]) * widened(b[c]);
+    }
+  }
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+    product += __shfl_xor_sync(0xffffffffU, product, distance);
+  }
+  if (given && lane == 0) statistics[n] = {log_sum_exp[n] * kLog2E, product};
+}
+
+template <class T>
+void compute_all_statistics(cudaStream_t stream, const AttentionBackward& args, QueryStatistics* statistics) {
+  const TensorRef &out = args.forward.out, &dout = args.dout;
+  const bool vectors = has_aligned_rows<T>(out) && has_aligned_rows<T>(dout) && out.dim(3) % Vector<T>::kSize == 0;
+  launch(stream, shape_for(out.elements() / out.dim(3) * kLanes, kThreads), compute_statistics<T>, statistics,
+         heads_of<const T>(out), heads_of<const T>(dout), args.forward.log_sum_exp.as<float>(), sizes_of(args.forward),
+         vectors);
+}
+
+// Whether the kernels for tensor cores do it: aligned views of a 16-bit type, on a device that has the instructions.
+bool takes_matrices(const AttentionForward& args, const cudaDeviceProp& device) {
+  const std::int64_t head_size = args.q.dim(3);
+  if (size_of(args.q.dtype) != 2 || device.major < 8 || head_size % 8 != 0 || head_size > kLargestMatrixHead) {
+    return false;
+  }
+  bool aligned = true;
+  for (const TensorRef& view : {args.out, args.q, args.k, args.v}) aligned = aligned && has_aligned_rows<Bf16>(view);
+  return aligned;
+}
+
+bool takes_matrices(const AttentionBackward& args, const cudaDeviceProp& device) {
+  bool aligned = takes_matrices(args.forward, device);
+  for (const TensorRef& view : {args.dq, args.dout}) aligned = aligned && has_aligned_rows<Bf16>(view);
+  for (const TensorRef& view : {args.dk, args.dv}) {
+    aligned = aligned && (size_of(view.dtype) == 2 ? has_aligned_rows<Bf16>(view) : has_aligned_rows<float>(view));
+  }
+  return aligned;
+}
+
+}  // namespace
+
+AttentionSizes sizes_of(const AttentionForward& args) {
+  const auto queries = static_cast<int>(args.q.dim(1)), keys = static_cast<int>(args.k.dim(1));
+  return {.batch = static_cast<int>(args.q.dim(0)),
+          .heads = static_cast<int>(args.q.dim(2)),
+          .head_size = static_cast<int>(args.q.dim(3)),
+          .all_queries = queries,
+          .all_keys = keys,
+          .queries = queries,
+          .keys = keys,
+          .causal = args.causal,
+          .scale = static_cast<float>(args.scale),
+          .lengths = args.lengths ? args.lengths.as<const std::int32_t>() : nullptr};
+}
+
+AttentionMask mask_of(const AttentionForward& args) {
+  const Dropout& dropout = args.dropout;
+  return {.mask = DropoutMask(dropout),
+          .first_head = dropout.first_sample * dropout.heads + dropout.first_head,
+          .heads_of_batch = dropout.heads,
+          .sequence_length = dropout.sequence_length,
+          .key_stride = dropout.key_stride(),
+          .first_query = dropout.first_position,
+          .first_key = dropout.first_position - (args.k.dim(1) - args.q.dim(1))};
+}
+
+}  // namespace cuda
+
+void CudaBackend::do_attention_forward(const AttentionForward& args) {
+  if (cudnn_attention_ && cudnn_attention_->forward(args, scratch_)) return;
+  cuda::takes_matrices(args, device_) ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
+}
+
+void CudaBackend::do_attention_backward(const AttentionBackward& args) {
+  if (cudnn_attention_ && cudnn_attention_->backward(args, scratch_)) return;
+  auto* const statistics = scratch_.of<cuda::QueryStatistics>(args.forward.q.elements() / args.forward.q.dim(3));
+  choose_by_storage(compute_dtype_,
+                    [&]<class T>(ElementType<T>) { cuda::compute_all_statistics<T>(stream_, args, statistics); });
+  if (!cuda::takes_matrices(args, device_)) return cuda::differentiate_attention_any(stream_, args, statistics);
+  cuda::add_key_gradients_matrices(stream_, args, statistics);
+  cuda::add_query_gradients_matrices(stream_, args, statistics);
+}
+
+}  // namespace teratron

@@ -1,0 +1,241 @@
+// What the kernels of attention share: where a head's rows lie, which keys a query sees, the dropout mask, and the
+// choice between two families of kernels: "any" takes every type, head size and alignment; "matrix" is for 16-bit
+// types on tensor cores. The backward pass is two kernels in both: one where a block owns keys and sums over queries,
+// one where it owns queries and sums over keys. So nothing is added atomically and results repeat bit by bit, for seven
+// matrix products instead of five: scores and dout v^T are computed in both.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "ops/backend.h"
+#include "ops/cuda/kernels/dropout.h"
+#include "ops/cuda/kernels/elements.h"
+
+namespace teratron::cuda {
+
+constexpr float kLog2E = 1.4426950408889634F, kLn2 = 0.6931471805599453F;
+
+// The [S, D] matrix of one head; elements of a row are neighbours.
+template <class T>
+struct HeadRows {
+  T* data;
+  std::int64_t stride;
+  __device__ T* operator()(int row) const { return data + row * stride; }
+};
+
+// A view [B, S, H, D] of any strides but that of D.
+template <class T>
+struct HeadsView {
+  T* data;
+  std::int64_t batch_stride, row_stride, head_stride;
+
+  __device__ HeadRows<T> head(int b, int h) const { return {data + b * batch_stride + h * head_stride, row_stride}; }
+};
+
+template <class T>
+HeadsView<T> heads_of(const TensorRef& view) {
+  return {view.as<T>(), view.stride(0), view.stride(1), view.stride(2)};
+}
+
+// Whether every row of a view starts on 16 bytes.
+template <class T>
+bool has_aligned_rows(const TensorRef& view) {
+  bool aligned = true;
+  for (const int axis : {0, 1, 2}) aligned = aligned && takes_vectors(view.as<T>(), view.stride(axis));
+  return aligned;
+}
+
+struct AttentionSizes {
+  int batch, heads, head_size;
+  int all_queries, all_keys;  // with padding
+  int queries, keys;          // all, or those of one sequence without its padding
+  bool causal;
+  float scale;
+  const std::int32_t* lengths;  // [batch], or null
+
+  // n tokens of text are a call of the first n - context() queries on the first n keys.
+  __device__ AttentionSizes without_padding(int b) const {
+    AttentionSizes text = *this;
+    if (lengths == nullptr) return text;
+    const int given = lengths[b] - context();
+    text.queries = given < 0 ? 0 : given < all_queries ? given : all_queries;
+    text.keys = context() + text.queries;
+    return text;
+  }
+  // Those that have gradients: none where there is no query.
+  __device__ int differentiated_keys() const { return queries > 0 ? keys : 0; }
+  // Where the numbers of a head's queries begin in [B, H, S_q].
+  __device__ std::int64_t first_row(int b, int h) const { return (std::int64_t{b} * heads + h) * all_queries; }
+  __device__ int context() const { return all_keys - all_queries; }  // keys before the first query's own
+  // Query i sees keys [0, keys_seen(i)); key j is seen by queries [first_query(j), queries).
+  __device__ int keys_seen(int query) const {
+    const int seen = context() + query + 1;
+    return causal && seen < keys ? seen : keys;
+  }
+  __device__ int first_query(int key) const { return causal && key > context() ? key - context() : 0; }
+  // Scores in the domain of exp2.
+  __device__ float scale_2() const { return scale * kLog2E; }
+};
+
+AttentionSizes sizes_of(const AttentionForward& args);
+
+// A block's part of the work: a tile of rows of one head. Tiles that take longest, which are those of the last queries,
+// or of the first keys, come first, and those of one head together, so that its rows stay in the cache.
+struct HeadTile {
+  int b, h, tile;
+
+  HeadTile() = default;  // in shared memory
+  __device__ HeadTile(const AttentionSizes& sizes, int tiles, bool last_first) {
+    const int head = static_cast<int>(blockIdx.x) / tiles, place = static_cast<int>(blockIdx.x) % tiles;
+    b = head / sizes.heads;
+    h = head % sizes.heads;
+    tile = last_first ? tiles - 1 - place : place;
+  }
+};
+
+// The dropout mask of one call's probabilities.
+struct AttentionMask {
+  DropoutMask mask;
+  std::int64_t first_head, heads_of_batch;  // of the whole tensor: that of (b, h) = (0, 0), and between b and b + 1
+  std::int64_t sequence_length, key_stride, first_query, first_key;
+
+  __device__ bool active() const { return mask.active(); }
+  __device__ float scale() const { return mask.scale; }
+
+  // The number of (query 0, key 0) of a head.
+  __device__ std::int64_t first_element(int b, int h) const {
+    const std::int64_t head = first_head + b * heads_of_batch + h;
+    return (head * sequence_length + first_query) * key_stride + first_key;
+  }
+
+  // Bit i: whether the probability of key + i is kept. Keys that start on no boundary of eight take two blocks.
+  __device__ std::uint32_t kept_of_8(std::int64_t first_element, int query, int key) const {
+    const std::int64_t element = first_element + query * key_stride + key;
+    const int before = static_cast<int>(element % kMaskBlock);
+    std::uint32_t kept = mask.kept(element / kMaskBlock);
+    if (before != 0) kept = (kept | mask.kept(element / kMaskBlock + 1) << 8) >> before & 0xFFU;
+    return kept;
+  }
+};
+
+AttentionMask mask_of(const AttentionForward& args);
+
+// What the backward pass reads of a query: log2 of the sum of exponentials, and D = dout . out.
+struct alignas(8) QueryStatistics {
+  float log2_sum, product;
+};
+
+// Rows [begin, end) of the tile of `size` rows that starts at `first` are padding, behind the text's.
+struct PaddedRows {
+  int begin, end;
+
+  __device__ PaddedRows(int first, int size, int text_rows, int all_rows)
+      : begin(first < text_rows ? text_rows : first), end(first + size < all_rows ? first + size : all_rows) {}
+
+  // Zeros, by all threads of the block.
+  template <class T>
+  __device__ void clear(const HeadRows<T>& rows, int columns) const {
+    for (int i = static_cast<int>(threadIdx.x); i < (end - begin) * columns; i += static_cast<int>(blockDim.x)) {
+      rows(begin + i / columns)[i % columns] = T{};
+    }
+  }
+};
+
+// Gradients of keys or values: of T, or sums of float that are not rounded yet.
+template <class T>
+struct KeyGradients {
+  HeadsView<T> rounded;
+  HeadsView<float> sums;
+  bool keeps_sums, accumulate;
+
+  __device__ void store(int b, int h, int key, int column, float value) const {
+    if (keeps_sums) {
+      float* const to = sums.head(b, h)(key) + column;
+      *to = accumulate ? *to + value : value;
+    } else {
+      T* const to = rounded.head(b, h)(key) + column;
+      *to = narrowed<T>(accumulate ? widened(*to) + value : value);
+    }
+  }
+
+  __device__ void clear(int b, int h, const PaddedRows& padded, int columns) const {
+    if (accumulate) return;
+    keeps_sums ? padded.clear(sums.head(b, h), columns) : padded.clear(rounded.head(b, h), columns);
+  }
+};
+
+template <class T>
+struct ForwardViews {
+  HeadsView<T> out;
+  HeadsView<const T> q, k, v;
+  float* log_sum_exp;  // [B, H, S_q]
+};
+
+template <class T>
+struct BackwardViews {
+  HeadsView<T> dq;
+  KeyGradients<T> dk, dv;
+  HeadsView<const T> dout, q, k, v;
+  const QueryStatistics* statistics;  // [B, H, S_q]
+};
+
+// What a tile leaves of its padded queries or keys.
+template <class T>
+__device__ void clear_padded_queries(const ForwardViews<T>& views, const AttentionSizes& sizes, const HeadTile& at,
+                                     int query, int tile_size) {
+  const PaddedRows padded(query, tile_size, sizes.queries, sizes.all_queries);
+  padded.clear(views.out.head(at.b, at.h), sizes.head_size);
+  padded.clear(HeadRows<float>{views.log_sum_exp + sizes.first_row(at.b, at.h), 1}, 1);
+}
+
+template <class T>
+__device__ void clear_padded_queries(const BackwardViews<T>& views, const AttentionSizes& sizes, const HeadTile& at,
+                                     int query, int tile_size) {
+  const PaddedRows padded(query, tile_size, sizes.queries, sizes.all_queries);
+  padded.clear(views.dq.head(at.b, at.h), sizes.head_size);
+}
+
+template <class T>
+__device__ void clear_padded_keys(const BackwardViews<T>& views, const AttentionSizes& sizes, const HeadTile& at,
+                                  int key, int tile_size) {
+  const PaddedRows padded(key, tile_size, sizes.differentiated_keys(), sizes.all_keys);
+  views.dk.clear(at.b, at.h, padded, sizes.head_size);
+  views.dv.clear(at.b, at.h, padded, sizes.head_size);
+}
+
+template <class T>
+ForwardViews<T> views_of(const AttentionForward& args) {
+  return {.out = heads_of<T>(args.out),
+          .q = heads_of<const T>(args.q),
+          .k = heads_of<const T>(args.k),
+          .v = heads_of<const T>(args.v),
+          .log_sum_exp = args.log_sum_exp.as<float>()};
+}
+
+template <class T>
+KeyGradients<T> key_gradients_of(const TensorRef& view, bool accumulate) {
+  KeyGradients<T> gradients = {
+      .rounded = {}, .sums = {}, .keeps_sums = size_of(view.dtype) != sizeof(T), .accumulate = accumulate};
+  if (gradients.keeps_sums) {
+    gradients.sums = heads_of<float>(view);
+  } else {
+    gradients.rounded = heads_of<T>(view);
+  }
+  return gradients;
+}
+
+template <class T>
+BackwardViews<T> views_of(const AttentionBackward& args, const QueryStatistics* statistics) {
+  return {.dq = heads_of<T>(args.dq),
+          .dk = key_gradients_of<T>(args.dk, args.accumulate_kv),
+          .dv = key_gradients_of<T>(args.dv, args.accumulate_kv),
+          .dout = heads_of<const T>(args.dout),
+          .q = heads_of<const T>(args.forward.q),
+          .k = heads_of<const T>(args.forward.k),
+          .v = heads_of<const T>(args.forward.v),
+          .statistics = statistics};
+}
+
+}  // namespace teratron::cuda

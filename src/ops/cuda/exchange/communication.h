@@ -1,0 +1,50 @@
+// Communication streams of a GPU: kernels that read and write the memory of all ranks of the process, on the same
+// device or on others that it reaches.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "ops/cuda/exchange/nccl_channel.h"
+#include "ops/cuda/runtime/device.h"
+#include "tensor/communication_stream.h"
+
+namespace teratron::cuda {
+
+// Whether every GPU that this process sees can read and write the memory of every other one.
+bool devices_reach_each_other();
+
+class GpuCommunicationStream final : public CommunicationStream {
+ public:
+  GpuCommunicationStream(cudaStream_t compute, int device, MemoryMeter* meter)
+      : compute_(compute), device_(device), scratch_(meter) {}
+
+  EventPtr record_compute() override;
+  EventPtr record() override;
+  void wait_for(const EventPtr& event) override;
+  void compute_waits_for(const EventPtr& event) override;
+  std::string make_channel_id() override { return make_nccl_id(); }
+  std::unique_ptr<Channel> open_channel(const std::string& id, int rank, int size) override {
+    return open_nccl_channel(stream_, id, rank, size);
+  }
+  std::span<std::byte> scratch() override {
+    return {scratch_.of<std::byte>(kScratchBytes), static_cast<std::size_t>(kScratchBytes)};
+  }
+  void copy(std::byte* to, const std::byte* from, std::int64_t bytes) override;
+  void reduce(DType dtype, ReduceOp op, std::span<std::byte* const> outputs, std::span<const std::byte* const> inputs,
+              std::int64_t count) override;
+
+ private:
+  static constexpr std::int64_t kScratchBytes = std::int64_t{64} << 20;
+
+  void reach(int device);
+
+  const cudaStream_t compute_;
+  const int device_;
+  Stream stream_{
+      Stream::Priority::kHigh};  // so that others, who wait for it, get their results while this one computes
+  Scratch scratch_;
+  std::set<int> reached_;
+};
+
+}  // namespace teratron::cuda

@@ -1,0 +1,15 @@
+// What stands for nccl_channel.cc in a program that is built without NCCL: no device has channels.
+#include "base/error.h"
+#include "ops/cuda/exchange/nccl_channel.h"
+
+namespace teratron::cuda {
+
+bool nccl_is_available() { return false; }
+
+std::string make_nccl_id() { throw InternalError("this program was built without NCCL"); }
+
+std::unique_ptr<CommunicationStream::Channel> open_nccl_channel(cudaStream_t, const std::string&, int, int) {
+  throw InternalError("this program was built without NCCL");
+}
+
+}  // namespace teratron::cuda

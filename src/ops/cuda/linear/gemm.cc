@@ -1,0 +1,234 @@
+#include "ops/cuda/linear/gemm.h"
+
+#include <bit>
+#include <map>
+
+#include "ops/algorithms/algorithm_choice.h"
+#include "ops/cuda/linear/gemm_descriptors.h"
+#include "ops/cuda/runtime/device.h"
+
+namespace teratron::cuda {
+namespace {
+
+constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // bytes; what the library asks for on Hopper
+constexpr int kCandidates = 16;
+constexpr int kTimed = 4;  // products in one measurement
+// Sums in place would be added in the order in which blocks happen to end.
+constexpr std::uint32_t kRepeatable = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+
+// Algorithms restored from bytes are of the same device and version of the library, which the cache's key names.
+std::string machine_text(std::string_view device) {
+  int driver = 0;
+  require(cudaDriverGetVersion(&driver), "the driver's version");
+  return fmt::format("{}, driver {}, cuBLASLt {}", device, driver, cublasLtGetVersion());
+}
+
+struct Plan {
+  Operation operation;
+  Layout c, a, b;
+  cublasLtMatmulAlgo_t algorithm = {};
+};
+
+void describe(const Operation& operation, const Product& product) {
+  // c' = op(b)' op(a)' in the library's eyes.
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (product.gelu_input) {
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DGELU);
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product.gelu_input.dim(1));
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE,
+        static_cast<std::int32_t>(type_of(product.gelu_input.dtype)));
+  }
+  if (product.bias) {
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(product.bias.dtype)));
+  }
+}
+
+void point_at_vectors(const Operation& operation, const Product& product) {
+  if (product.bias) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias.data);
+  if (product.gelu_input) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, product.gelu_input.data);
+}
+
+Preference preference_for(const MatrixProductKey& key) {
+  Preference preference;
+  require(cublasLtMatmulPreferenceCreate(preference.address()), "preferences");
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.b_alignment);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.a_alignment);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.c_alignment);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.c_alignment);
+  set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kRepeatable);
+  return preference;
+}
+
+bool sums_repeat(const cublasLtMatmulAlgo_t& algorithm) {
+  std::uint32_t scheme = 0;
+  std::size_t written = 0;
+  return cublasLtMatmulAlgoConfigGetAttribute(&algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
+                                              sizeof(scheme), &written) == CUBLAS_STATUS_SUCCESS &&
+         (scheme & ~kRepeatable) == 0;
+}
+
+}  // namespace
+
+struct Gemm::Library {
+  class Trial;
+
+  explicit Library(MemoryMeter* meter) : workspace(meter) {}
+
+  cudaStream_t stream = nullptr;
+  bool tf32 = false;
+  std::shared_ptr<AlgorithmCache> cache;  // null: the library's first choice
+  double timed_from = 0;
+  cublasLtHandle_t handle = nullptr;
+  Scratch workspace;
+  std::map<MatrixProductKey, Plan> plans;
+
+  Plan make_plan(const Product& product, const MatrixProductKey& key);
+  // The best first. EnvironmentError where there is none.
+  std::vector<cublasLtMatmulAlgo_t> algorithms(const Plan& plan, const Product& product, int most) const;
+  cublasStatus_t start(const Plan& plan, const Product& product, const cublasLtMatmulAlgo_t& algorithm, void* c);
+};
+
+namespace {
+
+static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(AlgorithmBytes));
+AlgorithmBytes bytes_of(const cublasLtMatmulAlgo_t& algorithm) { return std::bit_cast<AlgorithmBytes>(algorithm); }
+cublasLtMatmulAlgo_t algorithm_of(const AlgorithmBytes& bytes) { return std::bit_cast<cublasLtMatmulAlgo_t>(bytes); }
+
+}  // namespace
+
+// Times products with their own inputs. They go where the result will be, which the call then computes as if nothing
+// had been, or into memory of their own where what is there is still needed.
+class Gemm::Library::Trial final : public AlgorithmTrial {
+ public:
+  Trial(Library& library, const Plan& plan, const Product& product)
+      : library_(library), plan_(plan), product_(product) {}
+
+  // One only, which is not timed, where there is no memory to time in.
+  std::vector<AlgorithmBytes> candidates() override {
+    c_ = product_.can_be_repeated() ? product_.c.data : spare_c();
+    std::vector<AlgorithmBytes> result;
+    for (const auto& one : library_.algorithms(plan_, product_, c_ == nullptr ? 1 : kCandidates)) {
+      result.push_back(bytes_of(one));
+    }
+    return result;
+  }
+
+  bool can_use(const AlgorithmBytes& bytes) override {
+    const cublasLtMatmulAlgo_t algorithm = algorithm_of(bytes);
+    cublasLtMatmulHeuristicResult_t result = {};
+    return cublasLtMatmulAlgoCheck(library_.handle, plan_.operation.get(), plan_.b.get(), plan_.a.get(), plan_.c.get(),
+                                   plan_.c.get(), &algorithm, &result) == CUBLAS_STATUS_SUCCESS &&
+           result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kWorkspace && sums_repeat(algorithm);
+  }
+
+  std::optional<double> time(const AlgorithmBytes& bytes) override {
+    const cublasLtMatmulAlgo_t algorithm = algorithm_of(bytes);
+    bool runs = run(algorithm);  // keeps the device busy until all that is timed is queued
+    start_.record(library_.stream);
+    for (int i = 0; runs && i < kTimed; ++i) runs = run(algorithm);
+    end_.record(library_.stream);
+    end_.wait();
+    const double microseconds = end_.microseconds_since(start_);
+    if (runs) return microseconds / kTimed;
+    cudaGetLastError();  // and forget it
+    return std::nullopt;
+  }
+
+ private:
+  void* spare_c() {
+    try {
+      void* const memory = spare_.bytes(product_.c.bytes());
+      require(cudaMemsetAsync(memory, 0, static_cast<std::size_t>(product_.c.bytes()), library_.stream), "zeros");
+      return memory;
+    } catch (const EnvironmentError&) {
+      cudaGetLastError();  // and forget it
+      return nullptr;
+    }
+  }
+  bool run(const cublasLtMatmulAlgo_t& algorithm) {
+    return library_.start(plan_, product_, algorithm, c_) == CUBLAS_STATUS_SUCCESS;
+  }
+
+  Library& library_;
+  const Plan& plan_;
+  const Product& product_;
+  Scratch spare_;
+  void* c_ = nullptr;
+  TimedEvent start_, end_;
+};
+
+bool takes_gelu_gradient(const Product& product) {
+  const auto fits = [](const TensorRef& matrix) {
+    return alignment_of(matrix) >= 16 && matrix.dim(1) * size_of(matrix.dtype) % 16 == 0;
+  };
+  return product.a.dtype != DType::kF32 && fits(product.a) && fits(product.b) && fits(product.c) &&
+         fits(product.gelu_input);
+}
+
+Gemm::Gemm(cudaStream_t stream, const GemmOptions& options, MemoryMeter* meter)
+    : library_(std::make_unique<Library>(meter)) {
+  library_->stream = stream;
+  library_->tf32 = options.tf32;
+  library_->timed_from = options.timed_from;
+  if (options.timing) library_->cache = algorithm_cache_of(machine_text(options.device));
+  require(cublasLtCreate(&library_->handle), "its start");
+  library_->workspace.bytes(static_cast<std::int64_t>(kWorkspace));  // before anyone asks how much is left
+}
+
+Gemm::~Gemm() { cublasLtDestroy(library_->handle); }
+
+std::vector<cublasLtMatmulAlgo_t> Gemm::Library::algorithms(const Plan& plan, const Product& product, int most) const {
+  const Preference preference = preference_for(key_of(product, tf32));
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
+  int found = 0;
+  require(cublasLtMatmulAlgoGetHeuristic(handle, plan.operation.get(), plan.b.get(), plan.a.get(), plan.c.get(),
+                                         plan.c.get(), preference.get(), most, results.data(), &found),
+          "the choice of an algorithm");
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (int i = 0; i < found; ++i) {
+    const cublasLtMatmulHeuristicResult_t& result = results[static_cast<std::size_t>(i)];
+    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
+  }
+  if (algorithms.empty()) {
+    throw_environment_error("cuBLASLt has no algorithm for a product of {} and {} to {} in {}", product.a.shape,
+                            product.b.shape, product.c.shape, name_of(product.a.dtype));
+  }
+  return algorithms;
+}
+
+cublasStatus_t Gemm::Library::start(const Plan& plan, const Product& product, const cublasLtMatmulAlgo_t& algorithm,
+                                    void* c) {
+  const float alpha = 1, beta = product.accumulate ? 1.0F : 0.0F;
+  return cublasLtMatmul(handle, plan.operation.get(), &alpha, product.b.data, plan.b.get(), product.a.data,
+                        plan.a.get(), &beta, c, plan.c.get(), c, plan.c.get(), &algorithm,
+                        workspace.bytes(static_cast<std::int64_t>(kWorkspace)), kWorkspace, stream);
+}
+
+Plan Gemm::Library::make_plan(const Product& product, const MatrixProductKey& key) {
+  Plan plan{.c = layout_of(product.c), .a = layout_of(product.a), .b = layout_of(product.b)};
+  const cublasComputeType_t type = key.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  require(cublasLtMatmulDescCreate(plan.operation.address(), type, CUDA_R_32F), "a product");
+  describe(plan.operation, product);
+  point_at_vectors(plan.operation, product);
+  if (cache && product.multiply_adds() >= timed_from) {
+    Trial trial(*this, plan, product);
+    plan.algorithm = algorithm_of(choose_algorithm(text_of(key), trial, *cache));
+  } else {
+    plan.algorithm = algorithms(plan, product, 1).front();
+  }
+  return plan;
+}
+
+void Gemm::multiply(const Product& product) {
+  const MatrixProductKey key = key_of(product, library_->tf32);
+  auto found = library_->plans.find(key);
+  if (found == library_->plans.end()) found = library_->plans.emplace(key, library_->make_plan(product, key)).first;
+  const Plan& plan = found->second;
+  point_at_vectors(plan.operation, product);
+  require(library_->start(plan, product, plan.algorithm, product.c.data), "a product");
+}
+
+}  // namespace teratron::cuda

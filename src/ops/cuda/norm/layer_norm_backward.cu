@@ -1,0 +1,321 @@
+// The gradient of layer normalisation. With n = (x - mean) * rstd and g = dy * gamma:
+//   dx = rstd * (g - mean(g) - n * mean(g * n)),   dgamma = sum over rows of dy * n,   dbeta = sum over rows of dy.
+// Rows are shared out to blocks, whose number depends on the shape alone; each sums its part of dgamma and dbeta in
+// registers while it reads dy and x once, and the parts are then added in order.
+#include <algorithm>
+
+#include "ops/cuda/cuda_backend.h"
+#include "ops/cuda/kernels/chunks.h"
+#include "ops/cuda/kernels/reduce.h"
+#include "ops/storage.h"
+
+namespace teratron {
+namespace cuda {
+namespace {
+
+constexpr int kMostThreads = 384, kMostWarps = kMostThreads / kWarp;
+constexpr int kAnyBlock = 256;
+
+// Parts that the rows are shared out to: two for each of the 108 multiprocessors of an A100, which come to lie on the
+// 132 of an H100 all at once as well; and at least 32 rows each, or the sums of the parts would be much to move.
+constexpr std::int64_t parts_of(std::int64_t rows) {
+  constexpr std::int64_t kMostParts = 216, kRows = 32;
+  return std::min(kMostParts, (rows + kRows - 1) / kRows);
+}
+
+template <class T>
+struct Gradient {
+  T* dx;
+  const T *dy, *x, *gamma;
+  const float *mean, *rstd;
+  std::int64_t rows, hidden;
+  bool accumulate_dx;
+  float* partial;  // [parts, dgamma and dbeta, hidden]
+
+  __device__ std::int64_t begin(std::int64_t part) const { return rows * part / parts_of(rows); }
+};
+
+// What a thread has of a row: kChunks chunks of 16 bytes of dy and x.
+template <class T, int kChunks>
+struct RowPart {
+  static constexpr int kCount = Vector<T>::kSize;
+  Chunk<T, kCount> dy[kChunks], x[kChunks];
+  float mean, rstd;
+
+  __device__ float normalised(int c, int e) const { return (x[c][e] - mean) * rstd; }
+};
+
+// Sums over the threads of each row of the block; one barrier, for two places take turns.
+struct RowSums {
+  float g = 0, gn = 0;
+
+  __device__ void add_up(float (*of_warps)[2]) {
+    g = reduce_warp<Plus>(g);
+    gn = reduce_warp<Plus>(gn);
+    const unsigned warps = blockDim.x / kWarp, first = threadIdx.y * warps;
+    if (threadIdx.x % kWarp == 0) {
+      of_warps[first + threadIdx.x / kWarp][0] = g;
+      of_warps[first + threadIdx.x / kWarp][1] = gn;
+    }
+    __syncthreads();
+    g = gn = 0;
+    for (unsigned warp = first; warp < first + warps; ++warp) {
+      g += of_warps[warp][0];
+      gn += of_warps[warp][1];
+    }
+  }
+};
+
+// One thread of a block [rows at a time, threads of a row]: its columns of every row of one part.
+template <class T, int kChunks>
+struct Columns {
+  static constexpr int kCount = Vector<T>::kSize;
+  // With one chunk of a row, that of the next is loaded meanwhile; with more there is enough to load at a time.
+  static constexpr bool kLoadsAhead = kChunks == 1;
+  static constexpr int kBlocks = kChunks * kCount <= 8 ? 2 : 1;  // of a multiprocessor, as the registers allow
+  const Gradient<T>& all;
+  float dgamma[kChunks][kCount] = {}, dbeta[kChunks][kCount] = {};
+
+  __device__ explicit Columns(const Gradient<T>& gradient) : all(gradient) {}
+
+  __device__ std::int64_t column(int c) const { return (std::int64_t{c} * blockDim.x + threadIdx.x) * kCount; }
+  __device__ bool inside(int c) const { return column(c) < all.hidden; }
+  __device__ std::int64_t place(std::int64_t row, int c) const {  // a chunk that is there, if not this thread's
+    return row * all.hidden + (inside(c) ? column(c) : 0);
+  }
+
+  __device__ void load(RowPart<T, kChunks>& part, std::int64_t row) const {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      part.dy[c] = load_chunk<kCount>(all.dy + place(row, c));
+      part.x[c] = load_chunk<kCount>(all.x + place(row, c));
+    }
+    part.mean = all.mean[row];
+    part.rstd = all.rstd[row];
+  }
+
+  // The row's share in dgamma and dbeta, and what dx needs of the whole row.
+  __device__ RowSums reduce_row(const RowPart<T, kChunks>& part) {
+    RowSums sums;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      const auto gamma = load_chunk<kCount>(all.gamma + (inside(c) ? column(c) : 0));
+      float g_sum = 0, gn_sum = 0;
+#pragma unroll
+      for (int e = 0; e < kCount; ++e) {
+        const float n = part.normalised(c, e), g = part.dy[c][e] * gamma[e];
+        dgamma[c][e] += part.dy[c][e] * n;
+        dbeta[c][e] += part.dy[c][e];
+        g_sum += g;
+        gn_sum += g * n;
+      }
+      if (inside(c)) {
+        sums.g += g_sum;
+        sums.gn += gn_sum;
+      }
+    }
+    return sums;
+  }
+
+  __device__ void write_dx(const RowPart<T, kChunks>& part, const Chunk<T, kCount> (&old)[kChunks], std::int64_t row,
+                           const RowSums& sums) const {
+    const auto size = static_cast<float>(all.hidden);
+    const float mean_g = sums.g / size, mean_gn = sums.gn / size;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      if (!inside(c)) continue;
+      const auto gamma = load_chunk<kCount>(all.gamma + column(c));
+      float dx[kCount];
+#pragma unroll
+      for (int e = 0; e < kCount; ++e) {
+        const float centred = part.dy[c][e] * gamma[e] - mean_g;
+        dx[e] = part.rstd * (centred - part.normalised(c, e) * mean_gn) + (all.accumulate_dx ? old[c][e] : 0);
+      }
+      store_chunk<kCount>(all.dx + row * all.hidden + column(c), dx);
+    }
+  }
+
+  __device__ void walk(std::int64_t begin, std::int64_t end) {
+    __shared__ float of_warps[2][kMostWarps][2];
+    const auto row_of_turn = [&](std::int64_t first) { return std::min(first + threadIdx.y, end - 1); };
+    RowPart<T, kChunks> next;
+    if constexpr (kLoadsAhead) load(next, row_of_turn(begin));
+    bool odd = false;
+    for (std::int64_t first = begin; first < end; first += blockDim.y, odd = !odd) {
+      const std::int64_t row = row_of_turn(first);
+      const bool mine = first + threadIdx.y < end;  // else there is no row left for this thread
+      RowPart<T, kChunks> part;
+      Chunk<T, kCount> old[kChunks];
+      if constexpr (kLoadsAhead) {
+        part = next;
+        load(next, row_of_turn(first + blockDim.y));
+      } else {
+        load(part, row);
+      }
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        if (all.accumulate_dx) old[c] = load_chunk<kCount>(all.dx + place(row, c));
+      }
+      RowSums sums;
+      if (mine) sums = reduce_row(part);
+      sums.add_up(of_warps[odd]);
+      if (mine) write_dx(part, old, row, sums);
+    }
+  }
+
+  // Adds to the sums of the block's first row of threads those of the others, one after another.
+  __device__ void gather() {
+    float* const shared = dynamic_shared<float>() + threadIdx.x;
+    for (unsigned y = 1; y < blockDim.y; ++y) {
+      __syncthreads();
+      visit_sums([&](unsigned i, float& sum) {
+        if (threadIdx.y == y) shared[i * blockDim.x] = sum;
+      });
+      __syncthreads();
+      visit_sums([&](unsigned i, float& sum) {
+        if (threadIdx.y == 0) sum += shared[i * blockDim.x];
+      });
+    }
+  }
+
+  // visit(number, sum) for all that this thread has.
+  template <class Visit>
+  __device__ void visit_sums(const Visit& visit) {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+      for (int e = 0; e < kCount; ++e) {
+        visit(static_cast<unsigned>(c * kCount + e), dgamma[c][e]);
+        visit(static_cast<unsigned>((kChunks + c) * kCount + e), dbeta[c][e]);
+      }
+    }
+  }
+
+  __device__ void write_sums(std::int64_t part) const {
+    float* const to = all.partial + part * 2 * all.hidden;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      if (!inside(c) || threadIdx.y > 0) continue;
+      store_chunk<kCount>(to + column(c), dgamma[c]);
+      store_chunk<kCount>(to + all.hidden + column(c), dbeta[c]);
+    }
+  }
+};
+
+template <class T, int kChunks>
+__global__ void __launch_bounds__(kMostThreads, Columns<T, kChunks>::kBlocks) differentiate(Gradient<T> gradient) {
+  Columns<T, kChunks> columns(gradient);
+  columns.walk(gradient.begin(blockIdx.x), gradient.begin(blockIdx.x + 1));
+  columns.gather();
+  columns.write_sums(blockIdx.x);
+}
+
+// dx of a row of any length and place, by a block.
+template <class T>
+__global__ void __launch_bounds__(kAnyBlock) differentiate_any_row(Gradient<T> all) {
+  const std::int64_t row = blockIdx.x, begin = row * all.hidden;
+  const float mean = all.mean[row], rstd = all.rstd[row], size = static_cast<float>(all.hidden);
+  const auto normalised = [&](std::int64_t j) { return (widened(all.x[begin + j]) - mean) * rstd; };
+  const auto g = [&](std::int64_t j) { return widened(all.dy[begin + j]) * widened(all.gamma[j]); };
+  float g_sum = 0, gn_sum = 0;
+  for (std::int64_t j = threadIdx.x; j < all.hidden; j += kAnyBlock) {
+    g_sum += g(j);
+    gn_sum += g(j) * normalised(j);
+  }
+  const float mean_g = reduce<kAnyBlock, Plus>(g_sum) / size, mean_gn = reduce<kAnyBlock, Plus>(gn_sum) / size;
+  for (std::int64_t j = threadIdx.x; j < all.hidden; j += kAnyBlock) {
+    const float dx = rstd * (g(j) - mean_g - normalised(j) * mean_gn);
+    all.dx[begin + j] = narrowed<T>(all.accumulate_dx ? widened(all.dx[begin + j]) + dx : dx);
+  }
+}
+
+// The sums of a part, a column by a thread.
+template <class T>
+__global__ void __launch_bounds__(kAnyBlock) sum_any_columns(Gradient<T> all) {
+  const std::int64_t j = std::int64_t{blockIdx.x} * kAnyBlock + threadIdx.x, part = blockIdx.y;
+  if (j >= all.hidden) return;
+  float dgamma = 0, dbeta = 0;
+  for (std::int64_t row = all.begin(part); row < all.begin(part + 1); ++row) {
+    const float dy = widened(all.dy[row * all.hidden + j]), x = widened(all.x[row * all.hidden + j]);
+    dgamma += dy * ((x - all.mean[row]) * all.rstd[row]);
+    dbeta += dy;
+  }
+  all.partial[part * 2 * all.hidden + j] = dgamma;
+  all.partial[(part * 2 + 1) * all.hidden + j] = dbeta;
+}
+
+// A lane adds up a column: each warp every 16th part, and then the first warp what the others have.
+constexpr int kPartWarps = 16;
+__global__ void __launch_bounds__(kPartWarps* kWarp)
+    add_up_parts(const float* partial, std::int64_t parts, std::int64_t hidden, float* dgamma, float* dbeta,
+                 bool accumulate) {
+  __shared__ float of_warps[kPartWarps][kWarp];
+  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const std::int64_t column = std::int64_t{blockIdx.x} * kWarp + lane;
+  const bool inside = column < 2 * hidden;
+  float sum = 0;
+#pragma unroll 8
+  for (std::int64_t part = warp; inside && part < parts; part += kPartWarps) sum += partial[part * 2 * hidden + column];
+  of_warps[warp][lane] = sum;
+  __syncthreads();
+  if (warp > 0 || !inside) return;
+  for (int other = 1; other < kPartWarps; ++other) sum += of_warps[other][lane];
+  float* const to = column < hidden ? dgamma + column : dbeta + column - hidden;
+  *to = accumulate ? *to + sum : sum;
+}
+
+// Threads for the columns of a row, whole warps of them, and rows until the block is full.
+template <class T, int kChunks>
+void launch_columns(cudaStream_t stream, const Gradient<T>& gradient) {
+  constexpr std::int64_t kColumns = kChunks * Vector<T>::kSize;  // of a thread
+  const auto width = static_cast<unsigned>((gradient.hidden + kColumns * kWarp - 1) / (kColumns * kWarp) * kWarp);
+  const unsigned rows = kMostThreads / width;
+  const std::size_t sums = rows == 1 ? 0 : 2 * kColumns * width * sizeof(float);
+  launch(
+      stream,
+      {.grid = dim3(static_cast<unsigned>(parts_of(gradient.rows))), .block = dim3(width, rows), .shared_bytes = sums},
+      differentiate<T, kChunks>, gradient);
+}
+
+template <class T>
+void launch_any(cudaStream_t stream, const Gradient<T>& gradient) {
+  launch(stream, shape_for(gradient.rows * kAnyBlock, kAnyBlock), differentiate_any_row<T>, gradient);
+  LaunchShape shape = shape_for(gradient.hidden, kAnyBlock);
+  shape.grid.y = static_cast<unsigned>(parts_of(gradient.rows));
+  launch(stream, shape, sum_any_columns<T>, gradient);
+}
+
+}  // namespace
+}  // namespace cuda
+
+void CudaBackend::do_layer_norm_backward(const LayerNormBackward& args) {
+  const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1), parts = cuda::parts_of(rows);
+  float* const partial = scratch_.of<float>(parts * 2 * hidden);
+  choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
+    constexpr int kCount = cuda::Vector<T>::kSize, kFew = 8 / kCount, kMany = 4;  // chunks of a thread
+    const cuda::Gradient<T> gradient = {.dx = args.dx.as<T>(),
+                                        .dy = args.dy.as<T>(),
+                                        .x = args.x.as<T>(),
+                                        .gamma = args.gamma.as<T>(),
+                                        .mean = args.mean.as<float>(),
+                                        .rstd = args.rstd.as<float>(),
+                                        .rows = rows,
+                                        .hidden = hidden,
+                                        .accumulate_dx = args.accumulate_dx,
+                                        .partial = partial};
+    const bool vectors = cuda::takes_vectors(gradient.dx, hidden) && cuda::takes_vectors(gradient.dy) &&
+                         cuda::takes_vectors(gradient.x) && cuda::takes_vectors(gradient.gamma);
+    if (vectors && hidden <= cuda::kMostThreads * kFew * kCount) {
+      cuda::launch_columns<T, kFew>(stream_, gradient);
+    } else if (vectors && hidden <= cuda::kMostThreads * kMany * kCount) {
+      cuda::launch_columns<T, kMany>(stream_, gradient);
+    } else {
+      cuda::launch_any(stream_, gradient);
+    }
+  });
+  cuda::launch(stream_, cuda::shape_for(2 * hidden * cuda::kPartWarps, cuda::kPartWarps * cuda::kWarp),
+               cuda::add_up_parts, partial, parts, hidden, args.dgamma.as<float>(), args.dbeta.as<float>(),
+               args.accumulate);
+}
+
+}  // namespace teratron

@@ -1,0 +1,122 @@
+#include "ops/trials/operations.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace teratron::testing {
+namespace {
+
+struct Sizes {
+  std::int64_t rows, columns, valid_columns, vocab_begin;
+  explicit Sizes(Random& random)
+      : rows(some_rows(random)),
+        columns(random.one_of<std::int64_t>({1, 2, 3, 37, 64, 100, 513, 1031, 8320})),
+        valid_columns(columns),
+        vocab_begin(random.one_of<std::int64_t>({0, 11})) {
+    if (random.coin()) valid_columns = std::max<std::int64_t>(0, columns - random.below(40));
+  }
+  // Targets here, in the other parts of a split vocabulary, and the -1 of an ignored row.
+  Values targets(Random& random) const { return random.integers({rows}, -1, vocab_begin + valid_columns + 5); }
+  std::string text() const {
+    return fmt::format("T={} V={} valid={} vocab_begin={}", rows, columns, valid_columns, vocab_begin);
+  }
+};
+
+struct Statistics {
+  Values max, sum;
+};
+
+// Of the valid columns, and one more outside of this part so that there is something to normalise by.
+Statistics statistics_of(const Values& logits, const Sizes& sizes) {
+  Statistics statistics;
+  for (std::int64_t t = 0; t < sizes.rows; ++t) {
+    const auto row = logits.begin() + t * sizes.columns;
+    double max = 1, sum = 0;
+    for (std::int64_t c = 0; c < sizes.valid_columns; ++c) max = std::max(max, row[c]);
+    for (std::int64_t c = 0; c < sizes.valid_columns; ++c) sum += std::exp(row[c] - max);
+    statistics.max.push_back(max);
+    statistics.sum.push_back(sum + std::exp(1 - max));
+  }
+  return statistics;
+}
+
+}  // namespace
+
+Trial cross_entropy_partials_trial(Random& random) {
+  const Sizes sizes(random);
+  Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
+  const Shape rows{sizes.rows}, logits{sizes.rows, sizes.columns};
+  trial.input("logits", logits, random.normals(logits, 0, 3));
+  trial.ids("targets", rows, sizes.targets(random));
+  trial.output("max", rows, {}, Precision::kAccumulation);
+  trial.output("sum", rows, sum_tolerance(sizes.columns, 24), Precision::kAccumulation);
+  trial.output("target_logit", rows, {}, Precision::kAccumulation);
+  trial.run = [=](Backend& backend, const Views& views) {
+    backend.cross_entropy_partials({.max = views["max"],
+                                    .sum = views["sum"],
+                                    .target_logit = views["target_logit"],
+                                    .logits = views["logits"],
+                                    .targets = views["targets"],
+                                    .vocab_begin = sizes.vocab_begin,
+                                    .valid_columns = sizes.valid_columns});
+  };
+  return trial;
+}
+
+Trial cross_entropy_rescale_trial(Random& random) {
+  const std::int64_t rows = some_rows(random);
+  Trial trial{.sizes = fmt::format("T={}", rows), .arguments = {}, .run = {}};
+  Values sum = random.normals({rows}), own = random.normals({rows}), max = own;
+  for (double& value : sum) value = 1 + std::abs(value) * 50;
+  for (std::size_t t = 0; t < max.size(); ++t) {
+    if (t % 3 != 0) max[t] += std::abs(max[t]);
+    if (t % 7 == 5) own[t] = -std::numeric_limits<double>::infinity(), sum[t] = 0;
+  }
+  trial.in_out("sum", {rows}, sum, sum_tolerance(1, 32, 50), Precision::kAccumulation);
+  trial.input("own_max", {rows}, own, Precision::kAccumulation);
+  trial.input("max", {rows}, max, Precision::kAccumulation);
+  trial.run = [](Backend& backend, const Views& views) {
+    backend.cross_entropy_rescale(views["sum"], views["own_max"], views["max"]);
+  };
+  return trial;
+}
+
+Trial cross_entropy_loss_trial(Random& random) {
+  const std::int64_t rows = some_rows(random);
+  Trial trial{.sizes = fmt::format("T={}", rows), .arguments = {}, .run = {}};
+  Values sum = random.normals({rows});
+  for (double& value : sum) value = 1 + std::abs(value) * 50;
+  trial.input("max", {rows}, random.normals({rows}), Precision::kAccumulation);
+  trial.input("sum", {rows}, sum, Precision::kAccumulation);
+  trial.input("target_logit", {rows}, random.normals({rows}), Precision::kAccumulation);
+  trial.output("loss", {rows}, sum_tolerance(1, 8, 1), Precision::kAccumulation);
+  trial.run = [](Backend& backend, const Views& views) {
+    backend.cross_entropy_loss(views["loss"], views["max"], views["sum"], views["target_logit"]);
+  };
+  return trial;
+}
+
+Trial cross_entropy_backward_trial(Random& random) {
+  const Sizes sizes(random);
+  Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
+  const Shape rows{sizes.rows}, shape{sizes.rows, sizes.columns};
+  const Values logits = random.normals(shape, 0, 3);
+  const Statistics statistics = statistics_of(logits, sizes);
+  trial.in_out("logits", shape, logits, sum_tolerance(1, 32, 1));
+  trial.input("max", rows, statistics.max, Precision::kAccumulation);
+  trial.input("sum", rows, statistics.sum, Precision::kAccumulation);
+  trial.ids("targets", rows, sizes.targets(random));
+  trial.input("weight", rows, random.normals(rows), Precision::kAccumulation);
+  trial.run = [=](Backend& backend, const Views& views) {
+    backend.cross_entropy_backward({.logits = views["logits"],
+                                    .max = views["max"],
+                                    .sum = views["sum"],
+                                    .targets = views["targets"],
+                                    .weight = views["weight"],
+                                    .vocab_begin = sizes.vocab_begin,
+                                    .valid_columns = sizes.valid_columns});
+  };
+  return trial;
+}
+
+}  // namespace teratron::testing

@@ -1,0 +1,139 @@
+#include "ops/trials/operations.h"
+
+#include <cmath>
+
+namespace teratron::testing {
+namespace {
+
+// Lengths of flat arrays, some longer than what one thread takes at a time.
+std::int64_t some_length(Random& random) {
+  return random.one_of<std::int64_t>({0, 1, 2, 3, 7, 8, 9, 31, 64, 1000, 4099, 70001});
+}
+
+Precision some_precision(Random& random) { return random.one_of({Precision::kCompute, Precision::kAccumulation}); }
+
+}  // namespace
+
+Trial adamw_trial(Random& random) {
+  const std::int64_t n = some_length(random);
+  const auto step = static_cast<double>(1 + random.below(50));
+  const bool decays = random.coin(), has_working = random.coin();
+  Trial trial{.sizes = fmt::format("n={} step={} decays={}", n, step, decays), .arguments = {}, .run = {}};
+  // A second moment that is not much smaller than the first one's square: where it is, no gradients led there, and the
+  // step would have no bound.
+  Values moment2 = random.normals({n});
+  for (double& value : moment2) value = 0.2 + value * value;
+  const Precision state = Precision::kAccumulation;
+  trial.in_out("parameter", {n}, random.normals({n}), sum_tolerance(1, 16), state);
+  trial.input("gradient", {n}, random.normals({n}), state);
+  trial.in_out("moment1", {n}, random.normals({n}), sum_tolerance(1, 16), state);
+  trial.in_out("moment2", {n}, moment2, sum_tolerance(1, 16), state);
+  if (has_working) trial.output("working", {n}, sum_tolerance(1, 16));
+  trial.run = [=](Backend& backend, const Views& views) {
+    backend.adamw({.parameter = views["parameter"],
+                   .gradient = views["gradient"],
+                   .moment1 = views["moment1"],
+                   .moment2 = views["moment2"],
+                   .working = views["working"],
+                   .learning_rate = 0.01,
+                   .beta1 = 0.9,
+                   .beta2 = 0.95,
+                   .epsilon = 1e-8,
+                   .weight_decay = decays ? 0.1 : 0.0,
+                   .correction1 = 1 - std::pow(0.9, step),
+                   .correction2 = 1 - std::pow(0.95, step),
+                   .gradient_scale = 0.7});
+  };
+  return trial;
+}
+
+Trial sum_of_squares_trial(Random& random) {
+  const std::int64_t n = some_length(random);
+  Trial trial{.sizes = fmt::format("n={}", n), .arguments = {}, .run = {}};
+  trial.input("x", {n}, random.normals({n}), some_precision(random));
+  trial.output("sum", {1}, sum_tolerance(n), Precision::kAccumulation);
+  trial.run = [](Backend& backend, const Views& views) {
+    backend.fill(views["sum"], backend.sum_of_squares(views["x"]));
+  };
+  return trial;
+}
+
+// From a slice to a transposed slice, and back into a larger tensor.
+Trial copy_trial(Random& random) {
+  const std::int64_t a = some_rows(random), b = 1 + random.below(4), c = some_features(random);
+  const bool contiguous = random.coin();
+  Trial trial{.sizes = fmt::format("[{}, {}, {}] contiguous={}", a, b, c, contiguous), .arguments = {}, .run = {}};
+  trial.input("from", {a, b + 2, c + 1}, random.normals({a, b + 2, c + 1}));
+  trial.output("to", {b, a, c}, {});
+  trial.output("twin", {a, b + 2, c + 1}, {});
+  trial.run = [=](Backend& backend, const Views& views) {
+    backend.copy(views["twin"], views["from"]);
+    if (contiguous) return;
+    for (std::int64_t i = 0; i < b; ++i) {
+      backend.copy(views["to"].select(0, i), views["from"].slice(2, 1, c + 1).select(1, i + 1));
+    }
+    backend.copy(views["to"].slice(2, 0, c / 2), views["to"].slice(2, c - c / 2, c));
+  };
+  return trial;
+}
+
+// From the accumulation type to the compute type, which rounds, and back, which does not.
+Trial copy_converting_trial(Random& random) {
+  const std::int64_t rows = some_rows(random), columns = some_features(random);
+  const bool contiguous = random.coin();
+  Trial trial{.sizes = fmt::format("[{}, {}] contiguous={}", rows, columns, contiguous), .arguments = {}, .run = {}};
+  const Shape shape{rows, columns}, wide{rows, columns + 3};
+  trial.input("from", contiguous ? shape : wide, random.normals(contiguous ? shape : wide), Precision::kAccumulation);
+  trial.output("to", shape, {kUnitRoundoff, 0});
+  trial.output("back", shape, Tolerance{kUnitRoundoff, 0}.carrying(8), Precision::kAccumulation);
+  trial.run = [=](Backend& backend, const Views& views) {
+    backend.copy(views["to"], contiguous ? views["from"] : views["from"].slice(1, 2, columns + 2));
+    backend.copy(views["back"], views["to"]);
+  };
+  return trial;
+}
+
+Trial fill_trial(Random& random) {
+  const std::int64_t n = some_length(random);
+  Trial trial{.sizes = fmt::format("n={}", n), .arguments = {}, .run = {}};
+  trial.output("view", {n}, {kUnitRoundoff, 0}, some_precision(random));
+  trial.run = [](Backend& backend, const Views& views) { backend.fill(views["view"], -0.3); };
+  return trial;
+}
+
+Trial fill_zero_trial(Random& random) {
+  const std::int64_t n = some_length(random);
+  Trial trial{.sizes = fmt::format("n={}", n), .arguments = {}, .run = {}};
+  trial.output("view", {n}, {});
+  trial.run = [](Backend& backend, const Views& views) { backend.fill_zero(views["view"]); };
+  return trial;
+}
+
+Trial fill_normal_trial(Random& random) {
+  // A block of the columns of a larger matrix, or one flat array.
+  const std::int64_t first = random.below(1000), rows = random.coin() ? 1 : some_rows(random);
+  const std::int64_t columns = rows == 1 ? some_length(random) : some_features(random);
+  const std::int64_t stride = random.coin() ? 0 : columns + random.below(9);
+  Trial trial{.sizes = fmt::format("[{}, {}] first_index={} row_stride={}", rows, columns, first, stride),
+              .arguments = {},
+              .run = {}};
+  const RandomStream stream{.seed = static_cast<std::uint64_t>(random.below(1 << 30)), .stream = 7};
+  // Half a unit of values up to 6 deviations.
+  trial.output("view", {rows, columns}, {8 * kUnitRoundoff, 0}, some_precision(random));
+  trial.run = [=](Backend& backend, const Views& views) {
+    backend.fill_normal(views["view"], stream, first, 0.02, stride);
+  };
+  return trial;
+}
+
+Trial add_trial(Random& random) {
+  const std::int64_t n = some_length(random);
+  Trial trial{.sizes = fmt::format("n={}", n), .arguments = {}, .run = {}};
+  const Precision precision = some_precision(random);
+  trial.in_out("to", {n}, random.normals({n}), sum_tolerance(1), precision);
+  trial.input("from", {n}, random.normals({n}), precision);
+  trial.run = [](Backend& backend, const Views& views) { backend.add(views["to"], views["from"]); };
+  return trial;
+}
+
+}  // namespace teratron::testing

@@ -1,0 +1,177 @@
+#include "ops/trials/operations.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace teratron::testing {
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+
+// Back ends hold a row in registers, by more threads the longer it is: some rows are long, and then few.
+struct RowSizes {
+  std::int64_t rows, hidden;
+  explicit RowSizes(Random& random) : rows(some_rows(random)), hidden(some_features(random)) {
+    if (random.coin()) return;
+    rows = std::min<std::int64_t>(rows, 3);
+    hidden = random.one_of<std::int64_t>({1536, 3080, 4999, 5000, 12288, 16392});
+  }
+};
+
+// Rows whose standard deviation is about 1 however short they are: with less, the rounding of the mean would be
+// magnified without bound. A row of one has none.
+Values spread_rows(Random& random, std::int64_t rows, std::int64_t hidden, double mean) {
+  Values x = random.normals({rows, hidden}, mean, 0.25);
+  for (std::size_t e = 0; e < x.size(); ++e) {
+    const bool odd_column = static_cast<std::int64_t>(e) % hidden % 2 == 1;
+    x[e] = static_cast<float>(x[e] + (odd_column ? 1 : -1));
+  }
+  return x;
+}
+
+// Roundings of a normalised value: the statistics' own, and the mean's, which is relative to the mean's size.
+double normalisation_steps(double mean) { return 16 + 8 * std::abs(mean); }
+
+struct Statistics {
+  Values mean, rstd;
+};
+
+Statistics statistics_of(const Values& x, std::int64_t rows, std::int64_t hidden) {
+  Statistics statistics;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto row = x.begin() + r * hidden;
+    double sum = 0, squares = 0;
+    for (auto value = row; value != row + hidden; ++value) sum += *value;
+    const double mean = sum / static_cast<double>(hidden);
+    for (auto value = row; value != row + hidden; ++value) squares += (*value - mean) * (*value - mean);
+    statistics.mean.push_back(mean);
+    statistics.rstd.push_back(1 / std::sqrt(squares / static_cast<double>(hidden) + kEpsilon));
+  }
+  return statistics;
+}
+
+LayerNormForward norm_of(const Views& views, const TensorRef& x) {
+  return {.y = views["y"],
+          .mean = views["mean"],
+          .rstd = views["rstd"],
+          .x = x,
+          .gamma = views["gamma"],
+          .beta = views["beta"],
+          .epsilon = kEpsilon};
+}
+
+void add_norm_parameters(Trial& trial, Random& random, std::int64_t hidden) {
+  trial.input("gamma", {hidden}, random.normals({hidden}, 1));
+  trial.input("beta", {hidden}, random.normals({hidden}));
+}
+
+}  // namespace
+
+Trial layer_norm_forward_trial(Random& random) {
+  const auto [rows, hidden] = RowSizes(random);
+  const double mean = random.one_of({0.0, 8.0});
+  const double steps = normalisation_steps(mean);
+  Trial trial{.sizes = fmt::format("rows={} hidden={} mean={}", rows, hidden, mean), .arguments = {}, .run = {}};
+  trial.input("x", {rows, hidden}, spread_rows(random, rows, hidden, mean));
+  add_norm_parameters(trial, random, hidden);
+  trial.output("y", {rows, hidden}, sum_tolerance(hidden, steps, 1));
+  trial.output("mean", {rows}, sum_tolerance(hidden, 4, 1), Precision::kAccumulation);
+  trial.output("rstd", {rows}, sum_tolerance(hidden, steps), Precision::kAccumulation);
+  trial.run = [](Backend& backend, const Views& views) { backend.layer_norm_forward(norm_of(views, views["x"])); };
+  return trial;
+}
+
+Trial layer_norm_apply_trial(Random& random) {
+  const auto [rows, hidden] = RowSizes(random);
+  const Values x = spread_rows(random, rows, hidden, 0);
+  const Statistics statistics = statistics_of(x, rows, hidden);
+  Trial trial{.sizes = fmt::format("rows={} hidden={}", rows, hidden), .arguments = {}, .run = {}};
+  trial.input("x", {rows, hidden}, x);
+  trial.input("mean", {rows}, statistics.mean, Precision::kAccumulation);
+  trial.input("rstd", {rows}, statistics.rstd, Precision::kAccumulation);
+  add_norm_parameters(trial, random, hidden);
+  trial.output("y", {rows, hidden}, sum_tolerance(1, 16, 1));
+  trial.run = [](Backend& backend, const Views& views) { backend.layer_norm_apply(norm_of(views, views["x"])); };
+  return trial;
+}
+
+Trial layer_norm_backward_trial(Random& random) {
+  const auto [rows, hidden] = RowSizes(random);
+  const bool accumulate_dx = random.coin(), accumulate = random.coin();
+  const Values x = spread_rows(random, rows, hidden, 0);
+  const Statistics statistics = statistics_of(x, rows, hidden);
+  Trial trial{
+      .sizes = fmt::format("rows={} hidden={} accumulate_dx={} accumulate={}", rows, hidden, accumulate_dx, accumulate),
+      .arguments = {},
+      .run = {}};
+  trial.input("dy", {rows, hidden}, random.normals({rows, hidden}));
+  trial.input("x", {rows, hidden}, x);
+  trial.input("mean", {rows}, statistics.mean, Precision::kAccumulation);
+  trial.input("rstd", {rows}, statistics.rstd, Precision::kAccumulation);
+  trial.input("gamma", {hidden}, random.normals({hidden}, 1));
+  // dx's summands are rstd times a gradient of size 1.
+  const double rstd = hidden == 1 ? 1 / std::sqrt(kEpsilon) : 1;
+  const Tolerance dx = sum_tolerance(hidden, 24, rstd), sums = sum_tolerance(rows, 16, 1);
+  if (accumulate_dx) {
+    trial.in_out("dx", {rows, hidden}, random.normals({rows, hidden}), dx);
+  } else {
+    trial.output("dx", {rows, hidden}, dx);
+  }
+  for (const char* name : {"dgamma", "dbeta"}) {
+    if (accumulate) {
+      trial.in_out(name, {hidden}, random.normals({hidden}), sums, Precision::kAccumulation);
+    } else {
+      trial.output(name, {hidden}, sums, Precision::kAccumulation);
+    }
+  }
+  trial.run = [=](Backend& backend, const Views& views) {
+    backend.layer_norm_backward({.dx = views["dx"],
+                                 .dgamma = views["dgamma"],
+                                 .dbeta = views["dbeta"],
+                                 .dy = views["dy"],
+                                 .x = views["x"],
+                                 .mean = views["mean"],
+                                 .rstd = views["rstd"],
+                                 .gamma = views["gamma"],
+                                 .accumulate_dx = accumulate_dx,
+                                 .accumulate = accumulate});
+  };
+  return trial;
+}
+
+Trial residual_add_layer_norm_trial(Random& random) {
+  const std::int64_t batch = 1 + random.below(3);
+  const auto [tokens, hidden] = RowSizes(random);
+  const std::int64_t rows = batch * tokens;
+  const Dropout dropout = some_dropout(random, tokens);
+  const bool in_place = random.coin();
+  Trial trial{.sizes = fmt::format("batch={} tokens={} hidden={} p={}", batch, tokens, hidden, dropout.probability),
+              .arguments = {},
+              .run = {}};
+  const Shape shape{batch, tokens, hidden};
+  // A residual wide enough that no row's standard deviation is small, whatever the branch and its mask add.
+  Values residual = spread_rows(random, rows, hidden, 0);
+  for (double& value : residual) value *= 8;
+  if (in_place) {
+    trial.in_out("sum", shape, residual, sum_tolerance(1, 4, 1));
+  } else {
+    trial.input("residual", shape, residual);
+    trial.output("sum", shape, sum_tolerance(1, 4, 1));
+  }
+  trial.input("branch", shape, random.normals(shape));
+  add_norm_parameters(trial, random, hidden);
+  // The sum as it was stored is what is normalised: up to 3 deviations, each times a gamma of up to 5.
+  trial.output("y", shape, sum_tolerance(hidden, 24, 1).carrying(15));
+  trial.output("mean", {rows}, sum_tolerance(hidden, 4, 8).carrying(2), Precision::kAccumulation);
+  trial.output("rstd", {rows}, sum_tolerance(hidden, 24).carrying(4), Precision::kAccumulation);
+  trial.run = [=](Backend& backend, const Views& views) {
+    backend.residual_add_layer_norm({.sum = views["sum"],
+                                     .residual = views[in_place ? "sum" : "residual"],
+                                     .branch = views["branch"],
+                                     .dropout = dropout},
+                                    norm_of(views, views["sum"]));
+  };
+  return trial;
+}
+
+}  // namespace teratron::testing

@@ -1,0 +1,73 @@
+#include "ops/trials/operations.h"
+
+namespace teratron::testing {
+
+std::vector<Operation> operations() {
+  return {
+      {"linear_forward", linear_forward_trial},
+      {"linear_input_gradient", linear_input_gradient_trial},
+      {"linear_weight_gradient", linear_weight_gradient_trial},
+      {"layer_norm_forward", layer_norm_forward_trial},
+      {"layer_norm_apply", layer_norm_apply_trial},
+      {"layer_norm_backward", layer_norm_backward_trial},
+      {"residual_add", residual_add_trial},
+      {"residual_add_in_place", residual_add_in_place_trial},
+      {"residual_add_layer_norm", residual_add_layer_norm_trial},
+      {"dropout_backward", dropout_backward_trial},
+      {"attention_forward", attention_forward_trial},
+      {"attention_backward", attention_backward_trial},
+      {"padded_attention_forward", padded_attention_forward_trial},
+      {"padded_attention_backward", padded_attention_backward_trial},
+      {"cached_attention", cached_attention_trial},
+      {"embedding_forward", embedding_forward_trial},
+      {"embedding_backward", embedding_backward_trial},
+      {"cross_entropy_partials", cross_entropy_partials_trial},
+      {"cross_entropy_rescale", cross_entropy_rescale_trial},
+      {"cross_entropy_loss", cross_entropy_loss_trial},
+      {"cross_entropy_backward", cross_entropy_backward_trial},
+      {"adamw", adamw_trial},
+      {"sum_of_squares", sum_of_squares_trial},
+      {"copy", copy_trial},
+      {"copy_converting", copy_converting_trial},
+      {"fill", fill_trial},
+      {"fill_zero", fill_zero_trial},
+      {"fill_normal", fill_normal_trial},
+      {"add", add_trial},
+  };
+}
+
+std::vector<Operation> library_attention_operations() {
+  return {
+      {"plain_attention_forward", plain_attention_forward_trial},
+      {"plain_attention_backward", plain_attention_backward_trial, false},
+      {"padded_attention_forward", padded_attention_forward_trial},
+      {"padded_attention_backward", padded_attention_backward_trial},
+  };
+}
+
+std::int64_t some_rows(Random& random) { return random.one_of<std::int64_t>({0, 1, 2, 3, 7, 13, 31, 64, 65, 130}); }
+
+std::int64_t some_features(Random& random) {
+  return random.one_of<std::int64_t>({1, 2, 3, 5, 8, 17, 33, 64, 80, 96, 127, 128, 257, 384});
+}
+
+Activation some_activation(Random& random) {
+  return random.one_of({Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf});
+}
+
+Dropout some_dropout(Random& random, std::int64_t tokens, std::int64_t heads) {
+  Dropout dropout;
+  dropout.probability = random.one_of({0.0, 0.1, 0.5});
+  dropout.random = {.seed = static_cast<std::uint64_t>(random.below(1 << 30)) << 8,
+                    .purpose = RandomPurpose::kResidualDropout,
+                    .stream = static_cast<std::uint32_t>(random.below(100)),
+                    .step = static_cast<std::uint32_t>(random.below(1000))};
+  dropout.first_sample = random.below(4);
+  dropout.first_position = random.below(20);
+  dropout.sequence_length = dropout.first_position + tokens + random.below(20);
+  dropout.first_head = random.below(3);
+  dropout.heads = dropout.first_head + heads + random.below(3);
+  return dropout;
+}
+
+}  // namespace teratron::testing

@@ -1,0 +1,63 @@
+// Every operation of Backend, each with a maker of random trials. A new operation joins with a line in operations.cc.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ops/trials/trial.h"
+
+namespace teratron::testing {
+
+struct Operation {
+  std::string name;
+  Trial (*make)(Random& random);
+  bool repeats_bitwise = true;
+};
+
+std::vector<Operation> operations();
+// Attention as a library's kernels take it (no dropout, gradients that are overwritten), and what must stay ours.
+std::vector<Operation> library_attention_operations();
+
+inline void PrintTo(const Operation& operation, std::ostream* out) { *out << operation.name; }
+
+// Sizes at which kernels break: nothing, one, primes, around vector and tile sizes.
+std::int64_t some_rows(Random& random);
+std::int64_t some_features(Random& random);
+Activation some_activation(Random& random);
+// None, or a mask for a part of a larger batch of longer sequences that has room for these tokens and heads.
+Dropout some_dropout(Random& random, std::int64_t tokens, std::int64_t heads = 0);
+
+Trial linear_forward_trial(Random& random);
+Trial linear_input_gradient_trial(Random& random);
+Trial linear_weight_gradient_trial(Random& random);
+Trial layer_norm_forward_trial(Random& random);
+Trial layer_norm_apply_trial(Random& random);
+Trial layer_norm_backward_trial(Random& random);
+Trial residual_add_trial(Random& random);
+Trial residual_add_in_place_trial(Random& random);
+Trial residual_add_layer_norm_trial(Random& random);
+Trial dropout_backward_trial(Random& random);
+Trial attention_forward_trial(Random& random);
+Trial attention_backward_trial(Random& random);
+Trial padded_attention_forward_trial(Random& random);
+Trial padded_attention_backward_trial(Random& random);
+Trial cached_attention_trial(Random& random);
+Trial plain_attention_forward_trial(Random& random);
+Trial plain_attention_backward_trial(Random& random);
+Trial embedding_forward_trial(Random& random);
+Trial embedding_backward_trial(Random& random);
+Trial cross_entropy_partials_trial(Random& random);
+Trial cross_entropy_rescale_trial(Random& random);
+Trial cross_entropy_loss_trial(Random& random);
+Trial cross_entropy_backward_trial(Random& random);
+Trial adamw_trial(Random& random);
+Trial sum_of_squares_trial(Random& random);
+Trial copy_trial(Random& random);
+Trial copy_converting_trial(Random& random);
+Trial fill_trial(Random& random);
+Trial fill_zero_trial(Random& random);
+Trial fill_normal_trial(Random& random);
+Trial add_trial(Random& random);
+
+}  // namespace teratron::testing
