@@ -79,7 +79,7 @@ nlohmann::ordered_json json_of(const LaunchEnvironment& environment, const std::
 }
 
 void run(const BenchCommOptions& options) {
-  const LaunchEnvironment environment = detect_launch();
+  const LaunchEnvironment environment = detect_launch(TensorMemory::kHost);
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   std::vector<int> counts = {2, 4};
   if (environment.kind == RankKind::kProcesses) counts = {environment.processes};

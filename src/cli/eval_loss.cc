@@ -94,7 +94,7 @@ CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Ran
 }
 
 void run(const EvalLossOptions& options) {
-  const RankLauncher launcher(options.layout.threads);
+  const RankLauncher launcher(options.layout.threads, options.backend.backend);
   CheckpointInfo checkpoint = find_model(options.load, options.layout);
   IndexedDataset dataset = IndexedDataset::open(options.data_path);
   dataset.check_vocabulary(checkpoint.model.vocab_size);

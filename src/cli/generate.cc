@@ -118,7 +118,7 @@ void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, 
 }
 
 void run(const GenerateOptions& options) {
-  const RankLauncher launcher(options.layout.threads);
+  const RankLauncher launcher(options.layout.threads, options.backend.backend);
   const CheckpointInfo checkpoint = find_model(options.load, options.layout);
   const Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
   GenerateOptions shown = options;

@@ -178,7 +178,7 @@ nlohmann::ordered_json json_of(const slicing::Profile& profile, const std::files
 
 void run(const ProfileOptions& options) {
   const TrainConfig& config = options.training;
-  const RankLauncher launcher(config.threads);
+  const RankLauncher launcher(config.threads, config.backend);
   const std::int64_t vocab_size = vocabulary_size(config);
   launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) {
     const std::unique_ptr<Backend> backend = make_backend(config, rank);

@@ -186,7 +186,7 @@ void run_rank(const Job& job, const Rank& rank) {
 }
 
 void run(const TrainConfig& config) {
-  const RankLauncher launcher(config.threads);
+  const RankLauncher launcher(config.threads, config.backend);
   training_split(config, config.load);  // a contradiction is told once, before there are ranks
   const Job job{.config = config,
                 .layout = launcher.description(config.mesh()),

@@ -7,12 +7,13 @@
 #include "base/error.h"
 #include "comm/device_group.h"
 #include "comm/device_ring.h"
+#include "comm/reduce.h"
 #include "comm/staging.h"
 
 namespace teratron {
 namespace {
 
-// A group of one: nothing to reduce or exchange, and the public members know it.
+// A group of one. The public members return before they call it.
 class SelfCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -66,13 +67,33 @@ void Communicator::attach(Allocator* memory, Uses uses) {
   device_group_ = nullptr;
   device_ring_ = nullptr;
   const bool is_far = memory != nullptr && !memory->is_host_memory();
-  if (!is_far || size() == 1 || uses == Uses::kHostExchanges) return;
+  route_ = is_far ? Route::kThroughHost : Route::kDirect;
+  if (size() == 1 || uses == Uses::kHostExchanges) return;
+  if (!is_far) {
+    if (moves_host_memory()) return;
+    throw UserError(
+        "processes that were started without MPI move the memory of GPUs alone, and this rank's is the "
+        "host's; start them by mpirun or srun");
+  }
   if (is_in_one_process() && memory->reaches_other_ranks() && size() <= CommunicationStream::kMostRanks) {
+    route_ = Route::kDirect;
     device_stream_ = memory->add_communication_stream();
-  } else if (uses == Uses::kCollectives) {
-    device_group_ = make_device_group(*this, *memory);
   } else {
-    device_ring_ = make_device_ring(*this, *memory, uses == Uses::kMessagesToNext ? 1 : -1);
+    open_channels(*memory, uses);
+  }
+}
+
+void Communicator::open_channels(Allocator& memory, Uses uses) {
+  // Other messages than a ring's take the channel of all members where nothing else carries them.
+  if (uses == Uses::kCollectives || !moves_host_memory()) device_group_ = make_device_group(*this, memory);
+  if (uses != Uses::kCollectives)
+    device_ring_ = make_device_ring(*this, memory, uses == Uses::kMessagesToNext ? 1 : -1);
+  if (device_group_ != nullptr || device_ring_ != nullptr) route_ = Route::kChannels;
+  if (device_group_ == nullptr && !moves_host_memory()) {
+    throw_environment_error(
+        "these {} processes cannot exchange the memory of their GPUs: NCCL is missing on one of them, two share a GPU, "
+        "or they are more than {}. Without NCCL their tensors go through MPI: start them by mpirun or srun",
+        size(), CommunicationStream::kMostRanks);
   }
 }
 
@@ -122,26 +143,38 @@ Pending Communicator::start(const Call& call, const TensorRef& counted, const Be
   Traffic::Count& count = traffic_[call.collective];
   ++count.calls;
   count.bytes += counted.bytes();
-  const bool is_far = memory_ != nullptr && !memory_->is_host_memory();
-  if (!is_far || device_stream_ != nullptr) return Pending(begin(call.views));
-  if (auto work = start_on_channels(call)) return Pending(std::move(work));
+  if (route_ == Route::kDirect) return Pending(begin(call.views));
+  if (route_ == Route::kChannels) {
+    if (auto work = start_on_channels(call)) return Pending(std::move(work));
+  }
   return Pending(start_staged(*memory_, call.views, begin));
 }
 
+// Null if these channels are not for it.
 std::unique_ptr<Pending::Work> Communicator::start_on_channels(const Call& call) {
-  if (call.collective == Collective::kSend) {
-    const bool has_one = device_ring_ && call.root == device_ring_->next();
-    return has_one ? device_ring_->start_send(call.views.read) : nullptr;
+  const bool is_send = call.collective == Collective::kSend, is_receive = call.collective == Collective::kReceive;
+  if (device_ring_ && is_send && call.root == device_ring_->next()) return device_ring_->start_send(call.views.read);
+  if (device_ring_ && is_receive && call.root == device_ring_->previous()) {
+    return device_ring_->start_receive(call.views.written);
   }
-  if (call.collective == Collective::kReceive) {
-    const bool has_one = device_ring_ && call.root == device_ring_->previous();
-    return has_one ? device_ring_->start_receive(call.views.written) : nullptr;
-  }
+  if ((is_send || is_receive) && moves_host_memory()) return nullptr;  // a circle of them would block one channel
   return device_group_ ? device_group_->start(call.collective, call.views, call.op, call.root) : nullptr;
 }
 
 void Communicator::all_reduce_host(std::span<double> values, ReduceOp op) {
   if (size() > 1) do_all_reduce_host(values, op);
+}
+
+void Communicator::do_all_reduce_host(std::span<double> values, ReduceOp op) {
+  auto* const bytes = reinterpret_cast<std::byte*>(values.data());
+  const std::vector<std::string> all =
+      do_all_gather_host(std::string(reinterpret_cast<const char*>(bytes), values.size_bytes()));
+  std::vector<const std::byte*> inputs;
+  for (const std::string& theirs : all) {
+    check_equal(theirs.size(), values.size_bytes(), "bytes of another rank's values");
+    inputs.push_back(reinterpret_cast<const std::byte*>(theirs.data()));
+  }
+  reduce_elements(DType::kF64, op, {&bytes, 1}, inputs, static_cast<std::int64_t>(values.size()));
 }
 
 std::vector<std::string> Communicator::all_gather_host(const std::string& text) {
@@ -150,12 +183,11 @@ std::vector<std::string> Communicator::all_gather_host(const std::string& text) 
 }
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
-  const std::vector<std::string> wishes = all_gather_host(fmt::format("{} {}", color, key));
+  const std::vector<std::array<int, 2>> wishes = all_gather_host(std::array{color, key});
   std::vector<std::pair<int, int>> members;  // key, rank here
   for (int member = 0; member < size(); ++member) {
-    const std::string& wish = wishes[static_cast<std::size_t>(member)];
-    const std::size_t space = wish.find(' ');
-    if (std::stoi(wish.substr(0, space)) == color) members.emplace_back(std::stoi(wish.substr(space + 1)), member);
+    const auto& [their_color, their_key] = wishes[static_cast<std::size_t>(member)];
+    if (their_color == color) members.emplace_back(their_key, member);
   }
   std::ranges::sort(members);
   std::vector<int> ranks;

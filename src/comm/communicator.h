@@ -9,12 +9,16 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "base/error.h"
 #include "tensor/memory.h"
 #include "tensor/tensor.h"
 
@@ -88,9 +92,12 @@ class Communicator {
   void reduce_scatter(TensorRef out, TensorRef in) { start_reduce_scatter(out, in).wait(); }
   void broadcast(TensorRef view, int root) { start_broadcast(view, root).wait(); }
 
-  // The same for a few values in host memory: norms, losses, flags. Not counted as traffic.
+  // Host exchanges: a few values in host memory, such as norms, losses, flags and texts. Not counted as traffic.
   void all_reduce_host(std::span<double> values, ReduceOp op = ReduceOp::kSum);
   std::vector<std::string> all_gather_host(const std::string& text);  // by rank
+  template <class T>
+  requires std::is_trivially_copyable_v<T> &&
+      (!std::convertible_to<T, std::string>)std::vector<T> all_gather_host(const T& value);  // by rank
   void barrier() { all_reduce_host({}); }
 
   // Groups of the members that name the same color, ranked by key and then by rank here. Everyone calls it.
@@ -99,11 +106,13 @@ class Communicator {
   // What the caller does from now on ("forward of layer 3, iteration 12"); whoever loses this rank tells it.
   virtual void set_activity(std::string_view /*activity*/) {}
 
-  // Whose memory the views lie in: opened around every access (tensor/memory.h). Where hosts cannot read it,
-  // collectives are the device's work, in turn with its computing, if this group can do that, and else go through
-  // copies on the host; so do messages, if they are of those that the group is for: to the next higher or the next
-  // lower rank of a ring. Not owned; nullptr: plain memory. Every member calls it, for the same uses; once more with
-  // the same memory changes nothing.
+  // Sets whose memory the views lie in: opened around every access (tensor/memory.h), not owned; nullptr: plain memory.
+  // Decides how collectives on it are done from then on. Memory that hosts cannot read takes one of three routes:
+  //   - ranks in one process whose devices reach each other: a stream of the device copies and adds;
+  //   - channels (NCCL): a stream of the device, for collectives, or for messages to the next rank of a ring;
+  //   - else copies on the host.
+  // Every member calls it, for the same uses; a second call with the same memory changes nothing. UserError: processes
+  // without MPI that attach host memory; EnvironmentError: that attach device memory to which no channel leads.
   enum class Uses { kCollectives, kMessagesToNext, kMessagesToPrevious, kHostExchanges };
   void attach(Allocator* memory, Uses uses = Uses::kCollectives);
 
@@ -112,9 +121,9 @@ class Communicator {
 
  protected:
   Allocator* memory() const { return memory_; }
-  // Whether members are threads of one process. If their devices reach each other's memory, what follows is done on
-  // this stream; it is null where the views that are given lie on the host.
-  virtual bool is_in_one_process() const { return false; }
+  virtual bool is_in_one_process() const { return false; }  // its members are threads
+  virtual bool moves_host_memory() const { return true; }   // false: only channels move tensors
+  // Of ranks in one process whose devices reach each other's memory; else null, and views lie on the host.
   CommunicationStream* device_stream() const { return device_stream_; }
 
   // Called for groups of more than one and views of at least one element only; arguments are checked.
@@ -124,7 +133,7 @@ class Communicator {
   virtual std::unique_ptr<Pending::Work> do_broadcast(const TensorRef& view, int root) = 0;
   virtual std::unique_ptr<Pending::Work> do_send(const TensorRef& view, int to) = 0;
   virtual std::unique_ptr<Pending::Work> do_receive(const TensorRef& view, int from) = 0;
-  virtual void do_all_reduce_host(std::span<double> values, ReduceOp op) = 0;
+  virtual void do_all_reduce_host(std::span<double> values, ReduceOp op);  // by default a gather, then a sum
   virtual std::vector<std::string> do_all_gather_host(const std::string& text) = 0;
   // `members`: the ranks here of the new group that the caller belongs to, by their rank there.
   virtual std::unique_ptr<Communicator> do_split(const std::vector<int>& members) = 0;
@@ -138,15 +147,29 @@ class Communicator {
   };
   template <class Begin>
   Pending start(const Call& call, const TensorRef& counted, const Begin& begin);
-  std::unique_ptr<Pending::Work> start_on_channels(const Call& call);  // null: not of those it has channels for
+  std::unique_ptr<Pending::Work> start_on_channels(const Call& call);
+  void open_channels(Allocator& memory, Uses uses);
 
+  // How collectives on the attached memory are done.
+  enum class Route { kDirect, kChannels, kThroughHost };  // direct: the group reads the views itself
+  Route route_ = Route::kDirect;
   Allocator* memory_ = nullptr;
-  // For memory that only devices reach; all null where it goes through the host.
   CommunicationStream* device_stream_ = nullptr;
   std::shared_ptr<DeviceGroup> device_group_;
   std::shared_ptr<DeviceRing> device_ring_;
   Traffic traffic_;
 };
+
+template <class T>
+requires std::is_trivially_copyable_v<T> &&
+    (!std::convertible_to<T, std::string>)std::vector<T> Communicator::all_gather_host(const T& value) {
+  std::vector<T> values;
+  for (const std::string& bytes : all_gather_host(std::string(reinterpret_cast<const char*>(&value), sizeof(T)))) {
+    check_equal(bytes.size(), sizeof(T), "bytes of another rank's value");
+    std::memcpy(&values.emplace_back(), bytes.data(), sizeof(T));
+  }
+  return values;
+}
 
 // The group that holds the caller alone.
 std::unique_ptr<Communicator> make_self_communicator();

@@ -26,8 +26,8 @@ std::unique_ptr<Pending::Work> DeviceGroup::start(Collective collective, const C
     case Collective::kAllGather: all_gather(views.written, views.read); break;
     case Collective::kReduceScatter: reduce_scatter(views.written, views.read); break;
     case Collective::kBroadcast: broadcast(views.written, root); break;
-    case Collective::kSend:
-    case Collective::kReceive: throw InternalError("messages are not for all members");
+    case Collective::kSend: exchange_with(root, views.read, {}); break;
+    case Collective::kReceive: exchange_with(root, {}, views.written); break;
   }
   return std::make_unique<DeviceWork>(stream_);
 }
@@ -113,6 +113,13 @@ void DeviceGroup::broadcast(const TensorRef& view, int root) {
   for (int rank = 0; rank < size_ && rank_ == root; ++rank) {
     if (rank != root) sends.push_back({rank, at(view, 0), view.bytes()});
   }
+  channel_->exchange(sends, receives);
+}
+
+void DeviceGroup::exchange_with(int peer, const TensorRef& sent, const TensorRef& received) {
+  std::vector<Piece> sends, receives;
+  if (sent) sends.push_back({peer, at(sent, 0), sent.bytes()});
+  if (received) receives.push_back({peer, at(received, 0), received.bytes()});
   channel_->exchange(sends, receives);
 }
 

@@ -1,5 +1,5 @@
-// Collectives on the memory of devices that reach each other through a channel alone, NCCL's for one. Values are added
-// up by the device, in the ranks' order: the bits of every other kind of group.
+// Collectives on device memory that is reached through a channel alone, such as NCCL's. The device adds the values, in
+// the ranks' order, so that the sum has the bits of every other kind of group.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace teratron {
 
-// What was queued on a stream so far: what is computed after wait() comes after it.
+// The work queued on a stream so far. What is computed after wait() comes after it.
 class DeviceWork final : public Pending::Work {
  public:
   explicit DeviceWork(CommunicationStream& stream) : stream_(stream), done_(stream.record()) {}
@@ -28,8 +28,8 @@ class DeviceGroup {
   DeviceGroup(CommunicationStream& stream, std::unique_ptr<Channel> channel, int rank, int size)
       : stream_(stream), channel_(std::move(channel)), rank_(rank), size_(size) {}
 
-  // All but messages. The back end's computing so far comes before it, and what is computed after wait() after it; the
-  // host waits for nothing.
+  // The work comes after the back end's computing so far, and before what is computed after wait(); the host does not
+  // wait. Messages take turns with everything else on the channel: they must not form a circle.
   std::unique_ptr<Pending::Work> start(Collective collective, const CollectiveViews& views, ReduceOp op, int root);
 
  private:
@@ -40,6 +40,7 @@ class DeviceGroup {
   void all_gather(const TensorRef& out, const TensorRef& in);
   void reduce_scatter(const TensorRef& out, const TensorRef& in);
   void broadcast(const TensorRef& view, int root);
+  void exchange_with(int peer, const TensorRef& sent, const TensorRef& received);  // either may be absent
   std::vector<Part> pieces_of(std::int64_t part, std::int64_t count, std::int64_t offset, std::int64_t most) const;
   std::int64_t most_at_once(DType dtype) const;
   void reduce_own(const TensorRef& in, const std::vector<Part>& pieces, ReduceOp op, std::byte* out);
@@ -50,10 +51,10 @@ class DeviceGroup {
   const int rank_, size_;
 };
 
-// Every member calls it: whether each has a device of its own, and channels lead from one to the other.
+// Whether each member has a device of its own and channels connect all of them. Every member calls it.
 bool devices_have_channels(Communicator& group, Allocator& memory);
 
-// Every member calls it. Null for all of them where that is not so.
+// Null on every member if devices_have_channels() is false. Every member calls it.
 std::shared_ptr<DeviceGroup> make_device_group(Communicator& group, Allocator& memory);
 
 }  // namespace teratron

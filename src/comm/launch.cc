@@ -8,10 +8,11 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/threads.h"
+#include "comm/control/control_communicator.h"
+#include "comm/core_share.h"
+#include "comm/lost_rank.h"
 #include "comm/mpi/mpi_job.h"
-#include "comm/process/process_job.h"
-#include "comm/tcp/rendezvous.h"
-#include "comm/tcp/tcp_job.h"
 #include "comm/thread/thread_ranks.h"
 
 namespace teratron {
@@ -31,13 +32,6 @@ int number_in(const char* variable) {
   return number;
 }
 
-// What leave_launch() has to tell, from detect_launch() until the ranks meet.
-struct EarlyEnd {
-  AddressLaunch launch;
-  std::string host;
-};
-std::optional<EarlyEnd> early_end;
-
 struct Launcher {
   std::string name;
   int processes = 0;
@@ -50,35 +44,108 @@ Launcher find_launcher() {
   return {};
 }
 
+std::unique_ptr<ControlPlane> control;  // of processes: from detect_launch() to leave_launch()
+
+[[noreturn]] void end_process(const std::string& message) {
+  std::fflush(stdout);
+  std::fputs(fmt::format("error: {}\n", message).c_str(), stderr);
+  std::fflush(stderr);
+  ::_exit(static_cast<int>(ExitCode::kEnvironment));
+}
+
+ControlSettings control_settings() {
+  ControlSettings settings{.end_process = end_process};
+  if (const int limit = number_in("TERATRON_START_TIMEOUT"); limit > 0) {
+    settings.longest_meeting = std::chrono::seconds(limit);
+  }
+  return settings;
+}
+
+// Host memory of these processes has no carrier.
+[[noreturn]] void refuse_host_memory(const AddressLaunch& launch) {
+  throw_user_error(
+      "{} started {} processes by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which is for GPUs (--backend cuda), "
+      "whose tensors NCCL moves. Ranks on CPUs need MPI{}: start them by \"mpirun -n {} teratron ..\" or \"srun "
+      "--mpi=pmix -n {} teratron ..\", or one process that runs them as threads, with RANK and WORLD_SIZE unset",
+      launch.launcher, launch.world_size, mpi_is_built() ? "" : ", and a teratron that was built where MPI was found",
+      launch.world_size, launch.world_size);
+}
+
+void start_at_address(const AddressLaunch& launch, LaunchEnvironment& environment) {
+  environment.kind = RankKind::kProcesses;
+  environment.processes = launch.world_size;
+  environment.process = launch.rank;
+  environment.launcher = launch.launcher;
+  environment.address = launch;
+  const MeetingPoint point{.hosts = {launch.address},
+                           .ports = launch.ports,
+                           .secret = launch.job,
+                           .name = fmt::format("{}:{}", launch.address, launch.port)};
+  control = std::make_unique<ControlPlane>(
+      Membership{.rank = launch.rank, .size = launch.world_size, .host = environment.host, .point = point},
+      control_settings());
+}
+
+// The cores of a host are shared out among its ranks; none uses more threads than its part.
+void take_share_of_cores(Communicator& world, const std::string& host) {
+  std::vector<std::vector<int>> cores_of_host;
+  std::size_t own = 0;
+  const std::vector<std::string> everyone = world.all_gather_host(host + "\n" + to_text(own_cores()));
+  for (int rank = 0; rank < world.size(); ++rank) {
+    const std::string& text = everyone[static_cast<std::size_t>(rank)];
+    const std::size_t line_end = text.find('\n');
+    if (text.substr(0, line_end) != host) continue;
+    if (rank == world.rank()) own = cores_of_host.size();
+    cores_of_host.push_back(cores_from_text(text.substr(line_end + 1)));
+  }
+  set_thread_count(std::min(thread_count(), core_share(cores_of_host, own)));
+}
+
+void run_process_rank(const LaunchEnvironment& environment, const std::function<void(Communicator& world)>& body) {
+  check(control != nullptr, "detect_launch() was called, and its ranks have not run yet");
+  try {
+    control->meet();
+    const auto world = environment.has_mpi() ? make_mpi_world(*control)
+                                             : make_control_world(*control, environment.process, environment.processes);
+    take_share_of_cores(*world, environment.host);
+    body(*world);
+    control->finish();
+  } catch (const LostRank&) {
+    throw;  // the failure of another rank
+  } catch (const std::exception& error) {
+    control->report_failure(error.what());
+    throw;
+  } catch (...) {
+    control->report_failure("an exception without a message");
+    throw;
+  }
+  control.reset();
+}
+
 }  // namespace
 
-LaunchEnvironment detect_launch() {
+LaunchEnvironment detect_launch(TensorMemory memory) {
   LaunchEnvironment environment{.host = host_name()};
-  const auto start_at_address = [&](const AddressLaunch& launch) {
-    environment.kind = RankKind::kProcesses;
-    environment.processes = launch.world_size;
-    environment.process = launch.rank;
-    environment.launcher = launch.launcher;
-    environment.address = launch;
-    early_end = {launch, environment.host};
-    return environment;
-  };
   const bool is_torchrun = std::getenv("TORCHELASTIC_RUN_ID") != nullptr;
   const Launcher launcher = is_torchrun ? Launcher{} : find_launcher();
   const bool is_alone = launcher.processes == 0 || (launcher.processes == 1 && launcher.name == "srun");
   if (is_alone || !mpi_is_built()) {
-    if (const auto launch = find_address_launch(::getenv)) return start_at_address(*launch);
+    if (const auto launch = find_address_launch(::getenv)) {
+      if (memory == TensorMemory::kHost) refuse_host_memory(*launch);
+      start_at_address(*launch, environment);
+      return environment;
+    }
   }
   environment.launcher = launcher.name;
   if (is_alone || (launcher.processes == 1 && !mpi_is_built())) return environment;
   if (!mpi_is_built()) {
     throw_user_error(
         "{} started {} processes, but this teratron was built without MPI and each would train alone; install "
-        "libopenmpi-dev and build again, set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each, or start one "
-        "process and let it run its ranks as threads",
+        "libopenmpi-dev and build again, start one process and let it run its ranks as threads, or, for GPUs, set "
+        "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each",
         launcher.name, launcher.processes);
   }
-  const MpiPlace place = start_mpi();
+  const MpiPlace place = start_mpi(control_settings());
   if (place.processes != launcher.processes) {
     throw_user_error(
         "{} started {} processes, but MPI sees {}; under Slurm use srun --mpi=pmix (or another kind that "
@@ -88,6 +155,7 @@ LaunchEnvironment detect_launch() {
   environment.kind = RankKind::kProcesses;
   environment.processes = place.processes;
   environment.process = place.process;
+  control = make_mpi_control_plane(environment.host, control_settings());
   return environment;
 }
 
@@ -99,17 +167,13 @@ void run_ranks(const LaunchEnvironment& environment, int ranks, const std::funct
         "{} started {} processes, but the layout needs {} ranks; start {} processes or choose another layout",
         environment.launcher, environment.processes, ranks, ranks);
   }
-  if (environment.has_mpi()) return run_process_rank(*make_mpi_job(), environment.host, body);
-  early_end.reset();
-  TcpJob job(*environment.address, environment.host);
-  run_process_rank(job, environment.host, body);
+  run_process_rank(environment, body);
 }
 
 void leave_launch(int exit_code) {
-  if (early_end && exit_code != 0) {
-    std::fflush(nullptr);
-    report_early_end(early_end->launch, early_end->host, exit_code);
-  }
+  std::fflush(nullptr);
+  if (control != nullptr && exit_code != 0 && !control->has_met()) control->report_early_end(exit_code);
+  control.reset();
   leave_mpi(exit_code);
 }
 

@@ -72,7 +72,8 @@ std::string Rank::peak_memory_json(const Allocator& memory) const {
   return fmt::format("[{}]", fmt::join(world.all_gather_host(fmt::format("{}", share)), ", "));
 }
 
-RankLauncher::RankLauncher(std::int64_t threads) : environment_(detect_launch()) {
+RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend)
+    : environment_(detect_launch(backend == BackendKind::kCuda ? TensorMemory::kDevice : TensorMemory::kHost)) {
   if (threads > 0) set_thread_count(static_cast<int>(threads));
 }
 

@@ -10,6 +10,7 @@
 #include "comm/mesh.h"
 #include "options/faults.h"
 #include "options/fields.h"
+#include "runtime/backend_settings.h"
 
 namespace teratron {
 
@@ -46,7 +47,8 @@ struct Rank {
 // Made first thing in a command; then run(), once.
 class RankLauncher {
  public:
-  explicit RankLauncher(std::int64_t threads);  // of all ranks of this process together; 0: one a core
+  // `threads`: of all ranks of this process together; 0: one a core.
+  RankLauncher(std::int64_t threads, BackendKind backend);
 
   // Calls `body` on each rank of the layout. `options`, as to_toml gives them, are those this process was started with:
   // UserError with the differences where those of another process are different.

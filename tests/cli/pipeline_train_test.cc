@@ -140,7 +140,6 @@ TEST_P(PipelineOfProcesses, GivesTheLossesAndTheTraceOfThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpirun, PipelineOfProcesses, ::testing::Values(LaunchedBy::kMpirun));
-INSTANTIATE_TEST_SUITE_P(Address, PipelineOfProcesses, ::testing::Values(LaunchedBy::kAddress));
 
 TEST_F(PipelineTrain, EvaluationAndGenerationAreThoseOfOneRank) {
   succeed(train("6", {"--save", training_.path("run")}));

@@ -1,5 +1,5 @@
-// Training with ranks that are processes, under each launcher: the bits of ranks that are threads, and one clear error
-// on every rank when something is wrong with one of them.
+// Training with ranks that are processes of mpirun: the bits of ranks that are threads, and one clear error on every
+// rank when something is wrong with one of them. By address only GPUs train.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -149,7 +149,26 @@ TEST_P(ProcessTrain, ARankWithoutItsFilesEndsTheJob) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpirun, ProcessTrain, ::testing::Values(LaunchedBy::kMpirun));
-INSTANTIATE_TEST_SUITE_P(Address, ProcessTrain, ::testing::Values(LaunchedBy::kAddress));
+
+TEST(TrainByAddress, IsRefusedOnCpusWithHowToStartThem) {
+  const TinyTraining training;
+  const Words words = with_binary(training.command({"--tp", "2", "--train-iters", "3"}));
+  const auto start = Clock::now();
+  const JobOutcome outcome = launch(LaunchedBy::kAddress, 2, words)->wait(seconds(60));
+  EXPECT_LT(Clock::now() - start, seconds(10));
+  EXPECT_EQ(outcome.exit_code, 2);
+  for (const std::string& errors : outcome.errors_of_rank) {
+    EXPECT_THAT(errors, AllOf(HasSubstr("error: the job at 127.0.0.1:"), HasSubstr("which is for GPUs"),
+                              HasSubstr("mpirun -n 2 teratron"), HasSubstr("srun --mpi=pmix -n 2 teratron")));
+  }
+}
+
+TEST(TrainByAddress, AWorldOfOneTrainsAlone) {
+  const TinyTraining training;
+  const JobOutcome outcome =
+      launch(LaunchedBy::kAddress, 1, with_binary(training.command({"--train-iters", "3"})))->wait(seconds(60));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+}
 
 }  // namespace
 }  // namespace teratron

@@ -1,5 +1,5 @@
 // Which environments are a launch by address, and what is told where one is not complete.
-#include "comm/tcp/address_launch.h"
+#include "comm/control/address_launch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Ranks as processes under each launcher: every collective exact, and a rank that is lost ends the job with its name.
+// Ranks as processes under each launcher: every exchange exact, and a rank that is lost ends the job with its name.
 // The ranks are those of tests/comm/process/program.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,9 +25,18 @@ class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
     arguments.insert(arguments.begin(), program);
     return launch(GetParam(), ranks, arguments)->wait(std::chrono::seconds(300));
   }
+  static JobOutcome run_with_start_timeout(const std::string& timeout, int ranks, const Words& arguments) {
+    std::string line = "TERATRON_START_TIMEOUT=" + timeout + " exec " TERATRON_COMM_PROGRAM;
+    for (const std::string& argument : arguments) line += " " + argument;
+    return launch(GetParam(), ranks, {"bash", "-c", line})->wait(std::chrono::seconds(100));
+  }
   static std::string exact(int ranks) { return std::to_string(ranks) + " ranks of " + testing::name_of(GetParam()); }
+  // By address there is nothing to move tensors here, so hosts alone exchange.
+  static Words exact_program(int ranks) {
+    return {GetParam() == LaunchedBy::kMpirun ? "check" : "exchange", std::to_string(ranks)};
+  }
   static void expect_exact(int ranks) {
-    const JobOutcome outcome = run(ranks, {"check", std::to_string(ranks)});
+    const JobOutcome outcome = run(ranks, exact_program(ranks));
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     EXPECT_THAT(outcome.output, AllOf(HasSubstr(exact(ranks)), HasSubstr(" are exact")));
   }
@@ -55,12 +64,31 @@ TEST_P(ProcessRanks, TwoAreExact) { expect_exact(2); }
 TEST_P(ProcessRanks, ThreeAreExact) { expect_exact(3); }
 TEST_P(ProcessRanks, FourAreExact) { expect_exact(4); }
 
-// Which share one device, so that what they exchange goes through the host.
-TEST_P(ProcessRanks, OnAnEmulatedGpuAreExact) {
+// They share one device and have no channels, so their tensors go through the host, which only MPI can do.
+TEST_P(ProcessRanks, OnAnEmulatedGpuAreExactByMpiAloneAndElseRefused) {
   const std::string program = TERATRON_COMM_GPU_PROGRAM;
   if (program.empty()) GTEST_SKIP() << "sanitizers do not understand the emulated GPU";
   const JobOutcome outcome = run(3, {"check", "3"}, program);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  if (GetParam() == LaunchedBy::kMpirun) {
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return;
+  }
+  EXPECT_EQ(outcome.exit_code, 3);
+  for (const std::string& errors : outcome.errors_of_rank) {
+    EXPECT_THAT(errors, HasSubstr("error: these 3 processes cannot exchange the memory of their GPUs"))
+        << outcome.errors;
+  }
+}
+
+TEST_P(ProcessRanks, WithTensorsOnTheHostAreForMpi) {
+  if (GetParam() == LaunchedBy::kMpirun) return;
+  const auto start = Clock::now();
+  const JobOutcome outcome = run(2, {"check", "2"});
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+  EXPECT_EQ(outcome.exit_code, 2);
+  for (const std::string& errors : outcome.errors_of_rank) {
+    EXPECT_THAT(errors, AllOf(HasSubstr("which is for GPUs"), HasSubstr("mpirun -n 2 teratron"), HasSubstr("srun")));
+  }
 }
 
 TEST_P(ProcessRanks, ARankThatIsKilledIsNamedByTheOthers) { expect_told(1, SIGKILL, "its process is gone"); }
@@ -96,20 +124,47 @@ TEST_P(ProcessRanks, ARankThatEndsBeforeTheyMeetKeepsNobodyWaiting) {
 }
 
 TEST_P(ProcessRanks, ARankWhoseConnectionsBreakIsNamed) {
-  if (GetParam() == LaunchedBy::kMpirun) GTEST_SKIP() << "MPI of one host has no connections";
-  for (const int lost : {0, 1}) {
-    const JobOutcome outcome = run(3, {"sever", "3", std::to_string(lost)});
-    EXPECT_EQ(outcome.exit_code, 3);
-    for (int rank = 0; rank < 3; ++rank) {
-      if (rank == lost) continue;
-      EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
-                  AllOf(HasSubstr("rank " + std::to_string(lost) + " on host "), HasSubstr("its connection broke")));
+  if (GetParam() == LaunchedBy::kMpirun) GTEST_SKIP() << "the rank would cut itself off from mpirun, too";
+  expect_told(1, -1, "its process is gone");
+}
+
+// The last rank never comes.
+TEST_P(ProcessRanks, ARankThatNeverComesIsWaitedForAndNamed) {
+  if (GetParam() == LaunchedBy::kMpirun) {
+    const JobOutcome outcome = run_with_start_timeout("1", 2, {"meet", "2", "-1", "0"});
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.errors_of_rank[0], AllOf(HasSubstr("waiting in MPI_Init for the other processes (5 s)"),
+                                                 HasSubstr("not all processes of this MPI job came to MPI_Init")));
+    return;
+  }
+  const JobOutcome outcome = run_with_start_timeout("7", 3, {"meet", "3", "-1", "0"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  for (const int rank : {0, 1}) {
+    EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
+                AllOf(HasSubstr("waiting for rank 2 of 3 at 127.0.0.1:"), HasSubstr(" (5 s)"),
+                      HasSubstr("error: not all of the 3 processes came"), HasSubstr(": rank 2 missing")));
+  }
+}
+
+TEST_P(ProcessRanks, ARankThatIsLostBeforeAllHaveMetIsNamedByThoseThatWait) {
+  if (GetParam() == LaunchedBy::kMpirun) GTEST_SKIP() << "MPI_Init lets no rank begin before all have come";
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    for (const int lost : {0, 1}) {
+      const auto start = Clock::now();
+      const JobOutcome outcome = run(4, {"meet", "4", std::to_string(lost), std::to_string(signal)});
+      EXPECT_LT(Clock::now() - start, std::chrono::seconds(25));
+      for (const int rank : {1 - lost, 2}) {
+        const std::string told = outcome.errors_of_rank[static_cast<std::size_t>(rank)];
+        EXPECT_THAT(told, AllOf(HasSubstr(fmt::format("rank {} on host ", lost)),
+                                HasSubstr(signal == SIGKILL ? "its process is gone" : "nothing was heard of it"),
+                                HasSubstr("the start, before all ranks had met")));
+      }
     }
   }
 }
 
 TEST_P(ProcessRanks, AnotherNumberOfProcessesThanRanksIsRefused) {
-  const JobOutcome outcome = run(2, {"check", "3"});
+  const JobOutcome outcome = run(2, exact_program(3));
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr(testing::name_of(GetParam())),
                                     HasSubstr(" started 2 processes, but the layout needs 3 ranks")));
@@ -122,8 +177,9 @@ TEST_P(ProcessRanks, TheExitCodeOfAProcessIsThatOfTheJob) {
 }
 
 TEST_P(ProcessRanks, AreExactBetweenHosts) {
-  const JobOutcome outcome =
-      testing::run_on_several_hosts(GetParam(), 3, {TERATRON_COMM_PROGRAM, "check", "3"}, std::chrono::seconds(300));
+  Words program = exact_program(3);
+  program.insert(program.begin(), TERATRON_COMM_PROGRAM);
+  const JobOutcome outcome = testing::run_on_several_hosts(GetParam(), 3, program, std::chrono::seconds(300));
   if (outcome.exit_code == testing::kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
   EXPECT_THAT(outcome.output, HasSubstr(exact(3)));
@@ -138,6 +194,22 @@ TEST_P(ProcessRanks, ARankOfAnotherHostThatIsKilledIsNamedWithItsHost) {
     EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
                 AllOf(HasSubstr("rank 1 on host tt"), HasSubstr("-2 is lost: its process is gone")))
         << outcome.errors;
+  }
+}
+
+// mpirun runs on the first host, and ends the job as soon as that one's rank has told.
+TEST_P(ProcessRanks, ARankWhoseHostIsCutOffIsNamed) {
+  const bool is_mpi = GetParam() == LaunchedBy::kMpirun;
+  for (const int lost : is_mpi ? std::vector<int>{1} : std::vector<int>{0, 1}) {
+    const JobOutcome outcome = testing::run_on_several_hosts(
+        GetParam(), 3, {TERATRON_COMM_PROGRAM, "lose", "3", std::to_string(lost), "-2"}, std::chrono::seconds(90));
+    if (outcome.exit_code == testing::kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
+    EXPECT_NE(outcome.exit_code, 0);
+    for (const int rank : is_mpi ? std::vector<int>{0} : std::vector<int>{1 - lost, 2}) {
+      EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
+                  HasSubstr(fmt::format("is lost: nothing was heard of it for {} seconds", lost == 0 ? 7 : 5)))
+          << outcome.errors;
+    }
   }
 }
 

@@ -3,64 +3,67 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <array>
+#include <cerrno>
+#include <condition_variable>
 #include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <sstream>
 #include <thread>
 
 #include "base/error.h"
-#include "comm/mpi/mpi_transport.h"
+#include "comm/mpi/mpi_requests.h"
 
 namespace teratron {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a process that ends with an error waits for the others to tell theirs, and for MPI to end the job.
+// How long a process that ends with an error waits for the others to print theirs, and for MPI to end the job.
 constexpr auto kGrace = std::chrono::milliseconds(1500);
-constexpr unsigned kLongestEnd = 5;  // seconds
-// How long processes may lie apart when they meet for the first and for the last time, before and after anybody is
-// watched: what they do there is to open their files.
-constexpr auto kLongestStart = std::chrono::seconds(120);
-constexpr unsigned kLongestFarewell = 120;  // seconds
+constexpr unsigned kLongestEnd = 5;         // seconds
+constexpr unsigned kLongestFarewell = 120;  // seconds, of MPI's own end
+// MPI_Init has just synchronised the processes.
+constexpr auto kLongestBroadcast = std::chrono::seconds(10);
 
-// Everyone's text, by rank: only for the start, when nobody is watched yet. EnvironmentError: somebody does not come.
-std::vector<std::string> gather_texts(const std::string& own, int processes) {
-  constexpr int kLongest = 4096;
-  check(own.size() < kLongest, "a contact is short");
-  std::string padded = own;
-  padded.resize(kLongest);
-  std::string all(static_cast<std::size_t>(processes) * kLongest, '\0');
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallgather(padded.data(), kLongest, MPI_BYTE, all.data(), kLongest, MPI_BYTE, MPI_COMM_WORLD, &request),
-            "exchange addresses");
-  const Clock::time_point start = Clock::now();
-  for (int done = 0; done == 0;) {
-    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "exchange addresses");
-    if (Clock::now() - start > kLongestStart) {
-      throw_environment_error(
-          "not all of the {} processes came to the start within {} seconds; look for one that was "
-          "stopped or waits for its files",
-          processes, kLongestStart.count());
-    }
-    if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  std::vector<std::string> texts;
-  for (int process = 0; process < processes; ++process) {
-    texts.emplace_back(all.c_str() + static_cast<std::ptrdiff_t>(process) * kLongest);
-  }
-  return texts;
-}
-
-class MpiJob final : public ProcessJob {
+// While it exists, prints every few seconds that this process waits in MPI_Init, and ends the process after the
+// longest time that a meeting may take.
+class StartWatch {
  public:
-  explicit MpiJob(const MpiPlace& place) : place_(place) {}
-  int rank() const override { return place_.process; }
-  int size() const override { return place_.processes; }
-  std::vector<std::string> meet(const std::string& contact) override { return gather_texts(contact, size()); }
-  std::unique_ptr<Transport> connect(Liveness& liveness) override { return make_mpi_world(liveness); }
+  explicit StartWatch(const ControlSettings& settings) : thread_([this, settings] { run(settings); }) {}
+  StartWatch(const StartWatch&) = delete;
+  StartWatch& operator=(const StartWatch&) = delete;
+  ~StartWatch() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
 
  private:
-  const MpiPlace place_;
+  void run(const ControlSettings& settings) {
+    const auto start = Clock::now();
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, settings.notice_interval, [&] { return done_; })) {
+      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      std::fputs(fmt::format("waiting in MPI_Init for the other processes ({:.0f} s)\n", seconds).c_str(), stderr);
+      if (Clock::now() - start > settings.longest_meeting) {
+        settings.end_process(
+            fmt::format("not all processes of this MPI job came to MPI_Init within {:.0f} seconds; "
+                        "look for one that was stopped or waits for its files",
+                        seconds));
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
 };
 
 MpiPlace own_place() {
@@ -70,11 +73,32 @@ MpiPlace own_place() {
   return place;
 }
 
+// The first rank's text, on every rank.
+std::string broadcast_text(const std::string& own) {
+  std::array<char, 8192> text{};
+  check(own.size() < text.size(), "the meeting point is a short text");
+  own.copy(text.data(), own.size());
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibcast(text.data(), static_cast<int>(text.size()), MPI_BYTE, 0, MPI_COMM_WORLD, &request),
+            "broadcast the meeting point");
+  const auto start = Clock::now();
+  for (int done = 0; done == 0;) {
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "broadcast the meeting point");
+    if (Clock::now() - start > kLongestBroadcast) {
+      throw_environment_error("rank 0 did not say where it listens within {} seconds after MPI_Init; it was stopped",
+                              kLongestBroadcast.count());
+    }
+    if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return text.data();
+}
+
 }  // namespace
 
 bool mpi_is_built() { return true; }
 
-MpiPlace start_mpi() {
+MpiPlace start_mpi(const ControlSettings& settings) {
+  const StartWatch watch(settings);
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "start");
   if (provided < MPI_THREAD_FUNNELED) throw EnvironmentError("this MPI cannot be used by a program with threads");
@@ -82,7 +106,30 @@ MpiPlace start_mpi() {
   return own_place();
 }
 
-std::unique_ptr<ProcessJob> make_mpi_job() { return std::make_unique<MpiJob>(own_place()); }
+// The text: secret, port, the first rank's host and its addresses.
+std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, const ControlSettings& settings) {
+  const MpiPlace place = own_place();
+  Socket listener;
+  std::string text;
+  if (place.process == 0) {
+    listener = listen_at(0);
+    if (!listener) throw_environment_error("cannot open a TCP socket on {}: {}", host, std::strerror(errno));
+    std::random_device random;
+    text = fmt::format("{:08x}{:08x}{:08x}{:08x} {} {}", random(), random(), random(), random(), port_of(listener),
+                       host.empty() ? "?" : host);
+    for (const std::string& address : own_addresses()) text += " " + address;
+  }
+  std::istringstream words(broadcast_text(text));
+  Membership own{.rank = place.process, .size = place.processes, .host = host};
+  std::string first_host, port;
+  words >> own.point.secret >> port >> first_host;
+  own.point.ports = {static_cast<std::uint16_t>(number_from(port))};
+  own.point.name = fmt::format("{}:{}", first_host, port);
+  for (std::string address; words >> address;) {
+    if (address != "127.0.0.1" || first_host == host) own.point.hosts.push_back(address);
+  }
+  return std::make_unique<ControlPlane>(std::move(own), settings, std::move(listener));
+}
 
 void leave_mpi(int exit_code) {
   int started = 0, ended = 0;

@@ -1,10 +1,13 @@
 // This process as one of an MPI job. Without MPI, mpi_absent.cc stands in.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 
-#include "comm/process/process_job.h"
+#include "comm/communicator.h"
+#include "comm/control/control_plane.h"
 
 namespace teratron {
 
@@ -14,11 +17,19 @@ struct MpiPlace {
   int processes = 1, process = 0;
 };
 
-MpiPlace start_mpi();
-std::unique_ptr<ProcessJob> make_mpi_job();  // after start_mpi()
-void leave_mpi(int exit_code);               // launch.h: leave_launch
+// Starts MPI, which waits for all processes. A process that has not come is unknown here: no control plane exists yet.
+// So the process says every `settings.notice_interval` that it waits, and calls end_process() after longest_meeting.
+MpiPlace start_mpi(const ControlSettings& settings);
 
-// MPI's own sum over all processes, in place: what ours is measured against.
+// After start_mpi(). The first rank opens its listener and broadcasts where it listens, with a secret for the job.
+// EnvironmentError: it does not do so within seconds.
+std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, const ControlSettings& settings);
+
+std::unique_ptr<Communicator> make_mpi_world(ControlPlane& control);  // mpi_communicator.h
+
+void leave_mpi(int exit_code);  // launch.h: leave_launch
+
+// MPI's own sum over all processes, in place: bench comm compares ours with it.
 void mpi_all_reduce(float* values, std::int64_t count);
 
 }  // namespace teratron

@@ -30,132 +30,132 @@ class OpenMemory {
 std::byte* bytes_of(const TensorRef& view) { return static_cast<std::byte*>(view.data); }
 
 // Elements [begin, end) of everyone's `in`, reduced into each of `outputs`, which begin at element `begin`.
-void reduce_members(CommunicationStream& stream, const Meeting& meeting, const std::vector<std::byte*>& outputs,
+void reduce_members(CommunicationStream& stream, const Rendezvous& rendezvous, const std::vector<std::byte*>& outputs,
                     std::int64_t begin, std::int64_t end) {
-  const CollectiveCall& call = meeting.call();
+  const CollectiveCall& call = rendezvous.call();
   if (begin == end) return;
   std::vector<const std::byte*> inputs;
-  for (int member = 0; member < meeting.size(); ++member) {
-    inputs.push_back(bytes_of(meeting.from(member).in) + begin * size_of(call.dtype));
+  for (int member = 0; member < rendezvous.size(); ++member) {
+    inputs.push_back(bytes_of(rendezvous.from(member).in) + begin * size_of(call.dtype));
   }
   stream.reduce(call.dtype, call.op, outputs, inputs, end - begin);
 }
 
 // Each rank reduces a part of its own and writes it to everyone: all bytes are read and written once.
-void all_reduce(CommunicationStream& stream, const Meeting& meeting, int rank) {
-  const CollectiveCall& call = meeting.call();
-  const std::int64_t part = round_up((call.elements + meeting.size() - 1) / meeting.size(), kThreadPartAlignment);
+void all_reduce(CommunicationStream& stream, const Rendezvous& rendezvous, int rank) {
+  const CollectiveCall& call = rendezvous.call();
+  const std::int64_t part = round_up((call.elements + rendezvous.size() - 1) / rendezvous.size(), kThreadPartAlignment);
   const std::int64_t begin = std::min(call.elements, rank * part), end = std::min(call.elements, begin + part);
   std::vector<std::byte*> outputs;
-  for (int member = 0; member < meeting.size(); ++member) {
-    outputs.push_back(bytes_of(meeting.from(member).out) + begin * size_of(call.dtype));
+  for (int member = 0; member < rendezvous.size(); ++member) {
+    outputs.push_back(bytes_of(rendezvous.from(member).out) + begin * size_of(call.dtype));
   }
-  reduce_members(stream, meeting, outputs, begin, end);
+  reduce_members(stream, rendezvous, outputs, begin, end);
 }
 
-void all_gather(CommunicationStream& stream, const Meeting& meeting, int rank) {
-  const std::int64_t bytes = meeting.from(rank).in.bytes();
-  for (int member = 0; member < meeting.size(); ++member) {
-    stream.copy(bytes_of(meeting.from(rank).out) + member * bytes, bytes_of(meeting.from(member).in), bytes);
+void all_gather(CommunicationStream& stream, const Rendezvous& rendezvous, int rank) {
+  const std::int64_t bytes = rendezvous.from(rank).in.bytes();
+  for (int member = 0; member < rendezvous.size(); ++member) {
+    stream.copy(bytes_of(rendezvous.from(rank).out) + member * bytes, bytes_of(rendezvous.from(member).in), bytes);
   }
 }
 
-void reduce_scatter(CommunicationStream& stream, const Meeting& meeting, int rank) {
-  const std::int64_t part = meeting.call().elements;
-  reduce_members(stream, meeting, {bytes_of(meeting.from(rank).out)}, rank * part, (rank + 1) * part);
+void reduce_scatter(CommunicationStream& stream, const Rendezvous& rendezvous, int rank) {
+  const std::int64_t part = rendezvous.call().elements;
+  reduce_members(stream, rendezvous, {bytes_of(rendezvous.from(rank).out)}, rank * part, (rank + 1) * part);
 }
 
-void broadcast(CommunicationStream& stream, const Meeting& meeting, int rank) {
-  const TensorRef& from = meeting.from(meeting.call().root).in;
-  stream.copy(bytes_of(meeting.from(rank).out), bytes_of(from), from.bytes());
+void broadcast(CommunicationStream& stream, const Rendezvous& rendezvous, int rank) {
+  const TensorRef& from = rendezvous.from(rendezvous.call().root).in;
+  stream.copy(bytes_of(rendezvous.from(rank).out), bytes_of(from), from.bytes());
 }
 
-void take_part(CommunicationStream& stream, const Meeting& meeting, int rank) {
-  switch (meeting.call().collective) {
-    case Collective::kAllReduce: return all_reduce(stream, meeting, rank);
-    case Collective::kAllGather: return all_gather(stream, meeting, rank);
-    case Collective::kReduceScatter: return reduce_scatter(stream, meeting, rank);
-    case Collective::kBroadcast: return broadcast(stream, meeting, rank);
+void take_part(CommunicationStream& stream, const Rendezvous& rendezvous, int rank) {
+  switch (rendezvous.call().collective) {
+    case Collective::kAllReduce: return all_reduce(stream, rendezvous, rank);
+    case Collective::kAllGather: return all_gather(stream, rendezvous, rank);
+    case Collective::kReduceScatter: return reduce_scatter(stream, rendezvous, rank);
+    case Collective::kBroadcast: return broadcast(stream, rendezvous, rank);
     case Collective::kSend:
     case Collective::kReceive: break;  // messages
   }
-  throw InternalError("a meeting is for all members");
+  throw InternalError("a rendezvous is for all members");
 }
 
-class MeetingWork : public Pending::Work {
+class RendezvousWork : public Pending::Work {
  public:
-  MeetingWork(std::shared_ptr<Meeting> meeting, int rank, CommunicationStream& stream, Allocator* memory)
-      : meeting_(std::move(meeting)), rank_(rank), stream_(stream), memory_(memory) {}
+  RendezvousWork(std::shared_ptr<Rendezvous> rendezvous, int rank, CommunicationStream& stream, Allocator* memory)
+      : rendezvous_(std::move(rendezvous)), rank_(rank), stream_(stream), memory_(memory) {}
   void wait() override {
     const OpenMemory open(memory_);
-    meeting_->enter(rank_);
+    rendezvous_->enter(rank_);
     CommunicationStream::EventPtr done;
     try {
       done = queue_part();
     } catch (...) {
-      meeting_->give_up_part();  // the others still reach into this rank's memory
+      rendezvous_->give_up_part();  // the others still reach into this rank's memory
       throw;
     }
-    meeting_->finish(rank_, std::move(done));
-    for (const CommunicationStream::EventPtr& event : meeting_->done()) stream_.compute_waits_for(event);
+    rendezvous_->finish(rank_, std::move(done));
+    for (const CommunicationStream::EventPtr& event : rendezvous_->done()) stream_.compute_waits_for(event);
   }
 
  protected:
   CommunicationStream& stream() const { return stream_; }
-  Meeting& meeting() const { return *meeting_; }
+  Rendezvous& rendezvous() const { return *rendezvous_; }
   int rank() const { return rank_; }
   virtual CommunicationStream::EventPtr queue_part() {
-    for (int member = 0; member < meeting_->size(); ++member) stream_.wait_for(meeting_->from(member).ready);
-    take_part(stream_, *meeting_, rank_);
+    for (int member = 0; member < rendezvous_->size(); ++member) stream_.wait_for(rendezvous_->from(member).ready);
+    take_part(stream_, *rendezvous_, rank_);
     return stream_.record();
   }
 
  private:
-  const std::shared_ptr<Meeting> meeting_;
+  const std::shared_ptr<Rendezvous> rendezvous_;
   const int rank_;
   CommunicationStream& stream_;
   Allocator* const memory_;
 };
 
-class DeviceMeetingWork;
+class DeviceRendezvousWork;
 
 // Those of a rank in one group that are under way, in the order of their start.
-using DeviceMeetings = std::vector<DeviceMeetingWork*>;
+using DeviceRendezvousList = std::vector<DeviceRendezvousWork*>;
 
 // Queued as soon as another collective of the group is started after all have come.
-class DeviceMeetingWork final : public MeetingWork {
+class DeviceRendezvousWork final : public RendezvousWork {
  public:
-  DeviceMeetingWork(std::shared_ptr<Meeting> meeting, int rank, CommunicationStream& stream,
-                    std::shared_ptr<DeviceMeetings> under_way)
-      : MeetingWork(std::move(meeting), rank, stream, nullptr), under_way_(std::move(under_way)) {
+  DeviceRendezvousWork(std::shared_ptr<Rendezvous> rendezvous, int rank, CommunicationStream& stream,
+                       std::shared_ptr<DeviceRendezvousList> under_way)
+      : RendezvousWork(std::move(rendezvous), rank, stream, nullptr), under_way_(std::move(under_way)) {
     under_way_->push_back(this);
   }
-  ~DeviceMeetingWork() override {
+  ~DeviceRendezvousWork() override {
     std::erase(*under_way_, this);
     if (waited_) return;
     try {
-      for (const CommunicationStream::EventPtr& begun : meeting().withdraw()) {
+      for (const CommunicationStream::EventPtr& begun : rendezvous().withdraw()) {
         if (begun) stream().compute_waits_for(begun);
       }
     } catch (const EnvironmentError&) {  // of a device that failed: whoever gave up waiting is about to say so
     }
   }
   void wait() override {
-    MeetingWork::wait();
+    RendezvousWork::wait();
     waited_ = true;
   }
   void queue_early() {
     if (done_) return;
-    meeting().take_part_early(rank(), [this] { return queue_part(); });
+    rendezvous().take_part_early(rank(), [this] { return queue_part(); });
   }
 
  private:
   CommunicationStream::EventPtr queue_part() override {
-    if (!done_) done_ = MeetingWork::queue_part();
+    if (!done_) done_ = RendezvousWork::queue_part();
     return done_;
   }
 
-  const std::shared_ptr<DeviceMeetings> under_way_;
+  const std::shared_ptr<DeviceRendezvousList> under_way_;
   CommunicationStream::EventPtr done_;
   bool waited_ = false;
 };
@@ -195,7 +195,7 @@ class ThreadCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
   void set_activity(std::string_view activity) override {
-    group_->team().set_activity(group_->team_rank(rank_), activity);
+    group_->world().set_activity(group_->world_rank(rank_), activity);
   }
 
  protected:
@@ -230,14 +230,14 @@ class ThreadCommunicator final : public Communicator {
     const TensorRef view(values.data(), DType::kF64, {static_cast<std::int64_t>(values.size())});
     const CollectiveCall call = {
         .collective = Collective::kAllReduce, .dtype = view.dtype, .elements = view.elements(), .op = op};
-    MeetingWork(group_->join(calls_++, rank_, call, {.out = view, .in = view}), rank_, host_, nullptr).wait();
+    RendezvousWork(group_->join(calls_++, rank_, call, {.out = view, .in = view}), rank_, host_, nullptr).wait();
   }
   std::vector<std::string> do_all_gather_host(const std::string& text) override {
-    const auto meeting = group_->join(calls_++, rank_, {.collective = Collective::kAllGather}, {.text = &text});
-    meeting->enter(rank_);
+    const auto rendezvous = group_->join(calls_++, rank_, {.collective = Collective::kAllGather}, {.text = &text});
+    rendezvous->enter(rank_);
     std::vector<std::string> texts;
-    for (int member = 0; member < size(); ++member) texts.push_back(*meeting->from(member).text);
-    meeting->finish(rank_, nullptr);
+    for (int member = 0; member < size(); ++member) texts.push_back(*rendezvous->from(member).text);
+    rendezvous->finish(rank_, nullptr);
     return texts;
   }
   std::unique_ptr<Communicator> do_split(const std::vector<int>& members) override {
@@ -256,16 +256,16 @@ class ThreadCommunicator final : public Communicator {
   Work meet(const CollectiveCall& call, Contribution contribution) {
     CommunicationStream* const device = device_stream();
     if (device != nullptr) contribution.ready = device->record_compute();
-    auto meeting = group_->join(calls_++, rank_, call, contribution);
-    if (device == nullptr) return std::make_unique<MeetingWork>(std::move(meeting), rank_, host_, memory());
-    for (DeviceMeetingWork* const earlier : *under_way_) earlier->queue_early();
-    return std::make_unique<DeviceMeetingWork>(std::move(meeting), rank_, *device, under_way_);
+    auto rendezvous = group_->join(calls_++, rank_, call, contribution);
+    if (device == nullptr) return std::make_unique<RendezvousWork>(std::move(rendezvous), rank_, host_, memory());
+    for (DeviceRendezvousWork* const earlier : *under_way_) earlier->queue_early();
+    return std::make_unique<DeviceRendezvousWork>(std::move(rendezvous), rank_, *device, under_way_);
   }
 
   const std::shared_ptr<ThreadGroup> group_;
   const int rank_;
   HostStream host_;
-  const std::shared_ptr<DeviceMeetings> under_way_ = std::make_shared<DeviceMeetings>();
+  const std::shared_ptr<DeviceRendezvousList> under_way_ = std::make_shared<DeviceRendezvousList>();
   std::int64_t calls_ = 0, splits_ = 0;
 };
 

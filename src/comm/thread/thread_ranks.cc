@@ -7,27 +7,27 @@
 
 #include "base/threads.h"
 #include "comm/lost_rank.h"
-#include "comm/thread/team.h"
 #include "comm/thread/thread_communicator.h"
 #include "comm/thread/thread_group.h"
+#include "comm/thread/thread_world.h"
 
 namespace teratron {
 namespace {
 
 using Body = std::function<void(Communicator& world)>;
 
-void run_rank(const std::shared_ptr<ThreadGroup>& world, int rank, int threads, const Body& body) {
-  Team& team = world->team();
+void run_rank(const std::shared_ptr<ThreadGroup>& everyone, int rank, int threads, const Body& body) {
+  ThreadWorld& world = everyone->world();
   try {
     set_thread_count(threads);
-    body(*make_thread_communicator(world, rank));
-    team.end(rank);
-  } catch (const LostRank& lost) {  // the news of another's failure, unless nobody failed
-    team.fail(rank, lost.what(), std::current_exception());
+    body(*make_thread_communicator(everyone, rank));
+    world.end(rank);
+  } catch (const LostRank& lost) {  // the failure of another rank, unless none failed
+    world.fail(rank, lost.what(), std::current_exception());
   } catch (const std::exception& error) {
-    team.fail(rank, error.what(), std::current_exception());
+    world.fail(rank, error.what(), std::current_exception());
   } catch (...) {
-    team.fail(rank, "an exception without a message", std::current_exception());
+    world.fail(rank, "an exception without a message", std::current_exception());
   }
 }
 
@@ -38,22 +38,22 @@ void run_thread_ranks(int ranks, const std::string& host, const Body& body) {
   const int threads = thread_count();
   std::vector<int> members(static_cast<std::size_t>(ranks));
   std::iota(members.begin(), members.end(), 0);
-  const auto team = std::make_shared<Team>(ranks, host);
-  const auto world = std::make_shared<ThreadGroup>(team, members);
+  const auto world = std::make_shared<ThreadWorld>(ranks, host);
+  const auto everyone = std::make_shared<ThreadGroup>(world, members);
   {
     std::vector<std::jthread> running;
     try {
       for (int rank = 0; rank < ranks; ++rank) {
         const int share = std::max(1, threads / ranks + (rank < threads % ranks ? 1 : 0));
-        running.emplace_back([&, rank, share] { run_rank(world, rank, share, body); });
+        running.emplace_back([&, rank, share] { run_rank(everyone, rank, share, body); });
       }
     } catch (const std::system_error& error) {
-      team->fail(static_cast<int>(running.size()), "its thread could not be started",
-                 std::make_exception_ptr(EnvironmentError(
-                     fmt::format("cannot start {} ranks as threads: {}; choose fewer", ranks, error.what()))));
+      world->fail(static_cast<int>(running.size()), "its thread could not be started",
+                  std::make_exception_ptr(EnvironmentError(
+                      fmt::format("cannot start {} ranks as threads: {}; choose fewer", ranks, error.what()))));
     }
   }
-  team->rethrow_failure();
+  world->rethrow_failure();
 }
 
 }  // namespace teratron

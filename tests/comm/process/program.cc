@@ -1,11 +1,14 @@
 // One rank of a test under a launcher (or, without one, all ranks as threads).
 //   program check RANKS              every trial; prints "RANKS ranks of LAUNCHER are exact"
-//   program lose RANKS LOST SIGNAL   rank LOST sends itself SIGNAL in the middle of endless all-reduces (0: it throws)
+//   program exchange RANKS           host exchanges alone; prints the same
+//   program channels RANKS           what ranks on GPUs of their own exchange through channels; prints the same
+//   program lose RANKS LOST SIGNAL   rank LOST sends itself SIGNAL in the middle of endless all-reduces (0: it throws;
+//                                    -1: it closes its connections and stays; -2: its host loses its network)
 //   program compute RANKS LOST SIGNAL  the same, while the others compute for ever and wait for nobody
 //   program linger RANKS LOST SIGNAL   as lose, but what the others leave behind never lets go of them
-//   program sever RANKS LOST         as lose, but rank LOST closes its connections and stays
 //   program leave RANKS CODE         ends with CODE, after MPI was started and before ranks have met
-//   program desert RANKS LOST CODE   as check, but rank LOST ends with CODE before ranks have met
+//   program desert RANKS LOST CODE   as exchange, but rank LOST ends with CODE before ranks have met
+//   program meet RANKS LOST SIGNAL   the last rank never comes; rank LOST, if not the last, comes and takes SIGNAL
 #include <fmt/format.h>
 #include <sys/socket.h>
 
@@ -44,6 +47,15 @@ void check_host_exchanges(Communicator& world) {
   }
 }
 
+// Sums and texts, in the world and in groups of it.
+void exchange(Communicator& world) {
+  check_host_exchanges(world);
+  for (int colors = 2; colors <= world.size(); ++colors) {
+    const auto group = world.split(world.rank() % colors, -world.rank());
+    check_host_exchanges(*group);
+  }
+}
+
 // Of a GPU in a program that is built for them, of the ranks of this machine in turn.
 std::unique_ptr<Backend> make_memory([[maybe_unused]] int rank) {
 #ifdef TERATRON_GPU_RANKS
@@ -73,9 +85,26 @@ void check(Communicator& world) {
   if (world.size() > 1) run_random_messages(world, *memory, 4, 50);
 }
 
+// Messages form no circle here, which would block channels that all ranks of a group share.
+void channels(Communicator& world) {
+  const auto memory = make_memory(world.rank());
+  world.attach(memory.get());
+  std::vector<int> everyone;
+  for (int rank = 0; rank < world.size(); ++rank) everyone.push_back(rank);
+  for (const Collective collective :
+       {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter, Collective::kBroadcast}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      for (const std::int64_t elements : {1, 61, 1031, 40009, (1 << 20) + 7}) {
+        run_trial(world, everyone, *memory, {.collective = collective, .dtype = dtype, .elements = elements});
+      }
+    }
+  }
+  run_random_messages(world, *memory, 4, 50);
+}
+
 Clock::time_point last_answer;  // what a rank that is ended can still tell
 
-constexpr int kSever = -1;  // no signal
+constexpr int kSever = -1, kCut = -2;  // no signals
 
 void close_connections() {
   for (int descriptor = 3; descriptor < 1024; ++descriptor) {
@@ -93,6 +122,12 @@ void take_signal(int signal) {
   }
   if (signal == 0) throw UserError("this rank was told to fail");
   if (signal == kSever) return close_connections();
+  // It comes back when all others have ended: mpirun ends its own part there through it.
+  if (signal == kCut) {
+    expect(std::system("ip link set eth0 down && setsid sh -c 'sleep 15; ip link set eth0 up' >/dev/null 2>&1 &") == 0,
+           "the host's network goes down");
+  }
+  if (signal == kCut) return std::this_thread::sleep_for(std::chrono::seconds(60));
   std::raise(signal);
 }
 
@@ -114,7 +149,8 @@ void compute(Communicator& world, int lost, int signal) {
   while (true) last_answer = Clock::now();
 }
 
-void lose(Communicator& world, int lost, int signal) {
+// Ranks by address have no GPUs here, and so no tensors to reduce.
+void lose(Communicator& world, bool has_tensors, int lost, int signal) {
   const auto memory = make_cpu_backend();
   const Tensor view(*memory, DType::kF32, {100000});
   memory->fill_zero(view);
@@ -122,23 +158,48 @@ void lose(Communicator& world, int lost, int signal) {
     world.set_activity(fmt::format("iteration {} of the test", iteration / 100 * 100));
     if (world.rank() == lost && iteration == 100) take_signal(signal);
     last_answer = Clock::now();
-    world.all_reduce(view);
+    has_tensors ? world.all_reduce(view) : world.barrier();
   }
+}
+
+void run_rank(Communicator& world, const LaunchEnvironment& environment, const std::vector<std::string>& words) {
+  const std::string& command = words.at(0);
+  if (command == "check") return check(world);
+  if (command == "exchange" || command == "desert" || command == "meet") return exchange(world);
+  if (command == "channels") return channels(world);
+  const int lost = std::stoi(words.at(2)), signal = std::stoi(words.at(3));
+  const Lingerer lingerer(command == "linger");
+  command == "compute" ? compute(world, lost, signal) : lose(world, !environment.address, lost, signal);
+}
+
+// The rank, before anything is started.
+int own_rank() {
+  const char* const mpi = std::getenv("OMPI_COMM_WORLD_RANK");
+  const char* const address = std::getenv("RANK");
+  return mpi != nullptr ? std::stoi(mpi) : address != nullptr ? std::stoi(address) : 0;
 }
 
 int run(const std::vector<std::string>& words) {
   try {
-    const LaunchEnvironment environment = detect_launch();
     const int ranks = std::stoi(words.at(1));
+    last_answer = Clock::now();
+    if (words.at(0) == "meet" && own_rank() == ranks - 1) {
+      std::this_thread::sleep_for(std::chrono::seconds(12));
+      return 0;
+    }
+#ifdef TERATRON_GPU_RANKS
+    const LaunchEnvironment environment = detect_launch(TensorMemory::kDevice);
+#else
+    const bool has_tensors = words.at(0) == "check";
+    const LaunchEnvironment environment = detect_launch(has_tensors ? TensorMemory::kHost : TensorMemory::kDevice);
+#endif
     if (words.at(0) == "leave") return std::stoi(words.at(2));
     if (words.at(0) == "desert" && environment.process == std::stoi(words.at(2))) return std::stoi(words.at(3));
-    run_ranks(environment, ranks, [&](Communicator& world) {
-      if (words.at(0) == "check" || words.at(0) == "desert") return check(world);
-      if (words.at(0) == "sever") return lose(world, std::stoi(words.at(2)), kSever);
-      const int lost = std::stoi(words.at(2)), signal = std::stoi(words.at(3));
-      const Lingerer lingerer(words.at(0) == "linger");
-      words.at(0) == "compute" ? compute(world, lost, signal) : lose(world, lost, signal);
-    });
+    if (words.at(0) == "meet" && environment.process == std::stoi(words.at(2))) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      std::raise(std::stoi(words.at(3)));
+    }
+    run_ranks(environment, ranks, [&](Communicator& world) { run_rank(world, environment, words); });
     if (environment.process == 0) fmt::print("{} ranks of {} are exact\n", ranks, environment.launcher);
     return 0;
   } catch (const LostRank& lost) {

@@ -1,0 +1,72 @@
+#include "comm/control/address_launch.h"
+
+#include <charconv>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+constexpr int kMostRanks = 1 << 16, kLastPort = 65535;
+
+std::string text_of(const EnvironmentLookup& environment, const char* name) {
+  const char* const text = environment(name);
+  return text == nullptr ? "" : text;
+}
+
+std::optional<int> number_in(const std::string& text, int least, int most) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < least || number > most) return std::nullopt;
+  return number;
+}
+
+// torchrun keeps a store of its own listening at MASTER_PORT for as long as its workers live, and says so.
+std::vector<std::uint16_t> ports_for(int port, bool is_taken) {
+  constexpr int kTries = 16;
+  if (!is_taken) return {static_cast<std::uint16_t>(port)};
+  std::vector<std::uint16_t> ports;
+  for (int n = 1; n <= kTries; ++n) {
+    ports.push_back(static_cast<std::uint16_t>(port + kTries <= kLastPort ? port + n : port - n));
+  }
+  return ports;
+}
+
+}  // namespace
+
+std::optional<AddressLaunch> find_address_launch(const EnvironmentLookup& environment) {
+  const std::string rank = text_of(environment, "RANK"), world_size = text_of(environment, "WORLD_SIZE"),
+                    address = text_of(environment, "MASTER_ADDR"), port = text_of(environment, "MASTER_PORT");
+  const int told = (rank.empty() ? 0 : 1) + (world_size.empty() ? 0 : 1);  // one alone may be another tool's
+  if (told == 0 || (told == 1 && address.empty()) || world_size == "1") return std::nullopt;
+  std::string faults;
+  const auto number = [&](const char* name, const std::string& text, int least, int most, const char* meaning) {
+    const std::optional<int> value = number_in(text, least, most);
+    if (!value && text.empty()) faults += fmt::format("\n  {} is not set: {}", name, meaning);
+    if (!value && !text.empty()) {
+      faults +=
+          fmt::format("\n  {} is \"{}\", but has to be a number from {} to {}: {}", name, text, least, most, meaning);
+    }
+    return value.value_or(0);
+  };
+  const int processes = number("WORLD_SIZE", world_size, 1, kMostRanks, "how many processes were started");
+  const int last = processes > 0 ? processes - 1 : kMostRanks - 1;
+  AddressLaunch launch{.rank = number("RANK", rank, 0, last, "which of them this is"), .world_size = processes};
+  if (address.empty()) faults += "\n  MASTER_ADDR is not set: the name or address of the host of rank 0";
+  const int master_port = number("MASTER_PORT", port, 1, kLastPort, "a free port of that host");
+  if (!faults.empty()) {
+    throw_user_error(
+        "the environment says that several processes were started together, but not how they find each other; set all "
+        "of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or unset RANK and WORLD_SIZE for one process:{}",
+        faults);
+  }
+  const std::string run = text_of(environment, "TORCHELASTIC_RUN_ID");
+  launch.address = address;
+  launch.port = static_cast<std::uint16_t>(master_port);
+  launch.ports = ports_for(master_port, text_of(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True");
+  launch.job = fmt::format("{} {} {}", master_port, run, text_of(environment, "TORCHELASTIC_RESTART_COUNT"));
+  launch.launcher = run.empty() ? fmt::format("the job at {}:{}", address, port) : "torchrun";
+  return launch;
+}
+
+}  // namespace teratron

@@ -1,0 +1,63 @@
+// How processes become members of a job: what a member says when it connects to the first rank (its hello), what the
+// first rank checks, and the notice that tells all members why the job ends.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/control/frame.h"
+
+namespace teratron {
+
+// Where the first rank listens, and the secret that admits members.
+struct MeetingPoint {
+  std::vector<std::string> hosts;    // names or addresses of its host, tried in turn
+  std::vector<std::uint16_t> ports;  // it listens at the first one that is free
+  std::string secret;                // hellos with another one are answered with "another job"
+  std::string name;                  // for people: "10.0.0.1:29500 (MASTER_ADDR and MASTER_PORT)"
+};
+
+// The place of this process in its job.
+struct Membership {
+  int rank = 0, size = 1;
+  std::string host;
+  MeetingPoint point;
+};
+
+// Why the job ends. The first one counts; every member throws it.
+struct FailureNotice {
+  enum class Kind { kUser, kEnvironment, kLostRank };
+  Kind kind = Kind::kLostRank;
+  std::string reason;  // the whole message, except of a lost rank
+  int rank = 0;        // the rest: of a lost rank
+  std::string host, activity;
+
+  [[noreturn]] void raise() const;  // UserError, EnvironmentError or LostRank
+  std::string message() const;
+  Frame frame() const;
+  static std::optional<FailureNotice> parse(const Frame& frame);
+};
+
+// The first frame that a member sends.
+struct Hello {
+  int rank = -1, size = 0;
+  std::string host, protocol;
+
+  static Frame frame(const Membership& own);
+  // None if the frame is no hello, or one with another secret.
+  static std::optional<Hello> parse(const Frame& frame, const MeetingPoint& point);
+};
+
+// Why the first rank cannot admit a member; none if it can. `hosts`: of the ranks that have come, by rank; empty for
+// the others.
+std::optional<FailureNotice> fault_of(const Hello& hello, const std::vector<std::string>& hosts);
+
+// "rank 2" or "ranks 2, 3", at most 16 of them. `missing`: not empty.
+std::string text_of_ranks(const std::vector<int>& ranks);
+
+// What another process wrote as a decimal of up to 8 digits; -1 for anything else.
+int number_from(const std::string& text);
+
+}  // namespace teratron
