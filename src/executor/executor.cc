@@ -142,7 +142,7 @@ void Executor::extend(std::span<const std::int32_t> ids, std::int64_t first_posi
                           .first_position = first_position,
                           .sequence_length = first_position + tokens},
                  .key = {}};
-  const bool is_next_token = tokens == 1 && has_cache && backend_.has_records();
+  const bool is_next_token = tokens == 1 && has_cache && backend_.captures_graphs();
   if (is_next_token) {
     call.step.cache_length = memory.cache_length();
     const auto length = static_cast<std::int32_t>(first_position);
@@ -155,8 +155,8 @@ void Executor::extend(std::span<const std::int32_t> ids, std::int64_t first_posi
   }
   const TensorRef out = output(call);
   const auto layers = [&] { passes_.forward_layers(call, out); };
-  // Between ranks that split them, layers are no work to record.
-  is_next_token && mesh_->tensor->size() == 1 ? backend_.repeat(next_token_, layers) : layers();
+  // Layers that ranks split exchange values with other ranks, which a graph cannot hold.
+  is_next_token && mesh_->tensor->size() == 1 ? backend_.replay(next_token_, layers) : layers();
   if (part.has_head()) {
     passes_.with_head(call, [&](const EndCall& end) { use(end, out); });
   } else {

@@ -73,7 +73,7 @@ class Executor {
   std::shared_ptr<Mesh> mesh_;
   std::unique_ptr<StagePlan> plan_;
   StagePasses passes_;
-  std::unique_ptr<Backend::Record> next_token_;  // of generation: the layers, for one more token
+  std::unique_ptr<Backend::Graph> next_token_;  // of generation: the layers, for one more token
   std::vector<pipeline::TraceSpan>* trace_ = nullptr;
 };
 

@@ -56,9 +56,9 @@ SliceCall StepRun::call_of(const Action& action) const {
 template <class Work>
 void StepRun::traced(TraceSpan::Kind kind, const Action& action, const Work& work) {
   if (options_.trace == nullptr) return work();
-  auto start = backend_.moment();  // of the device's work, not of queueing it
+  auto start = backend_.timestamp();  // of the device's work, not of queueing it
   work();
-  spans_.push_back({kind, action, std::move(start), backend_.moment()});
+  spans_.push_back({kind, action, std::move(start), backend_.timestamp()});
 }
 
 void StepRun::tell_spans() {

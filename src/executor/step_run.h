@@ -53,7 +53,7 @@ class StepRun {
   struct MarkedSpan {
     pipeline::TraceSpan::Kind kind;
     Action action;
-    std::shared_ptr<const Backend::Moment> start, end;
+    std::shared_ptr<const Backend::Timestamp> start, end;
   };
 
   ChunkProgress& progress_of(const Action& action) { return progress_[static_cast<std::size_t>(action.chunk)]; }

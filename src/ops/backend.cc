@@ -1,5 +1,5 @@
-// The public members of Backend: check once, announce to the observer, open the back end's memory, do the work.
-// Calls without rows end here, so that kernels always have something to do.
+// The public members of Backend check the arguments, notify the observer, open the back end's memory and call do_*.
+// Calls without rows return here, so that kernels always have something to do.
 #include "ops/backend.h"
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace teratron {
 
-// The length of one do_* call, seen from outside: begin and enter, then leave and end whatever happens in between.
+// Brackets one do_* call: opens its range, notifies the observer and opens the memory; undoes that in the destructor.
 class Backend::Call {
  public:
   Call(Backend& backend, std::string_view operation)
@@ -39,8 +39,8 @@ class Backend::Call {
   Access access_;
 };
 
-std::shared_ptr<const Backend::Moment> Backend::moment() {
-  struct Now final : Moment {
+std::shared_ptr<const Backend::Timestamp> Backend::timestamp() {
+  struct Now final : Timestamp {
     double now = monotonic_seconds();
     double seconds() const override { return now; }
   };
@@ -247,8 +247,8 @@ void Backend::do_cached_attention(const CachedAttention& args) {
       {.out = args.out, .log_sum_exp = log_sum_exp.ref(), .q = args.q, .k = keys, .v = values, .scale = args.scale});
 }
 
-void Backend::repeat(std::unique_ptr<Record>& record, const std::function<void()>& work) {
-  observer_ == nullptr ? do_repeat(record, work) : work();
+void Backend::replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) {
+  observer_ == nullptr ? do_replay(graph, work) : work();
 }
 
 void Backend::embedding_forward(const EmbeddingForward& args) {

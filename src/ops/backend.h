@@ -1,20 +1,20 @@
 // Backend: the coarse operations a transformer is made of. Layers call these and nothing else; a back end supplies
-// the kernels (ops/ref: scalar templates, ops/cpu: tuned). Public members check shapes once and announce the call to
-// an observer; the protected do_* members are what a back end writes.
+// the kernels (ops/ref: scalar templates, ops/cpu: tuned, ops/cuda). Public members check the arguments once and notify
+// the observer; a back end implements the protected do_* members.
 //
 // Conventions: views are contiguous unless said otherwise. "rows" means the product of all axes but the last.
 // Activation gradients overwrite their output, parameter gradients overwrite or, with `accumulate`, add. An output
-// shares no memory with any other view of its call unless said. Row counts (T, B, S) may be 0; feature sizes (I, O, H,
-// D, V, hidden) are at least 1. Broken rules are InternalErrors that name the operation and the view. Legend: T rows
+// shares no memory with another view of its call unless stated. Row counts (T, B, S) may be 0; feature sizes (I, O, H,
+// D, V, hidden) are at least 1. A violation is an InternalError that names the operation and the view. Legend: T rows
 // (batch x tokens), I inputs, O outputs, B batch, S tokens, H heads, D head size, V vocabulary columns held here.
 //
 // Precision: a back end computes with one of f64, f32, bf16 and f16, its compute type C. It also has an accumulation
 // type A: f64 for f64, else f32. Views are of C unless marked A: weights, activations, their gradients and logits are
 // C; statistics, losses, parameter gradients and optimizer state are A. The 16-bit types only store: arithmetic and
 // sums are in A (the reference uses f64 for all), and what is stored is rounded once, to nearest even; beyond f16's
-// 65504 that is infinity. An output read again within its call is read as it was stored, and the operation says so;
-// other intermediates are not rounded to C. Two back ends may therefore differ by the rounding of their sums in A and
-// then, where that moved a value across a boundary of C's rounding, by one unit in C's last place.
+// 65504 that is infinity. Where an operation reads its own output again, it reads the stored value and its comment says
+// so; other intermediates are not rounded to C. Two back ends may therefore differ by the rounding of their sums in A
+// and then, where that moved a value across a boundary of C's rounding, by one unit in C's last place.
 #pragma once
 
 #include <cstdint>
@@ -130,8 +130,8 @@ struct AttentionBackward {
   bool accumulate_kv = false;
 };
 
-// Attention of the tokens that come next in a key/value cache whose length is read from memory, so that a call that is
-// repeated (Backend::repeat) is right while the cache grows. With n = length[0]: rows n .. n + T - 1 of both caches
+// Attention of the next tokens of a key/value cache. The length of the cache is read from memory, so that a captured
+// call (Backend::replay) stays right while the cache grows. With n = length[0]: rows n .. n + T - 1 of both caches
 // become k and v, then query t sees cached rows 0 .. n + t. There must be room: 0 <= n, n + T <= S. Views may be
 // strided as in AttentionForward, whose rounding this has, too.
 struct CachedAttention {
@@ -193,8 +193,8 @@ struct AdamW {
   double gradient_scale = 1;                // the clip coefficient, and 1 / loss scale
 };
 
-// Told when an operation starts and ends: tracing, NaN hunts, counting. Calls with nothing to do (no rows) are not
-// announced. end() is told even if the operation threw, and must not throw itself.
+// Notified when an operation begins and ends: for tracing, NaN hunts, counting. Calls without rows are not reported.
+// end() is called even if the operation threw, and must not throw.
 class CallObserver {
  public:
   virtual ~CallObserver() = default;
@@ -207,35 +207,37 @@ class Backend : public Allocator {
   virtual std::string_view name() const = 0;
   virtual DType compute_dtype() const = 0;              // C
   virtual std::string processor() const { return {}; }  // the device's name; empty: the host's processor
-  virtual std::string settings() const { return {}; }   // for profiles: what else speed hangs on, where it is not usual
-  // Where calls return before their work is done, wait() ends when all of it is. A moment is reached when all is done
-  // that was called before it; when that was, in seconds of the host's monotonic clock, can be told after a wait().
-  class Moment {
+  virtual std::string settings() const { return {}; }   // options that change speed and are not at their default
+
+  // A device may run calls after they return, in order. wait() returns when every earlier call is done.
+  virtual void wait() {}
+  // A timestamp in the device's queue: when every call before timestamp() was done. seconds() is of the host's
+  // monotonic clock, and valid after the next wait().
+  class Timestamp {
    public:
-    virtual ~Moment() = default;
+    virtual ~Timestamp() = default;
     virtual double seconds() const = 0;
   };
-  virtual void wait() {}
-  virtual std::shared_ptr<const Moment> moment();
-  // What is done in between is called by this name, for a device's profiler. They nest; so do operations in them.
+  virtual std::shared_ptr<const Timestamp> timestamp();
+  // A named range for the device's profiler. Ranges nest; every operation is a range too.
   virtual void begin_range(std::string_view /*name*/) {}
   virtual void end_range() noexcept {}
-  // Work that is done again and again may be recorded where that saves time: then `work` is called a few times only,
-  // and what it called is repeated from there on. All but the contents of memory must be the same each time: the calls,
-  // their order, views and values. In `work` nothing may go to or from the host or other ranks, and no memory may be
-  // taken or given back. A record is of one piece of work, and ends before the memory that is used there. With an
-  // observer, work is always called.
-  class Record {
+  // replay() runs `work`, the same sequence of calls each time, with less overhead: a back end that captures graphs
+  // calls `work` a few times, captures its calls in `graph`, and then launches the graph instead. Calls, views and
+  // values must be the same each time; only the contents of memory may change. `work` must not transfer to or from the
+  // host or other ranks, and must not allocate or free memory. A graph belongs to one `work`, and is destroyed before
+  // the memory that the work uses. With an observer, replay() always calls `work`.
+  class Graph {
    public:
-    virtual ~Record() = default;
+    virtual ~Graph() = default;
   };
-  virtual bool has_records() const { return false; }  // else repeat() always calls `work`
-  void repeat(std::unique_ptr<Record>& record, const std::function<void()>& work);
+  virtual bool captures_graphs() const { return false; }  // false: replay() always calls `work`
+  void replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work);
   DType accumulation_dtype() const { return accumulation_dtype_of(compute_dtype()); }  // A
 
-  // The operations from here to add(), and sum_of_squares(), are of any floating dtype, whatever the compute type.
+  // The operations from here to add(), and sum_of_squares(), take any floating dtype, whatever the compute type.
 
-  // Host memory is the only kind a caller may read. Integer dtypes too.
+  // Between host memory, the only kind that a caller may read, and the back end's. Integer dtypes too.
   void upload(TensorRef to, const void* from);
   void download(void* to, TensorRef from);
   // Same shape, any strides. Between floating dtypes it converts, rounding once; of other dtypes both must be one.
@@ -272,15 +274,15 @@ class Backend : public Allocator {
   void cross_entropy_loss(TensorRef loss, TensorRef max, TensorRef sum, TensorRef target_logit);
   void cross_entropy_backward(const CrossEntropyBackward& args);
   void adamw(const AdamW& args);
-  // Fixed order: bitwise repeatable for a given thread count and view. Infinite or NaN if any element is (which is how
-  // an overflow under loss scaling is found), or if squares of fp32 overflow.
+  // The order of the sum depends on the shape alone: the same bits for any number of threads. Infinite or NaN if an
+  // element is (loss scaling finds overflows so) or if squares of fp32 overflow.
   double sum_of_squares(TensorRef view);
 
   void set_observer(CallObserver* observer) { observer_ = observer; }  // not owned; nullptr: none
 
  protected:
-  // What a back end writes. Arguments are checked; there is at least one row, so at least one element to write. Views
-  // given per row arrive as [rows, features], [rows] or [features], whatever the caller's rank was; views of
+  // A back end implements these. Arguments are checked; there is at least one row, so at least one element to write.
+  // Views given per row arrive as [rows, features], [rows] or [features], whatever the caller's rank was; views of
   // [batch, tokens, hidden] and of attention keep their rank. do_fill gets value 0 for any dtype; do_copy gets two
   // dtypes only if both are floating; do_fill_normal gets a view [rows, columns].
   virtual void do_upload(const TensorRef& to, const void* from) = 0;
@@ -311,14 +313,14 @@ class Backend : public Allocator {
   virtual void do_cross_entropy_backward(const CrossEntropyBackward& args) = 0;
   virtual void do_adamw(const AdamW& args) = 0;
   virtual double do_sum_of_squares(const TensorRef& view) = 0;
-  virtual void do_repeat(std::unique_ptr<Record>& /*record*/, const std::function<void()>& work) { work(); }
+  virtual void do_replay(std::unique_ptr<Graph>& /*graph*/, const std::function<void()>& work) { work(); }
 
  private:
   class Call;
   CallObserver* observer_ = nullptr;
 };
 
-// As long as it lives.
+// A range of the profiler from construction to destruction.
 class BackendRange {
  public:
   BackendRange(Backend& backend, std::string_view name) : backend_(backend) { backend.begin_range(name); }
@@ -330,12 +332,12 @@ class BackendRange {
   Backend& backend_;
 };
 
-// Scalar loops for any floating type: the definition that every other back end is tested against.
+// Scalar loops for any floating type: the definition that the tests compare every other back end with.
 std::unique_ptr<Backend> make_reference_backend(DType compute_dtype);
 
 struct CpuOptions {
   DType compute_dtype = DType::kF32;  // or kBF16, kF16
-  bool guard_memory = false;          // keep device memory unreadable outside of calls (a test of who touches it)
+  bool guard_memory = false;          // device memory is unreadable outside of calls (finds code that reads it there)
 };
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 
@@ -344,15 +346,15 @@ struct CudaOptions {
   int device = 0;                     // number of the GPU
   bool channels = false;              // to the GPUs of other processes, through NCCL; not for ranks that are threads
   bool tf32 = false;                  // matrix products of fp32 values rounded to 10 bits of mantissa
-  // Large matrix products take the fastest algorithm, measured once on a machine and kept in the user's cache folder
-  // (ops/algorithm_cache.h); else the one that the library thinks best.
+  // Large matrix products use the fastest algorithm, which is measured once on a machine and kept in the user's cache
+  // folder (ops/algorithms/algorithm_cache.h); false: the library's first choice.
   bool gemm_timing = true;
-  bool graphs = true;            // repeat() by CUDA graphs
-  bool cudnn_attention = false;  // 16-bit attention by cuDNN where it takes a call; backward does not repeat bitwise
+  bool graphs = true;            // replay() captures CUDA graphs
+  bool cudnn_attention = false;  // 16-bit attention by cuDNN for calls it supports; backward does not repeat bitwise
 };
-// GPUs that this process can use; 0 where there are none, or the program was built without CUDA.
+// Number of GPUs that this process can use; 0 if the CUDA module cannot be loaded.
 int cuda_devices();
-// EnvironmentError where the program was built without CUDA (or cuDNN, if asked for), or there is no device, or it or
+// EnvironmentError if the CUDA module (or cuDNN, if asked for) cannot be loaded, there is no device, or the device or
 // its driver is too old.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options = {});
 

@@ -109,15 +109,15 @@ TensorRef Arena::operator[](Block block) const {
   return entries_[block].view;
 }
 
-std::int64_t Arena::alive_at(int moment) const {
+std::int64_t Arena::alive_at(int time) const {
   std::int64_t sum = 0;
   for (const Entry& entry : entries_) {
-    if (entry.first <= moment && moment <= entry.last) sum += entry.bytes;
+    if (entry.first <= time && time <= entry.last) sum += entry.bytes;
   }
   return sum;
 }
 
-int Arena::fullest_moment() const {
+int Arena::fullest_time() const {
   int best = 0;
   std::int64_t most = -1;
   for (const Entry& entry : entries_) {  // the sum only grows where a life begins
@@ -129,13 +129,13 @@ int Arena::fullest_moment() const {
   return best;
 }
 
-std::int64_t Arena::lower_bound() const { return alive_at(fullest_moment()); }
+std::int64_t Arena::lower_bound() const { return alive_at(fullest_time()); }
 
 std::int64_t Arena::bytes_of(MemoryKind kind) const {
-  const int moment = fullest_moment();
+  const int time = fullest_time();
   std::int64_t sum = 0;
   for (const Entry& entry : entries_) {
-    if (entry.kind == kind && entry.first <= moment && moment <= entry.last) sum += entry.bytes;
+    if (entry.kind == kind && entry.first <= time && time <= entry.last) sum += entry.bytes;
   }
   return sum;
 }

@@ -1,5 +1,5 @@
-// Owners of device memory. Everything is allocated before step 0: first planned (who needs how much, from when to
-// when), then taken as one block, so the peak is known and printed before it is reached.
+// Owners of device memory. Everything is allocated before step 0: an Arena plans every block (its size, and from when
+// to when it is used) and allocates one block for all, so the peak is known and printed before it is reached.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +11,34 @@
 
 namespace teratron {
 
-// Where device memory comes from; every back end is one.
+// A source of device memory. Every back end is one.
 class Allocator {
  public:
   virtual ~Allocator() = default;
   virtual void* allocate(std::int64_t bytes) = 0;  // 64-byte aligned, contents undefined; EnvironmentError if refused
   virtual void release(void* memory) noexcept = 0;
 
-  // Of a device's memory: what tells it apart, on all hosts, from that of other devices; the bytes that are taken of it
-  // through this, by allocate() and for its own needs; the most that were at a time; and what allocate() can still hand
-  // out. Of the host's: empty, and 0.
-  virtual std::string memory_name() const { return {}; }
-  virtual std::int64_t taken_bytes() const { return 0; }
-  virtual std::int64_t peak_bytes() const { return 0; }
-  virtual std::int64_t bytes_left() { return 0; }
+  // Of device memory; empty and 0 for host memory.
+  virtual std::string memory_name() const { return {}; }  // unique id of the device, across hosts
+  virtual std::int64_t taken_bytes() const { return 0; }  // allocated now, by allocate() and for its own needs
+  virtual std::int64_t peak_bytes() const { return 0; }   // the maximum of taken_bytes() so far
+  virtual std::int64_t bytes_left() { return 0; }         // that allocate() can still hand out
 
-  // Whether a host thread may read and write it. If not, it is copied out and in, in turn with what the device does;
-  // host memory may be read, and change, when they return.
+  // Whether host threads may read and write the memory. If not, copy_out() and copy_in() copy it, in the order of the
+  // device's calls. When they return, host memory may be read (copy_out) and changed (copy_in).
   virtual bool is_host_memory() const { return true; }
   virtual void copy_out(void* to_host, const void* from, std::int64_t bytes);
   virtual void copy_in(void* to, const void* from_host, std::int64_t bytes);
 
-  // One more order of work in which the device copies and adds up such memory of several ranks: of all of this process,
-  // where it reaches them, or of all that channels lead to. Lives as long as the allocator; null where neither is so.
+  // A further stream of the device, on which collectives copy and add up the memory of several ranks: the ranks of this
+  // process if the devices reach each other's memory, or those that channels connect. Null if neither is so. It lives
+  // as long as the allocator.
   virtual bool reaches_other_ranks() const { return false; }
   virtual bool has_channels() const { return false; }
   virtual CommunicationStream* add_communication_stream() { return nullptr; }
 
-  // Bracket every access to what was allocated, also one that throws; they nest and may come from several threads at
-  // once. For memory that must be opened first (ops/guarded_memory.h).
+  // Bracket every access to allocated memory, for memory that must be opened first (ops/guarded_memory.h). Calls nest,
+  // come from several threads at once, and are paired even if the access throws.
   virtual void open_memory() {}
   virtual void close_memory() noexcept {}
 };
@@ -76,26 +75,26 @@ class Tensor {
   TensorRef ref_;
 };
 
-// What a planned block is for; the start-up table adds up by this.
+// The use of a planned block. The start-up table has a row for each.
 enum class MemoryKind { kWeights, kGradients, kOptimizer, kActivations, kWorkspace, kCommunication };
 std::string_view name_of(MemoryKind kind);
 
-// Plans one arena. Blocks live from the start of moment `first` to the end of moment `last` (any integers that order
-// the step's events); blocks whose lives don't overlap may share memory. Placement is greedy by size, which is at
-// or near the lower bound for the nested lives of a forward and backward pass.
+// Plans one block of memory for many tensors. A tensor lives from time `first` to time `last`, both included; times are
+// integers that order the events of a step. Tensors whose lives do not overlap may share memory. Placement is greedy by
+// size, which is at or near the lower bound for the nested lives of a forward and backward pass.
 class Arena {
  public:
   using Block = std::size_t;
   static constexpr int kForever = 1 << 30;
 
   Block add(std::string name, MemoryKind kind, DType dtype, const Shape& shape, int first, int last);
-  void plan();                              // decides the offsets; after that, no add()
-  void allocate(Allocator& allocator);      // takes the planned block
+  void plan();                              // chooses the offsets; no add() afterwards
+  void allocate(Allocator& allocator);      // after plan()
   TensorRef operator[](Block block) const;  // null data before allocate()
 
   std::int64_t bytes() const { return bytes_; }  // of the whole arena, after plan()
-  std::int64_t lower_bound() const;              // the largest sum of sizes alive at one moment
-  std::int64_t bytes_of(MemoryKind kind) const;  // alive at the fullest moment, by kind
+  std::int64_t lower_bound() const;              // the largest sum of the sizes of blocks alive at one time
+  std::int64_t bytes_of(MemoryKind kind) const;  // of the blocks alive when that sum is largest
 
  private:
   struct Entry {
@@ -105,8 +104,8 @@ class Arena {
     std::int64_t bytes, offset;
     int first, last;
   };
-  std::int64_t alive_at(int moment) const;
-  int fullest_moment() const;
+  std::int64_t alive_at(int time) const;
+  int fullest_time() const;
   std::vector<Entry> entries_;
   std::int64_t bytes_ = 0;
   bool planned_ = false;

@@ -77,9 +77,9 @@ struct cudaLaunchConfig_t {
 
 namespace teratron::emulated {
 
-// Does the work, or keeps it where this thread records what its stream is given: then with the arguments of now.
+// Does the work or, while this thread captures its stream, keeps it with the arguments of now.
 cudaError_t queue(std::function<cudaError_t()> work);
-bool is_recording();
+bool is_capturing();
 
 }  // namespace teratron::emulated
 

@@ -5,7 +5,7 @@
 
 #include "cuda_runtime.h"
 
-using teratron::emulated::is_recording;
+using teratron::emulated::is_capturing;
 using teratron::emulated::queue;
 
 struct EmulatedGraph {
@@ -14,37 +14,37 @@ struct EmulatedGraph {
 
 namespace {
 
-thread_local std::optional<EmulatedGraph> recording;  // of this thread's stream
+thread_local std::optional<EmulatedGraph> capture;  // of this thread's stream
 
 }  // namespace
 
 namespace teratron::emulated {
 
-bool is_recording() { return recording.has_value(); }
+bool is_capturing() { return capture.has_value(); }
 
 cudaError_t queue(std::function<cudaError_t()> work) {
-  if (!is_recording()) return work();
-  recording->work.push_back(std::move(work));
+  if (!is_capturing()) return work();
+  capture->work.push_back(std::move(work));
   return cudaSuccess;
 }
 
 }  // namespace teratron::emulated
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
-  if (is_recording()) return cudaErrorStreamCaptureUnsupported;
-  recording.emplace();
+  if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
+  capture.emplace();
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
-  if (!is_recording()) return cudaErrorInvalidValue;
-  *graph = new EmulatedGraph(std::move(*recording));
-  recording.reset();
+  if (!is_capturing()) return cudaErrorInvalidValue;
+  *graph = new EmulatedGraph(std::move(*capture));
+  capture.reset();
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = is_recording() ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  *status = is_capturing() ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 
@@ -99,7 +99,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   constexpr std::size_t alignment = 256;
-  if (is_recording()) return cudaErrorStreamCaptureUnsupported;
+  if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
   if (bytes > cudaDeviceProp{}.totalGlobalMem) return cudaErrorMemoryAllocation;
   *memory = std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
   std::memset(*memory, 0xff, bytes);  // NaN of every floating type
@@ -149,7 +149,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  return is_recording() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+  return is_capturing() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() { return cudaStreamSynchronize(nullptr); }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }

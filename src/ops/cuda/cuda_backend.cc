@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "ops/cuda/runtime/graphs.h"
+#include "ops/cuda/runtime/graph_capture.h"
 
 namespace teratron {
 namespace {
@@ -71,17 +71,17 @@ CommunicationStream* CudaBackend::add_communication_stream() {
 
 void CudaBackend::wait() {
   stream_.wait();
-  moments_.anchor();
+  timestamps_.anchor();
 }
 
-void CudaBackend::do_repeat(std::unique_ptr<Record>& record, const std::function<void()>& work) {
+void CudaBackend::do_replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) {
   if (!graphs_) return work();
-  if (record == nullptr) record = std::make_unique<cuda::RecordedWork>(stream_);
-  dynamic_cast<cuda::RecordedWork&>(*record).run(scratch_.memory(), work);
+  if (graph == nullptr) graph = std::make_unique<cuda::CapturedGraph>(stream_);
+  dynamic_cast<cuda::CapturedGraph&>(*graph).replay(scratch_.memory(), work);
 }
 
 void* CudaBackend::allocate(std::int64_t bytes) {
-  cuda::check_not_recorded(stream_, "recorded work takes no memory");
+  cuda::check_not_capturing(stream_, "captured work allocates no memory");
   void* const memory = cuda::take_memory(std::max<std::int64_t>(bytes, 1));
   allocated_[memory] = bytes;
   meter_.add(bytes);
@@ -99,7 +99,7 @@ std::int64_t CudaBackend::bytes_left() {
   return static_cast<std::int64_t>(free);
 }
 
-// What other ranks' devices do with it is done when this rank's computing, which comes after that, is.
+// This rank's stream waits for what other ranks' devices do with the memory, so its end is theirs too.
 void CudaBackend::release(void* memory) noexcept {
   cudaStreamSynchronize(stream_);
   cudaFree(memory);

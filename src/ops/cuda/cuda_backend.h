@@ -1,6 +1,6 @@
-// The back end for NVIDIA GPUs. Each operation lives in a file of its own name; calls return when their kernels are
-// queued on the back end's stream, and only upload(), download() and sum_of_squares() wait. Sums are taken in an order
-// that depends on the shapes alone: the same bits every time.
+// The back end for NVIDIA GPUs. Each operation has a file of its own name. Calls return when their kernels are queued
+// on the back end's stream; only large uploads, download() and sum_of_squares() wait for the device. The order of every
+// sum depends on the shapes alone, so results repeat bit by bit.
 #pragma once
 
 #include <list>
@@ -13,8 +13,8 @@
 #include "ops/cuda/exchange/communication.h"
 #include "ops/cuda/linear/gemm.h"
 #include "ops/cuda/runtime/device.h"
-#include "ops/cuda/runtime/moments.h"
 #include "ops/cuda/runtime/ranges.h"
+#include "ops/cuda/runtime/timestamps.h"
 #include "ops/cuda/runtime/uploads.h"
 
 namespace teratron {
@@ -28,8 +28,8 @@ class CudaBackend final : public Backend {
   std::string processor() const override { return device_.name; }
   std::string settings() const override;
   void wait() override;
-  bool has_records() const override { return graphs_; }
-  std::shared_ptr<const Moment> moment() override { return moments_.mark(); }
+  bool captures_graphs() const override { return graphs_; }
+  std::shared_ptr<const Timestamp> timestamp() override { return timestamps_.record(); }
   void begin_range(std::string_view name) override { cuda::begin_range(name); }
   void end_range() noexcept override { cuda::end_range(); }
   void* allocate(std::int64_t bytes) override;
@@ -74,7 +74,7 @@ class CudaBackend final : public Backend {
   void do_cross_entropy_backward(const CrossEntropyBackward& args) override;
   void do_adamw(const AdamW& args) override;
   double do_sum_of_squares(const TensorRef& view) override;
-  void do_repeat(std::unique_ptr<Record>& record, const std::function<void()>& work) override;
+  void do_replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) override;
 
  private:
   DType compute_dtype_;
@@ -84,7 +84,7 @@ class CudaBackend final : public Backend {
   cuda::MemoryMeter meter_;
   std::map<void*, std::int64_t> allocated_;
   cuda::Stream stream_;
-  cuda::Moments moments_{stream_};
+  cuda::Timestamps timestamps_{stream_};
   cuda::Uploads uploads_{stream_};
   std::list<cuda::GpuCommunicationStream> communication_streams_;
   cuda::Scratch scratch_{&meter_};

@@ -4,7 +4,7 @@
 
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/elements.h"
-#include "ops/cuda/runtime/graphs.h"
+#include "ops/cuda/runtime/graph_capture.h"
 
 namespace teratron {
 namespace cuda {
@@ -89,14 +89,14 @@ void copy_view(cudaStream_t stream, const TensorRef& to, const TensorRef& from) 
 }  // namespace cuda
 
 void CudaBackend::copy_out(void* to_host, const void* from, std::int64_t bytes) {
-  cuda::check_not_recorded(stream_, "recorded work brings nothing to the host");
+  cuda::check_not_capturing(stream_, "captured work copies nothing to the host");
   cuda::require(cudaMemcpyAsync(to_host, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
                 "a copy to the host");
   stream_.wait();
 }
 
 void CudaBackend::copy_in(void* to, const void* from_host, std::int64_t bytes) {
-  cuda::check_not_recorded(stream_, "recorded work takes nothing from the host");
+  cuda::check_not_capturing(stream_, "captured work copies nothing from the host");
   if (bytes <= uploads_.kMost) return uploads_.copy(to, from_host, bytes);
   cuda::require(cudaMemcpyAsync(to, from_host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_),
                 "a copy to the device");

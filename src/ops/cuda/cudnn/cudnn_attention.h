@@ -1,5 +1,5 @@
-// Attention by cuDNN, where a call can be: CudaOptions::cudnn_attention asks for it. It was never run on a GPU. Sums of
-// dQ are added in the order in which blocks end, so its backward pass does not repeat bit by bit.
+// Attention by cuDNN for the calls that it supports, if CudaOptions::cudnn_attention is set. It has never run on a GPU.
+// cuDNN adds the parts of dQ in the order in which blocks finish, so the backward pass does not repeat bit by bit.
 #pragma once
 
 #include <map>
@@ -18,13 +18,13 @@ class CudnnAttention {
   // Runs on that stream of the current device. EnvironmentError where there is no cuDNN (cudnn_engine.h).
   CudnnAttention(cudaStream_t stream, int compute_capability_major);
 
-  // False: nothing was done and our own kernels have to. That is what takes_cudnn() leaves to them, and shapes for
-  // which the library turns out to have no kernels on this device, which is said once on standard error.
+  // False: nothing was computed, and the caller uses our own kernels. That is so for calls that takes_cudnn() excludes,
+  // and for shapes without cuDNN kernels on this device; the first such shape is reported on standard error.
   bool forward(const AttentionForward& args, Scratch& scratch);
   bool backward(const AttentionBackward& args, Scratch& scratch);
 
  private:
-  // All that a graph hangs on: sizes, strides, type, mask, scale.
+  // Everything that a graph depends on: sizes, strides, type, mask, scale.
   using Key = std::vector<std::int64_t>;
   template <class AttentionGraph>
   struct Plan {

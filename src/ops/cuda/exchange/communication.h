@@ -1,5 +1,5 @@
-// Communication streams of a GPU: kernels that read and write the memory of all ranks of the process, on the same
-// device or on others that it reaches.
+// Communication streams of a GPU. Their kernels access the memory of all ranks of the process, on the same device or on
+// devices that it can access directly.
 #pragma once
 
 #include <set>
@@ -41,8 +41,7 @@ class GpuCommunicationStream final : public CommunicationStream {
 
   const cudaStream_t compute_;
   const int device_;
-  Stream stream_{
-      Stream::Priority::kHigh};  // so that others, who wait for it, get their results while this one computes
+  Stream stream_{Stream::Priority::kHigh};  // ranks wait for its results, while computing goes on beside it
   Scratch scratch_;
   std::set<int> reached_;
 };

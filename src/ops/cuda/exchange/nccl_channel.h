@@ -1,5 +1,5 @@
-// Channels between GPUs by NCCL, which is loaded when it is first asked for, so that programs built with it start on
-// machines that have none. nccl_absent.cc stands in where its header was not found at build time.
+// Channels between GPUs by NCCL. The library is loaded when it is first needed, so programs start on machines without
+// it. A build without NCCL's header compiles nccl_absent.cc instead.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,11 +11,11 @@
 
 namespace teratron::cuda {
 
-// Whether NCCL can be used; where it was built in but is not installed, says so once on standard error.
+// Whether NCCL can be used. If it was compiled in but cannot be loaded, one warning goes to standard error.
 bool nccl_is_available();
 
 std::string make_nccl_id();
-// Everyone of the group calls it, with the stream's device current. EnvironmentError with NCCL's own words.
+// Every rank of the group calls it, with the stream's device current. EnvironmentError with NCCL's message.
 std::unique_ptr<CommunicationStream::Channel> open_nccl_channel(cudaStream_t stream, const std::string& id, int rank,
                                                                 int size);
 

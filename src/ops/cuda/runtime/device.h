@@ -1,4 +1,4 @@
-// What the host side of the CUDA back end needs of the runtime: errors as exceptions, launches, a stream, scratch.
+// Host-side wrappers of the CUDA runtime: errors as exceptions, launches, streams, events, scratch memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,7 +9,7 @@
 
 namespace teratron::cuda {
 
-// EnvironmentError that says what failed and why, unless it is cudaSuccess.
+// EnvironmentError with `what` and CUDA's message unless status is cudaSuccess.
 void require(cudaError_t status, std::string_view what);
 
 constexpr int kWarp = 32;
@@ -21,7 +21,7 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;  // dynamic
 };
 
-// Arguments are converted to the kernel's parameter types. EnvironmentError if the device does not take it.
+// Arguments are converted to the kernel's parameter types. EnvironmentError if the launch fails.
 template <class... Parameters>
 void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parameters...),
             const std::type_identity_t<Parameters>&... arguments) {
@@ -38,7 +38,8 @@ void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parame
   require(cudaLaunchKernelEx(&config, kernel, arguments...), "the launch of a kernel");
 }
 
-// Blocks of `threads` threads, one thread for each of `count` items; kernels stride over what more there is.
+// Blocks of `threads` threads, one thread for each of `count` items, up to the largest grid; kernels loop with that
+// stride.
 inline LaunchShape shape_for(std::int64_t count, int threads = 256) {
   const std::int64_t blocks = (count + threads - 1) / threads;
   return {.grid = dim3(static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks)),
@@ -53,7 +54,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   ~Stream();
   operator cudaStream_t() const { return stream_; }  // NOLINT: it is one
-  void wait() const;                                 // for everything that was started on it
+  void wait() const;                                 // for all work queued on it
 
  private:
   cudaStream_t stream_ = nullptr;
@@ -86,13 +87,13 @@ struct MemoryMeter {
   }
 };
 
-// EnvironmentError that says what is free and what would help where that is too much.
+// cudaMalloc. If there is too little memory, an EnvironmentError with the free bytes and the flags that help.
 void* take_memory(std::int64_t bytes);
 
-// Memory for what one call leaves between its kernels. Calls of one stream follow each other, so all share it.
+// Memory for values that one operation passes between its kernels. Operations of one stream run in order and share it.
 class Scratch {
  public:
-  explicit Scratch(MemoryMeter* meter = nullptr) : meter_(meter) {}  // which counts it, too
+  explicit Scratch(MemoryMeter* meter = nullptr) : meter_(meter) {}  // the meter counts it; null: nothing does
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch();

@@ -1,5 +1,5 @@
-// Named ranges of the host's time that NVIDIA's profilers show above what the device did (NVTX). Without a profiler
-// they cost a few nanoseconds.
+// Named ranges of host time (NVTX), which NVIDIA's profilers show above the device's work. Without a profiler a range
+// costs a few nanoseconds.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Copies of a few values to the device (token ids, targets) that the host need not wait for: they are put down in
-// pinned memory first, which the device reads when its turn comes.
+// Small copies to the device (token ids, targets) for which the host does not wait: the values are copied to pinned
+// memory, from which the device reads them in stream order.
 #pragma once
 
 #include <array>
@@ -19,15 +19,15 @@ class Uploads {
   Uploads& operator=(const Uploads&) = delete;
   ~Uploads();
 
-  // In turn with what the stream does; returns when `from` may change.
+  // In stream order. `from` may change when it returns.
   void copy(void* to, const void* from, std::int64_t bytes);
 
  private:
-  static constexpr std::size_t kPlaces = 8;  // that are under way at most
+  static constexpr std::size_t kSlots = 8;  // copies in flight at most
 
   const cudaStream_t stream_;
-  std::byte* pinned_ = nullptr;  // kPlaces x kMost bytes, taken for the first copy
-  std::array<TimedEvent, kPlaces> done_;
+  std::byte* pinned_ = nullptr;  // kSlots x kMost bytes, allocated by the first copy
+  std::array<TimedEvent, kSlots> done_;
   std::size_t next_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Moments and ranges of the CUDA back end: told by the host's clock, and as far apart as the device's work between
-// them, whose time the emulated GPU makes up (cublas_lt.cc).
+// Timestamps and ranges of the CUDA back end: timestamps are by the host's clock, and as far apart as the device's work
+// between them, whose duration the emulated GPU makes up (cublas_lt.cc).
 #include <gtest/gtest.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -13,7 +13,7 @@
 namespace teratron {
 namespace {
 
-class GpuMoments : public ::testing::Test {
+class GpuTimestamps : public ::testing::Test {
  protected:
   void multiply(int times) {
     for (int i = 0; i < times; ++i) gpu_->linear_forward({.y = y_.ref(), .x = x_.ref(), .weight = weight_.ref()});
@@ -22,13 +22,13 @@ class GpuMoments : public ::testing::Test {
   const Tensor x_{*gpu_, DType::kF32, {8, 16}}, weight_{*gpu_, DType::kF32, {8, 16}}, y_{*gpu_, DType::kF32, {8, 8}};
 };
 
-TEST_F(GpuMoments, AreAsFarApartAsTheWorkBetweenThem) {
+TEST_F(GpuTimestamps, AreAsFarApartAsTheWorkBetweenThem) {
   const double before = monotonic_seconds();
-  const auto start = gpu_->moment();
+  const auto start = gpu_->timestamp();
   multiply(1);
-  const auto one = gpu_->moment();
+  const auto one = gpu_->timestamp();
   multiply(3);
-  const auto four = gpu_->moment(), same = gpu_->moment();
+  const auto four = gpu_->timestamp(), same = gpu_->timestamp();
   gpu_->wait();
   const double product = one->seconds() - start->seconds();
   EXPECT_GT(product, 0);
@@ -38,23 +38,23 @@ TEST_F(GpuMoments, AreAsFarApartAsTheWorkBetweenThem) {
   EXPECT_LE(four->seconds(), monotonic_seconds());
 }
 
-TEST_F(GpuMoments, StayWhereTheyWereWhenTheDeviceGoesOn) {
-  const auto early = gpu_->moment();
+TEST_F(GpuTimestamps, StayWhereTheyWereWhenTheDeviceGoesOn) {
+  const auto early = gpu_->timestamp();
   gpu_->wait();
   const double told = early->seconds();
   multiply(2);
-  const auto late = gpu_->moment();
+  const auto late = gpu_->timestamp();
   gpu_->wait();
   EXPECT_EQ(early->seconds(), told);
   EXPECT_GT(late->seconds(), told);
 }
 
-TEST_F(GpuMoments, CannotBeToldBeforeTheDeviceWasWaitedFor) {
-  const auto moment = gpu_->moment();
-  EXPECT_THROW(static_cast<void>(moment->seconds()), InternalError);
+TEST_F(GpuTimestamps, HaveNoValueBeforeTheDeviceWasWaitedFor) {
+  const auto timestamp = gpu_->timestamp();
+  EXPECT_THROW(static_cast<void>(timestamp->seconds()), InternalError);
 }
 
-TEST_F(GpuMoments, OperationsAreRangesInsideTheirCallers) {
+TEST_F(GpuTimestamps, OperationsAreRangesInsideTheirCallers) {
   emulated::ranges = {};
   {
     const BackendRange range(*gpu_, "forward of a layer");
@@ -68,7 +68,7 @@ TEST_F(GpuMoments, OperationsAreRangesInsideTheirCallers) {
 }
 
 // Many more than there are places in pinned memory, changed as soon as the call returns.
-TEST_F(GpuMoments, UploadsTakeTheValuesThatWereThereWhenTheyWereCalled) {
+TEST_F(GpuTimestamps, UploadsTakeTheValuesThatWereThereWhenTheyWereCalled) {
   const Tensor there(*gpu_, DType::kI32, {40, 1000});
   std::vector<std::int32_t> values(1000);
   for (std::int64_t row = 0; row < 40; ++row) {

@@ -1,5 +1,5 @@
-// Work that is recorded and repeated (CUDA graphs), and generation, which takes its tokens that way: on a real GPU, or
-// on an emulated one that keeps what a stream is given with the arguments of that moment.
+// Work that is captured and replayed (CUDA graphs), and generation, which computes its tokens that way: on a real GPU,
+// or on an emulated one whose graphs keep calls with the arguments of the time of capture.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -12,9 +12,9 @@ namespace {
 using namespace test;  // NOLINT: a test of its helpers
 
 // dweight[O,I] = dy^T x and dbias, which takes scratch memory, of values that change in their places.
-class Recorded {
+class Captured {
  public:
-  Recorded(Backend& gpu, std::int64_t rows) : gpu_(gpu), rows_(rows) {}
+  Captured(Backend& gpu, std::int64_t rows) : gpu_(gpu), rows_(rows) {}
 
   void fill(std::uint64_t seed) {
     for (const Tensor* tensor : {&dy_, &x_}) gpu_.fill_normal(tensor->ref(), {.seed = seed}, 0, 1);
@@ -23,20 +23,20 @@ class Recorded {
     gpu_.linear_weight_gradient(
         {.dweight = dweight_.ref(), .dy = dy_.ref(), .x = x_.ref(), .dbias = dbias_.ref(), .accumulate = false});
   }
-  void repeat() {
-    gpu_.repeat(record_, [&] {
+  void replay() {
+    gpu_.replay(graph_, [&] {
       ++calls_;
       multiply();
     });
   }
-  // What is there after repeat(), and after a plain call on the same values.
-  void expect_repeats(std::uint64_t seed) {
+  // The results of replay(), and of a plain call on the same values.
+  void expect_same_as_call(std::uint64_t seed) {
     fill(seed);
-    repeat();
-    const auto repeated = results();
+    replay();
+    const auto replayed = results();
     for (const Tensor* tensor : {&dweight_, &dbias_}) gpu_.fill_zero(tensor->ref());
     multiply();
-    EXPECT_EQ(repeated, results()) << "seed " << seed;
+    EXPECT_EQ(replayed, results()) << "seed " << seed;
   }
   std::vector<std::vector<double>> results() const {
     return {values_of(gpu_, dweight_.ref()), values_of(gpu_, dbias_.ref())};
@@ -49,45 +49,45 @@ class Recorded {
   const Tensor dy_{gpu_, DType::kF32, {rows_, 24}}, x_{gpu_, DType::kF32, {rows_, 40}};
   const Tensor dweight_{gpu_, DType::kF32, {24, 40}}, dbias_{gpu_, DType::kF32, {24}};
   int calls_ = 0;
-  std::unique_ptr<Backend::Record> record_;
+  std::unique_ptr<Backend::Graph> graph_;
 };
 
-TEST(GpuRecords, AreRepeatedOnWhatIsInMemory) {
+TEST(GpuGraphs, AreReplayedOnWhatIsInMemory) {
   const auto gpu = make_cuda_backend();
-  Recorded work(*gpu, 30);
-  for (std::uint64_t seed = 0; seed < 6; ++seed) work.expect_repeats(seed);
-  EXPECT_EQ(work.calls(), 2);  // the first one makes choices, the second one is recorded
+  Captured work(*gpu, 30);
+  for (std::uint64_t seed = 0; seed < 6; ++seed) work.expect_same_as_call(seed);
+  EXPECT_EQ(work.calls(), 2);  // the first one makes choices, the second one is captured
 }
 
-TEST(GpuRecords, AreMadeAgainWhenScratchMemoryMoves) {
+TEST(GpuGraphs, AreCapturedAgainWhenScratchMemoryMoves) {
   const auto gpu = make_cuda_backend();
-  Recorded work(*gpu, 30), larger(*gpu, 3000);
-  for (std::uint64_t seed = 0; seed < 3; ++seed) work.expect_repeats(seed);
+  Captured work(*gpu, 30), larger(*gpu, 3000);
+  for (std::uint64_t seed = 0; seed < 3; ++seed) work.expect_same_as_call(seed);
   larger.fill(1);
   larger.multiply();
-  for (std::uint64_t seed = 3; seed < 6; ++seed) work.expect_repeats(seed);
+  for (std::uint64_t seed = 3; seed < 6; ++seed) work.expect_same_as_call(seed);
   EXPECT_EQ(work.calls(), 3);
 }
 
-TEST(GpuRecords, AreNotMadeForAnObserverNorWhereTheyAreOff) {
+TEST(GpuGraphs, AreNotCapturedForAnObserverNorWhereTheyAreOff) {
   struct Observer final : CallObserver {
     int calls = 0;
     void begin(std::string_view) override { ++calls; }
     void end(std::string_view) override {}
   } observer;
   const auto gpu = make_cuda_backend(), without = make_cuda_backend({.graphs = false});
-  EXPECT_TRUE(gpu->has_records());
-  EXPECT_FALSE(without->has_records());
+  EXPECT_TRUE(gpu->captures_graphs());
+  EXPECT_FALSE(without->captures_graphs());
   gpu->set_observer(&observer);
   for (Backend* const backend : {gpu.get(), without.get()}) {
-    Recorded work(*backend, 3);
-    for (int i = 0; i < 4; ++i) work.repeat();
+    Captured work(*backend, 3);
+    for (int i = 0; i < 4; ++i) work.replay();
     EXPECT_EQ(work.calls(), 4);
   }
   EXPECT_EQ(observer.calls, 4);
 }
 
-TEST(GpuRecords, RefuseWhatCannotBeRepeatedAndLeaveTheDeviceUsable) {
+TEST(GpuGraphs, RefuseWhatCannotBeReplayedAndLeaveTheDeviceUsable) {
   const auto gpu = make_cuda_backend();
   const Tensor x(*gpu, DType::kF32, {4});
   std::vector<float> host(4, 1);
@@ -95,9 +95,9 @@ TEST(GpuRecords, RefuseWhatCannotBeRepeatedAndLeaveTheDeviceUsable) {
                                                     [&] { gpu->download(host.data(), x.ref()); },
                                                     [&] { const Tensor more(*gpu, DType::kF32, {4}); }};
   for (const auto& work : wrong) {
-    std::unique_ptr<Backend::Record> record;
-    gpu->repeat(record, work);  // the first time it is called
-    EXPECT_THROW(gpu->repeat(record, work), InternalError);
+    std::unique_ptr<Backend::Graph> graph;
+    gpu->replay(graph, work);  // the first time it is called
+    EXPECT_THROW(gpu->replay(graph, work), InternalError);
     gpu->fill(x.ref(), 3);
     EXPECT_EQ(values_of(*gpu, x.ref()), std::vector<double>(4, 3));
   }

@@ -1,13 +1,13 @@
-#include "ops/cuda/runtime/moments.h"
+#include "ops/cuda/runtime/timestamps.h"
 
 #include "base/error.h"
 #include "base/monotonic_clock.h"
 
 namespace teratron::cuda {
 
-class Moments::StreamMoment final : public Backend::Moment {
+class Timestamps::StreamTimestamp final : public Backend::Timestamp {
  public:
-  StreamMoment(cudaStream_t stream, std::shared_ptr<const Anchor> anchor) : anchor_(std::move(anchor)) {
+  StreamTimestamp(cudaStream_t stream, std::shared_ptr<const Anchor> anchor) : anchor_(std::move(anchor)) {
     event_.record(stream);
   }
   double seconds() const override {
@@ -20,12 +20,12 @@ class Moments::StreamMoment final : public Backend::Moment {
   const std::shared_ptr<const Anchor> anchor_;
 };
 
-std::shared_ptr<const Backend::Moment> Moments::mark() {
+std::shared_ptr<const Backend::Timestamp> Timestamps::record() {
   if (!next_) next_ = std::make_shared<Anchor>();
-  return std::make_shared<StreamMoment>(stream_, next_);
+  return std::make_shared<StreamTimestamp>(stream_, next_);
 }
 
-void Moments::anchor() {
+void Timestamps::anchor() {
   if (!next_) return;
   next_->event.record(stream_);
   next_->event.wait();
