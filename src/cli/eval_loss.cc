@@ -20,12 +20,12 @@ struct EvalLossOptions : ScoringOptions, SplitSettings {
   std::string data_path, part = "validation";
   bool baselines = false;
 
-  std::vector<std::string> faults() const;
+  Faults faults() const;
 };
 
-std::vector<std::string> EvalLossOptions::faults() const {
-  std::vector<std::string> faults = ScoringOptions::faults();
-  for (std::string& fault : split_faults()) faults.push_back(std::move(fault));
+Faults EvalLossOptions::faults() const {
+  Faults faults = ScoringOptions::faults();
+  faults.add(SplitSettings::faults());
   return faults;
 }
 

@@ -22,11 +22,12 @@ struct EvalWikitext103Options : ScoringOptions {
   bool count_only = false;
 
   EvalWikitext103Options() { stride = 32; }
-  std::vector<std::string> faults() const {
-    std::vector<std::string> faults = ScoringOptions::faults();
-    if (stride == 0) faults.emplace_back("--overlapping-eval is 0; it must be at least 1");
-    if (count_only && tokenizer.empty()) faults.emplace_back("--count-only needs --tokenizer DIR");
-    if (!count_only && load.empty()) faults.emplace_back("--load DIR is missing (or --count-only)");
+  Faults faults() const {
+    constexpr Flag kCountOnly{"count-only"};
+    Faults faults = ScoringOptions::faults();
+    faults.add_if(stride == 0, "{} is 0; it must be at least 1", Flag{"overlapping-eval"});
+    faults.add_if(count_only && tokenizer.empty(), "{} needs {} DIR", kCountOnly, Flag{"tokenizer"});
+    faults.add_if(!count_only && load.empty(), "{} DIR is missing (or {})", Flag{"load"}, kCountOnly);
     return faults;
   }
 };

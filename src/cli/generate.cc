@@ -23,10 +23,10 @@ struct GenerateOptions {
   BackendSettings backend;
   bool ignore_end = false;
 
-  std::vector<std::string> faults() const {
-    std::vector<std::string> faults = settings.sampling.faults();
-    for (std::string& fault : layout.faults()) faults.push_back(std::move(fault));
-    for (std::string& fault : backend.backend_faults()) faults.push_back(std::move(fault));
+  Faults faults() const {
+    Faults faults = settings.sampling.faults();
+    faults.add(layout.faults());
+    faults.add(backend.faults());
     return faults;
   }
 };

@@ -57,7 +57,7 @@ struct ProfileOptions {
   std::int64_t repeats = 3;
   std::filesystem::path output, json;
 
-  std::vector<std::string> faults() const;
+  Faults faults() const;
 };
 
 FieldList fields_of(ProfileOptions& o) {
@@ -77,10 +77,10 @@ FieldList fields_of(ProfileOptions& o) {
   return list;
 }
 
-std::vector<std::string> ProfileOptions::faults() const {
-  std::vector<std::string> list = training.faults();
-  need_between(list, "repeats", repeats, 1, 1000);
-  return list;
+Faults ProfileOptions::faults() const {
+  Faults faults = training.faults();
+  faults.need_between({"repeats"}, repeats, 1, 1000);
+  return faults;
 }
 
 std::string short_text(const slicing::MeasuredIteration& iteration) {

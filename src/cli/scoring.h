@@ -18,7 +18,7 @@ struct ScoringOptions {
   LayoutOptions layout;
   BackendSettings backend;
 
-  std::vector<std::string> faults() const;
+  Faults faults() const;
   ExecutorOptions executor_options() const { return {.purpose = Purpose::kEvaluation, .batch = batch}; }
 };
 

@@ -42,7 +42,7 @@ struct SimulateOptions {
   double svg_span = 0;
   std::filesystem::path svg, json;
 
-  std::vector<std::string> faults() const;
+  Faults faults() const;
 };
 
 FieldList fields_of(SimulateOptions& o) {
@@ -76,29 +76,27 @@ FieldList fields_of(SimulateOptions& o) {
   return list;
 }
 
-std::vector<std::string> SimulateOptions::faults() const {
-  std::vector<std::string> list;
-  const auto need_time = [&](const char* flag, double value, bool zero) {
-    if (std::isfinite(value) && (value > 0 || (zero && value == 0)) && value <= 1e9) return;
-    list.push_back(fmt::format("--{} is {}; it must be a time {} 0, in milliseconds", flag, value,
-                               zero ? "of at least" : "above"));
+Faults SimulateOptions::faults() const {
+  Faults faults;
+  const auto need_time = [&](Flag flag, double value, bool zero) {
+    const bool is_time = std::isfinite(value) && (value > 0 || (zero && value == 0)) && value <= 1e9;
+    faults.add_if(!is_time, "{} is {}; it must be a time {} 0, in milliseconds", flag, value,
+                  zero ? "of at least" : "above");
   };
-  need_between(list, "stages", stages, 1, 10000);
-  need_between(list, "micro-batches", micro_batches, 1, 1000000);
-  need_between(list, "virtual-stages", virtual_stages, 1, 1000);
-  need_between(list, "seq-length", tokens, 0, std::int64_t{1} << 24);
-  need_time("forward-ms", forward, false);
-  need_time("backward-ms", backward, false);
-  need_time("transfer-ms", transfer, true);
-  need_time("svg-span-ms", svg_span, true);
-  if (slices == "auto" && profile.empty()) {
-    list.emplace_back("--slices is auto, which needs to know what slices cost; give --profile FILE");
-  }
-  if (slices == "auto" && schedule != ScheduleKind::kTeraPipe && schedule != ScheduleKind::kSeq1F1B) {
-    list.push_back(fmt::format("--slices is auto, but schedule {} runs sequences whole; choose terapipe or seq1f1b",
-                               pipeline::name_of(schedule)));
-  }
-  return list;
+  faults.need_between({"stages"}, stages, 1, 10000);
+  faults.need_between({"micro-batches"}, micro_batches, 1, 1000000);
+  faults.need_between({"virtual-stages"}, virtual_stages, 1, 1000);
+  faults.need_between({"seq-length"}, tokens, 0, std::int64_t{1} << 24);
+  need_time({"forward-ms"}, forward, false);
+  need_time({"backward-ms"}, backward, false);
+  need_time({"transfer-ms"}, transfer, true);
+  need_time({"svg-span-ms"}, svg_span, true);
+  faults.add_if(slices == "auto" && profile.empty(), "{} is auto, which needs to know what slices cost; give {} FILE",
+                Flag{"slices"}, Flag{"profile"});
+  faults.add_if(slices == "auto" && schedule != ScheduleKind::kTeraPipe && schedule != ScheduleKind::kSeq1F1B,
+                "{} is auto, but schedule {} runs sequences whole; choose terapipe or seq1f1b", Flag{"slices"},
+                pipeline::name_of(schedule));
+  return faults;
 }
 
 struct SliceCosts {
@@ -144,7 +142,7 @@ pipeline::ScheduleSize size_of(const SimulateOptions& options, const SliceCosts&
                                     .micro_batches = static_cast<int>(options.micro_batches),
                                     .slices = slices.count,
                                     .virtual_stages = static_cast<int>(options.virtual_stages)};
-  throw_if_any(pipeline::size_faults(options.schedule, size));
+  throw_if_any(pipeline::size_faults(options.schedule, size).texts());
   const double actions = 3.0 * size.stages * size.micro_batches * size.slices * size.virtual_stages;
   if (actions > static_cast<double>(kMostActions)) {
     throw_user_error(

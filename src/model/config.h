@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/faults.h"
 #include "nn/transformer_layer.h"
 
 namespace teratron {
@@ -51,9 +52,8 @@ struct ModelConfig {
   // as the half it is.
   double training_flops_per_token(std::int64_t sequence_length) const;
 
-  // Every fault of the configuration, split over so many tensor-parallel ranks: each one line that names the flag and
-  // the nearest values that work; empty if none.
-  std::vector<std::string> faults(std::int64_t tensor_parallel_size = 1) const;
+  // Every fault of the configuration, split over so many tensor-parallel ranks, with the nearest values that work.
+  Faults faults(std::int64_t tensor_parallel_size = 1) const;
 };
 
 struct ModelPreset {

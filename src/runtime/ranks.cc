@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "model/config.h"
 #include "telemetry/peak_memory.h"
 
 namespace teratron {
@@ -36,18 +37,20 @@ void require_same_options(Communicator& world, const std::string& options) {
 
 }  // namespace
 
-std::vector<std::string> LayoutOptions::faults() const {
-  constexpr std::int64_t kMostRanks = 1 << 16;
-  std::vector<std::string> faults;
-  need_between(faults, "tensor-model-parallel-size", tensor_parallel, 1, kMostRanks);
-  need_between(faults, "pipeline-model-parallel-size", pipeline_parallel, 1, kMostRanks);
-  need_between(faults, "data-parallel-size", data_parallel, 1, kMostRanks);
+Faults LayoutOptions::faults() const {
+  constexpr std::int64_t kMostRanks = 1 << 16, kMostThreads = 4096;
+  constexpr Flag kTensor{"tensor-model-parallel-size"}, kPipeline{"pipeline-model-parallel-size"},
+      kData{"data-parallel-size"};
+  Faults faults;
+  faults.need_between(kTensor, tensor_parallel, 1, kMostRanks);
+  faults.need_between(kPipeline, pipeline_parallel, 1, kMostLayers);
+  faults.need_between(kData, data_parallel, 1, kMostRanks);
   const double ranks = static_cast<double>(tensor_parallel) * static_cast<double>(pipeline_parallel) *
                        static_cast<double>(data_parallel);
-  if (faults.empty() && ranks > static_cast<double>(kMostRanks)) {
-    faults.push_back(fmt::format("this layout has {:.0f} ranks; there can be {} at most", ranks, kMostRanks));
-  }
-  if (threads < 0) faults.push_back(fmt::format("--threads is {}; 0 is one a core", threads));
+  faults.add_if(faults.empty() && ranks > static_cast<double>(kMostRanks),
+                "{} {} x {} {} x {} {} is {:.0f} ranks; there can be {} at most", kTensor, tensor_parallel, kPipeline,
+                pipeline_parallel, kData, data_parallel, ranks, kMostRanks);
+  faults.need_between({"threads"}, threads, 0, kMostThreads);
   return faults;
 }
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "base/faults.h"
 #include "comm/launch.h"
 #include "comm/mesh.h"
-#include "options/faults.h"
 #include "options/fields.h"
 
 namespace teratron {
@@ -17,7 +17,7 @@ namespace teratron {
 struct LayoutOptions {
   std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1, threads = 0;
 
-  std::vector<std::string> faults() const;
+  Faults faults() const;
   MeshShape mesh() const {
     return {.tensor = static_cast<int>(tensor_parallel),
             .pipeline = static_cast<int>(pipeline_parallel),

@@ -66,11 +66,8 @@ void add_training_fields(FieldList& list, TrainConfig& c) {
 
 void add_layout_fields(FieldList& list, TrainConfig& c) {
   list.group("Layout");
-  list.add("tensor-model-parallel-size", &c.tensor_parallel, "T", "ranks that each layer is split over").alias = "tp";
-  list.add("pipeline-model-parallel-size", &c.pipeline_parallel, "P", "stages that the layers are cut into").alias =
-      "pp";
-  list.add("data-parallel-size", &c.data_parallel, "D", "copies of the model, each with its share of the batch").alias =
-      "dp";
+  add_model_parallel_fields(list, c);
+  add_data_parallel_field(list, c, "copies of the model, each with its share of the batch");
   list.add("sequence-parallel", &c.sequence_parallel, "",
            "norms, dropout and residuals are split over the tensor-parallel ranks too, by rows");
   list.add("use-distributed-optimizer", &c.distributed_optimizer, "",
@@ -135,7 +132,7 @@ void add_data_and_output_fields(FieldList& list, TrainConfig& c) {
 
   list.group("Machine");
   add_backend_fields(list, c);
-  list.add("threads", &c.threads, "N", "0: one a core");
+  add_threads_field(list, c);
   list.add("logits-chunk", &c.logits_chunk, "N", "rows of logits held in memory at a time");
   list.add("config", &c.config_file, "FILE", "TOML file of these flags, written with underscores; flags override it")
       .role = FieldRole::kConfigFile;

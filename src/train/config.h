@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "comm/mesh.h"
 #include "data/batch_schedule.h"
 #include "executor/options.h"
 #include "model/config.h"
@@ -17,13 +16,14 @@
 #include "options/fields.h"
 #include "pipeline/generators.h"
 #include "runtime/backend_settings.h"
+#include "runtime/ranks.h"
 #include "train/split_settings.h"
 
 namespace teratron {
 
 // The values as the user gave them; a 0 that stands for "follows from another value" is resolved by the functions
 // below, so that a saved configuration can be read back and changed.
-struct TrainConfig : BackendSettings, SplitSettings {
+struct TrainConfig : LayoutOptions, BackendSettings, SplitSettings {
   TrainConfig();
 
   std::string preset = "124M";  // sets the first three of `model`; explicit values override it
@@ -38,8 +38,6 @@ struct TrainConfig : BackendSettings, SplitSettings {
   LearningRateSchedule learning_rate;  // decay 0: train_iters
   AdamWSettings optimizer;
 
-  // Ranks; their product is the number of ranks.
-  std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
   bool sequence_parallel = false, distributed_optimizer = false;
   Recompute recompute = Recompute::kNone;
 
@@ -65,25 +63,19 @@ struct TrainConfig : BackendSettings, SplitSettings {
   std::filesystem::path json;   // "-": standard output
   std::filesystem::path trace;  // what every stage did when
 
-  std::int64_t threads = 0;         // 0: one a core
   std::int64_t logits_chunk = 256;  // rows of logits held at a time
   std::filesystem::path config_file;
 
   std::int64_t largest_batch() const {  // samples of an update, at the end of a ramp
     return global_batch_size > 0 ? global_batch_size : micro_batch_size * data_parallel;
   }
-  MeshShape mesh() const {
-    return {.tensor = static_cast<int>(tensor_parallel),
-            .pipeline = static_cast<int>(pipeline_parallel),
-            .data = static_cast<int>(data_parallel)};
-  }
   BatchSchedule batches() const;
   LearningRateSchedule schedule() const;  // with the decay filled in
   // The model with its vocabulary and positions filled in; `data_vocab_size` is used where the user gave none.
   ModelConfig model_for(std::int64_t data_vocab_size) const;
 
-  // Every fault, one line each, naming the flags and, where it helps, the nearest values that work.
-  std::vector<std::string> faults() const;
+  // Every fault and, where it helps, the nearest values that work.
+  Faults faults() const;
 };
 
 // The one list of the fields. `config` must outlive it. read_options<TrainConfig> (config_reading.h) reads them from

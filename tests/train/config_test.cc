@@ -28,10 +28,10 @@ Values values_of(TrainConfig config) {
 }
 
 // Whatever the values are: faults of the values are another matter.
-TrainConfig read_unchecked(const std::vector<std::string>& arguments, Faults* faults = nullptr) {
+TrainConfig read_unchecked(const std::vector<std::string>& arguments, FaultLines* faults = nullptr) {
   TrainConfig config;
   FieldList fields = fields_of(config);
-  const Faults found = read_fields(fields, arguments);
+  const FaultLines found = read_fields(fields, arguments);
   if (faults != nullptr) *faults = found;
   return config;
 }
@@ -46,12 +46,12 @@ TEST(TrainConfig, WhatIsSavedReadsBackToTheSameValues) {
     for (const Field& field : fields_of(lists)) {
       if (is_saved(field)) arguments.push_back("--" + field.name + "=" + testing::random_value(field, random));
     }
-    Faults faults;
+    FaultLines faults;
     const TrainConfig config = read_unchecked(arguments, &faults);
-    ASSERT_EQ(faults, Faults{});
+    ASSERT_EQ(faults, FaultLines{});
     write_file_atomically(file, to_toml(config));
     const TrainConfig again = read_unchecked({"--config", file.string()}, &faults);
-    ASSERT_EQ(faults, Faults{}) << to_toml(config);
+    ASSERT_EQ(faults, FaultLines{}) << to_toml(config);
     ASSERT_EQ(values_of(again), values_of(config)) << to_toml(config);
     ASSERT_EQ(to_toml(again), to_toml(config));
   }
@@ -122,11 +122,11 @@ TEST(TrainConfig, ARampIsWrittenAsThreeWordsAsOneOrAsAnArray) {
                                              {"--rampup-batch-size", "16 8 300"},
                                              {"--rampup-batch-size=16 8 300"},
                                              {"--config", file}}) {
-    Faults faults;
+    FaultLines faults;
     std::vector<std::string> all = {"--data-path", "corpus"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     const TrainConfig config = read_unchecked(all, &faults);
-    EXPECT_EQ(faults, Faults{});
+    EXPECT_EQ(faults, FaultLines{});
     EXPECT_EQ(config.rampup_batch_size, (std::vector<std::int64_t>{16, 8, 300}));
   }
 }
