@@ -11,7 +11,7 @@
 #include "eval/corpus_loss.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
-#include "train/split_settings.h"
+#include "settings/split_settings.h"
 
 namespace teratron {
 namespace {

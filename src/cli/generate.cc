@@ -19,7 +19,7 @@ struct GenerateOptions {
   std::string prompt;
   GenerationSettings settings;
   std::int64_t seed = 1234;
-  LayoutOptions layout;
+  LayoutSettings layout;
   BackendSettings backend;
   bool ignore_end = false;
 

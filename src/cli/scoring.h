@@ -9,13 +9,14 @@
 #include "model/language_model.h"
 #include "runtime/backend_choice.h"
 #include "runtime/ranks.h"
+#include "settings/layout_settings.h"
 
 namespace teratron {
 
 struct ScoringOptions {
   std::filesystem::path load, tokenizer, json;
   std::int64_t stride = 0, batch = 8;
-  LayoutOptions layout;
+  LayoutSettings layout;
   BackendSettings backend;
 
   Faults faults() const;

@@ -9,14 +9,14 @@
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "cli/training_setup.h"
 #include "console/readable.h"
 #include "runtime/memory_table.h"
+#include "profile/pipeline_profile.h"
+#include "runtime/backend_choice.h"
 #include "runtime/ranks.h"
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
 #include "telemetry/trace_file.h"
-#include "train/slice_costs.h"
 #include "train/trainer.h"
 
 namespace teratron {
@@ -151,9 +151,12 @@ struct Job {
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
   const std::unique_ptr<Backend> backend = make_backend(config, rank);
-  const std::optional<slicing::Profile> profile =
-      slice_costs(config, job.vocab_size, rank.environment.ranks_are(), rank.mesh, *backend,
-                  rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
+  std::optional<slicing::Profile> profile;
+  if (config.token_slices == "auto" || !config.profile.empty()) {
+    profile =
+        profile_for(profile_request(config, job.vocab_size, rank.environment.ranks_are()), rank.mesh, *backend,
+                    config.profile, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
+  }
   Trainer trainer(config, *backend, make_training_task(config, job.dataset, job.vocab_size, rank.mesh->place().tensor),
                   rank.mesh, profile ? &*profile : nullptr);
   const std::vector<RankMemory> memory =
@@ -190,7 +193,7 @@ void run(const TrainConfig& config) {
   training_split(config, config.load);  // a contradiction is told once, before there are ranks
   const Job job{.config = config,
                 .layout = launcher.description(config.mesh()),
-                .vocab_size = vocabulary_size(config),
+                .vocab_size = config.vocabulary_size(),
                 .dataset = std::make_shared<const IndexedDataset>(IndexedDataset::open(config.data_path))};
   launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
 }

@@ -60,6 +60,7 @@ struct ModelPreset {
   std::string_view name;
   std::int64_t num_layers, hidden_size, num_attention_heads;
   std::string_view source;
+  ModelKind kind = ModelKind::kGpt2;
 };
 
 // tiny, GPT-2's published sizes, and the scaling study of the Megatron-LM paper (Table 1).

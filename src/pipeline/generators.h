@@ -1,6 +1,7 @@
 // The schedules by name. Each is a pure function of four sizes.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,9 @@ enum class ScheduleKind {
   kTeraPipe,     // all forward over the slices of all micro-batches, then all backward, slices last to first
   kSeq1F1B,      // 1F1B over slices (arXiv 2406.03488)
 };
+
+inline constexpr std::array kScheduleKinds = {ScheduleKind::kGpipe, ScheduleKind::k1F1B, ScheduleKind::kInterleaved,
+                                       ScheduleKind::kTeraPipe, ScheduleKind::kSeq1F1B};
 
 const char* name_of(ScheduleKind kind);  // "gpipe", "1f1b", "interleaved", "terapipe", "seq1f1b"
 

@@ -10,7 +10,7 @@
 
 namespace teratron {
 
-CheckpointInfo find_model(const std::filesystem::path& path, const LayoutOptions& layout) {
+CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout) {
   CheckpointInfo checkpoint = read_checkpoint_info(path);
   Faults faults = checkpoint.model.faults(layout.tensor_parallel);
   const std::int64_t layers = checkpoint.model.num_layers;

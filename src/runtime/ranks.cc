@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "model/config.h"
 #include "telemetry/peak_memory.h"
 
 namespace teratron {

@@ -1,4 +1,4 @@
-// Commands that run on many ranks: the layout's flags, starting the ranks, and what they tell of themselves.
+// Commands that run on many ranks: starting the ranks, and what they tell of themselves.
 #pragma once
 
 #include <cstdint>
@@ -6,29 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "base/faults.h"
 #include "comm/launch.h"
 #include "comm/mesh.h"
-#include "options/fields.h"
 
 namespace teratron {
-
-// The layout of commands that only read a model; training has its own fields of the same names.
-struct LayoutOptions {
-  std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1, threads = 0;
-
-  Faults faults() const;
-  MeshShape mesh() const {
-    return {.tensor = static_cast<int>(tensor_parallel),
-            .pipeline = static_cast<int>(pipeline_parallel),
-            .data = static_cast<int>(data_parallel)};
-  }
-};
-
-// Ranks that share one copy of the model: by tensors, by layers.
-void add_model_parallel_fields(FieldList& list, LayoutOptions& options);
-void add_data_parallel_field(FieldList& list, LayoutOptions& options, std::string help);
-void add_threads_field(FieldList& list, LayoutOptions& options);
 
 // What a rank's part of a command is given.
 struct Rank {

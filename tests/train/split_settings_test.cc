@@ -1,5 +1,5 @@
 // Which documents a run holds out: what the flags say, what a checkpoint remembers, and that resuming keeps to it.
-#include "train/split_settings.h"
+#include "settings/split_settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "train/split_settings.h"
+#include "settings/split_settings.h"
 
 #include <fmt/format.h>
 

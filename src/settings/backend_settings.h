@@ -27,6 +27,9 @@ struct BackendSettings {
 // --bf16, --fp16 and --tf32; what the first two mean differs between training and the rest.
 void add_precision_fields(FieldList& list, BackendSettings& settings, std::string bf16_help, std::string fp16_help);
 
+// With what they mean in training.
+void add_training_precision_fields(FieldList& list, BackendSettings& settings);
+
 // --backend and what is told of one.
 void add_backend_fields(FieldList& list, BackendSettings& settings);
 

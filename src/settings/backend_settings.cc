@@ -1,4 +1,4 @@
-#include "runtime/backend_settings.h"
+#include "settings/backend_settings.h"
 
 namespace teratron {
 
@@ -22,6 +22,11 @@ void add_precision_fields(FieldList& list, BackendSettings& s, std::string bf16_
   list.add("tf32", &s.tf32, "",
            "fp32 with matrix products of values rounded to 10 bits of mantissa, several times as fast; of back end "
            "cuda");
+}
+
+void add_training_precision_fields(FieldList& list, BackendSettings& settings) {
+  add_precision_fields(list, settings, "weights and activations in bf16; master weights and gradients in fp32",
+                       "the same in fp16, with a loss scale");
 }
 
 void add_backend_fields(FieldList& list, BackendSettings& s) {
