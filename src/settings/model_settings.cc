@@ -18,6 +18,7 @@ std::string preset_names() {
 
 void apply_preset(ModelSettings& settings) {
   const ModelPreset& preset = find_model_preset(settings.preset);
+  settings.model.kind = preset.kind;
   settings.model.num_layers = preset.num_layers;
   settings.model.hidden_size = preset.hidden_size;
   settings.model.num_attention_heads = preset.num_attention_heads;
@@ -78,6 +79,9 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
   list.add("model", &s.preset, "NAME", "preset of layers, hidden size and heads: " + preset_names()).when_set = [&s] {
     apply_preset(s);
   };
+  std::vector<std::pair<std::string, ModelKind>> kinds;
+  for (const std::string_view name : model_kind_names()) kinds.emplace_back(name, find_model_kind(name).value());
+  list.add_choice("model-type", s.model.kind, kinds, "kind of model; a preset sets it too");
   list.add("num-layers", &s.model.num_layers, "N", "transformer layers");
   list.add("hidden-size", &s.model.hidden_size, "N", "width of the residual stream");
   list.add("num-attention-heads", &s.model.num_attention_heads, "N", "attention heads; divides the hidden size");

@@ -14,7 +14,7 @@ namespace teratron {
 struct ModelSettings {
   ModelSettings();
 
-  std::string preset = "124M";  // sets layers, hidden size and heads of `model`; explicit values override it
+  std::string preset = "124M";  // sets kind, layers, hidden size and heads of `model`; explicit values override it
   ModelConfig model;            // vocab_size 0: the tokenizer's; max_position_embeddings 0: seq_length
   std::int64_t seq_length = 1024;
   std::filesystem::path tokenizer;  // empty: none
