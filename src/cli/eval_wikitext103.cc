@@ -67,14 +67,15 @@ struct Counts {
   nlohmann::json json() const { return {{"original_tokens", words}, {"tokens", tokens}, {"targets", tokens - 1}}; }
 };
 
-void report_score(const EvalWikitext103Options& options, const Counts& counts, double sum, const std::string& peaks) {
+void report_score(const EvalWikitext103Options& options, const Counts& counts, double sum,
+                  const std::vector<std::int64_t>& peaks) {
   const double per_word = std::exp(sum / static_cast<double>(counts.words));
   const double loss = sum / static_cast<double>(counts.tokens - 1);
   nlohmann::json json = counts.json();
   json["loss"] = loss;
   json["perplexity"] = per_word;
   json["perplexity_per_token"] = std::exp(loss);
-  json["peak_memory_bytes"] = nlohmann::json::parse(peaks);
+  json["peak_memory_bytes"] = peaks;
   report(
       options.json,
       counts.line() +
@@ -100,7 +101,7 @@ void run(const EvalWikitext103Options& options) {
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
     const LoadedModel model = load_model(checkpoint, options.executor_options(), options.backend, rank);
     const double sum = total_loss(options, *model.model, tokens, rank);
-    const std::string peaks = rank.peak_memory_json(*model.backend);
+    const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
     if (rank.is_first()) report_score(options, counts, sum, peaks);
   });
 }

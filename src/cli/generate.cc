@@ -107,13 +107,13 @@ void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, 
   generate(*model.model, prompt, settings, [&](std::int32_t token) { output.push(token); });
   output.finish();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const std::string peaks = rank.peak_memory_json(*model.backend);
+  const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
   if (!rank.is_first()) return;
   const nlohmann::json json = {{"prompt_tokens", prompt},
                                {"tokens", output.tokens()},
                                {"text", output.text()},
                                {"tokens_per_second", static_cast<double>(output.tokens().size()) / seconds},
-                               {"peak_memory_bytes", nlohmann::json::parse(peaks)}};
+                               {"peak_memory_bytes", peaks}};
   report(options.json, "", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/file.h"
@@ -10,9 +11,9 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/readable.h"
-#include "runtime/memory_table.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
+#include "runtime/memory_table.h"
 #include "runtime/ranks.h"
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
@@ -113,14 +114,15 @@ void print_start(const TrainConfig& config, const Trainer& trainer, const Backen
   fmt::print(stderr, "{}\n", trainer.task().split_description);
 }
 
-std::string json_number(std::optional<double> value) { return value ? fmt::format("{}", *value) : "null"; }
-
-std::string result_json(const TrainConfig& config, const TrainingResult& result, const std::string& peaks) {
-  return fmt::format(
-      "{{\"iterations\": {}, \"consumed_samples\": {}, \"final_loss\": {}, \"validation_loss\": {}, "
-      "\"tokens_per_second\": {:.1f}, \"peak_memory_bytes\": {}}}",
-      result.iterations, config.batches().consumed_after(result.iterations), json_number(result.final_loss),
-      json_number(result.validation_loss), result.tokens_per_second, peaks);
+nlohmann::ordered_json json_of(const TrainConfig& config, const TrainingResult& result,
+                               const std::vector<std::int64_t>& peaks) {
+  const auto number = [](std::optional<double> value) { return value ? nlohmann::ordered_json(*value) : nullptr; };
+  return {{"iterations", result.iterations},
+          {"consumed_samples", config.batches().consumed_after(result.iterations)},
+          {"final_loss", number(result.final_loss)},
+          {"validation_loss", number(result.validation_loss)},
+          {"tokens_per_second", std::round(10 * result.tokens_per_second) / 10},
+          {"peak_memory_bytes", peaks}};
 }
 
 // Ranks other than the first keep quiet.
@@ -184,8 +186,8 @@ void run_rank(const Job& job, const Rank& rank) {
     result = trainer.run(silent);
   }
   if (trainer.trace()) write_trace(config.trace, *trainer.trace(), *rank.mesh, rank.world);
-  const std::string peaks = rank.peak_memory_json(*backend);
-  if (rank.is_first()) report(config.json, "", result_json(config, result, peaks));
+  const std::vector<std::int64_t> peaks = rank.peak_memory(*backend);
+  if (rank.is_first()) report(config.json, "", json_of(config, result, peaks).dump());
 }
 
 void run(const TrainConfig& config) {

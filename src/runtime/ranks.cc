@@ -1,7 +1,6 @@
 #include "runtime/ranks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -36,42 +35,13 @@ void require_same_options(Communicator& world, const std::string& options) {
 
 }  // namespace
 
-Faults LayoutOptions::faults() const {
-  constexpr std::int64_t kMostRanks = 1 << 16, kMostThreads = 4096;
-  constexpr Flag kTensor{"tensor-model-parallel-size"}, kPipeline{"pipeline-model-parallel-size"},
-      kData{"data-parallel-size"};
-  Faults faults;
-  faults.need_between(kTensor, tensor_parallel, 1, kMostRanks);
-  faults.need_between(kPipeline, pipeline_parallel, 1, kMostLayers);
-  faults.need_between(kData, data_parallel, 1, kMostRanks);
-  const double ranks = static_cast<double>(tensor_parallel) * static_cast<double>(pipeline_parallel) *
-                       static_cast<double>(data_parallel);
-  faults.add_if(faults.empty() && ranks > static_cast<double>(kMostRanks),
-                "{} {} x {} {} x {} {} is {:.0f} ranks; there can be {} at most", kTensor, tensor_parallel, kPipeline,
-                pipeline_parallel, kData, data_parallel, ranks, kMostRanks);
-  faults.need_between({"threads"}, threads, 0, kMostThreads);
-  return faults;
-}
-
-void add_model_parallel_fields(FieldList& list, LayoutOptions& o) {
-  list.add("tensor-model-parallel-size", &o.tensor_parallel, "T", "ranks that each layer is split over").alias = "tp";
-  list.add("pipeline-model-parallel-size", &o.pipeline_parallel, "P", "stages that the layers are cut into").alias =
-      "pp";
-}
-
-void add_data_parallel_field(FieldList& list, LayoutOptions& o, std::string help) {
-  list.add("data-parallel-size", &o.data_parallel, "D", std::move(help)).alias = "dp";
-}
-
-void add_threads_field(FieldList& list, LayoutOptions& o) {
-  list.add("threads", &o.threads, "N", "of all ranks of a process together; 0: one a core");
-}
-
-std::string Rank::peak_memory_json(const Allocator& memory) const {
+std::vector<std::int64_t> Rank::peak_memory(const Allocator& memory) const {
   const std::int64_t share = memory.is_host_memory()
                                  ? static_cast<std::int64_t>(peak_memory_bytes()) / ranks_in_this_process()
                                  : memory.peak_bytes();
-  return fmt::format("[{}]", fmt::join(world.all_gather_host(fmt::format("{}", share)), ", "));
+  std::vector<std::int64_t> shares;
+  for (const std::string& text : world.all_gather_host(fmt::format("{}", share))) shares.push_back(std::stoll(text));
+  return shares;
 }
 
 RankLauncher::RankLauncher(std::int64_t threads) : environment_(detect_launch()) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/launch.h"
 #include "comm/mesh.h"
@@ -19,9 +20,9 @@ struct Rank {
 
   bool is_first() const { return world.rank() == 0; }  // the one that talks
   int ranks_in_this_process() const { return environment.kind == RankKind::kThreads ? world.size() : 1; }
-  // Bytes, of every rank in order: "[5, 5]": of its device's memory where it has one, else of the process's, which
-  // ranks that share it share evenly. Every rank calls it.
-  std::string peak_memory_json(const Allocator& memory) const;
+  // Bytes, of every rank in order: of its device's memory where it has one, else of the process's, which ranks that
+  // share it share evenly. Every rank calls it.
+  std::vector<std::int64_t> peak_memory(const Allocator& memory) const;
 };
 
 // Made first thing in a command; then run(), once.
