@@ -19,7 +19,7 @@ enum class ScheduleKind {
 };
 
 inline constexpr std::array kScheduleKinds = {ScheduleKind::kGpipe, ScheduleKind::k1F1B, ScheduleKind::kInterleaved,
-                                       ScheduleKind::kTeraPipe, ScheduleKind::kSeq1F1B};
+                                              ScheduleKind::kTeraPipe, ScheduleKind::kSeq1F1B};
 
 const char* name_of(ScheduleKind kind);  // "gpipe", "1f1b", "interleaved", "terapipe", "seq1f1b"
 
