@@ -87,7 +87,7 @@ ModelConfig model_config_from_json(const Json& json, const std::filesystem::path
   const JsonFields fields(json, path);
   ModelConfig config;
   visit_fields([&](const char* name, auto member, Decides) { read_field(config.*member, fields, name); });
-  std::vector<std::string> faults = config.faults();
+  std::vector<std::string> faults = config.faults().texts();
   const double weights = 12.0 * static_cast<double>(config.num_layers) * std::pow(config.hidden_size, 2);
   if (weights > 1e18) faults.emplace_back("it would have more weights than can be counted");
   if (!faults.empty()) throw_user_error("'{}' describes no model: {}", path.string(), fmt::join(faults, "; "));

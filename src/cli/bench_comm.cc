@@ -18,7 +18,7 @@ struct BenchCommOptions {
   std::int64_t threads = 0;
   std::filesystem::path json;
 
-  std::vector<std::string> faults() const;
+  Faults faults() const;
 };
 
 FieldList fields_of(BenchCommOptions& o) {
@@ -30,13 +30,13 @@ FieldList fields_of(BenchCommOptions& o) {
   return list;
 }
 
-std::vector<std::string> BenchCommOptions::faults() const {
-  std::vector<std::string> list;
-  need_between(list, "ranks", ranks, 0, 256);
-  if (ranks == 1) list.emplace_back("--ranks is 1, and a rank alone reduces nothing; give 2 or more");
-  need_between(list, "largest", largest, 1, 1024);
-  need_between(list, "threads", threads, 0, 4096);
-  return list;
+Faults BenchCommOptions::faults() const {
+  Faults faults;
+  faults.need_between({"ranks"}, ranks, 0, 256);
+  faults.add_if(ranks == 1, "{} is 1, and a rank alone reduces nothing; give 2 or more", Flag{"ranks"});
+  faults.need_between({"largest"}, largest, 1, 1024);
+  faults.need_between({"threads"}, threads, 0, 4096);
+  return faults;
 }
 
 struct Row {

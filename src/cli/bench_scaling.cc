@@ -22,7 +22,7 @@ struct BenchScalingOptions {
   std::int64_t updates = 2, rounds = 2, cores = 0;
   std::filesystem::path out, json;
 
-  std::vector<std::string> faults() const;
+  Faults faults() const;
 };
 
 FieldList fields_of(BenchScalingOptions& o) {
@@ -44,19 +44,19 @@ FieldList fields_of(BenchScalingOptions& o) {
   return list;
 }
 
-std::vector<std::string> BenchScalingOptions::faults() const {
-  std::vector<std::string> list;
-  need_between(list, "max-tensor-ranks", sizes.most_tensor_ranks, 1, 8);
-  need_between(list, "copies", sizes.copies, 1, 64);
-  need_between(list, "batch-size", sizes.batch, 1, 4096);
-  need_between(list, "head-size-divisor", sizes.head_size_divisor, 1, 96);
-  need_between(list, "layers-divisor", sizes.layers_divisor, 1, 72);
-  need_between(list, "vocab-divisor", sizes.vocab_divisor, 1, 51200);
-  need_between(list, "sequence-divisor", sizes.sequence_divisor, 1, 128);
-  need_between(list, "updates", updates, 1, 1000);
-  need_between(list, "rounds", rounds, 1, 1000);
-  need_between(list, "cores", cores, 0, 4096);
-  return list;
+Faults BenchScalingOptions::faults() const {
+  Faults faults;
+  faults.need_between({"max-tensor-ranks"}, sizes.most_tensor_ranks, 1, 8);
+  faults.need_between({"copies"}, sizes.copies, 1, 64);
+  faults.need_between({"batch-size"}, sizes.batch, 1, 4096);
+  faults.need_between({"head-size-divisor"}, sizes.head_size_divisor, 1, 96);
+  faults.need_between({"layers-divisor"}, sizes.layers_divisor, 1, 72);
+  faults.need_between({"vocab-divisor"}, sizes.vocab_divisor, 1, 51200);
+  faults.need_between({"sequence-divisor"}, sizes.sequence_divisor, 1, 128);
+  faults.need_between({"updates"}, updates, 1, 1000);
+  faults.need_between({"rounds"}, rounds, 1, 1000);
+  faults.need_between({"cores"}, cores, 0, 4096);
+  return faults;
 }
 
 struct Measured {

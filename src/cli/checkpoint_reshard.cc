@@ -16,9 +16,11 @@ struct CheckpointReshardOptions {
   std::filesystem::path from, to, json;
   std::int64_t max_file_size = 0;
 
-  std::vector<std::string> faults() const {
-    if (max_file_size >= 0) return {};
-    return {fmt::format("--max-file-size is {}; it must be at least 0 (0: no limit)", max_file_size)};
+  Faults faults() const {
+    Faults faults;
+    faults.add_if(max_file_size < 0, "{} is {}; it must be at least 0 (0: no limit)", Flag{"max-file-size"},
+                  max_file_size);
+    return faults;
   }
 };
 

@@ -2,7 +2,7 @@
 //
 //   struct DataInfoOptions { std::filesystem::path file, json; };   what the user can say, with its defaults
 //   FieldList fields_of(DataInfoOptions& options);                  the flags and arguments (options/fields.h)
-//   std::vector<std::string> DataInfoOptions::faults() const;       optional: what is wrong, one line each
+//   Faults DataInfoOptions::faults() const;                         optional: what is wrong (base/faults.h)
 //   void run(const DataInfoOptions& options);                       does it; errors are exceptions (base/error.h)
 //
 // and one function, declared and listed in commands.h and commands.cc, that returns
@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-#include "options/faults.h"
+#include "base/faults.h"
 #include "options/output.h"
 #include "options/reading.h"
 

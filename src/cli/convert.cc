@@ -16,9 +16,11 @@ struct ConvertOptions {
   Format from = Format::kHuggingFace, to = Format::kTeratron;
   std::filesystem::path in, out, json;
 
-  std::vector<std::string> faults() const {
-    if (from != to) return {};
-    return {"--from and --to name the same format; one is hf, the other teratron"};
+  Faults faults() const {
+    Faults faults;
+    faults.add_if(from == to, "{} and {} name the same format; one is hf, the other teratron", Flag{"from"},
+                  Flag{"to"});
+    return faults;
   }
 };
 

@@ -11,7 +11,7 @@
 #include "eval/corpus_loss.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
-#include "train/split_settings.h"
+#include "settings/split_settings.h"
 
 namespace teratron {
 namespace {
@@ -20,12 +20,12 @@ struct EvalLossOptions : ScoringOptions, SplitSettings {
   std::string data_path, part = "validation";
   bool baselines = false;
 
-  std::vector<std::string> faults() const;
+  Faults faults() const;
 };
 
-std::vector<std::string> EvalLossOptions::faults() const {
-  std::vector<std::string> faults = ScoringOptions::faults();
-  for (std::string& fault : split_faults()) faults.push_back(std::move(fault));
+Faults EvalLossOptions::faults() const {
+  Faults faults = ScoringOptions::faults();
+  faults.add(SplitSettings::faults());
   return faults;
 }
 
@@ -73,11 +73,11 @@ std::string table(const CorpusLoss& result, const EvaluationJob& job) {
   return text;
 }
 
-nlohmann::json json_of(const CorpusLoss& result, const std::string& peaks) {
+nlohmann::json json_of(const CorpusLoss& result, const std::vector<std::int64_t>& peaks) {
   nlohmann::json json = {{"targets", result.targets},
                          {"loss", result.loss},
                          {"perplexity", std::exp(result.loss)},
-                         {"peak_memory_bytes", nlohmann::json::parse(peaks)}};
+                         {"peak_memory_bytes", peaks}};
   if (result.bits_per_byte) json["bits_per_byte"] = *result.bits_per_byte;
   if (result.unigram_loss) json["unigram_loss"] = *result.unigram_loss;
   if (result.trigram_loss) json["trigram_loss"] = *result.trigram_loss;
@@ -112,7 +112,7 @@ void run(const EvalLossOptions& options) {
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
     const LoadedModel model = load_model(job.checkpoint, options.executor_options(), options.backend, rank);
     const CorpusLoss result = measure(job, model, rank);
-    const std::string peaks = rank.peak_memory_json(*model.backend);
+    const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
     if (rank.is_first()) report(options.json, table(result, job), json_of(result, peaks).dump());
   });
 }

@@ -22,11 +22,12 @@ struct EvalWikitext103Options : ScoringOptions {
   bool count_only = false;
 
   EvalWikitext103Options() { stride = 32; }
-  std::vector<std::string> faults() const {
-    std::vector<std::string> faults = ScoringOptions::faults();
-    if (stride == 0) faults.emplace_back("--overlapping-eval is 0; it must be at least 1");
-    if (count_only && tokenizer.empty()) faults.emplace_back("--count-only needs --tokenizer DIR");
-    if (!count_only && load.empty()) faults.emplace_back("--load DIR is missing (or --count-only)");
+  Faults faults() const {
+    constexpr Flag kCountOnly{"count-only"};
+    Faults faults = ScoringOptions::faults();
+    faults.add_if(stride == 0, "{} is 0; it must be at least 1", Flag{"overlapping-eval"});
+    faults.add_if(count_only && tokenizer.empty(), "{} needs {} DIR", kCountOnly, Flag{"tokenizer"});
+    faults.add_if(!count_only && load.empty(), "{} DIR is missing (or {})", Flag{"load"}, kCountOnly);
     return faults;
   }
 };
@@ -66,14 +67,15 @@ struct Counts {
   nlohmann::json json() const { return {{"original_tokens", words}, {"tokens", tokens}, {"targets", tokens - 1}}; }
 };
 
-void report_score(const EvalWikitext103Options& options, const Counts& counts, double sum, const std::string& peaks) {
+void report_score(const EvalWikitext103Options& options, const Counts& counts, double sum,
+                  const std::vector<std::int64_t>& peaks) {
   const double per_word = std::exp(sum / static_cast<double>(counts.words));
   const double loss = sum / static_cast<double>(counts.tokens - 1);
   nlohmann::json json = counts.json();
   json["loss"] = loss;
   json["perplexity"] = per_word;
   json["perplexity_per_token"] = std::exp(loss);
-  json["peak_memory_bytes"] = nlohmann::json::parse(peaks);
+  json["peak_memory_bytes"] = peaks;
   report(
       options.json,
       counts.line() +
@@ -99,7 +101,7 @@ void run(const EvalWikitext103Options& options) {
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
     const LoadedModel model = load_model(checkpoint, options.executor_options(), options.backend, rank);
     const double sum = total_loss(options, *model.model, tokens, rank);
-    const std::string peaks = rank.peak_memory_json(*model.backend);
+    const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
     if (rank.is_first()) report_score(options, counts, sum, peaks);
   });
 }

@@ -19,14 +19,14 @@ struct GenerateOptions {
   std::string prompt;
   GenerationSettings settings;
   std::int64_t seed = 1234;
-  LayoutOptions layout;
+  LayoutSettings layout;
   BackendSettings backend;
   bool ignore_end = false;
 
-  std::vector<std::string> faults() const {
-    std::vector<std::string> faults = settings.sampling.faults();
-    for (std::string& fault : layout.faults()) faults.push_back(std::move(fault));
-    for (std::string& fault : backend.backend_faults()) faults.push_back(std::move(fault));
+  Faults faults() const {
+    Faults faults = settings.sampling.faults();
+    faults.add(layout.faults());
+    faults.add(backend.faults());
     return faults;
   }
 };
@@ -107,13 +107,13 @@ void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, 
   generate(*model.model, prompt, settings, [&](std::int32_t token) { output.push(token); });
   output.finish();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const std::string peaks = rank.peak_memory_json(*model.backend);
+  const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
   if (!rank.is_first()) return;
   const nlohmann::json json = {{"prompt_tokens", prompt},
                                {"tokens", output.tokens()},
                                {"text", output.text()},
                                {"tokens_per_second", static_cast<double>(output.tokens().size()) / seconds},
-                               {"peak_memory_bytes", nlohmann::json::parse(peaks)}};
+                               {"peak_memory_bytes", peaks}};
   report(options.json, "", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

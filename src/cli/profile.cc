@@ -9,67 +9,38 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "cli/training_setup.h"
 #include "console/text_table.h"
+#include "profile/pipeline_profile.h"
+#include "runtime/backend_choice.h"
 #include "runtime/ranks.h"
 #include "slicing/slice_times.h"
-#include "train/slice_costs.h"
 
 namespace teratron {
 namespace {
 
-// Those of train that a pass's time hangs on.
-constexpr std::string_view kOfTrain[] = {"model",
-                                         "num-layers",
-                                         "hidden-size",
-                                         "num-attention-heads",
-                                         "vocab-size",
-                                         "tokenizer",
-                                         "max-position-embeddings",
-                                         "make-vocab-size-divisible-by",
-                                         "hidden-dropout",
-                                         "attention-dropout",
-                                         "seq-length",
-                                         "micro-batch-size",
-                                         "tensor-model-parallel-size",
-                                         "pipeline-model-parallel-size",
-                                         "pipeline-layout",
-                                         "data-parallel-size",
-                                         "sequence-parallel",
-                                         "use-distributed-optimizer",
-                                         "recompute-granularity",
-                                         "bf16",
-                                         "fp16",
-                                         "tf32",
-                                         "backend",
-                                         "gemm-timing",
-                                         "cudnn-attention",
-                                         "threads",
-                                         "logits-chunk",
-                                         "config"};
-
-struct ProfileOptions {
-  ProfileOptions() {
-    training.train_iters = 1;  // neither is a flag here, and their faults are
-    training.token_slices = "auto";
-  }
-  TrainConfig training;
+// Slices are what is measured; a profile is as good for every way of slicing.
+struct ProfileOptions : StepSettings {
+  ProfileOptions() { token_slices = "auto"; }
   std::int64_t repeats = 3;
   std::filesystem::path output, json;
 
-  std::vector<std::string> faults() const;
+  Faults faults() const;
 };
 
 FieldList fields_of(ProfileOptions& o) {
   FieldList list;
-  for (Field& field : fields_of(o.training)) {
-    if (std::ranges::find(kOfTrain, field.name) == std::end(kOfTrain)) continue;
-    list.group(field.group);
-    Field& added = list.add(field.name, field.target, field.value_name, field.help);
-    added.alias = field.alias;
-    added.role = field.role;
-    added.when_set = field.when_set;
-  }
+  add_model_fields(list, o);
+  list.group("Training");
+  add_seq_length_field(list, o);
+  add_micro_batch_size_field(list, o);
+  list.group("Precision");
+  add_training_precision_fields(list, o);
+  add_training_layout_fields(list, o);
+  list.group("Pipeline");
+  add_pipeline_layout_field(list, o);
+  list.group("Data");
+  add_tokenizer_field(list, o);
+  add_machine_fields(list, o);
   list.group("Measuring");
   list.add("repeats", &o.repeats, "N", "rounds over all slicings");
   list.add("output", &o.output, "FILE", "where the profile goes; not given: where train --token-slices auto looks");
@@ -77,10 +48,10 @@ FieldList fields_of(ProfileOptions& o) {
   return list;
 }
 
-std::vector<std::string> ProfileOptions::faults() const {
-  std::vector<std::string> list = training.faults();
-  need_between(list, "repeats", repeats, 1, 1000);
-  return list;
+Faults ProfileOptions::faults() const {
+  Faults faults = StepSettings::faults();
+  faults.need_between({"repeats"}, repeats, 1, 1000);
+  return faults;
 }
 
 std::string short_text(const slicing::MeasuredIteration& iteration) {
@@ -177,12 +148,12 @@ nlohmann::ordered_json json_of(const slicing::Profile& profile, const std::files
 }
 
 void run(const ProfileOptions& options) {
-  const TrainConfig& config = options.training;
-  const RankLauncher launcher(config.threads, config.backend);
-  const std::int64_t vocab_size = vocabulary_size(config);
-  launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) {
-    const std::unique_ptr<Backend> backend = make_backend(config, rank);
-    ProfileRequest request = profile_request(config, vocab_size, rank.environment.ranks_are());
+  const RankLauncher launcher(options.threads, options.backend);
+  const std::int64_t vocab_size = options.vocabulary_size();
+  ProfileOptions shown = options;
+  launcher.run(options.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+    const std::unique_ptr<Backend> backend = make_backend(options, rank);
+    ProfileRequest request = profile_request(options, vocab_size, rank.environment.ranks_are());
     request.repeats = static_cast<int>(options.repeats);
     const slicing::Profile profile = measure_profile(
         request, rank.mesh, *backend, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});

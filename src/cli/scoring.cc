@@ -11,11 +11,11 @@
 
 namespace teratron {
 
-std::vector<std::string> ScoringOptions::faults() const {
-  std::vector<std::string> faults = layout.faults();
-  for (std::string& fault : backend.backend_faults()) faults.push_back(std::move(fault));
-  if (stride < 0) faults.push_back(fmt::format("--overlapping-eval is {}; it must not be negative", stride));
-  if (batch < 1) faults.push_back(fmt::format("--micro-batch-size is {}; it must be at least 1", batch));
+Faults ScoringOptions::faults() const {
+  Faults faults = layout.faults();
+  faults.add(backend.faults());
+  faults.add_if(stride < 0, "{} is {}; it must not be negative", Flag{"overlapping-eval"}, stride);
+  faults.need_between({"micro-batch-size"}, batch, 1);
   return faults;
 }
 

@@ -9,16 +9,17 @@
 #include "model/language_model.h"
 #include "runtime/backend_choice.h"
 #include "runtime/ranks.h"
+#include "settings/layout_settings.h"
 
 namespace teratron {
 
 struct ScoringOptions {
   std::filesystem::path load, tokenizer, json;
   std::int64_t stride = 0, batch = 8;
-  LayoutOptions layout;
+  LayoutSettings layout;
   BackendSettings backend;
 
-  std::vector<std::string> faults() const;
+  Faults faults() const;
   ExecutorOptions executor_options() const { return {.purpose = Purpose::kEvaluation, .batch = batch}; }
 };
 

@@ -3,58 +3,31 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <numeric>
-#include <optional>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/live_line.h"
 #include "console/text_table.h"
-#include "pipeline/checker.h"
-#include "pipeline/closed_form.h"
-#include "pipeline/deferral.h"
 #include "pipeline/drawing.h"
-#include "pipeline/generators.h"
-#include "pipeline/simulate.h"
-#include "pipeline/token_slices.h"
-#include "slicing/profile.h"
-#include "slicing/slice_times.h"
+#include "settings/pipeline_settings.h"
+#include "slicing/scenario.h"
 
 namespace teratron {
 namespace {
 
-using pipeline::ScheduleKind;
-
-constexpr std::int64_t kMostActions = 4'000'000;  // that a simulation holds in memory
-
-struct SimulateOptions {
-  ScheduleKind schedule = ScheduleKind::k1F1B;
-  std::int64_t stages = 4, micro_batches = 8, virtual_stages = 1;
-  std::string slices = "1";
-  double forward = 1, backward = 2, transfer = 0;
-  std::filesystem::path profile;
-  std::int64_t tokens = 0;  // of a sequence; 0: the longest slice of the profile
-  bool defer_weight_gradients = false;
+struct SimulateOptions : slicing::Scenario {
   double svg_span = 0;
   std::filesystem::path svg, json;
 
-  std::vector<std::string> faults() const;
+  Faults faults() const;
 };
 
 FieldList fields_of(SimulateOptions& o) {
   FieldList list;
   list.group("Schedule");
-  list.add_choice("schedule", o.schedule,
-                  {{"gpipe", ScheduleKind::kGpipe},
-                   {"1f1b", ScheduleKind::k1F1B},
-                   {"interleaved", ScheduleKind::kInterleaved},
-                   {"terapipe", ScheduleKind::kTeraPipe},
-                   {"seq1f1b", ScheduleKind::kSeq1F1B}},
-                  "in what order stages work");
+  list.add_choice("schedule", o.schedule, schedule_choices(), "in what order stages work");
   list.add("stages", &o.stages, "K", "stages of the pipeline");
   list.add("micro-batches", &o.micro_batches, "M", "micro-batches an iteration");
   list.add("slices", &o.slices, "uniform:N|L,L,..|auto",
@@ -76,140 +49,14 @@ FieldList fields_of(SimulateOptions& o) {
   return list;
 }
 
-std::vector<std::string> SimulateOptions::faults() const {
-  std::vector<std::string> list;
-  const auto need_time = [&](const char* flag, double value, bool zero) {
-    if (std::isfinite(value) && (value > 0 || (zero && value == 0)) && value <= 1e9) return;
-    list.push_back(fmt::format("--{} is {}; it must be a time {} 0, in milliseconds", flag, value,
-                               zero ? "of at least" : "above"));
-  };
-  need_between(list, "stages", stages, 1, 10000);
-  need_between(list, "micro-batches", micro_batches, 1, 1000000);
-  need_between(list, "virtual-stages", virtual_stages, 1, 1000);
-  need_between(list, "seq-length", tokens, 0, std::int64_t{1} << 24);
-  need_time("forward-ms", forward, false);
-  need_time("backward-ms", backward, false);
-  need_time("transfer-ms", transfer, true);
-  need_time("svg-span-ms", svg_span, true);
-  if (slices == "auto" && profile.empty()) {
-    list.emplace_back("--slices is auto, which needs to know what slices cost; give --profile FILE");
-  }
-  if (slices == "auto" && schedule != ScheduleKind::kTeraPipe && schedule != ScheduleKind::kSeq1F1B) {
-    list.push_back(fmt::format("--slices is auto, but schedule {} runs sequences whole; choose terapipe or seq1f1b",
-                               pipeline::name_of(schedule)));
-  }
-  return list;
+Faults SimulateOptions::faults() const {
+  Faults faults = Scenario::faults();
+  const bool is_span = std::isfinite(svg_span) && svg_span >= 0 && svg_span <= 1e9;
+  faults.add_if(!is_span, "{} is {}; it must be a time of at least 0, in milliseconds", Flag{"svg-span-ms"}, svg_span);
+  return faults;
 }
 
-struct SliceCosts {
-  std::vector<std::int64_t> lengths;  // tokens; empty: of no known length
-  int count = 1;
-  std::optional<slicing::Profile> profile;  // nothing: the times that the user gave
-};
-
-// With the lengths that the user gives or the best ones.
-SliceCosts profiled_slices(const SimulateOptions& options) {
-  slicing::Profile profile = slicing::profile_from_json(read_file(options.profile), options.profile);
-  const std::int64_t longest = profile.longest();
-  const std::int64_t tokens = options.tokens > 0 ? options.tokens : longest;
-  if (tokens > longest) {
-    throw_user_error("--seq-length is {}, but '{}' was measured up to {} tokens", tokens, options.profile.string(),
-                     longest);
-  }
-  std::vector<std::int64_t> lengths;
-  if (options.slices == "auto") {
-    lengths = slicing::best_slice_lengths(profile, tokens, options.schedule, static_cast<int>(options.stages),
-                                          static_cast<int>(options.micro_batches));
-  } else {
-    const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", options.slices);
-    lengths = slices.lengths.empty() ? pipeline::even_slices(tokens, slices.count) : slices.lengths;
-  }
-  const std::int64_t sum = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-  if (sum != tokens) {
-    throw_user_error("--slices {} add up to {} tokens, not to the {} of a sequence; change --slices or --seq-length",
-                     options.slices, sum, tokens);
-  }
-  const int count = static_cast<int>(lengths.size());
-  return {.lengths = std::move(lengths), .count = count, .profile = std::move(profile)};
-}
-
-SliceCosts given_slices(const SimulateOptions& options) {
-  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", options.slices);
-  if (slices.count > kMostActions) throw_user_error("--slices is {}; use {} at most", slices.count, kMostActions);
-  return {.lengths = slices.lengths, .count = slices.count, .profile = std::nullopt};
-}
-
-pipeline::ScheduleSize size_of(const SimulateOptions& options, const SliceCosts& slices) {
-  const pipeline::ScheduleSize size{.stages = static_cast<int>(options.stages),
-                                    .micro_batches = static_cast<int>(options.micro_batches),
-                                    .slices = slices.count,
-                                    .virtual_stages = static_cast<int>(options.virtual_stages)};
-  throw_if_any(pipeline::size_faults(options.schedule, size));
-  const double actions = 3.0 * size.stages * size.micro_batches * size.slices * size.virtual_stages;
-  if (actions > static_cast<double>(kMostActions)) {
-    throw_user_error(
-        "this schedule has {:.0f} actions, and {} are the most that is simulated; use fewer --stages, --micro-batches, "
-        "--slices or --virtual-stages",
-        actions, kMostActions);
-  }
-  return size;
-}
-
-struct Result {
-  pipeline::Schedule schedule;
-  pipeline::Simulation simulation;
-  std::vector<pipeline::MemoryPeak> peaks;  // by stage
-  pipeline::ClosedForm closed_form;         // of the schedule as it is named, slices alike
-  std::vector<std::int64_t> lengths;
-  double work = 0;  // of the busiest stage, in milliseconds
-};
-
-pipeline::Costs costs_of(const SimulateOptions& options, const SliceCosts& slices, const pipeline::Schedule& schedule) {
-  if (!slices.profile) {
-    return pipeline::sliced_costs(schedule,
-                                  pipeline::even_times(slices.count, slices.lengths, options.forward, options.backward),
-                                  options.transfer);
-  }
-  pipeline::Costs costs = slicing::slice_costs(*slices.profile, schedule, slices.lengths);
-  for (double& transfer : costs.transfers) transfer += options.transfer;
-  return costs;
-}
-
-// Of a micro-batch in the stage that takes longest.
-pipeline::PassTimes slowest_stage(const pipeline::Schedule& schedule, const pipeline::Costs& costs) {
-  pipeline::PassTimes slowest;
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    pipeline::PassTimes sum;
-    for (int cell = stage; cell < schedule.cells(); cell += schedule.stages) {
-      for (const pipeline::PassTimes& slice : costs.passes[static_cast<std::size_t>(cell)]) {
-        sum.forward += slice.forward;
-        sum.backward += slice.backward;
-      }
-    }
-    if (sum.forward + sum.backward > slowest.forward + slowest.backward) slowest = sum;
-  }
-  return slowest;
-}
-
-Result simulated(const SimulateOptions& options) {
-  const SliceCosts slices = options.profile.empty() ? given_slices(options) : profiled_slices(options);
-  const pipeline::ScheduleSize size = size_of(options, slices);
-  Result result{.schedule = pipeline::make_schedule(options.schedule, size), .lengths = slices.lengths};
-  const pipeline::Costs costs = costs_of(options, slices, result.schedule);
-  const std::int64_t most = pipeline::most_live_slices(result.schedule);
-  if (options.defer_weight_gradients) {
-    result.schedule = pipeline::defer_weight_gradients(result.schedule, costs, most);
-  }
-  pipeline::check_schedule(result.schedule, most);
-  result.simulation = pipeline::simulate(result.schedule, costs);
-  result.peaks = pipeline::memory_peaks(result.schedule, result.lengths);
-  const pipeline::PassTimes stage = slowest_stage(result.schedule, costs);
-  result.closed_form = pipeline::closed_form(options.schedule, size, stage.forward, stage.backward);
-  result.work = size.micro_batches * (stage.forward + stage.backward);
-  return result;
-}
-
-std::string text_of(const SimulateOptions& options, const Result& result) {
+std::string text_of(const SimulateOptions& options, const slicing::ScenarioResult& result) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight});
   table.row({"", "simulated", "closed form"});
   table.row({"iteration, ms", fmt::format("{:.4g}", result.simulation.iteration),
@@ -233,7 +80,7 @@ std::string text_of(const SimulateOptions& options, const Result& result) {
   return text;
 }
 
-nlohmann::ordered_json json_of(const SimulateOptions& options, const Result& result) {
+nlohmann::ordered_json json_of(const SimulateOptions& options, const slicing::ScenarioResult& result) {
   nlohmann::ordered_json peaks = nlohmann::ordered_json::array();
   for (const pipeline::MemoryPeak& peak : result.peaks) {
     peaks.push_back({{"slices", peak.slices}, {"deferred", peak.deferred}, {"micro_batches", peak.micro_batches}});
@@ -254,7 +101,7 @@ nlohmann::ordered_json json_of(const SimulateOptions& options, const Result& res
             {"peak_micro_batches", result.closed_form.peak_micro_batches}}}};
 }
 
-std::string title_of(const SimulateOptions& options, const Result& result) {
+std::string title_of(const SimulateOptions& options, const slicing::ScenarioResult& result) {
   std::string title = fmt::format("{}: {} stages, {} micro-batches", pipeline::name_of(options.schedule),
                                   result.schedule.stages, result.schedule.micro_batches);
   if (!result.lengths.empty()) {
@@ -267,7 +114,7 @@ std::string title_of(const SimulateOptions& options, const Result& result) {
 }
 
 void run(const SimulateOptions& options) {
-  const Result result = simulated(options);
+  const slicing::ScenarioResult result = slicing::simulate(options);
   if (!options.svg.empty()) {
     const std::string title = title_of(options, result);
     write_file_atomically(options.svg,

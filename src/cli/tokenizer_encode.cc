@@ -21,9 +21,10 @@ struct TokenizerEncodeOptions {
   std::filesystem::path tokenizer, in, out, json;
   std::int64_t threads = 0;
 
-  std::vector<std::string> faults() const {
-    if (threads >= 0) return {};
-    return {fmt::format("--threads is {}; it must be at least 0", threads)};
+  Faults faults() const {
+    Faults faults;
+    faults.need_between({"threads"}, threads, 0);
+    return faults;
   }
 };
 

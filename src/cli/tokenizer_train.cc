@@ -22,17 +22,15 @@ struct TokenizerTrainOptions {
   std::filesystem::path out, json;
   std::int64_t vocab_size = 0, minimum_count = BpeTrainingOptions{}.minimum_count, threads = 0;
 
-  std::vector<std::string> faults() const {
-    std::vector<std::string> faults;
-    if (minimum_count < 1) faults.push_back(fmt::format("--minimum-count is {}; it must be at least 1", minimum_count));
-    if (threads < 0) faults.push_back(fmt::format("--threads is {}; it must be at least 0", threads));
+  Faults faults() const {
+    Faults faults;
+    faults.need_between({"minimum-count"}, minimum_count, 1);
+    faults.need_between({"threads"}, threads, 0);
     for (const std::filesystem::path& file : files) {
-      if (file.extension() == ".jsonl") {
-        faults.push_back(
-            fmt::format("'{}' is JSON lines, and a vocabulary is learned from plain text; write the text "
-                        "of its documents to a file of its own",
-                        file.string()));
-      }
+      faults.add_if(file.extension() == ".jsonl",
+                    "'{}' is JSON lines, and a vocabulary is learned from plain text; write the text of its documents "
+                    "to a file of its own",
+                    file.string());
     }
     return faults;
   }

@@ -3,20 +3,21 @@
 
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/file.h"
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "cli/training_setup.h"
 #include "console/readable.h"
+#include "profile/pipeline_profile.h"
+#include "runtime/backend_choice.h"
 #include "runtime/memory_table.h"
 #include "runtime/ranks.h"
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
 #include "telemetry/trace_file.h"
-#include "train/slice_costs.h"
 #include "train/trainer.h"
 
 namespace teratron {
@@ -113,14 +114,15 @@ void print_start(const TrainConfig& config, const Trainer& trainer, const Backen
   fmt::print(stderr, "{}\n", trainer.task().split_description);
 }
 
-std::string json_number(std::optional<double> value) { return value ? fmt::format("{}", *value) : "null"; }
-
-std::string result_json(const TrainConfig& config, const TrainingResult& result, const std::string& peaks) {
-  return fmt::format(
-      "{{\"iterations\": {}, \"consumed_samples\": {}, \"final_loss\": {}, \"validation_loss\": {}, "
-      "\"tokens_per_second\": {:.1f}, \"peak_memory_bytes\": {}}}",
-      result.iterations, config.batches().consumed_after(result.iterations), json_number(result.final_loss),
-      json_number(result.validation_loss), result.tokens_per_second, peaks);
+nlohmann::ordered_json json_of(const TrainConfig& config, const TrainingResult& result,
+                               const std::vector<std::int64_t>& peaks) {
+  const auto number = [](std::optional<double> value) { return value ? nlohmann::ordered_json(*value) : nullptr; };
+  return {{"iterations", result.iterations},
+          {"consumed_samples", config.batches().consumed_after(result.iterations)},
+          {"final_loss", number(result.final_loss)},
+          {"validation_loss", number(result.validation_loss)},
+          {"tokens_per_second", std::round(10 * result.tokens_per_second) / 10},
+          {"peak_memory_bytes", peaks}};
 }
 
 // Ranks other than the first keep quiet.
@@ -151,9 +153,12 @@ struct Job {
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
   const std::unique_ptr<Backend> backend = make_backend(config, rank);
-  const std::optional<slicing::Profile> profile =
-      slice_costs(config, job.vocab_size, rank.environment.ranks_are(), rank.mesh, *backend,
-                  rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
+  std::optional<slicing::Profile> profile;
+  if (config.token_slices == "auto" || !config.profile.empty()) {
+    profile =
+        profile_for(profile_request(config, job.vocab_size, rank.environment.ranks_are()), rank.mesh, *backend,
+                    config.profile, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
+  }
   Trainer trainer(config, *backend, make_training_task(config, job.dataset, job.vocab_size, rank.mesh->place().tensor),
                   rank.mesh, profile ? &*profile : nullptr);
   const std::vector<RankMemory> memory =
@@ -181,8 +186,8 @@ void run_rank(const Job& job, const Rank& rank) {
     result = trainer.run(silent);
   }
   if (trainer.trace()) write_trace(config.trace, *trainer.trace(), *rank.mesh, rank.world);
-  const std::string peaks = rank.peak_memory_json(*backend);
-  if (rank.is_first()) report(config.json, "", result_json(config, result, peaks));
+  const std::vector<std::int64_t> peaks = rank.peak_memory(*backend);
+  if (rank.is_first()) report(config.json, "", json_of(config, result, peaks).dump());
 }
 
 void run(const TrainConfig& config) {
@@ -190,7 +195,7 @@ void run(const TrainConfig& config) {
   training_split(config, config.load);  // a contradiction is told once, before there are ranks
   const Job job{.config = config,
                 .layout = launcher.description(config.mesh()),
-                .vocab_size = vocabulary_size(config),
+                .vocab_size = config.vocabulary_size(),
                 .dataset = std::make_shared<const IndexedDataset>(IndexedDataset::open(config.data_path))};
   launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
 }

@@ -10,11 +10,11 @@
 
 namespace teratron {
 
-std::vector<std::string> SamplingSettings::faults() const {
-  std::vector<std::string> faults;
-  if (!(temperature >= 0)) faults.push_back(fmt::format("--temperature is {}; 0 is greedy, the least", temperature));
-  if (top_k < 0) faults.push_back(fmt::format("--top-k is {}; 0 is off, the least", top_k));
-  if (!(top_p > 0 && top_p <= 1)) faults.push_back(fmt::format("--top-p is {}; it must be above 0, at most 1", top_p));
+Faults SamplingSettings::faults() const {
+  Faults faults;
+  faults.add_if(!(temperature >= 0), "{} is {}; 0 is greedy, the least", Flag{"temperature"}, temperature);
+  faults.add_if(top_k < 0, "{} is {}; 0 is off, the least", Flag{"top-k"}, top_k);
+  faults.add_if(!(top_p > 0 && top_p <= 1), "{} is {}; it must be above 0, at most 1", Flag{"top-p"}, top_p);
   return faults;
 }
 

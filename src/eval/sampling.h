@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/faults.h"
+
 namespace teratron {
 
 struct SamplingSettings {
@@ -15,7 +17,7 @@ struct SamplingSettings {
   double top_p = 1.0;        // then keep the likeliest until their probability reaches p; at least one is kept
   std::uint64_t seed = 1234;
 
-  std::vector<std::string> faults() const;  // values out of range, one line each
+  Faults faults() const;
 };
 
 // The token for `position` of the text: a pure function of (logits, settings, position).

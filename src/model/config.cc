@@ -28,16 +28,8 @@ constexpr std::array<ModelPreset, 10> kPresets = {{
 constexpr std::int64_t kMostFeatures = std::int64_t{1} << 20;
 constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;
 
-void need_within(std::vector<std::string>& faults, std::string_view flag, std::int64_t value, std::int64_t most) {
-  if (value < 1 || value > most) {
-    faults.push_back(fmt::format("--{} is {}; it must be at least 1 and at most {}", flag, value, most));
-  }
-}
-
-void need_probability(std::vector<std::string>& faults, std::string_view flag, double value) {
-  if (!(value >= 0 && value < 1)) {
-    faults.push_back(fmt::format("--{} is {}; it must be at least 0 and below 1", flag, value));
-  }
+void need_probability(Faults& faults, Flag flag, double value) {
+  faults.add_if(!(value >= 0 && value < 1), "{} is {}; it must be at least 0 and below 1", flag, value);
 }
 
 }  // namespace
@@ -85,34 +77,34 @@ double ModelConfig::training_flops_per_token(std::int64_t sequence_length) const
   return 6 * (12 * l * h * h + v * h) + 6 * l * h * s;
 }
 
-std::vector<std::string> ModelConfig::faults(std::int64_t tensor_parallel_size) const {
-  std::vector<std::string> faults;
-  need_within(faults, "num-layers", num_layers, kMostLayers);
-  need_within(faults, "hidden-size", hidden_size, kMostFeatures);
-  need_within(faults, "num-attention-heads", num_attention_heads, kMostFeatures);
-  need_within(faults, "vocab-size", vocab_size, kMostTokens);
-  need_within(faults, "max-position-embeddings", max_position_embeddings, kMostTokens);
-  need_within(faults, "make-vocab-size-divisible-by", make_vocab_size_divisible_by, kMostFeatures);
-  need_probability(faults, "hidden-dropout", hidden_dropout);
-  need_probability(faults, "attention-dropout", attention_dropout);
-  if (!(layernorm_epsilon > 0)) faults.push_back("--layernorm-epsilon must be above 0");
-  if (!(init_method_std > 0)) faults.push_back("--init-method-std must be above 0");
-  if (hidden_size >= 1 && num_attention_heads >= 1 && hidden_size % num_attention_heads != 0) {
+Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
+  constexpr Flag kHiddenSize{"hidden-size"}, kHeads{"num-attention-heads"};
+  Faults faults;
+  faults.need_between({"num-layers"}, num_layers, 1, kMostLayers);
+  faults.need_between(kHiddenSize, hidden_size, 1, kMostFeatures);
+  faults.need_between(kHeads, num_attention_heads, 1, kMostFeatures);
+  faults.need_between({"vocab-size"}, vocab_size, 1, kMostTokens);
+  faults.need_between({"max-position-embeddings"}, max_position_embeddings, 1, kMostTokens);
+  faults.need_between({"make-vocab-size-divisible-by"}, make_vocab_size_divisible_by, 1, kMostFeatures);
+  need_probability(faults, {"hidden-dropout"}, hidden_dropout);
+  need_probability(faults, {"attention-dropout"}, attention_dropout);
+  faults.add_if(!(layernorm_epsilon > 0), "{} must be above 0", Flag{"layernorm-epsilon"});
+  faults.add_if(!(init_method_std > 0), "{} must be above 0", Flag{"init-method-std"});
+  if (num_attention_heads < 1 || num_attention_heads > kMostFeatures) return faults;
+  if (hidden_size >= 1 && hidden_size <= kMostFeatures && hidden_size % num_attention_heads != 0) {
     const std::int64_t below = hidden_size / num_attention_heads * num_attention_heads;
     const std::int64_t above = below + num_attention_heads;
-    faults.push_back(
-        fmt::format("--hidden-size {} is not divisible by --num-attention-heads {}; nearest that are: {}{}",
-                    hidden_size, num_attention_heads, below > 0 ? fmt::format("{}, ", below) : "", above));
+    faults.add("{} {} is not divisible by {} {}; nearest that are: {}{}", kHiddenSize, hidden_size, kHeads,
+               num_attention_heads, below > 0 ? fmt::format("{}, ", below) : "", above);
   }
-  if (num_attention_heads >= 1 && tensor_parallel_size >= 1 && num_attention_heads % tensor_parallel_size != 0) {
+  if (tensor_parallel_size >= 1 && num_attention_heads % tensor_parallel_size != 0) {
     std::vector<std::int64_t> divisors;
     for (std::int64_t size = 1; size <= num_attention_heads; ++size) {
       if (num_attention_heads % size == 0) divisors.push_back(size);
     }
-    faults.push_back(
-        fmt::format("--num-attention-heads {} cannot be shared by --tensor-model-parallel-size {} ranks: heads stay "
-                    "whole; sizes that work: {}",
-                    num_attention_heads, tensor_parallel_size, fmt::join(divisors, ", ")));
+    faults.add("{} {} cannot be shared by {} {} ranks: heads stay whole; sizes that work: {}", kHeads,
+               num_attention_heads, Flag{"tensor-model-parallel-size"}, tensor_parallel_size,
+               fmt::join(divisors, ", "));
   }
   return faults;
 }

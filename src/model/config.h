@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/faults.h"
 #include "nn/transformer_layer.h"
 
 namespace teratron {
@@ -52,15 +53,15 @@ struct ModelConfig {
   // recomputed forward.)
   double training_flops_per_token(std::int64_t sequence_length) const;
 
-  // Every fault of the configuration, split over so many tensor-parallel ranks: each one line that names the flag and
-  // the nearest values that work; empty if none.
-  std::vector<std::string> faults(std::int64_t tensor_parallel_size = 1) const;
+  // Every fault of the configuration, split over so many tensor-parallel ranks, with the nearest values that work.
+  Faults faults(std::int64_t tensor_parallel_size = 1) const;
 };
 
 struct ModelPreset {
   std::string_view name;
   std::int64_t num_layers, hidden_size, num_attention_heads;
   std::string_view source;
+  ModelKind kind = ModelKind::kGpt2;
 };
 
 // tiny, GPT-2's published sizes, and those of the Megatron-LM paper: Table 1 (scaling) and Table 2 (evaluation), which

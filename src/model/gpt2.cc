@@ -11,7 +11,7 @@ namespace teratron {
 namespace {
 
 ModelConfig checked(const ModelConfig& config, GroupRank place) {
-  const std::vector<std::string> faults = config.faults(place.size);
+  const std::vector<std::string> faults = config.faults(place.size).texts();
   if (!faults.empty()) throw UserError(fmt::format("{}", fmt::join(faults, "\n")));
   return config;
 }

@@ -17,8 +17,8 @@ bool is_flag(std::string_view argument) {
 
 class CommandLineReader {
  public:
-  CommandLineReader(FieldList& fields, std::span<const std::string> arguments, Faults& faults)
-      : fields_(fields), arguments_(arguments), faults_(faults) {
+  CommandLineReader(FieldList& fields, std::span<const std::string> arguments, FaultLines& lines)
+      : fields_(fields), arguments_(arguments), lines_(lines) {
     for (Field& field : fields) {
       if (field.role == FieldRole::kPositional) positionals_.push_back(&field);
     }
@@ -67,8 +67,8 @@ class CommandLineReader {
       setting.values.push_back({LiteralKind::kUntyped, arguments_[next_++]});
     }
     if (!setting.values.empty()) return;
-    faults_.push_back(fmt::format("{} needs a value: {} {}", setting.field->display_name(),
-                                  setting.field->display_name(), setting.field->value_name));
+    lines_.push_back(fmt::format("{} needs a value: {} {}", setting.field->display_name(),
+                                 setting.field->display_name(), setting.field->value_name));
     setting.field->given = setting.field->wrong = true;
     settings_.pop_back();
   }
@@ -84,7 +84,7 @@ class CommandLineReader {
 
   void read_positional(const std::string& argument) {
     if (positional_ == positionals_.size()) {
-      faults_.push_back(fmt::format("unexpected argument '{}'; flags begin with --", argument));
+      lines_.push_back(fmt::format("unexpected argument '{}'; flags begin with --", argument));
       return;
     }
     Field* field = positionals_[positional_];
@@ -103,14 +103,14 @@ class CommandLineReader {
       if (!field.alias.empty()) known.push_back("--" + field.alias);
     }
     const std::string nearest = nearest_name(flag, known);
-    faults_.push_back(
+    lines_.push_back(
         fmt::format("unknown flag '{}'; {}", flag,
                     nearest.empty() ? "--help lists the flags" : fmt::format("did you mean '{}'?", nearest)));
   }
 
   FieldList& fields_;
   std::span<const std::string> arguments_;
-  Faults& faults_;
+  FaultLines& lines_;
   std::vector<Field*> positionals_;
   std::vector<Setting> settings_;
   std::size_t next_ = 0, positional_ = 0;
@@ -118,8 +118,8 @@ class CommandLineReader {
 
 }  // namespace
 
-std::vector<Setting> read_command_line(FieldList& fields, std::span<const std::string> arguments, Faults& faults) {
-  return CommandLineReader(fields, arguments, faults).read();
+std::vector<Setting> read_command_line(FieldList& fields, std::span<const std::string> arguments, FaultLines& lines) {
+  return CommandLineReader(fields, arguments, lines).read();
 }
 
 }  // namespace teratron

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <initializer_list>
 #include <list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -69,22 +69,20 @@ class FieldList {
   Field& add_positional(FieldTarget target, std::string value_name, std::string help);
 
   template <class Enum>
-  Field& add_choice(std::string name, Enum& value, std::initializer_list<std::pair<const char*, Enum>> choices,
-                    std::string help) {
+  Field& add_choice(std::string name, Enum& value,
+                    std::type_identity_t<std::vector<std::pair<std::string, Enum>>> choices, std::string help) {
     Choice choice;
-    std::vector<Enum> values;
     std::string names;  // "cosine|linear"
     for (const auto& [text, one] : choices) {
-      names += (names.empty() ? "" : "|") + std::string(text);
-      choice.names.emplace_back(text);
-      values.push_back(one);
+      names += (names.empty() ? "" : "|") + text;
+      choice.names.push_back(text);
     }
-    choice.get = [&value, values] {
+    choice.get = [&value, choices] {
       std::size_t index = 0;
-      while (index + 1 < values.size() && values[index] != value) ++index;
+      while (index + 1 < choices.size() && choices[index].second != value) ++index;
       return index;
     };
-    choice.set = [&value, values](std::size_t index) { value = values[index]; };
+    choice.set = [&value, choices](std::size_t index) { value = choices[index].second; };
     return add(std::move(name), std::move(choice), std::move(names), std::move(help));
   }
 

@@ -112,7 +112,7 @@ std::string store(const Setting& setting) {
   return "";
 }
 
-void apply(const Setting& setting, Faults& faults) {
+void apply(const Setting& setting, FaultLines& lines) {
   Field& field = *setting.field;
   field.given = true;
   field.wrong = true;
@@ -120,71 +120,62 @@ void apply(const Setting& setting, Faults& faults) {
   const std::string where = setting.origin.empty() ? "" : fmt::format(" ({})", setting.origin);
   const std::string needed = store(setting);
   if (!needed.empty()) {
-    faults.push_back(fmt::format("{} is {}; {}{}", field.display_name(), written(setting), needed, where));
+    lines.push_back(fmt::format("{} is {}; {}{}", field.display_name(), written(setting), needed, where));
     return;
   }
   try {
     if (field.when_set) field.when_set();
     field.wrong = false;
   } catch (const UserError& error) {
-    faults.push_back(error.what() + where);
+    lines.push_back(error.what() + where);
   }
-}
-
-// Whether the text names this flag, and not only one that begins like it.
-bool names_flag(std::string_view text, std::string_view flag) {
-  for (std::size_t at = text.find(flag); at != std::string_view::npos; at = text.find(flag, at + 1)) {
-    const std::size_t end = at + flag.size();
-    if (end == text.size() || !(std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '-')) return true;
-  }
-  return false;
 }
 
 }  // namespace
 
-void apply_settings(FieldList& fields, std::span<const Setting> settings, Faults& faults) {
+void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultLines& lines) {
   for (const Field& field : fields) {
     for (const Setting& setting : settings) {
-      if (setting.field == &field) apply(setting, faults);
+      if (setting.field == &field) apply(setting, lines);
     }
   }
 }
 
-Faults read_fields(FieldList& fields, std::span<const std::string> arguments) {
-  Faults faults;
-  const std::vector<Setting> given = read_command_line(fields, arguments, faults);
+FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments) {
+  FaultLines lines;
+  const std::vector<Setting> given = read_command_line(fields, arguments, lines);
   for (const Setting& setting : given) {
     if (setting.field->role != FieldRole::kConfigFile) continue;
-    apply_settings(fields, read_config_file(fields, setting.values.back().text, faults), faults);
+    apply_settings(fields, read_config_file(fields, setting.values.back().text, lines), lines);
   }
-  apply_settings(fields, given, faults);
+  apply_settings(fields, given, lines);
   for (const Field& field : fields) {
     if (field.given || !(field.required || field.role == FieldRole::kPositional)) continue;
-    faults.push_back(field.role == FieldRole::kPositional
-                         ? fmt::format("{} is missing: {}", field.value_name, field.help)
-                         : fmt::format("{} {} is missing: {}", field.display_name(), field.value_name, field.help));
+    lines.push_back(field.role == FieldRole::kPositional
+                        ? fmt::format("{} is missing: {}", field.value_name, field.help)
+                        : fmt::format("{} {} is missing: {}", field.display_name(), field.value_name, field.help));
   }
-  return faults;
+  return lines;
 }
 
-void add_value_faults(const FieldList& fields, std::span<const std::string> value_faults, Faults& faults) {
-  for (const std::string& fault : value_faults) {
+void add_value_faults(const FieldList& fields, const Faults& faults, FaultLines& lines) {
+  for (const Fault& fault : faults) {
     bool already_reported = false;
     std::vector<std::string> origins;
     for (const Field& field : fields) {
-      if (field.role == FieldRole::kPositional || !names_flag(fault, field.display_name())) continue;
+      if (field.role == FieldRole::kPositional || std::ranges::count(fault.flags, field.name) == 0) continue;
       already_reported = already_reported || field.wrong;
       if (!field.origin.empty()) origins.push_back(fmt::format("{} from {}", field.display_name(), field.origin));
     }
     if (already_reported) continue;
-    faults.push_back(origins.empty() ? fault : fmt::format("{} ({})", fault, fmt::join(origins, ", ")));
+    lines.push_back(origins.empty() ? fault.text : fmt::format("{} ({})", fault.text, fmt::join(origins, ", ")));
   }
 }
 
-void throw_if_any(const Faults& faults) {
-  if (faults.empty()) return;
-  if (faults.size() == 1) throw UserError(faults.front());
-  throw_user_error("{} faults:\n  {}", faults.size(), fmt::join(faults, "\n  "));
+void throw_if_any(const FaultLines& lines) {
+  if (lines.empty()) return;
+  if (lines.size() == 1) throw UserError(lines.front());
+  throw_user_error("{} faults:\n  {}", lines.size(), fmt::join(lines, "\n  "));
 }
 
 }  // namespace teratron

@@ -103,7 +103,7 @@ struct TomlText {
 
 }  // namespace
 
-std::vector<Setting> read_config_file(FieldList& fields, const std::filesystem::path& path, Faults& faults) {
+std::vector<Setting> read_config_file(FieldList& fields, const std::filesystem::path& path, FaultLines& lines) {
   std::vector<Setting> settings;
   try {
     const toml::table table = toml::parse(read_file(path), path.string());
@@ -112,20 +112,20 @@ std::vector<Setting> read_config_file(FieldList& fields, const std::filesystem::
       Field* field = find_key(fields, key.str());
       auto literals = literals_of(node);
       if (field == nullptr && node.is_table()) {
-        faults.push_back(fmt::format("'{}' is a table ({}); settings are written without tables", key.str(), origin));
+        lines.push_back(fmt::format("'{}' is a table ({}); settings are written without tables", key.str(), origin));
       } else if (field == nullptr) {
-        faults.push_back(unknown_key(fields, key.str(), origin));
+        lines.push_back(unknown_key(fields, key.str(), origin));
       } else if (!literals) {
         field->given = field->wrong = true;
-        faults.push_back(fmt::format("{} has no value that a setting can have ({})", key.str(), origin));
+        lines.push_back(fmt::format("{} has no value that a setting can have ({})", key.str(), origin));
       } else {
         settings.push_back({field, *std::move(literals), node.is_array(), origin});
       }
     }
   } catch (const UserError& error) {
-    faults.push_back(error.what());
+    lines.push_back(error.what());
   } catch (const toml::parse_error& error) {
-    faults.push_back(
+    lines.push_back(
         fmt::format("{}:{}: not valid TOML: {}", path.string(), error.source().begin.line, error.description()));
   }
   return settings;

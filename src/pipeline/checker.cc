@@ -13,10 +13,10 @@
 namespace teratron::pipeline {
 namespace {
 
-using Faults = std::vector<std::string>;
+using Lines = std::vector<std::string>;
 
-Faults size_faults(const Schedule& schedule) {
-  Faults faults;
+Lines size_faults(const Schedule& schedule) {
+  Lines faults;
   if (schedule.stages < 1 || schedule.micro_batches < 1 || schedule.slices < 1 || schedule.virtual_stages < 1) {
     faults.push_back(fmt::format("a schedule of {} stages, {} micro-batches, {} slices and {} virtual stages is empty",
                                  schedule.stages, schedule.micro_batches, schedule.slices, schedule.virtual_stages));
@@ -42,7 +42,7 @@ Faults size_faults(const Schedule& schedule) {
 // How often a stage does each pass of one slice of one micro-batch in one chunk.
 using Counts = std::array<int, 4>;
 
-void add_count_faults(const Schedule& schedule, int stage, Action action, const Counts& counts, Faults& faults) {
+void add_count_faults(const Schedule& schedule, int stage, Action action, const Counts& counts, Lines& faults) {
   const auto tell = [&](Pass pass, int count) {
     action.pass = pass;
     if (count == 0) faults.push_back(fmt::format("stage {}: {} is missing", stage, text_of(schedule, action)));
@@ -64,8 +64,8 @@ void add_count_faults(const Schedule& schedule, int stage, Action action, const 
   }
 }
 
-Faults completeness_faults(const Schedule& schedule) {
-  Faults faults;
+Lines completeness_faults(const Schedule& schedule) {
+  Lines faults;
   for (int stage = 0; stage < schedule.stages; ++stage) {
     const auto index = [&](const Action& a) {
       return static_cast<std::size_t>((a.micro_batch * schedule.slices + a.slice) * schedule.virtual_stages + a.chunk);
@@ -95,8 +95,8 @@ std::string text_of(const Schedule& schedule, const Event& event) {
 }
 
 // Whether what an action needs from its own stage comes before it.
-Faults order_faults(const Schedule& schedule) {
-  Faults faults;
+Lines order_faults(const Schedule& schedule) {
+  Lines faults;
   std::vector<char> happened(events(schedule), 0);
   for (int stage = 0; stage < schedule.stages; ++stage) {
     for (const Action& action : schedule.actions[static_cast<std::size_t>(stage)]) {
@@ -119,7 +119,7 @@ struct Channel {
 };
 using Transfers = std::map<Channel, std::vector<Event>>;
 
-Faults channel_faults(const Schedule& schedule) {
+Lines channel_faults(const Schedule& schedule) {
   Transfers sent, received;
   for (int stage = 0; stage < schedule.stages; ++stage) {
     for (const Action& action : schedule.actions[static_cast<std::size_t>(stage)]) {
@@ -135,7 +135,7 @@ Faults channel_faults(const Schedule& schedule) {
       });
     }
   }
-  Faults faults;
+  Lines faults;
   for (const auto& [channel, events_sent] : sent) {
     const std::vector<Event>& events_received = received[channel];
     for (std::size_t i = 0; i < events_sent.size(); ++i) {
@@ -149,7 +149,7 @@ Faults channel_faults(const Schedule& schedule) {
   return faults;
 }
 
-Faults deadlock_faults(const Schedule& schedule) {
+Lines deadlock_faults(const Schedule& schedule) {
   const std::vector<std::size_t> progress = play(schedule, [](int, std::size_t) {});
   std::vector<char> happened(events(schedule), 0);
   for (int stage = 0; stage < schedule.stages; ++stage) {
@@ -159,7 +159,7 @@ Faults deadlock_faults(const Schedule& schedule) {
                       [&](const Event& event) { happened[number_of(schedule, event)] = 1; });
     }
   }
-  Faults faults;
+  Lines faults;
   for (int stage = 0; stage < schedule.stages; ++stage) {
     const std::vector<Action>& list = schedule.actions[static_cast<std::size_t>(stage)];
     const std::size_t next = progress[static_cast<std::size_t>(stage)];
@@ -174,8 +174,8 @@ Faults deadlock_faults(const Schedule& schedule) {
   return faults;
 }
 
-Faults memory_faults(const Schedule& schedule, std::int64_t most_slices) {
-  Faults faults;
+Lines memory_faults(const Schedule& schedule, std::int64_t most_slices) {
+  Lines faults;
   std::vector<MemoryPeak> peaks = memory_peaks(schedule);
   for (std::size_t stage = 0; stage < peaks.size(); ++stage) {
     if (peaks[stage].slices <= most_slices) continue;
@@ -194,21 +194,21 @@ Faults memory_faults(const Schedule& schedule, std::int64_t most_slices) {
 }  // namespace
 
 std::vector<std::string> schedule_faults(const Schedule& schedule, std::optional<std::int64_t> most_slices) {
-  Faults faults = size_faults(schedule);
+  Lines faults = size_faults(schedule);
   if (faults.empty()) faults = completeness_faults(schedule);
   if (!faults.empty()) return faults;  // what follows takes lists that are whole
   for (const auto& more : {order_faults(schedule), deadlock_faults(schedule), channel_faults(schedule)}) {
     faults.insert(faults.end(), more.begin(), more.end());
   }
   if (most_slices) {
-    const Faults more = memory_faults(schedule, *most_slices);
+    const Lines more = memory_faults(schedule, *most_slices);
     faults.insert(faults.end(), more.begin(), more.end());
   }
   return faults;
 }
 
 void check_schedule(const Schedule& schedule, std::optional<std::int64_t> most_slices) {
-  const Faults faults = schedule_faults(schedule, most_slices);
+  const Lines faults = schedule_faults(schedule, most_slices);
   check(faults.empty(), fmt::format("the schedule is fit to run: {}", fmt::join(faults, "; ")));
 }
 

@@ -82,39 +82,36 @@ const char* name_of(ScheduleKind kind) {
   return "?";
 }
 
-std::vector<std::string> size_faults(ScheduleKind kind, const ScheduleSize& size) {
-  std::vector<std::string> faults;
-  const auto need_positive = [&](const char* flag, int value) {
-    if (value < 1) faults.push_back(fmt::format("{} is {}; it must be 1 or more", flag, value));
-  };
-  need_positive("--stages", size.stages);
-  need_positive("--micro-batches", size.micro_batches);
-  need_positive("--slices", size.slices);
-  need_positive("--virtual-stages", size.virtual_stages);
+Faults size_faults(ScheduleKind kind, const ScheduleSize& size, const ScheduleFlags& flags) {
+  Faults faults;
+  faults.need_between(flags.stages, size.stages, 1);
+  faults.need_between(flags.micro_batches, size.micro_batches, 1);
+  faults.need_between(flags.slices, size.slices, 1);
+  faults.need_between(flags.virtual_stages, size.virtual_stages, 1);
   if (!faults.empty()) return faults;
   const bool sliced = kind == ScheduleKind::kTeraPipe || kind == ScheduleKind::kSeq1F1B;
+  const std::string choose = flags.kind ? fmt::format("choose {}", *flags.kind) : "choose";
   if (size.slices > 1 && !sliced) {
-    faults.push_back(fmt::format("--slices is {}, but schedule {} runs sequences whole; choose terapipe or seq1f1b",
-                                 size.slices, name_of(kind)));
+    const std::string given = flags.slices_as_given.empty() ? fmt::format("{}", size.slices) : flags.slices_as_given;
+    faults.add("{} is {}, but schedule {} runs sequences whole; {} terapipe or seq1f1b", flags.slices, given,
+               name_of(kind), choose);
   }
   if (kind != ScheduleKind::kInterleaved && size.virtual_stages > 1) {
-    faults.push_back(fmt::format("--virtual-stages is {}, but schedule {} has one cell a stage; choose interleaved",
-                                 size.virtual_stages, name_of(kind)));
+    faults.add("{} is {}, but schedule {} has one cell a stage; {} interleaved", flags.virtual_stages,
+               size.virtual_stages, name_of(kind), choose);
   }
   if (kind == ScheduleKind::kInterleaved && size.micro_batches % size.stages != 0) {
     const int below = size.micro_batches / size.stages * size.stages;
-    faults.push_back(
-        fmt::format("--micro-batches is {}, and schedule interleaved needs a multiple of the {} stages; "
-                    "nearest {}: {}",
-                    size.micro_batches, size.stages, below > 0 ? "are" : "is",
-                    below > 0 ? fmt::format("{} and {}", below, below + size.stages) : fmt::format("{}", size.stages)));
+    faults.add("{} is {}, and schedule interleaved needs a multiple of the {} stages; nearest {}: {}",
+               flags.micro_batches, size.micro_batches, size.stages, below > 0 ? "are" : "is",
+               below > 0 ? fmt::format("{} and {}", below, below + size.stages) : fmt::format("{}", size.stages));
   }
   return faults;
 }
 
 Schedule make_schedule(ScheduleKind kind, const ScheduleSize& size) {
-  const std::vector<std::string> faults = size_faults(kind, size);
-  if (!faults.empty()) throw_user_error("{}", fmt::join(faults, "\n"));
+  const Faults faults = size_faults(kind, size);
+  if (!faults.empty()) throw_user_error("{}", fmt::join(faults.texts(), "\n"));
   Schedule schedule{.stages = size.stages,
                     .micro_batches = size.micro_batches,
                     .slices = size.slices,

@@ -1,9 +1,11 @@
 // The schedules by name. Each is a pure function of four sizes.
 #pragma once
 
+#include <array>
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "base/faults.h"
 #include "pipeline/schedule.h"
 
 namespace teratron::pipeline {
@@ -16,15 +18,24 @@ enum class ScheduleKind {
   kSeq1F1B,      // 1F1B over slices (arXiv 2406.03488)
 };
 
+inline constexpr std::array kScheduleKinds = {ScheduleKind::kGpipe, ScheduleKind::k1F1B, ScheduleKind::kInterleaved,
+                                              ScheduleKind::kTeraPipe, ScheduleKind::kSeq1F1B};
+
 const char* name_of(ScheduleKind kind);  // "gpipe", "1f1b", "interleaved", "terapipe", "seq1f1b"
 
 struct ScheduleSize {
   int stages = 1, micro_batches = 1, slices = 1, virtual_stages = 1;
 };
 
-// What keeps this kind of schedule from having that size, a line each that names the flag as the command line spells it
-// (--stages, --micro-batches, --slices, --virtual-stages) and what would do. Empty: make_schedule() makes it.
-std::vector<std::string> size_faults(ScheduleKind kind, const ScheduleSize& size);
+// The options that a command takes the kind and the size of a schedule from, for messages.
+struct ScheduleFlags {
+  Flag stages{"stages"}, micro_batches{"micro-batches"}, slices{"slices"}, virtual_stages{"virtual-stages"};
+  std::optional<Flag> kind;     // messages that offer other kinds name it
+  std::string slices_as_given;  // empty: their number
+};
+
+// What keeps this kind of schedule from having that size, and what would do. Empty: make_schedule() makes it.
+Faults size_faults(ScheduleKind kind, const ScheduleSize& size, const ScheduleFlags& flags = {});
 
 // UserError with the faults where there are any. Micro-batches are taken in order, forward and backward, so that
 // gradients are summed in the order in which one rank sums them.

@@ -8,20 +8,9 @@
 
 #include "executor/executor.h"
 #include "model/make_model.h"
+#include "profile/profile_request.h"
 
 namespace teratron {
-
-// What is measured: the model and everything of a layout that a pass's time hangs on.
-struct ProfileRequest {
-  ModelConfig model;                       // vocabulary and positions filled in
-  std::int64_t sequences = 1, tokens = 0;  // of a micro-batch
-  std::int64_t logits_chunk = 256;
-  std::vector<std::int64_t> cell_layers;  // of each stage; empty: as many in each
-  Recompute recompute = Recompute::kNone;
-  bool sequence_parallel = false, shard_optimizer = false;
-  std::string ranks = "threads";  // LaunchEnvironment::ranks_are()
-  int repeats = 3;                // of every slicing
-};
 
 struct StepTimes {
   struct Pass {

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "ops/backend.h"
-#include "runtime/backend_settings.h"
 #include "runtime/ranks.h"
+#include "settings/backend_settings.h"
 
 namespace teratron {
 

@@ -10,17 +10,15 @@
 
 namespace teratron {
 
-CheckpointInfo find_model(const std::filesystem::path& path, const LayoutOptions& layout) {
+CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout) {
   CheckpointInfo checkpoint = read_checkpoint_info(path);
-  std::vector<std::string> faults = checkpoint.model.faults(layout.tensor_parallel);
-  if (const std::int64_t layers = checkpoint.model.num_layers; layout.pipeline_parallel > layers) {
-    faults.push_back(
-        fmt::format("--pipeline-model-parallel-size is {}, but it has {} layers and every stage needs one; the most "
-                    "that works is {}",
-                    layout.pipeline_parallel, layers, layers));
-  }
+  Faults faults = checkpoint.model.faults(layout.tensor_parallel);
+  const std::int64_t layers = checkpoint.model.num_layers;
+  faults.add_if(layout.pipeline_parallel > layers,
+                "{} is {}, but it has {} layers and every stage needs one; the most that works is {}",
+                Flag{"pipeline-model-parallel-size"}, layout.pipeline_parallel, layers, layers);
   if (!faults.empty()) {
-    throw_user_error("the model in '{}': {}", checkpoint.folder.string(), fmt::join(faults, "; "));
+    throw_user_error("the model in '{}': {}", checkpoint.folder.string(), fmt::join(faults.texts(), "; "));
   }
   return checkpoint;
 }

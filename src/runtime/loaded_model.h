@@ -8,13 +8,14 @@
 #include "model/language_model.h"
 #include "runtime/backend_choice.h"
 #include "runtime/ranks.h"
+#include "settings/layout_settings.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
 
 // Before any rank runs: what the checkpoint at `path` holds. UserError: there is none, it is damaged, or so many ranks
 // cannot share its model (and which numbers can).
-CheckpointInfo find_model(const std::filesystem::path& path, const LayoutOptions& layout);
+CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout);
 
 // The tokenizer in `folder` if that is given, else the one saved with the checkpoint. UserError: there is none, or it
 // has more tokens than the model.

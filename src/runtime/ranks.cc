@@ -1,7 +1,6 @@
 #include "runtime/ranks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -36,40 +35,13 @@ void require_same_options(Communicator& world, const std::string& options) {
 
 }  // namespace
 
-std::vector<std::string> LayoutOptions::faults() const {
-  constexpr std::int64_t kMostRanks = 1 << 16;
-  std::vector<std::string> faults;
-  need_between(faults, "tensor-model-parallel-size", tensor_parallel, 1, kMostRanks);
-  need_between(faults, "pipeline-model-parallel-size", pipeline_parallel, 1, kMostRanks);
-  need_between(faults, "data-parallel-size", data_parallel, 1, kMostRanks);
-  const double ranks = static_cast<double>(tensor_parallel) * static_cast<double>(pipeline_parallel) *
-                       static_cast<double>(data_parallel);
-  if (faults.empty() && ranks > static_cast<double>(kMostRanks)) {
-    faults.push_back(fmt::format("this layout has {:.0f} ranks; there can be {} at most", ranks, kMostRanks));
-  }
-  if (threads < 0) faults.push_back(fmt::format("--threads is {}; 0 is one a core", threads));
-  return faults;
-}
-
-void add_model_parallel_fields(FieldList& list, LayoutOptions& o) {
-  list.add("tensor-model-parallel-size", &o.tensor_parallel, "T", "ranks that each layer is split over").alias = "tp";
-  list.add("pipeline-model-parallel-size", &o.pipeline_parallel, "P", "stages that the layers are cut into").alias =
-      "pp";
-}
-
-void add_data_parallel_field(FieldList& list, LayoutOptions& o, std::string help) {
-  list.add("data-parallel-size", &o.data_parallel, "D", std::move(help)).alias = "dp";
-}
-
-void add_threads_field(FieldList& list, LayoutOptions& o) {
-  list.add("threads", &o.threads, "N", "of all ranks of a process together; 0: one a core");
-}
-
-std::string Rank::peak_memory_json(const Allocator& memory) const {
+std::vector<std::int64_t> Rank::peak_memory(const Allocator& memory) const {
   const std::int64_t share = memory.is_host_memory()
                                  ? static_cast<std::int64_t>(peak_memory_bytes()) / ranks_in_this_process()
                                  : memory.peak_bytes();
-  return fmt::format("[{}]", fmt::join(world.all_gather_host(fmt::format("{}", share)), ", "));
+  std::vector<std::int64_t> shares;
+  for (const std::string& text : world.all_gather_host(fmt::format("{}", share))) shares.push_back(std::stoll(text));
+  return shares;
 }
 
 RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend)

@@ -1,35 +1,17 @@
-// Commands that run on many ranks: the layout's flags, starting the ranks, and what they tell of themselves.
+// Commands that run on many ranks: starting the ranks, and what they tell of themselves.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/launch.h"
 #include "comm/mesh.h"
-#include "options/faults.h"
-#include "options/fields.h"
-#include "runtime/backend_settings.h"
+#include "settings/backend_settings.h"
 
 namespace teratron {
-
-// The layout of commands that only read a model; training has its own fields of the same names.
-struct LayoutOptions {
-  std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1, threads = 0;
-
-  std::vector<std::string> faults() const;
-  MeshShape mesh() const {
-    return {.tensor = static_cast<int>(tensor_parallel),
-            .pipeline = static_cast<int>(pipeline_parallel),
-            .data = static_cast<int>(data_parallel)};
-  }
-};
-
-// Ranks that share one copy of the model: by tensors, by layers.
-void add_model_parallel_fields(FieldList& list, LayoutOptions& options);
-void add_data_parallel_field(FieldList& list, LayoutOptions& options, std::string help);
-void add_threads_field(FieldList& list, LayoutOptions& options);
 
 // What a rank's part of a command is given.
 struct Rank {
@@ -39,9 +21,9 @@ struct Rank {
 
   bool is_first() const { return world.rank() == 0; }  // the one that talks
   int ranks_in_this_process() const { return environment.kind == RankKind::kThreads ? world.size() : 1; }
-  // Bytes, of every rank in order: "[5, 5]": of its device's memory where it has one, else of the process's, which
-  // ranks that share it share evenly. Every rank calls it.
-  std::string peak_memory_json(const Allocator& memory) const;
+  // Bytes, of every rank in order: of its device's memory where it has one, else of the process's, which ranks that
+  // share it share evenly. Every rank calls it.
+  std::vector<std::int64_t> peak_memory(const Allocator& memory) const;
 };
 
 // Made first thing in a command; then run(), once.

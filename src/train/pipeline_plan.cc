@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 #include "base/error.h"
@@ -96,27 +95,6 @@ Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, const slicing::Pro
 }
 
 }  // namespace
-
-ScheduleKind schedule_kind(const TrainConfig& config) {
-  return config.pipeline_schedule.value_or(config.token_slices.empty() ? ScheduleKind::k1F1B : ScheduleKind::kSeq1F1B);
-}
-
-std::optional<std::vector<std::int64_t>> comma_separated(std::string_view text) {
-  std::vector<std::int64_t> numbers;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, numbers.emplace_back());
-    if (error != std::errc() || stop != text.data() + end) return std::nullopt;
-    begin = end + 1;
-  }
-  return numbers;
-}
-
-std::vector<std::int64_t> cell_layers(const TrainConfig& config) {
-  if (!config.pipeline_layout.empty()) return comma_separated(config.pipeline_layout).value();
-  return pipeline::even_slices(config.model.num_layers,
-                               static_cast<int>(config.pipeline_parallel * config.virtual_stages));
-}
 
 PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* profile) {
   PipelinePlan plan{.kind = schedule_kind(config), .cell_layers = cell_layers(config)};

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,15 +22,6 @@ struct PipelinePlan {
   pipeline::Costs costs;     // what was planned with
   bool is_measured = false;  // in milliseconds; else in forward passes of a stage, tokens all alike
 };
-
-// The schedule that --schedule names; where it says auto, seq1f1b if tokens are sliced and else 1f1b.
-pipeline::ScheduleKind schedule_kind(const TrainConfig& config);
-
-// The numbers of "5,7"; nothing if it is not such a list.
-std::optional<std::vector<std::int64_t>> comma_separated(std::string_view text);
-
-// Layers of each cell: those of --pipeline-layout, or as many in each, the first ones one more where they don't divide.
-std::vector<std::int64_t> cell_layers(const TrainConfig& config);
 
 // `config` has no faults. `profile`: what slices cost in a stage; nullptr: not measured. InternalError where
 // --token-slices is auto and there is none.

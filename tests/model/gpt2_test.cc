@@ -174,7 +174,7 @@ TEST(ModelConfig, EveryFaultIsListedWithTheNearestSizesThatWork) {
   config.hidden_size = 1000;
   config.num_attention_heads = 16;
   config.hidden_dropout = 1.5;
-  const std::vector<std::string> faults = config.faults();
+  const std::vector<std::string> faults = config.faults().texts();
   ASSERT_EQ(faults.size(), 2U);
   EXPECT_NE((faults[0] + faults[1]).find("992, 1008"), std::string::npos);
   const auto backend = make_reference_backend(DType::kF32);

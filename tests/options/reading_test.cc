@@ -44,7 +44,7 @@ FieldList fields_of(Options& o) {
 
 struct Reading {
   Options options;
-  Faults faults;
+  FaultLines faults;
 };
 
 Reading read(const std::vector<std::string>& arguments) {
@@ -180,6 +180,31 @@ TEST_F(ConfigFile, WhatIsNotTomlIsOneFaultWithItsLine) {
   EXPECT_THAT(read_toml("count = 1\ncount = 2\n").faults, ElementsAre(HasSubstr("not valid TOML")));
   EXPECT_THAT(read_toml(std::string(100000, '[')).faults, ElementsAre(HasSubstr("not valid TOML")));
   EXPECT_THAT(read({"--config", "/nowhere/a.toml"}).faults, ElementsAre(HasSubstr("/nowhere/a.toml")));
+}
+
+TEST_F(ConfigFile, AFaultOfAValueNamesTheLinesOfItsFlagsAndOfNoOtherThatItsTextMentions) {
+  write_file_atomically(file_, "count = 3\nrate = 2\n");
+  Options options;
+  FieldList fields = fields_of(options);
+  FaultLines lines = read_fields(fields, std::vector<std::string>{"--config", file_.string(), "--name=--count"});
+  Faults faults;
+  faults.add("{} is {}, and {} is {}", Flag{"rate"}, options.rate, Flag{"name"}, options.name);
+  faults.add("{} cannot be {}", Flag{"count"}, Fault::of("below {}", Flag{"rate"}));
+  add_value_faults(fields, faults, lines);
+  EXPECT_THAT(lines, ElementsAre("--rate is 2, and --name is --count (--rate from " + file_.string() + ":2)",
+                                 "--count cannot be below --rate (--count from " + file_.string() + ":1, --rate from " +
+                                     file_.string() + ":2)"));
+}
+
+TEST_F(ConfigFile, WhatFollowsFromAWrongValueIsLeftOut) {
+  Options options;
+  FieldList fields = fields_of(options);
+  FaultLines lines = read_fields(fields, std::vector<std::string>{"--count", "x"});
+  Faults faults;
+  faults.need_between({"count"}, options.count, 2, 3);
+  faults.need_between({"counts"}, options.count, 2, 3);
+  add_value_faults(fields, faults, lines);
+  EXPECT_THAT(lines, ElementsAre("--count is 'x'; a whole number is needed", "--counts is 1; it must be at least 2"));
 }
 
 TEST(Suggestion, DistanceIsSymmetricZeroOnlyForEqualWordsAndOneForOneSlip) {

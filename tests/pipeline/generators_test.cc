@@ -93,13 +93,13 @@ TEST(Generators, InterleavedRunsMegatronsOrder) {
 }
 
 TEST(Generators, AWrongSizeIsRefusedAndTheMessageNamesOneThatWorks) {
-  EXPECT_THAT(size_faults(ScheduleKind::kInterleaved, {.stages = 4, .micro_batches = 6, .virtual_stages = 2}),
+  EXPECT_THAT(size_faults(ScheduleKind::kInterleaved, {.stages = 4, .micro_batches = 6, .virtual_stages = 2}).texts(),
               ElementsAre(HasSubstr("nearest are: 4 and 8")));
-  EXPECT_THAT(size_faults(ScheduleKind::kInterleaved, {.stages = 4, .micro_batches = 3, .virtual_stages = 2}),
+  EXPECT_THAT(size_faults(ScheduleKind::kInterleaved, {.stages = 4, .micro_batches = 3, .virtual_stages = 2}).texts(),
               ElementsAre(HasSubstr("nearest is: 4")));
-  EXPECT_THAT(size_faults(ScheduleKind::kGpipe, {.slices = 2}), ElementsAre(HasSubstr("terapipe or seq1f1b")));
-  EXPECT_THAT(size_faults(ScheduleKind::k1F1B, {.virtual_stages = 2}), ElementsAre(HasSubstr("interleaved")));
-  EXPECT_THAT(size_faults(ScheduleKind::kTeraPipe, {.stages = 0, .micro_batches = -1}),
+  EXPECT_THAT(size_faults(ScheduleKind::kGpipe, {.slices = 2}).texts(), ElementsAre(HasSubstr("terapipe or seq1f1b")));
+  EXPECT_THAT(size_faults(ScheduleKind::k1F1B, {.virtual_stages = 2}).texts(), ElementsAre(HasSubstr("interleaved")));
+  EXPECT_THAT(size_faults(ScheduleKind::kTeraPipe, {.stages = 0, .micro_batches = -1}).texts(),
               ElementsAre(HasSubstr("--stages is 0"), HasSubstr("--micro-batches is -1")));
   EXPECT_THROW(make_schedule(ScheduleKind::kGpipe, {.slices = 2}), UserError);
 }

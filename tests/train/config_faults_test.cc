@@ -46,12 +46,12 @@ TEST(ConfigFaults, LayersAndStagesHaveOneLimitWhichAModelOfACheckpointHasToo) {
   EXPECT_THAT(config.faults(), IsEmpty());
   EXPECT_THAT(config.model_for(1).faults(), IsEmpty());
   config.model.num_layers = kMostLayers + 1;
-  EXPECT_THAT(config.faults(), ElementsAre("--num-layers is 16385; it must be at most 16384"));
-  EXPECT_THAT(config.model_for(1).faults(),
-              ElementsAre("--num-layers is 16385; it must be at least 1 and at most 16384"));
+  EXPECT_THAT(config.faults().texts(), ElementsAre("--num-layers is 16385; it must be at most 16384"));
+  EXPECT_THAT(config.model_for(1).faults().texts(), ElementsAre("--num-layers is 16385; it must be at most 16384"));
   config = sound_config();
   config.pipeline_parallel = kMostLayers + 1;
-  EXPECT_THAT(config.faults(), ElementsAre("--pipeline-model-parallel-size is 16385; it must be at most 16384"));
+  EXPECT_THAT(config.faults().texts(),
+              ElementsAre("--pipeline-model-parallel-size is 16385; it must be at most 16384"));
 }
 
 TEST(ConfigFaults, NearestValuesThatWorkAreNamed) {
@@ -62,7 +62,7 @@ TEST(ConfigFaults, NearestValuesThatWorkAreNamed) {
     EXPECT_THAT(config.faults(), IsEmpty()) << size;
   }
   config.global_batch_size = 2;
-  EXPECT_THAT(config.faults(),
+  EXPECT_THAT(config.faults().texts(),
               ElementsAre("--global-batch-size 2 has no sample for some of the copies of --data-parallel-size 3; the "
                           "least that works is 3"));
 }
@@ -73,7 +73,7 @@ TEST(ConfigFaults, ARampThatCannotBeIsToldWithWhatWouldWork) {
     config.rampup_batch_size = std::move(ramp);
     config.global_batch_size = global_batch;
     config.data_parallel = copies;
-    return config.faults();
+    return config.faults().texts();
   };
   EXPECT_THAT(faults({32, 32, 100000}, 512), IsEmpty());
   EXPECT_THAT(faults({512, 1, 1}, 512), IsEmpty());
@@ -94,7 +94,7 @@ TEST(ConfigFaults, ValuesThatDisagreeAreNamedTogether) {
   config.learning_rate.minimum = 1;
   config.learning_rate.warmup = 101;
   config.save_interval = 5;
-  EXPECT_THAT(config.faults(),
+  EXPECT_THAT(config.faults().texts(),
               UnorderedElementsAre(AllOf(HasSubstr("--seq-length 1024"), HasSubstr("--max-position-embeddings 512")),
                                    AllOf(HasSubstr("--min-lr 1"), HasSubstr("--lr 0.00015")),
                                    AllOf(HasSubstr("--lr-warmup-iters 101"), HasSubstr("--train-iters")),
@@ -104,11 +104,11 @@ TEST(ConfigFaults, ValuesThatDisagreeAreNamedTogether) {
 TEST(ConfigFaults, CudnnIsOfGpusAndSixteenBits) {
   TrainConfig config = sound_config();
   config.cudnn_attention = true;
-  EXPECT_THAT(config.faults(), UnorderedElementsAre(HasSubstr("--cudnn-attention needs --backend cuda")));
+  EXPECT_THAT(config.faults().texts(), UnorderedElementsAre(HasSubstr("--cudnn-attention needs --backend cuda")));
   config.backend = BackendKind::kCuda;
-  EXPECT_THAT(config.faults(), UnorderedElementsAre(HasSubstr("--bf16 or --fp16")));
+  EXPECT_THAT(config.faults().texts(), UnorderedElementsAre(HasSubstr("--bf16 or --fp16")));
   config.bf16 = true;
-  EXPECT_THAT(config.faults(), UnorderedElementsAre());
+  EXPECT_THAT(config.faults().texts(), UnorderedElementsAre());
 }
 
 TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
@@ -119,13 +119,13 @@ TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
     if (auto* const* number = std::get_if<double*>(&field.target)) **number = -1;
   }
   // Epsilon and deviation are the model's, which is looked at once its sizes make sense.
-  const std::string all = fmt::format("{}", fmt::join(config.faults(), "\n"));
+  const std::string all = fmt::format("{}", fmt::join(config.faults().texts(), "\n"));
   config.model = sound_config().model;
   config.tensor_parallel = config.data_parallel = 1;
   config.seq_length = 8;
   config.model.layernorm_epsilon = config.model.init_method_std = -1;
   config.model.hidden_dropout = config.model.attention_dropout = -1;
-  const std::string more = fmt::format("{}", fmt::join(config.faults(), "\n"));
+  const std::string more = fmt::format("{}", fmt::join(config.faults().texts(), "\n"));
   for (const Field& field : fields_of(config)) {
     const bool number =
         std::holds_alternative<std::int64_t*>(field.target) || std::holds_alternative<double*>(field.target);

@@ -22,7 +22,7 @@ std::vector<std::string> faults_of(Words arguments) {
   TrainConfig config;
   FieldList fields = fields_of(config);
   EXPECT_THAT(read_fields(fields, arguments), IsEmpty());
-  return config.faults();
+  return config.faults().texts();
 }
 
 TEST(PipelineFaults, ThereAreNoneInWhatWorks) {

@@ -1,5 +1,5 @@
 // Which documents a run holds out: what the flags say, what a checkpoint remembers, and that resuming keeps to it.
-#include "train/split_settings.h"
+#include "settings/split_settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,9 +53,10 @@ TEST(SplitSettings, AnEvaluationGoesByTheFlagsAndElseByTheCheckpoint) {
 }
 
 TEST(SplitSettings, FaultsNameTheFlags) {
-  EXPECT_THAT(SplitSettings{}.split_faults(), IsEmpty());
-  EXPECT_THAT(SplitSettings{.split_seed = -1}.split_faults(), ::testing::ElementsAre(HasSubstr("--split-seed is -1")));
-  EXPECT_THAT((SplitSettings{.split = "x", .split_order = SplitOrder::kFile, .split_seed = 3}.split_faults()),
+  EXPECT_THAT(SplitSettings{}.faults().texts(), IsEmpty());
+  EXPECT_THAT(SplitSettings{.split_seed = -1}.faults().texts(),
+              ::testing::ElementsAre(HasSubstr("--split-seed is -1")));
+  EXPECT_THAT((SplitSettings{.split = "x", .split_order = SplitOrder::kFile, .split_seed = 3}.faults().texts()),
               ::testing::ElementsAre(HasSubstr("--split \"x\""),
                                      AllOf(HasSubstr("--split-seed 3"), HasSubstr("--split-order file"))));
 }

@@ -73,7 +73,7 @@ HuggingFaceConfig read_hugging_face_config(const fs::path& path) {
                           .init_method_std = number(fields, "initializer_range", 0.02),
                           .activation = read_activation(fields, unsupported)};
   find_unsupported(fields, model, unsupported);
-  for (const std::string& fault : model.faults()) unsupported.push_back(fault);
+  for (const Fault& fault : model.faults()) unsupported.push_back(fault.text);
   if (!unsupported.empty()) {
     throw_user_error("'{}' describes a GPT-2 that Teratron does not have: {}", path.string(),
                      fmt::join(unsupported, "; "));

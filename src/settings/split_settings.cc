@@ -1,4 +1,4 @@
-#include "train/split_settings.h"
+#include "settings/split_settings.h"
 
 #include <fmt/format.h>
 
@@ -29,23 +29,19 @@ SplitRule chosen_split(const SplitSettings& settings, const std::optional<SplitR
 
 }  // namespace
 
-std::vector<std::string> SplitSettings::split_faults() const {
-  std::vector<std::string> faults;
+Faults SplitSettings::faults() const {
+  constexpr Flag kSplitSeed{"split-seed"};
+  Faults faults;
   try {
     parse_split(split);
   } catch (const UserError& error) {
-    faults.emplace_back(error.what());
+    faults.add({.flags = {"split"}, .text = error.what()});
   }
-  if (split_seed < 0) {
-    faults.push_back(fmt::format("--split-seed is {}; it must be at least 0 (0: that of the checkpoint, else {})",
-                                 split_seed, kDefaultSplitSeed));
-  }
-  if (split_order == SplitOrder::kFile && split_seed > 0) {
-    faults.push_back(
-        fmt::format("--split-seed {} has no effect with --split-order file, which draws nothing; leave "
-                    "one of them out",
-                    split_seed));
-  }
+  faults.add_if(split_seed < 0, "{} is {}; it must be at least 0 (0: that of the checkpoint, else {})", kSplitSeed,
+                split_seed, kDefaultSplitSeed);
+  faults.add_if(split_order == SplitOrder::kFile && split_seed > 0,
+                "{} {} has no effect with {} file, which draws nothing; leave one of them out", kSplitSeed, split_seed,
+                Flag{"split-order"});
   return faults;
 }
 

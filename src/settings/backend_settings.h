@@ -2,9 +2,9 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/dtype.h"
+#include "base/faults.h"
 #include "options/fields.h"
 
 namespace teratron {
@@ -21,12 +21,14 @@ struct BackendSettings {
   bool guard_memory = false;        // on CPUs
 
   DType compute_dtype() const { return bf16 ? DType::kBF16 : fp16 ? DType::kF16 : DType::kF32; }
-  // What contradicts what, one line each, naming the flags.
-  std::vector<std::string> backend_faults() const;
+  Faults faults() const;
 };
 
 // --bf16, --fp16 and --tf32; what the first two mean differs between training and the rest.
 void add_precision_fields(FieldList& list, BackendSettings& settings, std::string bf16_help, std::string fp16_help);
+
+// With what they mean in training.
+void add_training_precision_fields(FieldList& list, BackendSettings& settings);
 
 // --backend and what is told of one.
 void add_backend_fields(FieldList& list, BackendSettings& settings);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/faults.h"
 #include "checkpoint/checkpoint.h"
 #include "data/corpus_split.h"
 #include "options/fields.h"
@@ -24,8 +25,7 @@ struct SplitSettings {
   SplitOrder split_order = SplitOrder::kAuto;
   std::int64_t split_seed = 0;  // 0: the checkpoint's, else kDefaultSplitSeed
 
-  // One line each, naming the flags.
-  std::vector<std::string> split_faults() const;
+  Faults faults() const;
 };
 
 // --split, --split-order and --split-seed.

@@ -1,23 +1,18 @@
-#include "runtime/backend_settings.h"
-
-#include <fmt/format.h>
+#include "settings/backend_settings.h"
 
 namespace teratron {
 
-std::vector<std::string> BackendSettings::backend_faults() const {
-  std::vector<std::string> faults;
-  if (bf16 && fp16) faults.emplace_back("--bf16 and --fp16 exclude each other; give one");
-  if (tf32 && (bf16 || fp16)) {
-    faults.push_back(fmt::format("--tf32 is about products of fp32 values and --{} has none; give one of them",
-                                 bf16 ? "bf16" : "fp16"));
-  }
-  if (tf32 && backend != BackendKind::kCuda) {
-    faults.emplace_back("--tf32 needs --backend cuda: other back ends multiply fp32 values as they are; leave it out");
-  }
-  if (cudnn_attention && (backend != BackendKind::kCuda || compute_dtype() == DType::kF32)) {
-    faults.emplace_back(
-        "--cudnn-attention needs --backend cuda and --bf16 or --fp16: cuDNN has no attention for others");
-  }
+Faults BackendSettings::faults() const {
+  constexpr Flag kBackend{"backend"}, kBf16{"bf16"}, kFp16{"fp16"}, kTf32{"tf32"};
+  Faults faults;
+  faults.add_if(bf16 && fp16, "{} and {} exclude each other; give one", kBf16, kFp16);
+  faults.add_if(tf32 && (bf16 || fp16), "{} is about products of fp32 values and {} has none; give one of them", kTf32,
+                bf16 ? kBf16 : kFp16);
+  faults.add_if(tf32 && backend != BackendKind::kCuda,
+                "{} needs {} cuda: other back ends multiply fp32 values as they are; leave it out", kTf32, kBackend);
+  faults.add_if(cudnn_attention && (backend != BackendKind::kCuda || compute_dtype() == DType::kF32),
+                "{} needs {} cuda and {} or {}: cuDNN has no attention for others", Flag{"cudnn-attention"}, kBackend,
+                kBf16, kFp16);
   return faults;
 }
 
@@ -27,6 +22,11 @@ void add_precision_fields(FieldList& list, BackendSettings& s, std::string bf16_
   list.add("tf32", &s.tf32, "",
            "fp32 with matrix products of values rounded to 10 bits of mantissa, several times as fast; of back end "
            "cuda");
+}
+
+void add_training_precision_fields(FieldList& list, BackendSettings& settings) {
+  add_precision_fields(list, settings, "weights and activations in bf16; master weights and gradients in fp32",
+                       "the same in fp16, with a loss scale");
 }
 
 void add_backend_fields(FieldList& list, BackendSettings& s) {

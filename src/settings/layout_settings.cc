@@ -1,0 +1,51 @@
+#include "settings/layout_settings.h"
+
+#include "model/config.h"
+
+namespace teratron {
+
+Faults LayoutSettings::faults() const {
+  constexpr std::int64_t kMostThreads = 4096;
+  constexpr Flag kTensor{"tensor-model-parallel-size"}, kPipeline{"pipeline-model-parallel-size"},
+      kData{"data-parallel-size"};
+  Faults faults;
+  faults.need_between(kTensor, tensor_parallel, 1, kMostRanks);
+  faults.need_between(kPipeline, pipeline_parallel, 1, kMostLayers);
+  faults.need_between(kData, data_parallel, 1, kMostRanks);
+  const double ranks = static_cast<double>(tensor_parallel) * static_cast<double>(pipeline_parallel) *
+                       static_cast<double>(data_parallel);
+  faults.add_if(faults.empty() && ranks > static_cast<double>(kMostRanks),
+                "{} {} x {} {} x {} {} is {:.0f} ranks; there can be {} at most", kTensor, tensor_parallel, kPipeline,
+                pipeline_parallel, kData, data_parallel, ranks, kMostRanks);
+  faults.need_between({"threads"}, threads, 0, kMostThreads);
+  return faults;
+}
+
+void add_model_parallel_fields(FieldList& list, LayoutSettings& s) {
+  list.add("tensor-model-parallel-size", &s.tensor_parallel, "T", "ranks that each layer is split over").alias = "tp";
+  list.add("pipeline-model-parallel-size", &s.pipeline_parallel, "P", "stages that the layers are cut into").alias =
+      "pp";
+}
+
+void add_data_parallel_field(FieldList& list, LayoutSettings& s, std::string help) {
+  list.add("data-parallel-size", &s.data_parallel, "D", std::move(help)).alias = "dp";
+}
+
+void add_threads_field(FieldList& list, LayoutSettings& s) {
+  list.add("threads", &s.threads, "N", "of all ranks of a process together; 0: one a core");
+}
+
+void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {
+  list.group("Layout");
+  add_model_parallel_fields(list, s);
+  add_data_parallel_field(list, s, "copies of the model, each with its share of the batch");
+  list.add("sequence-parallel", &s.sequence_parallel, "",
+           "norms, dropout and residuals are split over the tensor-parallel ranks too, by rows");
+  list.add("use-distributed-optimizer", &s.distributed_optimizer, "",
+           "each copy of the model keeps its share of the optimizer's state");
+  list.add_choice("recompute-granularity", s.recompute,
+                  {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
+                  "activations made again in the backward pass: of attention, or of whole layers");
+}
+
+}  // namespace teratron

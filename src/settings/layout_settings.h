@@ -1,0 +1,42 @@
+// The ranks of a command and what they share out among them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/faults.h"
+#include "comm/rank_place.h"
+#include "nn/transformer_layer.h"
+#include "options/fields.h"
+
+namespace teratron {
+
+constexpr std::int64_t kMostRanks = 1 << 16;
+
+// Of any command that runs a model. The product of the three sizes is the number of ranks.
+struct LayoutSettings {
+  std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
+  std::int64_t threads = 0;  // of all ranks of a process; 0: one a core
+
+  MeshShape mesh() const {
+    return {.tensor = static_cast<int>(tensor_parallel),
+            .pipeline = static_cast<int>(pipeline_parallel),
+            .data = static_cast<int>(data_parallel)};
+  }
+  Faults faults() const;
+};
+
+// Of training, which also shares out activations and the optimizer's state.
+struct TrainingLayoutSettings : LayoutSettings {
+  bool sequence_parallel = false, distributed_optimizer = false;
+  Recompute recompute = Recompute::kNone;
+};
+
+// Ranks that share one copy of the model: by tensors, by layers.
+void add_model_parallel_fields(FieldList& list, LayoutSettings& settings);
+void add_data_parallel_field(FieldList& list, LayoutSettings& settings, std::string help);
+void add_threads_field(FieldList& list, LayoutSettings& settings);
+// Under a heading of their own, without --threads.
+void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& settings);
+
+}  // namespace teratron

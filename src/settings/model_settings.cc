@@ -1,0 +1,106 @@
+#include "settings/model_settings.h"
+
+#include <fmt/ranges.h>
+
+#include <limits>
+
+#include "base/error.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+namespace {
+
+std::string preset_names() {
+  std::vector<std::string_view> names;
+  for (const ModelPreset& preset : model_presets()) names.push_back(preset.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void apply_preset(ModelSettings& settings) {
+  const ModelPreset& preset = find_model_preset(settings.preset);
+  settings.model.kind = preset.kind;
+  settings.model.num_layers = preset.num_layers;
+  settings.model.hidden_size = preset.hidden_size;
+  settings.model.num_attention_heads = preset.num_attention_heads;
+}
+
+}  // namespace
+
+ModelSettings::ModelSettings() {
+  model.vocab_size = 0;
+  model.max_position_embeddings = 0;
+}
+
+ModelConfig ModelSettings::model_for(std::int64_t data_vocab_size) const {
+  ModelConfig filled = model;
+  if (filled.vocab_size == 0) filled.vocab_size = data_vocab_size;
+  if (filled.max_position_embeddings == 0) filled.max_position_embeddings = seq_length;
+  return filled;
+}
+
+std::int64_t ModelSettings::vocabulary_size() const {
+  if (!tokenizer.empty()) {
+    const std::int64_t size = Tokenizer::load(tokenizer).vocab_size();
+    if (model.vocab_size != 0 && model.vocab_size < size) {
+      throw_user_error("--vocab-size {} is smaller than the tokenizer's vocabulary of {} in '{}'; leave it out",
+                       model.vocab_size, size, tokenizer.string());
+    }
+    return size;
+  }
+  if (model.vocab_size == 0) {
+    throw_user_error(
+        "the vocabulary's size is unknown: give --tokenizer DIR (the one the data was made with) or "
+        "--vocab-size N");
+  }
+  return model.vocab_size;
+}
+
+Faults ModelSettings::faults(std::int64_t tensor_parallel) const {
+  constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();
+  constexpr Flag kSeqLength{"seq-length"}, kPositions{"max-position-embeddings"};
+  Faults faults;
+  faults.need_between({"vocab-size"}, model.vocab_size, 0, kMostTokens);
+  faults.need_between(kPositions, model.max_position_embeddings, 0, kMostTokens);
+  faults.need_between(kSeqLength, seq_length, 1, kMostTokens);
+  // The model itself does not know 0 as "not given".
+  const auto checked = [](std::int64_t size) { return size >= 1 && size <= kMostTokens ? size : 1; };
+  ModelConfig rest = model;
+  rest.vocab_size = checked(model.vocab_size);
+  rest.max_position_embeddings = checked(model.max_position_embeddings);
+  faults.add(rest.faults(tensor_parallel));
+  faults.add_if(model.max_position_embeddings > 0 && seq_length > model.max_position_embeddings,
+                "{} {} is more than {} {}; lower the first or raise the second", kSeqLength, seq_length, kPositions,
+                model.max_position_embeddings);
+  return faults;
+}
+
+void add_model_fields(FieldList& list, ModelSettings& s) {
+  list.group("Model");
+  list.add("model", &s.preset, "NAME", "preset of layers, hidden size and heads: " + preset_names()).when_set = [&s] {
+    apply_preset(s);
+  };
+  std::vector<std::pair<std::string, ModelKind>> kinds;
+  for (const std::string_view name : model_kind_names()) kinds.emplace_back(name, find_model_kind(name).value());
+  list.add_choice("model-type", s.model.kind, kinds, "kind of model; a preset sets it too");
+  list.add("num-layers", &s.model.num_layers, "N", "transformer layers");
+  list.add("hidden-size", &s.model.hidden_size, "N", "width of the residual stream");
+  list.add("num-attention-heads", &s.model.num_attention_heads, "N", "attention heads; divides the hidden size");
+  list.add("vocab-size", &s.model.vocab_size, "N", "tokens of the vocabulary; 0: the tokenizer's");
+  list.add("max-position-embeddings", &s.model.max_position_embeddings, "N", "longest sequence; 0: --seq-length");
+  list.add("make-vocab-size-divisible-by", &s.model.make_vocab_size_divisible_by, "N",
+           "the embedding is padded to a multiple of this");
+  list.add("layernorm-epsilon", &s.model.layernorm_epsilon, "X", "added to the variance in layer norms");
+  list.add("init-method-std", &s.model.init_method_std, "X", "standard deviation of the initial weights");
+  list.add("hidden-dropout", &s.model.hidden_dropout, "P", "dropout after the embedding and before residual adds");
+  list.add("attention-dropout", &s.model.attention_dropout, "P", "dropout of attention probabilities");
+}
+
+void add_seq_length_field(FieldList& list, ModelSettings& s) {
+  list.add("seq-length", &s.seq_length, "N", "tokens a sample");
+}
+
+void add_tokenizer_field(FieldList& list, ModelSettings& s) {
+  list.add("tokenizer", &s.tokenizer, "DIR", "tokenizer the data was made with; it is saved with the model");
+}
+
+}  // namespace teratron

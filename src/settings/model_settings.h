@@ -1,0 +1,34 @@
+// The model that a command makes and the sequences that it reads.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "base/faults.h"
+#include "model/config.h"
+#include "options/fields.h"
+
+namespace teratron {
+
+struct ModelSettings {
+  ModelSettings();
+
+  std::string preset = "124M";  // sets kind, layers, hidden size and heads of `model`; explicit values override it
+  ModelConfig model;            // vocab_size 0: the tokenizer's; max_position_embeddings 0: seq_length
+  std::int64_t seq_length = 1024;
+  std::filesystem::path tokenizer;  // empty: none
+
+  // The model with its vocabulary and positions filled in; `data_vocab_size` is used where the user gave none.
+  ModelConfig model_for(std::int64_t data_vocab_size) const;
+  // The tokenizer's, which is read for it, or that of --vocab-size. UserError where neither is given or they contradict
+  // one another.
+  std::int64_t vocabulary_size() const;
+  Faults faults(std::int64_t tensor_parallel) const;
+};
+
+void add_model_fields(FieldList& list, ModelSettings& settings);  // under a heading of their own
+void add_seq_length_field(FieldList& list, ModelSettings& settings);
+void add_tokenizer_field(FieldList& list, ModelSettings& settings);
+
+}  // namespace teratron

@@ -1,0 +1,185 @@
+// What can be wrong with a pipeline.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+#include "base/error.h"
+#include "pipeline/token_slices.h"
+#include "settings/step_settings.h"
+
+namespace teratron {
+namespace {
+
+using pipeline::ScheduleKind;
+
+constexpr std::int64_t kMostVirtualStages = 1000;
+constexpr double kMostActions = 4'000'000;  // of a schedule, which every rank holds
+
+constexpr Flag kStages{"pipeline-model-parallel-size"}, kVirtualStages{"virtual-stages"}, kSchedule{"schedule"},
+    kLayout{"pipeline-layout"}, kLayers{"num-layers"}, kTokenSlices{"token-slices"}, kSeqLength{"seq-length"},
+    kSequenceParallel{"sequence-parallel"}, kMicroBatchSize{"micro-batch-size"};
+
+// "below or above", of multiples of `unit` next to a value that is none.
+std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
+  const std::int64_t below = value / unit * unit;
+  return below > 0 ? fmt::format("{} and {}", below, below + unit) : fmt::format("{}", unit);
+}
+
+class PipelineFaults {
+ public:
+  explicit PipelineFaults(const StepSettings& settings) : s_(settings), kind_(schedule_kind(settings)) {}
+
+  Faults find() {
+    faults_.need_between(kVirtualStages, s_.virtual_stages, 1, kMostVirtualStages);
+    const bool stages_make_sense = faults_.empty() && s_.pipeline_parallel >= 1 && s_.pipeline_parallel <= kMostLayers;
+    const std::optional<pipeline::TokenSlices> slices = parsed_slices();
+    if (slices) check_slices(*slices);
+    if (!stages_make_sense) return std::move(faults_);
+    check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // several, as far as schedules are asked
+    if (s_.model.num_layers >= 1 && s_.model.num_layers <= kMostLayers) check_layers();
+    if (slices && !slices->automatic) check_size(slices->count);
+    return std::move(faults_);
+  }
+
+ private:
+  std::int64_t cells() const { return s_.pipeline_parallel * s_.virtual_stages; }
+
+  void check_kind(int slices) {
+    faults_.add_if(s_.virtual_stages > 1 && s_.pipeline_parallel == 1,
+                   "{} is {}, but there is one stage; give {} 2 or more, or leave it out", kVirtualStages,
+                   s_.virtual_stages, kStages);
+    const auto stages = static_cast<int>(s_.pipeline_parallel);
+    faults_.add(pipeline::size_faults(
+        kind_,
+        {.stages = stages,
+         .micro_batches = stages,
+         .slices = slices,
+         .virtual_stages = static_cast<int>(s_.virtual_stages)},
+        {.stages = kStages, .slices = kTokenSlices, .kind = kSchedule, .slices_as_given = s_.token_slices}));
+  }
+
+  void check_layers() {
+    const std::int64_t layers = s_.model.num_layers;
+    if (s_.pipeline_parallel > layers) {
+      faults_.add("{} is {}, but there are {} layers ({}) and every stage needs one; the most that works is {}",
+                  kStages, s_.pipeline_parallel, layers, kLayers, layers);
+    } else if (cells() > layers) {
+      faults_.add(
+          "{} is {}, which makes {} cells of {} {}, but there are {} layers ({}) and every cell needs one; the most "
+          "that works is {}",
+          kVirtualStages, s_.virtual_stages, cells(), kStages, s_.pipeline_parallel, layers, kLayers,
+          layers / s_.pipeline_parallel);
+    } else if (!s_.pipeline_layout.empty()) {
+      check_layout();
+    } else if (layers % cells() != 0) {
+      faults_.add("{} {} cannot be shared alike by the {}; nearest that can: {}; or give {} {}", kLayers, layers,
+                  cells_text(), nearest_multiples(layers, cells()), kLayout, fmt::join(cell_layers(s_), ","));
+    }
+  }
+
+  Fault cells_text() const {
+    const Fault stages = Fault::of("{} stages of {}", s_.pipeline_parallel, kStages);
+    if (s_.virtual_stages == 1) return stages;
+    return Fault::of("{} cells ({} of {} on each of {})", cells(), s_.virtual_stages, kVirtualStages, stages);
+  }
+
+  void check_layout() {
+    const std::string& given = s_.pipeline_layout;
+    const std::optional<std::vector<std::int64_t>> layout = comma_separated(given);
+    const std::string offer = fmt::format(
+        "such as {}", fmt::join(pipeline::even_slices(s_.model.num_layers, static_cast<int>(cells())), ","));
+    if (!layout) {
+      return faults_.add("{} is '{}'; it must be the layers of each cell, {}", kLayout, given, offer);
+    }
+    if (static_cast<std::int64_t>(layout->size()) != cells()) {
+      return faults_.add("{} {} has {} cell{}; {} are needed for the {}, {}", kLayout, given, layout->size(),
+                         layout->size() == 1 ? "" : "s", cells(), cells_text(), offer);
+    }
+    std::int64_t sum = 0;
+    for (std::size_t cell = 0; cell < layout->size(); ++cell) {
+      const std::int64_t layers = (*layout)[cell];
+      if (layers < 1 || layers > kMostLayers) {
+        return faults_.add("{} {} gives cell {} {} layers; every cell needs 1 or more, {}", kLayout, given, cell,
+                           layers, offer);
+      }
+      sum += layers;
+    }
+    faults_.add_if(sum != s_.model.num_layers,
+                   "{} {} adds up to {} layers, not to the {} of {}; give one that does, {}", kLayout, given, sum,
+                   s_.model.num_layers, kLayers, offer);
+  }
+
+  // Nothing where sequences run whole, or where what was given says nothing.
+  std::optional<pipeline::TokenSlices> parsed_slices() {
+    const std::string& given = s_.token_slices;
+    if (given.empty()) return std::nullopt;
+    // A number alone might be meant as a slice's length.
+    if (given.find_first_not_of("0123456789") == std::string::npos) {
+      faults_.add("{0} is {1}; give the lengths of all slices, separated by commas, or uniform:{1} for {1} slices",
+                  kTokenSlices, given);
+      return std::nullopt;
+    }
+    try {
+      return pipeline::parse_token_slices("--token-slices", given);
+    } catch (const UserError& error) {
+      faults_.add({.flags = {std::string(kTokenSlices.name)}, .text = error.what()});
+      return std::nullopt;
+    }
+  }
+
+  void check_slices(const pipeline::TokenSlices& slices) {
+    const bool sequence_parallel = s_.sequence_parallel && s_.tensor_parallel > 1;
+    faults_.add_if(sequence_parallel && s_.micro_batch_size > 1 && (slices.automatic || slices.count > 1),
+                   "{} with {} takes one sequence at a time, but {} is {}; give 1", kSequenceParallel, kTokenSlices,
+                   kMicroBatchSize, s_.micro_batch_size);
+    if (slices.automatic || s_.seq_length < 1) return;
+    const std::int64_t unit = sequence_parallel ? s_.tensor_parallel : 1;
+    if (slices.lengths.empty()) return check_count(slices.count, unit);
+    const std::int64_t sum = std::accumulate(slices.lengths.begin(), slices.lengths.end(), std::int64_t{0});
+    faults_.add_if(sum != s_.seq_length, "{} {} adds up to {} tokens, {} {} than {} {}; change one of them",
+                   kTokenSlices, s_.token_slices, sum, std::abs(sum - s_.seq_length),
+                   sum > s_.seq_length ? "more" : "fewer", kSeqLength, s_.seq_length);
+    for (const std::int64_t length : slices.lengths) {
+      if (length % unit == 0) continue;
+      return faults_.add(
+          "{} {} has a slice of {} tokens, which {} cannot share out over the {} ranks of {}; nearest that it can: {}",
+          kTokenSlices, s_.token_slices, length, kSequenceParallel, unit, Flag{"tensor-model-parallel-size"},
+          nearest_multiples(length, unit));
+    }
+  }
+
+  void check_count(std::int64_t count, std::int64_t unit) {
+    const std::int64_t most = s_.seq_length / unit;
+    if (count <= most || most == 0) return;
+    const Fault parts = unit > 1 ? Fault::of("runs of {} tokens, one for each rank of {}", unit, kSequenceParallel)
+                                 : Fault::of("tokens");
+    faults_.add("{} {} is more slices than {} {} has {}; the most that works is uniform:{}", kTokenSlices,
+                s_.token_slices, kSeqLength, s_.seq_length, parts, most);
+  }
+
+  // A list of actions that would not fit is told rather than made.
+  void check_size(std::int64_t slices) {
+    if (s_.micro_batch_size < 1 || s_.global_batch_size < 0 || s_.data_parallel < 1) return;
+    const double samples = static_cast<double>(s_.global_batch_size) / static_cast<double>(s_.data_parallel);
+    const double micro_batches = std::max(1.0, samples / static_cast<double>(s_.micro_batch_size));
+    const double actions = 3 * micro_batches * static_cast<double>(cells() * slices);
+    faults_.add_if(
+        actions > kMostActions,
+        "{} {} in {:.0f} micro-batches on {} cells makes a schedule of {:.0f} actions, and {:.0f} are the most; use "
+        "fewer slices or a larger {}",
+        kTokenSlices, s_.token_slices, std::ceil(micro_batches), cells(), actions, kMostActions, kMicroBatchSize);
+  }
+
+  const StepSettings& s_;
+  const ScheduleKind kind_;
+  Faults faults_;
+};
+
+}  // namespace
+
+Faults pipeline_faults(const StepSettings& settings) { return PipelineFaults(settings).find(); }
+
+}  // namespace teratron

@@ -1,0 +1,54 @@
+#include "settings/pipeline_settings.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace teratron {
+
+using pipeline::ScheduleKind;
+
+ScheduleKind schedule_kind(const PipelineSettings& settings) {
+  return settings.pipeline_schedule.value_or(settings.token_slices.empty() ? ScheduleKind::k1F1B
+                                                                           : ScheduleKind::kSeq1F1B);
+}
+
+std::optional<std::vector<std::int64_t>> comma_separated(std::string_view text) {
+  std::vector<std::int64_t> numbers;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, numbers.emplace_back());
+    if (error != std::errc() || stop != text.data() + end) return std::nullopt;
+    begin = end + 1;
+  }
+  return numbers;
+}
+
+std::vector<std::pair<std::string, ScheduleKind>> schedule_choices() {
+  std::vector<std::pair<std::string, ScheduleKind>> choices;
+  for (const ScheduleKind kind : pipeline::kScheduleKinds) choices.emplace_back(pipeline::name_of(kind), kind);
+  return choices;
+}
+
+void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
+  std::vector<std::pair<std::string, std::optional<ScheduleKind>>> schedules = {{"auto", std::nullopt}};
+  for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
+  list.group("Pipeline");
+  list.add_choice("schedule", s.pipeline_schedule, schedules,
+                  "in what order stages work; auto: seq1f1b with --token-slices, else 1f1b");
+  list.add("virtual-stages", &s.virtual_stages, "V", "cells of layers that a stage holds, for interleaved");
+  add_pipeline_layout_field(list, s);
+  list.add("token-slices", &s.token_slices, "L,L,..|uniform:N|auto",
+           "cut sequences into slices of so many tokens, into N slices, or as --profile says is best");
+  list.add("defer-weight-gradients", &s.defer_weight_gradients, "",
+           "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
+  list.add("profile", &s.profile, "FILE",
+           "what slices cost here, for --token-slices auto (teratron profile); measured and written there if it does "
+           "not exist. Without it: in the user's cache");
+}
+
+void add_pipeline_layout_field(FieldList& list, PipelineSettings& s) {
+  list.add("pipeline-layout", &s.pipeline_layout, "L,L,..",
+           "layers of each cell, in order; as many in each if not given");
+}
+
+}  // namespace teratron

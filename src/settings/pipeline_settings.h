@@ -1,0 +1,38 @@
+// How a pipeline cuts layers and sequences, and in what order its stages work.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "options/fields.h"
+#include "pipeline/generators.h"
+
+namespace teratron {
+
+struct PipelineSettings {
+  std::optional<pipeline::ScheduleKind> pipeline_schedule;  // none: seq1f1b where tokens are sliced, else 1f1b
+  std::int64_t virtual_stages = 1;                          // cells of a stage
+  std::string pipeline_layout;                              // layers of each cell, "5,7"; empty: as many in each
+  std::string token_slices;  // "704,688,656", "uniform:8" or "auto"; empty: sequences run whole
+  bool defer_weight_gradients = false;
+  std::filesystem::path profile;  // what slices cost; "auto" needs it
+};
+
+// The schedule that --schedule names; where it says auto, seq1f1b if tokens are sliced and else 1f1b.
+pipeline::ScheduleKind schedule_kind(const PipelineSettings& settings);
+
+// The numbers of "5,7"; nothing if it is not such a list.
+std::optional<std::vector<std::int64_t>> comma_separated(std::string_view text);
+
+// All schedules, for --schedule.
+std::vector<std::pair<std::string, pipeline::ScheduleKind>> schedule_choices();
+
+void add_pipeline_fields(FieldList& list, PipelineSettings& settings);  // under a heading of their own
+void add_pipeline_layout_field(FieldList& list, PipelineSettings& settings);
+
+}  // namespace teratron

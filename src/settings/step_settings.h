@@ -1,0 +1,32 @@
+// A training step: the model, its batch and how it is laid out over ranks. `train` runs such steps, `profile` measures
+// them.
+#pragma once
+
+#include "settings/backend_settings.h"
+#include "settings/batch_settings.h"
+#include "settings/layout_settings.h"
+#include "settings/model_settings.h"
+#include "settings/pipeline_settings.h"
+
+namespace teratron {
+
+struct StepSettings : ModelSettings, BatchSettings, TrainingLayoutSettings, PipelineSettings, BackendSettings {
+  std::int64_t logits_chunk = 256;  // rows of logits held at a time
+  std::filesystem::path config_file;
+
+  std::int64_t largest_batch() const { return BatchSettings::largest_batch(data_parallel); }
+  BatchSchedule batches() const { return BatchSettings::batches(data_parallel); }
+  // Of all groups, and of what they say together.
+  Faults faults() const;
+};
+
+// Layers of each cell: those of --pipeline-layout, or as many in each, the first ones one more where they don't divide.
+std::vector<std::int64_t> cell_layers(const StepSettings& settings);
+
+// Of the pipeline in this model and layout. Values of other groups may be anything.
+Faults pipeline_faults(const StepSettings& settings);
+
+// Back end, threads, memory and --config, under a heading of their own.
+void add_machine_fields(FieldList& list, StepSettings& settings);
+
+}  // namespace teratron

@@ -1,0 +1,148 @@
+#include "slicing/scenario.h"
+
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "pipeline/checker.h"
+#include "pipeline/deferral.h"
+#include "pipeline/token_slices.h"
+#include "slicing/profile.h"
+#include "slicing/slice_times.h"
+
+namespace teratron::slicing {
+namespace {
+
+using pipeline::ScheduleKind;
+
+constexpr std::int64_t kMostActions = 4'000'000;  // that a simulation holds in memory
+
+// `zero`: a time of nothing will do.
+void need_time(Faults& faults, Flag flag, double value, bool zero) {
+  const bool is_time = std::isfinite(value) && (value > 0 || (zero && value == 0)) && value <= 1e9;
+  faults.add_if(!is_time, "{} is {}; it must be a time {} 0, in milliseconds", flag, value,
+                zero ? "of at least" : "above");
+}
+
+// How sequences are cut, and what that costs.
+struct Slices {
+  std::vector<std::int64_t> lengths;  // tokens; empty: of no known length
+  int count = 1;
+  std::optional<Profile> profile;  // nothing: the times that the user gave
+};
+
+// With the lengths that the user gives or the best ones.
+Slices profiled_slices(const Scenario& scenario) {
+  Profile profile = profile_from_json(read_file(scenario.profile), scenario.profile);
+  const std::int64_t longest = profile.longest();
+  const std::int64_t tokens = scenario.tokens > 0 ? scenario.tokens : longest;
+  if (tokens > longest) {
+    throw_user_error("--seq-length is {}, but '{}' was measured up to {} tokens", tokens, scenario.profile.string(),
+                     longest);
+  }
+  std::vector<std::int64_t> lengths;
+  if (scenario.slices == "auto") {
+    lengths = best_slice_lengths(profile, tokens, scenario.schedule, static_cast<int>(scenario.stages),
+                                 static_cast<int>(scenario.micro_batches));
+  } else {
+    const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", scenario.slices);
+    lengths = slices.lengths.empty() ? pipeline::even_slices(tokens, slices.count) : slices.lengths;
+  }
+  const std::int64_t sum = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  if (sum != tokens) {
+    throw_user_error("--slices {} add up to {} tokens, not to the {} of a sequence; change --slices or --seq-length",
+                     scenario.slices, sum, tokens);
+  }
+  const int count = static_cast<int>(lengths.size());
+  return {.lengths = std::move(lengths), .count = count, .profile = std::move(profile)};
+}
+
+Slices given_slices(const Scenario& scenario) {
+  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", scenario.slices);
+  if (slices.count > kMostActions) throw_user_error("--slices is {}; use {} at most", slices.count, kMostActions);
+  return {.lengths = slices.lengths, .count = slices.count, .profile = std::nullopt};
+}
+
+pipeline::ScheduleSize size_of(const Scenario& scenario, const Slices& slices) {
+  const pipeline::ScheduleSize size{.stages = static_cast<int>(scenario.stages),
+                                    .micro_batches = static_cast<int>(scenario.micro_batches),
+                                    .slices = slices.count,
+                                    .virtual_stages = static_cast<int>(scenario.virtual_stages)};
+  const double actions = 3.0 * size.stages * size.micro_batches * size.slices * size.virtual_stages;
+  const bool can_be = pipeline::size_faults(scenario.schedule, size).empty();  // else make_schedule() tells
+  if (can_be && actions > static_cast<double>(kMostActions)) {
+    throw_user_error(
+        "this schedule has {:.0f} actions, and {} are the most that is simulated; use fewer --stages, --micro-batches, "
+        "--slices or --virtual-stages",
+        actions, kMostActions);
+  }
+  return size;
+}
+
+pipeline::Costs costs_of(const Scenario& scenario, const Slices& slices, const pipeline::Schedule& schedule) {
+  if (!slices.profile) {
+    return pipeline::sliced_costs(
+        schedule, pipeline::even_times(slices.count, slices.lengths, scenario.forward, scenario.backward),
+        scenario.transfer);
+  }
+  pipeline::Costs costs = slice_costs(*slices.profile, schedule, slices.lengths);
+  for (double& transfer : costs.transfers) transfer += scenario.transfer;
+  return costs;
+}
+
+// Of a micro-batch in the stage that takes longest.
+pipeline::PassTimes slowest_stage(const pipeline::Schedule& schedule, const pipeline::Costs& costs) {
+  pipeline::PassTimes slowest;
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    pipeline::PassTimes sum;
+    for (int cell = stage; cell < schedule.cells(); cell += schedule.stages) {
+      for (const pipeline::PassTimes& slice : costs.passes[static_cast<std::size_t>(cell)]) {
+        sum.forward += slice.forward;
+        sum.backward += slice.backward;
+      }
+    }
+    if (sum.forward + sum.backward > slowest.forward + slowest.backward) slowest = sum;
+  }
+  return slowest;
+}
+
+}  // namespace
+
+Faults Scenario::faults() const {
+  Faults faults;
+  faults.need_between({"stages"}, stages, 1, 10000);
+  faults.need_between({"micro-batches"}, micro_batches, 1, 1000000);
+  faults.need_between({"virtual-stages"}, virtual_stages, 1, 1000);
+  faults.need_between({"seq-length"}, tokens, 0, std::int64_t{1} << 24);
+  need_time(faults, {"forward-ms"}, forward, false);
+  need_time(faults, {"backward-ms"}, backward, false);
+  need_time(faults, {"transfer-ms"}, transfer, true);
+  faults.add_if(slices == "auto" && profile.empty(), "{} is auto, which needs to know what slices cost; give {} FILE",
+                Flag{"slices"}, Flag{"profile"});
+  faults.add_if(slices == "auto" && schedule != ScheduleKind::kTeraPipe && schedule != ScheduleKind::kSeq1F1B,
+                "{} is auto, but schedule {} runs sequences whole; choose terapipe or seq1f1b", Flag{"slices"},
+                pipeline::name_of(schedule));
+  return faults;
+}
+
+ScenarioResult simulate(const Scenario& scenario) {
+  const Slices slices = scenario.profile.empty() ? given_slices(scenario) : profiled_slices(scenario);
+  const pipeline::ScheduleSize size = size_of(scenario, slices);
+  ScenarioResult result{.schedule = pipeline::make_schedule(scenario.schedule, size), .lengths = slices.lengths};
+  const pipeline::Costs costs = costs_of(scenario, slices, result.schedule);
+  const std::int64_t most = pipeline::most_live_slices(result.schedule);
+  if (scenario.defer_weight_gradients) {
+    result.schedule = pipeline::defer_weight_gradients(result.schedule, costs, most);
+  }
+  pipeline::check_schedule(result.schedule, most);
+  result.simulation = pipeline::simulate(result.schedule, costs);
+  result.peaks = pipeline::memory_peaks(result.schedule, result.lengths);
+  const pipeline::PassTimes stage = slowest_stage(result.schedule, costs);
+  result.closed_form = pipeline::closed_form(scenario.schedule, size, stage.forward, stage.backward);
+  result.work = size.micro_batches * (stage.forward + stage.backward);
+  return result;
+}
+
+}  // namespace teratron::slicing

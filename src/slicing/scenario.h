@@ -1,0 +1,42 @@
+// A pipeline to simulate, as a user describes it, and what comes out: how long its schedule takes and what it holds.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/faults.h"
+#include "pipeline/closed_form.h"
+#include "pipeline/generators.h"
+#include "pipeline/memory.h"
+#include "pipeline/simulate.h"
+
+namespace teratron::slicing {
+
+// The values of the options of `teratron simulate` with these names.
+struct Scenario {
+  pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
+  std::int64_t stages = 4, micro_batches = 8, virtual_stages = 1;
+  std::string slices = "1";                        // pipeline/token_slices.h
+  double forward = 1, backward = 2, transfer = 0;  // milliseconds
+  std::filesystem::path profile;                   // costs as measured, in place of forward and backward; empty: none
+  std::int64_t tokens = 0;                         // of a sequence, with a profile; 0: the longest that it holds
+  bool defer_weight_gradients = false;
+
+  Faults faults() const;
+};
+
+struct ScenarioResult {
+  pipeline::Schedule schedule;
+  pipeline::Simulation simulation;
+  std::vector<pipeline::MemoryPeak> peaks;  // by stage
+  pipeline::ClosedForm closed_form;         // of the schedule as it is named, slices alike
+  std::vector<std::int64_t> lengths;        // of the slices, in tokens; empty: not known
+  double work = 0;                          // of the busiest stage, in milliseconds
+};
+
+// The scenario has no faults. UserError where its values, or its profile, do not fit one another.
+ScenarioResult simulate(const Scenario& scenario);
+
+}  // namespace teratron::slicing

@@ -1,0 +1,30 @@
+// The updates of a training run: how many, how large, and from which seed.
+#pragma once
+
+#include <cstdint>
+
+#include "base/faults.h"
+#include "optim/adamw_optimizer.h"
+#include "optim/learning_rate.h"
+#include "optim/loss_scaler.h"
+#include "options/fields.h"
+
+namespace teratron {
+
+struct OptimizerSettings {
+  OptimizerSettings();
+
+  std::int64_t train_iters = 0;        // must be given
+  LearningRateSchedule learning_rate;  // decay 0: train_iters
+  AdamWSettings optimizer;
+  LossScaling loss_scaling;  // fp16 only
+  std::int64_t seed = 1234;
+
+  LearningRateSchedule schedule() const;  // with the decay filled in
+  Faults faults() const;
+};
+
+void add_optimizer_fields(FieldList& list, OptimizerSettings& settings);
+void add_loss_scaling_fields(FieldList& list, LossScaling& scaling);
+
+}  // namespace teratron
