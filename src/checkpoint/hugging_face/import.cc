@@ -66,7 +66,8 @@ void check_tensors(const HuggingFaceWeights& weights, std::span<const HuggingFac
 
 // One type for all that holds every value exactly.
 DType common_dtype(std::span<const Location> places) {
-  const bool wide = std::ranges::any_of(places, [](const Location& place) { return *place.entry->dtype == DType::kF64; });
+  const bool wide =
+      std::ranges::any_of(places, [](const Location& place) { return *place.entry->dtype == DType::kF64; });
   return wide ? DType::kF64 : DType::kF32;
 }
 
