@@ -22,7 +22,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // How long a process that ends with an error waits for the others to print theirs, and for MPI to end the job.
-constexpr auto kGrace = std::chrono::milliseconds(1500);
+// Shorter than what the others' control threads wait for (control_thread.cc), so that the rank that failed ends first
+// and mpirun returns its exit code.
+constexpr auto kGrace = std::chrono::milliseconds(1000);
 constexpr unsigned kLongestEnd = 5;         // seconds
 constexpr unsigned kLongestFarewell = 120;  // seconds, of MPI's own end
 // MPI_Init has just synchronised the processes.
@@ -143,7 +145,8 @@ void leave_mpi(int exit_code) {
     ::alarm(0);
     return;
   }
-  std::this_thread::sleep_for(kGrace);
+  // A rank that ends because it lost another one leaves that one the time to end first.
+  std::this_thread::sleep_for(exit_code == static_cast<int>(ExitCode::kEnvironment) ? 2 * kGrace : kGrace);
   ::alarm(kLongestEnd);  // MPI may be in no state to end anything
   MPI_Abort(MPI_COMM_WORLD, exit_code);
   ::_exit(exit_code);
