@@ -172,7 +172,7 @@ void run_ranks(const LaunchEnvironment& environment, int ranks, const std::funct
 
 void leave_launch(int exit_code) {
   std::fflush(nullptr);
-  if (control != nullptr && exit_code != 0 && !control->has_met()) control->report_early_end(exit_code);
+  if (control != nullptr && exit_code != 0 && !control->end_is_accounted_for()) control->report_early_end(exit_code);
   control.reset();
   leave_mpi(exit_code);
 }

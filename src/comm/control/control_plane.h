@@ -65,9 +65,11 @@ class ControlPlane {
 
   // This rank has failed; all others are told.
   void report_failure(const std::string& reason);
-  // The same before the meeting has ended. A process that has not found the first rank yet looks for it up to half a
-  // minute longer.
+  // The same of a process that ends before its rank runs. One that has not found the first rank yet looks for it up to
+  // half a minute longer.
   void report_early_end(int exit_code);
+  // Whether the others need no word of this rank's end: it has reported its failure, or ends because of another's.
+  bool end_is_accounted_for() const { return told_.load(); }
   // This rank has done its work. Returns when all have: closed connections are no failures from then on.
   void finish();
 
