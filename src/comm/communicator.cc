@@ -91,9 +91,10 @@ void Communicator::open_channels(Allocator& memory, Uses uses) {
   if (device_group_ != nullptr || device_ring_ != nullptr) route_ = Route::kChannels;
   if (device_group_ == nullptr && !moves_host_memory()) {
     throw_environment_error(
-        "these {} processes cannot exchange the memory of their GPUs: NCCL is missing on one of them, two share a GPU, "
-        "or they are more than {}. Without NCCL their tensors go through MPI: start them by mpirun or srun",
-        size(), CommunicationStream::kMostRanks);
+        "these {} processes cannot exchange the memory of their GPUs: NCCL is missing on one of them, or two share a "
+        "GPU. "
+        "Without NCCL their tensors go through MPI: start them by mpirun or srun",
+        size());
   }
 }
 

@@ -68,7 +68,23 @@ void DeviceGroup::reduce_own(const TensorRef& in, const std::vector<Part>& piece
     theirs += own_bytes;
   }
   channel_->exchange(sends, receives);
-  if (own_bytes > 0) stream_.reduce(in.dtype, op, {&out, 1}, inputs, own.end - own.begin);
+  if (own_bytes > 0) reduce_in_order(in.dtype, op, out, inputs, own.end - own.begin);
+}
+
+// As many at a time as the device takes. What was added up so far lies where the first received values were, since the
+// result may lie where an input is that has not been added yet.
+void DeviceGroup::reduce_in_order(DType dtype, ReduceOp op, std::byte* out, std::span<const std::byte* const> inputs,
+                                  std::int64_t count) {
+  std::byte* const so_far = stream_.scratch().data();
+  std::vector<const std::byte*> some;
+  for (const std::byte* const input : inputs) {
+    some.push_back(input);
+    const bool last = input == inputs.back();
+    if (!last && some.size() < CommunicationStream::kMostRanks) continue;
+    std::byte* const to = last ? out : so_far;
+    stream_.reduce(dtype, op, {&to, 1}, some, count);
+    some.assign({so_far});
+  }
 }
 
 void DeviceGroup::share_own(const TensorRef& view, const std::vector<Part>& pieces) {
@@ -130,7 +146,7 @@ bool devices_have_channels(Communicator& group, Allocator& memory) {
 }
 
 std::shared_ptr<DeviceGroup> make_device_group(Communicator& group, Allocator& memory) {
-  if (!devices_have_channels(group, memory) || group.size() > CommunicationStream::kMostRanks) return nullptr;
+  if (!devices_have_channels(group, memory)) return nullptr;
   CommunicationStream& stream = *memory.add_communication_stream();
   stream.scratch();  // taken before anyone asks how much is left
   const std::string id = group.all_gather_host(group.rank() == 0 ? stream.make_channel_id() : "").front();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -44,6 +45,8 @@ class DeviceGroup {
   std::vector<Part> pieces_of(std::int64_t part, std::int64_t count, std::int64_t offset, std::int64_t most) const;
   std::int64_t most_at_once(DType dtype) const;
   void reduce_own(const TensorRef& in, const std::vector<Part>& pieces, ReduceOp op, std::byte* out);
+  void reduce_in_order(DType dtype, ReduceOp op, std::byte* out, std::span<const std::byte* const> inputs,
+                       std::int64_t count);
   void share_own(const TensorRef& view, const std::vector<Part>& pieces);
 
   CommunicationStream& stream_;

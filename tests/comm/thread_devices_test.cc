@@ -113,6 +113,17 @@ TEST(ThreadDeviceGroup, SumsLargerThanTheScratchMemoryAreExact) {
   });
 }
 
+TEST(ThreadDeviceGroup, OfMoreRanksThanADeviceAddsUpAtOnceIsExact) {
+  run_threads(CommunicationStream::kMostRanks + 3, [](Communicator& world) {
+    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
+    world.attach(&device);
+    for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter}) {
+      testing::run_trial(world, everyone(world.size()), device, {.collective = collective, .elements = 131});
+    }
+    EXPECT_GT(device.exchanges(), 0);
+  });
+}
+
 TEST(ThreadDeviceGroup, RanksThatShareADeviceExchangeThroughTheHost) {
   run_threads(3, [&](Communicator& world) {
     testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), world.rank() == 1 ? "one" : "another");

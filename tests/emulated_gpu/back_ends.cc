@@ -24,7 +24,8 @@ bool has_cudnn() {
 std::vector<BackEnd> back_ends() {
   std::vector<BackEnd> all;
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-    all.push_back({"cuda_" + std::string(name_of(dtype)), [=] { return make_cuda_backend({.compute_dtype = dtype}); }});
+    all.push_back({"cuda_" + std::string(name_of(dtype)), [=] { return make_cuda_backend({.compute_dtype = dtype}); },
+                   operations, dtype != DType::kF32});
   }
   static const bool with_cudnn = has_cudnn();
   if (!with_cudnn) return all;

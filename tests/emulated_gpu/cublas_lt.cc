@@ -1,12 +1,16 @@
-// The emulated cuBLASLt: matrices are stored column by column, sums are in fp32.
-#include "cublasLt.h"
+// The emulated cuBLASLt and cuBLAS: matrices are stored column by column, sums are in fp32, those of 16-bit values as
+// tensor cores make them.
+#include "cublas_v2.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "base/float_types.h"
+#include "emulated_gpu/tensor_core.h"
 #include "ops/cuda/linear/activation.h"
 
 struct EmulatedBlas {};
@@ -71,11 +75,19 @@ std::vector<float> values_of(const void* matrix, const EmulatedLayout& layout, b
 
 // The usual algorithm adds from the first term, the others from the last one.
 float product_of(const float* row, const std::vector<float>& b, std::int64_t columns, std::int64_t column,
-                 std::int64_t terms, bool from_first, float start) {
+                 std::int64_t terms, bool from_first, bool in_tensor_cores, float start) {
+  const std::int64_t step = in_tensor_cores ? kTensorCoreTerms : 1;
+  std::array<double, kTensorCoreTerms> step_products{};
   float sum = start;
-  for (std::int64_t i = 0; i < terms; ++i) {
-    const std::int64_t k = from_first ? i : terms - 1 - i;
-    sum += row[k] * b[static_cast<std::size_t>(k * columns + column)];
+  for (std::int64_t done = 0; done < terms; done += step) {
+    const std::int64_t count = std::min(step, terms - done);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t k = from_first ? done + i : terms - 1 - done - i;
+      const float left = row[k], right = b[static_cast<std::size_t>(k * columns + column)];
+      if (!in_tensor_cores) sum += left * right;
+      step_products[static_cast<std::size_t>(i)] = double{left} * right;
+    }
+    if (in_tensor_cores) sum = tensor_core_sum(sum, std::span(step_products).first(static_cast<std::size_t>(count)));
   }
   return sum;
 }
@@ -103,6 +115,24 @@ class Epilogue {
   cudaDataType_t bias_type_, aux_type_;
   std::int64_t aux_stride_;
 };
+
+// As on a GPU, not for every 16-bit product: here none for those with an epilogue of an odd size, nor for any to one
+// row or column.
+bool has_algorithms(const EmulatedOperation& operation, const EmulatedLayout& a, const EmulatedLayout& d) {
+  if (a.type == CUDA_R_32F) return true;
+  if (d.rows == 1 || d.columns == 1) return false;
+  const bool plain =
+      operation.get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT) == CUBLASLT_EPILOGUE_DEFAULT;
+  return plain || (d.rows % 2 == 0 && d.columns % 2 == 0);
+}
+
+// A kernel may read the vectors of an epilogue in pieces of 16 bytes.
+bool is_aligned(const EmulatedOperation& operation) {
+  for (const auto attribute : {CUBLASLT_MATMUL_DESC_BIAS_POINTER, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER}) {
+    if (reinterpret_cast<std::uintptr_t>(operation.get<void*>(attribute, nullptr)) % 16 != 0) return false;
+  }
+  return true;
+}
 
 template <class T>
 cublasStatus_t create(T** made, T value) {
@@ -141,7 +171,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
   event->microseconds = clock_microseconds;
   return cudaSuccess;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  return is_capturing() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   *milliseconds = static_cast<float>((end->microseconds - start->microseconds) / 1000);
   return cudaSuccess;
@@ -181,11 +213,12 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatmulPreference_t preference, int most,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int most,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   *found = 0;
+  if (!has_algorithms(*operation, *a, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
   for (std::uint64_t algorithm = 0; algorithm < kBlasAlgorithms && *found < most; ++algorithm) {
     const std::uint32_t scheme = scheme_of(algorithm);
     if ((scheme & ~preference->schemes) != 0) continue;
@@ -239,8 +272,8 @@ void EmulatedProduct::run() const {
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
       const float start = adds ? load(c, c_layout.type, row + column * c_layout.stride) : 0;
-      const float sum =
-          product_of(left.data() + row * terms, right, columns, column, terms, algorithm == kUsual, start);
+      const float sum = product_of(left.data() + row * terms, right, columns, column, terms, algorithm == kUsual,
+                                   a_layout.type != CUDA_R_32F, start);
       store(d, d_layout.type, row + column * d_layout.stride, finish(sum, row, column));
     }
   }
@@ -255,6 +288,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   if (number >= kBlasAlgorithms) return CUBLAS_STATUS_INVALID_VALUE;
   ++products[number];
   if (number == kFailing) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!is_aligned(*operation)) return CUBLAS_STATUS_EXECUTION_FAILED;
   const EmulatedProduct product{.operation = *operation,
                                 .alpha = *static_cast<const float*>(alpha),
                                 .beta = *static_cast<const float*>(beta),
@@ -273,4 +307,28 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
     return cudaSuccess;
   });
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasCreate(cublasHandle_t* handle) { return cublasLtCreate(handle); }
+cublasStatus_t cublasDestroy(cublasHandle_t handle) { return cublasLtDestroy(handle); }
+cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasSetWorkspace(cublasHandle_t, void*, std::size_t) { return CUBLAS_STATUS_SUCCESS; }
+
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
+                            int n, int k, const void* alpha, const void* a, cudaDataType_t a_type, int a_stride,
+                            const void* b, cudaDataType_t b_type, int b_stride, const void* beta, void* c,
+                            cudaDataType_t c_type, int c_stride, cublasComputeType_t, cublasGemmAlgo_t) {
+  EmulatedOperation operation;
+  cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_TRANSA, &transpose_a, sizeof(transpose_a));
+  cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_TRANSB, &transpose_b, sizeof(transpose_b));
+  const auto layout = [](cudaDataType_t type, cublasOperation_t transpose, int rows, int columns, int stride) {
+    return transpose == CUBLAS_OP_T ? EmulatedLayout{type, columns, rows, stride}
+                                    : EmulatedLayout{type, rows, columns, stride};
+  };
+  EmulatedLayout a_layout = layout(a_type, transpose_a, m, k, a_stride),
+                 b_layout = layout(b_type, transpose_b, k, n, b_stride),
+                 c_layout = layout(c_type, CUBLAS_OP_N, m, n, c_stride);
+  const cublasLtMatmulAlgo_t usual = {{kUsual}};
+  return cublasLtMatmul(handle, &operation, alpha, a, &a_layout, b, &b_layout, beta, c, &c_layout, c, &c_layout, &usual,
+                        nullptr, 0, nullptr);
 }

@@ -81,11 +81,22 @@ namespace teratron::emulated {
 cudaError_t queue(std::function<cudaError_t()> work);
 bool is_capturing();
 
+// Whether a kernel may have that much dynamic shared memory: what it was allowed (cudaFuncSetAttribute), or what all
+// may have, 48 KiB with its static shared memory, of which 1 KiB is thought here, since a C++ compiler does not tell.
+bool may_use(const void* kernel, std::size_t shared_bytes);
+
+// How much device memory there is from now on; 8 GiB at first.
+void set_device_memory(std::size_t bytes);
+std::size_t device_memory_in_use();
+
 }  // namespace teratron::emulated
 
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
+  if (!teratron::emulated::may_use(reinterpret_cast<const void*>(kernel), config->dynamicSmemBytes)) {
+    return cudaErrorInvalidValue;
+  }
   const auto run = [shape = *config, kernel, values = std::tuple<Parameters...>(arguments...)] {
     teratron::emulated::run_grid(shape.gridDim, shape.blockDim, shape.dynamicSmemBytes,
                                  [&] { std::apply(kernel, values); });
@@ -100,10 +111,13 @@ cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);
 cudaError_t cudaFree(void* memory);
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream);
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream);
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes);
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
@@ -136,7 +150,4 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
-template <class Kernel>
-cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int) {
-  return cudaSuccess;
-}
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);

@@ -7,6 +7,8 @@
 #include <deque>
 #include <memory>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -55,6 +57,7 @@ struct Machine {
   unsigned threads = 0;  // of the block
   std::vector<std::byte> exchange, shared;
   std::uint64_t blocks = 0;
+  std::string fault;  // of a thread, which ends the launch
 };
 
 Machine& machine() {
@@ -66,6 +69,13 @@ Machine& machine() {
 void leave() {
   Machine& m = machine();
   if (_setjmp(m.running->resume) == 0) _longjmp(m.scheduler, 1);
+}
+
+[[noreturn]] void end_launch(std::string fault) {
+  Machine& m = machine();
+  m.fibers.clear();  // they stand in the middle of a kernel
+  m.fault.clear();
+  throw InternalError(std::move(fault));
 }
 
 void fiber_main() {
@@ -115,6 +125,7 @@ bool run_warp(unsigned begin, const std::vector<unsigned>& lanes) {
     for (const unsigned lane : lanes) {
       if (begin + lane >= m.threads || m.fibers[begin + lane]->state != State::kReady) continue;
       enter(*m.fibers[begin + lane]);
+      if (!m.fault.empty()) end_launch(m.fault);
       moved = true;
     }
     moved = release(begin, std::min(begin + kWarp, m.threads), State::kAtWarpBarrier) || moved;
@@ -133,9 +144,8 @@ void run_block(const std::vector<unsigned>& warps, const std::vector<unsigned>& 
   }
   for (unsigned i = 0; i < m.threads; ++i) {
     if (m.fibers[i]->state == State::kDone) continue;
-    m.fibers.clear();  // they stand in the middle of a kernel
-    throw InternalError(fmt::format("thread {} of block ({}, {}, {}) waits at a barrier that others never come to", i,
-                                    blockIdx.x, blockIdx.y, blockIdx.z));
+    end_launch(fmt::format("thread {} of block ({}, {}, {}) waits at a barrier that others never come to", i,
+                           blockIdx.x, blockIdx.y, blockIdx.z));
   }
 }
 
@@ -198,6 +208,12 @@ void run_grid(const Dim3& grid, const Dim3& block, std::size_t shared_bytes, con
   }
 }
 
+void check_aligned(const void* address, std::size_t bytes, const char* what) {
+  if (reinterpret_cast<std::uintptr_t>(address) % bytes == 0) return;
+  machine().fault = fmt::format("misaligned address: {} of {} bytes at {}", what, bytes, address);
+  leave();  // and never comes back
+}
+
 void wait_for_block() { wait(State::kAtBlockBarrier); }
 void wait_for_warp() { wait(State::kAtWarpBarrier); }
 
@@ -213,6 +229,8 @@ const void* put_in_by(int lane) {
 }
 
 void start_copy(void* to, const void* from, std::size_t bytes, std::size_t given) {
+  check_aligned(to, bytes, "an asynchronous copy to shared memory");
+  check_aligned(from, bytes, "an asynchronous copy from device memory");
   machine().running->copies.back().push_back({to, from, bytes, given});
 }
 

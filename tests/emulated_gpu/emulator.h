@@ -1,7 +1,7 @@
-// Runs CUDA kernels on the CPU, as a test tool: every thread of a block is a fiber that runs until it waits for others.
-// A warp runs as far ahead of the others as barriers let it, and warps and lanes take turns in an order that changes
-// with every block, so that a missing barrier shows as a wrong result; a barrier that some threads never come to is an
-// InternalError that says so. Blocks run one after another.
+// Runs CUDA kernels on the CPU, as a test tool, and refuses what a GPU refuses. Every thread of a block is a fiber that
+// runs until it waits for others. A warp runs as far ahead of the others as barriers let it, and warps and lanes take
+// turns in an order that changes with every block, so that a missing barrier shows as a wrong result; a barrier that
+// some threads never come to is an InternalError that says so. Blocks run one after another.
 //
 // What this cannot show: anything of speed, and races between threads that no barrier separates in any order.
 #pragma once
@@ -24,8 +24,12 @@ extern thread_local Dim3 threadIdx, blockIdx, blockDim, gridDim;
 int lane();
 void* dynamic_shared_memory();
 
-// InternalError for a launch that no GPU would take, and for barriers that not all threads come to.
+// InternalError for a launch that no GPU would take, for barriers that not all threads come to, and for copies to or
+// from addresses that are not aligned.
 void run_grid(const Dim3& grid, const Dim3& block, std::size_t shared_bytes, const std::function<void()>& thread);
+
+// Of the kernel that runs: the launch fails unless the address is a multiple of `bytes`.
+void check_aligned(const void* address, std::size_t bytes, const char* what);
 
 void wait_for_block();
 void wait_for_warp();

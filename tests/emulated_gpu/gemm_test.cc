@@ -49,7 +49,11 @@ class Gemms : public ::testing::Test {
   // What a product makes of c_.
   std::vector<float> result(Gemm& gemm, const Product& of) {
     result_ = c_;
-    gemm.multiply(of);
+    if (of.bias) {
+      EXPECT_TRUE(gemm.try_fused(of));
+    } else {
+      gemm.multiply(of);
+    }
     return result_;
   }
   std::vector<float> result(Gemm& gemm) { return result(gemm, product()); }

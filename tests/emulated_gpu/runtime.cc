@@ -1,5 +1,8 @@
 // The host side of the emulated runtime: device memory is the host's, streams are done at once.
+#include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -16,6 +19,28 @@ namespace {
 
 thread_local std::optional<EmulatedGraph> capture;  // of this thread's stream
 
+constexpr std::size_t kUsualShared = 47 << 10, kMostShared = 227 << 10;  // of a block on Hopper
+
+struct Device {
+  std::mutex mutex;
+  std::map<const void*, std::size_t> allowed;    // dynamic shared memory, by kernel
+  std::map<const void*, std::size_t> allocated;  // bytes, by address
+  std::size_t memory = cudaDeviceProp{}.totalGlobalMem, in_use = 0;
+};
+
+Device& device() {
+  static Device one;
+  return one;
+}
+
+// NaN of every floating type.
+void* new_memory(std::size_t bytes) {
+  constexpr std::size_t alignment = 256;
+  void* const memory = std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
+  std::memset(memory, 0xff, bytes);
+  return memory;
+}
+
 }  // namespace
 
 namespace teratron::emulated {
@@ -26,6 +51,22 @@ cudaError_t queue(std::function<cudaError_t()> work) {
   if (!is_capturing()) return work();
   capture->work.push_back(std::move(work));
   return cudaSuccess;
+}
+
+bool may_use(const void* kernel, std::size_t shared_bytes) {
+  const std::lock_guard lock(device().mutex);
+  const auto found = device().allowed.find(kernel);
+  return shared_bytes <= (found == device().allowed.end() ? kUsualShared : std::max(kUsualShared, found->second));
+}
+
+void set_device_memory(std::size_t bytes) {
+  const std::lock_guard lock(device().mutex);
+  device().memory = bytes;
+}
+
+std::size_t device_memory_in_use() {
+  const std::lock_guard lock(device().mutex);
+  return device().in_use;
 }
 
 }  // namespace teratron::emulated
@@ -87,32 +128,66 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
 
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   return cudaSetDevice(device);
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  *free = *total = cudaDeviceProp{}.totalGlobalMem;
+  const std::lock_guard lock(device().mutex);
+  *total = device().memory;
+  *free = device().memory - std::min(device().memory, device().in_use);
   return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  constexpr std::size_t alignment = 256;
   if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
-  if (bytes > cudaDeviceProp{}.totalGlobalMem) return cudaErrorMemoryAllocation;
-  *memory = std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
-  std::memset(*memory, 0xff, bytes);  // NaN of every floating type
+  const std::lock_guard lock(device().mutex);
+  if (device().in_use + bytes > device().memory) return cudaErrorMemoryAllocation;
+  *memory = new_memory(bytes);
+  device().in_use += bytes;
+  device().allocated[*memory] = bytes;
   return cudaSuccess;
 }
 
 cudaError_t cudaFree(void* memory) {
+  if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
+  if (memory == nullptr) return cudaSuccess;
+  const std::lock_guard lock(device().mutex);
+  const auto found = device().allocated.find(memory);
+  if (found == device().allocated.end()) return cudaErrorInvalidValue;
+  device().in_use -= found->second;
+  device().allocated.erase(found);
   std::free(memory);
   return cudaSuccess;
 }
 
-cudaError_t cudaMallocHost(void** memory, std::size_t bytes) { return cudaMalloc(memory, bytes); }
-cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t) { return cudaMalloc(memory, bytes); }
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t) { return cudaFree(memory); }
+
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
+  if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
+  *memory = new_memory(bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
+  std::free(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int value) {
+  if (value < 0 || static_cast<std::size_t>(value) > kMostShared) return cudaErrorInvalidValue;
+  const std::lock_guard lock(device().mutex);
+  device().allowed[kernel] = static_cast<std::size_t>(value);
+  return cudaSuccess;
+}
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
   return queue([=] {

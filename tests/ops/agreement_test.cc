@@ -51,14 +51,15 @@ double root_mean_square(const Values& values) {
 }
 
 // NaN where neither wrote, infinities alike, everything else within `times` the allowed error.
-void expect_close(const Values& actual, const Values& expected, const Argument& argument, DType compute, double times) {
+void expect_close(const Values& actual, const Values& expected, const Argument& argument, DType compute, double times,
+                  bool tensor_cores) {
   const std::string& where = argument.name;
   ASSERT_EQ(actual.size(), expected.size()) << where;
   const double rms = root_mean_square(expected);
   for (std::size_t e = 0; e < actual.size(); ++e) {
     const bool equal = actual[e] == expected[e] || (std::isnan(actual[e]) && std::isnan(expected[e]));
     const double allowed =
-        times * allowed_error(argument.tolerance, expected[e], rms, argument.dtype(compute), compute);
+        times * allowed_error(argument.tolerance, expected[e], rms, argument.dtype(compute), compute, tensor_cores);
     ASSERT_TRUE(equal || std::abs(actual[e] - expected[e]) <= allowed)
         << where << ", element " << e << ": got " << actual[e] << ", expected " << expected[e] << ", difference "
         << std::abs(actual[e] - expected[e]) << ", allowed " << allowed;
@@ -86,7 +87,8 @@ TEST_P(Operations, AgreesWithTheReferenceInDouble) {
   for_each_trial([&](const Trial& trial, std::int64_t offset) {
     const Outcome actual = execute(trial, *backend, offset, compute), expected = execute(trial, *reference, 0, compute);
     for (const Argument& argument : trial.arguments) {
-      expect_close(actual.values.at(argument.name), expected.values.at(argument.name), argument, compute, 1);
+      expect_close(actual.values.at(argument.name), expected.values.at(argument.name), argument, compute, 1,
+                   GetParam().back_end.tensor_cores);
     }
   });
 }
@@ -99,7 +101,8 @@ TEST_P(Operations, AgreesWithTheReferenceOfItsOwnType) {
   for_each_trial([&](const Trial& trial, std::int64_t offset) {
     const Outcome actual = execute(trial, *backend, offset, compute), expected = execute(trial, *reference, 0, compute);
     for (const Argument& argument : trial.arguments) {
-      expect_close(actual.values.at(argument.name), expected.values.at(argument.name), argument, compute, 2);
+      expect_close(actual.values.at(argument.name), expected.values.at(argument.name), argument, compute, 2,
+                   GetParam().back_end.tensor_cores);
     }
   });
 }

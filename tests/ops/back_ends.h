@@ -15,6 +15,7 @@ struct BackEnd {
   std::string name;
   std::function<std::unique_ptr<Backend>()> make;
   std::vector<Operation> (*operations)() = testing::operations;
+  bool tensor_cores = false;  // make its matrix products
 };
 
 std::vector<BackEnd> back_ends();

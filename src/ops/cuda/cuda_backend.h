@@ -87,7 +87,7 @@ class CudaBackend final : public Backend {
   cuda::Timestamps timestamps_{stream_};
   cuda::Uploads uploads_{stream_};
   std::list<cuda::GpuCommunicationStream> communication_streams_;
-  cuda::Scratch scratch_{&meter_};
+  cuda::Scratch scratch_{stream_, &meter_};
   cuda::Gemm gemm_;
   std::optional<cuda::CudnnAttention> cudnn_attention_;
 };

@@ -159,7 +159,8 @@ Trial forward_trial(Random& random, const Sizes& sizes) {
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
   add_inputs(trial, random, sizes);
   // A score's rounding (D products) is a probability's relative error; S_k probabilities are mixed.
-  const Tolerance tolerance = sum_tolerance(sizes.keys + sizes.head_size, 24, 1);
+  const Tolerance tolerance =
+      sum_tolerance(sizes.keys + sizes.head_size, 24, 1).in_products(sizes.keys + sizes.head_size);
   trial.output("out", sizes.query_shape(), tolerance.carrying(kRoundedProbabilities));
   trial.output("log_sum_exp", {sizes.batch, sizes.heads, sizes.queries}, tolerance, Precision::kAccumulation);
   trial.run = [=](Backend& backend, const Views& views) { backend.attention_forward(forward_of(views, sizes)); };
@@ -171,7 +172,8 @@ Trial backward_trial(Random& random, const Sizes& sizes, bool accumulate, bool k
   Trial trial{.sizes = fmt::format("{} accumulate={} keeps_sums={}", sizes.text(), accumulate, keeps_sums),
               .arguments = {},
               .run = {}};
-  const Tolerance tolerance = sum_tolerance(sizes.keys + sizes.head_size, 32, 1);
+  const Tolerance tolerance =
+      sum_tolerance(sizes.keys + sizes.head_size, 32, 1).in_products(sizes.keys + sizes.head_size);
   // Through D = dout . out, with `out` as stored: D's error is that of D elements, so sqrt(D) times one's, which the
   // scale of 1 / sqrt(D) undoes; times a normal k or q and a probability that is near 1 where there are few keys. And
   // through p and ds as stored: scale * ds is p times normal values (dropout doubles them), as p is.

@@ -14,7 +14,7 @@ struct RowSizes {
   explicit RowSizes(Random& random) : rows(some_rows(random)), hidden(some_features(random)) {
     if (random.coin()) return;
     rows = std::min<std::int64_t>(rows, 3);
-    hidden = random.one_of<std::int64_t>({1536, 3080, 4999, 5000, 12288, 16392});
+    hidden = random.one_of<std::int64_t>({1536, 3080, 4999, 5000, 6144, 12288, 16392});
   }
 };
 

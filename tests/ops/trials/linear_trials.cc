@@ -39,9 +39,9 @@ Trial linear_forward_trial(Random& random) {
   trial.input("x", {T, I}, random.normals({T, I}));
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(I)));
   if (random.coin()) trial.input("bias", {O}, random.normals({O}));
-  trial.output("y", {T, O}, sum_tolerance(I, 4, 1));
+  trial.output("y", {T, O}, sum_tolerance(I, 4, 1).in_products(I));
   if (activation != Activation::kNone) {
-    trial.output("activated", {T, O}, sum_tolerance(I, 16, 1).carrying(kFromPreActivation));
+    trial.output("activated", {T, O}, sum_tolerance(I, 16, 1).carrying(kFromPreActivation).in_products(I));
   }
   trial.run = [=](Backend& backend, const Views& views) {
     backend.linear_forward({.y = views["y"],
@@ -62,7 +62,7 @@ Trial linear_input_gradient_trial(Random& random) {
   Trial trial{.sizes = sizes.text(activation), .arguments = {}, .run = {}};
   trial.input("dy", {T, O}, random.normals({T, O}));
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(O)));
-  trial.output("dx", {T, I}, sum_tolerance(O, 16, 1));
+  trial.output("dx", {T, I}, sum_tolerance(O, 16, 1).in_products(O, kFromPreActivation));
   if (activation != Activation::kNone && in_place) {
     trial.in_out("activated", {T, I}, random.normals({T, I}), sum_tolerance(1, 16, 1));
   } else if (activation != Activation::kNone) {
@@ -87,7 +87,7 @@ Trial linear_weight_gradient_trial(Random& random) {
   Trial trial{.sizes = sizes.text() + (accumulate ? " accumulate" : ""), .arguments = {}, .run = {}};
   trial.input("dy", {T, O}, random.normals({T, O}));
   trial.input("x", {T, I}, random.normals({T, I}));
-  const Tolerance tolerance = sum_tolerance(T, 4, 1);
+  const Tolerance tolerance = sum_tolerance(T, 4, 1).in_products(T);
   const bool bias = random.coin();
   if (accumulate) {
     trial.in_out("dweight", {O, I}, random.normals({O, I}), tolerance, Precision::kAccumulation);

@@ -53,9 +53,12 @@ StorageRounding rounding_of(DType storage) {
   return {};
 }
 
-double allowed_error(const Tolerance& tolerance, double expected, double rms, DType stored, DType compute) {
+double allowed_error(const Tolerance& tolerance, double expected, double rms, DType stored, DType compute,
+                     bool tensor_cores) {
   const double carried = tolerance.carried * rounding_of(compute).relative;
-  const double arithmetic = (tolerance.relative + carried) * (rms + tolerance.floor);
+  const double in_products =
+      tensor_cores ? tolerance.tensor_core_terms / 8 * 2 * kUnitRoundoff + tolerance.approximations * 0x1p-11 : 0;
+  const double arithmetic = (tolerance.relative + carried + in_products) * (rms + tolerance.floor);
   if (arithmetic == 0) return 0;
   const StorageRounding rounding = rounding_of(stored);
   return arithmetic + std::max(rounding.absolute, rounding.relative * (std::abs(expected) + arithmetic));

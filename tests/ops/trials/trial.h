@@ -21,8 +21,23 @@ struct Tolerance {
   double relative = 0;
   double floor = 0;
   double carried = 0;
+  double tensor_core_terms = 0;  // of a matrix product
+  double approximations = 0;     // unit roundoffs of f16, of functions that the hardware approximates
 
-  Tolerance carrying(double roundoffs) const { return {relative, floor, roundoffs}; }
+  Tolerance carrying(double roundoffs) const {
+    Tolerance result = *this;
+    result.carried = roundoffs;
+    return result;
+  }
+  // For back ends whose matrix products are made by tensor cores, what those add: they cut the sum so far at every step
+  // of at least 8 terms, always toward zero, by half a unit of fp32 in the mean, so that errors grow with the number
+  // of steps; twice that for the largest of many elements. And their libraries' tanh is within 2^-11.
+  Tolerance in_products(std::int64_t terms, double approximated = 0) const {
+    Tolerance result = *this;
+    result.tensor_core_terms = static_cast<double>(terms);
+    result.approximations = approximated;
+    return result;
+  }
 };
 
 constexpr double kUnitRoundoff = 0x1p-24;  // of fp32
@@ -34,9 +49,10 @@ struct StorageRounding {
 };
 StorageRounding rounding_of(DType storage);
 
-// For each element of an output stored as `stored` by a back end that computes with `compute`. Tolerance 0 stands for
-// values that are copied or selected: exact.
-double allowed_error(const Tolerance& tolerance, double expected, double rms, DType stored, DType compute);
+// For each element of an output stored as `stored` by a back end that computes with `compute`, in tensor cores or not.
+// Tolerance 0 stands for values that are copied or selected: exact.
+double allowed_error(const Tolerance& tolerance, double expected, double rms, DType stored, DType compute,
+                     bool tensor_cores);
 
 // Of a result that sums `terms` products of independent values in fp32, in any order. Each of the partial sums, which
 // grow as the square root of their length, is rounded once; the standard deviation of the total, relative to the

@@ -17,7 +17,7 @@ bool devices_reach_each_other();
 class GpuCommunicationStream final : public CommunicationStream {
  public:
   GpuCommunicationStream(cudaStream_t compute, int device, MemoryMeter* meter)
-      : compute_(compute), device_(device), scratch_(meter) {}
+      : compute_(compute), device_(device), scratch_(stream_, meter) {}
 
   EventPtr record_compute() override;
   EventPtr record() override;

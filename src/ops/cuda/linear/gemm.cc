@@ -1,7 +1,10 @@
 #include "ops/cuda/linear/gemm.h"
 
+#include <cublas_v2.h>
+
 #include <bit>
 #include <map>
+#include <optional>
 
 #include "ops/algorithms/algorithm_choice.h"
 #include "ops/cuda/linear/gemm_descriptors.h"
@@ -26,8 +29,10 @@ std::string machine_text(std::string_view device) {
 struct Plan {
   Operation operation;
   Layout c, a, b;
-  cublasLtMatmulAlgo_t algorithm = {};
+  std::optional<cublasLtMatmulAlgo_t> algorithm;  // absent: the library has none
 };
+
+cublasComputeType_t compute_type(bool tf32) { return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F; }
 
 void describe(const Operation& operation, const Product& product) {
   // c' = op(b)' op(a)' in the library's eyes.
@@ -75,20 +80,23 @@ bool sums_repeat(const cublasLtMatmulAlgo_t& algorithm) {
 struct Gemm::Library {
   class Trial;
 
-  explicit Library(MemoryMeter* meter) : workspace(meter) {}
+  Library(cudaStream_t own_stream, MemoryMeter* meter) : stream(own_stream), workspace(own_stream, meter) {}
 
-  cudaStream_t stream = nullptr;
+  cudaStream_t stream;
   bool tf32 = false;
   std::shared_ptr<AlgorithmCache> cache;  // null: the library's first choice
   double timed_from = 0;
   cublasLtHandle_t handle = nullptr;
+  cublasHandle_t plain_handle = nullptr;  // from the first product that cuBLASLt has no algorithm for
   Scratch workspace;
   std::map<MatrixProductKey, Plan> plans;
 
   Plan make_plan(const Product& product, const MatrixProductKey& key);
-  // The best first. EnvironmentError where there is none.
+  const Plan& plan_for(const Product& product);
+  // The best first; none where the library has none.
   std::vector<cublasLtMatmulAlgo_t> algorithms(const Plan& plan, const Product& product, int most) const;
   cublasStatus_t start(const Plan& plan, const Product& product, const cublasLtMatmulAlgo_t& algorithm, void* c);
+  void multiply_plainly(const Product& product);
 };
 
 namespace {
@@ -155,12 +163,18 @@ class Gemm::Library::Trial final : public AlgorithmTrial {
   Library& library_;
   const Plan& plan_;
   const Product& product_;
-  Scratch spare_;
+  Scratch spare_{library_.stream};
   void* c_ = nullptr;
   TimedEvent start_, end_;
 };
 
-bool takes_gelu_gradient(const Product& product) {
+namespace {
+
+// Whether what the product's kernel reads besides, and writes, lies where any kernel may read it: the preferences of
+// the library's choice do not cover the vectors of an epilogue.
+bool takes_epilogue(const Product& product) {
+  if (product.bias && alignment_of(product.bias) < 16) return false;
+  if (!product.gelu_input) return true;
   const auto fits = [](const TensorRef& matrix) {
     return alignment_of(matrix) >= 16 && matrix.dim(1) * size_of(matrix.dtype) % 16 == 0;
   };
@@ -168,9 +182,10 @@ bool takes_gelu_gradient(const Product& product) {
          fits(product.gelu_input);
 }
 
+}  // namespace
+
 Gemm::Gemm(cudaStream_t stream, const GemmOptions& options, MemoryMeter* meter)
-    : library_(std::make_unique<Library>(meter)) {
-  library_->stream = stream;
+    : library_(std::make_unique<Library>(stream, meter)) {
   library_->tf32 = options.tf32;
   library_->timed_from = options.timed_from;
   if (options.timing) library_->cache = algorithm_cache_of(machine_text(options.device));
@@ -178,23 +193,24 @@ Gemm::Gemm(cudaStream_t stream, const GemmOptions& options, MemoryMeter* meter)
   library_->workspace.bytes(static_cast<std::int64_t>(kWorkspace));  // before anyone asks how much is left
 }
 
-Gemm::~Gemm() { cublasLtDestroy(library_->handle); }
+Gemm::~Gemm() {
+  cublasLtDestroy(library_->handle);
+  if (library_->plain_handle != nullptr) cublasDestroy(library_->plain_handle);
+}
 
 std::vector<cublasLtMatmulAlgo_t> Gemm::Library::algorithms(const Plan& plan, const Product& product, int most) const {
   const Preference preference = preference_for(key_of(product, tf32));
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
   int found = 0;
-  require(cublasLtMatmulAlgoGetHeuristic(handle, plan.operation.get(), plan.b.get(), plan.a.get(), plan.c.get(),
-                                         plan.c.get(), preference.get(), most, results.data(), &found),
-          "the choice of an algorithm");
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, plan.operation.get(), plan.b.get(), plan.a.get(), plan.c.get(),
+                                     plan.c.get(), preference.get(), most, results.data(), &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  require(status, "the choice of an algorithm");
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   for (int i = 0; i < found; ++i) {
     const cublasLtMatmulHeuristicResult_t& result = results[static_cast<std::size_t>(i)];
     if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
-  }
-  if (algorithms.empty()) {
-    throw_environment_error("cuBLASLt has no algorithm for a product of {} and {} to {} in {}", product.a.shape,
-                            product.b.shape, product.c.shape, name_of(product.a.dtype));
   }
   return algorithms;
 }
@@ -209,26 +225,60 @@ cublasStatus_t Gemm::Library::start(const Plan& plan, const Product& product, co
 
 Plan Gemm::Library::make_plan(const Product& product, const MatrixProductKey& key) {
   Plan plan{.c = layout_of(product.c), .a = layout_of(product.a), .b = layout_of(product.b)};
-  const cublasComputeType_t type = key.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  require(cublasLtMatmulDescCreate(plan.operation.address(), type, CUDA_R_32F), "a product");
+  require(cublasLtMatmulDescCreate(plan.operation.address(), compute_type(key.tf32), CUDA_R_32F), "a product");
   describe(plan.operation, product);
   point_at_vectors(plan.operation, product);
+  const std::vector<cublasLtMatmulAlgo_t> first = algorithms(plan, product, 1);
+  if (first.empty()) return plan;
+  plan.algorithm = first.front();
   if (cache && product.multiply_adds() >= timed_from) {
     Trial trial(*this, plan, product);
     plan.algorithm = algorithm_of(choose_algorithm(text_of(key), trial, *cache));
-  } else {
-    plan.algorithm = algorithms(plan, product, 1).front();
   }
   return plan;
 }
 
+const Plan& Gemm::Library::plan_for(const Product& product) {
+  const MatrixProductKey key = key_of(product, tf32);
+  auto found = plans.find(key);
+  if (found == plans.end()) found = plans.emplace(key, make_plan(product, key)).first;
+  return found->second;
+}
+
+// By cuBLAS, which takes every shape and alignment.
+void Gemm::Library::multiply_plainly(const Product& product) {
+  if (plain_handle == nullptr) {
+    require(cublasCreate(&plain_handle), "its start");
+    require(cublasSetStream(plain_handle, stream), "its stream");
+    require(cublasSetWorkspace(plain_handle, workspace.bytes(static_cast<std::int64_t>(kWorkspace)), kWorkspace),
+            "its workspace");
+  }
+  const float alpha = 1, beta = product.accumulate ? 1.0F : 0.0F;
+  const auto extent = [](std::int64_t value) { return static_cast<int>(value); };
+  const cudaDataType_t type = type_of(product.a.dtype);
+  require(
+      cublasGemmEx(plain_handle, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                   product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, extent(product.c.dim(1)), extent(product.c.dim(0)),
+                   extent(product.terms()), &alpha, product.b.data, type, extent(product.b.dim(1)), product.a.data,
+                   type, extent(product.a.dim(1)), &beta, product.c.data, type_of(product.c.dtype),
+                   extent(product.c.dim(1)), compute_type(tf32 && type == CUDA_R_32F), CUBLAS_GEMM_DEFAULT),
+      "a product");
+}
+
 void Gemm::multiply(const Product& product) {
-  const MatrixProductKey key = key_of(product, library_->tf32);
-  auto found = library_->plans.find(key);
-  if (found == library_->plans.end()) found = library_->plans.emplace(key, library_->make_plan(product, key)).first;
-  const Plan& plan = found->second;
+  check(!product.bias && !product.gelu_input, "a plain product");
+  const Plan& plan = library_->plan_for(product);
+  if (!plan.algorithm) return library_->multiply_plainly(product);
+  require(library_->start(plan, product, *plan.algorithm, product.c.data), "a product");
+}
+
+bool Gemm::try_fused(const Product& product) {
+  if (!takes_epilogue(product)) return false;
+  const Plan& plan = library_->plan_for(product);
+  if (!plan.algorithm) return false;
   point_at_vectors(plan.operation, product);
-  require(library_->start(plan, product, plan.algorithm, product.c.data), "a product");
+  require(library_->start(plan, product, *plan.algorithm, product.c.data), "a product");
+  return true;
 }
 
 }  // namespace teratron::cuda

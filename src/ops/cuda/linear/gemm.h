@@ -1,4 +1,4 @@
-// Matrix products of the CUDA back end, by cuBLASLt.
+// Matrix products of the CUDA back end, by cuBLASLt, and by cuBLAS for the odd ones that cuBLASLt has no algorithm for.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,9 +11,6 @@
 namespace teratron::cuda {
 
 using Product = MatrixProduct;
-
-// Whether there is a way to do that in the product: sizes and places must be multiples of 16 bytes.
-bool takes_gelu_gradient(const Product& product);
 
 struct MemoryMeter;
 
@@ -31,8 +28,11 @@ class Gemm {
   // `meter` counts the memory that it takes for itself.
   Gemm(cudaStream_t stream, const GemmOptions& options, MemoryMeter* meter = nullptr);
   ~Gemm();
-  // EnvironmentError where the library has no way to do it. The first product of its kind may wait for the stream.
+  // Of a product with neither bias nor gelu_input. EnvironmentError where the libraries fail. The first product of its
+  // kind may wait for the stream.
   void multiply(const Product& product);
+  // Of a product with one of them, in one kernel. False where the library has none for it: nothing was computed.
+  [[nodiscard]] bool try_fused(const Product& product);
 
  private:
   struct Library;

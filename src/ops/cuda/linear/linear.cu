@@ -32,6 +32,16 @@ __global__ void __launch_bounds__(kThreads) activate_vectors(T* activated, const
   }
 }
 
+// y = sums + bias of the column.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    add_bias(T* y, const float* sums, const T* bias, std::int64_t count, std::int64_t columns) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    y[i] = narrowed<T>(sums[i] + widened(bias[i % columns]));
+  }
+}
+
 // dx = gradient * slope at u; activated = value at u, which may lie where u does.
 template <class T, Activation kActivation>
 __global__ void __launch_bounds__(kThreads)
@@ -71,7 +81,18 @@ void with_activation(Activation activation, const Call& call) {
 }  // namespace cuda
 
 void CudaBackend::do_linear_forward(const LinearForward& args) {
-  gemm_.multiply({.c = args.y, .a = args.x, .b = args.weight, .transpose_b = true, .bias = args.bias});
+  cuda::Product product{.c = args.y, .a = args.x, .b = args.weight, .transpose_b = true, .bias = args.bias};
+  if (!args.bias) {
+    gemm_.multiply(product);
+  } else if (!gemm_.try_fused(product)) {
+    product.bias = {};
+    product.c = TensorRef(scratch_.of<float>(args.y.elements()), DType::kF32, args.y.shape);
+    gemm_.multiply(product);
+    choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
+      cuda::launch(stream_, cuda::shape_for(args.y.elements(), cuda::kThreads), cuda::add_bias<T>, args.y.as<T>(),
+                   product.c.as<float>(), args.bias.as<T>(), args.y.elements(), args.y.dim(1));
+    });
+  }
   if (args.activation == Activation::kNone) return;
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
     cuda::with_activation(args.activation, [&](auto activation) {
@@ -83,13 +104,13 @@ void CudaBackend::do_linear_forward(const LinearForward& args) {
 void CudaBackend::do_linear_input_gradient(const LinearInputGradient& args) {
   cuda::Product product{.c = args.dx, .a = args.dy, .b = args.weight};
   if (args.activation == Activation::kNone) return gemm_.multiply(product);
-  const bool fused = args.activation == Activation::kGeluTanh &&
-                     (product.gelu_input = args.pre_activation, cuda::takes_gelu_gradient(product));
+  if (args.activation == Activation::kGeluTanh) product.gelu_input = args.pre_activation;
+  const bool fused = product.gelu_input && gemm_.try_fused(product);
   if (!fused) {
     product.gelu_input = {};
     product.c = TensorRef(scratch_.of<float>(args.dx.elements()), DType::kF32, args.dx.shape);
+    gemm_.multiply(product);
   }
-  gemm_.multiply(product);
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
     cuda::with_activation(args.activation, [&](auto activation) {
       constexpr Activation kActivation = decltype(activation)::value;

@@ -1,6 +1,11 @@
 #include "ops/cuda/runtime/device.h"
 
+#include <map>
+#include <mutex>
+#include <utility>
+
 #include "base/error.h"
+#include "ops/cuda/runtime/graph_capture.h"
 
 namespace teratron::cuda {
 
@@ -20,9 +25,23 @@ Stream::~Stream() { cudaStreamDestroy(stream_); }
 
 void Stream::wait() const { require(cudaStreamSynchronize(stream_), "work on a stream"); }
 
-void* take_memory(std::int64_t bytes) {
+void allow_shared_memory(const void* kernel, std::size_t bytes) {
+  static std::mutex mutex;
+  static std::map<std::pair<int, const void*>, std::size_t> allowed;  // by device and kernel
+  int device = 0;
+  require(cudaGetDevice(&device), "the current device");
+  const std::lock_guard lock(mutex);
+  std::size_t& most = allowed[{device, kernel}];
+  if (bytes <= most) return;
+  require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+          "shared memory for a kernel");
+  most = bytes;
+}
+
+void* take_memory(std::int64_t bytes, std::optional<cudaStream_t> stream) {
   void* memory = nullptr;
-  const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
+  const auto size = static_cast<std::size_t>(bytes);
+  const cudaError_t status = stream ? cudaMallocAsync(&memory, size, *stream) : cudaMalloc(&memory, size);
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // and forget it
     std::size_t free = 0, total = 0;
@@ -36,21 +55,20 @@ void* take_memory(std::int64_t bytes) {
   return memory;
 }
 
-Scratch::~Scratch() {
-  cudaFree(memory_);
+Scratch::~Scratch() { free_memory(); }
+
+void Scratch::free_memory() {
+  if (memory_ != nullptr) cudaFreeAsync(memory_, stream_);
   if (meter_ != nullptr) meter_->add(-bytes_);
+  memory_ = nullptr;
+  bytes_ = 0;
 }
 
 void* Scratch::bytes(std::int64_t count) {
   if (count <= bytes_) return memory_;
-  if (memory_ != nullptr) {
-    require(cudaDeviceSynchronize(), "waiting for the device");
-    cudaFree(memory_);
-  }
-  memory_ = nullptr;
-  if (meter_ != nullptr) meter_->add(-bytes_);
-  bytes_ = 0;
-  memory_ = take_memory(count);
+  check_not_capturing(stream_, "captured work takes no more scratch memory");
+  free_memory();
+  memory_ = take_memory(count, stream_);
   bytes_ = count;
   if (meter_ != nullptr) meter_->add(bytes_);
   return memory_;

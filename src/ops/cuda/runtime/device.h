@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
@@ -14,7 +15,13 @@ void require(cudaError_t status, std::string_view what);
 
 constexpr int kWarp = 32;
 constexpr std::int64_t kMostBlocks = 0x7fffffff;  // of a grid, along x
-constexpr std::size_t kUsualShared = 48 << 10;    // bytes of shared memory that need no permission
+// Bytes of dynamic shared memory that need no permission. The device's limit of 48 KiB counts a kernel's static shared
+// memory too; the rest is left for that.
+constexpr std::size_t kUsualShared = 32 << 10;
+
+// Lets launches of a kernel on the current device have that many bytes of dynamic shared memory. Threads share what
+// they allowed, so that none takes back what another is about to use.
+void allow_shared_memory(const void* kernel, std::size_t bytes);
 
 struct LaunchShape {
   dim3 grid, block;
@@ -26,9 +33,7 @@ template <class... Parameters>
 void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parameters...),
             const std::type_identity_t<Parameters>&... arguments) {
   if (shape.shared_bytes > kUsualShared) {
-    require(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes)),
-        "shared memory for a kernel");
+    allow_shared_memory(reinterpret_cast<const void*>(kernel), shape.shared_bytes);
   }
   cudaLaunchConfig_t config = {};
   config.gridDim = shape.grid;
@@ -87,18 +92,21 @@ struct MemoryMeter {
   }
 };
 
-// cudaMalloc. If there is too little memory, an EnvironmentError with the free bytes and the flags that help.
-void* take_memory(std::int64_t bytes);
+// If there is too little memory, an EnvironmentError with the free bytes and the flags that help. With a stream, memory
+// for the work that is queued on it from now on (cudaMallocAsync), else for all (cudaMalloc).
+void* take_memory(std::int64_t bytes, std::optional<cudaStream_t> stream = std::nullopt);
 
 // Memory for values that one operation passes between its kernels. Operations of one stream run in order and share it.
+// It grows in the stream's order: neither the host nor other streams wait, which could have to wait for this one
+// (NCCL).
 class Scratch {
  public:
-  explicit Scratch(MemoryMeter* meter = nullptr) : meter_(meter) {}  // the meter counts it; null: nothing does
+  // The meter counts it; null: nothing does.
+  explicit Scratch(cudaStream_t stream, MemoryMeter* meter = nullptr) : stream_(stream), meter_(meter) {}
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch();
-  // Undefined contents, aligned to 256 bytes, valid until the next call; grows by allocating, after
-  // waiting for the device.
+  // Undefined contents, aligned to 256 bytes, valid for what is queued on the stream until the next call.
   void* bytes(std::int64_t count);
   const void* memory() const { return memory_; }
   template <class T>
@@ -107,6 +115,9 @@ class Scratch {
   }
 
  private:
+  void free_memory();
+
+  cudaStream_t stream_;
   MemoryMeter* meter_;
   void* memory_ = nullptr;
   std::int64_t bytes_ = 0;

@@ -7,9 +7,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "base/float_types.h"
 #include "emulated_gpu/emulator.h"
+#include "emulated_gpu/tensor_core.h"
 
 namespace teratron::cuda {
 
@@ -60,13 +62,14 @@ void multiply(MatrixC& c, const MatrixA& a, const MatrixB& b, const Value& value
     }
   }
   for (std::size_t i = 0; i < 4; ++i) {
-    double sum = c[i];
-    for (int k = 0; k < 16; ++k) sum += double{rows[i / 2][k]} * columns[i % 2][k];
-    c[i] = static_cast<float>(sum);
+    double products[emulated::kTensorCoreTerms];
+    for (std::size_t k = 0; k < std::size(products); ++k) products[k] = double{rows[i / 2][k]} * columns[i % 2][k];
+    c[i] = emulated::tensor_core_sum(c[i], products);
   }
 }
 
 inline MatrixA load_matrices(const void* row, bool transposed) {
+  emulated::check_aligned(row, 16, "ldmatrix");
   emulated::put_in(&row, sizeof(row));
   MatrixA result;
   const int lane = emulated::lane();

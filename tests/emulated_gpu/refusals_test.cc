@@ -1,0 +1,143 @@
+// What a GPU refuses, the emulated one refuses too.
+#include <cublasLt.h>
+#include <gmock/gmock.h>
+
+#include <array>
+#include <vector>
+
+#include "base/error.h"
+#include "emulated_gpu/tensor_core.h"
+#include "ops/backend.h"
+#include "ops/cuda/kernels/chunks.h"
+#include "ops/cuda/kernels/ptx.h"
+#include "ops/cuda/linear/gemm.h"
+#include "ops/cuda/runtime/device.h"
+
+namespace teratron::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+void touch_nothing(int) {}
+void touch_nothing_either(int) {}
+
+cudaError_t launch_with(std::size_t shared_bytes, void (*kernel)(int)) {
+  cudaLaunchConfig_t config = {};
+  config.dynamicSmemBytes = shared_bytes;
+  return cudaLaunchKernelEx(&config, kernel, 0);
+}
+
+TEST(Refusals, OfSharedMemoryThatWasNotAskedFor) {
+  EXPECT_EQ(launch_with(40 << 10, touch_nothing), cudaSuccess);
+  EXPECT_EQ(launch_with(48 << 10, touch_nothing), cudaErrorInvalidValue) << "no room for what is static";
+  launch(nullptr, {.shared_bytes = 96 << 10}, touch_nothing, 0);  // which asks
+  EXPECT_EQ(launch_with(96 << 10, touch_nothing), cudaSuccess);
+  launch(nullptr, {.shared_bytes = 40 << 10}, touch_nothing, 0);  // and takes nothing back
+  EXPECT_EQ(launch_with(96 << 10, touch_nothing), cudaSuccess);
+  EXPECT_EQ(launch_with(96 << 10, touch_nothing_either), cudaErrorInvalidValue);
+  EXPECT_THROW(launch(nullptr, {.shared_bytes = 228 << 10}, touch_nothing, 0), EnvironmentError);
+}
+
+alignas(16) std::array<float, 64> there;
+
+void copy_from(const float* from) {
+  start_copy_16(dynamic_shared<float>(), from);
+  commit_copies();
+  wait_for_copies<0>();
+}
+
+TEST(Refusals, OfAsynchronousCopiesThatAreNotAligned) {
+  const LaunchShape shape{.grid = dim3(1), .block = dim3(32), .shared_bytes = 16};
+  launch(nullptr, shape, copy_from, there.data() + 4);
+  EXPECT_THAT([&] { launch(nullptr, shape, copy_from, there.data() + 1); },
+              ThrowsMessage<InternalError>(HasSubstr("misaligned address")));
+  launch(nullptr, shape, copy_from, there.data());  // the emulator is as before
+}
+
+TEST(RefusalsDeathTest, OfVectorsThatAreNotAligned) {
+  EXPECT_EQ(load_chunk<4>(there.data() + 4)[0], 0);
+  EXPECT_DEATH(load_chunk<4>(there.data() + 1), "misaligned address");
+}
+
+TEST(Refusals, OfABiasThatIsNotAligned) {
+  std::vector<float> a(16 * 16, 1), c(16 * 16), bias(32);
+  Gemm gemm(nullptr, {.timing = false});
+  const auto view = [](std::vector<float>& of, std::int64_t from) {
+    return TensorRef(of.data() + from, DType::kF32, {16});
+  };
+  Product product{.c = TensorRef(c.data(), DType::kF32, {16, 16}),
+                  .a = TensorRef(a.data(), DType::kF32, {16, 16}),
+                  .b = TensorRef(a.data(), DType::kF32, {16, 16}),
+                  .bias = view(bias, 0)};
+  EXPECT_TRUE(gemm.try_fused(product));
+  product.bias = view(bias, 1);
+  EXPECT_FALSE(gemm.try_fused(product)) << "which the library would read in pieces of 16 bytes";
+
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  const void* const at = bias.data() + 1;
+  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof(at));
+  cublasLtMatrixLayout_t layout = nullptr;
+  cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, 16, 16, 16);
+  const cublasLtMatmulAlgo_t usual = {};
+  const float one = 1;
+  EXPECT_EQ(cublasLtMatmul(nullptr, operation, &one, a.data(), layout, a.data(), layout, &one, c.data(), layout,
+                           c.data(), layout, &usual, nullptr, 0, nullptr),
+            CUBLAS_STATUS_EXECUTION_FAILED);
+  cublasLtMatrixLayoutDestroy(layout);
+  cublasLtMatmulDescDestroy(operation);
+}
+
+TEST(Refusals, OfWaitingAndOfMemoryWhileACaptureIsUnderWay) {
+  const TimedEvent event;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 16), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_THROW(event.wait(), EnvironmentError);
+  EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorStreamCaptureUnsupported);
+  void* more = nullptr;
+  EXPECT_EQ(cudaMalloc(&more, 16), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaMallocHost(&more, 16), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaFree(memory), cudaErrorStreamCaptureUnsupported);
+  Scratch scratch(nullptr);
+  EXPECT_THROW(scratch.bytes(16), InternalError);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(nullptr, &graph), cudaSuccess);
+  cudaGraphDestroy(graph);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST(Refusals, OfMoreMemoryThanThereIs) {
+  const std::size_t before = emulated::device_memory_in_use();
+  const auto backend = make_cuda_backend({.compute_dtype = DType::kF32});
+  emulated::set_device_memory(emulated::device_memory_in_use() + (3 << 20));
+  {
+    const Tensor kept(*backend, DType::kF32, {1 << 19});  // 2 MiB
+    EXPECT_THAT([&] { Tensor(*backend, DType::kF32, {1 << 19}); },
+                ThrowsMessage<EnvironmentError>(HasSubstr("--micro-batch-size")));
+    EXPECT_EQ(backend->bytes_left(), 1 << 20);
+    backend->fill_zero(kept);  // nothing is lost
+  }
+  EXPECT_EQ(backend->bytes_left(), 3 << 20);
+  Scratch scratch(nullptr);
+  EXPECT_THROW(scratch.bytes(4 << 20), EnvironmentError);
+  EXPECT_NE(scratch.bytes(2 << 20), nullptr);
+  emulated::set_device_memory(std::size_t{8} << 30);
+  EXPECT_GE(emulated::device_memory_in_use(), before);
+}
+
+TEST(TensorCores, RoundTowardZero) {
+  const std::array<double, 2> halves = {0x1p-24, 0x1p-24};
+  EXPECT_EQ(emulated::tensor_core_sum(1, halves), 1 + 0x1p-23F) << "bits of the products that are behind fp32's last";
+  const std::array<double, 3> below = {0x1p-25, 0x1p-25, 0x1.8p-25};
+  EXPECT_EQ(emulated::tensor_core_sum(1, below), 1) << "each is cut before they are added";
+  const std::array<double, 1> three_quarters = {0x1.8p-24};
+  EXPECT_EQ(emulated::tensor_core_sum(1, three_quarters), 1);
+  EXPECT_EQ(emulated::tensor_core_sum(-1, std::array<double, 1>{-0x1.8p-24}), -1);
+  EXPECT_EQ(emulated::tensor_core_sum(0x1p30F, std::array<double, 2>{-0x1p30, 3}), 0) << "3 is lost beside 2^30";
+}
+
+}  // namespace
+}  // namespace teratron::cuda
