@@ -9,7 +9,7 @@ import platform
 import statistics
 import sys
 
-from side import Side, cpu_name
+from side import Program, Side, cpu_name
 
 CONFIGURATIONS = {
     "a": ("L 6, h 384, 6 heads, s 256, V 4096, batch 8", dict(layers=6, hidden=384, heads=6, seq=256, vocab=4096, batch=8)),
@@ -20,7 +20,7 @@ CONFIGURATIONS = {
 
 def measure(shape, options):
     ours = Side(["build/release/bench_train_step"], shape, threads=2, dropout=options.dropout)
-    products = Side(["build/release/bench_train_step"], shape, threads=2, gemm=1)
+    products = Program(["build/release/bench_gemm", "2", str(shape["batch"] * shape["seq"]), str(shape["hidden"])])
     # "eager keep" lets glibc keep freed memory in the process: often PyTorch's fastest, at the price of a higher peak.
     torch = {name: Side([sys.executable, "bench/peers/pytorch_gpt2.py"], shape, threads=2, dropout=options.dropout,
                         mode=name.split()[0], malloc="keep" if name.endswith("keep") else "default")

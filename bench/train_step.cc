@@ -3,12 +3,8 @@
 // as it does: for each line "step N" on standard input it does N steps (forward, loss, backward, clip, AdamW) and
 // prints
 // {"seconds": [..], ...}; "quit" ends it.
-//
-// With --gemm 1 it builds no model (its memory would count) and measures instead, for each line "gemm SECONDS", the
-// rate of oneDNN's matrix product at the best of the model's shapes and a large square over that time.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -35,11 +31,10 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 // Numbers by name; those of "slices" are tokens, those of "cells" layers.
 struct Options {
   std::map<std::string, double> numbers = {
-      {"layers", 12}, {"hidden", 768}, {"heads", 12},  {"seq", 1024},         {"vocab", 50257},
-      {"batch", 1},   {"threads", 2},  {"dropout", 0}, {"gemm", 0},           {"tp", 1},
-      {"dp", 1},      {"pp", 1},       {"sp", 0},      {"zero", 0},           {"bf16", 0},
-      {"cuda", 0},    {"cudnn", 0},    {"micro", 0},   {"logits_chunk", 256}, {"recompute", 0},
-      {"schedule", 1}};
+      {"layers", 12}, {"hidden", 768}, {"heads", 12},         {"seq", 1024},    {"vocab", 50257},
+      {"batch", 1},   {"threads", 2},  {"dropout", 0},        {"tp", 1},        {"dp", 1},
+      {"pp", 1},      {"sp", 0},       {"zero", 0},           {"bf16", 0},      {"cuda", 0},
+      {"cudnn", 0},   {"micro", 0},    {"logits_chunk", 256}, {"recompute", 0}, {"schedule", 1}};
   std::map<std::string, std::vector<std::int64_t>> lists = {{"slices", {}}, {"cells", {}}};
 
   double at(const std::string& name) const { return numbers.at(name); }
@@ -171,56 +166,9 @@ class TrainingStep {
   std::int64_t update_ = 0;
 };
 
-// out[m,n] = a[m,k] b[n,k]^T by oneDNN.
-class Product {
- public:
-  Product(std::int64_t m, std::int64_t n, std::int64_t k)
-      : m_(m),
-        n_(n),
-        k_(k),
-        a_(static_cast<std::size_t>(m * k), 0.5F),
-        b_(static_cast<std::size_t>(n * k), 0.25F),
-        out_(static_cast<std::size_t>(m * n)) {}
-
-  // GFLOP/s of doing it again and again for so long: as a step does, it meets whatever else the machine is doing.
-  double rate(double seconds) {
-    const Clock::time_point start = Clock::now();
-    double done = 0;
-    do {
-      dnnl_sgemm('N', 'T', m_, n_, k_, 1, a_.data(), k_, b_.data(), k_, 0, out_.data(), n_);
-      done += 2e-9 * static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(k_);
-    } while (seconds_since(start) < seconds);
-    return done / seconds_since(start);
-  }
-
- private:
-  std::int64_t m_, n_, k_;
-  std::vector<float> a_, b_, out_;
-};
-
-// The best of the model's shapes and a large square, by a short look at each.
-Product best_product(const Options& o) {
-  const auto tokens = static_cast<std::int64_t>(o.at("batch") * o.at("seq"));
-  const auto h = static_cast<std::int64_t>(o.at("hidden"));
-  std::vector<Product> all = {{2048, 2048, 2048}, {tokens, 3 * h, h}, {tokens, 4 * h, h}, {tokens, h, 4 * h}};
-  std::vector<double> rates;
-  for (Product& product : all) rates.push_back(product.rate(0.3));
-  return all[static_cast<std::size_t>(std::ranges::max_element(rates) - rates.begin())];
-}
-
 void say(const std::string& line) {
   fmt::print("{}\n", line);
   std::fflush(stdout);
-}
-
-void serve_gemm(const Options& options) {
-  Product product = best_product(options);
-  say("{\"ready\": true}");
-  for (std::string word; std::cin >> word && word != "quit";) {
-    double seconds = 0;
-    if (word != "gemm" || !(std::cin >> seconds)) throw_user_error("want \"gemm SECONDS\" or \"quit\", not '{}'", word);
-    say(fmt::format("{{\"gflops\": {}}}", product.rate(seconds)));
-  }
 }
 
 // The next "step N" as N, read by rank 0 and told to all; 0: the end.
@@ -259,11 +207,7 @@ void serve_steps(const Options& options, Communicator& world) {
 int run(std::span<char*> arguments) {
   const Options options = read_options(arguments);
   set_thread_count(static_cast<int>(options.at("threads")));
-  if (options.at("gemm") > 0) {
-    serve_gemm(options);
-  } else {
-    run_ranks({}, TrainingStep::mesh_of(options).ranks(), [&](Communicator& world) { serve_steps(options, world); });
-  }
+  run_ranks({}, TrainingStep::mesh_of(options).ranks(), [&](Communicator& world) { serve_steps(options, world); });
   return 0;
 }
 
