@@ -1,108 +1,158 @@
-"""Drives bench/gpu: one process a shape and slicing, taking turns; medians."""
+"""Training steps of GPT-2 models on one NVIDIA GPU, beside PyTorch's. `.gpu/run bench` runs it (scripts/gpu_run).
+
+Each program has the card to itself: ours, then PyTorch's, then ours again. A row is written as soon as it is measured,
+and one that fails (most often for lack of memory) says so and is no reason to stop.
+
+Model FLOPs a token: 6 (12 L h^2 + V h) + 12 L h s, with attention counted in full as the Megatron-LM papers do.
+"""
 
 import argparse
 import datetime
+import json
+import os
 import statistics
 import subprocess
 import sys
+import time
 
-from side import Side
-
-# Without dropout and recomputation; the Megatron-LM paper's 39 TFLOP/s on a V100 (section 5.1) were with both.
-SHAPES = {
-    "124M": dict(layers=12, hidden=768, heads=12, vocab=50257, seq=1024),
-    "355M": dict(layers=24, hidden=1024, heads=16, vocab=50257, seq=1024),
-    "1.2B": dict(layers=40, hidden=1536, heads=16, vocab=51200, seq=1024),
+MODELS = {
+    "124M": dict(layers=12, hidden=768, heads=12, vocab=50304, seq=1024),
+    "355M": dict(layers=24, hidden=1024, heads=16, vocab=50304, seq=1024),
+    "1.2B": dict(layers=40, hidden=1536, heads=16, vocab=51200, seq=1024),  # Megatron-LM, Table 1
+    "1.3B": dict(layers=24, hidden=2048, heads=16, vocab=50304, seq=1024),  # TeraPipe's GPT3-1B
+    "tiny": dict(layers=2, hidden=64, heads=2, vocab=320, seq=32),
 }
-BATCHES = {"124M": (8, 32), "355M": (8, 32), "1.2B": (8, 16, 32)}
 PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12}  # bf16, without sparsity
 
-
-def device():
-    answer = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"],
-                            check=True, stdout=subprocess.PIPE, text=True)
-    return answer.stdout.splitlines()[0]
-
-
-def model_flops(shape, tokens):
-    """As teratron counts them (ModelConfig::training_flops_per_token): causal attention as the half it is."""
-    layers, hidden, vocab, seq = (shape[name] for name in ("layers", "hidden", "vocab", "seq"))
-    return tokens * (6 * (12 * layers * hidden * hidden + vocab * hidden) + 6 * layers * hidden * seq)
-
-
-def ours(shape, batch, **more):  # cudnn=1: attention by cuDNN
-    return Side(["build/release/bench_train_step"], shape, batch=batch, bf16=1, cuda=1, dropout=0, **more)
+# Title, model, micro-batch, options of ours, whether PyTorch runs beside it. The most telling first: time may run out.
+ROWS = [
+    ("bf16", "1.3B", 8, {}, True),
+    ("bf16", "1.2B", 8, {}, True),
+    ("bf16, attention by cuDNN", "1.2B", 8, dict(cudnn=1), False),
+    ("bf16, 256 rows of logits at a time", "1.2B", 8, dict(logits_chunk=256), False),
+    ("bf16", "1.2B", 32, {}, False),
+    ("bf16", "1.2B", 16, {}, True),
+    ("fp16, full recompute (the paper's baseline)", "1.2B", 8, dict(bf16=0, fp16=1, recompute=2), False),
+    ("bf16", "124M", 32, {}, True),
+    ("bf16", "355M", 32, {}, True),
+]
+SLICES = (1, 2, 4, 8, 16, 32)
 
 
-def pytorch(python, shape, batch):
-    """Compiled, with fused attention and fused AdamW."""
-    command = [python, "bench/peers/pytorch_gpt2.py", "--device", "cuda", "--bf16", "--mode", "compile"]
-    return Side(command, shape, batch=batch)
+class Failed(Exception):
+    pass
 
 
-def medians(rounds, *sides):
-    """Seconds a step of each, taking turns."""
-    for _ in range(rounds):
-        for side in sides:
-            side.steps(1)
-    for side in sides:
-        side.close()
-    return [statistics.median(side.seconds) for side in sides]
+def flops(model, tokens):
+    layers, hidden, vocab, seq = (model[name] for name in ("layers", "hidden", "vocab", "seq"))
+    return tokens * (6 * (12 * layers * hidden * hidden + vocab * hidden) + 12 * layers * hidden * seq)
 
 
-def speeds(rounds, peak, python, cudnn):
-    lines = ["| model | sequences | ms a step | tokens/s | of the peak | planned GB | times cuDNN's attention | times PyTorch |",
-             "|---" * 8 + "|"]
-    for name, shape in SHAPES.items():
-        for batch in BATCHES[name]:
-            side = ours(shape, batch)
-            seconds, *peer = medians(rounds, side, *([pytorch(python, shape, batch)] if python else []))
-            # Afterwards: the largest of these models has no room beside itself on most cards.
-            other = medians(rounds, ours(shape, batch, cudnn=1)) if cudnn else []
-            tokens = batch * shape["seq"]
-            part = f"{100 * model_flops(shape, tokens) / seconds / peak:.1f} %" if peak else "?"
-            with_cudnn, with_pytorch = (f"{times[0] / seconds:.2f}" if times else "not run" for times in (other, peer))
-            lines.append(f"| {name} | {batch} | {1e3 * seconds:.1f} | {tokens / seconds:.0f} | {part} "
-                         f"| {side.ready['planned_bytes'] / 1e9:.1f} | {with_cudnn} | {with_pytorch} |")
-            print(lines[-1], file=sys.stderr, flush=True)
-    return "\n".join(lines)
+def run(command, steps, limit):
+    """What the program says when it is ready, and the median of its seconds a step."""
+    try:
+        process = subprocess.run(command, input=f"step {steps}\n", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"not done in {limit:.0f} s") from None
+    lines = [json.loads(line) for line in process.stdout.splitlines() if line.startswith("{")]
+    if process.returncode != 0 or len(lines) < 2:
+        reason = (process.stderr.strip().splitlines() or ["no output"])[-1]
+        raise Failed("out of memory" if "memory" in reason.lower() else reason[:100])
+    return lines[0], statistics.median(lines[1]["seconds"])
 
 
-def slices(rounds):
-    """A training step on a sequence of 2048 tokens, whole and in slices, on one stage of four layers. TeraPipe's Figure 3
-    asks the same question of something else: the forward pass of one layer of GPT3-1B by the number of its tokens."""
-    shape = dict(SHAPES["1.2B"], layers=4, seq=2048)
-    lines = ["| slices of 2048 tokens | ms a step | times the whole |", "|---" * 3 + "|"]
-    whole = None
-    for count in (1, 2, 4, 8, 16, 32):
-        cut = {} if count == 1 else dict(schedule=3, slices=",".join([str(2048 // count)] * count))
-        [seconds] = medians(rounds, ours(shape, 1, micro=1, **cut))
-        whole = whole or seconds
-        lines.append(f"| {count} | {1e3 * seconds:.2f} | {seconds / whole:.2f} |")
-    return "\n".join(lines)
+class Bench:
+    def __init__(self, options):
+        self.options, self.start = options, time.monotonic()
+        self.file = open(options.out, "a")
+        self.card = "emulated" if options.tiny else subprocess.run(
+            ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], stdout=subprocess.PIPE, text=True,
+            check=True).stdout.splitlines()[0]
+        self.peak = next((peak for card, peak in PEAKS.items() if card in self.card), None)
 
+    def say(self, text):
+        print(text, flush=True)
+        print(text, file=self.file, flush=True)
 
-def generation():
-    """Tokens one by one, with CUDA graphs and without."""
-    return subprocess.run(["build/release/bench_generate", "cuda"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    def left(self):
+        return self.options.seconds - (time.monotonic() - self.start)
+
+    def ours(self, model, batch, **more):
+        options = {**model, "batch": batch, "bf16": 1, "cuda": 1, "dropout": 0.1, "threads": os.cpu_count(), **more}
+        words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        return run([os.path.join(self.options.programs, "bench_train_step"), *words], self.options.steps, self.left())
+
+    def pytorch(self, model, batch):
+        words = [word for name, value in {**model, "batch": batch}.items() for word in (f"--{name}", str(value))]
+        return run([self.options.pytorch, os.path.join(os.path.dirname(__file__), "peers/pytorch_gpt2.py"), "--device",
+                    "cuda", "--bf16", "--mode", "compile", "--dropout", "0.1", *words], self.options.steps, self.left())
+
+    def row(self, title, name, batch, more, with_peer):
+        model = MODELS[name]
+        cells = [name, str(batch), title]
+        try:
+            ready, seconds = self.ours(model, batch, **more)
+            peer = "not run"
+            if with_peer and self.options.pytorch:
+                try:
+                    _, theirs = self.pytorch(model, batch)
+                    seconds = min(seconds, self.ours(model, batch, **more)[1])
+                    peer = f"{1e3 * theirs:.1f} ms, {theirs / seconds:.2f} times ours"
+                except Failed as failure:
+                    peer = str(failure)
+            tokens = batch * model["seq"]
+            rate = flops(model, tokens) / seconds
+            cells += [f"{1e3 * seconds:.1f}", f"{tokens / seconds:.0f}", f"{1e-12 * rate:.1f}",
+                      f"{100 * rate / self.peak:.1f} %" if self.peak else "?", f"{ready['planned_bytes'] / 1e9:.1f}", peer]
+        except Failed as failure:
+            cells += [str(failure)] + [""] * 5
+        self.say("| " + " | ".join(cells) + " |")
+
+    def slices(self, name):
+        """A step on a sequence of 2048 tokens, whole and in slices, on one stage of four layers."""
+        model = dict(MODELS[name], layers=4, seq=2048) if not self.options.tiny else MODELS[name]
+        self.say(f"\n| slices of {model['seq']} tokens | ms a step | times the whole |\n|---|---|---|")
+        whole = None
+        for count in SLICES:
+            cut = {} if count == 1 else dict(schedule=3, slices=",".join([str(model["seq"] // count)] * count))
+            try:
+                _, seconds = self.ours(model, 1, micro=1, **cut)
+                whole = whole or seconds
+                self.say(f"| {count} | {1e3 * seconds:.2f} | {seconds / whole:.2f} |")
+            except Failed as failure:
+                self.say(f"| {count} | {failure} | |")
+
+    def all(self):
+        version = "the emulated GPU" if self.options.tiny else self.card
+        self.say(f"\n## {datetime.date.today()}, {version}\n\ndropout 0.1, medians of {self.options.steps} steps, each program "
+                 "alone on the card\n\n| model | sequences | | ms a step | tokens/s | TFLOP/s | of the peak | planned GB | "
+                 "PyTorch compiled |\n" + "|---" * 9 + "|")
+        rows = [("bf16", "tiny", 2, {}, False), ("fp16", "tiny", 2, dict(bf16=0, fp16=1, recompute=2), False)] \
+            if self.options.tiny else ROWS
+        for row in rows:
+            if self.left() < 45:
+                self.say(f"| {row[1]} | {row[2]} | {row[0]} | no time was left |" + " |" * 5)
+            else:
+                self.row(*row)
+        if self.left() > 60:
+            self.slices("tiny" if self.options.tiny else "1.3B")
+        if self.left() > 30:
+            sizes = ["2", "64", "2"] if self.options.tiny else []
+            self.say("\n" + subprocess.run([os.path.join(self.options.programs, "bench_generate"), "cuda", *sizes],
+                                           stdout=subprocess.PIPE, text=True).stdout)
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--save", action="store_true")
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--cudnn", action="store_true", help="compare with attention by cuDNN")
-    parser.add_argument("--pytorch", metavar="PYTHON", help="a Python with PyTorch for CUDA, to be compared with")
-    options = parser.parse_args()
-    name = device()
-    peak = next((peak for card, peak in PEAKS.items() if card in name), None)
-    text = (f"{datetime.date.today()}, {name}, bf16, medians of {options.rounds} steps; `bench/gpu {' '.join(sys.argv[1:])}`\n\n"
-            f"{speeds(options.rounds, peak, options.pytorch, options.cudnn)}\n\n{slices(options.rounds)}\n\n"
-            f"{generation()}")
-    print(text)
-    if options.save:
-        with open("bench/results/gpu.md", "w") as file:
-            file.write("# bench/gpu\n\n" + text)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", required=True, help="the folder of bench_train_step and bench_generate")
+    parser.add_argument("--out", required=True, help="the table is appended to this file")
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=560, help="in all; what does not fit is left out, and says so")
+    parser.add_argument("--pytorch", metavar="PYTHON", help="a Python with PyTorch for CUDA, to compare with")
+    parser.add_argument("--tiny", action="store_true", help="small shapes, for the emulated GPU")
+    Bench(parser.parse_args()).all()
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())
