@@ -94,7 +94,7 @@ std::vector<Measured> measure_all(const BenchScalingOptions& options, int cores)
 }
 
 std::string text_of(const std::vector<Measured>& all) {
-  constexpr Align left = Align::kLeft, right = Align::kRight;
+  const Align left = Align::kLeft, right = Align::kRight;
   TextTable table({left, left, right, right, right, right, right, right, right, right});
   table.row({"layers/hidden/heads", "ranks (tp x dp)", "cores", "GFLOP/s", "a core", "here", "paper", "the paper's row",
              "planned MB", "measured MB"});

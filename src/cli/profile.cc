@@ -83,7 +83,7 @@ std::string lengths_table(const slicing::Profile& profile) {
 }
 
 std::string context_table(const slicing::Profile& profile) {
-  constexpr Align right = Align::kRight;
+  const Align right = Align::kRight;
   TextTable table({Align::kLeft, right, right, right, right, right, right});
   table.row({"", "a0", "a1", "a2", "a3", "held-out error, %", "worst"});
   for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
