@@ -47,7 +47,9 @@ struct Embedding {
                                     .vocab_begin = vocab_begin()});
     step.start_sum(full).wait();
     const TensorRef sum = step.own_rows(full);
-    if (mask(step).active()) step.backend.dropout_backward(sum, sum, mask(step));  // the mask, forward as backward
+    if (mask(step).active()) {  // which is the same forward as backward
+      step.backend.dropout_backward({.dbranch = sum, .dsum = sum, .dropout = mask(step)});
+    }
     if (sum.data != y.data) step.backend.copy(y, sum);
   }
 
@@ -56,7 +58,7 @@ struct Embedding {
   void backward(const Step& step, TensorRef dy, TensorRef full, TensorRef ids, bool accumulate_tokens) const {
     const TensorRef masked = step.sequence_parallel ? step.own_rows(full) : dy;
     if (mask(step).active()) {
-      step.backend.dropout_backward(masked, dy, mask(step));
+      step.backend.dropout_backward({.dbranch = masked, .dsum = dy, .dropout = mask(step)});
     } else if (masked.data != dy.data) {
       step.backend.copy(masked, dy);
     }

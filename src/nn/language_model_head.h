@@ -85,9 +85,10 @@ struct LanguageModelHead {
                                          .valid_columns = valid_columns(chunk.logits)});
     step.backend.copy(chunk.max, chunk.own_max);
     step.tensor.all_reduce(chunk.max, ReduceOp::kMax);
-    step.backend.cross_entropy_rescale(chunk.sum, chunk.own_max, chunk.max);
+    step.backend.cross_entropy_rescale({.sum = chunk.sum, .own_max = chunk.own_max, .max = chunk.max});
     step.tensor.all_reduce(pair);
-    step.backend.cross_entropy_loss(loss.slice(0, begin, end), chunk.max, chunk.sum, chunk.target_logit);
+    step.backend.cross_entropy_loss(
+        {.loss = loss.slice(0, begin, end), .max = chunk.max, .sum = chunk.sum, .target_logit = chunk.target_logit});
     return chunk;
   }
 

@@ -123,7 +123,7 @@ void TransformerLayer::weight_gradients(const Step& step, const Saved& saved, co
 TensorRef TransformerLayer::into_branch(const Step& step, TensorRef dx, const Dropout& dropout,
                                         TensorRef branch) const {
   if (dropout.active()) {
-    step.backend.dropout_backward(step.own_rows(branch), dx, dropout);
+    step.backend.dropout_backward({.dbranch = step.own_rows(branch), .dsum = dx, .dropout = dropout});
   } else if (step.sequence_parallel || step.weights_later) {
     step.backend.copy(step.own_rows(branch), dx);
   } else {

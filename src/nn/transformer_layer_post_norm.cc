@@ -7,9 +7,11 @@ namespace teratron {
 TensorRef TransformerLayer::post_forward_to_mlp(const Step& step, const Saved& saved, const LayerWorkspace& w) const {
   const TensorRef own_x1 = step.own_rows(w.normed);
   attention.forward(step, w.branch, attention_input(step, saved, w), saved.attention, packed_projection(step, w.wide));
-  step.backend.residual_add_layer_norm(
-      {.sum = saved.sum1, .residual = saved.x, .branch = step.own_rows(w.branch), .dropout = dropout_after(step, 0)},
-      norm1.call(own_x1, saved.sum1, saved.norm1));
+  step.backend.residual_add_layer_norm({.add = {.sum = saved.sum1,
+                                                .residual = saved.x,
+                                                .branch = step.own_rows(w.branch),
+                                                .dropout = dropout_after(step, 0)},
+                                        .norm = norm1.call(own_x1, saved.sum1, saved.norm1)});
   step.gather_rows(w.normed);
   return w.normed;
 }
@@ -17,11 +19,11 @@ TensorRef TransformerLayer::post_forward_to_mlp(const Step& step, const Saved& s
 void TransformerLayer::post_forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const {
   const TensorRef x1 = post_forward_to_mlp(step, saved, w);
   mlp.forward(step, w.branch, x1, saved.mlp, activated(step, w.wide));
-  step.backend.residual_add_layer_norm({.sum = saved.sum2,
-                                        .residual = step.own_rows(x1),
-                                        .branch = step.own_rows(w.branch),
-                                        .dropout = dropout_after(step, 1)},
-                                       norm2.call(y, saved.sum2, saved.norm2));
+  step.backend.residual_add_layer_norm({.add = {.sum = saved.sum2,
+                                                .residual = step.own_rows(x1),
+                                                .branch = step.own_rows(w.branch),
+                                                .dropout = dropout_after(step, 1)},
+                                        .norm = norm2.call(y, saved.sum2, saved.norm2)});
 }
 
 // dx, the gradient of the norm's output, becomes that of the sum that the norm read.

@@ -9,9 +9,11 @@ void TransformerLayer::pre_forward_to_mlp(const Step& step, const Saved& saved, 
   norm1.forward(step, normed, saved.x, saved.norm1);
   step.gather_rows(w.normed);
   attention.forward(step, w.branch, w.normed, saved.attention, packed_projection(step, w.wide));
-  step.backend.residual_add_layer_norm(
-      {.sum = saved.sum1, .residual = saved.x, .branch = step.own_rows(w.branch), .dropout = dropout_after(step, 0)},
-      norm2.call(normed, saved.sum1, saved.norm2));
+  step.backend.residual_add_layer_norm({.add = {.sum = saved.sum1,
+                                                .residual = saved.x,
+                                                .branch = step.own_rows(w.branch),
+                                                .dropout = dropout_after(step, 0)},
+                                        .norm = norm2.call(normed, saved.sum1, saved.norm2)});
   step.gather_rows(w.normed);
 }
 

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
+#include <vector>
 
-#include "ops/backend.h"
+#include "base/float_types.h"
+#include "ops/operations.h"
 
 namespace teratron {
 
@@ -20,6 +22,7 @@ class ArgumentChecks {
   ArgumentChecks(std::string_view operation, DType compute_dtype)
       : operation_(operation), compute_dtype_(compute_dtype) {}
 
+  DType compute() const { return compute_dtype_; }
   DType accumulation() const { return accumulation_dtype_of(compute_dtype_); }
 
   // Contiguous views of the compute type, or of `dtype`; returned as the rank that kernels expect.
@@ -63,5 +66,21 @@ class ArgumentChecks {
   std::string_view operation_;
   DType compute_dtype_;
 };
+
+// Checks an operation's arguments by the rules in ops/operations.h, and gives views the form that do_* members are
+// promised. Returns whether there are rows, so that there is something to compute.
+#define TERATRON_CHECK(operation, Arguments) bool check_arguments(Arguments& args, const ArgumentChecks& checks);
+TERATRON_OPERATIONS(TERATRON_CHECK)
+#undef TERATRON_CHECK
+
+// What a call without rows sets to 0: parameter gradients that it is not to add to.
+template <class Arguments>
+std::vector<TensorRef> cleared_without_rows(const Arguments&) {
+  return {};
+}
+std::vector<TensorRef> cleared_without_rows(const LinearWeightGradient& args);
+std::vector<TensorRef> cleared_without_rows(const LayerNormBackward& args);
+std::vector<TensorRef> cleared_without_rows(const AttentionBackward& args);
+std::vector<TensorRef> cleared_without_rows(const EmbeddingBackward& args);
 
 }  // namespace teratron

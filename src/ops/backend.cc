@@ -2,11 +2,10 @@
 // Calls without rows return here, so that kernels always have something to do.
 #include "ops/backend.h"
 
-#include <cmath>
+#include <vector>
 
 #include "base/monotonic_clock.h"
 #include "ops/argument_checks.h"
-#include "ops/checked_arguments.h"
 
 namespace teratron {
 
@@ -46,10 +45,6 @@ std::shared_ptr<const Backend::Timestamp> Backend::timestamp() {
   };
   return std::make_shared<Now>();
 }
-
-std::uint32_t Dropout::threshold() const { return static_cast<std::uint32_t>(std::lround(probability * 65536)); }
-
-float Dropout::scale() const { return 65536.0F / static_cast<float>(65536 - threshold()); }
 
 void Backend::upload(TensorRef to, const void* from) {
   const ArgumentChecks checks("upload", compute_dtype());
@@ -126,196 +121,6 @@ void Backend::add(TensorRef to, TensorRef from) {
   do_add(to, from);
 }
 
-void Backend::linear_forward(const LinearForward& args) {
-  const LinearForward valid = checked(args, compute_dtype());
-  if (valid.y.elements() == 0) return;
-  const Call call(*this, "linear_forward");
-  do_linear_forward(valid);
-}
-
-void Backend::linear_input_gradient(const LinearInputGradient& args) {
-  const LinearInputGradient valid = checked(args, compute_dtype());
-  if (valid.dx.elements() == 0) return;
-  const Call call(*this, "linear_input_gradient");
-  do_linear_input_gradient(valid);
-}
-
-void Backend::linear_weight_gradient(const LinearWeightGradient& args) {
-  const LinearWeightGradient valid = checked(args, compute_dtype());
-  const bool no_rows = valid.x.elements() == 0;
-  if (no_rows && valid.accumulate) return;
-  const Call call(*this, "linear_weight_gradient");
-  if (!no_rows) return do_linear_weight_gradient(valid);
-  do_fill(valid.dweight, 0);
-  if (valid.dbias) do_fill(valid.dbias, 0);
-}
-
-void Backend::layer_norm_forward(const LayerNormForward& args) {
-  const LayerNormForward valid = checked(args, compute_dtype());
-  if (valid.y.elements() == 0) return;
-  const Call call(*this, "layer_norm_forward");
-  do_layer_norm_forward(valid);
-}
-
-void Backend::layer_norm_apply(const LayerNormForward& args) {
-  const LayerNormForward valid = checked(args, compute_dtype());
-  if (valid.y.elements() == 0) return;
-  const Call call(*this, "layer_norm_apply");
-  do_layer_norm_apply(valid);
-}
-
-void Backend::layer_norm_backward(const LayerNormBackward& args) {
-  const LayerNormBackward valid = checked(args, compute_dtype());
-  const bool no_rows = valid.x.elements() == 0;
-  if (no_rows && valid.accumulate) return;
-  const Call call(*this, "layer_norm_backward");
-  if (!no_rows) return do_layer_norm_backward(valid);
-  do_fill(valid.dgamma, 0);
-  do_fill(valid.dbeta, 0);
-}
-
-void Backend::residual_add(const ResidualAdd& args) {
-  const ResidualAdd valid = checked(args, compute_dtype());
-  if (valid.sum.elements() == 0) return;
-  const Call call(*this, "residual_add");
-  do_residual_add(valid);
-}
-
-void Backend::residual_add_layer_norm(const ResidualAdd& add, const LayerNormForward& norm) {
-  const ResidualAdd valid_add = checked(add, compute_dtype());
-  const LayerNormForward valid_norm = checked(norm, compute_dtype());
-  const ArgumentChecks checks("residual_add_layer_norm", compute_dtype());
-  checks.same_memory({"norm.x", norm.x}, {"sum", add.sum});
-  checks.separate({{"y", norm.y}, {"mean", norm.mean}, {"rstd", norm.rstd}},
-                  {{"residual", add.residual}, {"branch", add.branch}});
-  checks.separate({{"sum", add.sum}}, {{"gamma", norm.gamma}, {"beta", norm.beta}});
-  if (valid_add.sum.elements() == 0) return;
-  const Call call(*this, "residual_add_layer_norm");
-  do_residual_add_layer_norm(valid_add, valid_norm);
-}
-
-void Backend::dropout_backward(TensorRef dbranch, TensorRef dsum, const Dropout& dropout) {
-  const ArgumentChecks checks("dropout_backward", compute_dtype());
-  checks.rank("dsum", dsum, 3);
-  checks.columns("dsum", dsum);
-  checks.tensor("dsum", dsum, dsum.shape);
-  checks.tensor("dbranch", dbranch, dsum.shape);
-  checks.dropout(dropout, dsum.dim(1));
-  if (dbranch.data != dsum.data) checks.separate({{"dbranch", dbranch}}, {{"dsum", dsum}});
-  if (dsum.elements() == 0) return;
-  const Call call(*this, "dropout_backward");
-  do_dropout_backward(dbranch, dsum, dropout);
-}
-
-void Backend::attention_forward(const AttentionForward& args) {
-  const AttentionForward valid = checked(args, compute_dtype());
-  if (valid.out.elements() == 0) return;
-  const Call call(*this, "attention_forward");
-  do_attention_forward(valid);
-}
-
-void Backend::attention_backward(const AttentionBackward& args) {
-  const AttentionBackward valid = checked(args, compute_dtype());
-  const bool no_queries = valid.dout.elements() == 0;
-  if (no_queries && (valid.accumulate_kv || valid.dk.elements() == 0)) return;
-  const Call call(*this, "attention_backward");
-  if (!no_queries) return do_attention_backward(valid);
-  for (const TensorRef& gradient : {valid.dk, valid.dv}) {
-    for (std::int64_t b = 0; b < gradient.dim(0); ++b) {
-      for (std::int64_t s = 0; s < gradient.dim(1); ++s) {
-        for (std::int64_t h = 0; h < gradient.dim(2); ++h) do_fill(gradient.select(0, b).select(0, s).select(0, h), 0);
-      }
-    }
-  }
-}
-
-void Backend::cached_attention(const CachedAttention& args) {
-  const CachedAttention valid = checked(args, compute_dtype());
-  if (valid.out.elements() == 0) return;
-  const Call call(*this, "cached_attention");
-  do_cached_attention(valid);
-}
-
-void Backend::do_cached_attention(const CachedAttention& args) {
-  const std::int64_t tokens = args.q.dim(1), begin = *args.length.as<std::int32_t>(), end = begin + tokens;
-  check(begin >= 0 && end <= args.keys.dim(1), "the cache has room for the tokens");
-  const TensorRef keys = args.keys.slice(1, 0, end), values = args.values.slice(1, 0, end);
-  do_copy(keys.slice(1, begin, end), args.k);
-  do_copy(values.slice(1, begin, end), args.v);
-  const Tensor log_sum_exp(*this, accumulation_dtype(), {args.q.dim(0), args.q.dim(2), tokens});
-  do_attention_forward(
-      {.out = args.out, .log_sum_exp = log_sum_exp.ref(), .q = args.q, .k = keys, .v = values, .scale = args.scale});
-}
-
-void Backend::replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) {
-  observer_ == nullptr ? do_replay(graph, work) : work();
-}
-
-void Backend::embedding_forward(const EmbeddingForward& args) {
-  const EmbeddingForward valid = checked(args, compute_dtype());
-  if (valid.y.elements() == 0) return;
-  const Call call(*this, "embedding_forward");
-  do_embedding_forward(valid);
-}
-
-void Backend::embedding_backward(const EmbeddingBackward& args) {
-  const EmbeddingBackward valid = checked(args, compute_dtype());
-  const bool no_rows = valid.dy.elements() == 0;
-  const bool keeps_tokens = !valid.dtokens || valid.accumulate_tokens;
-  const bool keeps_positions = !valid.dpositions || valid.accumulate_positions;
-  if ((no_rows && keeps_tokens && keeps_positions) || (!valid.dtokens && !valid.dpositions)) return;
-  const Call call(*this, "embedding_backward");
-  if (!no_rows) return do_embedding_backward(valid);
-  if (!keeps_tokens) do_fill(valid.dtokens, 0);
-  if (!keeps_positions) do_fill(valid.dpositions, 0);
-}
-
-void Backend::cross_entropy_partials(const CrossEntropyPartials& args) {
-  const CrossEntropyPartials valid = checked(args, compute_dtype());
-  if (valid.logits.elements() == 0) return;
-  const Call call(*this, "cross_entropy_partials");
-  do_cross_entropy_partials(valid);
-}
-
-void Backend::cross_entropy_rescale(TensorRef sum, TensorRef own_max, TensorRef max) {
-  const ArgumentChecks checks("cross_entropy_rescale", compute_dtype());
-  const std::int64_t rows = sum.elements();
-  sum = checks.vector("sum", sum, rows, checks.accumulation());
-  own_max = checks.vector("own_max", own_max, rows, checks.accumulation());
-  max = checks.vector("max", max, rows, checks.accumulation());
-  checks.separate({{"sum", sum}}, {{"own_max", own_max}, {"max", max}});
-  if (rows == 0) return;
-  const Call call(*this, "cross_entropy_rescale");
-  do_cross_entropy_rescale(sum, own_max, max);
-}
-
-void Backend::cross_entropy_loss(TensorRef loss, TensorRef max, TensorRef sum, TensorRef target_logit) {
-  const ArgumentChecks checks("cross_entropy_loss", compute_dtype());
-  const std::int64_t rows = loss.elements();
-  loss = checks.vector("loss", loss, rows, checks.accumulation());
-  max = checks.vector("max", max, rows, checks.accumulation());
-  sum = checks.vector("sum", sum, rows, checks.accumulation());
-  target_logit = checks.vector("target_logit", target_logit, rows, checks.accumulation());
-  checks.separate({{"loss", loss}}, {{"max", max}, {"sum", sum}, {"target_logit", target_logit}});
-  if (rows == 0) return;
-  const Call call(*this, "cross_entropy_loss");
-  do_cross_entropy_loss(loss, max, sum, target_logit);
-}
-
-void Backend::cross_entropy_backward(const CrossEntropyBackward& args) {
-  const CrossEntropyBackward valid = checked(args, compute_dtype());
-  if (valid.logits.elements() == 0) return;
-  const Call call(*this, "cross_entropy_backward");
-  do_cross_entropy_backward(valid);
-}
-
-void Backend::adamw(const AdamW& args) {
-  const AdamW valid = checked(args, compute_dtype());
-  if (valid.parameter.elements() == 0) return;
-  const Call call(*this, "adamw");
-  do_adamw(valid);
-}
-
 double Backend::sum_of_squares(TensorRef view) {
   const ArgumentChecks checks("sum_of_squares", compute_dtype());
   checks.floating("view", view);
@@ -323,6 +128,33 @@ double Backend::sum_of_squares(TensorRef view) {
   if (view.elements() == 0) return 0;
   const Call call(*this, "sum_of_squares");
   return do_sum_of_squares(view);
+}
+
+// Checks and computes one call. Without rows there is nothing to compute, but gradients that are not added to become 0.
+template <class Arguments, class Compute>
+void Backend::run(std::string_view operation, Arguments args, const Compute& compute) {
+  if (check_arguments(args, ArgumentChecks(operation, compute_dtype()))) {
+    const Call call(*this, operation);
+    compute(args);
+  } else if (const std::vector<TensorRef> gradients = cleared_without_rows(args); !gradients.empty()) {
+    const Call call(*this, operation);
+    for (const TensorRef& gradient : gradients) clear(gradient);
+  }
+}
+
+void Backend::clear(const TensorRef& view) {
+  if (view.is_contiguous()) return do_fill(view, 0);
+  for (std::int64_t i = 0; i < view.dim(0); ++i) clear(view.select(0, i));
+}
+
+#define TERATRON_DEFINE(operation, Arguments)                                         \
+  void Backend::operation(const Arguments& args) {                                    \
+    run(#operation, args, [this](const Arguments& valid) { do_##operation(valid); }); \
+  }
+TERATRON_OPERATIONS(TERATRON_DEFINE)
+
+void Backend::replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) {
+  observer_ == nullptr ? do_replay(graph, work) : work();
 }
 
 }  // namespace teratron

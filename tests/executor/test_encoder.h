@@ -78,14 +78,14 @@ class TestEncoder : public Model {
     call.step.backend.embedding_forward({.y = of_types, .ids = call.inputs.token_types, .tokens = types.value});
     call.step.backend.add(kept.sum, call.step.own_rows(of_types));
     embedding_norm.forward(call.step, x, kept.sum, kept.norm);
-    if (mask(call.step).active()) call.step.backend.dropout_backward(x, x, mask(call.step));
+    if (mask(call.step).active()) call.step.backend.dropout_backward({x, x, mask(call.step)});
   }
 
   void embed_backward(const EndCall& call, TensorRef dx, bool) override {
     Carver kept_memory = call.kept, memory = call.memory;
     const Kept kept = carve_kept(call.sizes.call, kept_memory);
     const TensorRef full = carve_full(call.sizes.call, memory), dsum = call.step.own_rows(call.layers.branch);
-    if (mask(call.step).active()) call.step.backend.dropout_backward(dx, dx, mask(call.step));
+    if (mask(call.step).active()) call.step.backend.dropout_backward({dx, dx, mask(call.step)});
     embedding_norm.backward(call.step, dsum, dx, kept.sum, kept.norm, /*accumulate_dx=*/false);
     embedding.backward(call.step, dsum, full, call.inputs.ids, call.step.accumulate);
     call.step.backend.embedding_backward({.dtokens = types.gradient,

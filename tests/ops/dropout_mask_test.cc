@@ -53,7 +53,7 @@ Values residual_values(Backend& backend, const Dropout& dropout, std::int64_t sa
 Values dropout_backward_values(Backend& backend, const Dropout& dropout) {
   const Shape shape{kBatch, kTokens, kHidden};
   const Tensor ones = make_tensor(backend, shape, constant(shape, 1));
-  backend.dropout_backward(ones, ones, dropout);
+  backend.dropout_backward({.dbranch = ones, .dsum = ones, .dropout = dropout});
   return download_values(backend, ones);
 }
 

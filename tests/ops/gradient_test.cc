@@ -101,8 +101,8 @@ TEST(Gradients, OfResidualAddWithDropoutAndLayerNorm) {
   tested.saved = {{"mean", {rows}}, {"rstd", {rows}}};
   tested.forward = [=](Backend& backend, const Views& views) {
     backend.residual_add_layer_norm(
-        {.sum = views["sum"], .residual = views["residual"], .branch = views["branch"], .dropout = dropout},
-        norm_of(views, views["sum"]));
+        {.add = {.sum = views["sum"], .residual = views["residual"], .branch = views["branch"], .dropout = dropout},
+         .norm = norm_of(views, views["sum"])});
   };
   tested.backward = [=](Backend& backend, const Views& views) {
     backend.copy(views["dresidual"], views["dsum"]);
@@ -115,7 +115,7 @@ TEST(Gradients, OfResidualAddWithDropoutAndLayerNorm) {
                                  .rstd = views["rstd"],
                                  .gamma = views["gamma"],
                                  .accumulate_dx = true});
-    backend.dropout_backward(views["dbranch"], views["dresidual"], dropout);
+    backend.dropout_backward({.dbranch = views["dbranch"], .dsum = views["dresidual"], .dropout = dropout});
   };
   expect_gradients_match(tested, 3);
 }
@@ -243,7 +243,8 @@ TEST(Gradients, OfCrossEntropyOverASplitAndPaddedVocabulary) {
                                       .valid_columns = side == "low" ? low_columns : valid_high});
     }
     combine_partials(backend, views);
-    backend.cross_entropy_loss(views["loss"], views["max"], views["sum"], views["target"]);
+    backend.cross_entropy_loss(
+        {.loss = views["loss"], .max = views["max"], .sum = views["sum"], .target_logit = views["target"]});
   };
   tested.backward = [=](Backend& backend, const Views& views) {
     const Tensor ids = make_ids(backend, row_shape, targets);

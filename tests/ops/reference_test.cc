@@ -95,7 +95,7 @@ TEST_F(Reference, CrossEntropyOfEqualLogitsIsTheLogarithmOfTheValidVocabulary) {
   const Tensor target_logit = make_poisoned(*backend_, {1}), loss = make_poisoned(*backend_, {1});
   backend_->cross_entropy_partials(
       {.max = max, .sum = sum, .target_logit = target_logit, .logits = logits, .targets = targets, .valid_columns = 3});
-  backend_->cross_entropy_loss(loss, max, sum, target_logit);
+  backend_->cross_entropy_loss({.loss = loss, .max = max, .sum = sum, .target_logit = target_logit});
   expect_values(loss, {std::log(3.0)});
   backend_->cross_entropy_backward(
       {.logits = logits, .max = max, .sum = sum, .targets = targets, .weight = tensor({1}, {6}), .valid_columns = 3});

@@ -270,5 +270,16 @@ void CpuBackend::do_attention_forward(const AttentionForward& args) {
   });
 }
 
+void CpuBackend::do_cached_attention(const CachedAttention& args) {
+  const std::int64_t tokens = args.q.dim(1), begin = *args.length.as<std::int32_t>(), end = begin + tokens;
+  check(begin >= 0 && end <= args.keys.dim(1), "the cache has room for the tokens");
+  const TensorRef keys = args.keys.slice(1, 0, end), values = args.values.slice(1, 0, end);
+  do_copy(keys.slice(1, begin, end), args.k);
+  do_copy(values.slice(1, begin, end), args.v);
+  const Tensor log_sum_exp(*this, accumulation_dtype(), {args.q.dim(0), args.q.dim(2), tokens});
+  do_attention_forward(
+      {.out = args.out, .log_sum_exp = log_sum_exp.ref(), .q = args.q, .k = keys, .v = values, .scale = args.scale});
+}
+
 }  // namespace teratron
 #endif  // HWY_ONCE

@@ -89,17 +89,18 @@ void CpuBackend::do_cross_entropy_partials(const CrossEntropyPartials& args) {
   parallel_for(args.logits.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 
-void CpuBackend::do_cross_entropy_rescale(const TensorRef& sum, const TensorRef& own_max, const TensorRef& max) {
-  for (std::int64_t t = 0; t < sum.dim(0); ++t) {
-    const float own = own_max.as<float>()[t];
-    sum.as<float>()[t] = std::isinf(own) ? 0.0F : sum.as<float>()[t] * std::exp(own - max.as<float>()[t]);
+void CpuBackend::do_cross_entropy_rescale(const CrossEntropyRescale& args) {
+  for (std::int64_t t = 0; t < args.sum.dim(0); ++t) {
+    const float own = args.own_max.as<float>()[t], max = args.max.as<float>()[t];
+    float& sum = args.sum.as<float>()[t];
+    sum = std::isinf(own) ? 0.0F : sum * std::exp(own - max);
   }
 }
 
-void CpuBackend::do_cross_entropy_loss(const TensorRef& loss, const TensorRef& max, const TensorRef& sum,
-                                       const TensorRef& target_logit) {
-  for (std::int64_t t = 0; t < loss.dim(0); ++t) {
-    loss.as<float>()[t] = std::log(sum.as<float>()[t]) + max.as<float>()[t] - target_logit.as<float>()[t];
+void CpuBackend::do_cross_entropy_loss(const CrossEntropyLoss& args) {
+  for (std::int64_t t = 0; t < args.loss.dim(0); ++t) {
+    const float log_sum = std::log(args.sum.as<float>()[t]) + args.max.as<float>()[t];
+    args.loss.as<float>()[t] = log_sum - args.target_logit.as<float>()[t];
   }
 }
 

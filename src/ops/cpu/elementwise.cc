@@ -89,7 +89,8 @@ void CpuBackend::do_residual_add(const ResidualAdd& args) {
   });
 }
 
-void CpuBackend::do_dropout_backward(const TensorRef& dbranch, const TensorRef& dsum, const Dropout& dropout) {
+void CpuBackend::do_dropout_backward(const DropoutBackward& args) {
+  const auto& [dbranch, dsum, dropout] = args;
   if (!dropout.active()) {
     if (dbranch.data != dsum.data) do_copy(dbranch, dsum);
     return;

@@ -62,8 +62,8 @@ void apply_rows(const LayerNormForward& args, std::int64_t begin, std::int64_t e
 }
 
 template <class T>
-void residual_layer_norm_rows(const ResidualAdd& add, const LayerNormForward& norm, std::int64_t begin,
-                              std::int64_t end) {
+void residual_layer_norm_rows(const ResidualAddLayerNorm& args, std::int64_t begin, std::int64_t end) {
+  const auto& [add, norm] = args;
   const std::int64_t tokens = add.sum.dim(1), hidden = add.sum.dim(2);
   DropoutMask mask(add.dropout);
   for (std::int64_t row = begin; row < end; ++row) {
@@ -81,7 +81,7 @@ void residual_layer_norm_rows(const ResidualAdd& add, const LayerNormForward& no
 }
 
 using NormRows = void (*)(const LayerNormForward&, std::int64_t, std::int64_t);
-using ResidualNormRows = void (*)(const ResidualAdd&, const LayerNormForward&, std::int64_t, std::int64_t);
+using ResidualNormRows = void (*)(const ResidualAddLayerNorm&, std::int64_t, std::int64_t);
 
 NormRows layer_norm_kernel(DType dtype) {
   return choose_by_storage(dtype, []<class T>(ElementType<T>) -> NormRows { return &layer_norm_rows<T>; });
@@ -123,9 +123,10 @@ void CpuBackend::do_layer_norm_apply(const LayerNormForward& args) {
   parallel_for(args.x.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 
-void CpuBackend::do_residual_add_layer_norm(const ResidualAdd& add, const LayerNormForward& norm) {
-  const auto kernel = HWY_DYNAMIC_DISPATCH(residual_layer_norm_kernel)(norm.x.dtype);
-  parallel_for(norm.x.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(add, norm, begin, end); });
+void CpuBackend::do_residual_add_layer_norm(const ResidualAddLayerNorm& args) {
+  const std::int64_t rows = args.norm.x.dim(0);
+  const auto kernel = HWY_DYNAMIC_DISPATCH(residual_layer_norm_kernel)(args.norm.x.dtype);
+  parallel_for(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 
 }  // namespace teratron

@@ -114,15 +114,14 @@ void CudaBackend::do_cross_entropy_partials(const CrossEntropyPartials& args) {
   });
 }
 
-void CudaBackend::do_cross_entropy_rescale(const TensorRef& sum, const TensorRef& own_max, const TensorRef& max) {
-  cuda::launch(stream_, cuda::shape_for(sum.elements(), cuda::kThreads), cuda::rescale_sums, sum.as<float>(),
-               own_max.as<float>(), max.as<float>(), sum.elements());
+void CudaBackend::do_cross_entropy_rescale(const CrossEntropyRescale& args) {
+  cuda::launch(stream_, cuda::shape_for(args.sum.elements(), cuda::kThreads), cuda::rescale_sums, args.sum.as<float>(),
+               args.own_max.as<float>(), args.max.as<float>(), args.sum.elements());
 }
 
-void CudaBackend::do_cross_entropy_loss(const TensorRef& loss, const TensorRef& max, const TensorRef& sum,
-                                        const TensorRef& target_logit) {
-  cuda::launch(stream_, cuda::shape_for(loss.elements(), cuda::kThreads), cuda::make_losses, loss.as<float>(),
-               max.as<float>(), sum.as<float>(), target_logit.as<float>(), loss.elements());
+void CudaBackend::do_cross_entropy_loss(const CrossEntropyLoss& args) {
+  cuda::launch(stream_, cuda::shape_for(args.loss.elements(), cuda::kThreads), cuda::make_losses, args.loss.as<float>(),
+               args.max.as<float>(), args.sum.as<float>(), args.target_logit.as<float>(), args.loss.elements());
 }
 
 void CudaBackend::do_cross_entropy_backward(const CrossEntropyBackward& args) {

@@ -46,34 +46,7 @@ class CudaBackend final : public Backend {
   CommunicationStream* add_communication_stream() override;
 
  protected:
-  void do_upload(const TensorRef& to, const void* from) override;
-  void do_download(void* to, const TensorRef& from) override;
-  void do_copy(const TensorRef& to, const TensorRef& from) override;
-  void do_fill(const TensorRef& view, double value) override;
-  void do_fill_normal(const TensorRef& view, const RandomStream& random, std::int64_t first_index, double stddev,
-                      std::int64_t row_stride) override;
-  void do_add(const TensorRef& to, const TensorRef& from) override;
-  void do_linear_forward(const LinearForward& args) override;
-  void do_linear_input_gradient(const LinearInputGradient& args) override;
-  void do_linear_weight_gradient(const LinearWeightGradient& args) override;
-  void do_layer_norm_forward(const LayerNormForward& args) override;
-  void do_layer_norm_apply(const LayerNormForward& args) override;
-  void do_layer_norm_backward(const LayerNormBackward& args) override;
-  void do_residual_add(const ResidualAdd& args) override;
-  void do_residual_add_layer_norm(const ResidualAdd& add, const LayerNormForward& norm) override;
-  void do_dropout_backward(const TensorRef& dbranch, const TensorRef& dsum, const Dropout& dropout) override;
-  void do_attention_forward(const AttentionForward& args) override;
-  void do_attention_backward(const AttentionBackward& args) override;
-  void do_cached_attention(const CachedAttention& args) override;
-  void do_embedding_forward(const EmbeddingForward& args) override;
-  void do_embedding_backward(const EmbeddingBackward& args) override;
-  void do_cross_entropy_partials(const CrossEntropyPartials& args) override;
-  void do_cross_entropy_rescale(const TensorRef& sum, const TensorRef& own_max, const TensorRef& max) override;
-  void do_cross_entropy_loss(const TensorRef& loss, const TensorRef& max, const TensorRef& sum,
-                             const TensorRef& target_logit) override;
-  void do_cross_entropy_backward(const CrossEntropyBackward& args) override;
-  void do_adamw(const AdamW& args) override;
-  double do_sum_of_squares(const TensorRef& view) override;
+  TERATRON_OVERRIDE_OPERATIONS
   void do_replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) override;
 
  private:

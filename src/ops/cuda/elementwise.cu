@@ -81,7 +81,8 @@ void CudaBackend::do_residual_add(const ResidualAdd& args) {
   cuda::add_branch_views(stream_, args.sum, args.residual, args.branch, args.dropout);
 }
 
-void CudaBackend::do_dropout_backward(const TensorRef& dbranch, const TensorRef& dsum, const Dropout& dropout) {
+void CudaBackend::do_dropout_backward(const DropoutBackward& args) {
+  const auto& [dbranch, dsum, dropout] = args;
   if (dropout.active()) return cuda::add_branch_views(stream_, dbranch, {}, dsum, dropout);
   if (dbranch.data != dsum.data) do_copy(dbranch, dsum);
 }

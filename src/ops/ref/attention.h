@@ -13,6 +13,7 @@
 #include "ops/backend.h"
 #include "ops/ref/dropout.h"
 #include "ops/ref/elements.h"
+#include "ops/ref/memory.h"
 
 namespace teratron::reference {
 
@@ -148,6 +149,23 @@ void attention_backward(const AttentionBackward& args) {
   const bool sums_stay = args.dk.dtype != args.dq.dtype;
   sums_stay ? dk.store_to<Accumulator<C>>(args.dk, args.accumulate_kv) : dk.store_to<C>(args.dk, args.accumulate_kv);
   sums_stay ? dv.store_to<Accumulator<C>>(args.dv, args.accumulate_kv) : dv.store_to<C>(args.dv, args.accumulate_kv);
+}
+
+// The tokens' keys and values join the cache; then the tokens are the last queries on all that it holds.
+template <class C>
+void cached_attention(const CachedAttention& args) {
+  const std::int64_t tokens = args.q.dim(1), begin = *args.length.as<const std::int32_t>(), end = begin + tokens;
+  check(begin >= 0 && end <= args.keys.dim(1), "the cache has room for the tokens");
+  copy(args.keys.slice(1, begin, end), args.k);
+  copy(args.values.slice(1, begin, end), args.v);
+  const Shape rows{args.q.dim(0), args.q.dim(2), tokens};
+  std::vector<Accumulator<C>> log_sum_exp(static_cast<std::size_t>(rows.elements()));
+  attention_forward<C>({.out = args.out,
+                        .log_sum_exp = {log_sum_exp.data(), accumulation_dtype_of(args.q.dtype), rows},
+                        .q = args.q,
+                        .k = args.keys.slice(1, 0, end),
+                        .v = args.values.slice(1, 0, end),
+                        .scale = args.scale});
 }
 
 }  // namespace teratron::reference

@@ -1,5 +1,6 @@
 // The reference back end: one scalar loop nest per operation, in double arithmetic, rounded once to the type stored.
-// Slow on purpose. Each operation's maths is in the header of its family, which is the place to read what it means.
+// Slow on purpose. Each operation's maths is a function of its name in the header of its family, which is the place to
+// read what it means.
 #include "ops/backend.h"
 
 #include <cstring>
@@ -52,43 +53,14 @@ class ReferenceBackend final : public Backend {
   void do_add(const TensorRef& to, const TensorRef& from) override {
     visit_floating(to.dtype, [&]<class T>(ElementType<T>) { reference::add<T>(to, from); });
   }
-  void do_linear_forward(const LinearForward& args) override { reference::linear_forward<C>(args); }
-  void do_linear_input_gradient(const LinearInputGradient& args) override { reference::linear_input_gradient<C>(args); }
-  void do_linear_weight_gradient(const LinearWeightGradient& args) override {
-    reference::linear_weight_gradient<C>(args);
-  }
-  void do_layer_norm_forward(const LayerNormForward& args) override { reference::layer_norm_forward<C>(args); }
-  void do_layer_norm_apply(const LayerNormForward& args) override { reference::layer_norm_apply<C>(args); }
-  void do_layer_norm_backward(const LayerNormBackward& args) override { reference::layer_norm_backward<C>(args); }
-  void do_residual_add(const ResidualAdd& args) override { reference::residual_add<C>(args); }
-  void do_residual_add_layer_norm(const ResidualAdd& add, const LayerNormForward& norm) override {
-    reference::residual_add<C>(add);
-    reference::layer_norm_forward<C>(norm);
-  }
-  void do_dropout_backward(const TensorRef& dbranch, const TensorRef& dsum, const Dropout& dropout) override {
-    reference::dropout_backward<C>(dbranch, dsum, dropout);
-  }
-  void do_attention_forward(const AttentionForward& args) override { reference::attention_forward<C>(args); }
-  void do_attention_backward(const AttentionBackward& args) override { reference::attention_backward<C>(args); }
-  void do_embedding_forward(const EmbeddingForward& args) override { reference::embedding_forward<C>(args); }
-  void do_embedding_backward(const EmbeddingBackward& args) override { reference::embedding_backward<C>(args); }
-  void do_cross_entropy_partials(const CrossEntropyPartials& args) override {
-    reference::cross_entropy_partials<C>(args);
-  }
-  void do_cross_entropy_rescale(const TensorRef& sum, const TensorRef& own_max, const TensorRef& max) override {
-    reference::cross_entropy_rescale<C>(sum, own_max, max);
-  }
-  void do_cross_entropy_loss(const TensorRef& loss, const TensorRef& max, const TensorRef& sum,
-                             const TensorRef& target_logit) override {
-    reference::cross_entropy_loss<C>(loss, max, sum, target_logit);
-  }
-  void do_cross_entropy_backward(const CrossEntropyBackward& args) override {
-    reference::cross_entropy_backward<C>(args);
-  }
-  void do_adamw(const AdamW& args) override { reference::adamw<C>(args); }
   double do_sum_of_squares(const TensorRef& view) override {
     return visit_floating(view.dtype, [&]<class T>(ElementType<T>) { return reference::sum_of_squares<T>(view); });
   }
+  // All others: do_linear_forward(args) calls reference::linear_forward<C>(args), and so on.
+#define TERATRON_COMPUTE(operation, Arguments) \
+  void do_##operation(const Arguments& args) override { reference::operation<C>(args); }
+  TERATRON_OPERATIONS(TERATRON_COMPUTE)
+#undef TERATRON_COMPUTE
 
  private:
   DType compute_dtype_;

@@ -30,19 +30,18 @@ void cross_entropy_partials(const CrossEntropyPartials& args) {
 }
 
 template <class C>
-void cross_entropy_rescale(const TensorRef& sum_view, const TensorRef& own_max_view, const TensorRef& max_view) {
-  const Elements<Accumulator<C>> sum(sum_view), own_max(own_max_view), max(max_view);
-  for (std::int64_t t = 0; t < sum_view.dim(0); ++t) {
+void cross_entropy_rescale(const CrossEntropyRescale& args) {
+  const Elements<Accumulator<C>> sum(args.sum), own_max(args.own_max), max(args.max);
+  for (std::int64_t t = 0; t < args.sum.dim(0); ++t) {
     const double shift = double{own_max(t)} - double{max(t)};
     sum(t) = std::isinf(own_max(t)) ? Accumulator<C>{0} : static_cast<Accumulator<C>>(sum(t) * std::exp(shift));
   }
 }
 
 template <class C>
-void cross_entropy_loss(const TensorRef& loss_view, const TensorRef& max_view, const TensorRef& sum_view,
-                        const TensorRef& target_logit_view) {
-  const Elements<Accumulator<C>> loss(loss_view), max(max_view), sum(sum_view), target_logit(target_logit_view);
-  for (std::int64_t t = 0; t < loss_view.dim(0); ++t) {
+void cross_entropy_loss(const CrossEntropyLoss& args) {
+  const Elements<Accumulator<C>> loss(args.loss), max(args.max), sum(args.sum), target_logit(args.target_logit);
+  for (std::int64_t t = 0; t < args.loss.dim(0); ++t) {
     loss(t) = static_cast<Accumulator<C>>(std::log(double{sum(t)}) + max(t) - target_logit(t));
   }
 }

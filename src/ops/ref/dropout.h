@@ -44,13 +44,13 @@ void residual_add(const ResidualAdd& args) {
 }
 
 template <class C>
-void dropout_backward(const TensorRef& dbranch_view, const TensorRef& dsum_view, const Dropout& dropout) {
-  const std::int64_t batch = dsum_view.dim(0), tokens = dsum_view.dim(1), hidden = dsum_view.dim(2);
-  const Elements<C> dbranch(dbranch_view), dsum(dsum_view);
+void dropout_backward(const DropoutBackward& args) {
+  const std::int64_t batch = args.dsum.dim(0), tokens = args.dsum.dim(1), hidden = args.dsum.dim(2);
+  const Elements<C> dbranch(args.dbranch), dsum(args.dsum);
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t t = 0; t < tokens; ++t) {
       for (std::int64_t j = 0; j < hidden; ++j) {
-        dbranch(b, t, j) = static_cast<C>(activation_dropout(dropout, b, t, j, hidden) * dsum(b, t, j));
+        dbranch(b, t, j) = static_cast<C>(activation_dropout(args.dropout, b, t, j, hidden) * dsum(b, t, j));
       }
     }
   }

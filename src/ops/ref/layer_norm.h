@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/backend.h"
+#include "ops/ref/dropout.h"
 #include "ops/ref/elements.h"
 
 namespace teratron::reference {
@@ -38,6 +39,12 @@ void layer_norm_forward(const LayerNormForward& args) {
     rstd(r) = static_cast<Accumulator<C>>(1 / std::sqrt(squares / size + args.epsilon));
   }
   layer_norm_apply<C>(args);
+}
+
+template <class C>
+void residual_add_layer_norm(const ResidualAddLayerNorm& args) {
+  residual_add<C>(args.add);
+  layer_norm_forward<C>(args.norm);
 }
 
 // With n = (x - mean) * rstd and g = dy * gamma: dx = rstd * (g - mean(g) - n * mean(g * n)), means over the row.

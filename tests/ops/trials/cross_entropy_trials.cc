@@ -76,7 +76,7 @@ Trial cross_entropy_rescale_trial(Random& random) {
   trial.input("own_max", {rows}, own, Precision::kAccumulation);
   trial.input("max", {rows}, max, Precision::kAccumulation);
   trial.run = [](Backend& backend, const Views& views) {
-    backend.cross_entropy_rescale(views["sum"], views["own_max"], views["max"]);
+    backend.cross_entropy_rescale({.sum = views["sum"], .own_max = views["own_max"], .max = views["max"]});
   };
   return trial;
 }
@@ -91,7 +91,8 @@ Trial cross_entropy_loss_trial(Random& random) {
   trial.input("target_logit", {rows}, random.normals({rows}), Precision::kAccumulation);
   trial.output("loss", {rows}, sum_tolerance(1, 8, 1), Precision::kAccumulation);
   trial.run = [](Backend& backend, const Views& views) {
-    backend.cross_entropy_loss(views["loss"], views["max"], views["sum"], views["target_logit"]);
+    backend.cross_entropy_loss(
+        {.loss = views["loss"], .max = views["max"], .sum = views["sum"], .target_logit = views["target_logit"]});
   };
   return trial;
 }

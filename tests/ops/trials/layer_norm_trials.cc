@@ -165,11 +165,11 @@ Trial residual_add_layer_norm_trial(Random& random) {
   trial.output("mean", {rows}, sum_tolerance(hidden, 4, 8).carrying(2), Precision::kAccumulation);
   trial.output("rstd", {rows}, sum_tolerance(hidden, 24).carrying(4), Precision::kAccumulation);
   trial.run = [=](Backend& backend, const Views& views) {
-    backend.residual_add_layer_norm({.sum = views["sum"],
-                                     .residual = views[in_place ? "sum" : "residual"],
-                                     .branch = views["branch"],
-                                     .dropout = dropout},
-                                    norm_of(views, views["sum"]));
+    backend.residual_add_layer_norm({.add = {.sum = views["sum"],
+                                             .residual = views[in_place ? "sum" : "residual"],
+                                             .branch = views["branch"],
+                                             .dropout = dropout},
+                                     .norm = norm_of(views, views["sum"])});
   };
   return trial;
 }

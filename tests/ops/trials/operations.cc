@@ -3,29 +3,14 @@
 namespace teratron::testing {
 
 std::vector<Operation> operations() {
+#define TERATRON_TRIAL(operation, Arguments) {#operation, operation##_trial},
   return {
-      {"linear_forward", linear_forward_trial},
-      {"linear_input_gradient", linear_input_gradient_trial},
-      {"linear_weight_gradient", linear_weight_gradient_trial},
-      {"layer_norm_forward", layer_norm_forward_trial},
-      {"layer_norm_apply", layer_norm_apply_trial},
-      {"layer_norm_backward", layer_norm_backward_trial},
-      {"residual_add", residual_add_trial},
+      TERATRON_OPERATIONS(TERATRON_TRIAL)
+      // The same with other arguments.
       {"residual_add_in_place", residual_add_in_place_trial},
-      {"residual_add_layer_norm", residual_add_layer_norm_trial},
-      {"dropout_backward", dropout_backward_trial},
-      {"attention_forward", attention_forward_trial},
-      {"attention_backward", attention_backward_trial},
       {"padded_attention_forward", padded_attention_forward_trial},
       {"padded_attention_backward", padded_attention_backward_trial},
-      {"cached_attention", cached_attention_trial},
-      {"embedding_forward", embedding_forward_trial},
-      {"embedding_backward", embedding_backward_trial},
-      {"cross_entropy_partials", cross_entropy_partials_trial},
-      {"cross_entropy_rescale", cross_entropy_rescale_trial},
-      {"cross_entropy_loss", cross_entropy_loss_trial},
-      {"cross_entropy_backward", cross_entropy_backward_trial},
-      {"adamw", adamw_trial},
+      // On memory.
       {"sum_of_squares", sum_of_squares_trial},
       {"copy", copy_trial},
       {"copy_converting", copy_converting_trial},
@@ -34,6 +19,7 @@ std::vector<Operation> operations() {
       {"fill_normal", fill_normal_trial},
       {"add", add_trial},
   };
+#undef TERATRON_TRIAL
 }
 
 std::vector<Operation> library_attention_operations() {

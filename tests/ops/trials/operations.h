@@ -1,4 +1,5 @@
-// Every operation of Backend, each with a maker of random trials. A new operation joins with a line in operations.cc.
+// Every operation of Backend, each with a maker of random trials. Those of the list in ops/operations.h are declared
+// from it: an operation without a trial does not link.
 #pragma once
 
 #include <ostream>
@@ -28,30 +29,14 @@ Activation some_activation(Random& random);
 // None, or a mask for a part of a larger batch of longer sequences that has room for these tokens and heads.
 Dropout some_dropout(Random& random, std::int64_t tokens, std::int64_t heads = 0);
 
-Trial linear_forward_trial(Random& random);
-Trial linear_input_gradient_trial(Random& random);
-Trial linear_weight_gradient_trial(Random& random);
-Trial layer_norm_forward_trial(Random& random);
-Trial layer_norm_apply_trial(Random& random);
-Trial layer_norm_backward_trial(Random& random);
-Trial residual_add_trial(Random& random);
+#define TERATRON_TRIAL(operation, Arguments) Trial operation##_trial(Random& random);
+TERATRON_OPERATIONS(TERATRON_TRIAL)
+#undef TERATRON_TRIAL
 Trial residual_add_in_place_trial(Random& random);
-Trial residual_add_layer_norm_trial(Random& random);
-Trial dropout_backward_trial(Random& random);
-Trial attention_forward_trial(Random& random);
-Trial attention_backward_trial(Random& random);
 Trial padded_attention_forward_trial(Random& random);
 Trial padded_attention_backward_trial(Random& random);
-Trial cached_attention_trial(Random& random);
 Trial plain_attention_forward_trial(Random& random);
 Trial plain_attention_backward_trial(Random& random);
-Trial embedding_forward_trial(Random& random);
-Trial embedding_backward_trial(Random& random);
-Trial cross_entropy_partials_trial(Random& random);
-Trial cross_entropy_rescale_trial(Random& random);
-Trial cross_entropy_loss_trial(Random& random);
-Trial cross_entropy_backward_trial(Random& random);
-Trial adamw_trial(Random& random);
 Trial sum_of_squares_trial(Random& random);
 Trial copy_trial(Random& random);
 Trial copy_converting_trial(Random& random);

@@ -51,7 +51,8 @@ Trial dropout_backward_trial(Random& random) {
     trial.output("dbranch", sizes.shape, tolerance);
   }
   trial.run = [=](Backend& backend, const Views& views) {
-    backend.dropout_backward(views["dbranch"], views[in_place ? "dbranch" : "dsum"], sizes.dropout);
+    backend.dropout_backward(
+        {.dbranch = views["dbranch"], .dsum = views[in_place ? "dbranch" : "dsum"], .dropout = sizes.dropout});
   };
   return trial;
 }

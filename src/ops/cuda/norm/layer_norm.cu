@@ -218,13 +218,13 @@ void CudaBackend::do_layer_norm_apply(const LayerNormForward& args) {
   });
 }
 
-void CudaBackend::do_residual_add_layer_norm(const ResidualAdd& add, const LayerNormForward& norm) {
+void CudaBackend::do_residual_add_layer_norm(const ResidualAddLayerNorm& args) {
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
-    cuda::Rows<T> rows = cuda::rows_of<T>(norm);
-    rows.residual = add.residual.as<T>();
-    rows.branch = add.branch.as<T>();
-    rows.tokens = add.sum.dim(1);
-    rows.activations = cuda::ActivationMask(add.dropout, rows.hidden);
+    cuda::Rows<T> rows = cuda::rows_of<T>(args.norm);
+    rows.residual = args.add.residual.as<T>();
+    rows.branch = args.add.branch.as<T>();
+    rows.tokens = args.add.sum.dim(1);
+    rows.activations = cuda::ActivationMask(args.add.dropout, rows.hidden);
     cuda::normalise(stream_, rows);
   });
 }

@@ -1,11 +1,16 @@
-#include "ops/checked_arguments.h"
+#include "ops/operations.h"
+
+#include <cmath>
 
 #include "ops/argument_checks.h"
 
 namespace teratron {
 
-LinearForward checked(LinearForward args, DType compute_dtype) {
-  const ArgumentChecks checks("linear_forward", compute_dtype);
+std::uint32_t Dropout::threshold() const { return static_cast<std::uint32_t>(std::lround(probability * 65536)); }
+
+float Dropout::scale() const { return 65536.0F / static_cast<float>(65536 - threshold()); }
+
+bool check_arguments(LinearForward& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("x", args.x);
   const std::int64_t inputs = checks.columns("x", args.x), outputs = checks.columns("y", args.y);
   args.y = checks.matrix("y", args.y, rows, outputs);
@@ -19,11 +24,10 @@ LinearForward checked(LinearForward args, DType compute_dtype) {
   }
   checks.separate({{"y", args.y}, {"activated", args.activated}},
                   {{"x", args.x}, {"weight", args.weight}, {"bias", args.bias}});
-  return args;
+  return args.y.elements() > 0;
 }
 
-LinearInputGradient checked(LinearInputGradient args, DType compute_dtype) {
-  const ArgumentChecks checks("linear_input_gradient", compute_dtype);
+bool check_arguments(LinearInputGradient& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("dy", args.dy);
   const std::int64_t outputs = checks.columns("dy", args.dy), inputs = checks.columns("dx", args.dx);
   args.dx = checks.matrix("dx", args.dx, rows, inputs);
@@ -41,11 +45,10 @@ LinearInputGradient checked(LinearInputGradient args, DType compute_dtype) {
   if (args.activated.data != args.pre_activation.data) {
     checks.separate({{"activated", args.activated}}, {{"pre_activation", args.pre_activation}});
   }
-  return args;
+  return args.dx.elements() > 0;
 }
 
-LinearWeightGradient checked(LinearWeightGradient args, DType compute_dtype) {
-  const ArgumentChecks checks("linear_weight_gradient", compute_dtype);
+bool check_arguments(LinearWeightGradient& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("x", args.x);
   const std::int64_t inputs = checks.columns("x", args.x), outputs = checks.columns("dy", args.dy);
   args.dweight = checks.matrix("dweight", args.dweight, outputs, inputs, checks.accumulation());
@@ -53,11 +56,10 @@ LinearWeightGradient checked(LinearWeightGradient args, DType compute_dtype) {
   args.x = checks.matrix("x", args.x, rows, inputs);
   if (args.dbias) args.dbias = checks.vector("dbias", args.dbias, outputs, checks.accumulation());
   checks.separate({{"dweight", args.dweight}, {"dbias", args.dbias}}, {{"dy", args.dy}, {"x", args.x}});
-  return args;
+  return args.x.elements() > 0;
 }
 
-LayerNormForward checked(LayerNormForward args, DType compute_dtype) {
-  const ArgumentChecks checks("layer_norm", compute_dtype);
+bool check_arguments(LayerNormForward& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("x", args.x), hidden = checks.columns("x", args.x);
   args.y = checks.matrix("y", args.y, rows, hidden);
   args.mean = checks.vector("mean", args.mean, rows, checks.accumulation());
@@ -68,11 +70,10 @@ LayerNormForward checked(LayerNormForward args, DType compute_dtype) {
   checks.require(args.epsilon >= 0, "epsilon is not negative");
   checks.separate({{"y", args.y}, {"mean", args.mean}, {"rstd", args.rstd}},
                   {{"x", args.x}, {"gamma", args.gamma}, {"beta", args.beta}});
-  return args;
+  return args.y.elements() > 0;
 }
 
-LayerNormBackward checked(LayerNormBackward args, DType compute_dtype) {
-  const ArgumentChecks checks("layer_norm_backward", compute_dtype);
+bool check_arguments(LayerNormBackward& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("x", args.x), hidden = checks.columns("x", args.x);
   args.dx = checks.matrix("dx", args.dx, rows, hidden);
   args.dgamma = checks.vector("dgamma", args.dgamma, hidden, checks.accumulation());
@@ -84,11 +85,10 @@ LayerNormBackward checked(LayerNormBackward args, DType compute_dtype) {
   args.gamma = checks.vector("gamma", args.gamma, hidden);
   checks.separate({{"dx", args.dx}, {"dgamma", args.dgamma}, {"dbeta", args.dbeta}},
                   {{"dy", args.dy}, {"x", args.x}, {"mean", args.mean}, {"rstd", args.rstd}, {"gamma", args.gamma}});
-  return args;
+  return args.x.elements() > 0;
 }
 
-ResidualAdd checked(ResidualAdd args, DType compute_dtype) {
-  const ArgumentChecks checks("residual_add", compute_dtype);
+bool check_arguments(ResidualAdd& args, const ArgumentChecks& checks) {
   checks.rank("sum", args.sum, 3);
   checks.columns("sum", args.sum);
   checks.tensor("sum", args.sum, args.sum.shape);
@@ -97,11 +97,31 @@ ResidualAdd checked(ResidualAdd args, DType compute_dtype) {
   checks.dropout(args.dropout, args.sum.dim(1));
   checks.separate({{"sum", args.sum}}, {{"branch", args.branch}});
   if (args.sum.data != args.residual.data) checks.separate({{"sum", args.sum}}, {{"residual", args.residual}});
-  return args;
+  return args.sum.elements() > 0;
 }
 
-AttentionForward checked(AttentionForward args, DType compute_dtype) {
-  const ArgumentChecks checks("attention_forward", compute_dtype);
+bool check_arguments(ResidualAddLayerNorm& args, const ArgumentChecks& checks) {
+  const bool has_rows = check_arguments(args.add, checks);
+  check_arguments(args.norm, checks);
+  const LayerNormForward& norm = args.norm;
+  checks.same_memory({"norm.x", norm.x}, {"sum", args.add.sum});
+  checks.separate({{"y", norm.y}, {"mean", norm.mean}, {"rstd", norm.rstd}},
+                  {{"residual", args.add.residual}, {"branch", args.add.branch}});
+  checks.separate({{"sum", args.add.sum}}, {{"gamma", norm.gamma}, {"beta", norm.beta}});
+  return has_rows;
+}
+
+bool check_arguments(DropoutBackward& args, const ArgumentChecks& checks) {
+  checks.rank("dsum", args.dsum, 3);
+  checks.columns("dsum", args.dsum);
+  checks.tensor("dsum", args.dsum, args.dsum.shape);
+  checks.tensor("dbranch", args.dbranch, args.dsum.shape);
+  checks.dropout(args.dropout, args.dsum.dim(1));
+  if (args.dbranch.data != args.dsum.data) checks.separate({{"dbranch", args.dbranch}}, {{"dsum", args.dsum}});
+  return args.dsum.elements() > 0;
+}
+
+bool check_arguments(AttentionForward& args, const ArgumentChecks& checks) {
   checks.rank("q", args.q, 4);
   checks.rank("k", args.k, 4);
   const std::int64_t batch = args.q.dim(0), heads = args.q.dim(2), head_size = checks.columns("q", args.q);
@@ -118,11 +138,10 @@ AttentionForward checked(AttentionForward args, DType compute_dtype) {
   checks.attention_dropout(args.dropout, queries, keys, heads);
   checks.separate({{"out", args.out}, {"log_sum_exp", args.log_sum_exp}},
                   {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"lengths", args.lengths}});
-  return args;
+  return args.out.elements() > 0;
 }
 
-CachedAttention checked(CachedAttention args, DType compute_dtype) {
-  const ArgumentChecks checks("cached_attention", compute_dtype);
+bool check_arguments(CachedAttention& args, const ArgumentChecks& checks) {
   checks.rank("q", args.q, 4);
   checks.rank("keys", args.keys, 4);
   const std::int64_t batch = args.q.dim(0), heads = args.q.dim(2), head_size = checks.columns("q", args.q);
@@ -138,15 +157,14 @@ CachedAttention checked(CachedAttention args, DType compute_dtype) {
   checks.require(args.scale > 0, "the scale of the scores is given");
   checks.separate({{"out", args.out}, {"keys", args.keys}, {"values", args.values}},
                   {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"length", args.length}});
-  return args;
+  return args.out.elements() > 0;
 }
 
-AttentionBackward checked(AttentionBackward args, DType compute_dtype) {
-  args.forward = checked(args.forward, compute_dtype);
+bool check_arguments(AttentionBackward& args, const ArgumentChecks& checks) {
+  check_arguments(args.forward, checks);
   const AttentionForward& forward = args.forward;
-  const ArgumentChecks checks("attention_backward", compute_dtype);
   checks.strided("dq", args.dq, forward.q.shape);
-  const DType kv_dtype = args.dk.dtype == checks.accumulation() ? checks.accumulation() : compute_dtype;
+  const DType kv_dtype = args.dk.dtype == checks.accumulation() ? checks.accumulation() : checks.compute();
   checks.strided("dk", args.dk, forward.k.shape, kv_dtype);
   checks.strided("dv", args.dv, forward.v.shape, kv_dtype);
   checks.strided("dout", args.dout, forward.out.shape);
@@ -157,11 +175,10 @@ AttentionBackward checked(AttentionBackward args, DType compute_dtype) {
                                                                         {"out", forward.out},
                                                                         {"log_sum_exp", forward.log_sum_exp},
                                                                         {"lengths", forward.lengths}});
-  return args;
+  return args.dout.elements() > 0;
 }
 
-EmbeddingForward checked(EmbeddingForward args, DType compute_dtype) {
-  const ArgumentChecks checks("embedding_forward", compute_dtype);
+bool check_arguments(EmbeddingForward& args, const ArgumentChecks& checks) {
   checks.rank("y", args.y, 3);
   const std::int64_t batch = args.y.dim(0), tokens = args.y.dim(1), hidden = checks.columns("y", args.y);
   checks.tensor("y", args.y, {batch, tokens, hidden});
@@ -175,11 +192,10 @@ EmbeddingForward checked(EmbeddingForward args, DType compute_dtype) {
   }
   checks.dropout(args.dropout, tokens);
   checks.separate({{"y", args.y}}, {{"ids", args.ids}, {"tokens", args.tokens}, {"positions", args.positions}});
-  return args;
+  return args.y.elements() > 0;
 }
 
-EmbeddingBackward checked(EmbeddingBackward args, DType compute_dtype) {
-  const ArgumentChecks checks("embedding_backward", compute_dtype);
+bool check_arguments(EmbeddingBackward& args, const ArgumentChecks& checks) {
   checks.rank("dy", args.dy, 3);
   const std::int64_t batch = args.dy.dim(0), tokens = args.dy.dim(1), hidden = checks.columns("dy", args.dy);
   checks.tensor("dy", args.dy, {batch, tokens, hidden});
@@ -196,11 +212,10 @@ EmbeddingBackward checked(EmbeddingBackward args, DType compute_dtype) {
   }
   checks.dropout(args.dropout, tokens);
   checks.separate({{"dtokens", args.dtokens}, {"dpositions", args.dpositions}}, {{"dy", args.dy}, {"ids", args.ids}});
-  return args;
+  return args.dy.elements() > 0 && (args.dtokens || args.dpositions);
 }
 
-CrossEntropyPartials checked(CrossEntropyPartials args, DType compute_dtype) {
-  const ArgumentChecks checks("cross_entropy_partials", compute_dtype);
+bool check_arguments(CrossEntropyPartials& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("logits", args.logits), columns = checks.columns("logits", args.logits);
   args.max = checks.vector("max", args.max, rows, checks.accumulation());
   args.sum = checks.vector("sum", args.sum, rows, checks.accumulation());
@@ -211,11 +226,29 @@ CrossEntropyPartials checked(CrossEntropyPartials args, DType compute_dtype) {
   checks.require(args.valid_columns >= 0 && args.valid_columns <= columns, "the valid columns are among the logits");
   checks.separate({{"max", args.max}, {"sum", args.sum}, {"target_logit", args.target_logit}},
                   {{"logits", args.logits}, {"targets", args.targets}});
-  return args;
+  return args.logits.elements() > 0;
 }
 
-CrossEntropyBackward checked(CrossEntropyBackward args, DType compute_dtype) {
-  const ArgumentChecks checks("cross_entropy_backward", compute_dtype);
+bool check_arguments(CrossEntropyRescale& args, const ArgumentChecks& checks) {
+  const std::int64_t rows = args.sum.elements();
+  args.sum = checks.vector("sum", args.sum, rows, checks.accumulation());
+  args.own_max = checks.vector("own_max", args.own_max, rows, checks.accumulation());
+  args.max = checks.vector("max", args.max, rows, checks.accumulation());
+  checks.separate({{"sum", args.sum}}, {{"own_max", args.own_max}, {"max", args.max}});
+  return rows > 0;
+}
+
+bool check_arguments(CrossEntropyLoss& args, const ArgumentChecks& checks) {
+  const std::int64_t rows = args.loss.elements();
+  args.loss = checks.vector("loss", args.loss, rows, checks.accumulation());
+  args.max = checks.vector("max", args.max, rows, checks.accumulation());
+  args.sum = checks.vector("sum", args.sum, rows, checks.accumulation());
+  args.target_logit = checks.vector("target_logit", args.target_logit, rows, checks.accumulation());
+  checks.separate({{"loss", args.loss}}, {{"max", args.max}, {"sum", args.sum}, {"target_logit", args.target_logit}});
+  return rows > 0;
+}
+
+bool check_arguments(CrossEntropyBackward& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("logits", args.logits), columns = checks.columns("logits", args.logits);
   args.logits = checks.matrix("logits", args.logits, rows, columns);
   args.max = checks.vector("max", args.max, rows, checks.accumulation());
@@ -226,11 +259,10 @@ CrossEntropyBackward checked(CrossEntropyBackward args, DType compute_dtype) {
   checks.require(args.valid_columns >= 0 && args.valid_columns <= columns, "the valid columns are among the logits");
   checks.separate({{"logits", args.logits}},
                   {{"max", args.max}, {"sum", args.sum}, {"targets", args.targets}, {"weight", args.weight}});
-  return args;
+  return args.logits.elements() > 0;
 }
 
-AdamW checked(AdamW args, DType compute_dtype) {
-  const ArgumentChecks checks("adamw", compute_dtype);
+bool check_arguments(AdamW& args, const ArgumentChecks& checks) {
   const std::int64_t size = args.parameter.elements();
   args.parameter = checks.vector("parameter", args.parameter, size, checks.accumulation());
   args.gradient = checks.vector("gradient", args.gradient, size, checks.accumulation());
@@ -241,7 +273,29 @@ AdamW checked(AdamW args, DType compute_dtype) {
   checks.separate(
       {{"parameter", args.parameter}, {"moment1", args.moment1}, {"moment2", args.moment2}, {"working", args.working}},
       {{"gradient", args.gradient}});
-  return args;
+  return args.parameter.elements() > 0;
+}
+
+std::vector<TensorRef> cleared_without_rows(const LinearWeightGradient& args) {
+  if (args.accumulate) return {};
+  return args.dbias ? std::vector{args.dweight, args.dbias} : std::vector{args.dweight};
+}
+
+std::vector<TensorRef> cleared_without_rows(const LayerNormBackward& args) {
+  if (args.accumulate) return {};
+  return {args.dgamma, args.dbeta};
+}
+
+std::vector<TensorRef> cleared_without_rows(const AttentionBackward& args) {
+  if (args.accumulate_kv || args.dk.elements() == 0) return {};
+  return {args.dk, args.dv};
+}
+
+std::vector<TensorRef> cleared_without_rows(const EmbeddingBackward& args) {
+  std::vector<TensorRef> cleared;
+  if (args.dtokens && !args.accumulate_tokens) cleared.push_back(args.dtokens);
+  if (args.dpositions && !args.accumulate_positions) cleared.push_back(args.dpositions);
+  return cleared;
 }
 
 }  // namespace teratron

@@ -1,0 +1,246 @@
+// Every operation: its arguments, a struct each, and one list at the end of this file. The list makes the members of
+// Backend (ops/backend.h) and of all back ends, the names that observers hear, and the trials of the tests.
+//
+// Conventions: views are contiguous unless said otherwise. "rows" means the product of all axes but the last.
+// Activation gradients overwrite their output, parameter gradients overwrite or, with `accumulate`, add. An output
+// shares no memory with another view of its call unless stated. Row counts (T, B, S) may be 0; feature sizes (I, O, H,
+// D, V, hidden) are at least 1. A violation is an InternalError that names the operation and the view. Legend: T rows
+// (batch x tokens), I inputs, O outputs, B batch, S tokens, H heads, D head size, V vocabulary columns held here.
+//
+// Precision: a back end computes with one of f64, f32, bf16 and f16, its compute type C. It also has an accumulation
+// type A: f64 for f64, else f32. Views are of C unless marked A: weights, activations, their gradients and logits are
+// C; statistics, losses, parameter gradients and optimizer state are A. The 16-bit types only store: arithmetic and
+// sums are in A (the reference uses f64 for all), and what is stored is rounded once, to nearest even; beyond f16's
+// 65504 that is infinity. Where an operation reads its own output again, it reads the stored value and its comment says
+// so; other intermediates are not rounded to C. Two back ends may therefore differ by the rounding of their sums in A
+// and then, where that moved a value across a boundary of C's rounding, by one unit in C's last place.
+#pragma once
+
+#include <cstdint>
+
+#include "base/philox.h"
+#include "tensor/tensor.h"
+
+namespace teratron {
+
+enum class Activation { kNone, kGeluTanh, kGeluErf };
+
+// y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) of y as stored, and y
+// keeps the pre-activation for the backward pass.
+struct LinearForward {
+  TensorRef y, x, weight;
+  TensorRef bias;  // optional
+  Activation activation = Activation::kNone;
+  TensorRef activated;  // [T,O], needed with an activation
+};
+
+// dx[T,I] = dy[T,O] weight[O,I]. With an activation (x was activation(u)): dx[T,I] = (dy weight) * activation'(u), the
+// gradient of u, and `activated` receives activation(u) again, for the weight gradient that follows.
+struct LinearInputGradient {
+  TensorRef dx, dy, weight;
+  Activation activation = Activation::kNone;
+  TensorRef pre_activation;  // u [T,I]
+  TensorRef activated;       // [T,I]; may share memory with pre_activation
+};
+
+// dweight[O,I] (+)= dy[T,O]^T x[T,I]; dbias[O] (+)= sum over T of dy.
+struct LinearWeightGradient {
+  TensorRef dweight;  // A
+  TensorRef dy, x;
+  TensorRef dbias;  // A, optional
+  bool accumulate = false;
+};
+
+// Inverted dropout whose mask depends only on the global element: element e of the whole (unsplit) tensor is kept iff
+// the 16-bit lane e % 8 (low half of word 0 first) of random.bits(e / 8) is at least threshold(); kept values are
+// multiplied by scale(). Activations [batch, tokens, hidden]: e = ((first_sample + b) * sequence_length +
+// first_position + t) * hidden + j. Attention probabilities: e = (((first_sample + b) * heads + first_head + h) *
+// sequence_length + query) * key_stride() + key, with query and key global positions.
+struct Dropout {
+  double probability = 0;  // 0: no dropout, nothing is drawn
+  RandomStream random;
+  std::int64_t first_sample = 0, sequence_length = 0, first_position = 0;
+  std::int64_t first_head = 0, heads = 0;  // attention only
+
+  bool active() const { return probability > 0; }
+  std::uint32_t threshold() const;
+  float scale() const;
+  std::int64_t key_stride() const { return (sequence_length + 7) / 8 * 8; }
+};
+
+// y = (x - mean) * rstd * gamma + beta, over the last axis. layer_norm_forward() writes mean and rstd;
+// layer_norm_apply() makes y again from those that are there.
+struct LayerNormForward {
+  TensorRef y;           // [.., hidden]
+  TensorRef mean, rstd;  // A [rows]
+  TensorRef x, gamma, beta;
+  double epsilon = 1e-5;
+};
+
+struct LayerNormBackward {
+  TensorRef dx;
+  TensorRef dgamma, dbeta;  // A
+  TensorRef dy, x;
+  TensorRef mean, rstd;  // A
+  TensorRef gamma;
+  bool accumulate_dx = false;  // dx += : the residual stream's gradient is already there
+  bool accumulate = false;     // for dgamma and dbeta
+};
+
+// sum = residual + dropout(branch). sum may be residual.
+struct ResidualAdd {
+  TensorRef sum, residual, branch;  // [batch, tokens, hidden]
+  Dropout dropout;
+};
+
+// A residual add, then the layer norm of its sum, in one pass over memory.
+struct ResidualAddLayerNorm {
+  ResidualAdd add;
+  LayerNormForward norm;  // x is add.sum
+};
+
+// dbranch = dropout(dsum): the gradient of ResidualAdd's branch. dbranch may be dsum.
+struct DropoutBackward {
+  TensorRef dbranch, dsum;  // [batch, tokens, hidden]
+  Dropout dropout;
+};
+
+// Scaled dot-product attention of S_q queries on S_k keys (S_k >= S_q: the queries are the last S_q positions). All
+// views may be strided with unit stride along D, so that q, k and v can be parts of one packed projection or of a
+// key/value cache. Causal: query i sees keys 0 .. S_k - S_q + i. log_sum_exp is kept for the backward pass. A back end
+// may round the probabilities p (with dropout, or before they are divided by their sum) to C before it multiplies v.
+//
+// Sequences of different lengths lie in one batch with padding after their text. Positions count over the whole
+// sequence: key j is position j, query i is position S_k - S_q + i, and sequence b has text at its first lengths[b]
+// positions, 0 <= lengths[b] <= S_k. No query sees a padded key. Padded queries are not computed: their rows of out and
+// log_sum_exp become 0. Padded rows of q, k and v are not used, whatever they hold. Padding takes next to no time.
+struct AttentionForward {
+  TensorRef out;          // [B, S_q, H, D]
+  TensorRef log_sum_exp;  // A [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
+  TensorRef q, k, v;      // [B, S_q, H, D], [B, S_k, H, D], [B, S_k, H, D]
+  TensorRef lengths;      // i32 [B], optional: without it there is no padding
+  bool causal = true;
+  double scale = 0;  // usually 1 / sqrt(D)
+  Dropout dropout;   // first_position is the first query's; keys count from position first_position - (S_k - S_q)
+};
+
+// dk and dv cover all S_k keys; with accumulate_kv they are added to (token slices, TeraPipe section 3). Both are of C
+// or both of A, so that the sums over many slices need not be rounded to C in between. A back end may take the sum over
+// keys of p * dp as dout . out, with `out` as stored, and may round p and ds to C before it multiplies with them.
+// With forward.lengths, dq of padded queries becomes 0 and their rows of dout are not used; dk and dv of padded keys
+// become 0 or, with accumulate_kv, keep their values.
+struct AttentionBackward {
+  TensorRef dq, dk, dv;  // strided like q, k, v
+  TensorRef dout;        // [B, S_q, H, D]
+  AttentionForward forward;
+  bool accumulate_kv = false;
+};
+
+// Attention of the next tokens of a key/value cache. The length of the cache is read from memory, so that a captured
+// call (Backend::replay) stays right while the cache grows. With n = length[0]: rows n .. n + T - 1 of both caches
+// become k and v, then query t sees cached rows 0 .. n + t. There must be room: 0 <= n, n + T <= S. Views may be
+// strided as in AttentionForward, whose rounding this has, too.
+struct CachedAttention {
+  TensorRef out, q, k, v;  // [B, T, H, D]
+  TensorRef keys, values;  // the caches, [B, S, H, D]
+  TensorRef length;        // i32 [1]
+  double scale = 0;        // usually 1 / sqrt(D)
+};
+
+// y[b,t,:] = dropout(tokens[ids[b,t]] + positions[first_position + t]). Rows of ids outside [vocab_begin, vocab_begin
+// + V) contribute zero for the token part (a vocabulary split over ranks, which add up their parts and then the
+// positions: without `positions` that term is zero).
+struct EmbeddingForward {
+  TensorRef y;          // [batch, tokens, hidden]
+  TensorRef ids;        // i32 [batch, tokens]
+  TensorRef tokens;     // [V, hidden]
+  TensorRef positions;  // [max positions, hidden], optional
+  std::int64_t first_position = 0, vocab_begin = 0;
+  Dropout dropout;
+};
+
+// dtokens and dpositions are added to where accumulate is set, else overwritten as a whole (rows never seen get 0).
+// Either may be left out.
+struct EmbeddingBackward {
+  TensorRef dtokens, dpositions;  // A
+  TensorRef dy, ids;
+  std::int64_t first_position = 0, vocab_begin = 0;
+  Dropout dropout;
+  bool accumulate_tokens = false, accumulate_positions = false;
+};
+
+// Softmax statistics of the columns held here, for a cross-entropy that never gathers the logits (Megatron section 3).
+// Columns at or beyond valid_columns (counted from the first one held here) are padding: left out of the softmax, their
+// gradient is zero. Where all are, max is -infinity and sum 0.
+struct CrossEntropyPartials {
+  // A [T]: row maximum, sum of exp(logit - max), logit of the target (0 if not here)
+  TensorRef max, sum, target_logit;
+  TensorRef logits;   // [T, V]
+  TensorRef targets;  // i32 [T], global ids
+  std::int64_t vocab_begin = 0, valid_columns = 0;
+};
+
+// sum *= exp(own_max - max): partial sums of several ranks are brought to the same maximum, so that they add up. Where
+// own_max is -infinity, sum stays 0.
+struct CrossEntropyRescale {
+  TensorRef sum, own_max, max;  // A [T]
+};
+
+// loss = log(sum) + max - target_logit
+struct CrossEntropyLoss {
+  TensorRef loss, max, sum, target_logit;  // A [T]
+};
+
+// In place: logits[T,V] becomes weight[t] * (softmax - onehot(target)), with the global max and sum.
+struct CrossEntropyBackward {
+  TensorRef logits;
+  TensorRef max, sum;  // A [T]
+  TensorRef targets;   // i32 [T]
+  TensorRef weight;    // A [T]: loss mask times the scale of the loss
+  std::int64_t vocab_begin = 0, valid_columns = 0;
+};
+
+// One AdamW update (Loshchilov and Hutter): decoupled decay, bias correction by the powers given. In mixed precision
+// `parameter` is the master copy and `working`, which the layers read, receives it rounded to C.
+struct AdamW {
+  TensorRef parameter, gradient, moment1, moment2;  // A
+  TensorRef working;                                // C, optional; then `parameter` is read by nobody else
+  double learning_rate = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  double correction1 = 1, correction2 = 1;  // 1 - beta^step
+  double gradient_scale = 1;                // the clip coefficient, and 1 / loss scale
+};
+
+// X(operation, arguments): Backend::operation(const arguments&) checks them and calls do_operation(const arguments&).
+#define TERATRON_OPERATIONS(X)                     \
+  X(linear_forward, LinearForward)                 \
+  X(linear_input_gradient, LinearInputGradient)    \
+  X(linear_weight_gradient, LinearWeightGradient)  \
+  X(layer_norm_forward, LayerNormForward)          \
+  X(layer_norm_apply, LayerNormForward)            \
+  X(layer_norm_backward, LayerNormBackward)        \
+  X(residual_add, ResidualAdd)                     \
+  X(residual_add_layer_norm, ResidualAddLayerNorm) \
+  X(dropout_backward, DropoutBackward)             \
+  X(attention_forward, AttentionForward)           \
+  X(attention_backward, AttentionBackward)         \
+  X(cached_attention, CachedAttention)             \
+  X(embedding_forward, EmbeddingForward)           \
+  X(embedding_backward, EmbeddingBackward)         \
+  X(cross_entropy_partials, CrossEntropyPartials)  \
+  X(cross_entropy_rescale, CrossEntropyRescale)    \
+  X(cross_entropy_loss, CrossEntropyLoss)          \
+  X(cross_entropy_backward, CrossEntropyBackward)  \
+  X(adamw, AdamW)
+
+// X(result, operation, parameters...): what has no struct, works on views of any floating dtype, and Backend declares
+// itself. do_fill() also serves fill_zero().
+#define TERATRON_MEMORY_OPERATIONS(X)                                                             \
+  X(void, upload, const TensorRef&, const void*)                                                  \
+  X(void, download, void*, const TensorRef&)                                                      \
+  X(void, copy, const TensorRef&, const TensorRef&)                                               \
+  X(void, fill, const TensorRef&, double)                                                         \
+  X(void, fill_normal, const TensorRef&, const RandomStream&, std::int64_t, double, std::int64_t) \
+  X(void, add, const TensorRef&, const TensorRef&)                                                \
+  X(double, sum_of_squares, const TensorRef&)
+
+}  // namespace teratron
