@@ -1,4 +1,4 @@
-#include "comm/all_reduce_speed.h"
+#include "studies/all_reduce_speed.h"
 
 #include <algorithm>
 #include <chrono>
