@@ -39,7 +39,7 @@ ScoringProgress::~ScoringProgress() {
 
 void ScoringProgress::show(const ScoringState& state) const {
   if (!live_) return;
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double seconds = monotonic_seconds() - start_;
   const auto scored = static_cast<double>(state.scored);
   const double left = seconds / scored * static_cast<double>(state.targets - state.scored);
   fmt::print(stderr, "\r\033[Kscored {} of {} targets, loss {:.4f}, {} left", state.scored, state.targets,

@@ -1,10 +1,10 @@
 // What the evaluations of `teratron eval` share: their common flags, and a live line while they score.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 
+#include "base/monotonic_clock.h"
 #include "eval/windows.h"
 #include "model/language_model.h"
 #include "runtime/backend_choice.h"
@@ -36,7 +36,7 @@ class ScoringProgress {
 
  private:
   bool live_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double start_ = monotonic_seconds();
 };
 
 }  // namespace teratron
