@@ -85,12 +85,11 @@ nlohmann::json json_of(const CorpusLoss& result, const std::vector<std::int64_t>
 }
 
 CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Rank& rank) {
-  const ScoringProgress progress(rank);
   return corpus_loss(*model.model, job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
                      rank.is_first() ? &job.tokenizer : nullptr,
                      {.stride = std::min(job.options.stride, model.model->options().tokens),
                       .baselines = rank.is_first() && job.options.baselines,
-                      .observer = [&](const ScoringState& state) { progress.show(state); }});
+                      .observer = show_scoring(rank)});
 }
 
 void run(const EvalLossOptions& options) {

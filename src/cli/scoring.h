@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "base/monotonic_clock.h"
 #include "eval/windows.h"
 #include "model/language_model.h"
 #include "runtime/backend_choice.h"
@@ -25,18 +24,7 @@ struct ScoringOptions {
 
 void add_scoring_fields(FieldList& list, ScoringOptions& options, std::string stride_help);
 
-// What is done and how long the rest will take, on a terminal and by the first rank alone; elsewhere nothing.
-class ScoringProgress {
- public:
-  explicit ScoringProgress(const Rank& rank);
-  ~ScoringProgress();
-  ScoringProgress(const ScoringProgress&) = delete;
-  ScoringProgress& operator=(const ScoringProgress&) = delete;
-  void show(const ScoringState& state) const;
-
- private:
-  bool live_;
-  double start_ = monotonic_seconds();
-};
+// Shows what is done and how long the rest will take, on a terminal and by the first rank alone; elsewhere nothing.
+ScoringObserver show_scoring(const Rank& rank);
 
 }  // namespace teratron
