@@ -6,8 +6,8 @@
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "comm/all_reduce_speed.h"
 #include "console/text_table.h"
+#include "studies/all_reduce_speed.h"
 
 namespace teratron {
 namespace {

@@ -1,9 +1,9 @@
 // teratron data tokenize: a corpus of text to the .bin and .idx files that training reads.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/monotonic_clock.h"
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -43,8 +43,8 @@ FieldList fields_of(DataTokenizeOptions& o) {
 
 void run(const DataTokenizeOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const double start = monotonic_seconds();
+  const auto seconds = [&] { return monotonic_seconds() - start; };
   LiveLine line(stderr, terminal_columns(stderr));
   const auto show = [&](const TokenizeProgress& progress) {
     const double rate = static_cast<double>(progress.bytes_read) / seconds();

@@ -85,12 +85,11 @@ nlohmann::json json_of(const CorpusLoss& result, const std::vector<std::int64_t>
 }
 
 CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Rank& rank) {
-  const ScoringProgress progress(rank);
   return corpus_loss(*model.model, job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
                      rank.is_first() ? &job.tokenizer : nullptr,
                      {.stride = std::min(job.options.stride, model.model->options().tokens),
                       .baselines = rank.is_first() && job.options.baselines,
-                      .observer = [&](const ScoringState& state) { progress.show(state); }});
+                      .observer = show_scoring(rank)});
 }
 
 void run(const EvalLossOptions& options) {
@@ -99,7 +98,7 @@ void run(const EvalLossOptions& options) {
   IndexedDataset dataset = IndexedDataset::open(options.data_path);
   dataset.check_vocabulary(checkpoint.model.vocab_size);
   const SplitRule rule = evaluation_split(options, checkpoint.state);
-  std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split), rule);
+  std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split).value(), rule);
   find_part(parts, options.part);
   Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
   const EvaluationJob job{.options = options,

@@ -52,9 +52,8 @@ double total_loss(const EvalWikitext103Options& options, LanguageModel& model, s
                   const Rank& rank) {
   const std::int64_t length = model.options().tokens;
   const auto targets = static_cast<std::int64_t>(tokens.size()) - 1;
-  const ScoringProgress progress(rank);
   return score_windows(model, tokens, scoring_windows(targets, length, std::min(options.stride, length)),
-                       [&](const ScoringState& state) { progress.show(state); });
+                       show_scoring(rank));
 }
 
 struct Counts {

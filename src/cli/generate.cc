@@ -1,9 +1,9 @@
 // teratron generate: continues a prompt, streamed to the terminal.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "eval/generation.h"
@@ -103,10 +103,10 @@ void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, 
       load_model(checkpoint, {.purpose = Purpose::kGeneration, .tokens = 64, .logits_chunk = 1}, options.backend, rank);
   const std::vector<std::int32_t> prompt = prompt_tokens(tokenizer, options.prompt);
   Output output(options, tokenizer, rank.is_first());
-  const auto start = std::chrono::steady_clock::now();
+  const double start = monotonic_seconds();
   generate(*model.model, prompt, settings, [&](std::int32_t token) { output.push(token); });
   output.finish();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = monotonic_seconds() - start;
   const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
   if (!rank.is_first()) return;
   const nlohmann::json json = {{"prompt_tokens", prompt},

@@ -1,21 +1,111 @@
-// The teratron binary: runs the subcommand that the arguments name, and turns what went wrong into one message and an
+// The teratron binary: runs the subcommand that the first words name, and turns what went wrong into one message and an
 // exit code.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <ranges>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/version.h"
 #include "cli/commands.h"
-#include "cli/dispatch.h"
+#include "cli/report.h"
 #include "comm/launch.h"
+#include "console/text_table.h"
+#include "options/suggestion.h"
 
+namespace teratron {
 namespace {
 
-using teratron::ExitCode;
+bool asks_for_help(std::string_view word) { return word == "--help" || word == "-h" || word == "help"; }
+
+std::vector<std::string> words_of(const std::string& name) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find(' ', begin), name.size());
+    words.push_back(name.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+bool begins_with(std::span<const std::string> words, std::span<const std::string> beginning) {
+  return words.size() >= beginning.size() && std::ranges::equal(words.first(beginning.size()), beginning);
+}
+
+// The commands whose names begin with `word`, which is not all of the name: those of a family such as "tokenizer".
+std::vector<Command> family(std::span<const Command> commands, const std::string& word) {
+  std::vector<Command> members;
+  for (const Command& command : commands) {
+    if (command.name.starts_with(word + " ")) members.push_back(command);
+  }
+  return members;
+}
+
+std::string list_of(std::span<const Command> commands) {
+  TextTable table({Align::kLeft, Align::kLeft});
+  for (const Command& command : commands) table.row({command.name, command.summary});
+  return table.text();
+}
+
+std::string general_help(std::span<const Command> commands) {
+  return fmt::format(
+      "Teratron {}: trains, evaluates and samples from GPT-2-style transformers.\n\n"
+      "usage: teratron COMMAND [--flag value ...]\n\n{}\n"
+      "teratron COMMAND --help lists a command's flags. Exit codes: 0 done, 2 wrong input, 3 the machine failed "
+      "(disk,\n"
+      "memory, permission), 1 a bug of Teratron.\n",
+      kVersion, list_of(commands));
+}
+
+void run_or_help(const Command& command, std::span<const std::string> arguments) {
+  const auto flags_end = std::ranges::find(arguments, "--");
+  const bool help =
+      std::any_of(arguments.begin(), flags_end, [](std::string_view word) { return word == "--help" || word == "-h"; });
+  if (!help) return command.run(arguments);
+  print_result(fmt::format("teratron {}: {}\n\nusage: teratron {} {}\n\n{}", command.name, command.summary,
+                           command.name, command.arguments(), command.help()));
+}
+
+[[noreturn]] void throw_unknown(std::span<const Command> commands, std::span<const std::string> words) {
+  const std::vector<Command> members = family(commands, words[0]);
+  std::vector<std::string> names, known;
+  for (const Command& command : members.empty() ? std::vector(commands.begin(), commands.end()) : members) {
+    names.push_back(command.name);
+    known.push_back(words_of(command.name)[members.empty() ? 0 : 1]);
+  }
+  if (!members.empty() && words.size() == 1) {
+    throw_user_error("'teratron {}' needs one more word; there are: {}", words[0], fmt::join(names, ", "));
+  }
+  const std::string prefix = members.empty() ? "" : words[0] + " ";
+  const std::string& unknown = words[members.empty() ? 0 : 1];
+  const std::string nearest = nearest_name(unknown, known);
+  if (!nearest.empty()) {
+    throw_user_error("unknown command '{}{}'; did you mean '{}{}'?", prefix, unknown, prefix, nearest);
+  }
+  throw_user_error("unknown command '{}{}'; there are: {}", prefix, unknown, fmt::join(names, ", "));
+}
+
+// Runs the command that the first words name with the arguments after them, or prints the help or version asked for to
+// standard output. UserError: no such command (and which one may be meant); and whatever the command throws.
+void dispatch(std::span<const Command> commands, std::span<const std::string> words) {
+  if (words.empty()) throw_user_error("no command; teratron --help lists them");
+  if (asks_for_help(words[0])) return print_result(general_help(commands));
+  if (words[0] == "--version") return print_result(fmt::format("teratron {}\n", kVersion));
+  for (const Command& command : commands) {
+    const std::vector<std::string> name = words_of(command.name);
+    if (begins_with(words, name)) return run_or_help(command, words.subspan(name.size()));
+  }
+  const std::vector<Command> members = family(commands, words[0]);
+  if (!members.empty() && words.size() == 2 && asks_for_help(words[1])) return print_result(list_of(members));
+  throw_unknown(commands, words);
+}
 
 ExitCode fail(ExitCode code, std::string_view message) {
   std::fflush(stdout);
@@ -25,11 +115,11 @@ ExitCode fail(ExitCode code, std::string_view message) {
 
 ExitCode run(const std::vector<std::string>& words) {
   try {
-    teratron::dispatch(teratron::all_commands(), words);
+    dispatch(all_commands(), words);
     return ExitCode::kDone;
-  } catch (const teratron::UserError& error) {
+  } catch (const UserError& error) {
     return fail(ExitCode::kUser, error.what());
-  } catch (const teratron::EnvironmentError& error) {
+  } catch (const EnvironmentError& error) {
     return fail(ExitCode::kEnvironment, error.what());
   } catch (const std::bad_alloc&) {
     return fail(ExitCode::kEnvironment, "out of memory; choose smaller sizes or free some");
@@ -41,9 +131,11 @@ ExitCode run(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+}  // namespace teratron
 
 int main(int argc, char** argv) {
-  const int code = static_cast<int>(run({argv + (argc > 0 ? 1 : 0), argv + argc}));
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const int code = static_cast<int>(teratron::run(words));
   teratron::leave_launch(code);
   return code;
 }

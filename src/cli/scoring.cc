@@ -1,11 +1,13 @@
 #include "cli/scoring.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
+#include <memory>
 
+#include "base/monotonic_clock.h"
 #include "cli/report.h"
+#include "console/live_line.h"
 #include "console/readable.h"
 #include "runtime/loaded_model.h"
 
@@ -31,19 +33,15 @@ void add_scoring_fields(FieldList& list, ScoringOptions& o, std::string stride_h
   add_backend_fields(list, o.backend);
 }
 
-ScoringProgress::ScoringProgress(const Rank& rank) : live_(rank.is_first() && ::isatty(STDERR_FILENO) != 0) {}
-
-ScoringProgress::~ScoringProgress() {
-  if (live_) fmt::print(stderr, "\r\033[K");
-}
-
-void ScoringProgress::show(const ScoringState& state) const {
-  if (!live_) return;
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  const auto scored = static_cast<double>(state.scored);
-  const double left = seconds / scored * static_cast<double>(state.targets - state.scored);
-  fmt::print(stderr, "\r\033[Kscored {} of {} targets, loss {:.4f}, {} left", state.scored, state.targets,
-             state.sum / scored, readable_duration(left));
+ScoringObserver show_scoring(const Rank& rank) {
+  const auto line = std::make_shared<LiveLine>(stderr, rank.is_first() ? terminal_columns(stderr) : 0);
+  return [line, start = monotonic_seconds()](const ScoringState& state) {
+    if (state.scored == state.targets) return line->clear();
+    const auto scored = static_cast<double>(state.scored);
+    const double left = (monotonic_seconds() - start) / scored * static_cast<double>(state.targets - state.scored);
+    line->show(fmt::format("scored {} of {} targets, loss {:.4f}, {} left", state.scored, state.targets,
+                           state.sum / scored, readable_duration(left)));
+  };
 }
 
 }  // namespace teratron

@@ -1,7 +1,6 @@
 // What the evaluations of `teratron eval` share: their common flags, and a live line while they score.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 
@@ -25,18 +24,7 @@ struct ScoringOptions {
 
 void add_scoring_fields(FieldList& list, ScoringOptions& options, std::string stride_help);
 
-// What is done and how long the rest will take, on a terminal and by the first rank alone; elsewhere nothing.
-class ScoringProgress {
- public:
-  explicit ScoringProgress(const Rank& rank);
-  ~ScoringProgress();
-  ScoringProgress(const ScoringProgress&) = delete;
-  ScoringProgress& operator=(const ScoringProgress&) = delete;
-  void show(const ScoringState& state) const;
-
- private:
-  bool live_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
+// Shows what is done and how long the rest will take, on a terminal and by the first rank alone; elsewhere nothing.
+ScoringObserver show_scoring(const Rank& rank);
 
 }  // namespace teratron

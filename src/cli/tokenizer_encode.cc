@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/monotonic_clock.h"
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -42,9 +42,9 @@ void run(const TokenizerEncodeOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
   const std::string text = read_file(options.in);
-  const auto start = std::chrono::steady_clock::now();
+  const double start = monotonic_seconds();
   const std::vector<std::int32_t> ids = tokenizer.encode_parallel(text);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = monotonic_seconds() - start;
   AtomicFile out(options.out);
   out.write_values<std::int32_t>(ids);
   out.commit();

@@ -1,11 +1,11 @@
 // teratron tokenizer train: learns a byte-level BPE vocabulary from text files.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/monotonic_clock.h"
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -56,10 +56,10 @@ void run(const TokenizerTrainOptions& options) {
     texts.push_back(files.emplace_back(path).text());
     bytes += texts.back().size();
   }
-  const auto start = std::chrono::steady_clock::now();
+  const double start = monotonic_seconds();
   const Tokenizer tokenizer(
       train_bpe(texts, {.vocab_size = options.vocab_size, .minimum_count = options.minimum_count}));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = monotonic_seconds() - start;
   tokenizer.save(options.out);
 
   std::string text = fmt::format("{} tokens learned from {} in {}: {}\n", tokenizer.vocab_size(), readable_bytes(bytes),

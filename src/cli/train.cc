@@ -125,13 +125,6 @@ nlohmann::ordered_json json_of(const TrainConfig& config, const TrainingResult& 
           {"peak_memory_bytes", peaks}};
 }
 
-// Ranks other than the first keep quiet.
-class SilentObserver final : public TrainingObserver {
-  void iteration(const IterationReport&) override {}
-  void validation(std::int64_t, double) override {}
-  void saved(std::int64_t, const fs::path&) override {}
-};
-
 // `done`: iterations of the checkpoint.
 void print_progress_made(const TrainConfig& config, std::int64_t done) {
   if (done >= config.train_iters) {
@@ -182,7 +175,7 @@ void run_rank(const Job& job, const Rank& rank) {
     Reporter reporter(config, trainer, done);
     result = trainer.run(reporter);
   } else {
-    SilentObserver silent;
+    TrainingObserver silent;
     result = trainer.run(silent);
   }
   if (trainer.trace()) write_trace(config.trace, *trainer.trace(), *rank.mesh, rank.world);

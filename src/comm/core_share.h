@@ -2,21 +2,33 @@
 // all of them to all; either way nobody should compute with more threads than its part of the host.
 #pragma once
 
+#include <sched.h>
+
+#include <algorithm>
 #include <cstddef>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace teratron {
 
-// The cores that the calling thread may run on, ascending.
-std::vector<int> own_cores();
+// The cores that the calling thread may run on; none where the system does not say.
+inline cpu_set_t own_cores() {
+  cpu_set_t cores;
+  if (::sched_getaffinity(0, sizeof(cores), &cores) != 0) CPU_ZERO(&cores);
+  return cores;
+}
 
-// The part of process `which` when every core goes to one of the processes that may run on it, as evenly as that
-// allows; at least 1.
-int core_share(const std::vector<std::vector<int>>& cores_of_process, std::size_t which);
-
-std::string to_text(const std::vector<int>& cores);
-std::vector<int> cores_from_text(std::string_view text);
+// The part of process `which` when it shares its cores evenly with all processes that may run on one of them; what is
+// left over goes to the first of these. At least 1.
+inline int core_share(const std::vector<cpu_set_t>& cores_of_process, std::size_t which) {
+  int sharing = 1, before = 0;
+  for (std::size_t process = 0; process < cores_of_process.size(); ++process) {
+    cpu_set_t common;
+    CPU_AND(&common, &cores_of_process[which], &cores_of_process[process]);
+    if (process == which || CPU_COUNT(&common) == 0) continue;
+    ++sharing;
+    if (process < which) ++before;
+  }
+  return std::max(1, (CPU_COUNT(&cores_of_process[which]) + sharing - 1 - before) / sharing);
+}
 
 }  // namespace teratron

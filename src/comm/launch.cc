@@ -88,15 +88,14 @@ void start_at_address(const AddressLaunch& launch, LaunchEnvironment& environmen
 
 // The cores of a host are shared out among its ranks; none uses more threads than its part.
 void take_share_of_cores(Communicator& world, const std::string& host) {
-  std::vector<std::vector<int>> cores_of_host;
+  const std::vector<std::string> hosts = world.all_gather_host(host);
+  const std::vector<cpu_set_t> cores = world.all_gather_host(own_cores());
+  std::vector<cpu_set_t> cores_of_host;
   std::size_t own = 0;
-  const std::vector<std::string> everyone = world.all_gather_host(host + "\n" + to_text(own_cores()));
-  for (int rank = 0; rank < world.size(); ++rank) {
-    const std::string& text = everyone[static_cast<std::size_t>(rank)];
-    const std::size_t line_end = text.find('\n');
-    if (text.substr(0, line_end) != host) continue;
-    if (rank == world.rank()) own = cores_of_host.size();
-    cores_of_host.push_back(cores_from_text(text.substr(line_end + 1)));
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    if (hosts[rank] != host) continue;
+    if (rank == static_cast<std::size_t>(world.rank())) own = cores_of_host.size();
+    cores_of_host.push_back(cores[rank]);
   }
   set_thread_count(std::min(thread_count(), core_share(cores_of_host, own)));
 }

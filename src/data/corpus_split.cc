@@ -94,24 +94,19 @@ void CorpusPart::read(const IndexedDataset& dataset, std::int64_t position, std:
   dataset.read(run.begin + position, out);
 }
 
-std::vector<double> parse_split(std::string_view text) {
+std::optional<std::vector<double>> parse_split(std::string_view text) {
   std::vector<double> weights;
   const char *next = text.data(), *const end = text.data() + text.size();
   while (true) {
     double weight = 0;
     const auto [stop, error] = std::from_chars(next, end, weight);
-    if (error != std::errc() || !(weight >= 0) || !(weight <= 1e9) || (stop != end && *stop != ',')) break;
+    if (error != std::errc() || !(weight >= 0) || !(weight <= 1e9) || (stop != end && *stop != ',')) return {};
     weights.push_back(weight);
-    if (stop == end) {
-      if (weights.size() > kPartNames.size() || *std::ranges::max_element(weights) <= 0) break;
-      return weights;
-    }
+    if (stop == end) break;
     next = stop + 1;
   }
-  throw_user_error(
-      "--split \"{}\" is not a list of one to three weights for training, validation and test; write it "
-      "as 29,1 or 969,30,1",
-      text);
+  if (weights.size() > kPartNames.size() || *std::ranges::max_element(weights) <= 0) return {};
+  return weights;
 }
 
 std::vector<CorpusPart> split_corpus(const IndexedDataset& dataset, std::span<const double> weights,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/faults.h"
+#include "base/round_up.h"
 #include "nn/transformer_layer.h"
 
 namespace teratron {
@@ -42,8 +43,7 @@ struct ModelConfig {
   std::int64_t ffn_hidden_size() const { return 4 * hidden_size; }
   // A multiple of make_vocab_size_divisible_by for each rank that holds a part.
   std::int64_t padded_vocab_size(std::int64_t tensor_parallel_size = 1) const {
-    const std::int64_t unit = make_vocab_size_divisible_by * tensor_parallel_size;
-    return (vocab_size + unit - 1) / unit * unit;
+    return round_up(vocab_size, make_vocab_size_divisible_by * tensor_parallel_size);
   }
   TransformerLayerConfig layer_config() const;
   std::int64_t parameters() const;  // trainable values, without the padding of the vocabulary

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <sstream>
 
 #include "console/readable.h"
 #include "console/text_table.h"
@@ -24,14 +23,6 @@ std::uint64_t available_memory() {
 }
 
 std::string readable(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
-
-RankMemory memory_from(const std::string& text) {
-  RankMemory memory;
-  std::istringstream stream(text);
-  stream >> memory.stage >> memory.total >> memory.beside;
-  for (std::int64_t& bytes : memory.of_kind) stream >> bytes;
-  return memory;
-}
 
 // Of each stage, the rank that takes most; one alone where all stages take as much.
 std::vector<RankMemory> largest_of_stages(std::span<const RankMemory> ranks) {
@@ -70,11 +61,9 @@ void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, 
 }  // namespace
 
 std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Backend& backend, int stage, Communicator& world) {
-  std::string own = fmt::format("{} {} {}", stage, arena.bytes(), backend.taken_bytes());
-  for (const MemoryKind kind : kMemoryKinds) own += fmt::format(" {}", arena.bytes_of(kind));
-  std::vector<RankMemory> all;
-  for (const std::string& text : world.all_gather_host(own)) all.push_back(memory_from(text));
-  return all;
+  RankMemory own{.stage = stage, .total = arena.bytes(), .beside = backend.taken_bytes()};
+  for (std::size_t kind = 0; kind < kMemoryKinds.size(); ++kind) own.of_kind[kind] = arena.bytes_of(kMemoryKinds[kind]);
+  return world.all_gather_host(own);
 }
 
 std::string memory_table(std::span<const RankMemory> ranks) {

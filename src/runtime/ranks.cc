@@ -39,9 +39,7 @@ std::vector<std::int64_t> Rank::peak_memory(const Allocator& memory) const {
   const std::int64_t share = memory.is_host_memory()
                                  ? static_cast<std::int64_t>(peak_memory_bytes()) / ranks_in_this_process()
                                  : memory.peak_bytes();
-  std::vector<std::int64_t> shares;
-  for (const std::string& text : world.all_gather_host(fmt::format("{}", share))) shares.push_back(std::stoll(text));
-  return shares;
+  return world.all_gather_host(share);
 }
 
 RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend)

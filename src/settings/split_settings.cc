@@ -32,11 +32,10 @@ SplitRule chosen_split(const SplitSettings& settings, const std::optional<SplitR
 Faults SplitSettings::faults() const {
   constexpr Flag kSplitSeed{"split-seed"};
   Faults faults;
-  try {
-    parse_split(split);
-  } catch (const UserError& error) {
-    faults.add({.flags = {"split"}, .text = error.what()});
-  }
+  faults.add_if(!parse_split(split),
+                "{} \"{}\" is not a list of one to three weights for training, validation and test; write it as 29,1 "
+                "or 969,30,1",
+                Flag{"split"}, split);
   faults.add_if(split_seed < 0, "{} is {}; it must be at least 0 (0: that of the checkpoint, else {})", kSplitSeed,
                 split_seed, kDefaultSplitSeed);
   faults.add_if(split_order == SplitOrder::kFile && split_seed > 0,

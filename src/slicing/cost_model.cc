@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/median.h"
 #include "slicing/least_squares.h"
 
 namespace teratron::slicing {
@@ -128,9 +129,7 @@ std::vector<CostPoint> usual(const CostModel& model, std::span<const CostPoint> 
   constexpr double kNear = 0.005;                 // never an outlier
   std::vector<double> errors;
   for (const CostPoint& point : points) errors.push_back(relative_error(model, point));
-  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
-  std::nth_element(errors.begin(), middle, errors.end());
-  const double far = std::max(kNear, kFar * kOfNormal * *middle);
+  const double far = std::max(kNear, kFar * kOfNormal * median(std::move(errors)));
   std::vector<CostPoint> kept;
   std::ranges::copy_if(points, std::back_inserter(kept),
                        [&](const CostPoint& point) { return relative_error(model, point) <= far; });

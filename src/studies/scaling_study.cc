@@ -1,10 +1,10 @@
 #include "studies/scaling_study.h"
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/monotonic_clock.h"
 #include "base/threads.h"
 #include "comm/launch.h"
 #include "executor/executor.h"
@@ -51,8 +51,6 @@ ModelConfig model_of(const PaperModel& paper, const ScalingSizes& sizes) {
   return model;
 }
 
-using Clock = std::chrono::steady_clock;
-
 class ScalingRun {
  public:
   ScalingRun(const ScalingRow& row, const ScalingSizes& sizes, Communicator& world)
@@ -78,7 +76,7 @@ class ScalingRun {
   }
 
   double update() {
-    const Clock::time_point start = Clock::now();
+    const double start = monotonic_seconds();
     executor_.forward_backward({.ids = std::span(ids_).first(weights_.size()),
                                 .targets = std::span(ids_).last(weights_.size()),
                                 .weights = weights_,
@@ -88,7 +86,7 @@ class ScalingRun {
                                 .iteration = static_cast<std::uint32_t>(updates_)});
     const double norm = gradient_norm(*backend_, parameters_, executor_.mesh());
     adamw_update(*backend_, parameters_, {}, {.learning_rate = 1e-4, .update = ++updates_, .gradient_norm = norm});
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    return monotonic_seconds() - start;
   }
 
   std::int64_t planned_bytes() const { return executor_.memory().bytes(); }

@@ -3,36 +3,38 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <iterator>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace teratron {
 namespace {
 
-std::string quoted(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+using Json = nlohmann::ordered_json;
+
+std::string line_of(const Json& event) { return event.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// To the nanosecond, which is what clocks give.
+double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 }  // namespace
 
 std::string trace_of_process(int process, std::string_view name, std::span<const TraceEvent> events) {
+  const auto metadata = [&](const char* what, const char* key, const Json& value) {
+    return line_of({{"ph", "M"}, {"pid", process}, {"tid", 0}, {"name", what}, {"args", {{key, value}}}});
+  };
   std::string text =
-      fmt::format(R"({{"ph":"M","pid":{0},"tid":0,"name":"process_name","args":{{"name":{1}}}}},)"
-                  "\n"
-                  R"({{"ph":"M","pid":{0},"tid":0,"name":"process_sort_index","args":{{"sort_index":{0}}}}})",
-                  process, quoted(name));
+      metadata("process_name", "name", name) + ",\n" + metadata("process_sort_index", "sort_index", process);
   for (const TraceEvent& event : events) {
-    // Times are in microseconds; nanoseconds are what clocks give.
-    fmt::format_to(std::back_inserter(text),
-                   ",\n"
-                   R"({{"ph":"X","pid":{},"tid":0,"name":{},"cat":{},"ts":{:.3f},"dur":{:.3f},"args":{{)",
-                   process, quoted(event.name), quoted(event.category), event.start * 1e6,
-                   (event.end - event.start) * 1e6);
-    for (std::size_t i = 0; i < event.arguments.size(); ++i) {
-      const auto& [key, value] = event.arguments[i];
-      fmt::format_to(std::back_inserter(text), "{}{}:{}", i == 0 ? "" : ",", quoted(key), value);
-    }
-    text += "}}";
+    Json arguments = Json::object();
+    for (const auto& [key, value] : event.arguments) arguments[std::string(key)] = value;
+    text += ",\n" + line_of({{"ph", "X"},
+                             {"pid", process},
+                             {"tid", 0},
+                             {"name", event.name},
+                             {"cat", event.category},
+                             {"ts", microseconds(event.start)},
+                             {"dur", microseconds(event.end - event.start)},
+                             {"args", arguments}});
   }
   return text;
 }

@@ -10,10 +10,30 @@
 #include "base/error.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/splitter.h"
-#include "tokenizer/word_counts.h"
 
 namespace teratron {
 namespace {
+
+struct CountedWord {
+  std::string_view word;  // within the texts
+  std::int64_t count;
+};
+
+// The distinct words of the splitter, in the order of their first occurrence: all that training needs of a corpus.
+std::vector<CountedWord> count_words(std::span<const std::string_view> texts) {
+  std::vector<CountedWord> words;
+  std::unordered_map<std::string_view, std::size_t> index_of;
+  for (std::string_view text : texts) {
+    while (!text.empty()) {
+      const std::string_view word = text.substr(0, first_word_length(text));
+      text.remove_prefix(word.size());
+      const auto [found, is_new] = index_of.try_emplace(word, words.size());
+      if (is_new) words.push_back({word, 0});
+      ++words[found->second].count;
+    }
+  }
+  return words;
+}
 
 using PairKey = std::uint64_t;  // the left id in the upper half, the right in the lower: ordered as (left, right)
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/file.h"
@@ -13,16 +14,7 @@ namespace {
 
 // A JSON string. Text is UTF-8: of the byte alphabet, or of a special token that was read from JSON.
 std::string json_string(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out.push_back('\\');
-    if (static_cast<unsigned char>(c) < 0x20) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned char>(c));
-    } else {
-      out.push_back(c);
-    }
-  }
-  return out + '"';
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // How the files spell each token.
@@ -92,11 +84,10 @@ std::string tokenizer_config_json(const BpeModel& model, const std::vector<std::
     if (spelled[static_cast<std::size_t>(id)] == kEndOfText) end_of_text = kEndOfText;
   }
   if (end_of_text.empty()) return "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}\n";
-  const std::string token = json_string(end_of_text);
-  return fmt::format(R"({{"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": false, "bos_token": {}, )"
-                     R"("eos_token": {}, "unk_token": {}}})"
+  return fmt::format(R"({{"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": false, "bos_token": {0}, )"
+                     R"("eos_token": {0}, "unk_token": {0}}})"
                      "\n",
-                     token, token, token);
+                     json_string(end_of_text));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/round_up.h"
 #include "data/batch_sampler.h"
 #include "pipeline/deferral.h"
 #include "pipeline/simulate.h"
@@ -65,7 +66,7 @@ Schedule schedule_of(const TrainConfig& config, const PipelinePlan& plan) {
   const int unit = plan.kind == ScheduleKind::kInterleaved ? stages : 1;
   const Schedule whole =
       pipeline::make_schedule(plan.kind, {.stages = stages,
-                                          .micro_batches = (micro_batches + unit - 1) / unit * unit,
+                                          .micro_batches = round_up(micro_batches, unit),
                                           .slices = std::max(1, static_cast<int>(plan.slice_tokens.size())),
                                           .virtual_stages = static_cast<int>(config.virtual_stages)});
   return pipeline::first_micro_batches(whole, micro_batches);

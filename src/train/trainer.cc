@@ -1,21 +1,17 @@
 #include "train/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/monotonic_clock.h"
 
 namespace teratron {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Names in a checkpoint's training state.
 constexpr const char *kSkipped = "skipped_iterations", *kLossScale = "loss_scale";
 constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft = "overflows_left";
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 BatchSampler sampler_of(const TrainConfig& config, std::int64_t global_batch, const Mesh* mesh) {
   return {global_batch, config.micro_batch_size, mesh ? mesh->data->rank() : 0, mesh ? mesh->data->size() : 1};
@@ -125,7 +121,7 @@ std::vector<MicroBatch> Trainer::read_share() {
 }
 
 IterationReport Trainer::update() {
-  const Clock::time_point start = Clock::now();
+  const double start = monotonic_seconds();
   sampler_ = sampler_of(config_, batches_.batch_size(iteration_), &executor_.mesh());
   IterationReport report{.global_batch_size = sampler_.global_batch(),
                          .learning_rate = schedule_.at(applied_updates() + 1),
@@ -141,7 +137,7 @@ IterationReport Trainer::update() {
   report.iteration = ++iteration_;
   report.consumed_samples = batches_.consumed_after(iteration_);
   report.consumed_tokens = report.consumed_samples * config_.seq_length;
-  report.seconds = seconds_since(start);
+  report.seconds = monotonic_seconds() - start;
   return report;
 }
 

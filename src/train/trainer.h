@@ -33,12 +33,13 @@ struct IterationReport {
   double seconds = 0;
 };
 
+// What is done with events; by itself nothing, as on ranks other than the first.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
-  virtual void iteration(const IterationReport& report) = 0;
-  virtual void validation(std::int64_t iteration, double loss) = 0;
-  virtual void saved(std::int64_t iteration, const std::filesystem::path& folder) = 0;
+  virtual void iteration(const IterationReport&) {}
+  virtual void validation(std::int64_t /*iteration*/, double /*loss*/) {}
+  virtual void saved(std::int64_t /*iteration*/, const std::filesystem::path& /*folder*/) {}
 };
 
 struct TrainingResult {

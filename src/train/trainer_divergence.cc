@@ -28,16 +28,15 @@ Origin first_gradient_not_finite(Backend& backend, std::span<Parameter* const> p
 
 // The one that a pass in this direction meets first, and the rank of the group where it does.
 std::pair<Origin, int> first_met(Communicator& group, const Origin& own, bool forward) {
-  const std::vector<std::string> all = group.all_gather_host(fmt::format("{} {}", own.depth, own.name));
-  std::pair<Origin, int> first;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const std::size_t space = all[rank].find(' ');
-    const Origin origin{std::stoll(all[rank].substr(0, space)), all[rank].substr(space + 1)};
-    const std::int64_t best = first.first.depth;
-    const bool is_first = first.first.name.empty() || (forward ? origin.depth < best : origin.depth > best);
-    if (!origin.name.empty() && is_first) first = {origin, static_cast<int>(rank)};
+  const std::vector<std::int64_t> depths = group.all_gather_host(own.depth);
+  const std::vector<std::string> names = group.all_gather_host(own.name);
+  std::size_t first = 0;
+  for (std::size_t rank = 1; rank < names.size(); ++rank) {
+    const bool is_first =
+        names[first].empty() || (forward ? depths[rank] < depths[first] : depths[rank] > depths[first]);
+    if (!names[rank].empty() && is_first) first = rank;
   }
-  return first;
+  return {{depths[first], names[first]}, static_cast<int>(first)};
 }
 
 }  // namespace

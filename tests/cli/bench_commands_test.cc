@@ -16,16 +16,14 @@ using ::testing::HasSubstr;
 using testing::Outcome;
 using testing::run_teratron;
 
-const std::vector<std::string> kTinyScaling = {
+const testing::Words kTinyScaling = {
     "bench",           "scaling", "--layers-divisor",   "72", "--head-size-divisor", "12",
     "--vocab-divisor", "100",     "--batch-size",       "2",  "--updates",           "1",
     "--rounds",        "1",       "--sequence-divisor", "64", "--max-tensor-ranks",  "2"};
 
 TEST(BenchScaling, ShowsEveryStudyNextToThePaperAndKeepsWhatItMeasured) {
   const testing::TemporaryFolder folder;
-  std::vector<std::string> words = kTinyScaling;
-  words.insert(words.end(), {"--out", folder.path().string()});
-  const Outcome outcome = run_teratron(words);
+  const Outcome outcome = run_teratron(testing::with(kTinyScaling, {"--out", folder.path().string()}));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("weak"), HasSubstr("heads"), HasSubstr("strong"), HasSubstr("0.95"),
                                     HasSubstr("1.64"), HasSubstr("planned MB"), HasSubstr("measured MB")));

@@ -1,6 +1,9 @@
 // Runs the teratron binary as a user would and keeps what came of it.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -8,11 +11,35 @@
 
 namespace teratron::testing {
 
+using Words = std::vector<std::string>;
+
+inline Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 // `standard_output` is where its output goes instead of into the Outcome, where given.
-inline Outcome run_teratron(const std::vector<std::string>& arguments, const std::string& standard_output = "") {
-  std::vector<std::string> words = {TERATRON_BINARY};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  return ChildProgram(words, {}, standard_output).wait();
+inline Outcome run_teratron(const Words& arguments, const std::string& standard_output = "") {
+  return ChildProgram(with({TERATRON_BINARY}, arguments), {}, standard_output).wait();
+}
+
+// The standard output of a command that must do what it is told.
+inline std::string succeed(const Words& arguments) {
+  const Outcome outcome = run_teratron(arguments);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  return outcome.output;
+}
+
+// With --json -, standard output is one JSON object and nothing else; people's text goes to standard error.
+inline nlohmann::json json_of(const Words& arguments) {
+  const Outcome outcome = run_teratron(with(arguments, {"--json", "-"}));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  if (arguments.front() != "generate") {  // which says all it has to say in the JSON
+    EXPECT_FALSE(outcome.errors.empty());
+  }
+  nlohmann::json json = nlohmann::json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
+  EXPECT_TRUE(json.is_object()) << outcome.output;
+  return json;
 }
 
 }  // namespace teratron::testing

@@ -2,51 +2,35 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <regex>
 
-#include "base/file.h"
-#include "base/philox.h"
-#include "cli/binary.h"
+#include "cli/tiny_training.h"
 
 namespace teratron {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::json_of;
 using testing::Outcome;
 using testing::run_teratron;
 using ::testing::StartsWith;
+using testing::succeed;
+using testing::with;
+using testing::Words;
 
 class CheckpointCommands : public ::testing::Test {
  protected:
-  void SetUp() override {
-    RandomSequence random(RandomStream{.seed = 1});
-    std::string text;
-    for (int i = 0; i < 4000; ++i) text += static_cast<char>('a' + random.below(6));
-    write_file_atomically(path("corpus.txt"), text);
-    succeed({"tokenizer", "train", "--vocab-size", "270", "--out", path("tokenizer"), path("corpus.txt")});
-    succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("data"), path("corpus.txt")});
+  Outcome train(const std::string& iterations, const Words& more) const {
+    return run_teratron(
+        training_.command(with({"--num-layers", "1", "--hidden-size", "8", "--seq-length", "8", "--save", path("run"),
+                                "--train-iters", iterations, "--save-interval", "2"},
+                               more)));
   }
 
-  Outcome train(const std::string& iterations, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"train", "--data-path", path("data"), "--tokenizer", path("tokenizer")};
-    arguments.insert(arguments.end(), {"--num-layers", "1", "--hidden-size", "8", "--num-attention-heads", "2"});
-    arguments.insert(arguments.end(), {"--seq-length", "8", "--micro-batch-size", "2", "--save", path("run")});
-    arguments.insert(arguments.end(), {"--train-iters", iterations, "--save-interval", "2"});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_teratron(arguments);
-  }
+  std::string path(const std::string& name) const { return training_.path(name); }
 
-  static std::string succeed(const std::vector<std::string>& arguments) {
-    const Outcome outcome = run_teratron(arguments);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    return outcome.output;
-  }
-
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-
-  testing::TemporaryFolder folder_;
+  const testing::TinyTraining training_{1000};
 };
 
 TEST_F(CheckpointCommands, TrainPutsOneJsonObjectOnStandardOutputAndInfoAgreesWithIt) {
@@ -56,7 +40,7 @@ TEST_F(CheckpointCommands, TrainPutsOneJsonObjectOnStandardOutputAndInfoAgreesWi
   for (const char* key : {"final_loss", "validation_loss", "tokens_per_second", "peak_memory_bytes"}) {
     EXPECT_TRUE(result.contains(key)) << key;
   }
-  const nlohmann::json info = nlohmann::json::parse(succeed({"checkpoint", "info", path("run"), "--json", "-"}));
+  const nlohmann::json info = json_of({"checkpoint", "info", path("run")});
   EXPECT_EQ(info.at("iteration"), 4);
   EXPECT_EQ(info.at("consumed_samples"), 8);
   EXPECT_EQ(info.at("iterations"), nlohmann::json({2, 4}));
@@ -102,27 +86,23 @@ TEST_F(CheckpointCommands, ConvertingToHuggingFaceAndBackKeepsEveryWeight) {
   succeed({"convert", "--from", "hf", "--to", "teratron", path("hf"), path("back")});
   succeed({"convert", "--from", "teratron", "--to", "hf", path("back"), path("again")});
   EXPECT_EQ(read_file(path("again/model.safetensors")), read_file(path("hf/model.safetensors")));
-  EXPECT_FALSE(nlohmann::json::parse(succeed({"checkpoint", "info", path("back"), "--json", "-"})).at("has_optimizer"));
+  EXPECT_FALSE(json_of({"checkpoint", "info", path("back")}).at("has_optimizer"));
 }
 
 // With --guard-memory whoever reads a tensor outside of an operation dies.
 TEST_F(CheckpointCommands, TrainingEvaluationAndGenerationTouchTensorsInOperationsAloneAndGiveTheSame) {
-  const auto results = [&](const std::vector<std::string>& guard) {
+  const auto results = [&](const Words& guard) {
     std::filesystem::remove_all(path("run"));
     EXPECT_EQ(train("2", guard).exit_code, 0);
-    std::vector<std::string> more = {"--load", path("run")};
-    more.insert(more.end(), guard.begin(), guard.end());
+    const Words more = with({"--load", path("run")}, guard);
     EXPECT_EQ(train("4", more).exit_code, 0);
-    std::vector<std::vector<std::string>> commands = {
+    const std::vector<Words> commands = {
         {"eval", "loss", "--data-path", path("data"), "--overlapping-eval", "3", "--json", "-"},
         {"eval", "wikitext103", "--data", path("corpus.txt"), "--json", "-"},
         {"generate", "--prompt", "abc", "--max-new-tokens", "20", "--ignore-end-of-text", "--temperature", "0.9"},
         {"generate", "--prompt", "abc", "--max-new-tokens", "20", "--ignore-end-of-text", "--temperature", "0"}};
     std::string all = read_file(path("run/iter_0000004/model.safetensors"));
-    for (std::vector<std::string>& command : commands) {
-      command.insert(command.end(), more.begin(), more.end());
-      all += succeed(command);
-    }
+    for (const Words& command : commands) all += succeed(with(command, more));
     return std::regex_replace(all, std::regex("\"peak_memory_bytes\":[^,]*,"), "");
   };
   const bool same = results({"--guard-memory"}) == results({});  // not EXPECT_EQ: it would print every weight

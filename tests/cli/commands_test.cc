@@ -16,6 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::json_of;
 using testing::Outcome;
 using testing::run_teratron;
 using ::testing::StartsWith;
@@ -35,17 +36,6 @@ class Commands : public ::testing::Test {
   }
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-
-  // With --json -, standard output is one JSON object and nothing else; people's text goes to standard error.
-  static nlohmann::json json_of(std::vector<std::string> arguments) {
-    arguments.insert(arguments.end(), {"--json", "-"});
-    const Outcome outcome = run_teratron(arguments);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    nlohmann::json json = nlohmann::json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
-    EXPECT_TRUE(json.is_object()) << outcome.output;
-    EXPECT_THAT(outcome.errors, ::testing::Not(IsEmpty()));
-    return json;
-  }
 
   testing::TemporaryFolder folder_;
 };

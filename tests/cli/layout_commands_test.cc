@@ -2,56 +2,34 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "base/file.h"
-#include "base/philox.h"
-#include "cli/binary.h"
+#include "cli/tiny_training.h"
 
 namespace teratron {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::json_of;
 using testing::Outcome;
 using testing::run_teratron;
-using Words = std::vector<std::string>;
+using testing::succeed;
+using testing::with;
+using testing::Words;
 
 const std::vector<Words> kLayouts = {
     {"--tp", "2"}, {"--tp", "4"}, {"--dp", "2"}, {"--tp", "2", "--data-parallel-size", "2"}};
 
 class LayoutCommands : public ::testing::Test {
  protected:
-  void SetUp() override {
-    RandomSequence random(RandomStream{.seed = 1});
-    std::string text;
-    for (int i = 0; i < 3000; ++i) text += "abcdef "[random.below(7)];
-    write_file_atomically(path("corpus.txt"), text);
-    succeed({"tokenizer", "train", "--vocab-size", "270", "--out", path("tokenizer"), path("corpus.txt")});
-    succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("data"), path("corpus.txt")});
-    succeed(train({"--train-iters", "4", "--save", path("run"), "--global-batch-size", "5"}));
-  }
+  LayoutCommands() { succeed(train({"--train-iters", "4", "--save", path("run"), "--global-batch-size", "5"})); }
 
   Words train(const Words& more) const {
-    Words words = {"train", "--data-path", path("data"), "--tokenizer", path("tokenizer"), "--json", "-"};
-    words.insert(words.end(), {"--num-layers", "1", "--hidden-size", "16", "--num-attention-heads", "4"});
-    words.insert(words.end(), {"--seq-length", "8", "--micro-batch-size", "2", "--lr", "0.01"});
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    const Words size = {"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8", "--lr", "0.01"};
+    return training_.command(with(size, more));
   }
-  static Words with(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
-  static std::string succeed(const Words& arguments) {
-    const Outcome outcome = run_teratron(arguments);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    return outcome.output;
-  }
-  static nlohmann::json json_of(const Words& arguments) { return nlohmann::json::parse(succeed(arguments)); }
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  std::string path(const std::string& name) const { return training_.path(name); }
 
-  testing::TemporaryFolder folder_;
+  const testing::TinyTraining training_{1000};
 };
 
 void expect_near(const nlohmann::json& actual, const nlohmann::json& expected, const char* key) {
@@ -60,9 +38,9 @@ void expect_near(const nlohmann::json& actual, const nlohmann::json& expected, c
 }
 
 TEST_F(LayoutCommands, EvaluationsGiveTheSameNumbersAndAPeakForEachRank) {
-  const Words loss = {"eval", "loss",        "--load", path("run"), "--data-path", path("data"), "--overlapping-eval",
-                      "3",    "--baselines", "--json", "-"};
-  const Words words = {"eval", "wikitext103", "--load", path("run"), "--data", path("corpus.txt"), "--json", "-"};
+  const Words loss = {"eval", "loss",       "--load", path("run"), "--data-path", path("data"), "--overlapping-eval",
+                      "3",    "--baselines"};
+  const Words words = {"eval", "wikitext103", "--load", path("run"), "--data", path("corpus.txt")};
   const nlohmann::json loss_alone = json_of(loss), words_alone = json_of(words);
   for (const Words& layout : kLayouts) {
     const nlohmann::json loss_there = json_of(with(loss, layout)), words_there = json_of(with(words, layout));

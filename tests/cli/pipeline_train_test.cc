@@ -15,18 +15,14 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::LaunchedBy;
-using ::testing::Not;
 using testing::Outcome;
 using testing::run_teratron;
 using testing::TinyTraining;
-using Words = std::vector<std::string>;
+using testing::with;
+using testing::Words;
 
 class PipelineTrain : public ::testing::Test {
  protected:
-  static Words with(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
   // Updates in all, of micro-batches of one sequence.
   Words train(const char* iterations, const Words& more) const {
     return training_.command(with(
@@ -34,10 +30,9 @@ class PipelineTrain : public ::testing::Test {
         more));
   }
   static std::string succeed(const Words& words, std::optional<LaunchedBy> launcher = {}) {
-    Words program = words;
-    program.insert(program.begin(), TERATRON_BINARY);
     const Outcome outcome =
-        launcher ? testing::launch(*launcher, 2, program)->wait(std::chrono::seconds(120)) : run_teratron(words);
+        launcher ? testing::launch(*launcher, 2, with({TERATRON_BINARY}, words))->wait(std::chrono::seconds(120))
+                 : run_teratron(words);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     return outcome.output + outcome.errors;
   }

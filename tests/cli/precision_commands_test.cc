@@ -12,16 +12,13 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::json_of;
 using ::testing::Not;
 using testing::Outcome;
 using testing::run_teratron;
 using testing::TinyTraining;
-using Words = std::vector<std::string>;
-
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
+using testing::with;
+using testing::Words;
 
 class PrecisionCommands : public ::testing::Test {
  protected:
@@ -41,12 +38,6 @@ class PrecisionCommands : public ::testing::Test {
   static Words generate() {
     return {"generate", "--load",           path("run"), "--prompt",
             "the rank", "--max-new-tokens", "20",        "--ignore-end-of-text"};
-  }
-
-  static nlohmann::json json_of(const Words& words) {
-    const Outcome outcome = run_teratron(with(words, {"--json", "-"}));
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    return nlohmann::json::parse(outcome.output);
   }
 };
 

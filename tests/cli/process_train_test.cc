@@ -17,14 +17,12 @@ using testing::LaunchedBy;
 using testing::Outcome;
 using testing::run_teratron;
 using testing::TinyTraining;
-using Words = std::vector<std::string>;
+using testing::with;
+using testing::Words;
 using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
-Words with_binary(Words words) {
-  words.insert(words.begin(), TERATRON_BINARY);
-  return words;
-}
+Words with_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
 
 class ProcessTrain : public ::testing::TestWithParam<LaunchedBy> {
  protected:
@@ -35,8 +33,7 @@ class ProcessTrain : public ::testing::TestWithParam<LaunchedBy> {
   // Rank 1 of a training that would take for ever gets `signal` when there is a checkpoint.
   void expect_others_end_and_the_checkpoint_loads(int signal, const std::string& reason) {
     const Words layout = {"--tp", "2", "--save", training_.path("run"), "--save-interval", "5", "--keep-last", "2"};
-    Words words = training_.command(layout);
-    words.insert(words.end(), {"--train-iters", "1000000"});
+    const Words words = training_.command(with(layout, {"--train-iters", "1000000"}));
     const auto program = launch(GetParam(), 2, with_binary(words));
     const auto tracker = std::filesystem::path(training_.path("run")) / "latest_checkpointed_iteration.txt";
     for (const auto end = Clock::now() + seconds(60); !std::filesystem::exists(tracker);) {
@@ -75,8 +72,8 @@ TEST_P(ProcessTrain, GivesTheLossesOfThreadRanksBitForBit) {
   for (const Layout& layout : {Layout{2, {"--tp", "2", "--global-batch-size", "4"}},
                                Layout{4, {"--tp", "2", "--dp", "2", "--global-batch-size", "8"}}}) {
     const auto run = [&](const std::string& name, bool are_processes) {
-      Words words = training_.command(layout.flags);
-      words.insert(words.end(), {"--train-iters", "20", "--save", training_.path(name), "--json", "-"});
+      const Words words =
+          training_.command(with(layout.flags, {"--train-iters", "20", "--save", training_.path(name), "--json", "-"}));
       const Outcome outcome = are_processes ? launch(GetParam(), layout.ranks, with_binary(words))->wait(seconds(300))
                                             : run_teratron(words);
       EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;

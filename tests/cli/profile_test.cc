@@ -11,22 +11,20 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::json_of;
 using ::testing::Not;
 using testing::Outcome;
 using testing::run_teratron;
 using testing::TinyTraining;
-using Words = std::vector<std::string>;
+using testing::with;
+using testing::Words;
 
 const Words kModel = {
     "--num-layers",       "2", "--hidden-size",    "64",  "--num-attention-heads", "4",   "--seq-length", "32",
     "--micro-batch-size", "2", "--hidden-dropout", "0.1", "--attention-dropout",   "0.1", "--pp",         "2"};
 
-Outcome profile(const Words& more) {
-  Words words = {"profile", "--repeats", "1"};
-  words.insert(words.end(), kModel.begin(), kModel.end());
-  words.insert(words.end(), more.begin(), more.end());
-  return run_teratron(words);
-}
+Words profile_command(const Words& more) { return with(with({"profile", "--repeats", "1"}, kModel), more); }
+Outcome profile(const Words& more) { return run_teratron(profile_command(more)); }
 
 TEST(ProfileCommand, MeasuresWhatTrainSlicesByAndSimulatePredictsWith) {
   const TinyTraining training;
@@ -42,24 +40,20 @@ TEST(ProfileCommand, MeasuresWhatTrainSlicesByAndSimulatePredictsWith) {
   EXPECT_EQ(trained.exit_code, 0) << trained.errors;
   EXPECT_THAT(trained.errors, AllOf(HasSubstr("by the profile"), Not(HasSubstr("measuring"))));
 
-  Words stale = slicing;
-  stale.insert(stale.end(), {"--recompute-granularity", "full"});
-  const Outcome refused = run_teratron(training.command(stale));
+  const Outcome refused = run_teratron(training.command(with(slicing, {"--recompute-granularity", "full"})));
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.errors, AllOf(HasSubstr("recompute none, here full"), HasSubstr("teratron profile")));
 
-  const Outcome simulated = run_teratron({"simulate", "--schedule", "terapipe", "--stages", "2", "--micro-batches", "1",
-                                          "--slices", "auto", "--profile", file, "--json", "-"});
-  ASSERT_EQ(simulated.exit_code, 0) << simulated.errors;
-  const std::vector<int> slices = nlohmann::json::parse(simulated.output).at("slice_tokens");
+  const nlohmann::json simulated = json_of({"simulate", "--schedule", "terapipe", "--stages", "2", "--micro-batches",
+                                            "1", "--slices", "auto", "--profile", file});
+  const std::vector<int> slices = simulated.at("slice_tokens");
   EXPECT_EQ(std::accumulate(slices.begin(), slices.end(), 0), 32);
 }
 
 TEST(ProfileCommand, WritesJsonThatHoldsTheProfileAndItsErrors) {
   const testing::TemporaryFolder folder;
-  const Outcome outcome = profile({"--vocab-size", "100", "--output", (folder / "p.json").string(), "--json", "-"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-  const nlohmann::json json = nlohmann::json::parse(outcome.output);
+  const nlohmann::json json =
+      json_of(profile_command({"--vocab-size", "100", "--output", (folder / "p.json").string()}));
   EXPECT_EQ(json.at("profile"), nlohmann::json::parse(read_file(folder / "p.json")));
   EXPECT_GT(json.at("held_out_mean_error"), 0);
   EXPECT_GE(json.at("held_out_worst_error"), json.at("held_out_mean_error"));

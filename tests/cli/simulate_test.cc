@@ -15,27 +15,17 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::json_of;
 using ::testing::Not;
 using testing::Outcome;
 using testing::run_teratron;
-
-using Words = std::vector<std::string>;
+using testing::with;
+using testing::Words;
 
 const std::string kProfile = TERATRON_SOURCE_DIR "/docs/figures/profile.json";
 
-Outcome simulate(Words arguments) {
-  arguments.insert(arguments.begin(), "simulate");
-  return run_teratron(arguments);
-}
-
-nlohmann::json json_of(Words arguments) {
-  arguments.insert(arguments.end(), {"--json", "-"});
-  const Outcome outcome = simulate(arguments);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-  nlohmann::json json = nlohmann::json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
-  EXPECT_TRUE(json.is_object()) << outcome.output;
-  return json;
-}
+Outcome simulate(const Words& arguments) { return run_teratron(with({"simulate"}, arguments)); }
+nlohmann::json simulated(const Words& arguments) { return json_of(with({"simulate"}, arguments)); }
 
 TEST(Simulate, EveryScheduleTakesTheTimeAndMemoryOfItsClosedForm) {
   const std::vector<Words> schedules = {{"--schedule", "gpipe"},
@@ -45,7 +35,7 @@ TEST(Simulate, EveryScheduleTakesTheTimeAndMemoryOfItsClosedForm) {
                                         {"--schedule", "seq1f1b", "--slices", "uniform:4"}};
   for (Words arguments : schedules) {
     arguments.insert(arguments.end(), {"--forward-ms", "3", "--backward-ms", "5"});
-    const nlohmann::json json = json_of(arguments);
+    const nlohmann::json json = simulated(arguments);
     EXPECT_NEAR(json.at("iteration_ms"), json.at("closed_form").at("iteration_ms"), 1e-9) << arguments[1];
     EXPECT_DOUBLE_EQ(json.at("peak_activations").at(0).at("micro_batches"),
                      json.at("closed_form").at("peak_micro_batches"))
@@ -57,21 +47,21 @@ TEST(Simulate, DeferredWeightGradientsShortenAnIterationInTheSameMemory) {
   const Words arguments = {"--schedule", "1f1b", "--stages", "4", "--micro-batches", "8"};
   Words deferred = arguments;
   deferred.emplace_back("--defer-weight-gradients");
-  const nlohmann::json before = json_of(arguments), after = json_of(deferred);
+  const nlohmann::json before = simulated(arguments), after = simulated(deferred);
   EXPECT_LT(after.at("iteration_ms"), before.at("iteration_ms"));
   EXPECT_EQ(after.at("peak_activations").at(0).at("slices"), before.at("peak_activations").at(0).at("slices"));
 }
 
 TEST(Simulate, AutoSlicesAddUpAndBeatEveryEvenCut) {
-  const auto with = [](const std::string& schedule, const std::string& slices) {
-    return json_of({"--schedule", schedule, "--micro-batches", "1", "--profile", kProfile, "--slices", slices});
+  const auto cut = [](const std::string& schedule, const std::string& slices) {
+    return simulated({"--schedule", schedule, "--micro-batches", "1", "--profile", kProfile, "--slices", slices});
   };
   for (const char* schedule : {"terapipe", "seq1f1b"}) {
-    const nlohmann::json best = with(schedule, "auto");
+    const nlohmann::json best = cut(schedule, "auto");
     const std::vector<std::int64_t> lengths = best.at("slice_tokens");
     EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}), 2048);
     for (int slices = 1; slices <= 16; slices *= 2) {
-      EXPECT_LE(best.at("iteration_ms"), with(schedule, std::to_string(slices)).at("iteration_ms"))
+      EXPECT_LE(best.at("iteration_ms"), cut(schedule, std::to_string(slices)).at("iteration_ms"))
           << schedule << " " << slices;
     }
   }
@@ -79,13 +69,13 @@ TEST(Simulate, AutoSlicesAddUpAndBeatEveryEvenCut) {
 
 TEST(Simulate, AutoSlicesOfSeq1F1BAreNoSlowerThanTeraPipesInItsOrder) {
   for (const char* micro_batches : {"1", "2", "8"}) {
-    const auto with = [&](const std::string& schedule, const std::string& slices) {
-      return json_of(
+    const auto cut = [&](const std::string& schedule, const std::string& slices) {
+      return simulated(
           {"--schedule", schedule, "--micro-batches", micro_batches, "--profile", kProfile, "--slices", slices});
     };
-    const std::vector<int> lengths = with("terapipe", "auto").at("slice_tokens");
-    EXPECT_LE(with("seq1f1b", "auto").at("iteration_ms"),
-              with("seq1f1b", fmt::format("{}", fmt::join(lengths, ","))).at("iteration_ms"));
+    const std::vector<int> lengths = cut("terapipe", "auto").at("slice_tokens");
+    EXPECT_LE(cut("seq1f1b", "auto").at("iteration_ms"),
+              cut("seq1f1b", fmt::format("{}", fmt::join(lengths, ","))).at("iteration_ms"));
   }
 }
 

@@ -2,11 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "base/file.h"
-#include "base/philox.h"
-#include "cli/binary.h"
+#include "cli/tiny_training.h"
 
 namespace teratron {
 namespace {
@@ -16,50 +12,39 @@ using ::testing::HasSubstr;
 using testing::Outcome;
 using testing::run_teratron;
 using ::testing::StartsWith;
+using testing::succeed;
+using testing::with;
+using testing::Words;
 
 class SplitCommands : public ::testing::Test {
  protected:
-  void SetUp() override {
+  SplitCommands() {
     RandomSequence random(RandomStream{.seed = 3});
-    std::string text, lines;
+    std::string lines;
     for (int document = 0; document < 60; ++document) {
       std::string words;
       for (int i = 0; i < 40; ++i) words += static_cast<char>('a' + random.below(6));
-      text += words;
       lines += "{\"text\": \"" + words + "\"}\n";
     }
-    write_file_atomically(path("corpus.txt"), text);
     write_file_atomically(path("corpus.jsonl"), lines);
-    succeed({"tokenizer", "train", "--vocab-size", "270", "--out", path("tokenizer"), path("corpus.txt")});
-    succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("data"), path("corpus.jsonl")});
+    succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("documents"), path("corpus.jsonl")});
   }
 
-  Outcome train(const std::string& iterations, const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {"train", "--data-path", path("data"), "--tokenizer", path("tokenizer")};
-    arguments.insert(arguments.end(), {"--num-layers", "1", "--hidden-size", "8", "--num-attention-heads", "2"});
-    arguments.insert(arguments.end(), {"--seq-length", "8", "--micro-batch-size", "2", "--split", "5,1"});
-    arguments.insert(arguments.end(), {"--save", path("run"), "--train-iters", iterations});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_teratron(arguments);
+  Outcome train(const std::string& iterations, const Words& more) const {
+    const Words size = {"--num-layers", "1", "--hidden-size", "8", "--seq-length", "8", "--split", "5,1"};
+    const Words run = {"--data-path", path("documents"), "--save", path("run"), "--train-iters", iterations};
+    return run_teratron(training_.command(with(with(size, run), more)));
   }
 
   // What eval loss says of the run.
-  std::string evaluate(const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {"eval", "loss", "--load", path("run"), "--data-path", path("data")};
-    arguments.insert(arguments.end(), {"--split", "5,1"});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return succeed(arguments);
+  std::string evaluate(const Words& more) const {
+    return succeed(
+        with({"eval", "loss", "--load", path("run"), "--data-path", path("documents"), "--split", "5,1"}, more));
   }
 
-  static std::string succeed(const std::vector<std::string>& arguments) {
-    const Outcome outcome = run_teratron(arguments);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    return outcome.output;
-  }
+  std::string path(const std::string& name) const { return training_.path(name); }
 
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-
-  testing::TemporaryFolder folder_;
+  const testing::TinyTraining training_{1000};
 };
 
 TEST_F(SplitCommands, TrainSaysItsSplitAndSavesTheFlagsAsGiven) {
@@ -76,8 +61,8 @@ TEST_F(SplitCommands, TrainSaysItsSplitAndSavesTheFlagsAsGiven) {
 }
 
 TEST_F(SplitCommands, EvalLossHoldsOutWhatTheTrainingHeldOut) {
-  for (const auto& flags : std::vector<std::vector<std::string>>{{"--split-order", "file"},
-                                                                 {"--split-order", "random", "--split-seed", "7"}}) {
+  for (const auto& flags :
+       std::vector<Words>{{"--split-order", "file"}, {"--split-order", "random", "--split-seed", "7"}}) {
     std::filesystem::remove_all(path("run"));
     ASSERT_EQ(train("2", flags).exit_code, 0);
     const std::string by_checkpoint = evaluate({});

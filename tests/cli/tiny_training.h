@@ -15,11 +15,11 @@ namespace teratron::testing {
 
 class TinyTraining {
  public:
-  TinyTraining() {
+  explicit TinyTraining(int words = 6000) {
     RandomSequence random(RandomStream{.seed = 5});
-    const std::vector<std::string> words = {"the", "rank", "ranks", "layer", "sums", "a", "gradient", "waits", "\n"};
+    const Words vocabulary = {"the", "rank", "ranks", "layer", "sums", "a", "gradient", "waits", "\n"};
     std::string text;
-    for (int i = 0; i < 6000; ++i) text += " " + words[random.below(words.size())];
+    for (int i = 0; i < words; ++i) text += " " + vocabulary[random.below(vocabulary.size())];
     write_file_atomically(path("corpus.txt"), text);
     require(
         run_teratron({"tokenizer", "train", "--vocab-size", "280", "--out", path("tokenizer"), path("corpus.txt")}));
@@ -29,31 +29,12 @@ class TinyTraining {
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
-  // The words after `teratron`, which end with those given.
-  std::vector<std::string> command(const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {"train",
-                                      "--data-path",
-                                      path("data"),
-                                      "--tokenizer",
-                                      path("tokenizer"),
-                                      "--num-layers",
-                                      "2",
-                                      "--hidden-size",
-                                      "64",
-                                      "--num-attention-heads",
-                                      "4",
-                                      "--seq-length",
-                                      "32",
-                                      "--micro-batch-size",
-                                      "2",
-                                      "--lr",
-                                      "0.003",
-                                      "--hidden-dropout",
-                                      "0.1",
-                                      "--attention-dropout",
-                                      "0.1"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+  // The words after `teratron`, which end with those given. Dropout is the default, which is on.
+  Words command(const Words& more) const {
+    Words words = {"train", "--data-path", path("data"), "--tokenizer", path("tokenizer"), "--lr", "0.003"};
+    words = with(words, {"--num-layers", "2", "--hidden-size", "64", "--num-attention-heads", "4"});
+    words = with(words, {"--seq-length", "32", "--micro-batch-size", "2"});
+    return with(words, more);
   }
 
   // Every loss that a run wrote into its folder, as written.

@@ -7,10 +7,14 @@ namespace teratron {
 namespace {
 
 TEST(CoreShare, EveryCoreGoesToOneOfTheProcessesThatMayUseIt) {
-  using Cores = std::vector<std::vector<int>>;
-  const auto shares = [](const Cores& cores) {
+  const auto shares = [](const std::vector<std::vector<int>>& cores_of_process) {
+    std::vector<cpu_set_t> sets;
+    for (const std::vector<int>& cores : cores_of_process) {
+      CPU_ZERO(&sets.emplace_back());
+      for (const int core : cores) CPU_SET(core, &sets.back());
+    }
     std::vector<int> result;
-    for (std::size_t process = 0; process < cores.size(); ++process) result.push_back(core_share(cores, process));
+    for (std::size_t process = 0; process < sets.size(); ++process) result.push_back(core_share(sets, process));
     return result;
   };
   EXPECT_EQ(shares({{0, 1, 2, 3, 4}}), (std::vector<int>{5}));
@@ -22,11 +26,9 @@ TEST(CoreShare, EveryCoreGoesToOneOfTheProcessesThatMayUseIt) {
   EXPECT_EQ(shares({{}, {7}}), (std::vector<int>{1, 1}));  // a system that does not tell
 }
 
-TEST(CoreShare, CoresSurviveAsText) {
-  for (const std::vector<int>& cores : {std::vector<int>{}, {3}, {0, 1, 17, 1023}}) {
-    EXPECT_EQ(cores_from_text(to_text(cores)), cores);
-  }
-  EXPECT_FALSE(own_cores().empty());
+TEST(CoreShare, OwnCoresAreThoseThatThisProcessMayUse) {
+  const cpu_set_t cores = own_cores();
+  EXPECT_GT(CPU_COUNT(&cores), 0);
 }
 
 }  // namespace

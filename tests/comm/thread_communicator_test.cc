@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <functional>
 #include <thread>
 
+#include "base/philox.h"
 #include "base/threads.h"
 #include "comm/lost_rank.h"
 #include "comm/mesh.h"
@@ -56,7 +58,7 @@ TEST_P(ThreadRanks, EveryGroupOfASplitIsExact) {
     const auto memory = make_cpu_backend();
     for (int colors = 1; colors <= world.size(); ++colors) {
       const auto group = world.split(world.rank() % colors, -world.rank());
-      const std::vector<int> members = testing::world_ranks(world, *group);
+      const std::vector<int> members = group->all_gather_host(world.rank());
       ASSERT_EQ(members[static_cast<std::size_t>(group->rank())], world.rank());
       ASSERT_TRUE(std::is_sorted(members.rbegin(), members.rend()));
       testing::run_all_trials(*group, members, *memory, {DType::kF32, DType::kU8}, {0, 1, 257});
@@ -120,6 +122,36 @@ TEST(ThreadCommunicator, HostReductionsAndTextsReachEveryone) {
     EXPECT_EQ(world.all_gather_host(mine), (std::vector<std::string>{"", "x", "xx"}));
     EXPECT_EQ(world.traffic().counts, Traffic().counts);
   });
+}
+
+// What a rank brings: values of several sizes, with a gap between them in memory.
+struct Brought {
+  std::array<std::uint8_t, 3> bytes{};
+  double number = 0;
+  std::int32_t count = 0;
+  bool operator==(const Brought&) const = default;
+};
+
+Brought brought_by(int rank, std::uint64_t seed) {
+  RandomSequence random(RandomStream{.seed = seed, .stream = static_cast<std::uint32_t>(rank)});
+  const auto byte = [&] { return static_cast<std::uint8_t>(random.below(256)); };
+  return {{byte(), byte(), byte()}, random.uniform() - 0.5, static_cast<std::int32_t>(random.next_u32())};
+}
+
+TEST(ThreadCommunicator, HostValuesOfAnyTypeReachEveryRankOfAGroupInItsOrder) {
+  RandomSequence random(RandomStream{.seed = 8});
+  for (std::uint64_t trial = 0; trial < 20; ++trial) {
+    const int ranks = 1 + static_cast<int>(random.below(9)), colors = 1 + static_cast<int>(random.below(3));
+    run_threads(ranks, [&](Communicator& world) {
+      const auto group = world.split(world.rank() % colors, -world.rank());
+      std::vector<Brought> expected;  // the last rank of the color first
+      for (int rank = ranks - 1; rank >= 0; --rank) {
+        if (rank % colors == world.rank() % colors) expected.push_back(brought_by(rank, trial));
+      }
+      EXPECT_EQ(group->all_gather_host(brought_by(world.rank(), trial)), expected);
+      EXPECT_EQ(world.all_gather_host(world.rank()), everyone(ranks));
+    });
+  }
 }
 
 TEST(ThreadCommunicator, CallsAndBytesAreCountedByKind) {
@@ -327,8 +359,8 @@ TEST(MeshGroups, PutTensorRanksInnermostAndDataRanksOutermost) {
     EXPECT_EQ(mesh.shape(), (MeshShape{2, 2, 2}));
     EXPECT_EQ(world.rank(), (mesh.data->rank() * 2 + mesh.pipeline->rank()) * 2 + mesh.tensor->rank());
     const int rank = world.rank();
-    EXPECT_EQ(testing::world_ranks(world, *mesh.tensor), (std::vector<int>{rank / 2 * 2, rank / 2 * 2 + 1}));
-    EXPECT_EQ(testing::world_ranks(world, *mesh.data), (std::vector<int>{rank % 4, rank % 4 + 4}));
+    EXPECT_EQ(mesh.tensor->all_gather_host(world.rank()), (std::vector<int>{rank / 2 * 2, rank / 2 * 2 + 1}));
+    EXPECT_EQ(mesh.data->all_gather_host(world.rank()), (std::vector<int>{rank % 4, rank % 4 + 4}));
     EXPECT_EQ(mesh.model->size(), 4);
   });
 }

@@ -177,12 +177,6 @@ void RunningTrial::wait_and_check() {
                   group_.rank(), at / size_of(trial_.dtype)));
 }
 
-std::vector<int> world_ranks(Communicator& world, Communicator& group) {
-  std::vector<int> ranks;
-  for (const std::string& text : group.all_gather_host(std::to_string(world.rank()))) ranks.push_back(std::stoi(text));
-  return ranks;
-}
-
 void run_trial(Communicator& group, const std::vector<int>& members, Backend& memory, const Trial& trial) {
   RunningTrial(group, members, memory, trial).wait_and_check();
 }
@@ -229,7 +223,7 @@ struct Group {
 Group split(Communicator& world, Backend& memory, int color, int key) {
   Group group{world.split(color, key), {}};
   group.communicator->attach(&memory);
-  group.members = world_ranks(world, *group.communicator);
+  group.members = group.communicator->all_gather_host(world.rank());
   return group;
 }
 
@@ -294,7 +288,7 @@ void run_random_messages(Communicator& world, Backend& memory, std::uint32_t see
   forth->attach(&memory, Communicator::Uses::kMessagesToNext);
   back->attach(&memory, Communicator::Uses::kMessagesToPrevious);
   std::mt19937 random(seed);  // the same numbers on every rank
-  const std::vector<int> members = world_ranks(world, *forth);
+  const std::vector<int> members = forth->all_gather_host(world.rank());
   std::vector<std::unique_ptr<RunningTrial>> running;
   for (int step = 0; step < steps; ++step) {
     const bool is_forth = random() % 2 == 0;

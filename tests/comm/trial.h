@@ -41,7 +41,6 @@ class RunningTrial {
   Pending first_, second_;
 };
 
-std::vector<int> world_ranks(Communicator& world, Communicator& group);
 void run_trial(Communicator& group, const std::vector<int>& members, Backend& memory, const Trial& trial);
 
 // Every collective, in place and not, over the dtypes and counts given.

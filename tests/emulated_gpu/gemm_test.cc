@@ -41,7 +41,7 @@ class Gemms : public ::testing::Test {
     return {nullptr, named};
   }
   std::string machine() const { return device_ + ", driver 13000, cuBLASLt 130000"; }
-  std::filesystem::path file() const { return folder_ / ("teratron/algorithms/" + checksum_of(machine()) + ".txt"); }
+  std::filesystem::path file() const { return folder_ / ("teratron/algorithms/" + checksum_of(machine()) + ".json"); }
 
   static TensorRef view(std::vector<float>& values, const Shape& shape) { return {values.data(), DType::kF32, shape}; }
   // Always at the same places, whose alignment counts.

@@ -12,15 +12,15 @@ using ::testing::HasSubstr;
 using testing::Outcome;
 using testing::run_teratron;
 using testing::TinyTraining;
-using Words = std::vector<std::string>;
+using testing::with;
+using testing::Words;
 
 TEST(BackendChoice, CudaWithoutAGpuSaysWhatToDo) {
   const TinyTraining training;
   const std::string save = training.path("run");
   for (const Words& layout : {Words{}, Words{"--dp", "2"}}) {
-    Words words = training.command({"--train-iters", "1", "--backend", "cuda", "--save", save});
-    words.insert(words.end(), layout.begin(), layout.end());
-    const Outcome outcome = run_teratron(words);
+    const Outcome outcome =
+        run_teratron(training.command(with({"--train-iters", "1", "--backend", "cuda", "--save", save}, layout)));
     if (outcome.exit_code == 0) GTEST_SKIP() << "there is a GPU here";
     EXPECT_EQ(outcome.exit_code, 3);
     EXPECT_THAT(outcome.errors, AllOf(HasSubstr("error: "), HasSubstr("--backend cpu")));

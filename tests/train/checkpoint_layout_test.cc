@@ -31,12 +31,7 @@ class CheckpointLayout : public testing::TrainingFixture {
   void load_and_save(TrainConfig config, const std::filesystem::path& from, const std::filesystem::path& to) {
     config.load = from;
     config.save = to;
-    const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
-    run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
-      const auto backend =
-          make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
-      const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
-      Trainer trainer(config, *backend, make_training_task(config, dataset, kVocab, mesh->place().tensor), mesh);
+    on_ranks(config, [](Trainer& trainer, Communicator&) {
       EXPECT_EQ(trainer.start(), 2);
       trainer.save();
     });

@@ -14,10 +14,8 @@ namespace teratron {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 TrainConfig sound_config() {
@@ -40,54 +38,6 @@ TEST(ConfigFaults, ThereAreNoneInASoundConfiguration) {
   EXPECT_EQ(message_of({"--data-path", "corpus", "--train-iters", "10", "--model", "tiny"}), "");
 }
 
-TEST(ConfigFaults, LayersAndStagesHaveOneLimitWhichAModelOfACheckpointHasToo) {
-  TrainConfig config = sound_config();
-  config.model.num_layers = kMostLayers;
-  EXPECT_THAT(config.faults(), IsEmpty());
-  EXPECT_THAT(config.model_for(1).faults(), IsEmpty());
-  config.model.num_layers = kMostLayers + 1;
-  EXPECT_THAT(config.faults().texts(), ElementsAre("--num-layers is 16385; it must be at most 16384"));
-  EXPECT_THAT(config.model_for(1).faults().texts(), ElementsAre("--num-layers is 16385; it must be at most 16384"));
-  config = sound_config();
-  config.pipeline_parallel = kMostLayers + 1;
-  EXPECT_THAT(config.faults().texts(),
-              ElementsAre("--pipeline-model-parallel-size is 16385; it must be at most 16384"));
-}
-
-TEST(ConfigFaults, NearestValuesThatWorkAreNamed) {
-  TrainConfig config = sound_config();
-  config.data_parallel = 3;
-  for (const std::int64_t size : {3, 10, 48}) {
-    config.global_batch_size = size;
-    EXPECT_THAT(config.faults(), IsEmpty()) << size;
-  }
-  config.global_batch_size = 2;
-  EXPECT_THAT(config.faults().texts(),
-              ElementsAre("--global-batch-size 2 has no sample for some of the copies of --data-parallel-size 3; the "
-                          "least that works is 3"));
-}
-
-TEST(ConfigFaults, ARampThatCannotBeIsToldWithWhatWouldWork) {
-  const auto faults = [](std::vector<std::int64_t> ramp, std::int64_t global_batch, std::int64_t copies = 1) {
-    TrainConfig config = sound_config();
-    config.rampup_batch_size = std::move(ramp);
-    config.global_batch_size = global_batch;
-    config.data_parallel = copies;
-    return config.faults().texts();
-  };
-  EXPECT_THAT(faults({32, 32, 100000}, 512), IsEmpty());
-  EXPECT_THAT(faults({512, 1, 1}, 512), IsEmpty());
-  EXPECT_THAT(faults({32, 32}, 512), ElementsAre(AllOf(HasSubstr("has 2 numbers"), HasSubstr("START INCREMENT"))));
-  EXPECT_THAT(faults({32, 50, 1000}, 512), ElementsAre(HasSubstr("nearest that it reaches: 482, 532")));
-  EXPECT_THAT(faults({600, 32, 1000}, 512), ElementsAre(HasSubstr("above the --global-batch-size of 512")));
-  EXPECT_THAT(faults({2, 2, 1000}, 512, 4), ElementsAre(HasSubstr("the least that works is 4")));
-  EXPECT_THAT(faults({0, 0, 0}, 512),
-              ElementsAre(HasSubstr("0 as START"), HasSubstr("0 as INCREMENT"), HasSubstr("0 as SAMPLES")));
-  EXPECT_THAT(faults({1, 1, 1000}, 1 << 30), ElementsAre(HasSubstr("at most 65536: choose a larger one")));
-  EXPECT_THAT(message_of({"--data-path", "corpus", "--train-iters", "9", "--rampup-batch-size", "2", "x", "9"}),
-              HasSubstr("--rampup-batch-size is '2 x 9'; whole numbers are needed"));
-}
-
 TEST(ConfigFaults, ValuesThatDisagreeAreNamedTogether) {
   TrainConfig config = sound_config();
   config.model.max_position_embeddings = 512;
@@ -99,16 +49,6 @@ TEST(ConfigFaults, ValuesThatDisagreeAreNamedTogether) {
                                    AllOf(HasSubstr("--min-lr 1"), HasSubstr("--lr 0.00015")),
                                    AllOf(HasSubstr("--lr-warmup-iters 101"), HasSubstr("--train-iters")),
                                    AllOf(HasSubstr("--save-interval 5"), HasSubstr("--save DIR"))));
-}
-
-TEST(ConfigFaults, CudnnIsOfGpusAndSixteenBits) {
-  TrainConfig config = sound_config();
-  config.cudnn_attention = true;
-  EXPECT_THAT(config.faults().texts(), UnorderedElementsAre(HasSubstr("--cudnn-attention needs --backend cuda")));
-  config.backend = BackendKind::kCuda;
-  EXPECT_THAT(config.faults().texts(), UnorderedElementsAre(HasSubstr("--bf16 or --fp16")));
-  config.bf16 = true;
-  EXPECT_THAT(config.faults().texts(), UnorderedElementsAre());
 }
 
 TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
@@ -169,11 +109,6 @@ TEST(ConfigFaults, AllOfTheFileTheLineAndTheValuesComeAtOnce) {
 TEST(ConfigFaults, WhatFollowsFromAValueAlreadyReportedIsLeftOut) {
   const std::string message = message_of({"--data-path", "corpus", "--train-iters", "many"});
   EXPECT_EQ(message, "--train-iters is 'many'; a whole number is needed");
-}
-
-TEST(ConfigFaults, AnUnknownPresetListsThoseThereAre) {
-  const std::string message = message_of({"--data-path", "corpus", "--train-iters", "1", "--model", "gpt5"});
-  EXPECT_THAT(message, AllOf(HasSubstr("'gpt5'"), HasSubstr("124M"), HasSubstr("8.3B"), Not(HasSubstr("faults"))));
 }
 
 }  // namespace

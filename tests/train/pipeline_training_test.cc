@@ -31,18 +31,14 @@ class PipelineTraining : public testing::TrainingFixture {
 
   // The error of a training in which one weight of `layer` is not finite from the start.
   std::string error_of(const TrainConfig& config, std::int64_t layer) {
-    const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
     try {
-      run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
-        const auto backend = make_cpu_backend();
-        const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
-        Trainer trainer(config, *backend, make_training_task(config, dataset, kVocab, mesh->place().tensor), mesh);
+      on_ranks(config, [&](Trainer& trainer, Communicator&) {
         trainer.start();
         for (const Parameter* parameter : trainer.executor().parameters()) {
           if (parameter->name != fmt::format("layers.{}.mlp.down.bias", layer)) continue;
-          backend->fill(parameter->value, std::numeric_limits<double>::infinity());
+          trainer.executor().backend().fill(parameter->value, std::numeric_limits<double>::infinity());
         }
-        Silent silent;
+        TrainingObserver silent;
         trainer.run(silent);
       });
     } catch (const UserError& error) {
@@ -50,13 +46,6 @@ class PipelineTraining : public testing::TrainingFixture {
     }
     return "";
   }
-
- private:
-  class Silent final : public TrainingObserver {
-    void iteration(const IterationReport&) override {}
-    void validation(std::int64_t, double) override {}
-    void saved(std::int64_t, const std::filesystem::path&) override {}
-  };
 };
 
 TEST_F(PipelineTraining, TrainsAndValidatesAsOneRankDoesOverRandomPipelines) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -62,16 +63,23 @@ class TrainingFixture : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // On as many thread ranks as the configuration asks for; what rank 0 saw.
-  TrainingRun train(const TrainConfig& config) {
-    TrainingRun run;
-    test::WholeWeights parameters;
+  // On as many thread ranks as the configuration asks for.
+  void on_ranks(const TrainConfig& config, const std::function<void(Trainer&, Communicator& world)>& body) {
     const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
     run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
       const auto backend =
           make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
       Trainer trainer(config, *backend, make_training_task(config, dataset, kVocab, mesh->place().tensor), mesh);
+      body(trainer, world);
+    });
+  }
+
+  // What rank 0 saw.
+  TrainingRun train(const TrainConfig& config) {
+    TrainingRun run;
+    test::WholeWeights parameters;
+    on_ranks(config, [&](Trainer& trainer, Communicator& world) {
       trainer.start();
       Observer observer;
       const TrainingResult result = trainer.run(observer);
@@ -95,7 +103,6 @@ class TrainingFixture : public ::testing::Test {
    public:
     void iteration(const IterationReport& report) override { reports.push_back(report); }
     void validation(std::int64_t, double loss) override { validations.push_back(loss); }
-    void saved(std::int64_t, const std::filesystem::path&) override {}
     std::vector<IterationReport> reports;
     std::vector<double> validations;
   };

@@ -50,7 +50,6 @@ class ControlPlane {
   // Returns when all have come. UserError: two have the same rank, or other ideas of how many there are;
   // EnvironmentError: somebody did not come in time; LostRank.
   void meet();
-  bool has_met() const { return has_met_.load(); }
   // Whether this host has more ranks than cores. A rank that waits then yields its core early. Valid after meet().
   bool crowded() const { return crowded_; }
 

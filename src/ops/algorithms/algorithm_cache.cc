@@ -5,11 +5,14 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <array>
+#include <bit>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
@@ -23,42 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFormat = "teratron-algorithms-1", kChecksum = "xxh3_64 ";
-
-// What stands before the next `end`, which is taken too; nothing where there is none.
-std::optional<std::string_view> take(std::string_view& text, char end) {
-  const std::size_t at = text.find(end);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view taken = text.substr(0, at);
-  text.remove_prefix(at + 1);
-  return taken;
-}
-
-std::optional<AlgorithmBytes> bytes_from_hex(std::string_view hex) {
-  AlgorithmBytes bytes;
-  if (hex.size() != 2 * bytes.size()) return std::nullopt;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    unsigned value = 0;
-    const char* const digits = hex.data() + 2 * i;
-    if (const auto [end, error] = std::from_chars(digits, digits + 2, value, 16);
-        error != std::errc() || end != digits + 2) {
-      return std::nullopt;
-    }
-    bytes[i] = static_cast<std::byte>(value);
-  }
-  return bytes;
-}
-
-// "key <tab> microseconds <tab> bytes"
-std::optional<std::pair<std::string, Algorithm>> entry_from_line(std::string_view line) {
-  const std::optional<std::string_view> key = take(line, '\t'), time = take(line, '\t');
-  if (!key || !time) return std::nullopt;
-  const std::optional<AlgorithmBytes> bytes = bytes_from_hex(line);
-  double microseconds = 0;
-  const auto [end, error] = std::from_chars(time->data(), time->data() + time->size(), microseconds);
-  if (!bytes || error != std::errc() || end != time->data() + time->size()) return std::nullopt;
-  return std::pair(std::string(*key), Algorithm{*bytes, microseconds});
-}
+using Words = std::array<std::uint64_t, 8>;  // the library's opaque structure, as numbers that fit into JSON
 
 // Of a file that may be missing, damaged or foreign: then there are none.
 Algorithms algorithms_in(const fs::path& file, std::string_view machine) {
@@ -100,28 +68,29 @@ class FileLock {
 }  // namespace
 
 std::string text_of(const Algorithms& algorithms, std::string_view machine) {
-  std::string text = fmt::format("{}\n{}\n", kFormat, machine);
+  nlohmann::json list = nlohmann::json::object();
   for (const auto& [key, algorithm] : algorithms) {
-    text += fmt::format("{}\t{}\t", key, algorithm.microseconds);
-    for (const std::byte byte : algorithm.bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
-    text += '\n';
+    list[key] = {{"microseconds", algorithm.microseconds}, {"words", std::bit_cast<Words>(algorithm.bytes)}};
   }
-  return text + fmt::format("{}{}\n", kChecksum, checksum_of(text));
+  const auto text = [](const nlohmann::json& json) {
+    return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  return text({{"machine", machine}, {"algorithms", list}, {"xxh3_64", checksum_of(text(list))}});
 }
 
 std::optional<Algorithms> algorithms_from_text(std::string_view text, std::string_view machine) {
-  const std::size_t last = text.rfind(kChecksum);
-  if (last == std::string_view::npos) return std::nullopt;
-  std::string_view content = text.substr(0, last);
-  if (text.substr(last) != fmt::format("{}{}\n", kChecksum, checksum_of(content))) return std::nullopt;
-  if (take(content, '\n') != kFormat || take(content, '\n') != machine) return std::nullopt;
   Algorithms algorithms;
-  while (!content.empty()) {
-    const std::optional<std::string_view> line = take(content, '\n');
-    auto entry = line ? entry_from_line(*line) : std::nullopt;
-    if (!entry) return std::nullopt;
-    algorithms.insert(std::move(*entry));
+  try {
+    const nlohmann::json file = nlohmann::json::parse(text);
+    for (const auto& [key, entry] : file.at("algorithms").items()) {
+      algorithms[key] = {.bytes = std::bit_cast<AlgorithmBytes>(entry.at("words").get<Words>()),
+                         .microseconds = entry.at("microseconds").get<double>()};
+    }
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
   }
+  // All else, the machine and the checksum too, is right where writing it again gives the same text.
+  if (text_of(algorithms, machine) != text) return std::nullopt;
   return algorithms;
 }
 
@@ -178,7 +147,7 @@ std::shared_ptr<AlgorithmCache> algorithm_cache_of(const std::string& machine) {
   std::shared_ptr<AlgorithmCache>& cache = caches[machine];
   if (!cache) {
     const fs::path folder = user_cache_folder();
-    const fs::path file = folder.empty() ? folder : folder / "algorithms" / (checksum_of(machine) + ".txt");
+    const fs::path file = folder.empty() ? folder : folder / "algorithms" / (checksum_of(machine) + ".json");
     cache = std::make_shared<AlgorithmCache>(file, machine);
   }
   return cache;

@@ -24,11 +24,11 @@ struct Algorithm {
   bool operator==(const Algorithm&) const = default;
 };
 
-// By the text of what is multiplied; keys and machines are one line each.
+// By the text of what is multiplied.
 using Algorithms = std::map<std::string, Algorithm>;
 
-// The content of a file. Reads back exactly; nothing where the text is damaged, of another version or of another
-// machine.
+// The content of a file, in JSON. Reads back exactly; nothing where the text is damaged, of another format or of
+// another machine.
 std::string text_of(const Algorithms& algorithms, std::string_view machine);
 std::optional<Algorithms> algorithms_from_text(std::string_view text, std::string_view machine);
 

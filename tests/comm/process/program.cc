@@ -42,12 +42,14 @@ void check_host_exchanges(Communicator& world) {
   world.all_reduce_host(values);
   expect(values[0] == world.size() && values[1] == -world.size() * (world.size() - 1) / 2.0, "host sums");
   const auto texts = world.all_gather_host(std::string(static_cast<std::size_t>(world.rank() * 1000), 'x'));
+  const auto values_of_ranks = world.all_gather_host(std::array{0.5 * world.rank(), -2.0});
   for (int rank = 0; rank < world.size(); ++rank) {
+    expect(values_of_ranks[static_cast<std::size_t>(rank)] == std::array{0.5 * rank, -2.0}, "host values");
     expect(texts[static_cast<std::size_t>(rank)].size() == static_cast<std::size_t>(rank * 1000), "host texts");
   }
 }
 
-// Sums and texts, in the world and in groups of it.
+// Sums, texts and values, in the world and in groups of it.
 void exchange(Communicator& world) {
   check_host_exchanges(world);
   for (int colors = 2; colors <= world.size(); ++colors) {
@@ -79,7 +81,7 @@ void check(Communicator& world) {
   for (int colors = 2; colors <= world.size(); ++colors) {
     const auto group = world.split(world.rank() % colors, -world.rank());
     group->attach(memory.get());
-    run_all_trials(*group, world_ranks(world, *group), *memory, {DType::kF32}, {0, 1, 257});
+    run_all_trials(*group, group->all_gather_host(world.rank()), *memory, {DType::kF32}, {0, 1, 257});
   }
   for (std::uint32_t seed = 0; seed < 4; ++seed) run_random_program(world, *memory, seed, 50);
   if (world.size() > 1) run_random_messages(world, *memory, 4, 50);

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <barrier>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
@@ -38,7 +39,7 @@ class AlgorithmCaches : public ::testing::Test {
   Algorithms on_disk() const { return algorithms_from_text(read_file(file_), kMachine).value(); }
 
   const testing::TemporaryFolder folder_;
-  const std::filesystem::path file_ = folder_ / "new" / "algorithms.txt";
+  const std::filesystem::path file_ = folder_ / "new" / "algorithms.json";
 };
 
 TEST(AlgorithmText, ReadsBackExactly) {
@@ -47,13 +48,11 @@ TEST(AlgorithmText, ReadsBackExactly) {
   EXPECT_EQ(algorithms_from_text(text_of({}, kMachine), kMachine), Algorithms{});
 }
 
-TEST(AlgorithmText, OfAnotherMachineOrVersionIsOfNoUse) {
+TEST(AlgorithmText, OfAnotherMachineOrFormatIsOfNoUse) {
   const std::string text = text_of({{key(1), algorithm(1)}}, kMachine);
   EXPECT_EQ(algorithms_from_text(text, "A card, driver 13000, cuBLASLt 130102"), std::nullopt);
-  std::string other = text.substr(0, text.rfind("xxh3_64 "));
-  other.replace(other.find("algorithms-1"), 12, "algorithms-2");
-  other += "xxh3_64 " + checksum_of(other) + "\n";
-  EXPECT_EQ(algorithms_from_text(other, kMachine), std::nullopt);
+  const std::string former = std::string("teratron-algorithms-1\n") + kMachine + "\n";
+  EXPECT_EQ(algorithms_from_text(former + "xxh3_64 " + checksum_of(former) + "\n", kMachine), std::nullopt);
 }
 
 TEST(AlgorithmText, NoDamagedByteAndNoMissingEndGoesUnseen) {
@@ -69,15 +68,25 @@ TEST(AlgorithmText, NoDamagedByteAndNoMissingEndGoesUnseen) {
 }
 
 // With a checksum that fits.
-TEST(AlgorithmText, LinesThatAreNoEntriesAreRefused) {
-  const std::string head = std::string("teratron-algorithms-1\n") + kMachine + "\n", hex(128, 'a');
-  for (const std::string& line : std::vector<std::string>{"", "key", "key\t1", "key\t1\t", "key\tone\t" + hex,
-                                                          "key\t1\t" + hex + "a", "key\t1\t" + hex.substr(2) + "xy"}) {
-    const std::string text = head + line + "\n";
-    EXPECT_EQ(algorithms_from_text(text + "xxh3_64 " + checksum_of(text) + "\n", kMachine), std::nullopt) << line;
+TEST(AlgorithmText, EntriesThatAreNoAlgorithmsAreRefused) {
+  using Json = nlohmann::json;
+  const Json sound = Json::parse(text_of({{key(1), algorithm(1)}}, kMachine));
+  const auto is_read = [&](const Json& entry) {
+    Json file = sound;
+    file["algorithms"][key(1)] = entry;
+    file["xxh3_64"] = checksum_of(file["algorithms"].dump(1));
+    return algorithms_from_text(file.dump(1), kMachine).has_value();
+  };
+  const Json entry = sound["algorithms"][key(1)];
+  EXPECT_TRUE(is_read(entry));
+  Json shorter = entry, longer = entry;
+  shorter["words"].erase(7);
+  longer["words"].push_back(1);
+  for (const Json& wrong : {Json(), Json(1), Json::object(), Json{{"microseconds", 1}}, Json{{"words", entry["words"]}},
+                            Json{{"microseconds", "one"}, {"words", entry["words"]}},
+                            Json{{"microseconds", 1.5}, {"words", {1, 2, 3, 4, 5, 6, 7, -8}}}, shorter, longer}) {
+    EXPECT_FALSE(is_read(wrong)) << wrong;
   }
-  const std::string sound = head + "key\t1\t" + hex + "\n";
-  EXPECT_NE(algorithms_from_text(sound + "xxh3_64 " + checksum_of(sound) + "\n", kMachine), std::nullopt);
 }
 
 TEST_F(AlgorithmCaches, KeepWhatWasChosenForLaterRuns) {
@@ -135,7 +144,7 @@ TEST_F(AlgorithmCaches, AFileThatIsLostIsWrittenWithAllThatIsKnown) {
 
 TEST_F(AlgorithmCaches, WhereNothingCanBeWrittenOneWarningTellsAndTheProcessAgreesAllTheSame) {
   write_file_atomically(folder_ / "file", "");
-  for (const std::filesystem::path& place : {folder_ / "file" / "algorithms.txt", std::filesystem::path()}) {
+  for (const std::filesystem::path& place : {folder_ / "file" / "algorithms.json", std::filesystem::path()}) {
     AlgorithmCache cache(place, kMachine);
     ::testing::internal::CaptureStderr();
     EXPECT_EQ(cache.settle(key(1), algorithm(1)), algorithm(1));
@@ -222,7 +231,7 @@ TEST_F(AlgorithmCaches, OfOneMachineAreOneForTheWholeProcess) {
   EXPECT_NE(algorithm_cache_of(machine + ", driver 2"), cache);
   cache->settle(key(1), algorithm(1));
   unsetenv("XDG_CACHE_HOME");
-  const std::filesystem::path file = folder_ / ("teratron/algorithms/" + checksum_of(machine) + ".txt");
+  const std::filesystem::path file = folder_ / ("teratron/algorithms/" + checksum_of(machine) + ".json");
   EXPECT_EQ(AlgorithmCache(file, machine).find(key(1)), algorithm(1));
 }
 

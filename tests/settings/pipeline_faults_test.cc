@@ -2,9 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "options/reading.h"
-#include "train/config.h"
+#include "settings/step_options.h"
 
 namespace teratron {
 namespace {
@@ -17,12 +16,11 @@ using ::testing::IsEmpty;
 using Words = std::vector<std::string>;
 
 // Of a GPT-2 of 12 layers and sequences of 1024 tokens.
-std::vector<std::string> faults_of(Words arguments) {
-  arguments.insert(arguments.begin(), {"--data-path", "corpus", "--train-iters", "9"});
-  TrainConfig config;
-  FieldList fields = fields_of(config);
+std::vector<std::string> faults_of(const Words& arguments) {
+  StepSettings settings;
+  FieldList fields = fields_of(settings);
   EXPECT_THAT(read_fields(fields, arguments), IsEmpty());
-  return config.faults().texts();
+  return settings.faults().texts();
 }
 
 TEST(PipelineFaults, ThereAreNoneInWhatWorks) {
@@ -113,10 +111,10 @@ TEST(PipelineFaults, SlicesAreToldWithHowFarTheyAreOff) {
 
 TEST(PipelineFaults, AllAreToldAtOnce) {
   EXPECT_THAT(faults_of({"--pp", "2", "--virtual-stages", "2", "--pipeline-layout", "12", "--token-slices", "1,2",
-                         "--schedule", "gpipe", "--lr", "-1"}),
+                         "--schedule", "gpipe", "--logits-chunk", "0"}),
               ElementsAre(HasSubstr("--token-slices 1,2 adds up to 3"), HasSubstr("--token-slices is 1,2"),
                           HasSubstr("--virtual-stages is 2"), HasSubstr("--pipeline-layout 12 has 1 cell;"),
-                          HasSubstr("--lr is -1")));
+                          HasSubstr("--logits-chunk is 0")));
 }
 
 }  // namespace

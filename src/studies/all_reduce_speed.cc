@@ -1,18 +1,16 @@
-#include "comm/all_reduce_speed.h"
+#include "studies/all_reduce_speed.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <vector>
 
 #include "base/median.h"
+#include "base/monotonic_clock.h"
 #include "base/threads.h"
 #include "comm/mpi/mpi_job.h"
 
 namespace teratron {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kRounds = 25;
 constexpr double kShortestRound = 4e-3;               // seconds: far longer than a barrier
@@ -22,9 +20,9 @@ constexpr std::int64_t kMeasuredCopyGrain = 1 << 16;  // bytes
 template <class Action>
 double seconds_of(Communicator& world, std::int64_t repeats, const Action& action) {
   world.barrier();
-  const Clock::time_point start = Clock::now();
+  const double start = monotonic_seconds();
   for (std::int64_t repeat = 0; repeat < repeats; ++repeat) action();
-  double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  double seconds = monotonic_seconds() - start;
   world.all_reduce_host({&seconds, 1}, ReduceOp::kMax);
   return seconds;
 }

@@ -1,0 +1,21 @@
+// The settings of a step as the options of a command.
+#pragma once
+
+#include "settings/step_settings.h"
+
+namespace teratron {
+
+inline FieldList fields_of(StepSettings& settings) {
+  FieldList list;
+  add_model_fields(list, settings);
+  add_seq_length_field(list, settings);
+  add_micro_batch_size_field(list, settings);
+  add_global_batch_fields(list, settings);
+  add_training_precision_fields(list, settings);
+  add_training_layout_fields(list, settings);
+  add_pipeline_fields(list, settings);
+  add_machine_fields(list, settings);
+  return list;
+}
+
+}  // namespace teratron
