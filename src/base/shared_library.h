@@ -18,6 +18,8 @@ class SharedLibrary {
     function = reinterpret_cast<Function>(address_of(name));
   }
 
+  void* handle() const { return library_; }  // dlopen's
+
  private:
   void* address_of(const char* name) const;
 

@@ -54,7 +54,7 @@ CudaBackend::CudaBackend(const CudaOptions& options)
       device_(use_device(options.device)),
       gemm_(stream_, {.tf32 = tf32_, .timing = gemm_timing_, .device = device_.name}, &meter_) {
   if (compute_dtype_ == DType::kF64) throw_user_error("back end cuda computes in f32, bf16 or f16, not in f64");
-  if (options.cudnn_attention) cudnn_attention_.emplace(stream_, device_.major);
+  if (options.cudnn_attention) cudnn_attention_.emplace(stream_, 10 * device_.major + device_.minor);
 }
 
 std::string CudaBackend::settings() const {

@@ -1,40 +1,18 @@
 #include "ops/cuda/cudnn/cudnn_attention.h"
 
 #include <atomic>
-#include <bit>
 #include <cstdio>
+#include <map>
 
 #include "base/error.h"
+#include "ops/cuda/cudnn/cudnn_graphs.h"
+#include "ops/cuda/cudnn/cudnn_library.h"
+#include "ops/cuda/cudnn/takes_cudnn.h"
 
 namespace teratron::cuda {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;  // bytes: of the parts of a scratch block
-
-std::int64_t rounded_up(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-std::vector<std::int64_t> key_of(const AttentionForward& args) {
-  std::vector<std::int64_t> key = {static_cast<std::int64_t>(args.q.dtype),
-                                   args.causal,
-                                   std::bit_cast<std::int64_t>(args.scale),
-                                   args.q.dim(0),
-                                   args.q.dim(1),
-                                   args.k.dim(1),
-                                   args.q.dim(2),
-                                   args.q.dim(3)};
-  for (const TensorRef& view : {args.out, args.q, args.k, args.v}) {
-    for (const int axis : {0, 1, 2}) key.push_back(view.stride(axis));
-  }
-  return key;
-}
-
-std::vector<std::int64_t> key_of(const AttentionBackward& args) {
-  std::vector<std::int64_t> key = key_of(args.forward);
-  for (const TensorRef& view : {args.dq, args.dk, args.dv, args.dout}) {
-    for (const int axis : {0, 1, 2}) key.push_back(view.stride(axis));
-  }
-  return key;
-}
+using cudnn_frontend::HeurMode_t;
 
 const AttentionForward& forward_of(const AttentionForward& args) { return args; }
 const AttentionForward& forward_of(const AttentionBackward& args) { return args.forward; }
@@ -51,58 +29,49 @@ void tell_of_own_kernels(const AttentionForward& args, const std::exception& rea
 
 }  // namespace
 
-CudnnAttention::CudnnAttention(cudaStream_t stream, int compute_capability_major)
-    : engine_(stream), compute_capability_major_(compute_capability_major) {}
+// Building a plan is slow, so plans are kept: one for each key.
+class CudnnAttention::Plans {
+ public:
+  Plans(cudaStream_t stream, int compute_capability) : handle_(stream), compute_capability_(compute_capability) {}
 
-template <class AttentionGraph, class Args>
-const CudnnAttention::Plan<AttentionGraph>& CudnnAttention::plan_for(std::map<Key, Plan<AttentionGraph>>& plans,
-                                                                     const Args& args) {
-  auto [place, is_new] = plans.try_emplace(key_of(args));
-  Plan<AttentionGraph>& made = place->second;
-  if (!is_new) return made;
-  made.tensors = attention_graph(args);
-  try {
-    made.plan = engine_.plan(made.tensors.graph);
-  } catch (const EnvironmentError& reason) {
-    tell_of_own_kernels(forward_of(args), reason);
+  template <class Args>
+  bool run(const Args& args, Scratch& scratch) {
+    if (!takes_cudnn(args, compute_capability_ / 10)) return false;
+    const CudnnGraph* const plan = plan_for(args);
+    if (plan == nullptr) return false;
+    std::unordered_map<std::int64_t, void*> memory;
+    for (const auto& [id, view] : tensors_of(args)) memory.emplace(id, view.data);
+    std::int64_t workspace = 0;
+    require(plan->get_workspace_size(workspace), "the size of its workspace");
+    require(plan->execute(handle_, memory, scratch.bytes(workspace)), "attention");
+    return true;
   }
-  return made;
-}
 
-bool CudnnAttention::forward(const AttentionForward& args, Scratch& scratch) {
-  if (!takes_cudnn(args, compute_capability_major_)) return false;
-  const auto& [tensors, plan] = plan_for(forward_, args);
-  if (plan == nullptr) return false;
-  const Binding bindings[] = {{tensors.q, args.q.data},
-                              {tensors.k, args.k.data},
-                              {tensors.v, args.v.data},
-                              {tensors.out, args.out.data},
-                              {tensors.log_sum_exp, args.log_sum_exp.data}};
-  engine_.run(*plan, bindings, scratch.bytes(CudnnEngine::workspace_bytes(*plan)));
-  return true;
-}
+ private:
+  template <class Args>
+  const CudnnGraph* plan_for(const Args& args) {
+    auto [place, is_new] = plans_.try_emplace(key_of(args));
+    if (!is_new) return place->second.get();
+    try {
+      auto plan = attention_graph(args, compute_capability_);
+      require(plan->build(handle_, {HeurMode_t::A, HeurMode_t::FALLBACK}), "the choice of kernels");
+      place->second = std::move(plan);
+    } catch (const std::exception& reason) {  // cudnn-frontend has exceptions of its own, too
+      tell_of_own_kernels(forward_of(args), reason);
+    }
+    return place->second.get();
+  }
 
-bool CudnnAttention::backward(const AttentionBackward& args, Scratch& scratch) {
-  if (!takes_cudnn(args, compute_capability_major_)) return false;
-  const auto& [tensors, plan] = plan_for(backward_, args);
-  if (plan == nullptr) return false;
-  const std::int64_t elements = args.forward.q.elements(), rows = elements / args.forward.q.dim(3);
-  const std::int64_t products = rounded_up(rows * size_of(DType::kF32));
-  const std::int64_t sums = rounded_up(elements * size_of(DType::kF32));
-  auto* const memory = static_cast<std::byte*>(scratch.bytes(products + sums + CudnnEngine::workspace_bytes(*plan)));
-  const Binding bindings[] = {{tensors.q, args.forward.q.data},
-                              {tensors.k, args.forward.k.data},
-                              {tensors.v, args.forward.v.data},
-                              {tensors.out, args.forward.out.data},
-                              {tensors.log_sum_exp, args.forward.log_sum_exp.data},
-                              {tensors.dout, args.dout.data},
-                              {tensors.dq, args.dq.data},
-                              {tensors.dk, args.dk.data},
-                              {tensors.dv, args.dv.data},
-                              {tensors.products, memory},
-                              {tensors.dq_sums, memory + products}};
-  engine_.run(*plan, bindings, memory + products + sums);
-  return true;
-}
+  CudnnHandle handle_;
+  int compute_capability_;
+  std::map<CudnnGraphKey, std::unique_ptr<CudnnGraph>> plans_;  // null: the library has no kernels
+};
+
+CudnnAttention::CudnnAttention(cudaStream_t stream, int compute_capability)
+    : plans_(std::make_unique<Plans>(stream, compute_capability)) {}
+CudnnAttention::~CudnnAttention() = default;
+
+bool CudnnAttention::forward(const AttentionForward& args, Scratch& scratch) { return plans_->run(args, scratch); }
+bool CudnnAttention::backward(const AttentionBackward& args, Scratch& scratch) { return plans_->run(args, scratch); }
 
 }  // namespace teratron::cuda

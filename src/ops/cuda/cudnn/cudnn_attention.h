@@ -1,22 +1,24 @@
 // Attention by cuDNN for the calls that it supports, if CudaOptions::cudnn_attention is set. It has never run on a GPU.
-// cuDNN adds the parts of dQ in the order in which blocks finish, so the backward pass does not repeat bit by bit.
+//
+// The option gives up that a run repeats bit by bit: cuDNN adds the parts of dQ in the order in which blocks finish.
+// Its algorithm that repeats is not asked for, because on Hopper that one stores a matrix of S_q x S_k for each head.
 #pragma once
 
-#include <map>
+#include <cuda_runtime.h>
+
 #include <memory>
-#include <vector>
 
 #include "ops/backend.h"
-#include "ops/cuda/cudnn/cudnn_attention_graphs.h"
-#include "ops/cuda/cudnn/cudnn_engine.h"
 #include "ops/cuda/runtime/device.h"
 
 namespace teratron::cuda {
 
 class CudnnAttention {
  public:
-  // Runs on that stream of the current device. EnvironmentError where there is no cuDNN (cudnn_engine.h).
-  CudnnAttention(cudaStream_t stream, int compute_capability_major);
+  // Runs on that stream of the current device, whose compute capability is 90 for 9.0. EnvironmentError where the
+  // program was built without cuDNN, or it cannot be loaded, is too old, or does not start.
+  CudnnAttention(cudaStream_t stream, int compute_capability);
+  ~CudnnAttention();
 
   // False: nothing was computed, and the caller uses our own kernels. That is so for calls that takes_cudnn() excludes,
   // and for shapes without cuDNN kernels on this device; the first such shape is reported on standard error.
@@ -24,21 +26,8 @@ class CudnnAttention {
   bool backward(const AttentionBackward& args, Scratch& scratch);
 
  private:
-  // Everything that a graph depends on: sizes, strides, type, mask, scale.
-  using Key = std::vector<std::int64_t>;
-  template <class AttentionGraph>
-  struct Plan {
-    AttentionGraph tensors;
-    std::shared_ptr<const CudnnEngine::Plan> plan;  // null: the library has no kernels
-  };
-
-  template <class AttentionGraph, class Args>
-  const Plan<AttentionGraph>& plan_for(std::map<Key, Plan<AttentionGraph>>& plans, const Args& args);
-
-  CudnnEngine engine_;
-  int compute_capability_major_;
-  std::map<Key, Plan<AttentionForwardGraph>> forward_;
-  std::map<Key, Plan<AttentionBackwardGraph>> backward_;
+  class Plans;
+  std::unique_ptr<Plans> plans_;
 };
 
 }  // namespace teratron::cuda

@@ -1,0 +1,19 @@
+// What stands for cudnn_attention.cc in a program that is built with CUDA but without cuDNN or cudnn-frontend.
+#include "base/error.h"
+#include "ops/cuda/cudnn/cudnn_attention.h"
+
+namespace teratron::cuda {
+
+class CudnnAttention::Plans {};
+
+CudnnAttention::CudnnAttention(cudaStream_t /*stream*/, int /*compute_capability*/) {
+  throw_environment_error(
+      "this program was built without cuDNN, so it has no attention of cuDNN's; install cuDNN's headers (version 9), "
+      "run scripts/cudnn-frontend and build again, or leave out --cudnn-attention");
+}
+CudnnAttention::~CudnnAttention() = default;
+
+bool CudnnAttention::forward(const AttentionForward& /*args*/, Scratch& /*scratch*/) { return false; }
+bool CudnnAttention::backward(const AttentionBackward& /*args*/, Scratch& /*scratch*/) { return false; }
+
+}  // namespace teratron::cuda
