@@ -23,19 +23,16 @@ struct BenchCommOptions {
 
 FieldList fields_of(BenchCommOptions& o) {
   FieldList list;
-  list.add("ranks", &o.ranks, "N", "ranks; 0: 2 and then 4 threads, or all processes of the launcher");
-  list.add("largest", &o.largest, "MB", "the largest view; the smallest is 1 MB");
-  list.add("threads", &o.threads, "N", "threads that all ranks share; 0: one a core");
+  list.add("ranks", &o.ranks, "N", "ranks; 0: 2 and then 4 threads, or all processes of the launcher").between(0, 256);
+  list.add("largest", &o.largest, "MB", "the largest view; the smallest is 1 MB").between(1, 1024);
+  list.add("threads", &o.threads, "N", "threads that all ranks share; 0: one a core").between(0, 4096);
   add_json_field(list, o.json);
   return list;
 }
 
 Faults BenchCommOptions::faults() const {
   Faults faults;
-  faults.need_between({"ranks"}, ranks, 0, 256);
   faults.add_if(ranks == 1, "{} is 1, and a rank alone reduces nothing; give 2 or more", Flag{"ranks"});
-  faults.need_between({"largest"}, largest, 1, 1024);
-  faults.need_between({"threads"}, threads, 0, 4096);
   return faults;
 }
 

@@ -21,42 +21,26 @@ struct BenchScalingOptions {
   ScalingSizes sizes;
   std::int64_t updates = 2, rounds = 2, cores = 0;
   std::filesystem::path out, json;
-
-  Faults faults() const;
 };
 
 FieldList fields_of(BenchScalingOptions& o) {
   FieldList list;
   list.add("max-tensor-ranks", &o.sizes.most_tensor_ranks, "T",
-           "the paper's rows with more tensor-parallel ranks are left out");
-  list.add("copies", &o.sizes.copies, "D", "copies of the model where the paper has 64");
-  list.add("batch-size", &o.sizes.batch, "N", "sequences an update of each copy; the paper's is 8");
-  list.add("head-size-divisor", &o.sizes.head_size_divisor, "N", "heads are 96 / N wide");
-  list.add("layers-divisor", &o.sizes.layers_divisor, "N", "models have 40 / N to 72 / N layers");
-  list.add("vocab-divisor", &o.sizes.vocab_divisor, "N", "the vocabulary has 51200 / N entries");
-  list.add("sequence-divisor", &o.sizes.sequence_divisor, "N", "sequences have 1024 / N tokens");
+           "the paper's rows with more tensor-parallel ranks are left out")
+      .between(1, 8);
+  list.add("copies", &o.sizes.copies, "D", "copies of the model where the paper has 64").between(1, 64);
+  list.add("batch-size", &o.sizes.batch, "N", "sequences an update of each copy; the paper's is 8").between(1, 4096);
+  list.add("head-size-divisor", &o.sizes.head_size_divisor, "N", "heads are 96 / N wide").between(1, 96);
+  list.add("layers-divisor", &o.sizes.layers_divisor, "N", "models have 40 / N to 72 / N layers").between(1, 72);
+  list.add("vocab-divisor", &o.sizes.vocab_divisor, "N", "the vocabulary has 51200 / N entries").between(1, 51200);
+  list.add("sequence-divisor", &o.sizes.sequence_divisor, "N", "sequences have 1024 / N tokens").between(1, 128);
   list.add("sequence-parallel", &o.sizes.sequence_parallel, "", "as in train");
-  list.add("updates", &o.updates, "N", "timed of each row in a round");
-  list.add("rounds", &o.rounds, "N", "how often the rows take turns");
-  list.add("cores", &o.cores, "N", "cores to use; 0: all");
+  list.add("updates", &o.updates, "N", "timed of each row in a round").between(1, 1000);
+  list.add("rounds", &o.rounds, "N", "how often the rows take turns").between(1, 1000);
+  list.add("cores", &o.cores, "N", "cores to use; 0: all").between(0, 4096);
   list.add("out", &o.out, "DIR", "also write scaling.svg and scaling.json there");
   add_json_field(list, o.json);
   return list;
-}
-
-Faults BenchScalingOptions::faults() const {
-  Faults faults;
-  faults.need_between({"max-tensor-ranks"}, sizes.most_tensor_ranks, 1, 8);
-  faults.need_between({"copies"}, sizes.copies, 1, 64);
-  faults.need_between({"batch-size"}, sizes.batch, 1, 4096);
-  faults.need_between({"head-size-divisor"}, sizes.head_size_divisor, 1, 96);
-  faults.need_between({"layers-divisor"}, sizes.layers_divisor, 1, 72);
-  faults.need_between({"vocab-divisor"}, sizes.vocab_divisor, 1, 51200);
-  faults.need_between({"sequence-divisor"}, sizes.sequence_divisor, 1, 128);
-  faults.need_between({"updates"}, updates, 1, 1000);
-  faults.need_between({"rounds"}, rounds, 1, 1000);
-  faults.need_between({"cores"}, cores, 0, 4096);
-  return faults;
 }
 
 struct Measured {

@@ -2,7 +2,7 @@
 //
 //   struct DataInfoOptions { std::filesystem::path file, json; };   what the user can say, with its defaults
 //   FieldList fields_of(DataInfoOptions& options);                  the flags and arguments (options/fields.h)
-//   Faults DataInfoOptions::faults() const;                         optional: what is wrong (base/faults.h)
+//   Faults DataInfoOptions::faults() const;                         optional: what is wrong, beside ranges of fields
 //   void run(const DataInfoOptions& options);                       does it; errors are exceptions (base/error.h)
 //
 // and one function, declared and listed in commands.h and commands.cc, that returns

@@ -21,12 +21,6 @@ struct DataTokenizeOptions {
   std::string json_key = TokenizeOptions{}.json_key;
   bool no_append_eod = false;
   std::int64_t threads = 0;
-
-  Faults faults() const {
-    Faults faults;
-    faults.need_between({"threads"}, threads, 0);
-    return faults;
-  }
 };
 
 FieldList fields_of(DataTokenizeOptions& o) {
@@ -36,7 +30,7 @@ FieldList fields_of(DataTokenizeOptions& o) {
   list.add("out", &o.out, "PREFIX", "writes PREFIX.bin and PREFIX.idx").required = true;
   list.add("json-key", &o.json_key, "KEY", "the text of a .jsonl line is under this key");
   list.add("no-append-eod", &o.no_append_eod, "", "do not end documents with <|endoftext|>");
-  list.add("threads", &o.threads, "N", "0: one a core");
+  list.add("threads", &o.threads, "N", "0: one a core").between(0);
   add_json_field(list, o.json);
   return list;
 }

@@ -98,7 +98,7 @@ void run(const EvalLossOptions& options) {
   IndexedDataset dataset = IndexedDataset::open(options.data_path);
   dataset.check_vocabulary(checkpoint.model.vocab_size);
   const SplitRule rule = evaluation_split(options, checkpoint.state);
-  std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split).value(), rule);
+  std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split), rule);
   find_part(parts, options.part);
   Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
   const EvaluationJob job{.options = options,

@@ -23,8 +23,6 @@ struct ProfileOptions : StepSettings {
   ProfileOptions() { token_slices = "auto"; }
   std::int64_t repeats = 3;
   std::filesystem::path output, json;
-
-  Faults faults() const;
 };
 
 FieldList fields_of(ProfileOptions& o) {
@@ -42,16 +40,10 @@ FieldList fields_of(ProfileOptions& o) {
   add_tokenizer_field(list, o);
   add_machine_fields(list, o);
   list.group("Measuring");
-  list.add("repeats", &o.repeats, "N", "rounds over all slicings");
+  list.add("repeats", &o.repeats, "N", "rounds over all slicings").between(1, 1000);
   list.add("output", &o.output, "FILE", "where the profile goes; not given: where train --token-slices auto looks");
   add_json_field(list, o.json);
   return list;
-}
-
-Faults ProfileOptions::faults() const {
-  Faults faults = StepSettings::faults();
-  faults.need_between({"repeats"}, repeats, 1, 1000);
-  return faults;
 }
 
 std::string short_text(const slicing::MeasuredIteration& iteration) {

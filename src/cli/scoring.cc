@@ -17,14 +17,13 @@ Faults ScoringOptions::faults() const {
   Faults faults = layout.faults();
   faults.add(backend.faults());
   faults.add_if(stride < 0, "{} is {}; it must not be negative", Flag{"overlapping-eval"}, stride);
-  faults.need_between({"micro-batch-size"}, batch, 1);
   return faults;
 }
 
 void add_scoring_fields(FieldList& list, ScoringOptions& o, std::string stride_help) {
   list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the checkpoint if not given");
   list.add("overlapping-eval", &o.stride, "N", std::move(stride_help));
-  list.add("micro-batch-size", &o.batch, "N", "windows computed at a time");
+  list.add("micro-batch-size", &o.batch, "N", "windows computed at a time").between(1);
   add_model_parallel_fields(list, o.layout);
   add_data_parallel_field(list, o.layout, "copies of the model, each with its share of the windows");
   add_threads_field(list, o.layout);

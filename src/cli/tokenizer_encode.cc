@@ -20,12 +20,6 @@ static_assert(std::endian::native == std::endian::little, "AtomicFile::write_val
 struct TokenizerEncodeOptions {
   std::filesystem::path tokenizer, in, out, json;
   std::int64_t threads = 0;
-
-  Faults faults() const {
-    Faults faults;
-    faults.need_between({"threads"}, threads, 0);
-    return faults;
-  }
 };
 
 FieldList fields_of(TokenizerEncodeOptions& o) {
@@ -33,7 +27,7 @@ FieldList fields_of(TokenizerEncodeOptions& o) {
   list.add_positional(&o.in, "IN", "text; any bytes are");
   list.add_positional(&o.out, "OUT", "its token ids, 4 bytes each, little-endian");
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
-  list.add("threads", &o.threads, "N", "0: one a core");
+  list.add("threads", &o.threads, "N", "0: one a core").between(0);
   add_json_field(list, o.json);
   return list;
 }

@@ -24,8 +24,6 @@ struct TokenizerTrainOptions {
 
   Faults faults() const {
     Faults faults;
-    faults.need_between({"minimum-count"}, minimum_count, 1);
-    faults.need_between({"threads"}, threads, 0);
     for (const std::filesystem::path& file : files) {
       faults.add_if(file.extension() == ".jsonl",
                     "'{}' is JSON lines, and a vocabulary is learned from plain text; write the text of its documents "
@@ -41,8 +39,8 @@ FieldList fields_of(TokenizerTrainOptions& o) {
   list.add_positional(&o.files, "FILE", "plain text to learn from; no word spans two files");
   list.add("vocab-size", &o.vocab_size, "N", "tokens, with the 256 bytes and <|endoftext|>").required = true;
   list.add("out", &o.out, "DIR", "where vocab.json, merges.txt and tokenizer.json go").required = true;
-  list.add("minimum-count", &o.minimum_count, "N", "a pair seen more rarely gets no token");
-  list.add("threads", &o.threads, "N", "0: one a core");
+  list.add("minimum-count", &o.minimum_count, "N", "a pair seen more rarely gets no token").between(1);
+  list.add("threads", &o.threads, "N", "0: one a core").between(0);
   add_json_field(list, o.json);
   return list;
 }

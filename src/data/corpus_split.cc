@@ -94,7 +94,7 @@ void CorpusPart::read(const IndexedDataset& dataset, std::int64_t position, std:
   dataset.read(run.begin + position, out);
 }
 
-std::optional<std::vector<double>> parse_split(std::string_view text) {
+std::vector<double> parse_split(std::string_view text) {
   std::vector<double> weights;
   const char *next = text.data(), *const end = text.data() + text.size();
   while (true) {

@@ -38,8 +38,8 @@ struct CorpusPart {
   void read(const IndexedDataset& dataset, std::int64_t position, std::span<std::int32_t> out) const;
 };
 
-// Weights as "29,1" or "969,30,1": one to three, at least one above zero. Nothing otherwise.
-std::optional<std::vector<double>> parse_split(std::string_view text);
+// Weights as "29,1" or "969,30,1": one to three, at least one above zero. Empty where it is no such list.
+std::vector<double> parse_split(std::string_view text);
 
 // Shares a corpus out to as many parts as there are weights: training, validation, test. Documents stay whole, shares
 // are counted in documents, and every weight above zero gets at least one. The parts do not depend on the seed of the

@@ -51,4 +51,13 @@ Field* FieldList::find(std::string_view name) {
   return nullptr;
 }
 
+Faults FieldList::range_faults() const {
+  Faults faults;
+  for (const Field& field : fields_) {
+    if (!field.range) continue;
+    faults.need_between({field.name}, *std::get<std::int64_t*>(field.target), field.range->first, field.range->second);
+  }
+  return faults;
+}
+
 }  // namespace teratron

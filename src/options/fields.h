@@ -6,13 +6,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "base/faults.h"
 
 namespace teratron {
 
@@ -44,11 +48,18 @@ struct Field {
   std::string alias;               // a second name, without the dashes
   bool required = false;           // the user must give it
   std::function<void()> when_set;  // runs after a value was given
+  std::optional<std::pair<std::int64_t, std::int64_t>> range;
 
   // Set by reading.
   bool given = false;  // a value was given, right or wrong
   bool wrong = false;  // the value given could not be used
   std::string origin;  // "configs/a.toml:12"; empty: the command line, or the default
+
+  // Of a whole number, whatever else is set: a value outside of it is a fault (FieldList::range_faults).
+  Field& between(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+    range = {least, most};
+    return *this;
+  }
 
   bool is_bool() const { return std::holds_alternative<bool*>(target); }
   bool is_list() const {  // takes several values
@@ -88,6 +99,7 @@ class FieldList {
 
   // The field with this name or alias; nullptr if there is none. Positionals have no name.
   Field* find(std::string_view name);
+  Faults range_faults() const;
 
   auto begin() { return fields_.begin(); }
   auto end() { return fields_.end(); }

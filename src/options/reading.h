@@ -62,7 +62,9 @@ Options read_options(std::span<const std::string> arguments) {
   Options options;
   FieldList fields = fields_of(options);
   FaultLines lines = read_fields(fields, arguments);
-  if constexpr (requires { options.faults(); }) add_value_faults(fields, options.faults(), lines);
+  Faults faults = fields.range_faults();
+  if constexpr (requires { options.faults(); }) faults.add(options.faults());
+  add_value_faults(fields, faults, lines);
   throw_if_any(lines);
   return options;
 }

@@ -32,7 +32,7 @@ SplitRule chosen_split(const SplitSettings& settings, const std::optional<SplitR
 Faults SplitSettings::faults() const {
   constexpr Flag kSplitSeed{"split-seed"};
   Faults faults;
-  faults.add_if(!parse_split(split),
+  faults.add_if(parse_split(split).empty(),
                 "{} \"{}\" is not a list of one to three weights for training, validation and test; write it as 29,1 "
                 "or 969,30,1",
                 Flag{"split"}, split);

@@ -9,7 +9,7 @@ namespace {
 void add_gpt_samples(TrainingTask& task, const TrainConfig& config,
                      const std::shared_ptr<const IndexedDataset>& dataset) {
   task.split_rule = training_split(config, config.load);
-  const std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(config.split).value(), task.split_rule);
+  const std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(config.split), task.split_rule);
   task.split_description = describe(parts, task.split_rule);
   task.training = std::make_unique<GptSamples>(dataset, parts.front(), config.seq_length, SampleOrder::kShuffled,
                                                static_cast<std::uint64_t>(config.seed));

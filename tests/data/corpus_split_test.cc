@@ -16,16 +16,16 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(ParseSplit, ReadsOneToThreeWeights) {
-  EXPECT_THAT(parse_split("29,1").value(), ElementsAre(29, 1));
-  EXPECT_THAT(parse_split("969,30,1").value(), ElementsAre(969, 30, 1));
-  EXPECT_THAT(parse_split("1").value(), ElementsAre(1));
-  EXPECT_THAT(parse_split("0.95,0,0.05").value(), ElementsAre(0.95, 0, 0.05));
+  EXPECT_THAT(parse_split("29,1"), ElementsAre(29, 1));
+  EXPECT_THAT(parse_split("969,30,1"), ElementsAre(969, 30, 1));
+  EXPECT_THAT(parse_split("1"), ElementsAre(1));
+  EXPECT_THAT(parse_split("0.95,0,0.05"), ElementsAre(0.95, 0, 0.05));
 }
 
 TEST(ParseSplit, RefusesEverythingElse) {
   for (const char* text :
        {"", ",", "29,", ",1", "29;1", "29,1,1,1", "-1,2", "0,0", "nan,1", "inf", "1e300", "a", "29, 1", "1 "}) {
-    EXPECT_EQ(parse_split(text), std::nullopt) << text;
+    EXPECT_THAT(parse_split(text), ::testing::IsEmpty()) << text;
   }
 }
 

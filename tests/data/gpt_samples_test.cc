@@ -334,7 +334,7 @@ TEST(GptSamples, APartOfExactlyOneSequenceIsEnough) {
 TEST(GptSamples, APartShorterThanASequenceIsToldWithSizes) {
   const TemporaryFolder folder;
   const auto dataset = whole_numbered(folder, {290, 10});
-  const auto parts = split_corpus(*dataset, parse_split("29,1").value(), kFileOrder);
+  const auto parts = split_corpus(*dataset, parse_split("29,1"), kFileOrder);
   const auto message = message_of<UserError>([&] { GptSamples(dataset, parts[1], 10, SampleOrder::kSequential); });
   EXPECT_THAT(message, AllOf(HasSubstr("the validation part"), HasSubstr("corpus' has 10 of its 300 tokens"),
                              HasSubstr("--seq-length 10 needs 11"), HasSubstr("--split")));

@@ -31,7 +31,7 @@ struct Options {
 
 FieldList fields_of(Options& o) {
   FieldList list;
-  list.add("count", &o.count, "N", "a count").alias = "n";
+  list.add("count", &o.count, "N", "a count").between(-7, 9).alias = "n";
   list.add("rate", &o.rate, "X", "a rate");
   list.add("loud-voice", &o.loud, "", "a switch");
   list.add("name", &o.name, "TEXT", "a text");
@@ -75,6 +75,18 @@ TEST(CommandLine, EveryTypeOfValueIsRead) {
   EXPECT_EQ(r.options.file, "-");
   EXPECT_THAT(r.options.inputs, ElementsAre("x", "y z"));
   EXPECT_EQ(r.options.colour, Colour::kGreen);
+}
+
+TEST(CommandLine, ANumberOutOfItsRangeIsAFault) {
+  const auto faults = [](std::int64_t count) {
+    Options options{.count = count};
+    return fields_of(options).range_faults().texts();
+  };
+  EXPECT_THAT(faults(-8), ElementsAre("--count is -8; it must be at least -7"));
+  EXPECT_THAT(faults(-7), IsEmpty());
+  EXPECT_THAT(faults(9), IsEmpty());
+  EXPECT_THAT(faults(10), ElementsAre("--count is 10; it must be at most 9"));
+  EXPECT_THROW(read_options<Options>(std::vector<std::string>{"--count=10"}), UserError);
 }
 
 TEST(CommandLine, TheLastOfAFlagGivenTwiceCountsAndSwitchesCanBeTurnedOff) {
