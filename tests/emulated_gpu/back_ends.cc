@@ -8,7 +8,7 @@
 namespace teratron::testing {
 namespace {
 
-// Said, not skipped in silence: scripts/gpu_check shows it.
+// Said, not skipped in silence: .gpu/run check shows it.
 bool has_cudnn() {
   try {
     make_cuda_backend({.compute_dtype = DType::kF16, .cudnn_attention = true});

@@ -1,6 +1,6 @@
 // The graphs of attention, without a device: that they describe the call, that cudnn-frontend finds them valid, and
 // that cuDNN has kernels for them on cards whose properties are written here. What the kernels compute only a GPU can
-// show (on_gpu_test.cc and the tests of operations, by scripts/gpu_check).
+// show (on_gpu_test.cc and the tests of operations, by .gpu/run check).
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
