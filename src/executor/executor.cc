@@ -77,7 +77,7 @@ void Executor::share_from_last_stage(std::span<float> values) const {
 
 TensorRef Executor::output(const SliceCall& call) const {
   const StageMemory& memory = plan_->memory();
-  return plan_->part().is_last(call.key.chunk) ? memory.final_x(call.step, call.key) : memory.sent(call.step, 0);
+  return plan_->part().is_last(call.key.chunk) ? memory.final_x(call.pass, call.key) : memory.sent(call.pass, 0);
 }
 
 void Executor::run_forward(const MicroBatch& micro_batch, bool training,
@@ -91,7 +91,7 @@ void Executor::run_forward(const MicroBatch& micro_batch, bool training,
       if (part.is_first(chunk)) {
         passes_.embed(call, micro_batch, after);
       } else {
-        mesh_->pipeline->start_receive(memory.input(call.step, call.key, 0), part.stage_before(chunk)).wait();
+        mesh_->pipeline->start_receive(memory.input(call.pass, call.key, 0), part.stage_before(chunk)).wait();
       }
       const TensorRef out = output(call);
       passes_.forward_layers(call, out, after);
@@ -136,7 +136,7 @@ void Executor::extend(std::span<const std::int32_t> ids, std::int64_t first_posi
   const bool has_cache = options().purpose == Purpose::kGeneration;
   check(first_position == 0 || has_cache, "only generation keeps a cache");
   check(first_position + tokens <= model_.traits.longest_sequence, "the model has positions for the tokens");
-  SliceCall call{.step = {.backend = backend_,
+  SliceCall call{.pass = {.backend = backend_,
                           .tensor = *mesh_->tensor,
                           .tokens = tokens,
                           .first_position = first_position,
@@ -144,14 +144,14 @@ void Executor::extend(std::span<const std::int32_t> ids, std::int64_t first_posi
                  .key = {}};
   const bool is_next_token = tokens == 1 && has_cache && backend_.captures_graphs();
   if (is_next_token) {
-    call.step.cache_length = memory.cache_length();
+    call.pass.cache_length = memory.cache_length();
     const auto length = static_cast<std::int32_t>(first_position);
-    backend_.upload(call.step.cache_length, &length);
+    backend_.upload(call.pass.cache_length, &length);
   }
   if (part.has_embedding()) {
     passes_.embed(call, ids);
   } else {
-    mesh_->pipeline->start_receive(memory.input(call.step, call.key, 0), part.stage_before(0)).wait();
+    mesh_->pipeline->start_receive(memory.input(call.pass, call.key, 0), part.stage_before(0)).wait();
   }
   const TensorRef out = output(call);
   const auto layers = [&] { passes_.forward_layers(call, out); };

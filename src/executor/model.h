@@ -65,7 +65,7 @@ struct EndSizes {
 // One call of an end. `layers` holds what no layer uses at this time: normed and branch, in the head's backward
 // dnormed too.
 struct EndCall {
-  const Step& step;
+  const LayerPass& pass;
   const SliceInputs& inputs;
   const LayerWorkspace& layers;
   EndSizes sizes;
@@ -102,8 +102,8 @@ class Model {
   virtual void carve_embedding(const EndSizes& /*sizes*/, Carver& /*kept*/, Carver& /*memory*/) const {}
   virtual void carve_head(const EndSizes& sizes, Carver& memory) const = 0;
 
-  // x, the residual stream (Step::stream_shape), from the inputs; and the parameters' gradients from dx, which may be
-  // changed. has_head: a tied parameter's gradient already holds the head's share of this micro-batch.
+  // x, the residual stream (LayerPass::stream_shape), from the inputs; and the parameters' gradients from dx, which may
+  // be changed. has_head: a tied parameter's gradient already holds the head's share of this micro-batch.
   virtual void embed(const EndCall& call, TensorRef x) = 0;
   virtual void embed_backward(const EndCall& call, TensorRef dx, bool has_head) = 0;
 

@@ -11,12 +11,12 @@ TensorRef StageMemory::view(Arena::Block block, const Shape& shape) const {
   return {whole.data, whole.dtype, shape};
 }
 
-TensorRef StageMemory::input(const Step& step, const SliceKey& key, int layer) const {
+TensorRef StageMemory::input(const LayerPass& pass, const SliceKey& key, int layer) const {
   const SliceBlocks& blocks = blocks_.slices[timeline_.index(key)];
-  return view(blocks.layers[static_cast<std::size_t>(layer)].x, step.stream_shape(hidden_));
+  return view(blocks.layers[static_cast<std::size_t>(layer)].x, pass.stream_shape(hidden_));
 }
 
-TransformerLayer::Saved StageMemory::saved(const Step& step, const SliceKey& key, int layer_index,
+TransformerLayer::Saved StageMemory::saved(const LayerPass& pass, const SliceKey& key, int layer_index,
                                            bool backward) const {
   const std::size_t at = static_cast<std::size_t>(layer_index);
   const LayerBlocks& blocks = blocks_.slices[timeline_.index(key)].layers[at];
@@ -27,48 +27,49 @@ TransformerLayer::Saved StageMemory::saved(const Step& step, const SliceKey& key
                                                                    : blocks_.again_backward];
   const TransformerLayer& layer = this->layer(key.chunk, layer_index);
   Carver from_kept(kept.data), from_again(again.data);
-  TransformerLayer::Saved saved = layer.carve(step.sizes(), recompute_, has_cache(), from_kept, from_again);
+  TransformerLayer::Saved saved = layer.carve(pass.sizes(), recompute_, has_cache(), from_kept, from_again);
   check(from_kept.bytes() <= kept.bytes() && from_again.bytes() <= again.bytes(),
         "a call within the executor's planned sizes");
-  saved.x = input(step, key, layer_index);
+  saved.x = input(pass, key, layer_index);
   if (!has_cache()) return saved;
   const CacheBlocks& cache = blocks_.caches[cache_index(key)][at];
-  const std::int64_t length = purpose_ == Purpose::kGeneration ? model_.traits.longest_sequence : step.sequence_length;
-  saved.attention.qkv = view(cache.qkv, {step.batch, length, layer.packed_columns()});
+  const std::int64_t length = purpose_ == Purpose::kGeneration ? model_.traits.longest_sequence : pass.sequence_length;
+  saved.attention.qkv = view(cache.qkv, {pass.batch, length, layer.packed_columns()});
   if (sliced() && backward) {
-    saved.attention.dkv = view(cache.dkv, {step.batch, length, 2 * layer.attention.width()});
+    saved.attention.dkv = view(cache.dkv, {pass.batch, length, 2 * layer.attention.width()});
   }
   return saved;
 }
 
-TransformerLayer::ProductGradients StageMemory::deferred(const Step& step, const SliceKey& key, int layer_index) const {
+TransformerLayer::ProductGradients StageMemory::deferred(const LayerPass& pass, const SliceKey& key,
+                                                         int layer_index) const {
   const auto& layers = blocks_.slices[timeline_.index(key)].layers;
   const TensorRef whole = arena_[layers[static_cast<std::size_t>(layer_index)].deferred];
   Carver carver(whole.data);
   const TransformerLayer::ProductGradients gradients =
-      layer(key.chunk, layer_index).carve_gradients(step.sizes(), carver);
+      layer(key.chunk, layer_index).carve_gradients(pass.sizes(), carver);
   check(carver.bytes() <= whole.bytes(), "a call within the executor's planned sizes");
   return gradients;
 }
 
-LayerWorkspace StageMemory::workspace(const Step& step) const {
-  const std::int64_t b = step.batch, s = step.tokens;
+LayerWorkspace StageMemory::workspace(const LayerPass& pass) const {
+  const std::int64_t b = pass.batch, s = pass.tokens;
   return {.normed = view(blocks_.normed, {b, s, hidden_}),
           .branch = view(blocks_.branch, {b, s, hidden_}),
           .dnormed = training() ? view(blocks_.dnormed, {b, s, hidden_}) : TensorRef(),
           .wide = view(blocks_.wide, {b, s, arena_[blocks_.wide].dim(1)})};
 }
 
-TensorRef StageMemory::final_x(const Step& step, const SliceKey& key) const {
-  return view(blocks_.slices[timeline_.index(key)].final_x, step.stream_shape(hidden_));
+TensorRef StageMemory::final_x(const LayerPass& pass, const SliceKey& key) const {
+  return view(blocks_.slices[timeline_.index(key)].final_x, pass.stream_shape(hidden_));
 }
 
-TensorRef StageMemory::sent(const Step& step, std::size_t slot) const {
-  return view(blocks_.sent[slot], step.stream_shape(hidden_));
+TensorRef StageMemory::sent(const LayerPass& pass, std::size_t slot) const {
+  return view(blocks_.sent[slot], pass.stream_shape(hidden_));
 }
 
-TensorRef StageMemory::gradient(const Step& step, std::size_t slot) const {
-  return view(blocks_.gradients[slot], step.stream_shape(hidden_));
+TensorRef StageMemory::gradient(const LayerPass& pass, std::size_t slot) const {
+  return view(blocks_.gradients[slot], pass.stream_shape(hidden_));
 }
 
 Carver StageMemory::embedding_kept(const SliceKey& key) const {

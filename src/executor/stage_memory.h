@@ -27,13 +27,13 @@ class StageMemory {
   std::int64_t slice_tokens(int slice) const;  // the most, of one sequence
 
   // Views for a call, after the arena is allocated. `layer` counts from 0 in the key's chunk.
-  TensorRef input(const Step& step, const SliceKey& key, int layer) const;  // x, as all of the residual stream
-  TransformerLayer::Saved saved(const Step& step, const SliceKey& key, int layer, bool backward) const;
-  TransformerLayer::ProductGradients deferred(const Step& step, const SliceKey& key, int layer) const;
-  LayerWorkspace workspace(const Step& step) const;
-  TensorRef final_x(const Step& step, const SliceKey& key) const;  // what the last layer gives
-  TensorRef sent(const Step& step, std::size_t slot) const;        // what goes to the next stage
-  TensorRef gradient(const Step& step, std::size_t slot) const;    // of the residual stream
+  TensorRef input(const LayerPass& pass, const SliceKey& key, int layer) const;  // x, as all of the residual stream
+  TransformerLayer::Saved saved(const LayerPass& pass, const SliceKey& key, int layer, bool backward) const;
+  TransformerLayer::ProductGradients deferred(const LayerPass& pass, const SliceKey& key, int layer) const;
+  LayerWorkspace workspace(const LayerPass& pass) const;
+  TensorRef final_x(const LayerPass& pass, const SliceKey& key) const;  // what the last layer gives
+  TensorRef sent(const LayerPass& pass, std::size_t slot) const;        // what goes to the next stage
+  TensorRef gradient(const LayerPass& pass, std::size_t slot) const;    // of the residual stream
   std::size_t gradient_slots() const { return blocks_.gradients.size(); }
   std::size_t send_slots() const { return blocks_.sent.size(); }
 
@@ -47,7 +47,7 @@ class StageMemory {
   TensorRef labels(std::int64_t batch) const { return view(blocks_.labels, {batch}); }
   TensorRef label_weights(std::int64_t batch) const { return view(blocks_.label_weights, {batch}); }
 
-  EndSizes end_sizes(const Step& step) const { return {step.sizes(), logits_chunk_, training()}; }
+  EndSizes end_sizes(const LayerPass& pass) const { return {pass.sizes(), logits_chunk_, training()}; }
   Carver embedding_kept(const SliceKey& key) const;
   Carver embedding_memory() const { return Carver(arena_[blocks_.embedding].data); }
   Carver head_memory() const { return Carver(arena_[blocks_.head].data); }

@@ -8,20 +8,20 @@ namespace {
 
 // The call's tokens of every sequence, [batch, tokens of the slice], from values [batch, tokens of the sequence].
 template <class T>
-std::vector<T> slice_of(const Step& step, const MicroBatch& micro_batch, std::span<const T> values) {
+std::vector<T> slice_of(const LayerPass& pass, const MicroBatch& micro_batch, std::span<const T> values) {
   std::vector<T> rows;
-  rows.reserve(static_cast<std::size_t>(step.batch * step.tokens));
+  rows.reserve(static_cast<std::size_t>(pass.batch * pass.tokens));
   for (std::int64_t sequence = 0; sequence < micro_batch.batch; ++sequence) {
-    const auto begin = values.begin() + sequence * micro_batch.tokens + step.first_position;
-    rows.insert(rows.end(), begin, begin + step.tokens);
+    const auto begin = values.begin() + sequence * micro_batch.tokens + pass.first_position;
+    rows.insert(rows.end(), begin, begin + pass.tokens);
   }
   return rows;
 }
 
 // An end's parameters get their gradients in the same pass, whatever layers do.
-Step of_end(Step step) {
-  step.weights_later = false;
-  return step;
+LayerPass of_end(LayerPass pass) {
+  pass.weights_later = false;
+  return pass;
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SliceKey& ke
     for (int slice = 0; slice < key.slice; ++slice) first += memory.slice_tokens(slice);
     tokens = memory.slice_tokens(key.slice);
   }
-  return {.step = {.backend = backend_,
+  return {.pass = {.backend = backend_,
                    .tensor = *mesh_.tensor,
                    .batch = micro_batch.batch,
                    .tokens = tokens,
@@ -51,20 +51,20 @@ SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SliceKey& ke
 void StagePasses::begin(SliceCall& call, const MicroBatch& micro_batch) const {
   if (micro_batch.key_lengths.empty()) return;
   check_equal(static_cast<std::int64_t>(micro_batch.key_lengths.size()), micro_batch.batch, "lengths of sequences");
-  call.step.key_lengths = plan_.memory().key_lengths(micro_batch.batch);
-  backend_.upload(call.step.key_lengths, micro_batch.key_lengths.data());
+  call.pass.key_lengths = plan_.memory().key_lengths(micro_batch.batch);
+  backend_.upload(call.pass.key_lengths, micro_batch.key_lengths.data());
 }
 
 TensorRef StagePasses::upload(TensorRef to, const SliceCall& call, const MicroBatch& micro_batch,
                               std::span<const std::int32_t> values) const {
-  const std::vector<std::int32_t> rows = slice_of(call.step, micro_batch, values);
+  const std::vector<std::int32_t> rows = slice_of(call.pass, micro_batch, values);
   backend_.upload(to, rows.data());
   return to;
 }
 
 SliceInputs StagePasses::embedding_inputs(const SliceCall& call, const MicroBatch& micro_batch) const {
   const StageMemory& memory = plan_.memory();
-  const Shape shape{call.step.batch, call.step.tokens};
+  const Shape shape{call.pass.batch, call.pass.tokens};
   SliceInputs inputs{.ids = upload(memory.ids(shape), call, micro_batch, micro_batch.ids)};
   if (model_.traits.token_types) {
     check_equal(micro_batch.token_types.size(), micro_batch.ids.size(), "types of tokens");
@@ -75,20 +75,20 @@ SliceInputs StagePasses::embedding_inputs(const SliceCall& call, const MicroBatc
 
 SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& micro_batch) const {
   const StageMemory& memory = plan_.memory();
-  const Step& step = call.step;
+  const LayerPass& pass = call.pass;
   SliceInputs inputs;
   if (model_.traits.targets) {
-    const std::int64_t rows = step.batch * step.tokens;
+    const std::int64_t rows = pass.batch * pass.tokens;
     inputs.targets = upload(memory.targets(rows), call, micro_batch, micro_batch.targets);
     inputs.weights = memory.weights(rows);
-    inputs.host_weights = slice_of(step, micro_batch, micro_batch.weights);
+    inputs.host_weights = slice_of(pass, micro_batch, micro_batch.weights);
     upload_floats(backend_, inputs.weights, inputs.host_weights, micro_batch.loss_scale);
   }
   if (model_.traits.labels) {
-    check_equal(static_cast<std::int64_t>(micro_batch.labels.size()), step.batch, "labels");
+    check_equal(static_cast<std::int64_t>(micro_batch.labels.size()), pass.batch, "labels");
     check_equal(micro_batch.label_weights.size(), micro_batch.labels.size(), "weights of labels");
-    inputs.labels = memory.labels(step.batch);
-    inputs.label_weights = memory.label_weights(step.batch);
+    inputs.labels = memory.labels(pass.batch);
+    inputs.label_weights = memory.label_weights(pass.batch);
     inputs.host_label_weights.assign(micro_batch.label_weights.begin(), micro_batch.label_weights.end());
     backend_.upload(inputs.labels, micro_batch.labels.data());
     upload_floats(backend_, inputs.label_weights, inputs.host_label_weights, micro_batch.loss_scale);
@@ -96,26 +96,26 @@ SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& mi
   return inputs;
 }
 
-EndCall StagePasses::embedding_call(const SliceCall& call, const Step& step, const SliceInputs& inputs,
+EndCall StagePasses::embedding_call(const SliceCall& call, const LayerPass& pass, const SliceInputs& inputs,
                                     const LayerWorkspace& layers) const {
-  EndCall end = end_call(step, inputs, layers);
+  EndCall end = end_call(pass, inputs, layers);
   end.kept = plan_.memory().embedding_kept(call.key);
   end.memory = plan_.memory().embedding_memory();
   return end;
 }
 
 void StagePasses::embed_inputs(const SliceCall& call, const SliceInputs& inputs) {
-  const LayerWorkspace layers = plan_.memory().workspace(call.step);
-  model_.embed(embedding_call(call, call.step, inputs, layers), plan_.memory().input(call.step, call.key, 0));
+  const LayerWorkspace layers = plan_.memory().workspace(call.pass);
+  model_.embed(embedding_call(call, call.pass, inputs, layers), plan_.memory().input(call.pass, call.key, 0));
 }
 
 void StagePasses::embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after) {
   embed_inputs(call, embedding_inputs(call, micro_batch));
-  if (after) after(-1, plan_.memory().input(call.step, call.key, 0));
+  if (after) after(-1, plan_.memory().input(call.pass, call.key, 0));
 }
 
 void StagePasses::embed(const SliceCall& call, std::span<const std::int32_t> ids) {
-  const TensorRef there = plan_.memory().ids({call.step.batch, call.step.tokens});
+  const TensorRef there = plan_.memory().ids({call.pass.batch, call.pass.tokens});
   check_equal(static_cast<std::int64_t>(ids.size()), there.elements(), "ids of a call");
   backend_.upload(there, ids.data());
   embed_inputs(call, {.ids = there});
@@ -123,46 +123,46 @@ void StagePasses::embed(const SliceCall& call, std::span<const std::int32_t> ids
 
 void StagePasses::embed_backward(const SliceCall& call, const MicroBatch& micro_batch, TensorRef dx) {
   const SliceInputs inputs = embedding_inputs(call, micro_batch);
-  const LayerWorkspace layers = plan_.memory().workspace(call.step);
-  const Step step = of_end(call.step);
-  model_.embed_backward(embedding_call(call, step, inputs, layers), dx, plan_.part().has_head());
+  const LayerWorkspace layers = plan_.memory().workspace(call.pass);
+  const LayerPass pass = of_end(call.pass);
+  model_.embed_backward(embedding_call(call, pass, inputs, layers), dx, plan_.part().has_head());
 }
 
 void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const After& after) {
-  const auto& [step, key] = call;
+  const auto& [pass, key] = call;
   const StageMemory& memory = plan_.memory();
-  const LayerWorkspace w = memory.workspace(step);
+  const LayerWorkspace w = memory.workspace(pass);
   const int layers = plan_.part().layers(key.chunk);
   for (int index = 0; index < layers; ++index) {
-    const TensorRef y = index + 1 == layers ? out : memory.input(step, key, index + 1);
+    const TensorRef y = index + 1 == layers ? out : memory.input(pass, key, index + 1);
     const TransformerLayer& layer = this->layer(key.chunk, index);
-    layer.forward(step, y, memory.saved(step, key, index, false), w);
+    layer.forward(pass, y, memory.saved(pass, key, index, false), w);
     if (after) after(layer.index, y);
   }
 }
 
 void StagePasses::backward_layers(const SliceCall& call, TensorRef dx,
                                   const std::function<void(std::int64_t layer)>& done) {
-  const auto& [step, key] = call;
+  const auto& [pass, key] = call;
   const StageMemory& memory = plan_.memory();
-  const LayerWorkspace w = memory.workspace(step);
+  const LayerWorkspace w = memory.workspace(pass);
   for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
     const TransformerLayer& layer = this->layer(key.chunk, index);
-    const TransformerLayer::Saved saved = memory.saved(step, key, index, true);
-    layer.recompute(step, plan_.options().recompute, saved, w);
-    layer.backward(step, dx, saved, w,
-                   step.weights_later ? memory.deferred(step, key, index) : layer.in_workspace(step, w));
+    const TransformerLayer::Saved saved = memory.saved(pass, key, index, true);
+    layer.recompute(pass, plan_.options().recompute, saved, w);
+    layer.backward(pass, dx, saved, w,
+                   pass.weights_later ? memory.deferred(pass, key, index) : layer.in_workspace(pass, w));
     done(layer.index);
   }
 }
 
 void StagePasses::weight_gradients(const SliceCall& call, const std::function<void(std::int64_t layer)>& done) {
-  const auto& [step, key] = call;
+  const auto& [pass, key] = call;
   const StageMemory& memory = plan_.memory();
   for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
     const TransformerLayer& layer = this->layer(key.chunk, index);
-    layer.weight_gradients(step, memory.saved(step, key, index, true), memory.workspace(step),
-                           memory.deferred(step, key, index));
+    layer.weight_gradients(pass, memory.saved(pass, key, index, true), memory.workspace(pass),
+                           memory.deferred(pass, key, index));
     done(layer.index);
   }
 }
@@ -170,17 +170,17 @@ void StagePasses::weight_gradients(const SliceCall& call, const std::function<vo
 void StagePasses::head(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, TensorRef dx,
                        LossSums& losses) {
   const SliceInputs inputs = head_inputs(call, micro_batch);
-  const LayerWorkspace layers = plan_.memory().workspace(call.step);
-  const Step step = of_end(call.step);
-  EndCall end = end_call(step, inputs, layers);
+  const LayerWorkspace layers = plan_.memory().workspace(call.pass);
+  const LayerPass pass = of_end(call.pass);
+  EndCall end = end_call(pass, inputs, layers);
   end.memory = plan_.memory().head_memory();
   model_.head(end, x, dx, losses);
 }
 
 void StagePasses::with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use) {
   const SliceInputs inputs;
-  const LayerWorkspace layers = plan_.memory().workspace(call.step);
-  EndCall end = end_call(call.step, inputs, layers);
+  const LayerWorkspace layers = plan_.memory().workspace(call.pass);
+  EndCall end = end_call(call.pass, inputs, layers);
   end.memory = plan_.memory().head_memory();
   use(end);
 }

@@ -12,9 +12,9 @@
 
 namespace teratron {
 
-// A slice's way through a cell: `step` and where its activations are kept.
+// A slice's way through a cell: `pass` and where its activations are kept.
 struct SliceCall {
-  Step step;
+  LayerPass pass;
   SliceKey key;
 };
 
@@ -49,10 +49,10 @@ class StagePasses {
   void with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use);
 
  private:
-  EndCall end_call(const Step& step, const SliceInputs& inputs, const LayerWorkspace& layers) const {
-    return {.step = step, .inputs = inputs, .layers = layers, .sizes = plan_.memory().end_sizes(step)};
+  EndCall end_call(const LayerPass& pass, const SliceInputs& inputs, const LayerWorkspace& layers) const {
+    return {.pass = pass, .inputs = inputs, .layers = layers, .sizes = plan_.memory().end_sizes(pass)};
   }
-  EndCall embedding_call(const SliceCall& call, const Step& step, const SliceInputs& inputs,
+  EndCall embedding_call(const SliceCall& call, const LayerPass& pass, const SliceInputs& inputs,
                          const LayerWorkspace& layers) const;
   void embed_inputs(const SliceCall& call, const SliceInputs& inputs);
   TensorRef upload(TensorRef to, const SliceCall& call, const MicroBatch& micro_batch,

@@ -79,9 +79,9 @@ StepRun::Incoming StepRun::receive_for(std::size_t at) {
     incoming.slot = gradients_.next();
     traced(TraceSpan::Kind::kSend, action, [&] { gradients_.wait_for(incoming.slot); });
     if (!from) return incoming;
-    incoming.receive = mesh_.pipeline_back->start_receive(plan_.memory().gradient(call.step, incoming.slot), *from);
+    incoming.receive = mesh_.pipeline_back->start_receive(plan_.memory().gradient(call.pass, incoming.slot), *from);
   } else if (from) {
-    incoming.receive = mesh_.pipeline->start_receive(plan_.memory().input(call.step, call.key, 0), *from);
+    incoming.receive = mesh_.pipeline->start_receive(plan_.memory().input(call.pass, call.key, 0), *from);
   }
   return incoming;
 }
@@ -105,7 +105,7 @@ void StepRun::forward(const Action& action) {
     slot = outputs_.next();
     traced(TraceSpan::Kind::kSend, action, [&] { outputs_.wait_for(slot); });
   }
-  const TensorRef out = to ? plan_.memory().sent(call.step, slot) : plan_.memory().final_x(call.step, call.key);
+  const TensorRef out = to ? plan_.memory().sent(call.pass, slot) : plan_.memory().final_x(call.pass, call.key);
   traced(TraceSpan::Kind::kPass, action, [&] {
     passes_.begin(call, micro_batch);
     if (plan_.part().is_first(action.chunk)) passes_.embed(call, micro_batch);
@@ -118,15 +118,15 @@ void StepRun::backward(const Action& action, std::size_t slot) {
   SliceCall call = call_of(action);
   const MicroBatch& micro_batch = micro_batch_of(action);
   ChunkProgress& progress = progress_of(action);
-  call.step.accumulate = progress.input_gradients_done++ > 0;
-  call.step.weights_later = action.pass == Pass::kBackwardInput;
+  call.pass.accumulate = progress.input_gradients_done++ > 0;
+  call.pass.weights_later = action.pass == Pass::kBackwardInput;
   const bool is_last_pass = progress.input_gradients_done == progress.passes;
   const bool is_final = makes_weight_gradient(action.pass) && is_final_weight_pass(action);
-  const TensorRef dx = plan_.memory().gradient(call.step, slot);
+  const TensorRef dx = plan_.memory().gradient(call.pass, slot);
   traced(TraceSpan::Kind::kPass, action, [&] {
     passes_.begin(call, micro_batch);
     if (plan_.part().is_last(action.chunk)) {
-      passes_.head(call, micro_batch, plan_.memory().final_x(call.step, call.key), dx, losses_);
+      passes_.head(call, micro_batch, plan_.memory().final_x(call.pass, call.key), dx, losses_);
       if (is_last_pass) complete(Part::kHead);
     }
     passes_.backward_layers(call, dx, [&](std::int64_t layer) {
@@ -148,7 +148,7 @@ bool StepRun::is_final_weight_pass(const Action& action) {
 
 void StepRun::weight_gradients(const Action& action) {
   SliceCall call = call_of(action);
-  call.step.accumulate = progress_of(action).weight_gradients_done > 0;
+  call.pass.accumulate = progress_of(action).weight_gradients_done > 0;
   const bool is_final = is_final_weight_pass(action);
   passes_.weight_gradients(call, [&](std::int64_t layer) {
     if (is_final) complete(Part::kLayer, layer);

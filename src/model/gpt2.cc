@@ -53,11 +53,11 @@ std::vector<ParameterBucket> Gpt2::buckets() {
 }
 
 void Gpt2::embed(const EndCall& call, TensorRef x) {
-  embedding.forward(call.step, x, call.step.sequence_parallel ? call.layers.branch : x, call.inputs.ids);
+  embedding.forward(call.pass, x, call.pass.sequence_parallel ? call.layers.branch : x, call.inputs.ids);
 }
 
 void Gpt2::embed_backward(const EndCall& call, TensorRef dx, bool has_head) {
-  embedding.backward(call.step, dx, call.layers.branch, call.inputs.ids, has_head || call.step.accumulate);
+  embedding.backward(call.pass, dx, call.layers.branch, call.inputs.ids, has_head || call.pass.accumulate);
 }
 
 Gpt2::HeadMemory Gpt2::carve(const EndSizes& sizes, Carver& memory) const {
@@ -79,15 +79,15 @@ Gpt2::HeadMemory Gpt2::carve(const EndSizes& sizes, Carver& memory) const {
 
 TensorRef Gpt2::final_normed(const EndCall& call, TensorRef x) const {
   const TensorRef normed = call.layers.normed;
-  final_norm.forward(call.step, call.step.own_rows(normed), x, head_memory(call).final);
-  call.step.gather_rows(normed);
+  final_norm.forward(call.pass, call.pass.own_rows(normed), x, head_memory(call).final);
+  call.pass.gather_rows(normed);
   return normed;
 }
 
 TensorRef Gpt2::final_normed_rows(const EndCall& call, TensorRef rows) const {
   const TensorRef normed = call.layers.normed.flatten_rows().slice(0, 0, rows.dim(0));
   const LayerNorm::Saved all = head_memory(call).final;
-  final_norm.forward(call.step, normed, rows,
+  final_norm.forward(call.pass, normed, rows,
                      {.mean = all.mean.slice(0, 0, rows.dim(0)), .rstd = all.rstd.slice(0, 0, rows.dim(0))});
   return normed;
 }
@@ -96,31 +96,31 @@ void Gpt2::head(const EndCall& call, TensorRef x, TensorRef dx, LossSums& losses
   const HeadMemory memory = head_memory(call);
   const TensorRef normed = final_normed(call, x).flatten_rows();
   if (!dx) {
-    output.forward(call.step, embedding.tokens, memory.loss, normed, call.inputs.targets, memory.output);
+    output.forward(call.pass, embedding.tokens, memory.loss, normed, call.inputs.targets, memory.output);
   } else {
     const TensorRef dnormed = call.layers.dnormed;
-    output.forward_backward(call.step, embedding.tokens, memory.loss, dnormed.flatten_rows(), normed,
+    output.forward_backward(call.pass, embedding.tokens, memory.loss, dnormed.flatten_rows(), normed,
                             call.inputs.targets, call.inputs.weights, memory.output);
-    final_norm.backward(call.step, dx, call.step.own_rows(dnormed), x, memory.final, /*accumulate_dx=*/false);
+    final_norm.backward(call.pass, dx, call.pass.own_rows(dnormed), x, memory.final, /*accumulate_dx=*/false);
   }
-  losses.of_kind[0] += weighted_sum(call.step.backend, memory.loss, call.inputs.host_weights);
+  losses.of_kind[0] += weighted_sum(call.pass.backend, memory.loss, call.inputs.host_weights);
 }
 
 TensorRef Gpt2::row_losses(const EndCall& call, TensorRef normed_rows, TensorRef targets) const {
   const HeadMemory memory = head_memory(call);
   const TensorRef loss = memory.loss.slice(0, 0, normed_rows.dim(0));
-  output.forward(call.step, embedding.tokens, loss, normed_rows, targets, memory.output);
+  output.forward(call.pass, embedding.tokens, loss, normed_rows, targets, memory.output);
   return loss;
 }
 
 TensorRef Gpt2::logits(const EndCall& call, TensorRef normed_rows) const {
   const HeadMemory memory = head_memory(call);
-  const std::int64_t rows = normed_rows.dim(0), ranks = call.step.tensor.size();
+  const std::int64_t rows = normed_rows.dim(0), ranks = call.pass.tensor.size();
   const TensorRef part = memory.output.logits.slice(0, 0, rows);
   const Shape shape{ranks, rows, part.dim(1)};
-  call.step.backend.linear_forward({.y = part, .x = normed_rows, .weight = embedding.tokens.value});
+  call.pass.backend.linear_forward({.y = part, .x = normed_rows, .weight = embedding.tokens.value});
   const TensorRef all = ranks == 1 ? part.reshape(shape) : TensorRef(memory.gathered_logits.data, part.dtype, shape);
-  call.step.tensor.all_gather(all, part);
+  call.pass.tensor.all_gather(all, part);
   return all;
 }
 

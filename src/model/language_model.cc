@@ -20,7 +20,7 @@ void LanguageModel::losses(const MicroBatch& micro_batch, std::int64_t first_sco
   const std::int64_t b = micro_batch.batch, s = micro_batch.tokens, scored = s - first_scored;
   check_equal(static_cast<std::int64_t>(losses.size()), b * scored, "losses to fill");
   forward(micro_batch, [&](const EndCall& call, TensorRef x) {
-    const std::int64_t slice_begin = call.step.first_position, slice_end = slice_begin + call.step.tokens;
+    const std::int64_t slice_begin = call.pass.first_position, slice_end = slice_begin + call.pass.tokens;
     const std::int64_t begin = std::max(first_scored, slice_begin), count = slice_end - begin;
     const TensorRef normed = model_->final_normed(call, x);
     if (count <= 0) return;

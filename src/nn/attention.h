@@ -46,92 +46,92 @@ struct Attention {
   }
 
   // y[batch, tokens, hidden] from x[batch, tokens, hidden]; `packed` is workspace [batch, tokens, 3 * width]. With
-  // step.cache_length nothing is left for a backward.
-  void forward(const Step& step, TensorRef y, TensorRef x, const Saved& saved, TensorRef packed) const {
-    if (step.cache_length) {
-      qkv.forward(step, packed, x);
-      step.backend.cached_attention(cached_call(step, saved, packed));
-      return projection.forward(step, y, saved.context);
+  // pass.cache_length nothing is left for a backward.
+  void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved, TensorRef packed) const {
+    if (pass.cache_length) {
+      qkv.forward(pass, packed, x);
+      pass.backend.cached_attention(cached_call(pass, saved, packed));
+      return projection.forward(pass, y, saved.context);
     }
     // A slice's rows lie side by side in the cache of one sequence, apart in that of several.
-    const TensorRef own = saved.qkv.slice(1, step.first_position, step.first_position + step.tokens);
-    qkv.forward(step, own.is_contiguous() ? own : packed, x);
-    if (!own.is_contiguous()) step.backend.copy(own, packed);
-    step.backend.attention_forward(call(step, saved));
-    projection.forward(step, y, saved.context);
+    const TensorRef own = saved.qkv.slice(1, pass.first_position, pass.first_position + pass.tokens);
+    qkv.forward(pass, own.is_contiguous() ? own : packed, x);
+    if (!own.is_contiguous()) pass.backend.copy(own, packed);
+    pass.backend.attention_forward(call(pass, saved));
+    projection.forward(pass, y, saved.context);
   }
 
   // context and log_sum_exp again, from qkv.
-  void recompute_context(const Step& step, const Saved& saved) const {
-    step.backend.attention_forward(call(step, saved));
+  void recompute_context(const LayerPass& pass, const Saved& saved) const {
+    pass.backend.attention_forward(call(pass, saved));
   }
 
   // dx from dy. dcontext is workspace [batch, tokens, width], dqkv [batch, tokens, 3 * width].
-  void backward(const Step& step, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved, TensorRef dcontext,
+  void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved, TensorRef dcontext,
                 TensorRef dqkv) const {
-    projection.backward_weight(step, dy, saved.context);
-    projection.backward_input(step, dcontext, dy);
-    backward_heads(step, split(step, dqkv), by_head(step, dcontext), saved);
-    qkv.backward(step, dx, dqkv, x);
+    projection.backward_weight(pass, dy, saved.context);
+    projection.backward_input(pass, dcontext, dy);
+    backward_heads(pass, split(pass, dqkv), by_head(pass, dcontext), saved);
+    qkv.backward(pass, dx, dqkv, x);
   }
 
   // What a backward with weights_later left out, from the same tensors.
-  void weight_gradients(const Step& step, TensorRef dy, TensorRef dqkv, TensorRef x, const Saved& saved) const {
-    projection.backward_weight(step, dy, saved.context);
-    qkv.backward_weight(step, dqkv, x);
+  void weight_gradients(const LayerPass& pass, TensorRef dy, TensorRef dqkv, TensorRef x, const Saved& saved) const {
+    projection.backward_weight(pass, dy, saved.context);
+    qkv.backward_weight(pass, dqkv, x);
   }
 
  private:
-  void backward_heads(const Step& step, TensorRef dqkv, TensorRef dout, const Saved& saved) const {
+  void backward_heads(const LayerPass& pass, TensorRef dqkv, TensorRef dout, const Saved& saved) const {
     const TensorRef dq = dqkv.select(2, 0), dk = dqkv.select(2, 1), dv = dqkv.select(2, 2);
     if (!saved.dkv) {
-      step.backend.attention_backward({.dq = dq, .dk = dk, .dv = dv, .dout = dout, .forward = call(step, saved)});
+      pass.backend.attention_backward({.dq = dq, .dk = dk, .dv = dv, .dout = dout, .forward = call(pass, saved)});
       return;
     }
     // The last slice is the first to write. Sums stay in A until the slice that the keys belong to has added its own.
-    const std::int64_t begin = step.first_position, end = begin + step.tokens;
-    const TensorRef sums = saved.dkv.reshape({step.batch, saved.dkv.dim(1), 2, heads, head_size});
+    const std::int64_t begin = pass.first_position, end = begin + pass.tokens;
+    const TensorRef sums = saved.dkv.reshape({pass.batch, saved.dkv.dim(1), 2, heads, head_size});
     const TensorRef dkeys = sums.select(2, 0).slice(1, 0, end), dvalues = sums.select(2, 1).slice(1, 0, end);
-    step.backend.attention_backward({.dq = dq,
+    pass.backend.attention_backward({.dq = dq,
                                      .dk = dkeys,
                                      .dv = dvalues,
                                      .dout = dout,
-                                     .forward = call(step, saved),
-                                     .accumulate_kv = end < step.sequence_length});
-    step.backend.copy(dk, dkeys.slice(1, begin, end));
-    step.backend.copy(dv, dvalues.slice(1, begin, end));
+                                     .forward = call(pass, saved),
+                                     .accumulate_kv = end < pass.sequence_length});
+    pass.backend.copy(dk, dkeys.slice(1, begin, end));
+    pass.backend.copy(dv, dvalues.slice(1, begin, end));
   }
   // [batch, s, 3 * width] -> [batch, s, 3, heads, head_size]
-  TensorRef split(const Step& step, TensorRef packed) const {
-    return packed.reshape({step.batch, packed.dim(1), 3, heads, head_size});
+  TensorRef split(const LayerPass& pass, TensorRef packed) const {
+    return packed.reshape({pass.batch, packed.dim(1), 3, heads, head_size});
   }
-  TensorRef by_head(const Step& step, TensorRef view) const {
-    return view.reshape({step.batch, step.tokens, heads, head_size});
+  TensorRef by_head(const LayerPass& pass, TensorRef view) const {
+    return view.reshape({pass.batch, pass.tokens, heads, head_size});
   }
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_size)); }
-  CachedAttention cached_call(const Step& step, const Saved& saved, TensorRef packed) const {
-    const TensorRef parts = split(step, packed), cache = split(step, saved.qkv);
-    return {.out = by_head(step, saved.context),
+  CachedAttention cached_call(const LayerPass& pass, const Saved& saved, TensorRef packed) const {
+    const TensorRef parts = split(pass, packed), cache = split(pass, saved.qkv);
+    return {.out = by_head(pass, saved.context),
             .q = parts.select(2, 0),
             .k = parts.select(2, 1),
             .v = parts.select(2, 2),
             .keys = cache.select(2, 1),
             .values = cache.select(2, 2),
-            .length = step.cache_length,
+            .length = pass.cache_length,
             .scale = scale()};
   }
-  AttentionForward call(const Step& step, const Saved& saved) const {
-    const std::int64_t end = step.first_position + step.tokens;
-    const TensorRef parts = split(step, saved.qkv);
-    AttentionForward args{.out = by_head(step, saved.context),
+  AttentionForward call(const LayerPass& pass, const Saved& saved) const {
+    const std::int64_t end = pass.first_position + pass.tokens;
+    const TensorRef parts = split(pass, saved.qkv);
+    AttentionForward args{.out = by_head(pass, saved.context),
                           .log_sum_exp = saved.log_sum_exp,
-                          .q = parts.select(2, 0).slice(1, step.first_position, end),
+                          .q = parts.select(2, 0).slice(1, pass.first_position, end),
                           .k = parts.select(2, 1).slice(1, 0, end),
                           .v = parts.select(2, 2).slice(1, 0, end),
-                          .lengths = step.key_lengths,
+                          .lengths = pass.key_lengths,
                           .causal = causal,
                           .scale = scale(),
-                          .dropout = step.dropout(dropout, RandomPurpose::kAttentionDropout, layer)};
+                          .dropout = pass.dropout(dropout, RandomPurpose::kAttentionDropout, layer)};
     args.dropout.heads = all_heads;
     args.dropout.first_head = first_head;
     return args;

@@ -18,7 +18,8 @@ struct CallSizes {
   DType compute = DType::kF32, accumulation = DType::kF32;
 
   std::int64_t rows() const { return batch * tokens; }
-  // The residual stream on this rank: [batch, tokens, hidden], or a rank's rows of it [1, rows, hidden] (nn/step.h).
+  // The residual stream on this rank: [batch, tokens, hidden], or a rank's rows of it [1, rows, hidden]
+  // (nn/layer_pass.h).
   std::int64_t stream_rows() const { return sequence_parallel ? rows() / tensor_ranks : rows(); }
   Shape stream_shape(std::int64_t hidden) const {
     if (!sequence_parallel) return {batch, tokens, hidden};

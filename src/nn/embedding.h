@@ -1,8 +1,8 @@
 // Token and learned position embeddings with dropout (GPT-2). The token table is also the output projection's weight.
 #pragma once
 
+#include "nn/layer_pass.h"
 #include "nn/parameter.h"
-#include "nn/step.h"
 
 namespace teratron {
 
@@ -38,43 +38,45 @@ struct Embedding {
   // y, the residual stream's beginning, from ids i32 [batch, tokens]; `full` is workspace [batch, tokens, hidden] and
   // may be y where that is full. A rank adds up what it holds, the first one also the positions; dropout follows the
   // sum.
-  void forward(const Step& step, TensorRef y, TensorRef full, TensorRef ids) const {
-    step.backend.embedding_forward({.y = full,
+  void forward(const LayerPass& pass, TensorRef y, TensorRef full, TensorRef ids) const {
+    pass.backend.embedding_forward({.y = full,
                                     .ids = ids,
                                     .tokens = tokens.value,
-                                    .positions = step.tensor.rank() == 0 ? positions.value : TensorRef(),
-                                    .first_position = step.first_position,
+                                    .positions = pass.tensor.rank() == 0 ? positions.value : TensorRef(),
+                                    .first_position = pass.first_position,
                                     .vocab_begin = vocab_begin()});
-    step.start_sum(full).wait();
-    const TensorRef sum = step.own_rows(full);
-    if (mask(step).active()) {  // which is the same forward as backward
-      step.backend.dropout_backward({.dbranch = sum, .dsum = sum, .dropout = mask(step)});
+    pass.start_sum(full).wait();
+    const TensorRef sum = pass.own_rows(full);
+    if (mask(pass).active()) {  // which is the same forward as backward
+      pass.backend.dropout_backward({.dbranch = sum, .dsum = sum, .dropout = mask(pass)});
     }
-    if (sum.data != y.data) step.backend.copy(y, sum);
+    if (sum.data != y.data) pass.backend.copy(y, sum);
   }
 
   // Changes dy, the gradient of the stream; `full` as in forward. accumulate_tokens: the token table's gradient already
   // holds something, be it the output projection's share.
-  void backward(const Step& step, TensorRef dy, TensorRef full, TensorRef ids, bool accumulate_tokens) const {
-    const TensorRef masked = step.sequence_parallel ? step.own_rows(full) : dy;
-    if (mask(step).active()) {
-      step.backend.dropout_backward({.dbranch = masked, .dsum = dy, .dropout = mask(step)});
+  void backward(const LayerPass& pass, TensorRef dy, TensorRef full, TensorRef ids, bool accumulate_tokens) const {
+    const TensorRef masked = pass.sequence_parallel ? pass.own_rows(full) : dy;
+    if (mask(pass).active()) {
+      pass.backend.dropout_backward({.dbranch = masked, .dsum = dy, .dropout = mask(pass)});
     } else if (masked.data != dy.data) {
-      step.backend.copy(masked, dy);
+      pass.backend.copy(masked, dy);
     }
-    step.gather_rows(full);
-    step.backend.embedding_backward({.dtokens = tokens.gradient,
+    pass.gather_rows(full);
+    pass.backend.embedding_backward({.dtokens = tokens.gradient,
                                      .dpositions = positions.gradient,
-                                     .dy = step.sequence_parallel ? full : dy,
+                                     .dy = pass.sequence_parallel ? full : dy,
                                      .ids = ids,
-                                     .first_position = step.first_position,
+                                     .first_position = pass.first_position,
                                      .vocab_begin = vocab_begin(),
                                      .accumulate_tokens = accumulate_tokens,
-                                     .accumulate_positions = step.accumulate});
+                                     .accumulate_positions = pass.accumulate});
   }
 
  private:
-  Dropout mask(const Step& step) const { return step.stream_dropout(dropout, RandomPurpose::kEmbeddingDropout, 0); }
+  Dropout mask(const LayerPass& pass) const {
+    return pass.stream_dropout(dropout, RandomPurpose::kEmbeddingDropout, 0);
+  }
 };
 
 }  // namespace teratron

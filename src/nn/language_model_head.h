@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
+#include "nn/layer_pass.h"
 #include "nn/parameter.h"
-#include "nn/step.h"
 
 namespace teratron {
 
@@ -24,22 +24,22 @@ struct LanguageModelHead {
   };
 
   // loss[T] from x[T, hidden]; targets i32 [T]
-  void forward(const Step& step, const Parameter& tokens, TensorRef loss, TensorRef x, TensorRef targets,
+  void forward(const LayerPass& pass, const Parameter& tokens, TensorRef loss, TensorRef x, TensorRef targets,
                const Workspace& workspace) const {
     for (std::int64_t begin = 0; begin < x.dim(0); begin += workspace.chunk()) {
-      forward_chunk(step, tokens, loss, x, targets, workspace, begin);
+      forward_chunk(pass, tokens, loss, x, targets, workspace, begin);
     }
   }
 
   // Also dx[T, hidden], the sum over the ranks (own rows only are left of it under sequence parallelism), and the token
   // table's gradient, of sum over T of weight * loss. The first user of that gradient in a step: without
-  // step.accumulate it is overwritten.
-  void forward_backward(const Step& step, Parameter& tokens, TensorRef loss, TensorRef dx, TensorRef x,
+  // pass.accumulate it is overwritten.
+  void forward_backward(const LayerPass& pass, Parameter& tokens, TensorRef loss, TensorRef dx, TensorRef x,
                         TensorRef targets, TensorRef weight, const Workspace& workspace) const {
     for (std::int64_t begin = 0; begin < x.dim(0); begin += workspace.chunk()) {
-      const Chunk chunk = forward_chunk(step, tokens, loss, x, targets, workspace, begin);
+      const Chunk chunk = forward_chunk(pass, tokens, loss, x, targets, workspace, begin);
       const std::int64_t end = begin + chunk.rows;
-      step.backend.cross_entropy_backward({.logits = chunk.logits,
+      pass.backend.cross_entropy_backward({.logits = chunk.logits,
                                            .max = chunk.max,
                                            .sum = chunk.sum,
                                            .targets = targets.slice(0, begin, end),
@@ -47,15 +47,15 @@ struct LanguageModelHead {
                                            .vocab_begin = vocab_begin,
                                            .valid_columns = valid_columns(chunk.logits)});
       const TensorRef part = dx.slice(0, begin, end);
-      step.backend.linear_input_gradient({.dx = part, .dy = chunk.logits, .weight = tokens.value});
-      Pending sum = step.sequence_parallel ? Pending() : step.start_sum(part);
-      step.backend.linear_weight_gradient({.dweight = tokens.gradient,
+      pass.backend.linear_input_gradient({.dx = part, .dy = chunk.logits, .weight = tokens.value});
+      Pending sum = pass.sequence_parallel ? Pending() : pass.start_sum(part);
+      pass.backend.linear_weight_gradient({.dweight = tokens.gradient,
                                            .dy = chunk.logits,
                                            .x = x.slice(0, begin, end),
-                                           .accumulate = step.accumulate || begin > 0});
+                                           .accumulate = pass.accumulate || begin > 0});
       sum.wait();
     }
-    if (step.sequence_parallel) step.start_sum(dx).wait();
+    if (pass.sequence_parallel) pass.start_sum(dx).wait();
   }
 
  private:
@@ -65,7 +65,7 @@ struct LanguageModelHead {
     TensorRef max, own_max, sum, target_logit;  // [rows]
   };
 
-  Chunk forward_chunk(const Step& step, const Parameter& tokens, TensorRef loss, TensorRef x, TensorRef targets,
+  Chunk forward_chunk(const LayerPass& pass, const Parameter& tokens, TensorRef loss, TensorRef x, TensorRef targets,
                       const Workspace& workspace, std::int64_t begin) const {
     const std::int64_t rows = std::min(workspace.chunk(), x.dim(0) - begin), end = begin + rows;
     const TensorRef pair(workspace.sum_and_target.data, workspace.sum_and_target.dtype, {2, rows});
@@ -75,19 +75,19 @@ struct LanguageModelHead {
                       .own_max = workspace.own_max.slice(0, 0, rows),
                       .sum = pair.select(0, 0),
                       .target_logit = pair.select(0, 1)};
-    step.backend.linear_forward({.y = chunk.logits, .x = x.slice(0, begin, end), .weight = tokens.value});
-    step.backend.cross_entropy_partials({.max = chunk.own_max,
+    pass.backend.linear_forward({.y = chunk.logits, .x = x.slice(0, begin, end), .weight = tokens.value});
+    pass.backend.cross_entropy_partials({.max = chunk.own_max,
                                          .sum = chunk.sum,
                                          .target_logit = chunk.target_logit,
                                          .logits = chunk.logits,
                                          .targets = targets.slice(0, begin, end),
                                          .vocab_begin = vocab_begin,
                                          .valid_columns = valid_columns(chunk.logits)});
-    step.backend.copy(chunk.max, chunk.own_max);
-    step.tensor.all_reduce(chunk.max, ReduceOp::kMax);
-    step.backend.cross_entropy_rescale({.sum = chunk.sum, .own_max = chunk.own_max, .max = chunk.max});
-    step.tensor.all_reduce(pair);
-    step.backend.cross_entropy_loss(
+    pass.backend.copy(chunk.max, chunk.own_max);
+    pass.tensor.all_reduce(chunk.max, ReduceOp::kMax);
+    pass.backend.cross_entropy_rescale({.sum = chunk.sum, .own_max = chunk.own_max, .max = chunk.max});
+    pass.tensor.all_reduce(pair);
+    pass.backend.cross_entropy_loss(
         {.loss = loss.slice(0, begin, end), .max = chunk.max, .sum = chunk.sum, .target_logit = chunk.target_logit});
     return chunk;
   }

@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "nn/layer_pass.h"
 #include "nn/parameter.h"
-#include "nn/step.h"
 
 namespace teratron {
 
@@ -38,17 +38,17 @@ struct LayerNorm {
   }
 
   // y[.., hidden] from x[.., hidden]
-  void forward(const Step& step, TensorRef y, TensorRef x, const Saved& saved) const {
-    step.backend.layer_norm_forward(call(y, x, saved));
+  void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved) const {
+    pass.backend.layer_norm_forward(call(y, x, saved));
   }
-  void forward_again(const Step& step, TensorRef y, TensorRef x, const Saved& saved) const {
-    step.backend.layer_norm_apply(call(y, x, saved));
+  void forward_again(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved) const {
+    pass.backend.layer_norm_apply(call(y, x, saved));
   }
 
   // Adds to dx, the gradient of the residual stream that x belongs to, or overwrites it.
-  void backward(const Step& step, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved,
+  void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved,
                 bool accumulate_dx = true) const {
-    step.backend.layer_norm_backward({.dx = dx,
+    pass.backend.layer_norm_backward({.dx = dx,
                                       .dgamma = gamma.gradient,
                                       .dbeta = beta.gradient,
                                       .dy = dy,
@@ -57,7 +57,7 @@ struct LayerNorm {
                                       .rstd = saved.rstd,
                                       .gamma = gamma.value,
                                       .accumulate_dx = accumulate_dx,
-                                      .accumulate = step.accumulate});
+                                      .accumulate = pass.accumulate});
   }
 };
 

@@ -1,13 +1,13 @@
 // Linear layer y = x W^T + b and its mirror, on one rank or, split, on the ranks of a tensor-parallel group: column
 // parallel cuts the outputs, row parallel the inputs (Megatron-LM section 3). Around a column-parallel layer and the
 // row-parallel one that follows lie the paper's f (identity forward, all-reduce backward) and g (the reverse); under
-// sequence parallelism they become an all-gather and a reduce-scatter (nn/step.h).
+// sequence parallelism they become an all-gather and a reduce-scatter (nn/layer_pass.h).
 #pragma once
 
 #include <string>
 
+#include "nn/layer_pass.h"
 #include "nn/parameter.h"
-#include "nn/step.h"
 
 namespace teratron {
 
@@ -38,20 +38,20 @@ struct Linear {
   }
 
   // y[T, outputs] from x[T, inputs]
-  void forward(const Step& step, TensorRef y, TensorRef x) const {
-    step.backend.linear_forward({.y = y, .x = x, .weight = weight.value, .bias = bias.value});
+  void forward(const LayerPass& pass, TensorRef y, TensorRef x) const {
+    pass.backend.linear_forward({.y = y, .x = x, .weight = weight.value, .bias = bias.value});
   }
 
   // dx[T, inputs] from dy[T, outputs]
-  void backward_input(const Step& step, TensorRef dx, TensorRef dy) const {
-    step.backend.linear_input_gradient({.dx = dx, .dy = dy, .weight = weight.value});
+  void backward_input(const LayerPass& pass, TensorRef dx, TensorRef dy) const {
+    pass.backend.linear_input_gradient({.dx = dx, .dy = dy, .weight = weight.value});
   }
 
   // Does nothing where weights come later.
-  void backward_weight(const Step& step, TensorRef dy, TensorRef x) const {
-    if (step.weights_later) return;
-    step.backend.linear_weight_gradient(
-        {.dweight = weight.gradient, .dy = dy, .x = x, .dbias = bias.gradient, .accumulate = step.accumulate});
+  void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x) const {
+    if (pass.weights_later) return;
+    pass.backend.linear_weight_gradient(
+        {.dweight = weight.gradient, .dy = dy, .x = x, .dbias = bias.gradient, .accumulate = pass.accumulate});
   }
 };
 
@@ -63,10 +63,10 @@ struct ColumnParallelLinear : Linear {
 
   // f: dx[T, inputs] is summed over the ranks (own rows only are left of it under sequence parallelism) while the
   // weight gradient is computed.
-  void backward(const Step& step, TensorRef dx, TensorRef dy, TensorRef x) const {
-    backward_input(step, dx, dy);
-    Pending sum = step.start_sum(dx);
-    backward_weight(step, dy, x);
+  void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x) const {
+    backward_input(pass, dx, dy);
+    Pending sum = pass.start_sum(dx);
+    backward_weight(pass, dy, x);
     sum.wait();
   }
 };
@@ -78,10 +78,10 @@ struct RowParallelLinear : Linear {
       : Linear(name, inputs, outputs, init_scale, Parallel::kRow, place) {}
 
   // g: the ranks' shares of y are summed (into own rows under sequence parallelism); the bias is in the first one's.
-  void forward(const Step& step, TensorRef y, TensorRef x) const {
-    const TensorRef share_of_bias = step.tensor.rank() == 0 ? bias.value : TensorRef();
-    step.backend.linear_forward({.y = y, .x = x, .weight = weight.value, .bias = share_of_bias});
-    step.start_sum(y).wait();
+  void forward(const LayerPass& pass, TensorRef y, TensorRef x) const {
+    const TensorRef share_of_bias = pass.tensor.rank() == 0 ? bias.value : TensorRef();
+    pass.backend.linear_forward({.y = y, .x = x, .weight = weight.value, .bias = share_of_bias});
+    pass.start_sum(y).wait();
   }
 };
 

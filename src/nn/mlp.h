@@ -29,33 +29,34 @@ struct Mlp {
   }
 
   // y[.., hidden] from x[.., hidden]; `activated` is workspace [.., ffn].
-  void forward(const Step& step, TensorRef y, TensorRef x, const Saved& saved, TensorRef activated) const {
-    step.backend.linear_forward({.y = saved.pre_activation,
+  void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved, TensorRef activated) const {
+    pass.backend.linear_forward({.y = saved.pre_activation,
                                  .x = x,
                                  .weight = up.weight.value,
                                  .bias = up.bias.value,
                                  .activation = activation,
                                  .activated = activated});
-    down.forward(step, y, activated);
+    down.forward(pass, y, activated);
   }
 
   // dx from dy; dffn is workspace [.., ffn]. The activation overwrites the pre-activation, which nothing needs after.
-  void backward(const Step& step, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved, TensorRef dffn) const {
+  void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved,
+                TensorRef dffn) const {
     const TensorRef activated = saved.pre_activation;
-    step.backend.linear_input_gradient({.dx = dffn,
+    pass.backend.linear_input_gradient({.dx = dffn,
                                         .dy = dy,
                                         .weight = down.weight.value,
                                         .activation = activation,
                                         .pre_activation = saved.pre_activation,
                                         .activated = activated});
-    down.backward_weight(step, dy, activated);
-    up.backward(step, dx, dffn, x);
+    down.backward_weight(pass, dy, activated);
+    up.backward(pass, dx, dffn, x);
   }
 
   // What a backward with weights_later left out, from the same tensors.
-  void weight_gradients(const Step& step, TensorRef dy, TensorRef dffn, TensorRef x, const Saved& saved) const {
-    down.backward_weight(step, dy, saved.pre_activation);
-    up.backward_weight(step, dffn, x);
+  void weight_gradients(const LayerPass& pass, TensorRef dy, TensorRef dffn, TensorRef x, const Saved& saved) const {
+    down.backward_weight(pass, dy, saved.pre_activation);
+    up.backward_weight(pass, dffn, x);
   }
 };
 

@@ -63,73 +63,74 @@ TransformerLayer::ProductGradients TransformerLayer::carve_gradients(const CallS
   return gradients;
 }
 
-TransformerLayer::ProductGradients TransformerLayer::in_workspace(const Step& step, const LayerWorkspace& w) const {
+TransformerLayer::ProductGradients TransformerLayer::in_workspace(const LayerPass& pass,
+                                                                  const LayerWorkspace& w) const {
   // When the packed projection's is made, the MLP's wide one is used up.
   return {
-      .mlp = w.branch, .up = activated(step, w.wide), .attention = w.branch, .qkv = packed_projection(step, w.wide)};
+      .mlp = w.branch, .up = activated(pass, w.wide), .attention = w.branch, .qkv = packed_projection(pass, w.wide)};
 }
 
-void TransformerLayer::forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const {
-  is_pre() ? pre_forward(step, y, saved, w) : post_forward(step, y, saved, w);
+void TransformerLayer::forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w) const {
+  is_pre() ? pre_forward(pass, y, saved, w) : post_forward(pass, y, saved, w);
 }
 
-void TransformerLayer::backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+void TransformerLayer::backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                                 const ProductGradients& gradients) const {
-  is_pre() ? pre_backward(step, dx, saved, w, gradients) : post_backward(step, dx, saved, w, gradients);
+  is_pre() ? pre_backward(pass, dx, saved, w, gradients) : post_backward(pass, dx, saved, w, gradients);
 }
 
-void TransformerLayer::recompute(const Step& step, Recompute recompute, const Saved& saved,
+void TransformerLayer::recompute(const LayerPass& pass, Recompute recompute, const Saved& saved,
                                  const LayerWorkspace& w) const {
   switch (recompute) {
     case Recompute::kNone: return;
-    case Recompute::kSelective: return attention.recompute_context(step, saved.attention);
+    case Recompute::kSelective: return attention.recompute_context(pass, saved.attention);
     case Recompute::kFull:
       if (is_pre()) {
-        pre_forward_to_mlp(step, saved, w);
-        return mlp.up.forward(step, saved.mlp.pre_activation, w.normed);
+        pre_forward_to_mlp(pass, saved, w);
+        return mlp.up.forward(pass, saved.mlp.pre_activation, w.normed);
       }
       // The second norm comes last, so all of the layer is made again; its output has the branch's place.
-      return post_forward(step, step.own_rows(w.dnormed), saved, w);
+      return post_forward(pass, pass.own_rows(w.dnormed), saved, w);
   }
 }
 
-TensorRef TransformerLayer::attention_input(const Step& step, const Saved& saved, const LayerWorkspace& w) const {
-  const TensorRef own = step.own_rows(w.normed);
+TensorRef TransformerLayer::attention_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const {
+  const TensorRef own = pass.own_rows(w.normed);
   if (is_pre()) {
-    norm1.forward_again(step, own, saved.x, saved.norm1);
-  } else if (step.sequence_parallel) {
-    step.backend.copy(own, saved.x);
+    norm1.forward_again(pass, own, saved.x, saved.norm1);
+  } else if (pass.sequence_parallel) {
+    pass.backend.copy(own, saved.x);
   } else {
     return saved.x;
   }
-  step.gather_rows(w.normed);
+  pass.gather_rows(w.normed);
   return w.normed;
 }
 
-TensorRef TransformerLayer::mlp_input(const Step& step, const Saved& saved, const LayerWorkspace& w) const {
+TensorRef TransformerLayer::mlp_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const {
   const auto& [norm, statistics] = is_pre() ? std::tie(norm2, saved.norm2) : std::tie(norm1, saved.norm1);
-  norm.forward_again(step, step.own_rows(w.normed), saved.sum1, statistics);
-  step.gather_rows(w.normed);
+  norm.forward_again(pass, pass.own_rows(w.normed), saved.sum1, statistics);
+  pass.gather_rows(w.normed);
   return w.normed;
 }
 
-void TransformerLayer::weight_gradients(const Step& step, const Saved& saved, const LayerWorkspace& w,
+void TransformerLayer::weight_gradients(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w,
                                         const ProductGradients& gradients) const {
-  mlp.weight_gradients(step, gradients.mlp, gradients.up, mlp_input(step, saved, w), saved.mlp);
-  attention.weight_gradients(step, gradients.attention, gradients.qkv, attention_input(step, saved, w),
+  mlp.weight_gradients(pass, gradients.mlp, gradients.up, mlp_input(pass, saved, w), saved.mlp);
+  attention.weight_gradients(pass, gradients.attention, gradients.qkv, attention_input(pass, saved, w),
                              saved.attention);
 }
 
-TensorRef TransformerLayer::into_branch(const Step& step, TensorRef dx, const Dropout& dropout,
+TensorRef TransformerLayer::into_branch(const LayerPass& pass, TensorRef dx, const Dropout& dropout,
                                         TensorRef branch) const {
   if (dropout.active()) {
-    step.backend.dropout_backward({.dbranch = step.own_rows(branch), .dsum = dx, .dropout = dropout});
-  } else if (step.sequence_parallel || step.weights_later) {
-    step.backend.copy(step.own_rows(branch), dx);
+    pass.backend.dropout_backward({.dbranch = pass.own_rows(branch), .dsum = dx, .dropout = dropout});
+  } else if (pass.sequence_parallel || pass.weights_later) {
+    pass.backend.copy(pass.own_rows(branch), dx);
   } else {
     return dx;
   }
-  step.gather_rows(branch);
+  pass.gather_rows(branch);
   return branch;
 }
 

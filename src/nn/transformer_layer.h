@@ -55,7 +55,7 @@ struct TransformerLayer {
   std::int64_t packed_columns() const { return attention.qkv.weight.shape[0]; }  // queries, keys and values here
   std::int64_t wide_columns() const { return std::max(ffn_columns(), packed_columns()); }
 
-  // What forward leaves for backward. "stream" is the residual stream's shape (Step::stream_shape).
+  // What forward leaves for backward. "stream" is the residual stream's shape (LayerPass::stream_shape).
   struct Saved {
     TensorRef x;  // stream: the layer's input
     Attention::Saved attention;
@@ -69,10 +69,10 @@ struct TransformerLayer {
   Saved carve(const CallSizes& sizes, Recompute recompute, bool has_cache, Carver& kept, Carver& again) const;
 
   // y from saved.x. Where no backward follows, y may be saved.sum1 with pre-norm.
-  void forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
+  void forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
 
   // What `recompute` left out of `saved`, from what is there.
-  void recompute(const Step& step, Recompute recompute, const Saved& saved, const LayerWorkspace& w) const;
+  void recompute(const LayerPass& pass, Recompute recompute, const Saved& saved, const LayerWorkspace& w) const;
 
   // The gradients of what the four products give, full: all that weight gradients are made from, besides `saved`.
   // [batch, tokens, ..] of hidden, ffn_columns(), hidden and packed_columns().
@@ -81,47 +81,47 @@ struct TransformerLayer {
   };
   ProductGradients carve_gradients(const CallSizes& sizes, Carver& carver) const;
   // Places for them that a backward pass uses one after the other.
-  ProductGradients in_workspace(const Step& step, const LayerWorkspace& w) const;
+  ProductGradients in_workspace(const LayerPass& pass, const LayerWorkspace& w) const;
 
-  // dx holds the gradient of y on entry and the gradient of saved.x on return. With step.weights_later, `gradients`
+  // dx holds the gradient of y on entry and the gradient of saved.x on return. With pass.weights_later, `gradients`
   // have places of their own, and they and `saved` go into weight_gradients() later.
-  void backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+  void backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                 const ProductGradients& gradients) const;
-  void weight_gradients(const Step& step, const Saved& saved, const LayerWorkspace& w,
+  void weight_gradients(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w,
                         const ProductGradients& gradients) const;
 
  private:
   bool is_pre() const { return norm_placement == NormPlacement::kPre; }
 
-  void pre_forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
-  void pre_forward_to_mlp(const Step& step, const Saved& saved, const LayerWorkspace& w) const;
-  void pre_backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+  void pre_forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
+  void pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
+  void pre_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                     const ProductGradients& gradients) const;
 
-  void post_forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
-  TensorRef post_forward_to_mlp(const Step& step, const Saved& saved, const LayerWorkspace& w) const;
-  void post_backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+  void post_forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
+  TensorRef post_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
+  void post_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                      const ProductGradients& gradients) const;
-  void post_norm_backward(const Step& step, const LayerNorm& norm, TensorRef dx, TensorRef sum,
+  void post_norm_backward(const LayerPass& pass, const LayerNorm& norm, TensorRef dx, TensorRef sum,
                           const LayerNorm::Saved& saved, const LayerWorkspace& w) const;
 
   // What the two sub-layers read, full [batch, tokens, hidden]; made again in w.normed where it is not kept so.
-  TensorRef attention_input(const Step& step, const Saved& saved, const LayerWorkspace& w) const;
-  TensorRef mlp_input(const Step& step, const Saved& saved, const LayerWorkspace& w) const;
+  TensorRef attention_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
+  TensorRef mlp_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
 
   // A view [batch, tokens, packed_columns()] at the beginning of `wide`.
-  TensorRef packed_projection(const Step& step, TensorRef wide) const {
-    return {wide.data, wide.dtype, {step.batch, step.tokens, packed_columns()}};
+  TensorRef packed_projection(const LayerPass& pass, TensorRef wide) const {
+    return {wide.data, wide.dtype, {pass.batch, pass.tokens, packed_columns()}};
   }
   // A view [batch, tokens, ffn_columns()] at the beginning of `wide`.
-  TensorRef activated(const Step& step, TensorRef wide) const {
-    return {wide.data, wide.dtype, {step.batch, step.tokens, ffn_columns()}};
+  TensorRef activated(const LayerPass& pass, TensorRef wide) const {
+    return {wide.data, wide.dtype, {pass.batch, pass.tokens, ffn_columns()}};
   }
   // The gradient that enters a branch, full: dropout's mask applied, or the residual stream's own where that is full,
   // nothing was dropped and nobody needs it later.
-  TensorRef into_branch(const Step& step, TensorRef dx, const Dropout& dropout, TensorRef branch) const;
-  Dropout dropout_after(const Step& step, int sublayer) const {
-    return step.stream_dropout(hidden_dropout, RandomPurpose::kResidualDropout, 2 * index + sublayer);
+  TensorRef into_branch(const LayerPass& pass, TensorRef dx, const Dropout& dropout, TensorRef branch) const;
+  Dropout dropout_after(const LayerPass& pass, int sublayer) const {
+    return pass.stream_dropout(hidden_dropout, RandomPurpose::kResidualDropout, 2 * index + sublayer);
   }
 };
 

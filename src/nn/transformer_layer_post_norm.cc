@@ -4,50 +4,52 @@
 namespace teratron {
 
 // All before the MLP; returns its input, of which a rank's own rows stay in w.normed.
-TensorRef TransformerLayer::post_forward_to_mlp(const Step& step, const Saved& saved, const LayerWorkspace& w) const {
-  const TensorRef own_x1 = step.own_rows(w.normed);
-  attention.forward(step, w.branch, attention_input(step, saved, w), saved.attention, packed_projection(step, w.wide));
-  step.backend.residual_add_layer_norm({.add = {.sum = saved.sum1,
+TensorRef TransformerLayer::post_forward_to_mlp(const LayerPass& pass, const Saved& saved,
+                                                const LayerWorkspace& w) const {
+  const TensorRef own_x1 = pass.own_rows(w.normed);
+  attention.forward(pass, w.branch, attention_input(pass, saved, w), saved.attention, packed_projection(pass, w.wide));
+  pass.backend.residual_add_layer_norm({.add = {.sum = saved.sum1,
                                                 .residual = saved.x,
-                                                .branch = step.own_rows(w.branch),
-                                                .dropout = dropout_after(step, 0)},
+                                                .branch = pass.own_rows(w.branch),
+                                                .dropout = dropout_after(pass, 0)},
                                         .norm = norm1.call(own_x1, saved.sum1, saved.norm1)});
-  step.gather_rows(w.normed);
+  pass.gather_rows(w.normed);
   return w.normed;
 }
 
-void TransformerLayer::post_forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const {
-  const TensorRef x1 = post_forward_to_mlp(step, saved, w);
-  mlp.forward(step, w.branch, x1, saved.mlp, activated(step, w.wide));
-  step.backend.residual_add_layer_norm({.add = {.sum = saved.sum2,
-                                                .residual = step.own_rows(x1),
-                                                .branch = step.own_rows(w.branch),
-                                                .dropout = dropout_after(step, 1)},
+void TransformerLayer::post_forward(const LayerPass& pass, TensorRef y, const Saved& saved,
+                                    const LayerWorkspace& w) const {
+  const TensorRef x1 = post_forward_to_mlp(pass, saved, w);
+  mlp.forward(pass, w.branch, x1, saved.mlp, activated(pass, w.wide));
+  pass.backend.residual_add_layer_norm({.add = {.sum = saved.sum2,
+                                                .residual = pass.own_rows(x1),
+                                                .branch = pass.own_rows(w.branch),
+                                                .dropout = dropout_after(pass, 1)},
                                         .norm = norm2.call(y, saved.sum2, saved.norm2)});
 }
 
 // dx, the gradient of the norm's output, becomes that of the sum that the norm read.
-void TransformerLayer::post_norm_backward(const Step& step, const LayerNorm& norm, TensorRef dx, TensorRef sum,
+void TransformerLayer::post_norm_backward(const LayerPass& pass, const LayerNorm& norm, TensorRef dx, TensorRef sum,
                                           const LayerNorm::Saved& saved, const LayerWorkspace& w) const {
-  const TensorRef dsum = step.own_rows(w.dnormed);
-  norm.backward(step, dsum, dx, sum, saved, /*accumulate_dx=*/false);
-  step.backend.copy(dx, dsum);
+  const TensorRef dsum = pass.own_rows(w.dnormed);
+  norm.backward(pass, dsum, dx, sum, saved, /*accumulate_dx=*/false);
+  pass.backend.copy(dx, dsum);
 }
 
-void TransformerLayer::post_backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+void TransformerLayer::post_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                                      const ProductGradients& gradients) const {
-  const TensorRef dinput = step.own_rows(w.dnormed);  // of a sub-layer's input
-  post_norm_backward(step, norm2, dx, saved.sum2, saved.norm2, w);
-  const TensorRef dmlp = into_branch(step, dx, dropout_after(step, 1), gradients.mlp);
-  mlp.backward(step, w.dnormed, dmlp, mlp_input(step, saved, w), saved.mlp, gradients.up);
-  step.backend.add(dx, dinput);
+  const TensorRef dinput = pass.own_rows(w.dnormed);  // of a sub-layer's input
+  post_norm_backward(pass, norm2, dx, saved.sum2, saved.norm2, w);
+  const TensorRef dmlp = into_branch(pass, dx, dropout_after(pass, 1), gradients.mlp);
+  mlp.backward(pass, w.dnormed, dmlp, mlp_input(pass, saved, w), saved.mlp, gradients.up);
+  pass.backend.add(dx, dinput);
 
-  post_norm_backward(step, norm1, dx, saved.sum1, saved.norm1, w);
-  const TensorRef dattention = into_branch(step, dx, dropout_after(step, 0), gradients.attention);
+  post_norm_backward(pass, norm1, dx, saved.sum1, saved.norm1, w);
+  const TensorRef dattention = into_branch(pass, dx, dropout_after(pass, 0), gradients.attention);
   const TensorRef dcontext(w.dnormed.data, w.dnormed.dtype, saved.attention.context.shape);
-  attention.backward(step, w.dnormed, dattention, attention_input(step, saved, w), saved.attention, dcontext,
+  attention.backward(pass, w.dnormed, dattention, attention_input(pass, saved, w), saved.attention, dcontext,
                      gradients.qkv);
-  step.backend.add(dx, dinput);
+  pass.backend.add(dx, dinput);
 }
 
 }  // namespace teratron

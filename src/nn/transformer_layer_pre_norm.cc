@@ -4,38 +4,39 @@
 namespace teratron {
 
 // All before the MLP, whose input is left in w.normed.
-void TransformerLayer::pre_forward_to_mlp(const Step& step, const Saved& saved, const LayerWorkspace& w) const {
-  const TensorRef normed = step.own_rows(w.normed);
-  norm1.forward(step, normed, saved.x, saved.norm1);
-  step.gather_rows(w.normed);
-  attention.forward(step, w.branch, w.normed, saved.attention, packed_projection(step, w.wide));
-  step.backend.residual_add_layer_norm({.add = {.sum = saved.sum1,
+void TransformerLayer::pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const {
+  const TensorRef normed = pass.own_rows(w.normed);
+  norm1.forward(pass, normed, saved.x, saved.norm1);
+  pass.gather_rows(w.normed);
+  attention.forward(pass, w.branch, w.normed, saved.attention, packed_projection(pass, w.wide));
+  pass.backend.residual_add_layer_norm({.add = {.sum = saved.sum1,
                                                 .residual = saved.x,
-                                                .branch = step.own_rows(w.branch),
-                                                .dropout = dropout_after(step, 0)},
+                                                .branch = pass.own_rows(w.branch),
+                                                .dropout = dropout_after(pass, 0)},
                                         .norm = norm2.call(normed, saved.sum1, saved.norm2)});
-  step.gather_rows(w.normed);
+  pass.gather_rows(w.normed);
 }
 
-void TransformerLayer::pre_forward(const Step& step, TensorRef y, const Saved& saved, const LayerWorkspace& w) const {
-  pre_forward_to_mlp(step, saved, w);
-  mlp.forward(step, w.branch, w.normed, saved.mlp, activated(step, w.wide));
-  step.backend.residual_add(
-      {.sum = y, .residual = saved.sum1, .branch = step.own_rows(w.branch), .dropout = dropout_after(step, 1)});
+void TransformerLayer::pre_forward(const LayerPass& pass, TensorRef y, const Saved& saved,
+                                   const LayerWorkspace& w) const {
+  pre_forward_to_mlp(pass, saved, w);
+  mlp.forward(pass, w.branch, w.normed, saved.mlp, activated(pass, w.wide));
+  pass.backend.residual_add(
+      {.sum = y, .residual = saved.sum1, .branch = pass.own_rows(w.branch), .dropout = dropout_after(pass, 1)});
 }
 
-void TransformerLayer::pre_backward(const Step& step, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
+void TransformerLayer::pre_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                                     const ProductGradients& gradients) const {
-  const TensorRef dnormed = step.own_rows(w.dnormed);
-  const TensorRef dmlp = into_branch(step, dx, dropout_after(step, 1), gradients.mlp);
-  mlp.backward(step, w.dnormed, dmlp, mlp_input(step, saved, w), saved.mlp, gradients.up);
-  norm2.backward(step, dx, dnormed, saved.sum1, saved.norm2);
+  const TensorRef dnormed = pass.own_rows(w.dnormed);
+  const TensorRef dmlp = into_branch(pass, dx, dropout_after(pass, 1), gradients.mlp);
+  mlp.backward(pass, w.dnormed, dmlp, mlp_input(pass, saved, w), saved.mlp, gradients.up);
+  norm2.backward(pass, dx, dnormed, saved.sum1, saved.norm2);
 
-  const TensorRef dattention = into_branch(step, dx, dropout_after(step, 0), gradients.attention);
+  const TensorRef dattention = into_branch(pass, dx, dropout_after(pass, 0), gradients.attention);
   const TensorRef dcontext(w.dnormed.data, w.dnormed.dtype, saved.attention.context.shape);
-  attention.backward(step, w.dnormed, dattention, attention_input(step, saved, w), saved.attention, dcontext,
+  attention.backward(pass, w.dnormed, dattention, attention_input(pass, saved, w), saved.attention, dcontext,
                      gradients.qkv);
-  norm1.backward(step, dx, dnormed, saved.x, saved.norm1);
+  norm1.backward(pass, dx, dnormed, saved.x, saved.norm1);
 }
 
 }  // namespace teratron

@@ -74,55 +74,55 @@ class TestEncoder : public Model {
     Carver kept_memory = call.kept, memory = call.memory;
     const Kept kept = carve_kept(call.sizes.call, kept_memory);
     const TensorRef full = carve_full(call.sizes.call, memory), of_types = call.layers.branch;
-    embedding.forward(call.step, kept.sum, full, call.inputs.ids);
-    call.step.backend.embedding_forward({.y = of_types, .ids = call.inputs.token_types, .tokens = types.value});
-    call.step.backend.add(kept.sum, call.step.own_rows(of_types));
-    embedding_norm.forward(call.step, x, kept.sum, kept.norm);
-    if (mask(call.step).active()) call.step.backend.dropout_backward({x, x, mask(call.step)});
+    embedding.forward(call.pass, kept.sum, full, call.inputs.ids);
+    call.pass.backend.embedding_forward({.y = of_types, .ids = call.inputs.token_types, .tokens = types.value});
+    call.pass.backend.add(kept.sum, call.pass.own_rows(of_types));
+    embedding_norm.forward(call.pass, x, kept.sum, kept.norm);
+    if (mask(call.pass).active()) call.pass.backend.dropout_backward({x, x, mask(call.pass)});
   }
 
   void embed_backward(const EndCall& call, TensorRef dx, bool) override {
     Carver kept_memory = call.kept, memory = call.memory;
     const Kept kept = carve_kept(call.sizes.call, kept_memory);
-    const TensorRef full = carve_full(call.sizes.call, memory), dsum = call.step.own_rows(call.layers.branch);
-    if (mask(call.step).active()) call.step.backend.dropout_backward({dx, dx, mask(call.step)});
-    embedding_norm.backward(call.step, dsum, dx, kept.sum, kept.norm, /*accumulate_dx=*/false);
-    embedding.backward(call.step, dsum, full, call.inputs.ids, call.step.accumulate);
-    call.step.backend.embedding_backward({.dtokens = types.gradient,
-                                          .dy = call.step.sequence_parallel ? full : dsum,
+    const TensorRef full = carve_full(call.sizes.call, memory), dsum = call.pass.own_rows(call.layers.branch);
+    if (mask(call.pass).active()) call.pass.backend.dropout_backward({dx, dx, mask(call.pass)});
+    embedding_norm.backward(call.pass, dsum, dx, kept.sum, kept.norm, /*accumulate_dx=*/false);
+    embedding.backward(call.pass, dsum, full, call.inputs.ids, call.pass.accumulate);
+    call.pass.backend.embedding_backward({.dtokens = types.gradient,
+                                          .dy = call.pass.sequence_parallel ? full : dsum,
                                           .ids = call.inputs.token_types,
-                                          .accumulate_tokens = call.step.accumulate});
+                                          .accumulate_tokens = call.pass.accumulate});
   }
 
   void head(const EndCall& call, TensorRef x, TensorRef dx, LossSums& losses) override {
     Carver memory = call.memory;
     const HeadMemory head = carve(call.sizes, memory);
-    const Step& step = call.step;
+    const LayerPass& pass = call.pass;
     TensorRef full = x;
-    if (step.sequence_parallel) {
+    if (pass.sequence_parallel) {
       full = call.layers.normed;
-      step.backend.copy(step.own_rows(full), x);
-      step.gather_rows(full);
+      pass.backend.copy(pass.own_rows(full), x);
+      pass.gather_rows(full);
     }
-    step.backend.copy(head.first, full.select(1, 0));
-    Step of_first = step;
+    pass.backend.copy(head.first, full.select(1, 0));
+    LayerPass of_first = pass;
     of_first.tokens = 1;
     of_first.sequence_parallel = false;
     const SliceInputs& in = call.inputs;
     if (!dx) {
-      output_head.forward(step, output, head.loss, full.flatten_rows(), in.targets, head.output);
+      output_head.forward(pass, output, head.loss, full.flatten_rows(), in.targets, head.output);
       label_head.forward(of_first, classifier, head.label_loss, head.first, in.labels, head.classifier);
     } else {
       const TensorRef dfull = call.layers.dnormed;
-      output_head.forward_backward(step, output, head.loss, dfull.flatten_rows(), full.flatten_rows(), in.targets,
+      output_head.forward_backward(pass, output, head.loss, dfull.flatten_rows(), full.flatten_rows(), in.targets,
                                    in.weights, head.output);
-      step.backend.copy(dx, step.own_rows(dfull));
+      pass.backend.copy(dx, pass.own_rows(dfull));
       label_head.forward_backward(of_first, classifier, head.label_loss, head.dfirst, head.first, in.labels,
                                   in.label_weights, head.classifier);
-      add_to_first_tokens(step, dx, head.dfirst);
+      add_to_first_tokens(pass, dx, head.dfirst);
     }
-    losses.of_kind[0] += weighted_sum(step.backend, head.loss, in.host_weights);
-    losses.of_kind[1] += weighted_sum(step.backend, head.label_loss, in.host_label_weights);
+    losses.of_kind[0] += weighted_sum(pass.backend, head.loss, in.host_weights);
+    losses.of_kind[1] += weighted_sum(pass.backend, head.label_loss, in.host_label_weights);
   }
 
  private:
@@ -182,15 +182,17 @@ class TestEncoder : public Model {
   }
 
   // Of those first tokens whose rows this rank holds.
-  static void add_to_first_tokens(const Step& step, TensorRef dx, TensorRef dfirst) {
+  static void add_to_first_tokens(const LayerPass& pass, TensorRef dx, TensorRef dfirst) {
     const TensorRef rows = dx.flatten_rows();
-    const std::int64_t begin = step.sequence_parallel ? rows.dim(0) * step.tensor.rank() : 0;
-    for (std::int64_t sequence = 0; sequence < step.batch; ++sequence) {
-      const std::int64_t row = sequence * step.tokens - begin;
-      if (row >= 0 && row < rows.dim(0)) step.backend.add(rows.select(0, row), dfirst.select(0, sequence));
+    const std::int64_t begin = pass.sequence_parallel ? rows.dim(0) * pass.tensor.rank() : 0;
+    for (std::int64_t sequence = 0; sequence < pass.batch; ++sequence) {
+      const std::int64_t row = sequence * pass.tokens - begin;
+      if (row >= 0 && row < rows.dim(0)) pass.backend.add(rows.select(0, row), dfirst.select(0, sequence));
     }
   }
-  Dropout mask(const Step& step) const { return step.stream_dropout(dropout_, RandomPurpose::kEmbeddingDropout, 0); }
+  Dropout mask(const LayerPass& pass) const {
+    return pass.stream_dropout(dropout_, RandomPurpose::kEmbeddingDropout, 0);
+  }
 
   double dropout_;
 };

@@ -1,5 +1,5 @@
-// What a layer needs to know about the call it is in: where its operations run, the group its parameters are split
-// over, and where the tokens stand.
+// What a layer needs to know about the forward or backward pass it is in: where its operations run, the group its
+// parameters are split over, and where the tokens stand.
 //
 // Between the split layers lies the residual stream. Without sequence parallelism every rank of the tensor group holds
 // all of it; with it (Korthikanti et al., arXiv 2205.05198, section 4.2.2) each holds an equal run of its rows, and
@@ -15,7 +15,7 @@
 namespace teratron {
 
 // One micro-batch, or one token slice of it, on its way through the layers.
-struct Step {
+struct LayerPass {
   Backend& backend;
   Communicator& tensor;                // the tensor-parallel group
   std::int64_t batch = 1, tokens = 0;  // sequences, and tokens of each in this call
