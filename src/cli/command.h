@@ -15,6 +15,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/faults.h"
@@ -32,15 +33,15 @@ struct Command {
 };
 
 template <class Options>
-Command make_command(std::string name, std::string summary, void (*run)(const Options&)) {
+Command make_command(std::string_view name, std::string_view summary, void (*run)(const Options&)) {
   const auto with_fields = [](auto show) {
     return [show] {
       Options options;
       return show(fields_of(options));
     };
   };
-  return {.name = std::move(name),
-          .summary = std::move(summary),
+  return {.name = std::string(name),
+          .summary = std::string(summary),
           .arguments = with_fields(usage_text),
           .help = with_fields(help_text),
           .run = [run](std::span<const std::string> arguments) { run(read_options<Options>(arguments)); }};

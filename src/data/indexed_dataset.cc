@@ -199,7 +199,7 @@ void IndexedDataset::read(std::int64_t position, std::span<std::int32_t> out) co
                            token_file_.path().string(), value, position + i);
         }
       }
-      out[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(value);
+      out[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(value);  // NOLINT: numbers of 8 bits, no characters
     }
   });
 }

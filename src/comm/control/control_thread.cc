@@ -158,7 +158,8 @@ bool ControlPlane::call_first_rank(const sockaddr_in& address, std::string& note
   std::optional<Frame> answer;
   for (const auto end = Clock::now() + kAnswer; !stopping_ && connection.is_open() && Clock::now() < end;) {
     wait_for(connection.socket(), POLLIN, kWakeUp);
-    if ((answer = connection.receive())) break;
+    answer = connection.receive();
+    if (answer) break;
   }
   note = fmt::format("{}: {}", to_text(address), answer ? "another job answers there" : "no answer from rank 0");
   if (!answer) return false;
