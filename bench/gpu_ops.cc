@@ -227,13 +227,14 @@ class Layer {
                           .residual = x_.ref().reshape(stream),
                           .branch = y_.ref().reshape(stream),
                           .dropout = dropout};
-    const LayerNormForward norm{
-        .y = part(other_, m_.rows(), m_.hidden), .mean = mean, .rstd = rstd, .x = z_, .gamma = gamma, .beta = beta};
+    const LayerNormForward norm{.y = part(other_, m_.rows(), m_.hidden).reshape(stream),
+                                .mean = mean,
+                                .rstd = rstd,
+                                .x = add.sum,
+                                .gamma = gamma,
+                                .beta = beta};
     works.push_back({"residual add, dropout, layer norm", 0, 4 * bytes_of({x_}), [=, this] {
-                       LayerNormForward args = norm;
-                       args.x = add.sum;
-                       args.y = args.y.reshape(add.sum.shape);
-                       backend_.residual_add_layer_norm(add, args);
+                       backend_.residual_add_layer_norm({add, norm});
                      }});
     const LayerNormBackward backward{.dx = x_,
                                      .dgamma = vector_gradients_.ref().select(0, 0).slice(0, 0, m_.hidden),
@@ -248,7 +249,8 @@ class Layer {
     works.push_back(
         {"layer norm backward", 0, 4 * bytes_of({x_}), [=, this] { backend_.layer_norm_backward(backward); }});
     works.push_back({"dropout backward", 0, 2 * bytes_of({x_}), [=, this] {
-                       backend_.dropout_backward(x_.ref().reshape(stream), y_.ref().reshape(stream), dropout);
+                       backend_.dropout_backward(
+                           {.dbranch = x_.ref().reshape(stream), .dsum = y_.ref().reshape(stream), .dropout = dropout});
                      }});
   }
 
