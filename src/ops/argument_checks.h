@@ -69,7 +69,8 @@ class ArgumentChecks {
 
 // Checks an operation's arguments by the rules in ops/operations.h, and gives views the form that do_* members are
 // promised. Returns whether there are rows, so that there is something to compute.
-#define TERATRON_CHECK(operation, Arguments) bool check_arguments(Arguments& args, const ArgumentChecks& checks);
+#define TERATRON_CHECK(operation, Arguments) \
+  bool check_arguments(Arguments& args, const ArgumentChecks& checks);  // NOLINT(bugprone-macro-parentheses): a type
 TERATRON_OPERATIONS(TERATRON_CHECK)
 #undef TERATRON_CHECK
 

@@ -11,7 +11,12 @@
 namespace teratron::testing {
 namespace {
 
+// A sanitizer looks at what is read and written, of which fewer trials show enough.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kTrials = 10;
+#else
 constexpr int kTrials = 30;
+#endif
 
 struct Case {
   BackEnd back_end;

@@ -1,8 +1,11 @@
 #include "ops/trials/trial.h"
 
+#include <sanitizer/asan_interface.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace teratron::testing {
@@ -33,6 +36,34 @@ Allotment allot(const Argument& argument, Backend& backend, std::int64_t offset,
                 is_ids ? argument.values : rounded(argument.values, argument.dtype(input_dtype)));
   return allotment;
 }
+
+std::span<std::byte> memory_of(const Allotment& allotment) {
+  const TensorRef& whole = allotment.memory;
+  return {static_cast<std::byte*>(whole.data), static_cast<std::size_t>(whole.bytes())};
+}
+
+// In a build with the address sanitizer, whoever reads or writes a border while this lives is reported.
+class ClosedBorders {
+ public:
+  explicit ClosedBorders(const std::vector<Allotment>& allotments) : allotments_(allotments) {
+    for (const Allotment& allotment : allotments_) {
+      const std::span<std::byte> before = memory_of(allotment).first(allotment.bytes_before);
+      const std::span<std::byte> after = memory_of(allotment).subspan(before.size() + allotment.bytes_of_view);
+      ASAN_POISON_MEMORY_REGION(before.data(), before.size());
+      ASAN_POISON_MEMORY_REGION(after.data(), after.size());
+    }
+  }
+  ClosedBorders(const ClosedBorders&) = delete;
+  ClosedBorders& operator=(const ClosedBorders&) = delete;
+  ~ClosedBorders() {
+    for (const Allotment& allotment : allotments_) {
+      ASAN_UNPOISON_MEMORY_REGION(memory_of(allotment).data(), memory_of(allotment).size());
+    }
+  }
+
+ private:
+  const std::vector<Allotment>& allotments_;
+};
 
 bool is_poison(const std::byte* begin, const std::byte* end) {
   for (; begin != end; ++begin) {
@@ -105,7 +136,10 @@ Outcome execute(const Trial& trial, Backend& backend, std::int64_t offset, DType
     allotments.push_back(allot(argument, backend, offset, input_dtype));
     views.set(argument.name, allotments.back().view);
   }
-  trial.run(backend, views);
+  {
+    const ClosedBorders closed(allotments);
+    trial.run(backend, views);
+  }
 
   Outcome outcome;
   for (std::size_t i = 0; i < allotments.size(); ++i) {
