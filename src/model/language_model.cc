@@ -8,7 +8,7 @@
 namespace teratron {
 
 LanguageModel::LanguageModel(Backend& backend, const ModelConfig& config, const ExecutorOptions& options,
-                             std::shared_ptr<Mesh> mesh)
+                             const std::shared_ptr<Mesh>& mesh)
     : LanguageModel(backend, std::make_unique<Gpt2>(config, mesh ? mesh->place().tensor : GroupRank{}), options, mesh) {
 }
 

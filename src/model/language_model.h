@@ -10,7 +10,7 @@ class LanguageModel : public Executor {
  public:
   // Plans the memory; allocates nothing. UserError lists the faults of the configuration.
   LanguageModel(Backend& backend, const ModelConfig& config, const ExecutorOptions& options,
-                std::shared_ptr<Mesh> mesh = nullptr);
+                const std::shared_ptr<Mesh>& mesh = nullptr);
 
   // The loss (nats) of every target from position `first_scored` of each sequence on, [batch, tokens - first_scored]
   // in `losses`, on every stage. Weights are not used.

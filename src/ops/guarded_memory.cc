@@ -59,7 +59,7 @@ void GuardedMemory::open() {
   ++open_count_;
 }
 
-void GuardedMemory::close() noexcept {
+void GuardedMemory::close() noexcept {  // NOLINT(bugprone-exception-escape): it ends the process
   const std::lock_guard lock(mutex_);
   --open_count_;
   if (open_count_ == 0) protect_all(PROT_NONE);

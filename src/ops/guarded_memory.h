@@ -25,7 +25,7 @@ class GuardedMemory {
   // Nests, and counts all threads: blocks are closed only when every open() has met its close(). A close() that the
   // system refuses ends the process: the guard would be a lie.
   void open();
-  void close() noexcept;
+  void close() noexcept;  // NOLINT(bugprone-exception-escape)
 
  private:
   struct Mapping {

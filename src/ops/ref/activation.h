@@ -9,7 +9,7 @@
 namespace teratron::reference {
 
 constexpr double kGeluCubic = 0.044715;
-const double kGeluScale = std::sqrt(2.0 / std::numbers::pi);
+constexpr double kGeluScale = 0.7978845608028654;  // sqrt(2 / pi)
 
 inline double activate(Activation activation, double x) {
   switch (activation) {

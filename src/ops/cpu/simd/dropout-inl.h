@@ -74,9 +74,9 @@ class DropoutMask {
 
   // Makes ready elements [first, first + count) of the whole tensor; count at most kRun.
   HWY_INLINE void generate(std::int64_t first, std::int64_t count) {
-    constexpr std::int64_t blocks_at_once = HWY_LANES(std::uint32_t);
+    constexpr std::int64_t kBlocksAtOnce = HWY_LANES(std::uint32_t);
     const std::int64_t blocks = (first % 8 + count + 7) / 8;
-    for (std::int64_t block = 0; block < blocks; block += blocks_at_once) {
+    for (std::int64_t block = 0; block < blocks; block += kBlocksAtOnce) {
       philox_blocks(random_, static_cast<std::uint64_t>(first / 8 + block), bits_ + block * 8);
     }
     offset_ = first % 8;
