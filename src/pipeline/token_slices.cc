@@ -31,7 +31,8 @@ TokenSlices parse_token_slices(std::string_view flag, std::string_view text) {
     begin = end + 1;
   }
   if (numbers.size() == 1) return {.count = static_cast<int>(numbers.front())};
-  return {.count = static_cast<int>(numbers.size()), .lengths = std::move(numbers)};
+  const int count = static_cast<int>(numbers.size());
+  return {.count = count, .lengths = std::move(numbers)};
 }
 
 std::vector<std::int64_t> even_slices(std::int64_t tokens, int count) {

@@ -34,7 +34,7 @@ void all_reduce(Mesh& mesh, std::span<double> values, ReduceOp op = ReduceOp::kS
 }  // namespace
 
 StepClock::StepClock(const ProfileRequest& request, const pipeline::Schedule& schedule,
-                     const std::vector<std::int64_t>& slices, std::shared_ptr<Mesh> mesh, Backend& backend)
+                     const std::vector<std::int64_t>& slices, const std::shared_ptr<Mesh>& mesh, Backend& backend)
     : slices_(slices.size()),
       backend_(backend),
       model_(make_model(request.model, mesh->place().tensor)),

@@ -27,7 +27,7 @@ class StepClock {
   // Of a schedule whose micro-batches are cut into slices of these tokens. Takes the memory of a runner. Every rank of
   // the mesh makes one and calls its members together.
   StepClock(const ProfileRequest& request, const pipeline::Schedule& schedule, const std::vector<std::int64_t>& slices,
-            std::shared_ptr<Mesh> mesh, Backend& backend);
+            const std::shared_ptr<Mesh>& mesh, Backend& backend);
 
   StepTimes step();
 

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "teratron-profile-4";
 constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of any number in a key
 constexpr double kLongest = 1e12;                      // milliseconds of anything
-constexpr double kMostTokens = 1e9;
+constexpr std::int64_t kMostTokens = 1'000'000'000;
 
 // The key's fields, once: text(name, member), number(name, member).
 template <class Key, class Text, class Number>

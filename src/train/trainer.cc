@@ -65,7 +65,7 @@ ExecutorOptions options_of(const TrainConfig& config, const PipelinePlan& pipeli
 
 }  // namespace
 
-Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, std::shared_ptr<Mesh> mesh,
+Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, const std::shared_ptr<Mesh>& mesh,
                  const slicing::Profile* profile)
     : config_(config),
       task_(std::move(task)),

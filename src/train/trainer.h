@@ -53,7 +53,7 @@ class Trainer {
  public:
   // Plans everything and allocates nothing. Every rank makes its own with the same configuration; `mesh` holds its
   // groups, nullptr: it is alone. `profile`: what slices cost (profile/pipeline_profile.h), where that is known.
-  Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, std::shared_ptr<Mesh> mesh = nullptr,
+  Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, const std::shared_ptr<Mesh>& mesh = nullptr,
           const slicing::Profile* profile = nullptr);
 
   const Executor& executor() const { return executor_; }
