@@ -121,13 +121,17 @@ void Backend::add(TensorRef to, TensorRef from) {
   do_add(to, from);
 }
 
-double Backend::sum_of_squares(TensorRef view) {
+double Backend::sum_of_squares(std::span<const TensorRef> views) {
   const ArgumentChecks checks("sum_of_squares", compute_dtype());
-  checks.floating("view", view);
-  view = checks.vector("view", view, view.elements(), view.dtype);
-  if (view.elements() == 0) return 0;
+  std::vector<TensorRef> flat;
+  for (const TensorRef& view : views) {
+    checks.floating("view", view);
+    flat.push_back(checks.vector("view", view, view.elements(), view.dtype));
+    if (view.elements() == 0) flat.pop_back();
+  }
+  if (flat.empty()) return 0;
   const Call call(*this, "sum_of_squares");
-  return do_sum_of_squares(view);
+  return do_sum_of_squares(flat);
 }
 
 // Checks and computes one call. Without rows there is nothing to compute, but gradients that are not added to become 0.

@@ -73,9 +73,11 @@ class Backend : public Allocator {
                    std::int64_t row_stride = 0);
   void fill(TensorRef view, double value);
   void add(TensorRef to, TensorRef from);  // to += from, of one dtype
-  // The order of the sum depends on the shape alone: the same bits for any number of threads. Infinite or NaN if an
+  // Of all views together: a device is waited for once. The order of the sum depends on the shapes alone: the same bits
+  // for any number of threads, and those of one call for each view whose results are added up. Infinite or NaN if an
   // element is (loss scaling finds overflows so) or if squares of fp32 overflow.
-  double sum_of_squares(TensorRef view);
+  double sum_of_squares(std::span<const TensorRef> views);
+  double sum_of_squares(TensorRef view) { return sum_of_squares({&view, 1}); }
 
   // All others, as ops/operations.h defines them: linear_forward(const LinearForward& args), ...
 #define TERATRON_DECLARE(operation, Arguments) void operation(const Arguments& args);

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/philox.h"
 #include "tensor/tensor.h"
@@ -241,6 +242,6 @@ struct AdamW {
   X(void, fill, const TensorRef&, double)                                                         \
   X(void, fill_normal, const TensorRef&, const RandomStream&, std::int64_t, double, std::int64_t) \
   X(void, add, const TensorRef&, const TensorRef&)                                                \
-  X(double, sum_of_squares, const TensorRef&)
+  X(double, sum_of_squares, std::span<const TensorRef>)
 
 }  // namespace teratron

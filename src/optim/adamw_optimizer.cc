@@ -2,19 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace teratron {
 
 double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, const Mesh& mesh) {
-  double sum = 0;
+  std::vector<TensorRef> gradients;
   bool sharded = false;
   for (const Parameter* parameter : parameters) {
     sharded = sharded || parameter->sharding.ranks > 1;
     const ElementRange own = own_shard(*parameter);
     const bool counts =
         parameter->stage == mesh.pipeline->rank() && (parameter->is_split() || parameter->place.rank == 0);
-    if (counts && own.count() > 0) sum += backend.sum_of_squares(slice_of(parameter->gradient, own));
+    if (counts && own.count() > 0) gradients.push_back(slice_of(parameter->gradient, own));
   }
+  double sum = backend.sum_of_squares(gradients);
   mesh.model->all_reduce_host({&sum, 1});
   if (sharded) mesh.data->all_reduce_host({&sum, 1});
   return std::sqrt(sum);

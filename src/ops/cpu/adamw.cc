@@ -88,15 +88,7 @@ HWY_EXPORT(sum_of_squares_kernel);
 constexpr std::int64_t kGrain = block_size(1 << 15, 2);         // parameters handed to a thread at a time
 constexpr std::int64_t kSquaresBlock = block_size(1 << 12, 2);  // squares added in fp32 before double takes over
 
-}  // namespace
-
-void CpuBackend::do_adamw(const AdamW& args) {
-  const auto kernel = HWY_DYNAMIC_DISPATCH(adamw_kernel)(args);
-  parallel_for(args.parameter.elements(), kGrain,
-               [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
-}
-
-double CpuBackend::do_sum_of_squares(const TensorRef& view) {
+double sum_of_squares(const TensorRef& view) {
   const std::int64_t count = view.elements();
   if (view.dtype == DType::kF64) {
     const double* const values = view.as<double>();
@@ -111,6 +103,20 @@ double CpuBackend::do_sum_of_squares(const TensorRef& view) {
   });
   double sum = 0;
   for (std::int64_t block = 0; block * kSquaresBlock < count; ++block) sum += double{parts[block]};
+  return sum;
+}
+
+}  // namespace
+
+void CpuBackend::do_adamw(const AdamW& args) {
+  const auto kernel = HWY_DYNAMIC_DISPATCH(adamw_kernel)(args);
+  parallel_for(args.parameter.elements(), kGrain,
+               [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
+}
+
+double CpuBackend::do_sum_of_squares(std::span<const TensorRef> views) {
+  double sum = 0;
+  for (const TensorRef& view : views) sum += sum_of_squares(view);
   return sum;
 }
 

@@ -113,20 +113,39 @@ void CudaBackend::do_adamw(const AdamW& args) {
   });
 }
 
-double CudaBackend::do_sum_of_squares(const TensorRef& view) {
-  const std::int64_t count = view.elements();
-  std::vector<double> parts;
-  visit_floating(view.dtype, [&]<class T>(ElementType<T>) {
-    cuda::choose_chunk<T>(cuda::takes_vectors(view.as<T>()), [&](auto chunk) {
-      cuda::LaunchShape shape = cuda::shape_for(count / (chunk * cuda::kChunksInFlight) + 1, cuda::kThreads);
-      shape.grid.x = std::min(shape.grid.x, static_cast<unsigned>(cuda::kSquareBlocks));
-      parts.resize(shape.grid.x);
-      const TensorRef sums(scratch_.of<double>(std::ssize(parts)), DType::kF64, {std::ssize(parts)});
-      cuda::launch(stream_, shape, cuda::sum_squares<T, chunk>, view.as<T>(), count, sums.as<double>());
-      do_download(parts.data(), sums);
-    });
+// The blocks of all views leave their sums side by side, which come to the host together.
+double CudaBackend::do_sum_of_squares(std::span<const TensorRef> views) {
+  const auto for_each_shape = [&](const auto& visit) {
+    for (const TensorRef& view : views) {
+      visit_floating(view.dtype, [&]<class T>(ElementType<T>) {
+        cuda::choose_chunk<T>(cuda::takes_vectors(view.as<T>()), [&](auto chunk) {
+          cuda::LaunchShape shape =
+              cuda::shape_for(view.elements() / (chunk * cuda::kChunksInFlight) + 1, cuda::kThreads);
+          shape.grid.x = std::min(shape.grid.x, static_cast<unsigned>(cuda::kSquareBlocks));
+          visit(view, ElementType<T>(), chunk, shape);
+        });
+      });
+    }
+  };
+  std::int64_t blocks = 0;
+  for_each_shape([&](const TensorRef&, auto, auto, const cuda::LaunchShape& shape) { blocks += shape.grid.x; });
+  const TensorRef sums(scratch_.of<double>(blocks), DType::kF64, {blocks});
+  std::vector<std::int64_t> counts;  // of blocks, by view
+  double* of_blocks = sums.as<double>();
+  for_each_shape([&]<class T>(const TensorRef& view, ElementType<T>, auto chunk, const cuda::LaunchShape& shape) {
+    cuda::launch(stream_, shape, cuda::sum_squares<T, chunk>, view.as<T>(), view.elements(), of_blocks);
+    of_blocks += shape.grid.x;
+    counts.push_back(shape.grid.x);
   });
-  return std::accumulate(parts.begin(), parts.end(), 0.0);
+  std::vector<double> parts(static_cast<std::size_t>(blocks));
+  do_download(parts.data(), sums);
+  double sum = 0;
+  auto part = parts.begin();
+  for (const std::int64_t count : counts) {
+    sum += std::accumulate(part, part + count, 0.0);
+    part += count;
+  }
+  return sum;
 }
 
 }  // namespace teratron

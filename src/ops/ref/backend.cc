@@ -53,8 +53,12 @@ class ReferenceBackend final : public Backend {
   void do_add(const TensorRef& to, const TensorRef& from) override {
     visit_floating(to.dtype, [&]<class T>(ElementType<T>) { reference::add<T>(to, from); });
   }
-  double do_sum_of_squares(const TensorRef& view) override {
-    return visit_floating(view.dtype, [&]<class T>(ElementType<T>) { return reference::sum_of_squares<T>(view); });
+  double do_sum_of_squares(std::span<const TensorRef> views) override {
+    double sum = 0;
+    for (const TensorRef& view : views) {
+      sum += visit_floating(view.dtype, [&]<class T>(ElementType<T>) { return reference::sum_of_squares<T>(view); });
+    }
+    return sum;
   }
   // All others: do_linear_forward(args) calls reference::linear_forward<C>(args), and so on.
 #define TERATRON_COMPUTE(operation, Arguments) \

@@ -1,6 +1,7 @@
 #include "ops/trials/operations.h"
 
 #include <cmath>
+#include <vector>
 
 namespace teratron::testing {
 namespace {
@@ -48,12 +49,26 @@ Trial adamw_trial(Random& random) {
 }
 
 Trial sum_of_squares_trial(Random& random) {
-  const std::int64_t n = some_length(random);
-  Trial trial{.sizes = fmt::format("n={}", n), .arguments = {}, .run = {}};
-  trial.input("x", {n}, random.normals({n}), some_precision(random));
-  trial.output("sum", {1}, sum_tolerance(n), Precision::kAccumulation);
-  trial.run = [](Backend& backend, const Views& views) {
-    backend.fill(views["sum"], backend.sum_of_squares(views["x"]));
+  Trial trial{.sizes = "n=", .arguments = {}, .run = {}};
+  const std::int64_t count = 1 + random.below(4);
+  std::int64_t terms = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t n = some_length(random);
+    trial.sizes += fmt::format("{},", n);
+    trial.input(fmt::format("x{}", i), {n}, random.normals({n}), some_precision(random));
+    terms += n;
+  }
+  trial.output("sum", {1}, sum_tolerance(terms), Precision::kAccumulation);
+  trial.run = [=](Backend& backend, const Views& views) {
+    std::vector<TensorRef> all;
+    double one_by_one = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      all.push_back(views[fmt::format("x{}", i)]);
+      one_by_one += backend.sum_of_squares(all.back());
+    }
+    const double together = backend.sum_of_squares(all);
+    check(together == one_by_one, "sums of squares together have the bits of those one by one");
+    backend.fill(views["sum"], together);
   };
   return trial;
 }
