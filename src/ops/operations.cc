@@ -263,17 +263,21 @@ bool check_arguments(CrossEntropyBackward& args, const ArgumentChecks& checks) {
 }
 
 bool check_arguments(AdamW& args, const ArgumentChecks& checks) {
-  const std::int64_t size = args.parameter.elements();
-  args.parameter = checks.vector("parameter", args.parameter, size, checks.accumulation());
-  args.gradient = checks.vector("gradient", args.gradient, size, checks.accumulation());
-  args.moment1 = checks.vector("moment1", args.moment1, size, checks.accumulation());
-  args.moment2 = checks.vector("moment2", args.moment2, size, checks.accumulation());
-  if (args.working) args.working = checks.vector("working", args.working, size);
   checks.require(args.correction1 > 0 && args.correction2 > 0, "the bias corrections are positive");
-  checks.separate(
-      {{"parameter", args.parameter}, {"moment1", args.moment1}, {"moment2", args.moment2}, {"working", args.working}},
-      {{"gradient", args.gradient}});
-  return args.parameter.elements() > 0;
+  for (AdamWParameter& p : args.parameters) {
+    const std::int64_t size = p.value.elements();
+    p.value = checks.vector("value", p.value, size, checks.accumulation());
+    p.gradient = checks.vector("gradient", p.gradient, size, checks.accumulation());
+    p.moment1 = checks.vector("moment1", p.moment1, size, checks.accumulation());
+    p.moment2 = checks.vector("moment2", p.moment2, size, checks.accumulation());
+    if (p.working) p.working = checks.vector("working", p.working, size);
+    checks.separate({{"value", p.value}, {"moment1", p.moment1}, {"moment2", p.moment2}, {"working", p.working}},
+                    {{"gradient", p.gradient}});
+    checks.require(static_cast<bool>(p.working) == static_cast<bool>(args.parameters.front().working),
+                   "all parameters have a working copy or none");
+  }
+  std::erase_if(args.parameters, [](const AdamWParameter& p) { return p.value.elements() == 0; });
+  return !args.parameters.empty();
 }
 
 std::vector<TensorRef> cleared_without_rows(const LinearWeightGradient& args) {

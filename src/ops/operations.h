@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/philox.h"
 #include "tensor/tensor.h"
@@ -201,12 +202,16 @@ struct CrossEntropyBackward {
   std::int64_t vocab_begin = 0, valid_columns = 0;
 };
 
-// One AdamW update (Loshchilov and Hutter): decoupled decay, bias correction by the powers given. In mixed precision
-// `parameter` is the master copy and `working`, which the layers read, receives it rounded to C.
+// One AdamW update (Loshchilov and Hutter) of several parameters: decoupled decay, bias correction by the powers given.
+// In mixed precision `value` is the master copy and `working`, which the layers read, receives it rounded to C.
+struct AdamWParameter {
+  TensorRef value, gradient, moment1, moment2;  // A
+  TensorRef working;                            // C, of all parameters or of none; then only AdamW reads `value`
+  double weight_decay = 0;
+};
 struct AdamW {
-  TensorRef parameter, gradient, moment1, moment2;  // A
-  TensorRef working;                                // C, optional; then `parameter` is read by nobody else
-  double learning_rate = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  std::vector<AdamWParameter> parameters;
+  double learning_rate = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double correction1 = 1, correction2 = 1;  // 1 - beta^step
   double gradient_scale = 1;                // the clip coefficient, and 1 / loss scale
 };

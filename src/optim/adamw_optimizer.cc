@@ -39,14 +39,14 @@ void adamw_update(Backend& backend, std::span<Parameter* const> parameters, cons
     if (own.count() == 0) continue;
     const TensorRef value = slice_of(parameter->value, own);
     const bool has_master = static_cast<bool>(parameter->state.master);
-    args.parameter = has_master ? parameter->state.master : value;
-    args.working = has_master ? value : TensorRef();
-    args.gradient = slice_of(parameter->gradient, own);
-    args.moment1 = parameter->state.moment1;
-    args.moment2 = parameter->state.moment2;
-    args.weight_decay = parameter->decay ? settings.weight_decay : 0.0;
-    backend.adamw(args);
+    args.parameters.push_back({.value = has_master ? parameter->state.master : value,
+                               .gradient = slice_of(parameter->gradient, own),
+                               .moment1 = parameter->state.moment1,
+                               .moment2 = parameter->state.moment2,
+                               .working = has_master ? value : TensorRef(),
+                               .weight_decay = parameter->decay ? settings.weight_decay : 0.0});
   }
+  backend.adamw(args);
 }
 
 }  // namespace teratron

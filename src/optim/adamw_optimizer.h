@@ -1,4 +1,4 @@
-// AdamW over declared parameters: the global gradient norm, then one pass a parameter. Biases and norms are not decayed
+// AdamW over declared parameters: the global gradient norm, then one pass over all. Biases and norms are not decayed
 // (Megatron-LM; Parameter::decay).
 #pragma once
 

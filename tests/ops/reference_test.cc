@@ -124,15 +124,16 @@ TEST_F(Reference, AdamWFollowsTheUpdateOfThePaper) {
     v = beta2 * v + (1 - beta2) * clipped * clipped;
     const double m_hat = m / (1 - std::pow(beta1, step)), v_hat = v / (1 - std::pow(beta2, step));
     p = p - rate * (m_hat / (std::sqrt(v_hat) + epsilon) + decay * p);
-    backend_->adamw({.parameter = parameter,
-                     .gradient = tensor({1}, {gradient}),
-                     .moment1 = moment1,
-                     .moment2 = moment2,
+    const Tensor gradients = tensor({1}, {gradient});
+    backend_->adamw({.parameters = {{.value = parameter,
+                                     .gradient = gradients,
+                                     .moment1 = moment1,
+                                     .moment2 = moment2,
+                                     .weight_decay = decay}},
                      .learning_rate = rate,
                      .beta1 = beta1,
                      .beta2 = beta2,
                      .epsilon = epsilon,
-                     .weight_decay = decay,
                      .correction1 = 1 - std::pow(beta1, step),
                      .correction2 = 1 - std::pow(beta2, step),
                      .gradient_scale = 0.5});

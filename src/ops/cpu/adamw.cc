@@ -25,26 +25,26 @@ namespace {
 
 // T: of the working copy, if there is one.
 template <class T, bool has_working>
-void adamw_range(const AdamW& args, std::int64_t begin, std::int64_t end) {
-  float* const parameter = args.parameter.as<float>() + begin;
-  const float* const gradient = args.gradient.as<float>() + begin;
-  float *const moment1 = args.moment1.as<float>() + begin, *const moment2 = args.moment2.as<float>() + begin;
-  T* const working = has_working ? args.working.as<T>() + begin : nullptr;
+void adamw_range(const AdamW& args, const AdamWParameter& of, std::int64_t begin, std::int64_t end) {
+  float* const value = of.value.as<float>() + begin;
+  const float* const gradient = of.gradient.as<float>() + begin;
+  float *const moment1 = of.moment1.as<float>() + begin, *const moment2 = of.moment2.as<float>() + begin;
+  T* const working = has_working ? of.working.as<T>() + begin : nullptr;
   const auto rounded = [](double value) HWY_ATTR { return constant(static_cast<float>(value)); };
   const FloatVector scale = rounded(args.gradient_scale), epsilon = rounded(args.epsilon);
   const FloatVector beta1 = rounded(args.beta1), rest1 = rounded(1 - args.beta1);
   const FloatVector beta2 = rounded(args.beta2), rest2 = rounded(1 - args.beta2);
   const FloatVector inverse2 = rounded(1 / args.correction2);
-  const FloatVector keep = rounded(1 - args.learning_rate * args.weight_decay);
+  const FloatVector keep = rounded(1 - args.learning_rate * of.weight_decay);
   const FloatVector rate = rounded(args.learning_rate / args.correction1);
   for_each_vector(end - begin, [&](std::int64_t i, auto access) HWY_ATTR {
     const FloatVector g = hn::Mul(scale, access.load(gradient + i));
     const FloatVector m = hn::MulAdd(beta1, access.load(moment1 + i), hn::Mul(rest1, g));
     const FloatVector v = hn::MulAdd(beta2, access.load(moment2 + i), hn::Mul(hn::Mul(rest2, g), g));
     const FloatVector root = hn::Add(hn::Sqrt(hn::Mul(v, inverse2)), epsilon);
-    const FloatVector decayed = hn::Mul(keep, access.load(parameter + i));
+    const FloatVector decayed = hn::Mul(keep, access.load(value + i));
     const FloatVector updated = hn::Sub(decayed, hn::Div(hn::Mul(rate, m), root));
-    access.store(updated, parameter + i);
+    access.store(updated, value + i);
     if constexpr (has_working) access.store(updated, working + i);
     access.store(m, moment1 + i);
     access.store(v, moment2 + i);
@@ -60,13 +60,12 @@ float sum_of_squares_range(const void* data, std::int64_t begin, std::int64_t co
   });
 }
 
-using AdamWRange = void (*)(const AdamW&, std::int64_t, std::int64_t);
+using AdamWRange = void (*)(const AdamW&, const AdamWParameter&, std::int64_t, std::int64_t);
 using SquaresRange = float (*)(const void*, std::int64_t, std::int64_t);
 
-AdamWRange adamw_kernel(const AdamW& args) {
-  if (!args.working) return &adamw_range<float, false>;
-  return choose_by_storage(args.working.dtype,
-                           []<class T>(ElementType<T>) -> AdamWRange { return &adamw_range<T, true>; });
+AdamWRange adamw_kernel(const TensorRef& working) {
+  if (!working) return &adamw_range<float, false>;
+  return choose_by_storage(working.dtype, []<class T>(ElementType<T>) -> AdamWRange { return &adamw_range<T, true>; });
 }
 
 SquaresRange sum_of_squares_kernel(DType dtype) {
@@ -109,9 +108,11 @@ double sum_of_squares(const TensorRef& view) {
 }  // namespace
 
 void CpuBackend::do_adamw(const AdamW& args) {
-  const auto kernel = HWY_DYNAMIC_DISPATCH(adamw_kernel)(args);
-  parallel_for(args.parameter.elements(), kGrain,
-               [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
+  const auto kernel = HWY_DYNAMIC_DISPATCH(adamw_kernel)(args.parameters.front().working);
+  for (const AdamWParameter& of : args.parameters) {
+    parallel_for(of.value.elements(), kGrain,
+                 [&](std::int64_t begin, std::int64_t end) { kernel(args, of, begin, end); });
+  }
 }
 
 double CpuBackend::do_sum_of_squares(std::span<const TensorRef> views) {

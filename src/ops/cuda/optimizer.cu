@@ -16,7 +16,7 @@ namespace {
 constexpr int kThreads = 256;
 
 struct Update {
-  float scale, beta1, rest1, beta2, rest2, inverse2, keep, rate, epsilon;
+  float scale, beta1, rest1, beta2, rest2, inverse2, rate, epsilon;
 
   explicit Update(const AdamW& args)
       : scale(static_cast<float>(args.gradient_scale)),
@@ -25,51 +25,96 @@ struct Update {
         beta2(static_cast<float>(args.beta2)),
         rest2(static_cast<float>(1 - args.beta2)),
         inverse2(static_cast<float>(1 / args.correction2)),
-        keep(static_cast<float>(1 - args.learning_rate * args.weight_decay)),
         rate(static_cast<float>(args.learning_rate / args.correction1)),
         epsilon(static_cast<float>(args.epsilon)) {}
 };
 
 template <class T>
-struct Parameters {
-  float* parameter;
+struct Parameter {
+  float* value;
   const float* gradient;
   float *moment1, *moment2;
   T* working;  // may be absent
+  std::int64_t count;
+  float keep;  // what its decay leaves of it
 
   // kCount of them from number `first` on.
   template <int kCount>
   __device__ void change(const Update& update, std::int64_t first) const {
-    const auto old_p = load_chunk<kCount>(parameter + first), old_g = load_chunk<kCount>(gradient + first);
+    const auto old_p = load_chunk<kCount>(value + first), old_g = load_chunk<kCount>(gradient + first);
     const auto old_m = load_chunk<kCount>(moment1 + first), old_v = load_chunk<kCount>(moment2 + first);
     float p[kCount], m[kCount], v[kCount];
     for (int e = 0; e < kCount; ++e) {
       const float g = update.scale * old_g[e];
       m[e] = update.beta1 * old_m[e] + update.rest1 * g;
       v[e] = update.beta2 * old_v[e] + update.rest2 * g * g;
-      p[e] = update.keep * old_p[e] - update.rate * m[e] / (sqrtf(v[e] * update.inverse2) + update.epsilon);
+      p[e] = keep * old_p[e] - update.rate * m[e] / (sqrtf(v[e] * update.inverse2) + update.epsilon);
     }
-    store_chunk<kCount>(parameter + first, p);
+    store_chunk<kCount>(value + first, p);
     store_chunk<kCount>(moment1 + first, m);
     store_chunk<kCount>(moment2 + first, v);
     if (working != nullptr) store_chunk<kCount>(working + first, p);
   }
 };
 
+// The parameters of one launch, each with blocks of its own. All of it is an argument, of which there may be 4 KiB.
+constexpr int kMostParameters = 48;
+template <class T>
+struct Parameters {
+  Parameter<T> all[kMostParameters];
+  unsigned first_block[kMostParameters + 1];
+  int count = 0;
+
+  void add(const Parameter<T>& parameter, std::int64_t blocks) {
+    if (count == 0) first_block[0] = 0;
+    all[count] = parameter;
+    first_block[count + 1] = first_block[count] + static_cast<unsigned>(blocks);
+    ++count;
+  }
+};
+
 // What is left after the last whole chunk is the last thread's.
 template <class T, int kCount>
-__global__ void __launch_bounds__(kThreads)
-    update_parameters(Update update, Parameters<T> parameters, std::int64_t count) {
-  const std::int64_t chunks = count / kCount;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i <= chunks;
-       i += std::int64_t{gridDim.x} * kThreads) {
+__global__ void __launch_bounds__(kThreads) update_parameters(Update update, Parameters<T> parameters) {
+  int which = 0;
+  while (blockIdx.x >= parameters.first_block[which + 1]) ++which;
+  const Parameter<T> own = parameters.all[which];
+  const unsigned block = blockIdx.x - parameters.first_block[which];
+  const unsigned blocks = parameters.first_block[which + 1] - parameters.first_block[which];
+  const std::int64_t chunks = own.count / kCount;
+  for (std::int64_t i = std::int64_t{block} * kThreads + threadIdx.x; i <= chunks;
+       i += std::int64_t{blocks} * kThreads) {
     if (i < chunks) {
-      parameters.template change<kCount>(update, i * kCount);
+      own.template change<kCount>(update, i * kCount);
     } else {
-      for (std::int64_t e = i * kCount; e < count; ++e) parameters.template change<1>(update, e);
+      for (std::int64_t e = i * kCount; e < own.count; ++e) own.template change<1>(update, e);
     }
   }
 }
+
+// Launches what takes vectors and what does not apart, as many parameters at a time as an argument has room for.
+template <class T, int kCount>
+class Updates {
+ public:
+  Updates(cudaStream_t stream, const AdamW& args) : stream_(stream), update_(args) {}
+
+  void add(const Parameter<T>& parameter) {
+    constexpr std::int64_t kMostBlocksEach = 1 << 20;  // of which a launch may have 2^31 - 1 in all
+    if (waiting_.count == kMostParameters) launch_waiting();
+    waiting_.add(parameter, std::min(parameter.count / kCount / kThreads + 1, kMostBlocksEach));
+  }
+  void launch_waiting() {
+    if (waiting_.count == 0) return;
+    launch(stream_, {.grid = dim3(waiting_.first_block[waiting_.count]), .block = dim3(kThreads)},
+           update_parameters<T, kCount>, update_, waiting_);
+    waiting_.count = 0;
+  }
+
+ private:
+  cudaStream_t stream_;
+  Update update_;
+  Parameters<T> waiting_;
+};
 
 constexpr std::int64_t kSquareBlocks = 1024;  // a device's worth
 
@@ -96,20 +141,29 @@ __global__ void __launch_bounds__(kThreads) sum_squares(const T* values, std::in
 }  // namespace cuda
 
 void CudaBackend::do_adamw(const AdamW& args) {
-  const std::int64_t count = args.parameter.elements();
-  choose_by_storage(args.working ? args.working.dtype : DType::kF32, [&]<class T>(ElementType<T>) {
-    const cuda::Parameters<T> all = {.parameter = args.parameter.as<float>(),
-                                     .gradient = args.gradient.as<float>(),
-                                     .moment1 = args.moment1.as<float>(),
-                                     .moment2 = args.moment2.as<float>(),
-                                     .working = args.working ? args.working.as<T>() : nullptr};
-    const bool vectors = cuda::takes_vectors(all.parameter) && cuda::takes_vectors(all.gradient) &&
-                         cuda::takes_vectors(all.moment1) && cuda::takes_vectors(all.moment2) &&
-                         cuda::takes_vectors(all.working);
-    cuda::choose_chunk<float>(vectors, [&](auto chunk) {
-      cuda::launch(stream_, cuda::shape_for(count / chunk + 1, cuda::kThreads), cuda::update_parameters<T, chunk>,
-                   cuda::Update(args), all, count);
-    });
+  const TensorRef& first_working = args.parameters.front().working;
+  choose_by_storage(first_working ? first_working.dtype : DType::kF32, [&]<class T>(ElementType<T>) {
+    cuda::Updates<T, cuda::Vector<float>::kSize> vectors(stream_, args);
+    cuda::Updates<T, 1> singles(stream_, args);
+    for (const AdamWParameter& of : args.parameters) {
+      const cuda::Parameter<T> parameter = {.value = of.value.as<float>(),
+                                            .gradient = of.gradient.as<float>(),
+                                            .moment1 = of.moment1.as<float>(),
+                                            .moment2 = of.moment2.as<float>(),
+                                            .working = of.working ? of.working.as<T>() : nullptr,
+                                            .count = of.value.elements(),
+                                            .keep = static_cast<float>(1 - args.learning_rate * of.weight_decay)};
+      const bool takes_vectors = cuda::takes_vectors(parameter.value) && cuda::takes_vectors(parameter.gradient) &&
+                                 cuda::takes_vectors(parameter.moment1) && cuda::takes_vectors(parameter.moment2) &&
+                                 cuda::takes_vectors(parameter.working);
+      if (takes_vectors) {
+        vectors.add(parameter);
+      } else {
+        singles.add(parameter);
+      }
+    }
+    vectors.launch_waiting();
+    singles.launch_waiting();
   });
 }
 

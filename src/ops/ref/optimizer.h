@@ -11,18 +11,20 @@ namespace teratron::reference {
 template <class C>
 void adamw(const AdamW& args) {
   using A = Accumulator<C>;
-  const Elements<A> parameter(args.parameter), gradient(args.gradient), moment1(args.moment1), moment2(args.moment2);
-  const Elements<C> working(args.working);
-  for (std::int64_t e = 0; e < args.parameter.elements(); ++e) {
-    const double g = args.gradient_scale * gradient(e);
-    const double m = args.beta1 * moment1(e) + (1 - args.beta1) * g;
-    const double v = args.beta2 * moment2(e) + (1 - args.beta2) * g * g;
-    const double step = (m / args.correction1) / (std::sqrt(v / args.correction2) + args.epsilon);
-    const double decayed = parameter(e) * (1 - args.learning_rate * args.weight_decay);
-    parameter(e) = static_cast<A>(decayed - args.learning_rate * step);
-    moment1(e) = static_cast<A>(m);
-    moment2(e) = static_cast<A>(v);
-    if (args.working) working(e) = static_cast<C>(parameter(e));
+  for (const AdamWParameter& of : args.parameters) {
+    const Elements<A> value(of.value), gradient(of.gradient), moment1(of.moment1), moment2(of.moment2);
+    const Elements<C> working(of.working);
+    for (std::int64_t e = 0; e < of.value.elements(); ++e) {
+      const double g = args.gradient_scale * gradient(e);
+      const double m = args.beta1 * moment1(e) + (1 - args.beta1) * g;
+      const double v = args.beta2 * moment2(e) + (1 - args.beta2) * g * g;
+      const double step = (m / args.correction1) / (std::sqrt(v / args.correction2) + args.epsilon);
+      const double decayed = value(e) * (1 - args.learning_rate * of.weight_decay);
+      value(e) = static_cast<A>(decayed - args.learning_rate * step);
+      moment1(e) = static_cast<A>(m);
+      moment2(e) = static_cast<A>(v);
+      if (of.working) working(e) = static_cast<C>(value(e));
+    }
   }
 }
 

@@ -15,35 +15,45 @@ Precision some_precision(Random& random) { return random.one_of({Precision::kCom
 
 }  // namespace
 
+// A few parameters, or more than a launch on a GPU takes.
 Trial adamw_trial(Random& random) {
-  const std::int64_t n = some_length(random);
+  const bool many = random.below(4) == 0, has_working = random.coin();
+  const std::int64_t count = many ? 40 + random.below(40) : 1 + random.below(3);
   const auto step = static_cast<double>(1 + random.below(50));
-  const bool decays = random.coin(), has_working = random.coin();
-  Trial trial{.sizes = fmt::format("n={} step={} decays={}", n, step, decays), .arguments = {}, .run = {}};
-  // A second moment that is not much smaller than the first one's square: where it is, no gradients led there, and the
-  // step would have no bound.
-  Values moment2 = random.normals({n});
-  for (double& value : moment2) value = 0.2 + value * value;
+  Trial trial{.sizes = fmt::format("step={} n=", step), .arguments = {}, .run = {}};
+  std::vector<double> decays;
   const Precision state = Precision::kAccumulation;
-  trial.in_out("parameter", {n}, random.normals({n}), sum_tolerance(1, 16), state);
-  trial.input("gradient", {n}, random.normals({n}), state);
-  trial.in_out("moment1", {n}, random.normals({n}), sum_tolerance(1, 16), state);
-  trial.in_out("moment2", {n}, moment2, sum_tolerance(1, 16), state);
-  if (has_working) trial.output("working", {n}, sum_tolerance(1, 16));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t n = many ? random.below(20) : some_length(random);
+    trial.sizes += fmt::format("{},", n);
+    decays.push_back(random.coin() ? 0.1 : 0.0);
+    // A second moment that is not much smaller than the first one's square: where it is, no gradients led there, and
+    // the step would have no bound.
+    Values moment2 = random.normals({n});
+    for (double& value : moment2) value = 0.2 + value * value;
+    trial.in_out(fmt::format("value{}", i), {n}, random.normals({n}), sum_tolerance(1, 16), state);
+    trial.input(fmt::format("gradient{}", i), {n}, random.normals({n}), state);
+    trial.in_out(fmt::format("moment1 {}", i), {n}, random.normals({n}), sum_tolerance(1, 16), state);
+    trial.in_out(fmt::format("moment2 {}", i), {n}, moment2, sum_tolerance(1, 16), state);
+    if (has_working) trial.output(fmt::format("working{}", i), {n}, sum_tolerance(1, 16));
+  }
   trial.run = [=](Backend& backend, const Views& views) {
-    backend.adamw({.parameter = views["parameter"],
-                   .gradient = views["gradient"],
-                   .moment1 = views["moment1"],
-                   .moment2 = views["moment2"],
-                   .working = views["working"],
-                   .learning_rate = 0.01,
-                   .beta1 = 0.9,
-                   .beta2 = 0.95,
-                   .epsilon = 1e-8,
-                   .weight_decay = decays ? 0.1 : 0.0,
-                   .correction1 = 1 - std::pow(0.9, step),
-                   .correction2 = 1 - std::pow(0.95, step),
-                   .gradient_scale = 0.7});
+    AdamW args{.learning_rate = 0.01,
+               .beta1 = 0.9,
+               .beta2 = 0.95,
+               .epsilon = 1e-8,
+               .correction1 = 1 - std::pow(0.9, step),
+               .correction2 = 1 - std::pow(0.95, step),
+               .gradient_scale = 0.7};
+    for (std::size_t i = 0; i < decays.size(); ++i) {
+      args.parameters.push_back({.value = views[fmt::format("value{}", i)],
+                                 .gradient = views[fmt::format("gradient{}", i)],
+                                 .moment1 = views[fmt::format("moment1 {}", i)],
+                                 .moment2 = views[fmt::format("moment2 {}", i)],
+                                 .working = views[fmt::format("working{}", i)],
+                                 .weight_decay = decays[i]});
+    }
+    backend.adamw(args);
   };
   return trial;
 }
