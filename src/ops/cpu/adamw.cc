@@ -30,7 +30,7 @@ void adamw_range(const AdamW& args, const AdamWParameter& of, std::int64_t begin
   const float* const gradient = of.gradient.as<float>() + begin;
   float *const moment1 = of.moment1.as<float>() + begin, *const moment2 = of.moment2.as<float>() + begin;
   T* const working = has_working ? of.working.as<T>() + begin : nullptr;
-  const auto rounded = [](double value) HWY_ATTR { return constant(static_cast<float>(value)); };
+  const auto rounded = [](double number) HWY_ATTR { return constant(static_cast<float>(number)); };
   const FloatVector scale = rounded(args.gradient_scale), epsilon = rounded(args.epsilon);
   const FloatVector beta1 = rounded(args.beta1), rest1 = rounded(1 - args.beta1);
   const FloatVector beta2 = rounded(args.beta2), rest2 = rounded(1 - args.beta2);
@@ -87,7 +87,7 @@ HWY_EXPORT(sum_of_squares_kernel);
 constexpr std::int64_t kGrain = block_size(1 << 15, 2);         // parameters handed to a thread at a time
 constexpr std::int64_t kSquaresBlock = block_size(1 << 12, 2);  // squares added in fp32 before double takes over
 
-double sum_of_squares(const TensorRef& view) {
+double sum_of_view(const TensorRef& view) {
   const std::int64_t count = view.elements();
   if (view.dtype == DType::kF64) {
     const double* const values = view.as<double>();
@@ -117,7 +117,7 @@ void CpuBackend::do_adamw(const AdamW& args) {
 
 double CpuBackend::do_sum_of_squares(std::span<const TensorRef> views) {
   double sum = 0;
-  for (const TensorRef& view : views) sum += sum_of_squares(view);
+  for (const TensorRef& view : views) sum += sum_of_view(view);
   return sum;
 }
 
