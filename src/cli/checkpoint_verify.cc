@@ -24,7 +24,7 @@ FieldList fields_of(CheckpointVerifyOptions& o) {
   return list;
 }
 
-// Damage is told twice over: in the report, and as the error that ends the command.
+// Damage is reported twice: in the table, and as the error that ends the command.
 void run(const CheckpointVerifyOptions& options) {
   const CheckpointVerification found = verify_checkpoint(options.checkpoint);
   const nlohmann::ordered_json json = {

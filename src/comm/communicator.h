@@ -67,6 +67,10 @@ struct CollectiveViews {
 class DeviceGroup;
 class DeviceRing;
 
+// What hosts exchange byte by byte.
+template <class T>
+concept PlainValue = std::is_trivially_copyable_v<T> && !std::convertible_to<T, std::string>;
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -95,15 +99,15 @@ class Communicator {
   // Host exchanges: a few values in host memory, such as norms, losses, flags and texts. Not counted as traffic.
   void all_reduce_host(std::span<double> values, ReduceOp op = ReduceOp::kSum);
   std::vector<std::string> all_gather_host(const std::string& text);  // by rank
-  template <class T>
-  requires std::is_trivially_copyable_v<T> &&
-      (!std::convertible_to<T, std::string>)std::vector<T> all_gather_host(const T& value);  // by rank
+  template <PlainValue T>
+  std::vector<T> all_gather_host(const T& value);  // by rank
   void barrier() { all_reduce_host({}); }
 
   // Groups of the members that name the same color, ranked by key and then by rank here. Everyone calls it.
   std::unique_ptr<Communicator> split(int color, int key);
 
-  // What the caller does from now on ("forward of layer 3, iteration 12"); whoever loses this rank tells it.
+  // What the caller does from now on ("forward of layer 3, iteration 12"). If this rank is lost, the message of the
+  // other ranks says it.
   virtual void set_activity(std::string_view /*activity*/) {}
 
   // Sets whose memory the views lie in: opened around every access (tensor/memory.h), not owned; nullptr: plain memory.
@@ -160,9 +164,8 @@ class Communicator {
   Traffic traffic_;
 };
 
-template <class T>
-requires std::is_trivially_copyable_v<T> &&
-    (!std::convertible_to<T, std::string>)std::vector<T> Communicator::all_gather_host(const T& value) {
+template <PlainValue T>
+std::vector<T> Communicator::all_gather_host(const T& value) {
   std::vector<T> values;
   for (const std::string& bytes : all_gather_host(std::string(reinterpret_cast<const char*>(&value), sizeof(T)))) {
     check_equal(bytes.size(), sizeof(T), "bytes of another rank's value");

@@ -1,5 +1,5 @@
-// How many cores each of several processes of one host gets. mpirun may bind processes to cores of their own or leave
-// all of them to all; either way nobody should compute with more threads than its part of the host.
+// How many cores each of several processes of one host gets. mpirun may bind each process to cores of its own, or leave
+// all cores to all processes. In both cases a process should compute with no more threads than its part of the host.
 #pragma once
 
 #include <sched.h>

@@ -45,7 +45,7 @@ class Gpt2 : public Model {
     TensorRef loss;          // A [rows]
     LayerNorm::Saved final;  // of the rows of the stream here
     LanguageModelHead::Workspace output;
-    TensorRef gathered_logits;  // [ranks, chunk, columns]; not in training, where nobody asks for logits
+    TensorRef gathered_logits;  // [ranks, chunk, columns]; not in training, which needs no logits
   };
   HeadMemory carve(const EndSizes& sizes, Carver& memory) const;
   HeadMemory head_memory(const EndCall& call) const {

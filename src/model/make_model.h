@@ -1,4 +1,4 @@
-// Models by their configuration, for whoever need not know which kind it is.
+// Makes the model that a configuration describes, for callers that work with any kind.
 #pragma once
 
 #include <memory>

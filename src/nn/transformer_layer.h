@@ -118,7 +118,7 @@ struct TransformerLayer {
     return {wide.data, wide.dtype, {pass.batch, pass.tokens, ffn_columns()}};
   }
   // The gradient that enters a branch, full: dropout's mask applied, or the residual stream's own where that is full,
-  // nothing was dropped and nobody needs it later.
+  // nothing was dropped and nothing reads it later.
   TensorRef into_branch(const LayerPass& pass, TensorRef dx, const Dropout& dropout, TensorRef branch) const;
   Dropout dropout_after(const LayerPass& pass, int sublayer) const {
     return pass.stream_dropout(hidden_dropout, RandomPurpose::kResidualDropout, 2 * index + sublayer);

@@ -1,5 +1,5 @@
-// A command line against a list of fields. Written here rather than with an argument-parsing library because all faults
-// of a line are to be told at once, next to those of the configuration file.
+// Reads a command line by a list of fields. It is written here, and not left to a library, because it reports all
+// faults of a line at once, next to those of the configuration file.
 #include <algorithm>
 
 #include "base/error.h"

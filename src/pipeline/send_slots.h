@@ -5,15 +5,15 @@
 
 namespace teratron::pipeline {
 
-// Places for what a stage has sent and nobody has begun to receive, in each direction, that are enough for all stages
-// to come to the end of their lists although a stage waits for a place to become free. A power of two, and at least 2:
+// Send buffers of a stage, in each direction: a stage waits until one is free, and with this many every schedule still
+// comes to its end. A buffer is free again when the receiver has begun to receive it. A power of two, and at least 2:
 // one is filled while the other is sent.
 //
-// Supposed is what an executor does: it begins to receive what an action works on before it runs the action that comes
-// before it; a gradient is received into one of gradient_places(), where backward makes the one that is sent.
+// The executor starts to receive what an action works on before it runs the action before that one. It receives a
+// gradient into one of gradient_places(); backward writes the gradient that is sent into the same place.
 int send_slots(const Schedule& schedule);
 
-// One that is received into, one that is worked on, and those sent.
+// One to receive into, one to work on, and the send buffers.
 inline int gradient_places(int slots) { return slots + 2; }
 
 }  // namespace teratron::pipeline

@@ -1,4 +1,4 @@
-// Which back end computes and in which precision: what every command that runs a model is told of it, and its flags.
+// Which back end computes and in which precision: the settings of every command that runs a model, and their flags.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ void add_precision_fields(FieldList& list, BackendSettings& settings, std::strin
 // With what they mean in training.
 void add_training_precision_fields(FieldList& list, BackendSettings& settings);
 
-// --backend and what is told of one.
+// --backend and the options of one.
 void add_backend_fields(FieldList& list, BackendSettings& settings);
 
 }  // namespace teratron

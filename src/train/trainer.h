@@ -1,6 +1,6 @@
 // The training loop: batches by position, gradients over micro-batches, one AdamW update, evaluation, checkpoints. It
-// prints nothing; whoever runs it hears of every event through a TrainingObserver. All ranks of a run make the same
-// calls, and every rank hears the same numbers.
+// prints nothing: a TrainingObserver receives every event. All ranks of a run make the same calls and receive the same
+// numbers.
 #pragma once
 
 #include <cstdint>

@@ -44,8 +44,8 @@ std::optional<std::size_t> fastest(std::span<const std::optional<double>> times)
 AlgorithmBytes choose_algorithm(const std::string& key, AlgorithmTrial& trial, AlgorithmCache& cache) {
   const std::optional<Algorithm> kept = cache.find(key);
   if (kept && trial.can_use(kept->bytes)) return kept->bytes;
-  // Ranks that come here at the same time all measure, and one of them decides: nobody waits for another, whose device
-  // may be waiting for us.
+  // Ranks that come here at the same time all measure, and one of them decides. No rank waits for another, whose device
+  // may be waiting for this one's.
   const std::vector<AlgorithmBytes> candidates = trial.candidates();
   check(!candidates.empty(), "a product has an algorithm");
   if (candidates.size() == 1) return candidates.front();  // for now: there may be no memory to time others in

@@ -61,8 +61,8 @@ __device__ inline float over_group(float value) {
   return value;
 }
 
-// kCount: elements that a lane takes at once. Tokens that came with this call are read where they came from: nobody
-// waits for the blocks that write them to the cache.
+// kCount: elements that a lane takes at once. Tokens that came with this call are read where they came from, so that
+// no block waits for those that write them to the cache.
 template <class T, int kCount>
 __global__ void __launch_bounds__(kThreads) attend_cached(CachedViews<T> views) {
   __shared__ GroupMemory memory;
