@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/median.h"
 #include "model/language_model.h"
+#include "program.h"
 
 namespace teratron {
 namespace {
@@ -92,11 +93,4 @@ int run(std::span<char*> arguments) {
 }  // namespace
 }  // namespace teratron
 
-int main(int count, char** arguments) {
-  try {
-    return teratron::run({arguments, static_cast<std::size_t>(count)});
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 1;
-  }
-}
+int main(int count, char** arguments) { return teratron::run_program(count, arguments, teratron::run); }

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/median.h"
 #include "ops/backend.h"
+#include "program.h"
 
 namespace teratron {
 namespace {
@@ -335,7 +336,7 @@ std::vector<Model> models_named(std::span<char* const> names) {
   return models.empty() ? std::vector<Model>(std::begin(kModels), std::end(kModels)) : models;
 }
 
-int run(std::span<char* const> arguments) {
+int run(std::span<char*> arguments) {
   const bool cuda = arguments.size() < 2 || std::string_view(arguments[1]) != "cpu";
   const std::size_t named = arguments.size() < 2 ? 1 : 2;
   if (named == 2 && cuda && std::string_view(arguments[1]) != "cuda") {
@@ -354,14 +355,4 @@ int run(std::span<char* const> arguments) {
 }  // namespace
 }  // namespace teratron
 
-int main(int count, char** arguments) {
-  try {
-    return teratron::run({arguments, static_cast<std::size_t>(count)});
-  } catch (const teratron::EnvironmentError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 3;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 2;
-  }
-}
+int main(int count, char** arguments) { return teratron::run_program(count, arguments, teratron::run); }

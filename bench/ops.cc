@@ -20,6 +20,7 @@
 #include "base/threads.h"
 #include "model/language_model.h"
 #include "optim/adamw_optimizer.h"
+#include "program.h"
 
 namespace teratron {
 namespace {
@@ -270,11 +271,4 @@ int run(std::span<char*> arguments) {
 }  // namespace
 }  // namespace teratron
 
-int main(int count, char** arguments) {
-  try {
-    return teratron::run({arguments, static_cast<std::size_t>(count)});
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 2;
-  }
-}
+int main(int count, char** arguments) { return teratron::run_program(count, arguments, teratron::run); }

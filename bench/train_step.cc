@@ -20,6 +20,7 @@
 #include "model/language_model.h"
 #include "optim/adamw_optimizer.h"
 #include "pipeline/generators.h"
+#include "program.h"
 #include "telemetry/peak_memory.h"
 
 namespace teratron {
@@ -214,11 +215,4 @@ int run(std::span<char*> arguments) {
 }  // namespace
 }  // namespace teratron
 
-int main(int count, char** arguments) {
-  try {
-    return teratron::run({arguments, static_cast<std::size_t>(count)});
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 2;
-  }
-}
+int main(int count, char** arguments) { return teratron::run_program(count, arguments, teratron::run); }
