@@ -92,8 +92,7 @@ void Communicator::open_channels(Allocator& memory, Uses uses) {
   if (device_group_ == nullptr && !moves_host_memory()) {
     throw_environment_error(
         "these {} processes cannot exchange the memory of their GPUs: NCCL is missing on one of them, or two share a "
-        "GPU. "
-        "Without NCCL their tensors go through MPI: start them by mpirun or srun",
+        "GPU. Without NCCL their tensors go through MPI: start them by mpirun or srun",
         size());
   }
 }
