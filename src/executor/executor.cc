@@ -57,13 +57,11 @@ void Executor::initialize_weights(const Parameter& parameter, TensorRef whole, c
 }
 
 LossSums Executor::forward_backward(std::span<const MicroBatch> micro_batches) {
-  return StepRun(backend_, *mesh_, *plan_, passes_, micro_batches, {.sums_over_copies = true, .trace = trace_})
-      .run(no_losses());
+  return StepRun(backend_, *mesh_, *plan_, passes_, micro_batches, {.sums_over_copies = true, .trace = trace_}).run();
 }
 
 LossSums Executor::forward_backward_alone(const MicroBatch& only) {
-  return StepRun(backend_, *mesh_, *plan_, passes_, {&only, 1}, {.sums_over_copies = false, .trace = trace_})
-      .run(no_losses());
+  return StepRun(backend_, *mesh_, *plan_, passes_, {&only, 1}, {.sums_over_copies = false, .trace = trace_}).run();
 }
 
 void Executor::share_from_last_stage(std::span<float> values) const {
@@ -105,9 +103,10 @@ void Executor::run_forward(const MicroBatch& micro_batch, bool training,
 }
 
 LossSums Executor::evaluate(const MicroBatch& micro_batch) {
-  LossSums losses = no_losses();
+  passes_.clear_losses();
   run_forward(micro_batch, false,
-              [&](const SliceCall& call, TensorRef x) { passes_.head(call, micro_batch, x, TensorRef(), losses); });
+              [&](const SliceCall& call, TensorRef x) { passes_.head(call, micro_batch, x, TensorRef()); });
+  LossSums losses = passes_.losses(micro_batch.loss_scale);
   mesh_->pipeline->all_reduce_host(losses.of_kind);  // of the last stage alone
   return losses;
 }

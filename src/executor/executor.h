@@ -60,7 +60,6 @@ class Executor {
 
  private:
   using After = StagePasses::After;
-  LossSums no_losses() const { return {std::vector<double>(model_.traits.losses.size())}; }
   // Where forward_layers() should put a cell's output.
   TensorRef output(const SliceCall& call) const;
   // All slices of a micro-batch through all cells, without a backward pass; use_output(call, x) on the last stage.

@@ -49,10 +49,9 @@ struct ParameterBucket {
 
 // The inputs of a slice on the device; null where the model has no such input, or it belongs to the other end.
 struct SliceInputs {
-  TensorRef ids, token_types;                           // i32 [batch, tokens]; for the embedding
-  TensorRef targets, weights;                           // i32 and A [batch * tokens]; for the head
-  TensorRef labels, label_weights;                      // i32 and A [batch]
-  std::vector<float> host_weights, host_label_weights;  // the weights again, without the scale of the loss
+  TensorRef ids, token_types;       // i32 [batch, tokens]; for the embedding
+  TensorRef targets, weights;       // i32 and A [batch * tokens]; for the head
+  TensorRef labels, label_weights;  // i32 and A [batch]. Weights are times the scale of the loss
 };
 
 // The sizes that an end's memory is planned with.
@@ -69,8 +68,9 @@ struct EndCall {
   const SliceInputs& inputs;
   const LayerWorkspace& layers;
   EndSizes sizes;
-  Carver kept;    // of the embedding: from the slice's forward to its backward
-  Carver memory;  // for this call alone
+  TensorRef losses;  // f64, one of each kind; for the head
+  Carver kept;       // of the embedding: from the slice's forward to its backward
+  Carver memory;     // for this call alone
 };
 
 // The parameters of one part of a model, as its visit() yields them.
@@ -107,9 +107,9 @@ class Model {
   virtual void embed(const EndCall& call, TensorRef x) = 0;
   virtual void embed_backward(const EndCall& call, TensorRef dx, bool has_head) = 0;
 
-  // Adds the slice's losses to `losses`. Where dx is not null, also makes it, the gradient of the last layer's output
-  // x, and the parameters' gradients, of the sum of weights * loss.
-  virtual void head(const EndCall& call, TensorRef x, TensorRef dx, LossSums& losses) = 0;
+  // Adds the slice's sums of weights * loss to call.losses. Where dx is not null, also makes it, the gradient of the
+  // last layer's output x, and the parameters' gradients, of those sums.
+  virtual void head(const EndCall& call, TensorRef x, TensorRef dx) = 0;
 
  protected:
   // A bucket for each layer, from the last to the first.

@@ -37,8 +37,11 @@ class StageMemory {
   std::size_t gradient_slots() const { return blocks_.gradients.size(); }
   std::size_t send_slots() const { return blocks_.sent.size(); }
 
+  TensorRef losses() const { return arena_[blocks_.losses]; }  // f64, one of each kind
+
   // Inputs; views of no elements where the model or the stage has no such input.
   TensorRef cache_length() const { return view(blocks_.cache_length, {1}); }  // i32 [1], of generation
+  TensorRef counters() const { return arena_[blocks_.counters]; }             // i32 [2], of training: Dropout::counters
   TensorRef key_lengths(std::int64_t batch) const { return view(blocks_.key_lengths, {batch}); }
   TensorRef ids(const Shape& shape) const { return view(blocks_.ids, shape); }
   TensorRef token_types(const Shape& shape) const { return view(blocks_.token_types, shape); }
@@ -66,8 +69,8 @@ class StageMemory {
     Arena::Block embedding_kept = 0, final_x = 0;
   };
   struct Blocks {
-    Arena::Block cache_length, key_lengths, ids, token_types, targets, weights, labels, label_weights;
-    Arena::Block normed, branch, dnormed, wide, again_forward, again_backward, embedding, head;
+    Arena::Block cache_length, counters, key_lengths, ids, token_types, targets, weights, labels, label_weights;
+    Arena::Block normed, branch, dnormed, wide, again_forward, again_backward, embedding, head, losses;
     std::vector<Arena::Block> sent, gradients;
     std::vector<SliceBlocks> slices;               // by the timeline's index
     std::vector<std::vector<CacheBlocks>> caches;  // [chunk, micro-batch][layer]

@@ -194,6 +194,7 @@ void StageMemory::plan_inputs() {
     return add(name, MemoryKind::kActivations, dtype, {elements}, is_needed ? life : Span{});
   };
   blocks_.cache_length = input("cache_length", DType::kI32, 1, all_, purpose_ == Purpose::kGeneration);
+  blocks_.counters = input("counters", DType::kI32, 2, all_, training());
   blocks_.key_lengths = input("key_lengths", DType::kI32, batch_, all_, traits.key_lengths);
   blocks_.ids = input("ids", DType::kI32, t, embedding_, true);
   blocks_.token_types = input("token_types", DType::kI32, t, embedding_, traits.token_types);
@@ -212,6 +213,8 @@ void StageMemory::plan_ends() {
   model_.carve_head(largest_end(), head);
   blocks_.embedding = workspace("embedding", embedding, embedding_);
   blocks_.head = workspace("head", head, head_);
+  const auto kinds = static_cast<std::int64_t>(model_.traits.losses.size());
+  blocks_.losses = add("losses", MemoryKind::kWorkspace, DType::kF64, {kinds}, all_);
 }
 
 }  // namespace teratron

@@ -1,5 +1,8 @@
 #include "executor/stage_passes.h"
 
+#include <array>
+#include <limits>
+
 #include "base/error.h"
 #include "nn/host_values.h"
 
@@ -43,12 +46,19 @@ SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SliceKey& ke
                    .sequence_length = micro_batch.tokens,
                    .seed = micro_batch.seed,
                    .iteration = micro_batch.iteration,
+                   .counters = training && graphs_.capture(*mesh_.tensor) ? memory.counters() : TensorRef(),
                    .training = training,
                    .sequence_parallel = plan_.options().sequence_parallel},
           .key = key};
 }
 
 void StagePasses::begin(SliceCall& call, const MicroBatch& micro_batch) const {
+  if (call.pass.counters) {
+    check(micro_batch.first_sample <= std::numeric_limits<std::int32_t>::max(), "a batch's samples are counted in i32");
+    const std::array counters = {static_cast<std::int32_t>(micro_batch.iteration),
+                                 static_cast<std::int32_t>(micro_batch.first_sample)};
+    backend_.upload(call.pass.counters, counters.data());
+  }
   if (micro_batch.key_lengths.empty()) return;
   check_equal(static_cast<std::int64_t>(micro_batch.key_lengths.size()), micro_batch.batch, "lengths of sequences");
   call.pass.key_lengths = plan_.memory().key_lengths(micro_batch.batch);
@@ -81,17 +91,15 @@ SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& mi
     const std::int64_t rows = pass.batch * pass.tokens;
     inputs.targets = upload(memory.targets(rows), call, micro_batch, micro_batch.targets);
     inputs.weights = memory.weights(rows);
-    inputs.host_weights = slice_of(pass, micro_batch, micro_batch.weights);
-    upload_floats(backend_, inputs.weights, inputs.host_weights, micro_batch.loss_scale);
+    upload_floats(backend_, inputs.weights, slice_of(pass, micro_batch, micro_batch.weights), micro_batch.loss_scale);
   }
   if (model_.traits.labels) {
     check_equal(static_cast<std::int64_t>(micro_batch.labels.size()), pass.batch, "labels");
     check_equal(micro_batch.label_weights.size(), micro_batch.labels.size(), "weights of labels");
     inputs.labels = memory.labels(pass.batch);
     inputs.label_weights = memory.label_weights(pass.batch);
-    inputs.host_label_weights.assign(micro_batch.label_weights.begin(), micro_batch.label_weights.end());
     backend_.upload(inputs.labels, micro_batch.labels.data());
-    upload_floats(backend_, inputs.label_weights, inputs.host_label_weights, micro_batch.loss_scale);
+    upload_floats(backend_, inputs.label_weights, micro_batch.label_weights, micro_batch.loss_scale);
   }
   return inputs;
 }
@@ -136,7 +144,8 @@ void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const Aft
   for (int index = 0; index < layers; ++index) {
     const TensorRef y = index + 1 == layers ? out : memory.input(pass, key, index + 1);
     const TransformerLayer& layer = this->layer(key.chunk, index);
-    layer.forward(pass, y, memory.saved(pass, key, index, false), w);
+    graphs_.run(PassGraphs::Kind::kForward, call, index, y,
+                [&] { layer.forward(pass, y, memory.saved(pass, key, index, false), w); });
     if (after) after(layer.index, y);
   }
 }
@@ -148,10 +157,12 @@ void StagePasses::backward_layers(const SliceCall& call, TensorRef dx,
   const LayerWorkspace w = memory.workspace(pass);
   for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
     const TransformerLayer& layer = this->layer(key.chunk, index);
-    const TransformerLayer::Saved saved = memory.saved(pass, key, index, true);
-    layer.recompute(pass, plan_.options().recompute, saved, w);
-    layer.backward(pass, dx, saved, w,
-                   pass.weights_later ? memory.deferred(pass, key, index) : layer.in_workspace(pass, w));
+    graphs_.run(PassGraphs::Kind::kBackward, call, index, dx, [&] {
+      const TransformerLayer::Saved saved = memory.saved(pass, key, index, true);
+      layer.recompute(pass, plan_.options().recompute, saved, w);
+      layer.backward(pass, dx, saved, w,
+                     pass.weights_later ? memory.deferred(pass, key, index) : layer.in_workspace(pass, w));
+    });
     done(layer.index);
   }
 }
@@ -161,20 +172,32 @@ void StagePasses::weight_gradients(const SliceCall& call, const std::function<vo
   const StageMemory& memory = plan_.memory();
   for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
     const TransformerLayer& layer = this->layer(key.chunk, index);
-    layer.weight_gradients(pass, memory.saved(pass, key, index, true), memory.workspace(pass),
-                           memory.deferred(pass, key, index));
+    graphs_.run(PassGraphs::Kind::kWeightGradients, call, index, TensorRef(), [&] {
+      layer.weight_gradients(pass, memory.saved(pass, key, index, true), memory.workspace(pass),
+                             memory.deferred(pass, key, index));
+    });
     done(layer.index);
   }
 }
 
-void StagePasses::head(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, TensorRef dx,
-                       LossSums& losses) {
+void StagePasses::head(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, TensorRef dx) {
   const SliceInputs inputs = head_inputs(call, micro_batch);
   const LayerWorkspace layers = plan_.memory().workspace(call.pass);
   const LayerPass pass = of_end(call.pass);
   EndCall end = end_call(pass, inputs, layers);
+  end.losses = plan_.memory().losses();
   end.memory = plan_.memory().head_memory();
-  model_.head(end, x, dx, losses);
+  model_.head(end, x, dx);
+}
+
+void StagePasses::clear_losses() { backend_.fill_zero(plan_.memory().losses()); }
+
+LossSums StagePasses::losses(double loss_scale) {
+  LossSums sums{std::vector<double>(model_.traits.losses.size())};
+  if (!plan_.part().has_head()) return sums;
+  backend_.download(sums.of_kind.data(), plan_.memory().losses());
+  for (double& sum : sums.of_kind) sum /= loss_scale;
+  return sums;
 }
 
 void StagePasses::with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use) {

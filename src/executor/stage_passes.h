@@ -8,15 +8,10 @@
 
 #include "comm/mesh.h"
 #include "executor/micro_batch.h"
+#include "executor/pass_graphs.h"
 #include "executor/stage_plan.h"
 
 namespace teratron {
-
-// A slice's way through a cell: `pass` and where its activations are kept.
-struct SliceCall {
-  LayerPass pass;
-  SliceKey key;
-};
 
 class StagePasses {
  public:
@@ -24,11 +19,12 @@ class StagePasses {
   using After = std::function<void(std::int64_t layer, TensorRef x)>;
 
   StagePasses(Backend& backend, Model& model, const StagePlan& plan, Mesh& mesh)
-      : backend_(backend), model_(model), plan_(plan), mesh_(mesh) {}
+      : backend_(backend), model_(model), plan_(plan), mesh_(mesh), graphs_(backend) {}
 
   SliceCall call_of(const MicroBatch& micro_batch, const SliceKey& key, bool training) const;
 
-  // Uploads the lengths of the micro-batch's sequences, where it has some, for the passes that follow.
+  // Uploads the lengths of the micro-batch's sequences, where it has some, and what dropout counts from, for the passes
+  // that follow.
   void begin(SliceCall& call, const MicroBatch& micro_batch) const;
 
   // The first layer's input from the slice's ids.
@@ -43,8 +39,12 @@ class StagePasses {
   void backward_layers(const SliceCall& call, TensorRef dx, const std::function<void(std::int64_t layer)>& done);
   void weight_gradients(const SliceCall& call, const std::function<void(std::int64_t layer)>& done);
 
-  // Losses of the last layer's output; where dx is not null, gradients too.
-  void head(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, TensorRef dx, LossSums& losses);
+  // Adds the losses of the last layer's output to those since clear_losses(); where dx is not null, makes gradients
+  // too.
+  void head(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, TensorRef dx);
+  void clear_losses();
+  // Waits for the device. Zeros without a head. The scale is that of all micro-batches since clear_losses().
+  LossSums losses(double loss_scale);
   // Calls use(end call) with what the head may work in.
   void with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use);
 
@@ -67,6 +67,7 @@ class StagePasses {
   Model& model_;
   const StagePlan& plan_;
   Mesh& mesh_;
+  PassGraphs graphs_;
 };
 
 }  // namespace teratron

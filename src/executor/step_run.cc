@@ -28,8 +28,8 @@ StepRun::StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasse
   }
 }
 
-LossSums StepRun::run(LossSums losses) {
-  losses_ = std::move(losses);
+LossSums StepRun::run() {
+  passes_.clear_losses();
   Incoming incoming = receive_for(0);
   for (std::size_t at = 0; at < actions_.size(); ++at) {
     Incoming own = std::move(incoming);
@@ -43,8 +43,18 @@ LossSums StepRun::run(LossSums losses) {
   });
   traced(TraceSpan::Kind::kGradientSums, {}, [&] { finish_gradients(); });
   tell_spans();
-  mesh_.pipeline->all_reduce_host(losses_.of_kind);  // of the last stage alone
-  return losses_;
+  LossSums losses = passes_.losses(loss_scale());
+  mesh_.pipeline->all_reduce_host(losses.of_kind);  // of the last stage alone
+  return losses;
+}
+
+double StepRun::loss_scale() const {
+  if (micro_batches_.empty()) return 1;
+  const double scale = micro_batches_.front().loss_scale;
+  for (const MicroBatch& micro_batch : micro_batches_) {
+    check(micro_batch.loss_scale == scale, "all micro-batches of a step have one scale of the loss");
+  }
+  return scale;
 }
 
 SliceCall StepRun::call_of(const Action& action) const {
@@ -126,7 +136,7 @@ void StepRun::backward(const Action& action, std::size_t slot) {
   traced(TraceSpan::Kind::kPass, action, [&] {
     passes_.begin(call, micro_batch);
     if (plan_.part().is_last(action.chunk)) {
-      passes_.head(call, micro_batch, plan_.memory().final_x(call.pass, call.key), dx, losses_);
+      passes_.head(call, micro_batch, plan_.memory().final_x(call.pass, call.key), dx);
       if (is_last_pass) complete(Part::kHead);
     }
     passes_.backward_layers(call, dx, [&](std::int64_t layer) {

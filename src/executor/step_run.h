@@ -20,8 +20,7 @@ class StepRun {
   StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasses& passes,
           std::span<const MicroBatch> micro_batches, const Options& options);
 
-  // `losses`: zeros, one for each kind. Returns those of this copy of the model.
-  LossSums run(LossSums losses);
+  LossSums run();  // returns the losses of this copy of the model
 
  private:
   using Action = pipeline::Action;
@@ -61,6 +60,7 @@ class StepRun {
     return micro_batches_[static_cast<std::size_t>(action.micro_batch)];
   }
   SliceCall call_of(const Action& action) const;
+  double loss_scale() const;
   template <class Work>
   void traced(pipeline::TraceSpan::Kind kind, const Action& action, const Work& work);
   void tell_spans();
@@ -91,7 +91,6 @@ class StepRun {
   std::vector<bool> complete_;  // by bucket
   std::vector<Pending> sums_;   // of the first buckets
   std::vector<MarkedSpan> spans_;
-  LossSums losses_;
 };
 
 }  // namespace teratron

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "nn/host_values.h"
 
 namespace teratron {
 namespace {
@@ -92,7 +91,7 @@ TensorRef Gpt2::final_normed_rows(const EndCall& call, TensorRef rows) const {
   return normed;
 }
 
-void Gpt2::head(const EndCall& call, TensorRef x, TensorRef dx, LossSums& losses) {
+void Gpt2::head(const EndCall& call, TensorRef x, TensorRef dx) {
   const HeadMemory memory = head_memory(call);
   const TensorRef normed = final_normed(call, x).flatten_rows();
   if (!dx) {
@@ -103,7 +102,7 @@ void Gpt2::head(const EndCall& call, TensorRef x, TensorRef dx, LossSums& losses
                             call.inputs.targets, call.inputs.weights, memory.output);
     final_norm.backward(call.pass, dx, call.pass.own_rows(dnormed), x, memory.final, /*accumulate_dx=*/false);
   }
-  losses.of_kind[0] += weighted_sum(call.pass.backend, memory.loss, call.inputs.host_weights);
+  call.pass.backend.weighted_sum({.total = call.losses, .value = memory.loss, .weight = call.inputs.weights});
 }
 
 TensorRef Gpt2::row_losses(const EndCall& call, TensorRef normed_rows, TensorRef targets) const {

@@ -26,7 +26,7 @@ class Gpt2 : public Model {
   void carve_head(const EndSizes& sizes, Carver& memory) const override { carve(sizes, memory); }
   void embed(const EndCall& call, TensorRef x) override;
   void embed_backward(const EndCall& call, TensorRef dx, bool has_head) override;
-  void head(const EndCall& call, TensorRef x, TensorRef dx, LossSums& losses) override;
+  void head(const EndCall& call, TensorRef x, TensorRef dx) override;
 
   // Parts of head(), for evaluation and generation token by token (model/language_model.h).
   // The final norm of x: [batch, tokens, hidden], whole on every tensor-parallel rank.

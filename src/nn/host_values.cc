@@ -32,12 +32,4 @@ void upload_floats(Backend& backend, TensorRef to, std::span<const float> from, 
   });
 }
 
-double weighted_sum(Backend& backend, TensorRef values, std::span<const float> weights) {
-  std::vector<double> host(weights.size());
-  download_floats(backend, values, host);
-  double sum = 0;
-  for (std::size_t i = 0; i < host.size(); ++i) sum += host[i] * static_cast<double>(weights[i]);
-  return sum;
-}
-
 }  // namespace teratron

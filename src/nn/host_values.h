@@ -11,7 +11,4 @@ void download_floats(Backend& backend, TensorRef from, std::span<float> to);
 void download_floats(Backend& backend, TensorRef from, std::span<double> to);
 void upload_floats(Backend& backend, TensorRef to, std::span<const float> from, double factor = 1);  // from * factor
 
-// The sum of values * weights, in double and in order.
-double weighted_sum(Backend& backend, TensorRef values, std::span<const float> weights);
-
 }  // namespace teratron

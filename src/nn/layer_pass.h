@@ -26,6 +26,7 @@ struct LayerPass {
   std::int64_t sequence_length = 0;    // of the whole sequence
   std::uint64_t seed = 0;
   std::uint32_t iteration = 0;
+  TensorRef counters;       // i32 [2], optional: iteration and first_sample, where dropout should take them from there
   bool training = false;    // dropout is active only then
   bool accumulate = false;  // parameter gradients: add to what is there
   bool sequence_parallel = false;
@@ -62,6 +63,7 @@ struct LayerPass {
   Dropout stream_dropout(double probability, RandomPurpose purpose, std::int64_t place) const {
     Dropout mask = dropout(probability, purpose, place);
     if (!sequence_parallel) return mask;
+    check(!counters, "the first sample is not read from memory");
     check(batch == 1 || tokens == sequence_length, "a rank's rows follow each other in the global batch");
     mask.first_position += first_sample * sequence_length + batch * tokens / tensor.size() * tensor.rank();
     mask.sequence_length = (first_sample + batch) * sequence_length;
@@ -77,6 +79,7 @@ struct LayerPass {
     dropout.first_sample = first_sample;
     dropout.sequence_length = sequence_length;
     dropout.first_position = first_position;
+    dropout.counters = counters;
     return dropout;
   }
 };

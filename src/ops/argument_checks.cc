@@ -136,6 +136,7 @@ void ArgumentChecks::separate(std::initializer_list<NamedView> outputs, std::ini
 
 void ArgumentChecks::dropout(const Dropout& dropout, std::int64_t tokens) const {
   if (!dropout.active()) return;
+  if (dropout.counters) tensor("dropout's counters", dropout.counters, {2}, DType::kI32);
   require(dropout.probability < 1 && dropout.threshold() < 65536, "the dropout probability is below 1");
   require(dropout.first_sample >= 0 && dropout.first_position >= 0, "dropout: places are not negative");
   require(dropout.first_position + tokens <= dropout.sequence_length, "dropout: the tokens are within the sequence");

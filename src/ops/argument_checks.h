@@ -74,6 +74,20 @@ class ArgumentChecks {
 TERATRON_OPERATIONS(TERATRON_CHECK)
 #undef TERATRON_CHECK
 
+// The dropout of a call that has one, else null.
+template <class Arguments>
+Dropout* dropout_of(Arguments& args) {
+  if constexpr (requires { args.dropout; }) {
+    return &args.dropout;
+  } else if constexpr (requires { args.add.dropout; }) {
+    return &args.add.dropout;
+  } else if constexpr (requires { args.forward.dropout; }) {
+    return &args.forward.dropout;
+  } else {
+    return nullptr;
+  }
+}
+
 // What a call without rows sets to 0: parameter gradients that it is not to add to.
 template <class Arguments>
 std::vector<TensorRef> cleared_without_rows(const Arguments&) {

@@ -139,11 +139,20 @@ template <class Arguments, class Compute>
 void Backend::run(std::string_view operation, Arguments args, const Compute& compute) {
   if (check_arguments(args, ArgumentChecks(operation, compute_dtype()))) {
     const Call call(*this, operation);
+    Dropout* const dropout = dropout_of(args);
+    if (dropout != nullptr && is_host_memory()) read_counters(*dropout);
     compute(args);
   } else if (const std::vector<TensorRef> gradients = cleared_without_rows(args); !gradients.empty()) {
     const Call call(*this, operation);
     for (const TensorRef& gradient : gradients) clear(gradient);
   }
+}
+
+void Backend::read_counters(Dropout& dropout) {
+  if (!dropout.active() || !dropout.counters) return;
+  const auto* const counters = dropout.counters.as<const std::int32_t>();
+  dropout.random.step = static_cast<std::uint32_t>(counters[0]);
+  dropout.first_sample = counters[1];
 }
 
 void Backend::clear(const TensorRef& view) {

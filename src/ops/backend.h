@@ -90,6 +90,7 @@ class Backend : public Allocator {
   // A back end overrides these: do_linear_forward(const LinearForward& args), ... Arguments are checked; there is at
   // least one row, so at least one element to write. Views given per row arrive as [rows, features], [rows] or
   // [features], whatever the caller's rank was; views of [batch, tokens, hidden] and of attention keep their rank.
+  // Dropout::counters are for back ends whose memory is not the host's; the others get what is in them.
   // do_fill gets value 0 for any dtype; do_copy gets two dtypes only if both are floating; do_fill_normal gets a view
   // [rows, columns], and its row_stride is not 0.
 #define TERATRON_DECLARE(operation, Arguments) virtual void do_##operation(const Arguments& args) = 0;
@@ -105,6 +106,7 @@ class Backend : public Allocator {
   template <class Arguments, class Compute>
   void run(std::string_view operation, Arguments args, const Compute& compute);
   void clear(const TensorRef& view);
+  static void read_counters(Dropout& dropout);
   CallObserver* observer_ = nullptr;
 };
 

@@ -262,6 +262,15 @@ bool check_arguments(CrossEntropyBackward& args, const ArgumentChecks& checks) {
   return args.logits.elements() > 0;
 }
 
+bool check_arguments(WeightedSum& args, const ArgumentChecks& checks) {
+  const std::int64_t rows = args.value.elements();
+  args.total = checks.vector("total", args.total, 1, DType::kF64);
+  args.value = checks.vector("value", args.value, rows, checks.accumulation());
+  args.weight = checks.vector("weight", args.weight, rows, checks.accumulation());
+  checks.separate({{"total", args.total}}, {{"value", args.value}, {"weight", args.weight}});
+  return rows > 0;
+}
+
 bool check_arguments(AdamW& args, const ArgumentChecks& checks) {
   checks.require(args.correction1 > 0 && args.correction2 > 0, "the bias corrections are positive");
   for (AdamWParameter& p : args.parameters) {

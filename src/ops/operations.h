@@ -63,6 +63,9 @@ struct Dropout {
   RandomStream random;
   std::int64_t first_sample = 0, sequence_length = 0, first_position = 0;
   std::int64_t first_head = 0, heads = 0;  // attention only
+  // i32 [2], optional: random.step and first_sample are read from there, so that a captured call (Backend::replay)
+  // draws another mask in each iteration and for each micro-batch.
+  TensorRef counters;
 
   bool active() const { return probability > 0; }
   std::uint32_t threshold() const;
@@ -193,6 +196,12 @@ struct CrossEntropyLoss {
   TensorRef loss, max, sum, target_logit;  // A [T]
 };
 
+// total += sum over T of value * weight, in f64: the losses of a step stay in the back end's memory until its end.
+struct WeightedSum {
+  TensorRef total;          // f64 [1]
+  TensorRef value, weight;  // A [T]
+};
+
 // In place: logits[T,V] becomes weight[t] * (softmax - onehot(target)), with the global max and sum.
 struct CrossEntropyBackward {
   TensorRef logits;
@@ -236,6 +245,7 @@ struct AdamW {
   X(cross_entropy_rescale, CrossEntropyRescale)    \
   X(cross_entropy_loss, CrossEntropyLoss)          \
   X(cross_entropy_backward, CrossEntropyBackward)  \
+  X(weighted_sum, WeightedSum)                     \
   X(adamw, AdamW)
 
 // X(result, operation, parameters...): what has no struct, works on views of any floating dtype, and Backend declares

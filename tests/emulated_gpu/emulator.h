@@ -28,6 +28,9 @@ void* dynamic_shared_memory();
 // from addresses that are not aligned.
 void run_grid(const Dim3& grid, const Dim3& block, std::size_t shared_bytes, const std::function<void()>& thread);
 
+// How many kernels, copies and graphs the host has queued so far.
+std::int64_t queued_calls();
+
 // Of the kernel that runs: the launch fails unless the address is a multiple of `bytes`.
 void check_aligned(const void* address, std::size_t bytes, const char* what);
 

@@ -1,5 +1,6 @@
 // The host side of the emulated runtime: device memory is the host's, streams are done at once.
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -18,6 +19,7 @@ struct EmulatedGraph {
 namespace {
 
 thread_local std::optional<EmulatedGraph> capture;  // of this thread's stream
+std::atomic<std::int64_t> calls_of_host = 0;
 
 constexpr std::size_t kUsualShared = 47 << 10, kMostShared = 227 << 10;  // of a block on Hopper
 
@@ -48,7 +50,10 @@ namespace teratron::emulated {
 bool is_capturing() { return capture.has_value(); }
 
 cudaError_t queue(std::function<cudaError_t()> work) {
-  if (!is_capturing()) return work();
+  if (!is_capturing()) {
+    ++calls_of_host;
+    return work();
+  }
   capture->work.push_back(std::move(work));
   return cudaSuccess;
 }
@@ -58,6 +63,8 @@ bool may_use(const void* kernel, std::size_t shared_bytes) {
   const auto found = device().allowed.find(kernel);
   return shared_bytes <= (found == device().allowed.end() ? kUsualShared : std::max(kUsualShared, found->second));
 }
+
+std::int64_t queued_calls() { return calls_of_host; }
 
 void set_device_memory(std::size_t bytes) {
   const std::lock_guard lock(device().mutex);
@@ -95,6 +102,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
+  ++calls_of_host;
   for (const auto& work : executable->work) {
     if (const cudaError_t status = work(); status != cudaSuccess) return status;
   }

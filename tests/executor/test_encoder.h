@@ -8,7 +8,6 @@
 #include "executor/model.h"
 #include "model/config.h"
 #include "nn/embedding.h"
-#include "nn/host_values.h"
 #include "nn/language_model_head.h"
 
 namespace teratron::test {
@@ -94,7 +93,7 @@ class TestEncoder : public Model {
                                           .accumulate_tokens = call.pass.accumulate});
   }
 
-  void head(const EndCall& call, TensorRef x, TensorRef dx, LossSums& losses) override {
+  void head(const EndCall& call, TensorRef x, TensorRef dx) override {
     Carver memory = call.memory;
     const HeadMemory head = carve(call.sizes, memory);
     const LayerPass& pass = call.pass;
@@ -121,8 +120,9 @@ class TestEncoder : public Model {
                                   in.label_weights, head.classifier);
       add_to_first_tokens(pass, dx, head.dfirst);
     }
-    losses.of_kind[0] += weighted_sum(pass.backend, head.loss, in.host_weights);
-    losses.of_kind[1] += weighted_sum(pass.backend, head.label_loss, in.host_label_weights);
+    pass.backend.weighted_sum({.total = call.losses.slice(0, 0, 1), .value = head.loss, .weight = in.weights});
+    pass.backend.weighted_sum(
+        {.total = call.losses.slice(0, 1, 2), .value = head.label_loss, .weight = in.label_weights});
   }
 
  private:

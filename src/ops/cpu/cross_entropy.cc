@@ -104,6 +104,14 @@ void CpuBackend::do_cross_entropy_loss(const CrossEntropyLoss& args) {
   }
 }
 
+void CpuBackend::do_weighted_sum(const WeightedSum& args) {
+  double sum = 0;
+  for (std::int64_t t = 0; t < args.value.dim(0); ++t) {
+    sum += static_cast<double>(args.value.as<float>()[t]) * static_cast<double>(args.weight.as<float>()[t]);
+  }
+  *args.total.as<double>() += sum;
+}
+
 void CpuBackend::do_cross_entropy_backward(const CrossEntropyBackward& args) {
   const auto kernel = HWY_DYNAMIC_DISPATCH(backward_kernel)(args.logits.dtype);
   parallel_for(args.logits.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });

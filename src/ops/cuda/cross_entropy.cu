@@ -100,6 +100,17 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// By one block, so that the order of the sum depends on the count alone.
+__global__ void __launch_bounds__(kThreads)
+    add_weighted(double* total, const float* value, const float* weight, std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t t = threadIdx.x; t < count; t += kThreads) {
+    sum += static_cast<double>(value[t]) * static_cast<double>(weight[t]);
+  }
+  sum = reduce<kThreads, Plus>(sum);
+  if (threadIdx.x == 0) *total += sum;
+}
+
 }  // namespace
 }  // namespace cuda
 
@@ -122,6 +133,11 @@ void CudaBackend::do_cross_entropy_rescale(const CrossEntropyRescale& args) {
 void CudaBackend::do_cross_entropy_loss(const CrossEntropyLoss& args) {
   cuda::launch(stream_, cuda::shape_for(args.loss.elements(), cuda::kThreads), cuda::make_losses, args.loss.as<float>(),
                args.max.as<float>(), args.sum.as<float>(), args.target_logit.as<float>(), args.loss.elements());
+}
+
+void CudaBackend::do_weighted_sum(const WeightedSum& args) {
+  cuda::launch(stream_, {.grid = dim3(1), .block = dim3(cuda::kThreads)}, cuda::add_weighted, args.total.as<double>(),
+               args.value.as<float>(), args.weight.as<float>(), args.value.elements());
 }
 
 void CudaBackend::do_cross_entropy_backward(const CrossEntropyBackward& args) {

@@ -47,6 +47,15 @@ void cross_entropy_loss(const CrossEntropyLoss& args) {
 }
 
 template <class C>
+void weighted_sum(const WeightedSum& args) {
+  const Elements<double> total(args.total);
+  const Elements<Accumulator<C>> value(args.value), weight(args.weight);
+  double sum = 0;
+  for (std::int64_t t = 0; t < args.value.dim(0); ++t) sum += double{value(t)} * double{weight(t)};
+  total(0) += sum;
+}
+
+template <class C>
 void cross_entropy_backward(const CrossEntropyBackward& args) {
   const Elements<C> logits(args.logits);
   const Elements<Accumulator<C>> max(args.max), sum(args.sum), weight(args.weight);

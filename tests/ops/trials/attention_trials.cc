@@ -126,7 +126,7 @@ AttentionForward forward_of(const Views& views, const Sizes& sizes) {
           .lengths = views["lengths"],
           .causal = sizes.causal,
           .scale = 1 / std::sqrt(static_cast<double>(sizes.head_size)),
-          .dropout = sizes.dropout};
+          .dropout = with_counters(sizes.dropout, views)};
 }
 
 // Normal values [B, rows, ..], of which row 0 is position `first`. Where the trial poisons, padding is NaN.
@@ -155,7 +155,7 @@ void add_inputs(Trial& trial, Random& random, const Sizes& sizes) {
 // at most 4. Nothing for f32 and f64, which store what they compute.
 constexpr double kRoundedProbabilities = 8;
 
-Trial forward_trial(Random& random, const Sizes& sizes) {
+Trial forward_trial(Random& random, Sizes sizes) {
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
   add_inputs(trial, random, sizes);
   // A score's rounding (D products) is a probability's relative error; S_k probabilities are mixed.
@@ -163,12 +163,13 @@ Trial forward_trial(Random& random, const Sizes& sizes) {
       sum_tolerance(sizes.keys + sizes.head_size, 24, 1).in_products(sizes.keys + sizes.head_size);
   trial.output("out", sizes.query_shape(), tolerance.carrying(kRoundedProbabilities));
   trial.output("log_sum_exp", {sizes.batch, sizes.heads, sizes.queries}, tolerance, Precision::kAccumulation);
+  move_counters(trial, random, sizes.dropout);
   trial.run = [=](Backend& backend, const Views& views) { backend.attention_forward(forward_of(views, sizes)); };
   return trial;
 }
 
 // The forward pass runs too, for `out` and `log_sum_exp` as the back end itself leaves them.
-Trial backward_trial(Random& random, const Sizes& sizes, bool accumulate, bool keeps_sums) {
+Trial backward_trial(Random& random, Sizes sizes, bool accumulate, bool keeps_sums) {
   Trial trial{.sizes = fmt::format("{} accumulate={} keeps_sums={}", sizes.text(), accumulate, keeps_sums),
               .arguments = {},
               .run = {}};
@@ -193,6 +194,7 @@ Trial backward_trial(Random& random, const Sizes& sizes, bool accumulate, bool k
   trial.output("log_sum_exp", {sizes.batch, sizes.heads, sizes.queries}, tolerance, Precision::kAccumulation);
   const Shape queries = sizes.query_shape();
   trial.input("dout", queries, some_values(random, sizes, queries, sizes.keys - sizes.queries));
+  move_counters(trial, random, sizes.dropout);
   trial.run = [=](Backend& backend, const Views& views) {
     const AttentionForward forward = forward_of(views, sizes);
     backend.attention_forward(forward);

@@ -97,6 +97,21 @@ Trial cross_entropy_loss_trial(Random& random) {
   return trial;
 }
 
+Trial weighted_sum_trial(Random& random) {
+  const std::int64_t rows = some_rows(random) * random.one_of<std::int64_t>({1, 1, 50});
+  Trial trial{.sizes = fmt::format("T={}", rows), .arguments = {}, .run = {}};
+  // Products of fp32 are exact in f64, so that only the order of the sum is a back end's own.
+  const Tolerance order = {.relative = 0x1p-53 * static_cast<double>(rows + 1),
+                           .floor = std::sqrt(static_cast<double>(rows))};
+  trial.in_out("total", {1}, random.normals({1}), order, Precision::kDouble);
+  trial.input("value", {rows}, random.normals({rows}), Precision::kAccumulation);
+  trial.input("weight", {rows}, random.normals({rows}), Precision::kAccumulation);
+  trial.run = [](Backend& backend, const Views& views) {
+    backend.weighted_sum({.total = views["total"], .value = views["value"], .weight = views["weight"]});
+  };
+  return trial;
+}
+
 Trial cross_entropy_backward_trial(Random& random) {
   const Sizes sizes(random);
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};

@@ -35,7 +35,7 @@ struct Sizes {
 }  // namespace
 
 Trial embedding_forward_trial(Random& random) {
-  const Sizes sizes(random);
+  Sizes sizes(random);
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
   trial.ids("ids", {sizes.batch, sizes.length}, sizes.ids(random));
   trial.input("tokens", {sizes.vocabulary, sizes.hidden}, random.normals({sizes.vocabulary, sizes.hidden}));
@@ -45,6 +45,7 @@ Trial embedding_forward_trial(Random& random) {
     trial.input("positions", {sizes.positions, sizes.hidden}, random.normals({sizes.positions, sizes.hidden}));
   }
   trial.output("y", {sizes.batch, sizes.length, sizes.hidden}, sum_tolerance(1, 4, 1));
+  move_counters(trial, random, sizes.dropout);
   trial.run = [=](Backend& backend, const Views& views) {
     backend.embedding_forward({.y = views["y"],
                                .ids = views["ids"],
@@ -52,13 +53,13 @@ Trial embedding_forward_trial(Random& random) {
                                .positions = views["positions"],
                                .first_position = sizes.first_position,
                                .vocab_begin = sizes.vocab_begin,
-                               .dropout = sizes.dropout});
+                               .dropout = with_counters(sizes.dropout, views)});
   };
   return trial;
 }
 
 Trial embedding_backward_trial(Random& random) {
-  const Sizes sizes(random);
+  Sizes sizes(random);
   const bool accumulate_tokens = random.coin(), accumulate_positions = random.coin();
   Trial trial{.sizes = fmt::format("{} accumulate_tokens={} accumulate_positions={}", sizes.text(), accumulate_tokens,
                                    accumulate_positions),
@@ -78,6 +79,7 @@ Trial embedding_backward_trial(Random& random) {
   const auto absent = random.one_of<std::string>({"", "", "dtokens", "dpositions"});
   if (absent != "dtokens") add_table("dtokens", {sizes.vocabulary, sizes.hidden}, accumulate_tokens);
   if (absent != "dpositions") add_table("dpositions", {sizes.positions, sizes.hidden}, accumulate_positions);
+  move_counters(trial, random, sizes.dropout);
   trial.run = [=](Backend& backend, const Views& views) {
     backend.embedding_backward({.dtokens = views["dtokens"],
                                 .dpositions = views["dpositions"],
@@ -85,7 +87,7 @@ Trial embedding_backward_trial(Random& random) {
                                 .ids = views["ids"],
                                 .first_position = sizes.first_position,
                                 .vocab_begin = sizes.vocab_begin,
-                                .dropout = sizes.dropout,
+                                .dropout = with_counters(sizes.dropout, views),
                                 .accumulate_tokens = accumulate_tokens,
                                 .accumulate_positions = accumulate_positions});
   };

@@ -143,7 +143,7 @@ Trial residual_add_layer_norm_trial(Random& random) {
   const std::int64_t batch = 1 + random.below(3);
   const auto [tokens, hidden] = RowSizes(random);
   const std::int64_t rows = batch * tokens;
-  const Dropout dropout = some_dropout(random, tokens);
+  Dropout dropout = some_dropout(random, tokens);
   const bool in_place = random.coin();
   Trial trial{.sizes = fmt::format("batch={} tokens={} hidden={} p={}", batch, tokens, hidden, dropout.probability),
               .arguments = {},
@@ -164,11 +164,12 @@ Trial residual_add_layer_norm_trial(Random& random) {
   trial.output("y", shape, sum_tolerance(hidden, 24, 1).carrying(15));
   trial.output("mean", {rows}, sum_tolerance(hidden, 4, 8).carrying(2), Precision::kAccumulation);
   trial.output("rstd", {rows}, sum_tolerance(hidden, 24).carrying(4), Precision::kAccumulation);
+  move_counters(trial, random, dropout);
   trial.run = [=](Backend& backend, const Views& views) {
     backend.residual_add_layer_norm({.add = {.sum = views["sum"],
                                              .residual = views[in_place ? "sum" : "residual"],
                                              .branch = views["branch"],
-                                             .dropout = dropout},
+                                             .dropout = with_counters(dropout, views)},
                                      .norm = norm_of(views, views["sum"])});
   };
   return trial;

@@ -56,4 +56,17 @@ Dropout some_dropout(Random& random, std::int64_t tokens, std::int64_t heads) {
   return dropout;
 }
 
+void move_counters(Trial& trial, Random& random, Dropout& dropout) {
+  if (random.coin()) return;
+  const auto step = static_cast<double>(dropout.random.step), sample = static_cast<double>(dropout.first_sample);
+  trial.ids("counters", {2}, {step, sample});
+  dropout.random.step += 1;
+  dropout.first_sample += 1;
+}
+
+Dropout with_counters(Dropout dropout, const Views& views) {
+  dropout.counters = views["counters"];
+  return dropout;
+}
+
 }  // namespace teratron::testing

@@ -28,6 +28,9 @@ std::int64_t some_features(Random& random);
 Activation some_activation(Random& random);
 // None, or a mask for a part of a larger batch of longer sequences that has room for these tokens and heads.
 Dropout some_dropout(Random& random, std::int64_t tokens, std::int64_t heads = 0);
+// Half of the time the dropout's counters become an argument of the trial, and what stays in `dropout` is wrong.
+void move_counters(Trial& trial, Random& random, Dropout& dropout);
+Dropout with_counters(Dropout dropout, const Views& views);  // for Trial::run
 
 #define TERATRON_TRIAL(operation, Arguments) Trial operation##_trial(Random& random);
 TERATRON_OPERATIONS(TERATRON_TRIAL)

@@ -15,32 +15,38 @@ struct Sizes {
 }  // namespace
 
 Trial residual_add_trial(Random& random) {
-  const Sizes sizes(random);
+  Sizes sizes(random);
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
   trial.input("residual", sizes.shape, random.normals(sizes.shape));
   trial.input("branch", sizes.shape, random.normals(sizes.shape));
   trial.output("sum", sizes.shape, sum_tolerance(1, 4, 1));
+  move_counters(trial, random, sizes.dropout);
   trial.run = [=](Backend& backend, const Views& views) {
-    backend.residual_add(
-        {.sum = views["sum"], .residual = views["residual"], .branch = views["branch"], .dropout = sizes.dropout});
+    backend.residual_add({.sum = views["sum"],
+                          .residual = views["residual"],
+                          .branch = views["branch"],
+                          .dropout = with_counters(sizes.dropout, views)});
   };
   return trial;
 }
 
 Trial residual_add_in_place_trial(Random& random) {
-  const Sizes sizes(random);
+  Sizes sizes(random);
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
   trial.input("branch", sizes.shape, random.normals(sizes.shape));
   trial.in_out("sum", sizes.shape, random.normals(sizes.shape), sum_tolerance(1, 4, 1));
+  move_counters(trial, random, sizes.dropout);
   trial.run = [=](Backend& backend, const Views& views) {
-    backend.residual_add(
-        {.sum = views["sum"], .residual = views["sum"], .branch = views["branch"], .dropout = sizes.dropout});
+    backend.residual_add({.sum = views["sum"],
+                          .residual = views["sum"],
+                          .branch = views["branch"],
+                          .dropout = with_counters(sizes.dropout, views)});
   };
   return trial;
 }
 
 Trial dropout_backward_trial(Random& random) {
-  const Sizes sizes(random);
+  Sizes sizes(random);
   const bool in_place = random.coin();
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
   const Tolerance tolerance = sum_tolerance(1, 4, 1);
@@ -50,9 +56,11 @@ Trial dropout_backward_trial(Random& random) {
     trial.input("dsum", sizes.shape, random.normals(sizes.shape));
     trial.output("dbranch", sizes.shape, tolerance);
   }
+  move_counters(trial, random, sizes.dropout);
   trial.run = [=](Backend& backend, const Views& views) {
-    backend.dropout_backward(
-        {.dbranch = views["dbranch"], .dsum = views[in_place ? "dbranch" : "dsum"], .dropout = sizes.dropout});
+    backend.dropout_backward({.dbranch = views["dbranch"],
+                              .dsum = views[in_place ? "dbranch" : "dsum"],
+                              .dropout = with_counters(sizes.dropout, views)});
   };
   return trial;
 }

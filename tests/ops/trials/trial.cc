@@ -104,6 +104,7 @@ DType Argument::dtype(DType compute) const {
   switch (precision) {
     case Precision::kCompute: return compute;
     case Precision::kAccumulation: return accumulation_dtype_of(compute);
+    case Precision::kDouble: return DType::kF64;
     case Precision::kIds: break;
   }
   return DType::kI32;

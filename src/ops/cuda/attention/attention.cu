@@ -91,8 +91,8 @@ AttentionSizes sizes_of(const AttentionForward& args) {
 AttentionMask mask_of(const AttentionForward& args) {
   const Dropout& dropout = args.dropout;
   return {.mask = DropoutMask(dropout),
-          .first_head = dropout.first_sample * dropout.heads + dropout.first_head,
-          .heads_of_batch = dropout.heads,
+          .first_head = dropout.first_head,
+          .all_heads = dropout.heads,
           .sequence_length = dropout.sequence_length,
           .key_stride = dropout.key_stride(),
           .first_query = dropout.first_position,

@@ -98,7 +98,7 @@ struct HeadTile {
 // The dropout mask of one call's probabilities.
 struct AttentionMask {
   DropoutMask mask;
-  std::int64_t first_head, heads_of_batch;  // of the whole tensor: that of (b, h) = (0, 0), and between b and b + 1
+  std::int64_t first_head, all_heads;  // of one sequence: the first one here, and how many there are on all ranks
   std::int64_t sequence_length, key_stride, first_query, first_key;
 
   __device__ bool active() const { return mask.active(); }
@@ -106,7 +106,7 @@ struct AttentionMask {
 
   // The number of (query 0, key 0) of a head.
   __device__ std::int64_t first_element(int b, int h) const {
-    const std::int64_t head = first_head + b * heads_of_batch + h;
+    const std::int64_t head = (mask.first_sample() + b) * all_heads + first_head + h;
     return (head * sequence_length + first_query) * key_stride + first_key;
   }
 

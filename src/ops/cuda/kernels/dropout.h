@@ -16,19 +16,27 @@ struct DropoutMask {
   RandomStream random;
   std::uint32_t threshold = 0;
   float scale = 1;
+  std::int64_t given_sample = 0;
+  const std::int32_t* counters = nullptr;  // Dropout::counters, in the device's memory
 
   DropoutMask() = default;
   explicit DropoutMask(const Dropout& dropout)
       : random(dropout.random),
         threshold(dropout.active() ? dropout.threshold() : 0),
-        scale(dropout.active() ? dropout.scale() : 1) {}
+        scale(dropout.active() ? dropout.scale() : 1),
+        given_sample(dropout.first_sample),
+        counters(dropout.counters ? dropout.counters.as<const std::int32_t>() : nullptr) {}
+
+  __device__ std::int64_t first_sample() const { return counters != nullptr ? counters[1] : given_sample; }
 
   // The same for a whole launch: where it is false nothing needs to be drawn, and everything is kept.
   __device__ bool active() const { return threshold > 0; }
 
   // Bit i is set where element 8 * block + i is kept.
   __device__ std::uint32_t kept(std::int64_t block) const {
-    const PhiloxCounter words = random.bits(static_cast<std::uint64_t>(block));
+    RandomStream drawn = random;
+    if (counters != nullptr) drawn.step = static_cast<std::uint32_t>(counters[0]);
+    const PhiloxCounter words = drawn.bits(static_cast<std::uint64_t>(block));
     const std::uint32_t least = threshold << 16;  // compares upper halves without taking them out
     std::uint32_t bits = 0;
     for (std::uint32_t word = 0; word < 4; ++word) {
@@ -50,18 +58,17 @@ struct DropoutMask {
 // The mask of activations: element (b, t, j) of a view [batch, tokens, hidden] is number row(b, t) + j.
 struct ActivationMask {
   DropoutMask mask;
-  std::int64_t first_sample = 0, sequence_length = 0, first_position = 0, hidden = 0;
+  std::int64_t sequence_length = 0, first_position = 0, hidden = 0;
 
   ActivationMask() = default;
   ActivationMask(const Dropout& dropout, std::int64_t hidden_size)
       : mask(dropout),
-        first_sample(dropout.first_sample),
         sequence_length(dropout.sequence_length),
         first_position(dropout.first_position),
         hidden(hidden_size) {}
 
   __device__ std::int64_t row(std::int64_t b, std::int64_t t) const {
-    return ((first_sample + b) * sequence_length + first_position + t) * hidden;
+    return ((mask.first_sample() + b) * sequence_length + first_position + t) * hidden;
   }
 };
 

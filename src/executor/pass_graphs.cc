@@ -1,0 +1,27 @@
+#include "executor/pass_graphs.h"
+
+namespace teratron {
+
+void PassGraphs::run(Kind kind, const SliceCall& call, int layer, const TensorRef& stream,
+                     const std::function<void()>& work) {
+  const auto& [pass, key] = call;
+  if (!pass.counters) return work();
+  const Key wanted{.kind = kind,
+                   .chunk = key.chunk,
+                   .micro_batch = key.micro_batch,
+                   .slice = key.slice,
+                   .layer = layer,
+                   .batch = pass.batch,
+                   .tokens = pass.tokens,
+                   .accumulate = pass.accumulate,
+                   .weights_later = pass.weights_later,
+                   .stream = stream.data};
+  auto found = graphs_.find(wanted);
+  if (found == graphs_.end()) {
+    if (graphs_.size() == kMostGraphs) return work();
+    found = graphs_.emplace(wanted, nullptr).first;
+  }
+  backend_.replay(found->second, work);
+}
+
+}  // namespace teratron
