@@ -144,8 +144,14 @@ void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const Aft
   for (int index = 0; index < layers; ++index) {
     const TensorRef y = index + 1 == layers ? out : memory.input(pass, key, index + 1);
     const TransformerLayer& layer = this->layer(key.chunk, index);
-    graphs_.run(PassGraphs::Kind::kForward, call, index, y,
-                [&] { layer.forward(pass, y, memory.saved(pass, key, index, false), w); });
+    graphs_.run(PassGraphs::Kind::kForward, call, index, y, [&] {
+      TransformerLayer::Chain chain{.is_normed = index > 0 && layer.first_norm() != nullptr};
+      if (index + 1 < layers) {
+        chain.next = this->layer(key.chunk, index + 1).first_norm();
+        chain.next_saved = memory.saved(pass, key, index + 1, false).norm1;
+      }
+      layer.forward(pass, y, memory.saved(pass, key, index, false), w, chain);
+    });
     if (after) after(layer.index, y);
   }
 }

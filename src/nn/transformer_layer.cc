@@ -70,8 +70,9 @@ TransformerLayer::ProductGradients TransformerLayer::in_workspace(const LayerPas
       .mlp = w.branch, .up = activated(pass, w.wide), .attention = w.branch, .qkv = packed_projection(pass, w.wide)};
 }
 
-void TransformerLayer::forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w) const {
-  is_pre() ? pre_forward(pass, y, saved, w) : post_forward(pass, y, saved, w);
+void TransformerLayer::forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
+                               const Chain& chain) const {
+  is_pre() ? pre_forward(pass, y, saved, w, chain) : post_forward(pass, y, saved, w);
 }
 
 void TransformerLayer::backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
@@ -86,7 +87,7 @@ void TransformerLayer::recompute(const LayerPass& pass, Recompute recompute, con
     case Recompute::kSelective: return attention.recompute_context(pass, saved.attention);
     case Recompute::kFull:
       if (is_pre()) {
-        pre_forward_to_mlp(pass, saved, w);
+        pre_forward_to_mlp(pass, saved, w, /*is_normed=*/false);
         return mlp.up.forward(pass, saved.mlp.pre_activation, w.normed);
       }
       // The second norm comes last, so all of the layer is made again; its output has the branch's place.

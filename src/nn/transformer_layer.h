@@ -68,8 +68,20 @@ struct TransformerLayer {
   // projections are left out where they lie in a key/value cache.
   Saved carve(const CallSizes& sizes, Recompute recompute, bool has_cache, Carver& kept, Carver& again) const;
 
+  // Where pre-norm layers follow one another, each norms its output for the next one in the pass over memory that adds
+  // it up, and leaves it in the workspace's `normed`.
+  struct Chain {
+    bool is_normed = false;           // the layer before has
+    const LayerNorm* next = nullptr;  // what the layer after begins with; null: nothing follows here
+    LayerNorm::Saved next_saved = {};
+  };
+  const LayerNorm* first_norm() const {
+    return is_pre() ? &norm1 : nullptr;
+  }  // null: the layer does not begin with one
+
   // y from saved.x. Where no backward follows, y may be saved.sum1 with pre-norm.
-  void forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
+  void forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
+               const Chain& chain) const;
 
   // What `recompute` left out of `saved`, from what is there.
   void recompute(const LayerPass& pass, Recompute recompute, const Saved& saved, const LayerWorkspace& w) const;
@@ -93,8 +105,9 @@ struct TransformerLayer {
  private:
   bool is_pre() const { return norm_placement == NormPlacement::kPre; }
 
-  void pre_forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
-  void pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
+  void pre_forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
+                   const Chain& chain) const;
+  void pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w, bool is_normed) const;
   void pre_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                     const ProductGradients& gradients) const;
 

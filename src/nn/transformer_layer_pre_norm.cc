@@ -4,9 +4,10 @@
 namespace teratron {
 
 // All before the MLP, whose input is left in w.normed.
-void TransformerLayer::pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const {
+void TransformerLayer::pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w,
+                                          bool is_normed) const {
   const TensorRef normed = pass.own_rows(w.normed);
-  norm1.forward(pass, normed, saved.x, saved.norm1);
+  if (!is_normed) norm1.forward(pass, normed, saved.x, saved.norm1);
   pass.gather_rows(w.normed);
   attention.forward(pass, w.branch, w.normed, saved.attention, packed_projection(pass, w.wide));
   pass.backend.residual_add_layer_norm({.add = {.sum = saved.sum1,
@@ -17,12 +18,15 @@ void TransformerLayer::pre_forward_to_mlp(const LayerPass& pass, const Saved& sa
   pass.gather_rows(w.normed);
 }
 
-void TransformerLayer::pre_forward(const LayerPass& pass, TensorRef y, const Saved& saved,
-                                   const LayerWorkspace& w) const {
-  pre_forward_to_mlp(pass, saved, w);
+void TransformerLayer::pre_forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
+                                   const Chain& chain) const {
+  pre_forward_to_mlp(pass, saved, w, chain.is_normed);
   mlp.forward(pass, w.branch, w.normed, saved.mlp, activated(pass, w.wide));
-  pass.backend.residual_add(
-      {.sum = y, .residual = saved.sum1, .branch = pass.own_rows(w.branch), .dropout = dropout_after(pass, 1)});
+  const ResidualAdd add{
+      .sum = y, .residual = saved.sum1, .branch = pass.own_rows(w.branch), .dropout = dropout_after(pass, 1)};
+  if (chain.next == nullptr) return pass.backend.residual_add(add);
+  pass.backend.residual_add_layer_norm(
+      {.add = add, .norm = chain.next->call(pass.own_rows(w.normed), y, chain.next_saved)});
 }
 
 void TransformerLayer::pre_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
