@@ -35,7 +35,7 @@ struct Options {
       {"layers", 12},        {"hidden", 768},  {"heads", 12},  {"seq", 1024}, {"vocab", 50257}, {"batch", 1},
       {"threads", 2},        {"dropout", 0},   {"tp", 1},      {"dp", 1},     {"pp", 1},        {"sp", 0},
       {"zero", 0},           {"bf16", 0},      {"fp16", 0},    {"cuda", 0},   {"cudnn", 0},     {"micro", 0},
-      {"logits_chunk", 256}, {"recompute", 0}, {"schedule", 1}};
+      {"logits_chunk", 0}, {"recompute", 0}, {"schedule", 1}};
   std::map<std::string, std::vector<std::int64_t>> lists = {{"slices", {}}, {"cells", {}}};
 
   double at(const std::string& name) const { return numbers.at(name); }

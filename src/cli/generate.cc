@@ -48,8 +48,6 @@ FieldList fields_of(GenerateOptions& o) {
   add_json_field(list, o.json);
   add_loaded_precision_fields(list, o.backend);
   add_backend_fields(list, o.backend);
-  list.add_choice("cuda-graphs", o.backend.cuda_graphs, {{"on", true}, {"off", false}},
-                  "of back end cuda: launch the work of a token at once");
   return list;
 }
 

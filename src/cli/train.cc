@@ -111,6 +111,10 @@ void print_start(const TrainConfig& config, const Trainer& trainer, const Backen
   fmt::print(stderr, "{} training samples of {} tokens an epoch; back end {}, {} threads{}\n",
              trainer.task().training->samples_per_epoch(), config.seq_length, backend.name(), thread_count(),
              config.mesh().ranks() > 1 ? " in each rank" : "");
+  if (config.rows_of_logits() == 0) {
+    fmt::print(stderr, "logits {} rows at a time, since memory allows it (--logits-chunk)\n",
+               trainer.executor().options().logits_chunk);
+  }
   fmt::print(stderr, "{}\n", trainer.task().split_description);
 }
 

@@ -4,17 +4,27 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "executor/logits_chunk.h"
 #include "executor/step_run.h"
 #include "nn/parameter_state.h"
 #include "pipeline/checker.h"
 
 namespace teratron {
 
+namespace {
+
+std::unique_ptr<StagePlan> make_plan(Backend& backend, Model& model, ExecutorOptions options, const Mesh& mesh) {
+  options.logits_chunk = choose_logits_chunk(model, options, mesh, backend);
+  return std::make_unique<StagePlan>(model, options, mesh.place(), backend.compute_dtype());
+}
+
+}  // namespace
+
 Executor::Executor(Backend& backend, Model& model, const ExecutorOptions& options, std::shared_ptr<Mesh> mesh)
     : backend_(backend),
       model_(model),
       mesh_(mesh ? std::move(mesh) : std::make_shared<Mesh>(make_single_rank_mesh())),
-      plan_(std::make_unique<StagePlan>(model, options, mesh_->place(), backend.compute_dtype())),
+      plan_(make_plan(backend, model, options, *mesh_)),
       passes_(backend, model, *plan_, *mesh_) {
   if (plan_->options().trains()) pipeline::check_schedule(plan_->options().schedule);
   mesh_->attach(&backend);

@@ -10,8 +10,9 @@ namespace teratron {
 
 class Executor {
  public:
-  // Plans the memory; allocates nothing. `mesh` holds the groups this rank belongs to; nullptr: it is alone. Refers to
-  // `backend` and `model` (made for this tensor-parallel rank), which must outlive it.
+  // Plans the memory; allocates nothing. All ranks of the mesh call it together. `mesh` holds the groups this rank
+  // belongs to; nullptr: it is alone. Refers to `backend` and `model` (made for this tensor-parallel rank), which must
+  // outlive it.
   Executor(Backend& backend, Model& model, const ExecutorOptions& options, std::shared_ptr<Mesh> mesh = nullptr);
 
   void allocate();                      // takes the planned memory

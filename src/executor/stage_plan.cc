@@ -13,6 +13,7 @@ using pipeline::Schedule;
 using Part = ParameterBucket::Part;
 
 ExecutorOptions with_schedule(ExecutorOptions options) {
+  check(options.logits_chunk > 0, "the rows of logits are chosen before memory is planned");
   if (!options.trains()) {
     // Each stage runs its layers once, whatever is trained with.
     options.schedule = {};

@@ -20,7 +20,7 @@ ProfileRequest profile_request(const StepSettings& settings, std::int64_t vocab_
   return {.model = settings.model_for(vocab_size),
           .sequences = largest.largest_micro_batch(),
           .tokens = settings.seq_length,
-          .logits_chunk = settings.logits_chunk,
+          .logits_chunk = settings.rows_of_logits(),
           .cell_layers = stage_layers(settings),
           .recompute = settings.recompute,
           .sequence_parallel = settings.sequence_parallel,

@@ -12,8 +12,8 @@ namespace teratron {
 struct ProfileRequest {
   ModelConfig model;                       // vocabulary and positions filled in
   std::int64_t sequences = 1, tokens = 0;  // of a micro-batch
-  std::int64_t logits_chunk = 256;
-  std::vector<std::int64_t> cell_layers;  // of each stage; empty: as many in each
+  std::int64_t logits_chunk = 256;         // 0: as memory allows
+  std::vector<std::int64_t> cell_layers;   // of each stage; empty: as many in each
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false, shard_optimizer = false;
   std::string ranks = "threads";  // LaunchEnvironment::ranks_are()

@@ -37,6 +37,8 @@ void add_backend_fields(FieldList& list, BackendSettings& s) {
       "gemm-timing", s.gemm_timing, {{"on", true}, {"off", false}},
       "of back end cuda: large matrix products take the fastest algorithm, timed once on a machine and kept "
       "in the user's cache; off: the one that cuBLASLt thinks best");
+  list.add_choice("cuda-graphs", s.cuda_graphs, {{"on", true}, {"off", false}},
+                  "of back end cuda: launch a layer's pass, or the work of a generated token, at once");
   list.add("cudnn-attention", &s.cudnn_attention, "", "of back end cuda: 16-bit attention by cuDNN where it takes it");
   list.add("guard-memory", &s.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
       FieldRole::kHiddenFlag;

@@ -16,7 +16,7 @@ struct BackendSettings {
   bool bf16 = false, fp16 = false;  // neither: fp32
   bool tf32 = false;                // of fp32, on GPUs (ops/backend.h: CudaOptions)
   bool gemm_timing = true;          // on GPUs, likewise
-  bool cuda_graphs = true;          // of generation, on GPUs, likewise
+  bool cuda_graphs = true;          // on GPUs, likewise
   bool cudnn_attention = false;     // on GPUs, likewise
   bool guard_memory = false;        // on CPUs
 

@@ -26,7 +26,7 @@ Faults StepSettings::faults() const {
   faults.add(pipeline_faults(*this));
   faults.add(BackendSettings::faults());
   faults.add(BatchSettings::faults(data_parallel));
-  faults.need_between({"logits-chunk"}, logits_chunk, 1, std::numeric_limits<std::int32_t>::max());
+  faults.need_between({"logits-chunk"}, logits_chunk, 0, std::numeric_limits<std::int32_t>::max());
   return faults;
 }
 
@@ -40,7 +40,8 @@ void add_machine_fields(FieldList& list, StepSettings& s) {
   list.group("Machine");
   add_backend_fields(list, s);
   add_threads_field(list, s);
-  list.add("logits-chunk", &s.logits_chunk, "N", "rows of logits held in memory at a time");
+  list.add("logits-chunk", &s.logits_chunk, "N",
+           "rows of logits held in memory at a time (0: 256 on CPUs, on GPUs up to 8192, as memory allows)");
   list.add("config", &s.config_file, "FILE", "TOML file of these flags, written with underscores; flags override it")
       .role = FieldRole::kConfigFile;
 }

@@ -11,9 +11,12 @@
 namespace teratron {
 
 struct StepSettings : ModelSettings, BatchSettings, TrainingLayoutSettings, PipelineSettings, BackendSettings {
-  std::int64_t logits_chunk = 256;  // rows of logits held at a time
+  std::int64_t logits_chunk = 0;  // rows of logits held at a time; 0: 256 on CPUs, on GPUs as memory allows
   std::filesystem::path config_file;
 
+  std::int64_t rows_of_logits() const {  // 0: as memory allows
+    return logits_chunk == 0 && backend != BackendKind::kCuda ? 256 : logits_chunk;
+  }
   std::int64_t largest_batch() const { return BatchSettings::largest_batch(data_parallel); }
   BatchSchedule batches() const { return BatchSettings::batches(data_parallel); }
   // Of all groups, and of what they say together.

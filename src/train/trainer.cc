@@ -54,7 +54,7 @@ ExecutorOptions options_of(const TrainConfig& config, const PipelinePlan& pipeli
   return {.purpose = Purpose::kTraining,
           .batch = largest.largest_micro_batch(),
           .tokens = config.seq_length,
-          .logits_chunk = config.logits_chunk,
+          .logits_chunk = config.rows_of_logits(),
           .schedule = pipeline.schedule,
           .slice_tokens = pipeline.slice_tokens,
           .recompute = config.recompute,

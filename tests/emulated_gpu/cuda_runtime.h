@@ -85,10 +85,6 @@ bool is_capturing();
 // may have, 48 KiB with its static shared memory, of which 1 KiB is thought here, since a C++ compiler does not tell.
 bool may_use(const void* kernel, std::size_t shared_bytes);
 
-// How much device memory there is from now on; 8 GiB at first.
-void set_device_memory(std::size_t bytes);
-std::size_t device_memory_in_use();
-
 }  // namespace teratron::emulated
 
 template <class... Parameters, class... Arguments>

@@ -31,6 +31,10 @@ void run_grid(const Dim3& grid, const Dim3& block, std::size_t shared_bytes, con
 // How many kernels, copies and graphs the host has queued so far.
 std::int64_t queued_calls();
 
+// How much device memory there is from now on; 8 GiB at first.
+void set_device_memory(std::size_t bytes);
+std::size_t device_memory_in_use();
+
 // Of the kernel that runs: the launch fails unless the address is a multiple of `bytes`.
 void check_aligned(const void* address, std::size_t bytes, const char* what);
 

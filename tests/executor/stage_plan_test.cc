@@ -55,6 +55,7 @@ TEST(StagePlan, OfEveryRankOfALargeJobIsWhatLiveRanksTake) {
   const ExecutorOptions options{
       .batch = 1,
       .tokens = 32,
+      .logits_chunk = 256,
       .schedule = pipeline::make_schedule(pipeline::ScheduleKind::k1F1B, {.stages = 35, .micro_batches = 40}),
       .sequence_parallel = true,
       .shard_optimizer = true};
@@ -88,7 +89,7 @@ TEST(StagePlan, OfSequenceParallelRanksSharesActivationsOut) {
   const auto activations = [](int ranks) {
     const ModelConfig config = deep_config();
     const auto model = make_model(config, {.rank = 0, .size = ranks});
-    const StagePlan plan(*model, {.batch = 2, .tokens = 32, .sequence_parallel = ranks > 1},
+    const StagePlan plan(*model, {.batch = 2, .tokens = 32, .logits_chunk = 256, .sequence_parallel = ranks > 1},
                          {.tensor = {.rank = 0, .size = ranks}}, DType::kF32);
     return static_cast<double>(plan.memory().arena().bytes_of(MemoryKind::kActivations));
   };

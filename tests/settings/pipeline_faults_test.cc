@@ -111,10 +111,10 @@ TEST(PipelineFaults, SlicesAreToldWithHowFarTheyAreOff) {
 
 TEST(PipelineFaults, AllAreToldAtOnce) {
   EXPECT_THAT(faults_of({"--pp", "2", "--virtual-stages", "2", "--pipeline-layout", "12", "--token-slices", "1,2",
-                         "--schedule", "gpipe", "--logits-chunk", "0"}),
+                         "--schedule", "gpipe", "--logits-chunk", "-1"}),
               ElementsAre(HasSubstr("--token-slices 1,2 adds up to 3"), HasSubstr("--token-slices is 1,2"),
                           HasSubstr("--virtual-stages is 2"), HasSubstr("--pipeline-layout 12 has 1 cell;"),
-                          HasSubstr("--logits-chunk is 0")));
+                          HasSubstr("--logits-chunk is -1")));
 }
 
 }  // namespace

@@ -1,0 +1,16 @@
+// How many rows of logits exist at a time, where the caller leaves that open.
+#pragma once
+
+#include "comm/mesh.h"
+#include "executor/model.h"
+#include "executor/options.h"
+
+namespace teratron {
+
+// ExecutorOptions::logits_chunk where it is not 0. Else, on CPUs, 256 rows: their logits stay in the cache until they
+// are used up. On devices every chunk costs a pass over the gradient of the output projection, so it is the most of
+// 8192, 4096, .. and 256 rows with which the plan leaves a tenth of the rank's share of its device free; of all ranks
+// of the mesh, which call it together and get the same, the least.
+std::int64_t choose_logits_chunk(Model& model, const ExecutorOptions& options, const Mesh& mesh, Backend& backend);
+
+}  // namespace teratron
