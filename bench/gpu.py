@@ -29,6 +29,7 @@ ROWS = [
     ("bf16", "1.3B", 8, {}, True),
     ("bf16", "1.2B", 8, {}, True),
     ("bf16, attention by cuDNN", "1.2B", 8, dict(cudnn=1), False),
+    ("bf16, without graphs", "1.2B", 8, dict(graphs=0), False),
     ("bf16, 256 rows of logits at a time", "1.2B", 8, dict(logits_chunk=256), False),
     ("bf16", "1.2B", 32, {}, False),
     ("bf16", "1.2B", 16, {}, True),
@@ -112,16 +113,16 @@ class Bench:
     def slices(self, name):
         """A step on a sequence of 2048 tokens, whole and in slices, on one stage of four layers."""
         model = dict(MODELS[name], layers=4, seq=2048) if not self.options.tiny else MODELS[name]
-        self.say(f"\n| slices of {model['seq']} tokens | ms a step | times the whole |\n|---|---|---|")
+        self.say(f"\n| slices of {model['seq']} tokens | ms a step | times the whole | without graphs |\n|---|---|---|---|")
         whole = None
         for count in SLICES:
             cut = {} if count == 1 else dict(schedule=3, slices=",".join([str(model["seq"] // count)] * count))
             try:
-                _, seconds = self.ours(model, 1, micro=1, **cut)
+                (_, seconds), (_, plain) = (self.ours(model, 1, micro=1, graphs=graphs, **cut) for graphs in (1, 0))
                 whole = whole or seconds
-                self.say(f"| {count} | {1e3 * seconds:.2f} | {seconds / whole:.2f} |")
+                self.say(f"| {count} | {1e3 * seconds:.2f} | {seconds / whole:.2f} | {1e3 * plain:.2f} |")
             except Failed as failure:
-                self.say(f"| {count} | {failure} | |")
+                self.say(f"| {count} | {failure} | | |")
 
     def all(self):
         version = "the emulated GPU" if self.options.tiny else self.card

@@ -32,10 +32,10 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 // Numbers by name; those of "slices" are tokens, those of "cells" layers.
 struct Options {
   std::map<std::string, double> numbers = {
-      {"layers", 12},        {"hidden", 768},  {"heads", 12},  {"seq", 1024}, {"vocab", 50257}, {"batch", 1},
-      {"threads", 2},        {"dropout", 0},   {"tp", 1},      {"dp", 1},     {"pp", 1},        {"sp", 0},
-      {"zero", 0},           {"bf16", 0},      {"fp16", 0},    {"cuda", 0},   {"cudnn", 0},     {"micro", 0},
-      {"logits_chunk", 0}, {"recompute", 0}, {"schedule", 1}};
+      {"layers", 12},      {"hidden", 768},  {"heads", 12},   {"seq", 1024}, {"vocab", 50257}, {"batch", 1},
+      {"threads", 2},      {"dropout", 0},   {"tp", 1},       {"dp", 1},     {"pp", 1},        {"sp", 0},
+      {"zero", 0},         {"bf16", 0},      {"fp16", 0},     {"cuda", 0},   {"cudnn", 0},     {"micro", 0},
+      {"logits_chunk", 0}, {"recompute", 0}, {"schedule", 1}, {"graphs", 1}};
   std::map<std::string, std::vector<std::int64_t>> lists = {{"slices", {}}, {"cells", {}}};
 
   double at(const std::string& name) const { return numbers.at(name); }
@@ -154,7 +154,10 @@ class TrainingStep {
 
   static std::unique_ptr<Backend> make_backend(const Options& o) {
     const DType dtype = o.at("bf16") > 0 ? DType::kBF16 : o.at("fp16") > 0 ? DType::kF16 : DType::kF32;
-    if (o.at("cuda") > 0) return make_cuda_backend({.compute_dtype = dtype, .cudnn_attention = o.at("cudnn") > 0});
+    if (o.at("cuda") > 0) {
+      return make_cuda_backend(
+          {.compute_dtype = dtype, .graphs = o.at("graphs") > 0, .cudnn_attention = o.at("cudnn") > 0});
+    }
     return make_cpu_backend({.compute_dtype = dtype});
   }
 
