@@ -1,17 +1,25 @@
-// Threads of this rank: OpenMP behind two calls, so that no other file needs its pragmas.
+// Threads of this rank: oneTBB behind a few calls. A thread that has nothing to do sleeps, and the thread that started
+// a loop goes on alone while others have no core: another busy process costs a share of the time, not all of it.
 #pragma once
-
-#include <omp.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <exception>
+#include <functional>
 
 namespace teratron {
 
-// How many threads a parallel_for started from the calling thread uses.
-inline int thread_count() { return omp_get_max_threads(); }
-inline void set_thread_count(int threads) { omp_set_num_threads(threads); }
+// The processors that this process may use: those it is bound to, but no more than its control groups' quota of CPU
+// time (v1 or v2), rounded up. At least 1.
+int usable_processors();
+
+// How many threads a parallel_for started from the calling thread uses; every thread has a number of its own. At first
+// that of the environment variable OMP_NUM_THREADS where it is one, else usable_processors().
+int thread_count();
+void set_thread_count(int threads);  // at least 1
+
+// Calls chunk(i) for 0 <= i < chunks on the threads of the calling thread. One after another where it has one thread,
+// or is itself in such a call.
+void for_each_chunk_in_parallel(std::int64_t chunks, const std::function<void(std::int64_t)>& chunk);
 
 // Calls body(begin, end) for consecutive ranges that cover [0, count), each a multiple of `grain` long except the
 // last. Ranges are handed out as threads become free, so body must not depend on which thread runs it; results stay
@@ -19,25 +27,8 @@ inline void set_thread_count(int threads) { omp_set_num_threads(threads); }
 // rethrown here.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t grain, const Body& body) {
-  const std::int64_t chunks = (count + grain - 1) / grain;
-  if (chunks <= 0) return;
-  if (chunks == 1 || thread_count() == 1 || omp_in_parallel()) {
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-      body(chunk * grain, std::min(count, (chunk + 1) * grain));
-    }
-    return;
-  }
-  std::exception_ptr failure;
-#pragma omp parallel for schedule(dynamic, 1)
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-    try {
-      body(chunk * grain, std::min(count, (chunk + 1) * grain));
-    } catch (...) {
-#pragma omp critical(teratron_parallel_for)
-      failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  for_each_chunk_in_parallel((count + grain - 1) / grain,
+                             [&](std::int64_t chunk) { body(chunk * grain, std::min(count, (chunk + 1) * grain)); });
 }
 
 }  // namespace teratron
