@@ -128,22 +128,18 @@ struct Epilogue {
   std::int64_t aux_stride;
 };
 
-// What NVIDIA's header says of an epilogue: vectors and matrices are of the result's type, and rows of the latter are
-// multiples of 8 elements. It promises neither GELU nor gradients of a bias for fp32, so here there are none.
-bool is_allowed(const Epilogue& epilogue, const EmulatedLayout& a, const EmulatedLayout& d) {
+// What NVIDIA's header says of an epilogue: its vector and its matrix are of the result's type, and columns of the
+// latter are multiples of 8 elements apart.
+bool is_allowed(const Epilogue& epilogue, const EmulatedLayout& d) {
   if (epilogue.has_vector() && epilogue.vector_type != d.type) return false;
-  if (epilogue.has_aux() &&
-      (epilogue.aux_type != d.type || epilogue.aux_stride % 8 != 0 || epilogue.aux_stride < d.rows)) {
-    return false;
-  }
-  const bool for_all = epilogue.kind == CUBLASLT_EPILOGUE_DEFAULT || epilogue.kind == CUBLASLT_EPILOGUE_BIAS;
-  return for_all || a.type != CUDA_R_32F;
+  return !epilogue.has_aux() ||
+         (epilogue.aux_type == d.type && epilogue.aux_stride % 8 == 0 && epilogue.aux_stride >= d.rows);
 }
 
 // As on a GPU, not for every 16-bit product: here none for those with an epilogue of an odd size, nor for any to one
 // row or column.
 bool has_algorithms(const Epilogue& epilogue, const EmulatedLayout& a, const EmulatedLayout& d) {
-  if (!is_allowed(epilogue, a, d)) return false;
+  if (!is_allowed(epilogue, d)) return false;
   if (a.type == CUDA_R_32F) return true;
   if (d.rows == 1 || d.columns == 1) return false;
   return epilogue.kind == CUBLASLT_EPILOGUE_DEFAULT || (d.rows % 2 == 0 && d.columns % 2 == 0);
@@ -327,7 +323,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   ++products[number];
   ++products_of_epilogues[epilogue.kind];
   if (number == kFailing) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (!is_allowed(epilogue, *a_layout, *d_layout)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!is_allowed(epilogue, *d_layout)) return CUBLAS_STATUS_INVALID_VALUE;
   if (!is_aligned(epilogue)) return CUBLAS_STATUS_EXECUTION_FAILED;
   const EmulatedProduct product{.operation = *operation,
                                 .alpha = *static_cast<const float*>(alpha),

@@ -80,6 +80,7 @@ class Layer {
     });
   }
   Values values(const TensorRef& view) { return download_values(gpu_, view); }
+  Values y() { return values(y_.ref()); }
   Values activated() { return values(activated_.ref()); }
   Values dbias() { return values(vector_.ref()); }
   // Of dy by definition.
@@ -226,38 +227,70 @@ TEST(Fusions, OfAnAccumulatedGradientLeaveItAsItWasUntilItIsAddedOnce) {
   }
 }
 
-// Which way is kept says what a run takes, even if it is not the fastest.
-TEST(Fusions, AreThoseThatAreKept) {
-  const auto cache = algorithm_cache_of(make_timed()->processor() + ", driver 13000, cuBLASLt 130000");
-  const std::string key = "fusion: " + text_of(MatrixProductKey{.c_dtype = DType::kF32,
-                                                                .dtype = DType::kBF16,
-                                                                .m = 72,
-                                                                .n = 104,
-                                                                .k = 16,
-                                                                .transpose_a = true,
-                                                                .a_alignment = 16,
-                                                                .b_alignment = 16,
-                                                                .c_alignment = 16,
-                                                                .bias_gradient_alignment = 16});
-  for (const std::string_view name : {"bias gradient", "nothing"}) {
+// What a run takes says what is kept, even if it is not the fastest.
+class KeptFusions : public ::testing::Test {
+ protected:
+  static Algorithm named(std::string_view name) {
     Algorithm way;
     std::ranges::transform(name, way.bytes.begin(), [](char letter) { return static_cast<std::byte>(letter); });
-    cache->settle(key, way, cache->find(key));
+    return way;
+  }
+  void keep(const MatrixProductKey& key, std::string_view name) { cache_->settle(text(key), named(name), kept(key)); }
+  std::optional<Algorithm> kept(const MatrixProductKey& key) const { return cache_->find(text(key)); }
+  static std::string text(const MatrixProductKey& key) { return "fusion: " + text_of(key); }
+
+  const std::shared_ptr<AlgorithmCache> cache_ =
+      algorithm_cache_of(make_timed()->processor() + ", driver 13000, cuBLASLt 130000");
+};
+
+TEST_F(KeptFusions, AreTakenAndOthersThanThisProgramKnowsAreNot) {
+  const MatrixProductKey key{.c_dtype = DType::kF32,
+                             .dtype = DType::kBF16,
+                             .m = 72,
+                             .n = 104,
+                             .k = 16,
+                             .transpose_a = true,
+                             .a_alignment = 16,
+                             .b_alignment = 16,
+                             .c_alignment = 16,
+                             .bias_gradient_alignment = 16};
+  for (const std::string_view name : {"bias gradient", "nothing", "bias", "?"}) {
+    keep(key, name);
     const auto gpu = make_timed();
     Layer layer(*gpu, 16, 104, 72);
     layer.weight_gradient();
     EXPECT_EQ(layer.weight_gradient(), once(name == "nothing" ? CUBLASLT_EPILOGUE_DEFAULT : CUBLASLT_EPILOGUE_BGRADB));
-    EXPECT_EQ(cache->find(key), way);
+    EXPECT_EQ(kept(key) == named(name), name == "nothing" || name == "bias gradient");
   }
-  // What this program does not know is timed anew.
-  Algorithm unknown;
-  unknown.bytes[0] = std::byte{'?'};
-  cache->settle(key, unknown, cache->find(key));
-  const auto gpu = make_timed();
-  Layer layer(*gpu, 16, 104, 72);
-  layer.weight_gradient();
-  EXPECT_EQ(layer.weight_gradient(), once(CUBLASLT_EPILOGUE_BGRADB));
-  EXPECT_NE(cache->find(key), unknown);
+}
+
+// What GELU is applied to is not read from memory again.
+TEST_F(KeptFusions, OfGeluApplyItToWhatIsNotRounded) {
+  const MatrixProductKey key{.c_dtype = DType::kBF16,
+                             .dtype = DType::kBF16,
+                             .m = 24,
+                             .n = 64,
+                             .k = 72,
+                             .transpose_b = true,
+                             .a_alignment = 16,
+                             .b_alignment = 16,
+                             .c_alignment = 16,
+                             .bias_alignment = 16,
+                             .before_gelu_alignment = 16};
+  Values y, activated;
+  for (const std::string_view name : {"bias", "gelu"}) {
+    keep(key, name);
+    const auto gpu = make_timed();
+    Layer layer(*gpu, 24, 72, 64);
+    layer.forward();
+    EXPECT_EQ(layer.forward(), once(name == "gelu" ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_BIAS));
+    if (name == "gelu") {
+      EXPECT_EQ(layer.y(), y);
+      EXPECT_NE(layer.activated(), activated);
+    }
+    y = layer.y();
+    activated = layer.activated();
+  }
 }
 
 // Leaves the device as much, until it ends.

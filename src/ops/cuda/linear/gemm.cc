@@ -189,7 +189,7 @@ bool takes_epilogue(const Product& product) {
   const auto fits = [](const TensorRef& view) {
     return alignment_of(view) >= 16 && view.dim(1) * size_of(view.dtype) % 16 == 0;
   };
-  return !matrix || (matrix.dim(1) % 8 == 0 && fits(product.a) && fits(product.b) && fits(product.c) && fits(matrix));
+  return !matrix || (fits(product.a) && fits(product.b) && fits(product.c) && fits(matrix));
 }
 
 }  // namespace
