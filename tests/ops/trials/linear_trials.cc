@@ -8,10 +8,9 @@ namespace {
 
 struct Sizes {
   std::int64_t rows, inputs, outputs;
-  Activation activation;
 
   static Sizes any(Random& random) {
-    Sizes sizes{some_rows(random), some_features(random), some_features(random), some_activation(random)};
+    Sizes sizes{some_rows(random), some_features(random), some_features(random)};
     if (random.below(3) > 0) return sizes;
     // One size beyond any block of rows or columns, the others small to keep the reference quick.
     sizes.rows = std::min<std::int64_t>(sizes.rows, 13);
@@ -23,11 +22,10 @@ struct Sizes {
   // Mostly such as a library has epilogues for, and small, since each product is computed many times to be timed.
   static Sizes timed(Random& random) {
     const auto features = [&] { return random.one_of<std::int64_t>({3, 8, 16, 32, 40}); };
-    return {random.one_of<std::int64_t>({1, 2, 4, 7, 8, 10, 13}), features(), features(),
-            random.coin() ? Activation::kGeluTanh : some_activation(random)};
+    return {random.one_of<std::int64_t>({1, 2, 4, 7, 8, 10, 13}), features(), features()};
   }
 
-  std::string text() const {
+  std::string text(Activation activation = Activation::kNone) const {
     return fmt::format("T={} I={} O={} activation={}", rows, inputs, outputs, static_cast<int>(activation));
   }
 };
@@ -41,9 +39,14 @@ constexpr double kFromPreActivation = 8;
 // GELU is half its argument, of up to 6, times 1 + tanh.
 constexpr double kFromTanh = 3;
 
-Trial forward_trial(Random& random, const Sizes& sizes) {
-  const auto [T, I, O, activation] = sizes;
-  Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
+// The activation that libraries have epilogues for, more often than others.
+Activation some_timed_activation(Random& random) {
+  return random.coin() ? Activation::kGeluTanh : some_activation(random);
+}
+
+Trial forward_trial(Random& random, const Sizes& sizes, Activation activation) {
+  const auto [T, I, O] = sizes;
+  Trial trial{.sizes = sizes.text(activation), .arguments = {}, .run = {}};
   trial.input("x", {T, I}, random.normals({T, I}));
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(I)));
   if (random.coin()) trial.input("bias", {O}, random.normals({O}));
@@ -62,10 +65,10 @@ Trial forward_trial(Random& random, const Sizes& sizes) {
   return trial;
 }
 
-Trial input_gradient_trial(Random& random, const Sizes& sizes) {
+Trial input_gradient_trial(Random& random, const Sizes& sizes, Activation activation) {
   const bool in_place = random.coin();
-  const auto [T, I, O, activation] = sizes;
-  Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
+  const auto [T, I, O] = sizes;
+  Trial trial{.sizes = sizes.text(activation), .arguments = {}, .run = {}};
   trial.input("dy", {T, O}, random.normals({T, O}));
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(O)));
   trial.output("dx", {T, I}, sum_tolerance(O, 16, 1).in_products(O, kFromPreActivation));
@@ -88,7 +91,7 @@ Trial input_gradient_trial(Random& random, const Sizes& sizes) {
 
 Trial weight_gradient_trial(Random& random, const Sizes& sizes) {
   const bool accumulate = random.coin();
-  const auto [T, I, O, activation] = sizes;
+  const auto [T, I, O] = sizes;
   Trial trial{.sizes = sizes.text() + (accumulate ? " accumulate" : ""), .arguments = {}, .run = {}};
   trial.input("dy", {T, O}, random.normals({T, O}));
   trial.input("x", {T, I}, random.normals({T, I}));
@@ -113,11 +116,28 @@ Trial weight_gradient_trial(Random& random, const Sizes& sizes) {
 
 }  // namespace
 
-Trial linear_forward_trial(Random& random) { return forward_trial(random, Sizes::any(random)); }
-Trial linear_input_gradient_trial(Random& random) { return input_gradient_trial(random, Sizes::any(random)); }
+Trial linear_forward_trial(Random& random) {
+  const Sizes sizes = Sizes::any(random);
+  return forward_trial(random, sizes, some_activation(random));
+}
+
+Trial linear_input_gradient_trial(Random& random) {
+  const Sizes sizes = Sizes::any(random);
+  return input_gradient_trial(random, sizes, some_activation(random));
+}
+
 Trial linear_weight_gradient_trial(Random& random) { return weight_gradient_trial(random, Sizes::any(random)); }
-Trial timed_linear_forward_trial(Random& random) { return forward_trial(random, Sizes::timed(random)); }
-Trial timed_linear_input_gradient_trial(Random& random) { return input_gradient_trial(random, Sizes::timed(random)); }
+
+Trial timed_linear_forward_trial(Random& random) {
+  const Sizes sizes = Sizes::timed(random);
+  return forward_trial(random, sizes, some_timed_activation(random));
+}
+
+Trial timed_linear_input_gradient_trial(Random& random) {
+  const Sizes sizes = Sizes::timed(random);
+  return input_gradient_trial(random, sizes, some_timed_activation(random));
+}
+
 Trial timed_linear_weight_gradient_trial(Random& random) { return weight_gradient_trial(random, Sizes::timed(random)); }
 
 }  // namespace teratron::testing
