@@ -143,9 +143,10 @@ struct CudaOptions {
   int device = 0;                     // number of the GPU
   bool channels = false;              // to the GPUs of other processes, through NCCL; not for ranks that are threads
   bool tf32 = false;                  // matrix products of fp32 values rounded to 10 bits of mantissa
-  // Large matrix products use the fastest algorithm, which is measured once on a machine and kept in the user's cache
-  // folder (ops/algorithms/algorithm_cache.h); false: the library's first choice.
+  // Large matrix products use the fastest algorithm and the fastest epilogue, which are measured once on a machine and
+  // kept in the user's cache folder (ops/algorithms/algorithm_cache.h); false: the library's first choice.
   bool gemm_timing = true;
+  double gemm_timed_from = 1e8;  // multiply-adds; below, most of a product's time is its launch
   bool graphs = true;            // replay() captures CUDA graphs
   bool cudnn_attention = false;  // 16-bit attention by cuDNN for calls it supports; backward does not repeat bitwise
 };

@@ -27,8 +27,9 @@ namespace teratron {
 
 enum class Activation { kNone, kGeluTanh, kGeluErf };
 
-// y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) of y as stored, and y
-// keeps the pre-activation for the backward pass.
+// y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) of y as stored or, if
+// a back end computes both in one kernel, of y before it is rounded, and y keeps the pre-activation for the backward
+// pass.
 struct LinearForward {
   TensorRef y, x, weight;
   TensorRef bias;  // optional

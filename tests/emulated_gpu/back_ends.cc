@@ -2,8 +2,10 @@
 #include "ops/back_ends.h"
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 
 namespace teratron::testing {
 namespace {
@@ -26,6 +28,14 @@ std::vector<BackEnd> back_ends() {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     all.push_back({"cuda_" + std::string(name_of(dtype)), [=] { return make_cuda_backend({.compute_dtype = dtype}); },
                    operations, dtype != DType::kF32});
+  }
+  // Ways to compute that are chosen in a test must not be those of the user's next run.
+  static const TemporaryFolder folder;
+  setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    all.push_back({"cuda_timed_" + std::string(name_of(dtype)),
+                   [=] { return make_cuda_backend({.compute_dtype = dtype, .gemm_timed_from = 0}); },
+                   timed_linear_operations, true});
   }
   static const bool with_cudnn = has_cudnn();
   if (!with_cudnn) return all;

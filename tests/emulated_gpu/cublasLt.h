@@ -17,7 +17,14 @@ enum cublasStatus_t {
 enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
-enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4, CUBLASLT_EPILOGUE_DGELU = 192 };
+enum cublasLtEpilogue_t {
+  CUBLASLT_EPILOGUE_DEFAULT = 1,
+  CUBLASLT_EPILOGUE_BIAS = 4,
+  CUBLASLT_EPILOGUE_GELU_AUX = 160,
+  CUBLASLT_EPILOGUE_GELU_AUX_BIAS = 164,
+  CUBLASLT_EPILOGUE_DGELU = 192,
+  CUBLASLT_EPILOGUE_BGRADB = 512
+};
 enum cublasLtReductionScheme_t {
   CUBLASLT_REDUCTION_SCHEME_NONE = 0,
   CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,
@@ -99,5 +106,11 @@ enum BlasAlgorithm : std::uint64_t { kUsual, kFailing, kFast, kSlow, kUnrepeatab
 
 // Of this thread since it began: products by each algorithm.
 std::uint64_t products_by(BlasAlgorithm algorithm);
+// Of this thread since it began: products with that epilogue, those included that failed.
+std::uint64_t products_with(cublasLtEpilogue_t epilogue);
+
+// What an epilogue adds to the time of a product: as on a GPU, more or less than passes of one's own would take, which
+// take no time here.
+double epilogue_microseconds(cublasLtEpilogue_t epilogue, std::int64_t terms);
 
 }  // namespace teratron::emulated

@@ -39,6 +39,7 @@ namespace {
 
 constexpr std::array<double, kBlasAlgorithms> kMicroseconds = {10, 5, 4, 7, 1};
 thread_local std::array<std::uint64_t, kBlasAlgorithms> products{};
+thread_local std::map<cublasLtEpilogue_t, std::uint64_t> products_of_epilogues;
 thread_local double clock_microseconds = 0;
 
 std::uint32_t scheme_of(std::uint64_t algorithm) {
@@ -92,46 +93,62 @@ float product_of(const float* row, const std::vector<float>& b, std::int64_t col
   return sum;
 }
 
-// What is left to do with the sum at (row, column).
-class Epilogue {
- public:
-  explicit Epilogue(const EmulatedOperation& operation)
-      : kind_(operation.get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT)),
-        bias_(operation.get<void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr)),
-        aux_(operation.get<void*>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr)),
-        bias_type_(operation.get(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F)),
-        aux_type_(operation.get(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, CUDA_R_32F)),
-        aux_stride_(operation.get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0)) {}
+bool is_gelu(cublasLtEpilogue_t epilogue) {
+  return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+}
 
+struct Epilogue {
+  explicit Epilogue(const EmulatedOperation& operation)
+      : kind(operation.get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT)),
+        vector(operation.get<void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr)),
+        aux(operation.get<void*>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr)),
+        vector_type(operation.get(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F)),
+        aux_type(operation.get(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, CUDA_R_32F)),
+        aux_stride(operation.get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0)) {}
+
+  bool has_vector() const {
+    return kind == CUBLASLT_EPILOGUE_BIAS || kind == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+           kind == CUBLASLT_EPILOGUE_BGRADB;
+  }
+  bool has_aux() const { return is_gelu(kind) || kind == CUBLASLT_EPILOGUE_DGELU; }
+
+  // What is stored for the sum at (row, column).
   float operator()(float sum, std::int64_t row, std::int64_t column) const {
-    if (kind_ == CUBLASLT_EPILOGUE_BIAS) return sum + load(bias_, bias_type_, row);
-    if (kind_ != CUBLASLT_EPILOGUE_DGELU) return sum;
-    return sum * cuda::activate<Activation::kGeluTanh>(load(aux_, aux_type_, row + column * aux_stride_)).slope;
+    if (has_vector() && kind != CUBLASLT_EPILOGUE_BGRADB) sum += load(vector, vector_type, row);
+    if (!has_aux()) return sum;
+    const std::int64_t at = row + column * aux_stride;
+    if (!is_gelu(kind)) return sum * cuda::activate<Activation::kGeluTanh>(load(aux, aux_type, at)).slope;
+    store(aux, aux_type, at, sum);
+    return cuda::activate<Activation::kGeluTanh>(sum).value;
   }
 
- private:
-  cublasLtEpilogue_t kind_;
-  const void *bias_, *aux_;
-  cudaDataType_t bias_type_, aux_type_;
-  std::int64_t aux_stride_;
+  cublasLtEpilogue_t kind;
+  void *vector, *aux;
+  cudaDataType_t vector_type, aux_type;
+  std::int64_t aux_stride;
 };
+
+// What NVIDIA's header says of an epilogue: its vector and its matrix are of the result's type, and columns of the
+// latter are multiples of 8 elements apart.
+bool is_allowed(const Epilogue& epilogue, const EmulatedLayout& d) {
+  if (epilogue.has_vector() && epilogue.vector_type != d.type) return false;
+  return !epilogue.has_aux() ||
+         (epilogue.aux_type == d.type && epilogue.aux_stride % 8 == 0 && epilogue.aux_stride >= d.rows);
+}
 
 // As on a GPU, not for every 16-bit product: here none for those with an epilogue of an odd size, nor for any to one
 // row or column.
-bool has_algorithms(const EmulatedOperation& operation, const EmulatedLayout& a, const EmulatedLayout& d) {
+bool has_algorithms(const Epilogue& epilogue, const EmulatedLayout& a, const EmulatedLayout& d) {
+  if (!is_allowed(epilogue, d)) return false;
   if (a.type == CUDA_R_32F) return true;
   if (d.rows == 1 || d.columns == 1) return false;
-  const bool plain =
-      operation.get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT) == CUBLASLT_EPILOGUE_DEFAULT;
-  return plain || (d.rows % 2 == 0 && d.columns % 2 == 0);
+  return epilogue.kind == CUBLASLT_EPILOGUE_DEFAULT || (d.rows % 2 == 0 && d.columns % 2 == 0);
 }
 
-// A kernel may read the vectors of an epilogue in pieces of 16 bytes.
-bool is_aligned(const EmulatedOperation& operation) {
-  for (const auto attribute : {CUBLASLT_MATMUL_DESC_BIAS_POINTER, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER}) {
-    if (reinterpret_cast<std::uintptr_t>(operation.get<void*>(attribute, nullptr)) % 16 != 0) return false;
-  }
-  return true;
+// A kernel may read and write what an epilogue has in pieces of 16 bytes.
+bool is_aligned(const Epilogue& epilogue) {
+  const auto fits = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory) % 16 == 0; };
+  return fits(epilogue.vector) && fits(epilogue.aux);
 }
 
 template <class T>
@@ -149,6 +166,13 @@ cublasStatus_t destroy(T* made) {
 }  // namespace
 
 std::uint64_t products_by(BlasAlgorithm algorithm) { return products[algorithm]; }
+std::uint64_t products_with(cublasLtEpilogue_t epilogue) { return products_of_epilogues[epilogue]; }
+
+double epilogue_microseconds(cublasLtEpilogue_t epilogue, std::int64_t terms) {
+  if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return 0;
+  if (is_gelu(epilogue) || epilogue == CUBLASLT_EPILOGUE_DGELU) return terms % 16 == 0 ? -2 : 2;
+  return terms % 2 == 0 ? -1 : 1;
+}
 
 }  // namespace teratron::emulated
 
@@ -218,7 +242,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int most,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   *found = 0;
-  if (!has_algorithms(*operation, *a, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!has_algorithms(Epilogue(*operation), *a, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
   for (std::uint64_t algorithm = 0; algorithm < kBlasAlgorithms && *found < most; ++algorithm) {
     const std::uint32_t scheme = scheme_of(algorithm);
     if ((scheme & ~preference->schemes) != 0) continue;
@@ -227,9 +251,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
                                        const cublasLtMatmulAlgo_t* algorithm, cublasLtMatmulHeuristicResult_t* result) {
+  if (!has_algorithms(Epilogue(*operation), *a, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (algorithm->data[0] >= kBlasAlgorithms) return CUBLAS_STATUS_INVALID_VALUE;
   *result = {.algo = *algorithm, .workspaceSize = 0, .state = CUBLAS_STATUS_SUCCESS};
   return CUBLAS_STATUS_SUCCESS;
@@ -254,14 +279,16 @@ struct EmulatedProduct {
   EmulatedLayout a_layout, b_layout, c_layout, d_layout;
   std::uint64_t algorithm;
 
+  bool a_is_transposed() const { return operation.get(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_N) == CUBLAS_OP_T; }
+  std::int64_t terms() const { return a_is_transposed() ? a_layout.rows : a_layout.columns; }
   void run() const;
 };
 
 void EmulatedProduct::run() const {
-  const bool a_transposed = operation.get(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_N) == CUBLAS_OP_T;
+  const bool a_transposed = a_is_transposed();
   const bool b_transposed = operation.get(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N) == CUBLAS_OP_T;
   const std::int64_t rows = d_layout.rows, columns = d_layout.columns;
-  const std::int64_t terms = a_transposed ? a_layout.rows : a_layout.columns;
+  const std::int64_t terms = this->terms();
   teratron::check(alpha == 1, "products are not scaled");
   teratron::check_equal(a_transposed ? a_layout.columns : a_layout.rows, rows, "rows of a product");
   teratron::check_equal(b_transposed ? b_layout.rows : b_layout.columns, columns, "columns of a product");
@@ -277,6 +304,12 @@ void EmulatedProduct::run() const {
       store(d, d_layout.type, row + column * d_layout.stride, finish(sum, row, column));
     }
   }
+  if (finish.kind != CUBLASLT_EPILOGUE_BGRADB) return;
+  const std::vector<float> ones(static_cast<std::size_t>(terms), 1);
+  for (std::int64_t column = 0; column < columns; ++column) {
+    store(finish.vector, finish.vector_type, column,
+          product_of(ones.data(), right, columns, column, terms, algorithm == kUsual, true, 0));
+  }
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha, const void* a,
@@ -286,9 +319,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               std::size_t, cudaStream_t) {
   const std::uint64_t number = algorithm->data[0];
   if (number >= kBlasAlgorithms) return CUBLAS_STATUS_INVALID_VALUE;
+  const Epilogue epilogue(*operation);
   ++products[number];
+  ++products_of_epilogues[epilogue.kind];
   if (number == kFailing) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (!is_aligned(*operation)) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (!is_allowed(epilogue, *d_layout)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!is_aligned(epilogue)) return CUBLAS_STATUS_EXECUTION_FAILED;
   const EmulatedProduct product{.operation = *operation,
                                 .alpha = *static_cast<const float*>(alpha),
                                 .beta = *static_cast<const float*>(beta),
@@ -302,7 +338,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                                 .d_layout = *d_layout,
                                 .algorithm = number};
   queue([product] {
-    clock_microseconds += kMicroseconds[product.algorithm];
+    clock_microseconds +=
+        kMicroseconds[product.algorithm] + epilogue_microseconds(Epilogue(product.operation).kind, product.terms());
     product.run();
     return cudaSuccess;
   });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/float_types.h"
 #include "emulated_gpu/tensor_core.h"
 #include "ops/backend.h"
 #include "ops/cuda/kernels/chunks.h"
@@ -87,6 +88,96 @@ TEST(Refusals, OfABiasThatIsNotAligned) {
             CUBLAS_STATUS_EXECUTION_FAILED);
   cublasLtMatrixLayoutDestroy(layout);
   cublasLtMatmulDescDestroy(operation);
+}
+
+// c[16, n] = a[16, 16] b[16, n] of bf16, with all that an epilogue may have, at its places.
+class Epilogues : public ::testing::Test {
+ protected:
+  static TensorRef view(std::vector<Bf16>& of, const Shape& shape) { return {of.data(), DType::kBF16, shape}; }
+  Product product(std::int64_t n = 16) {
+    return {.c = view(c_, {16, n}), .a = view(a_, {16, 16}), .b = view(b_, {16, n})};
+  }
+  Product with_gelu(std::int64_t n = 16) {
+    Product result = product(n);
+    result.before_gelu = view(aux_, {16, n});
+    return result;
+  }
+  Product with_bias_gradient() {
+    Product result = product();
+    result.c = {sums_.data(), DType::kF32, {16, 16}};
+    result.bias_gradient = {vector_.data(), DType::kF32, {16}};
+    return result;
+  }
+  bool fuses(const Product& product) { return gemm_.try_fused(product); }
+  static void move(TensorRef& view, std::int64_t elements) {
+    view.data = static_cast<std::byte*>(view.data) + elements * size_of(view.dtype);
+  }
+
+  Gemm gemm_{nullptr, {.timing = false}};
+  std::vector<Bf16> a_ = std::vector<Bf16>(512), b_ = a_, c_ = a_, aux_ = a_;
+  std::vector<float> sums_ = std::vector<float>(512), vector_ = std::vector<float>(64);
+};
+
+TEST_F(Epilogues, AreRefusedWhereTheirMatrixIsNotAligned) {
+  EXPECT_TRUE(fuses(with_gelu()));
+  EXPECT_FALSE(fuses(with_gelu(12))) << "rows of 8 elements";
+  for (TensorRef Product::*part : {&Product::a, &Product::b, &Product::c, &Product::before_gelu}) {
+    Product moved = with_gelu();
+    move(moved.*part, 4);
+    EXPECT_FALSE(fuses(moved));
+    move(moved.*part, 4);
+    EXPECT_TRUE(fuses(moved));
+  }
+}
+
+TEST_F(Epilogues, AreRefusedWhereTheGradientOfABiasIsNotAligned) {
+  EXPECT_TRUE(fuses(with_bias_gradient()));
+  Product moved = with_bias_gradient();
+  move(moved.bias_gradient, 2);
+  EXPECT_FALSE(fuses(moved));
+}
+
+// As NVIDIA's header has it, whoever asks.
+TEST_F(Epilogues, AreRefusedByTheLibraryItself) {
+  struct Asked {
+    std::int64_t aux_stride = 16;
+    cudaDataType_t aux_type = CUDA_R_16BF, vector_type = CUDA_R_16BF;
+    std::int64_t offset = 0;
+  };
+  const auto multiply = [&](cublasLtEpilogue_t epilogue, const Asked& asked) {
+    cublasLtMatmulDesc_t operation = nullptr;
+    cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+      cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof(value));
+    };
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, static_cast<void*>(aux_.data() + asked.offset));
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, asked.aux_stride);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, asked.aux_type);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void*>(vector_.data()));
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, asked.vector_type);
+    cublasLtMatrixLayout_t layout = nullptr;
+    cublasLtMatrixLayoutCreate(&layout, CUDA_R_16BF, 16, 16, 16);
+    const cublasLtMatmulAlgo_t usual = {};
+    const float one = 1, zero = 0;
+    void* const data = sums_.data();
+    const cublasStatus_t status = cublasLtMatmul(nullptr, operation, &one, data, layout, data, layout, &zero, data,
+                                                 layout, data, layout, &usual, nullptr, 0, nullptr);
+    cublasLtMatrixLayoutDestroy(layout);
+    cublasLtMatmulDescDestroy(operation);
+    return status;
+  };
+  for (const auto epilogue : {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_DGELU}) {
+    EXPECT_EQ(multiply(epilogue, {}), CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(multiply(epilogue, {.aux_stride = 20}), CUBLAS_STATUS_INVALID_VALUE) << "not a multiple of 8";
+    EXPECT_EQ(multiply(epilogue, {.aux_stride = 8}), CUBLAS_STATUS_INVALID_VALUE) << "shorter than a column";
+    EXPECT_EQ(multiply(epilogue, {.aux_type = CUDA_R_16F}), CUBLAS_STATUS_INVALID_VALUE) << "not the result's type";
+    EXPECT_EQ(multiply(epilogue, {.offset = 4}), CUBLAS_STATUS_EXECUTION_FAILED) << "not aligned";
+  }
+  for (const auto epilogue : {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_BGRADB}) {
+    EXPECT_EQ(multiply(epilogue, {}), CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(multiply(epilogue, {.vector_type = CUDA_R_32F}), CUBLAS_STATUS_INVALID_VALUE) << "not the result's type";
+  }
 }
 
 TEST(Refusals, OfWaitingAndOfMemoryWhileACaptureIsUnderWay) {

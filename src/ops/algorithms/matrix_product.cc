@@ -6,7 +6,6 @@
 #include <cstdint>
 
 namespace teratron {
-namespace {
 
 bool overlap(const TensorRef& x, const TensorRef& y) {
   if (!x || !y) return false;
@@ -14,8 +13,6 @@ bool overlap(const TensorRef& x, const TensorRef& y) {
   return x_begin < y_begin + static_cast<std::uintptr_t>(y.bytes()) &&
          y_begin < x_begin + static_cast<std::uintptr_t>(x.bytes());
 }
-
-}  // namespace
 
 bool MatrixProduct::can_be_repeated() const {
   return !accumulate && !overlap(c, a) && !overlap(c, b) && !overlap(c, bias) && !overlap(c, gelu_input);
@@ -41,7 +38,9 @@ MatrixProductKey key_of(const MatrixProduct& product, bool tf32) {
           .b_alignment = alignment_of(product.b),
           .c_alignment = alignment_of(product.c),
           .bias_alignment = alignment_of(product.bias),
-          .gelu_alignment = alignment_of(product.gelu_input)};
+          .before_gelu_alignment = alignment_of(product.before_gelu),
+          .gelu_alignment = alignment_of(product.gelu_input),
+          .bias_gradient_alignment = alignment_of(product.bias_gradient)};
 }
 
 std::string text_of(const MatrixProductKey& key) {
@@ -51,7 +50,10 @@ std::string text_of(const MatrixProductKey& key) {
                   key.transpose_b ? "transposed" : "plain", key.a_alignment, key.b_alignment, key.c_alignment);
   if (key.accumulate) text += ", accumulate";
   if (key.bias_alignment > 0) text += fmt::format(", bias aligned to {}", key.bias_alignment);
+  if (key.before_gelu_alignment > 0) text += fmt::format(", gelu aligned to {}", key.before_gelu_alignment);
   if (key.gelu_alignment > 0) text += fmt::format(", gelu gradient aligned to {}", key.gelu_alignment);
+  if (key.bias_gradient_alignment > 0)
+    text += fmt::format(", bias gradient aligned to {}", key.bias_gradient_alignment);
   if (key.tf32) text += ", tf32";
   return text;
 }

@@ -15,15 +15,22 @@ struct MatrixProduct {
   TensorRef c, a, b;
   bool transpose_a = false, transpose_b = false;  // then a is [k, m], b is [n, k]
   bool accumulate = false;
-  TensorRef bias;  // of c's type, optional
-  TensorRef
-      gelu_input;  // [m, n], optional: c is multiplied by the derivative of GELU (tanh form) there before it is stored
+  // The epilogue, all of it optional and of c's type: the bias with before_gelu, else one alone.
+  TensorRef bias;
+  TensorRef before_gelu;  // [m, n], written: what c would be, which now is GELU (tanh form) of it, before any rounding
+  TensorRef gelu_input;   // [m, n]: c is multiplied by the derivative of GELU (tanh form) there before it is stored
+  TensorRef bias_gradient;  // [m], overwritten even with `accumulate`: the sums of op(a) over k
 
   std::int64_t terms() const { return a.dim(transpose_a ? 0 : 1); }  // k
+  bool is_plain() const { return !bias && !before_gelu && !gelu_input && !bias_gradient; }
   double multiply_adds() const { return static_cast<double>(c.elements()) * static_cast<double>(terms()); }
   // Whether it may be computed several times into c: what c holds is not read, and c shares no memory with an input.
+  // The other outputs share none with anything.
   bool can_be_repeated() const;
 };
+
+// Whether two views, of which either may be absent, have bytes in common.
+bool overlap(const TensorRef& x, const TensorRef& y);
 
 // The largest power of two, up to 16, that divides where a view begins: more than that would make products differ that
 // lie in other places of an arena alone, and so what they choose, and so their bits. 0 where there is no view.
@@ -35,7 +42,8 @@ struct MatrixProductKey {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, accumulate = false;
   bool tf32 = false;  // fp32 rounded to 10 bits of mantissa
-  std::uint32_t a_alignment = 0, b_alignment = 0, c_alignment = 0, bias_alignment = 0, gelu_alignment = 0;
+  std::uint32_t a_alignment = 0, b_alignment = 0, c_alignment = 0;
+  std::uint32_t bias_alignment = 0, before_gelu_alignment = 0, gelu_alignment = 0, bias_gradient_alignment = 0;
   auto operator<=>(const MatrixProductKey&) const = default;
 };
 

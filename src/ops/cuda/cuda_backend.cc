@@ -52,7 +52,9 @@ CudaBackend::CudaBackend(const CudaOptions& options)
       graphs_(options.graphs),
       channels_(options.channels),
       device_(use_device(options.device)),
-      gemm_(stream_, {.tf32 = tf32_, .timing = gemm_timing_, .device = device_.name}, &meter_) {
+      gemm_(stream_,
+            {.tf32 = tf32_, .timing = gemm_timing_, .timed_from = options.gemm_timed_from, .device = device_.name},
+            &meter_) {
   if (compute_dtype_ == DType::kF64) throw_user_error("back end cuda computes in f32, bf16 or f16, not in f64");
   if (options.cudnn_attention) cudnn_attention_.emplace(stream_, 10 * device_.major + device_.minor);
 }

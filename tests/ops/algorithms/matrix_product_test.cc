@@ -78,7 +78,9 @@ TEST_F(MatrixProducts, DifferInTheirKeysByAllThatCounts) {
   add([](auto& key) { key.transpose_b = true; });
   add([](auto& key) { key.accumulate = true; });
   add([](auto& key) { key.bias_alignment = 2; });
+  add([](auto& key) { key.before_gelu_alignment = 2; });
   add([](auto& key) { key.gelu_alignment = 2; });
+  add([](auto& key) { key.bias_gradient_alignment = 2; });
   add([](auto& key) { key.tf32 = true; });
   add([](auto& key) { key.a_alignment = 2; });
   add([](auto& key) { key.b_alignment = 2; });
@@ -99,6 +101,8 @@ TEST_F(MatrixProducts, HaveKeysOfWhatTheyAre) {
                     .accumulate = true};
   all.bias = view(3, {4}, DType::kF32);
   all.gelu_input = view(4, {6, 4}, DType::kF32);
+  all.before_gelu = view(4, {6, 4}, DType::kF32);
+  all.bias_gradient = view(3, {6}, DType::kF32);
   all.a.data = static_cast<std::byte*>(all.a.data) + 4;
   all.b.data = static_cast<std::byte*>(all.b.data) + 48;
   const MatrixProductKey expected{.c_dtype = DType::kF32,
@@ -114,7 +118,9 @@ TEST_F(MatrixProducts, HaveKeysOfWhatTheyAre) {
                                   .b_alignment = 16,
                                   .c_alignment = 16,
                                   .bias_alignment = 16,
-                                  .gelu_alignment = 16};
+                                  .before_gelu_alignment = 16,
+                                  .gelu_alignment = 16,
+                                  .bias_gradient_alignment = 16};
   EXPECT_EQ(key_of(all, true), expected);
   EXPECT_FALSE(key_of(product(), true).tf32) << "of 16-bit values: the same product with and without it";
   EXPECT_EQ(key_of(product(), false).bias_alignment + key_of(product(), false).gelu_alignment, 0U);

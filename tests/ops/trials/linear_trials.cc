@@ -8,15 +8,23 @@ namespace {
 
 struct Sizes {
   std::int64_t rows, inputs, outputs;
-  explicit Sizes(Random& random)
-      : rows(some_rows(random)), inputs(some_features(random)), outputs(some_features(random)) {
-    if (random.below(3) > 0) return;
+
+  static Sizes any(Random& random) {
+    Sizes sizes{some_rows(random), some_features(random), some_features(random)};
+    if (random.below(3) > 0) return sizes;
     // One size beyond any block of rows or columns, the others small to keep the reference quick.
-    rows = std::min<std::int64_t>(rows, 13);
-    inputs = std::min<std::int64_t>(inputs, 33);
-    outputs = std::min<std::int64_t>(outputs, 33);
-    *random.one_of({&rows, &inputs, &outputs}) = random.one_of<std::int64_t>({521, 1031, 2049});
+    sizes.rows = std::min<std::int64_t>(sizes.rows, 13);
+    sizes.inputs = std::min<std::int64_t>(sizes.inputs, 33);
+    sizes.outputs = std::min<std::int64_t>(sizes.outputs, 33);
+    *random.one_of({&sizes.rows, &sizes.inputs, &sizes.outputs}) = random.one_of<std::int64_t>({521, 1031, 2049});
+    return sizes;
   }
+  // Mostly such as a library has epilogues for, and small, since each product is computed many times to be timed.
+  static Sizes timed(Random& random) {
+    const auto features = [&] { return random.one_of<std::int64_t>({3, 8, 16, 32, 40}); };
+    return {random.one_of<std::int64_t>({1, 2, 4, 7, 8, 10, 13}), features(), features()};
+  }
+
   std::string text(Activation activation = Activation::kNone) const {
     return fmt::format("T={} I={} O={} activation={}", rows, inputs, outputs, static_cast<int>(activation));
   }
@@ -28,20 +36,23 @@ double unit_sum(std::int64_t terms) { return 1 / std::sqrt(static_cast<double>(t
 // The rounding of a pre-activation of up to 6 (it is the sum of two unit normals), times GELU's slope of at most 1.13,
 // against a scale of at least 1.
 constexpr double kFromPreActivation = 8;
+// GELU is half its argument, of up to 6, times 1 + tanh.
+constexpr double kFromTanh = 3;
 
-}  // namespace
+// The activation that libraries have epilogues for, more often than others.
+Activation some_timed_activation(Random& random) {
+  return random.coin() ? Activation::kGeluTanh : some_activation(random);
+}
 
-Trial linear_forward_trial(Random& random) {
-  const Sizes sizes(random);
-  const Activation activation = some_activation(random);
-  const auto [T, I, O] = std::array{sizes.rows, sizes.inputs, sizes.outputs};
+Trial forward_trial(Random& random, const Sizes& sizes, Activation activation) {
+  const auto [T, I, O] = sizes;
   Trial trial{.sizes = sizes.text(activation), .arguments = {}, .run = {}};
   trial.input("x", {T, I}, random.normals({T, I}));
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(I)));
   if (random.coin()) trial.input("bias", {O}, random.normals({O}));
   trial.output("y", {T, O}, sum_tolerance(I, 4, 1).in_products(I));
   if (activation != Activation::kNone) {
-    trial.output("activated", {T, O}, sum_tolerance(I, 16, 1).carrying(kFromPreActivation).in_products(I));
+    trial.output("activated", {T, O}, sum_tolerance(I, 16, 1).carrying(kFromPreActivation).in_products(I, kFromTanh));
   }
   trial.run = [=](Backend& backend, const Views& views) {
     backend.linear_forward({.y = views["y"],
@@ -54,11 +65,9 @@ Trial linear_forward_trial(Random& random) {
   return trial;
 }
 
-Trial linear_input_gradient_trial(Random& random) {
-  const Sizes sizes(random);
-  const Activation activation = some_activation(random);
+Trial input_gradient_trial(Random& random, const Sizes& sizes, Activation activation) {
   const bool in_place = random.coin();
-  const auto [T, I, O] = std::array{sizes.rows, sizes.inputs, sizes.outputs};
+  const auto [T, I, O] = sizes;
   Trial trial{.sizes = sizes.text(activation), .arguments = {}, .run = {}};
   trial.input("dy", {T, O}, random.normals({T, O}));
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(O)));
@@ -80,10 +89,9 @@ Trial linear_input_gradient_trial(Random& random) {
   return trial;
 }
 
-Trial linear_weight_gradient_trial(Random& random) {
-  const Sizes sizes(random);
+Trial weight_gradient_trial(Random& random, const Sizes& sizes) {
   const bool accumulate = random.coin();
-  const auto [T, I, O] = std::array{sizes.rows, sizes.inputs, sizes.outputs};
+  const auto [T, I, O] = sizes;
   Trial trial{.sizes = sizes.text() + (accumulate ? " accumulate" : ""), .arguments = {}, .run = {}};
   trial.input("dy", {T, O}, random.normals({T, O}));
   trial.input("x", {T, I}, random.normals({T, I}));
@@ -105,5 +113,31 @@ Trial linear_weight_gradient_trial(Random& random) {
   };
   return trial;
 }
+
+}  // namespace
+
+Trial linear_forward_trial(Random& random) {
+  const Sizes sizes = Sizes::any(random);
+  return forward_trial(random, sizes, some_activation(random));
+}
+
+Trial linear_input_gradient_trial(Random& random) {
+  const Sizes sizes = Sizes::any(random);
+  return input_gradient_trial(random, sizes, some_activation(random));
+}
+
+Trial linear_weight_gradient_trial(Random& random) { return weight_gradient_trial(random, Sizes::any(random)); }
+
+Trial timed_linear_forward_trial(Random& random) {
+  const Sizes sizes = Sizes::timed(random);
+  return forward_trial(random, sizes, some_timed_activation(random));
+}
+
+Trial timed_linear_input_gradient_trial(Random& random) {
+  const Sizes sizes = Sizes::timed(random);
+  return input_gradient_trial(random, sizes, some_timed_activation(random));
+}
+
+Trial timed_linear_weight_gradient_trial(Random& random) { return weight_gradient_trial(random, Sizes::timed(random)); }
 
 }  // namespace teratron::testing

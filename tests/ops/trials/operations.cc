@@ -31,6 +31,14 @@ std::vector<Operation> library_attention_operations() {
   };
 }
 
+std::vector<Operation> timed_linear_operations() {
+  return {
+      {"timed_linear_forward", timed_linear_forward_trial},
+      {"timed_linear_input_gradient", timed_linear_input_gradient_trial},
+      {"timed_linear_weight_gradient", timed_linear_weight_gradient_trial},
+  };
+}
+
 std::int64_t some_rows(Random& random) { return random.one_of<std::int64_t>({0, 1, 2, 3, 7, 13, 31, 64, 65, 130}); }
 
 std::int64_t some_features(Random& random) {

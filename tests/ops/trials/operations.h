@@ -19,6 +19,8 @@ struct Operation {
 std::vector<Operation> operations();
 // Attention as a library's kernels take it (no dropout, gradients that are overwritten), and what must stay ours.
 std::vector<Operation> library_attention_operations();
+// Linear layers of sizes for a back end that times how to compute each.
+std::vector<Operation> timed_linear_operations();
 
 inline void PrintTo(const Operation& operation, std::ostream* out) { *out << operation.name; }
 
@@ -35,6 +37,9 @@ Dropout with_counters(Dropout dropout, const Views& views);  // for Trial::run
 #define TERATRON_TRIAL(operation, Arguments) Trial operation##_trial(Random& random);
 TERATRON_OPERATIONS(TERATRON_TRIAL)
 #undef TERATRON_TRIAL
+Trial timed_linear_forward_trial(Random& random);
+Trial timed_linear_input_gradient_trial(Random& random);
+Trial timed_linear_weight_gradient_trial(Random& random);
 Trial residual_add_in_place_trial(Random& random);
 Trial padded_attention_forward_trial(Random& random);
 Trial padded_attention_backward_trial(Random& random);

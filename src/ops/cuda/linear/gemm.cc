@@ -8,6 +8,7 @@
 
 #include "ops/algorithms/algorithm_choice.h"
 #include "ops/cuda/linear/gemm_descriptors.h"
+#include "ops/cuda/linear/timing.h"
 #include "ops/cuda/runtime/device.h"
 
 namespace teratron::cuda {
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // bytes; what the library asks for on Hopper
 constexpr int kCandidates = 16;
-constexpr int kTimed = 4;  // products in one measurement
 // Sums in place would be added in the order in which blocks happen to end.
 constexpr std::uint32_t kRepeatable = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 
@@ -34,25 +34,41 @@ struct Plan {
 
 cublasComputeType_t compute_type(bool tf32) { return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F; }
 
-void describe(const Operation& operation, const Product& product) {
-  // c' = op(b)' op(a)' in the library's eyes.
-  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (product.gelu_input) {
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DGELU);
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product.gelu_input.dim(1));
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE,
-        static_cast<std::int32_t>(type_of(product.gelu_input.dtype)));
+// c' = op(b)' op(a)' in the library's eyes: columns of its result are rows of ours, and its B is our a.
+cublasLtEpilogue_t epilogue_of(const Product& product) {
+  if (product.before_gelu) return product.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  if (product.gelu_input) return CUBLASLT_EPILOGUE_DGELU;
+  if (product.bias_gradient) return CUBLASLT_EPILOGUE_BGRADB;
+  return product.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// Of an epilogue: the vector with an element for each row or column, and the matrix of c's shape.
+const TensorRef& vector_of(const Product& product) { return product.bias ? product.bias : product.bias_gradient; }
+const TensorRef& matrix_of(const Product& product) {
+  return product.before_gelu ? product.before_gelu : product.gelu_input;
+}
+
+void point_at_epilogue(const Operation& operation, const Product& product) {
+  if (const TensorRef& vector = vector_of(product)) {
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector.data);
   }
-  if (product.bias) {
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(product.bias.dtype)));
+  if (const TensorRef& matrix = matrix_of(product)) {
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, matrix.data);
   }
 }
 
-void point_at_vectors(const Operation& operation, const Product& product) {
-  if (product.bias) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias.data);
-  if (product.gelu_input) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, product.gelu_input.data);
+void describe(const Operation& operation, const Product& product) {
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(product));
+  if (const TensorRef& vector = vector_of(product)) {
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(vector.dtype)));
+  }
+  if (const TensorRef& matrix = matrix_of(product)) {
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, matrix.dim(1));
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, static_cast<std::int32_t>(type_of(matrix.dtype)));
+  }
+  point_at_epilogue(operation, product);
 }
 
 Preference preference_for(const MatrixProductKey& key) {
@@ -90,7 +106,9 @@ struct Gemm::Library {
   cublasHandle_t plain_handle = nullptr;  // from the first product that cuBLASLt has no algorithm for
   Scratch workspace;
   std::map<MatrixProductKey, Plan> plans;
+  std::map<MatrixProductKey, Fusion> fusions;
 
+  bool times(const Product& product) const { return cache && product.multiply_adds() >= timed_from; }
   Plan make_plan(const Product& product, const MatrixProductKey& key);
   const Plan& plan_for(const Product& product);
   // The best first; none where the library has none.
@@ -133,16 +151,9 @@ class Gemm::Library::Trial final : public AlgorithmTrial {
   }
 
   std::optional<double> time(const AlgorithmBytes& bytes) override {
-    const cublasLtMatmulAlgo_t algorithm = algorithm_of(bytes);
-    bool runs = run(algorithm);  // keeps the device busy until all that is timed is queued
-    start_.record(library_.stream);
-    for (int i = 0; runs && i < kTimed; ++i) runs = run(algorithm);
-    end_.record(library_.stream);
-    end_.wait();
-    const double microseconds = end_.microseconds_since(start_);
-    if (runs) return microseconds / kTimed;
-    cudaGetLastError();  // and forget it
-    return std::nullopt;
+    return microseconds_of(library_.stream, [this, algorithm = algorithm_of(bytes)] {
+      return library_.start(plan_, product_, algorithm, c_) == CUBLAS_STATUS_SUCCESS;
+    });
   }
 
  private:
@@ -156,30 +167,29 @@ class Gemm::Library::Trial final : public AlgorithmTrial {
       return nullptr;
     }
   }
-  bool run(const cublasLtMatmulAlgo_t& algorithm) {
-    return library_.start(plan_, product_, algorithm, c_) == CUBLAS_STATUS_SUCCESS;
-  }
 
   Library& library_;
   const Plan& plan_;
   const Product& product_;
   Scratch spare_{library_.stream};
   void* c_ = nullptr;
-  TimedEvent start_, end_;
 };
 
 namespace {
 
-// Whether what the product's kernel reads besides, and writes, lies where any kernel may read it: the preferences of
-// the library's choice do not cover the vectors of an epilogue.
+// Whether what the product's kernel reads and writes besides lies where any kernel may: the preferences of the
+// library's choice do not cover what belongs to an epilogue. The library wants the rows of before_gelu and gelu_input
+// to be multiples of 8 elements long. All but the bias is for 16-bit inputs: TF32 would round what a bias gradient adds
+// up.
 bool takes_epilogue(const Product& product) {
-  if (product.bias && alignment_of(product.bias) < 16) return false;
-  if (!product.gelu_input) return true;
-  const auto fits = [](const TensorRef& matrix) {
-    return alignment_of(matrix) >= 16 && matrix.dim(1) * size_of(matrix.dtype) % 16 == 0;
+  if (vector_of(product) && alignment_of(vector_of(product)) < 16) return false;
+  if (product.bias && !product.before_gelu) return true;
+  if (product.a.dtype == DType::kF32) return false;
+  const TensorRef& matrix = matrix_of(product);
+  const auto fits = [](const TensorRef& view) {
+    return alignment_of(view) >= 16 && view.dim(1) * size_of(view.dtype) % 16 == 0;
   };
-  return product.a.dtype != DType::kF32 && fits(product.a) && fits(product.b) && fits(product.c) &&
-         fits(product.gelu_input);
+  return !matrix || (fits(product.a) && fits(product.b) && fits(product.c) && fits(matrix));
 }
 
 }  // namespace
@@ -227,11 +237,10 @@ Plan Gemm::Library::make_plan(const Product& product, const MatrixProductKey& ke
   Plan plan{.c = layout_of(product.c), .a = layout_of(product.a), .b = layout_of(product.b)};
   require(cublasLtMatmulDescCreate(plan.operation.address(), compute_type(key.tf32), CUDA_R_32F), "a product");
   describe(plan.operation, product);
-  point_at_vectors(plan.operation, product);
   const std::vector<cublasLtMatmulAlgo_t> first = algorithms(plan, product, 1);
   if (first.empty()) return plan;
   plan.algorithm = first.front();
-  if (cache && product.multiply_adds() >= timed_from) {
+  if (times(product)) {
     Trial trial(*this, plan, product);
     plan.algorithm = algorithm_of(choose_algorithm(text_of(key), trial, *cache));
   }
@@ -266,19 +275,32 @@ void Gemm::Library::multiply_plainly(const Product& product) {
 }
 
 void Gemm::multiply(const Product& product) {
-  check(!product.bias && !product.gelu_input, "a plain product");
+  check(product.is_plain(), "a plain product");
   const Plan& plan = library_->plan_for(product);
   if (!plan.algorithm) return library_->multiply_plainly(product);
   require(library_->start(plan, product, *plan.algorithm, product.c.data), "a product");
+}
+
+bool Gemm::can_fuse(const Product& product) {
+  return takes_epilogue(product) && library_->plan_for(product).algorithm.has_value();
 }
 
 bool Gemm::try_fused(const Product& product) {
   if (!takes_epilogue(product)) return false;
   const Plan& plan = library_->plan_for(product);
   if (!plan.algorithm) return false;
-  point_at_vectors(plan.operation, product);
+  point_at_epilogue(plan.operation, product);
   require(library_->start(plan, product, *plan.algorithm, product.c.data), "a product");
   return true;
+}
+
+Fusion Gemm::choose(const Product& whole, FusibleOperation& operation) {
+  if (operation.fusions().size() == 1 || !library_->times(whole)) return operation.fusions().front();
+  const MatrixProductKey key = key_of(whole, library_->tf32);
+  const auto found = library_->fusions.find(key);
+  if (found != library_->fusions.end()) return found->second;
+  const Fusion chosen = choose_fusion("fusion: " + text_of(key), library_->stream, operation, *library_->cache);
+  return library_->fusions.emplace(key, chosen).first->second;
 }
 
 }  // namespace teratron::cuda

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "ops/algorithms/matrix_product.h"
+#include "ops/cuda/linear/fusion.h"
 
 namespace teratron::cuda {
 
@@ -19,7 +20,7 @@ struct GemmOptions {
   // Large products take the algorithm that is fastest on this device, the same in every run
   // (ops/algorithm_choice.h); else, as small ones do, the one that the library thinks best.
   bool timing = true;
-  double timed_from = 1e8;  // multiply-adds; below, most of the time is the launch
+  double timed_from = 1e8;  // multiply-adds
   std::string_view device;  // its name
 };
 
@@ -28,11 +29,15 @@ class Gemm {
   // `meter` counts the memory that it takes for itself.
   Gemm(cudaStream_t stream, const GemmOptions& options, MemoryMeter* meter = nullptr);
   ~Gemm();
-  // Of a product with neither bias nor gelu_input. EnvironmentError where the libraries fail. The first product of its
-  // kind may wait for the stream.
+  // Of a product without an epilogue. EnvironmentError where the libraries fail. The first product of its kind may wait
+  // for the stream.
   void multiply(const Product& product);
-  // Of a product with one of them, in one kernel. False where the library has none for it: nothing was computed.
+  // Of a product with one, in one kernel. False where the library has none for it: nothing was computed.
   [[nodiscard]] bool try_fused(const Product& product);
+  bool can_fuse(const Product& product);
+  // The way to compute an operation whose product is `whole`, with the longest epilogue that it may have: by timing
+  // where `whole` is large and timing is on, else the first. Its first call of a kind computes it several times.
+  Fusion choose(const Product& whole, FusibleOperation& operation);
 
  private:
   struct Library;

@@ -1,9 +1,15 @@
-// Linear layers: a product by cuBLASLt with the bias or the derivative of GELU in it, and passes for the rest.
+// Linear layers: products by cuBLASLt, and passes for what is not in their epilogues (fusion.h).
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+
 #include "base/error.h"
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/elements.h"
 #include "ops/cuda/linear/activation.h"
 #include "ops/cuda/linear/column_sum.h"
+#include "ops/cuda/linear/fusion.h"
 #include "ops/storage.h"
 
 namespace teratron {
@@ -77,59 +83,202 @@ void with_activation(Activation activation, const Call& call) {
   }
 }
 
+// What computing takes of the back end.
+struct Means {
+  cudaStream_t stream;
+  Scratch& scratch;
+  Gemm& gemm;
+  DType dtype;
+};
+
+// For each operation: the ways to compute it, those first that are taken where nothing is timed; how many sums each way
+// hands from its product to its passes or back; its product; and its passes.
+
+std::span<const Fusion> fusions_of(const LinearForward& args) {
+  static constexpr std::array kWays = {Fusion::kBias, Fusion::kNothing, Fusion::kGelu};
+  return std::span(kWays).first(args.activation == Activation::kGeluTanh ? 3 : 2).subspan(args.bias ? 0 : 1);
+}
+
+std::int64_t sums_of(const LinearForward& args, Fusion fusion) {
+  return fusion == Fusion::kNothing && args.bias ? args.y.elements() : 0;
+}
+
+Product product_of(const LinearForward& args, Fusion fusion, float* sums) {
+  Product product{.c = args.y, .a = args.x, .b = args.weight, .transpose_b = true};
+  if (fusion != Fusion::kNothing) product.bias = args.bias;
+  if (fusion == Fusion::kNothing && args.bias) product.c = TensorRef(sums, DType::kF32, args.y.shape);
+  if (fusion == Fusion::kGelu) {
+    product.c = args.activated;
+    product.before_gelu = args.y;
+  }
+  return product;
+}
+
+void finish(const Means& means, const LinearForward& args, Fusion fusion, const float* sums) {
+  choose_by_storage(means.dtype, [&]<class T>(ElementType<T>) {
+    if (fusion == Fusion::kNothing && args.bias) {
+      launch(means.stream, shape_for(args.y.elements(), kThreads), add_bias<T>, args.y.as<T>(), sums, args.bias.as<T>(),
+             args.y.elements(), args.y.dim(1));
+    }
+    if (fusion == Fusion::kGelu || args.activation == Activation::kNone) return;
+    with_activation(args.activation, [&](auto activation) {
+      activate_view<T, decltype(activation)::value>(means.stream, args.activated, args.y);
+    });
+  });
+}
+
+std::span<const Fusion> fusions_of(const LinearInputGradient& args) {
+  static constexpr std::array kWays = {Fusion::kGeluGradient, Fusion::kNothing};
+  return std::span(kWays).subspan(args.activation == Activation::kGeluTanh ? 0 : 1);
+}
+
+std::int64_t sums_of(const LinearInputGradient& args, Fusion fusion) {
+  return fusion == Fusion::kNothing && args.activation != Activation::kNone ? args.dx.elements() : 0;
+}
+
+Product product_of(const LinearInputGradient& args, Fusion fusion, float* sums) {
+  Product product{.c = args.dx, .a = args.dy, .b = args.weight};
+  if (sums_of(args, fusion) > 0) product.c = TensorRef(sums, DType::kF32, args.dx.shape);
+  if (fusion == Fusion::kGeluGradient) product.gelu_input = args.pre_activation;
+  return product;
+}
+
+void finish(const Means& means, const LinearInputGradient& args, Fusion fusion, const float* sums) {
+  if (args.activation == Activation::kNone) return;
+  choose_by_storage(means.dtype, [&]<class T>(ElementType<T>) {
+    with_activation(args.activation, [&](auto activation) {
+      constexpr Activation kActivation = decltype(activation)::value;
+      if (fusion == Fusion::kGeluGradient) {
+        return activate_view<T, kActivation>(means.stream, args.activated, args.pre_activation);
+      }
+      launch(means.stream, shape_for(args.dx.elements(), kThreads), multiply_by_slope<T, kActivation>, args.dx.as<T>(),
+             sums, args.pre_activation.as<T>(), args.activated.as<T>(), args.dx.elements());
+    });
+  });
+}
+
+std::span<const Fusion> fusions_of(const LinearWeightGradient& args) {
+  static constexpr std::array kWays = {Fusion::kNothing, Fusion::kBiasGradient};
+  return std::span(kWays).first(args.dbias ? 2 : 1);
+}
+
+std::int64_t sums_of(const LinearWeightGradient& args, Fusion fusion) {
+  if (!args.dbias) return 0;
+  const std::int64_t rows = args.dy.dim(0), columns = args.dy.dim(1);
+  if (fusion == Fusion::kNothing) return column_sum_parts(rows) * columns;
+  return args.accumulate ? columns : 0;  // the library only overwrites a bias gradient
+}
+
+Product product_of(const LinearWeightGradient& args, Fusion fusion, float* sums) {
+  Product product{.c = args.dweight, .a = args.dy, .b = args.x, .transpose_a = true, .accumulate = args.accumulate};
+  if (fusion != Fusion::kBiasGradient) return product;
+  product.bias_gradient = args.accumulate ? TensorRef(sums, DType::kF32, args.dbias.shape) : args.dbias;
+  return product;
+}
+
+void finish(const Means& means, const LinearWeightGradient& args, Fusion fusion, float* sums) {
+  if (!args.dbias) return;
+  float* const dbias = args.dbias.as<float>();
+  const std::int64_t rows = args.dy.dim(0), columns = args.dy.dim(1);
+  if (fusion == Fusion::kBiasGradient) {
+    if (args.accumulate) add_parts(means.stream, sums, 1, columns, dbias, true);
+    return;
+  }
+  choose_by_storage(means.dtype, [&]<class T>(ElementType<T>) {
+    sum_rows(means.stream, args.dy.as<T>(), rows, columns, sums, dbias, args.accumulate);
+  });
+}
+
+// A call whose outputs may be written again and again: where they are still needed, they lie in `spare`.
+LinearForward rehearsal_of(const LinearForward& args, Scratch&) { return args; }
+
+LinearInputGradient rehearsal_of(const LinearInputGradient& args, Scratch& spare) {
+  LinearInputGradient result = args;
+  if (overlap(args.activated, args.pre_activation)) result.activated.data = spare.bytes(args.activated.bytes());
+  return result;
+}
+
+LinearWeightGradient rehearsal_of(const LinearWeightGradient& args, Scratch& spare) {
+  LinearWeightGradient result = args;
+  if (!args.accumulate) return result;
+  const std::int64_t vector = (args.dbias.elements() + 63) / 64 * 64;  // dweight begins at an aligned address too
+  float* const memory = spare.of<float>(vector + args.dweight.elements());
+  result.dbias.data = memory;
+  result.dweight.data = memory + vector;
+  return result;
+}
+
+template <class Arguments>
+class LinearCall final : public FusibleOperation {
+ public:
+  LinearCall(const Means& means, const Arguments& args) : means_(means), args_(args), fusions_(fusions_of(args)) {}
+
+  void run() {
+    const Fusion longest = std::ranges::max(fusions_);  // as they are declared
+    const Product whole = product_of(args_, longest, sums_in(means_.scratch, longest));
+    if (compute(args_, means_.gemm.choose(whole, *this), means_.scratch)) return;
+    for (const Fusion fusion : fusions_) {
+      if (compute(args_, fusion, means_.scratch)) return;
+    }
+  }
+
+  std::span<const Fusion> fusions() const override { return fusions_; }
+
+  bool can_compute(Fusion fusion) override {
+    try {
+      const Product product = product_of(args_, fusion, sums_in(means_.scratch, fusion));
+      return product.is_plain() || means_.gemm.can_fuse(product);
+    } catch (const EnvironmentError&) {
+      cudaGetLastError();  // and forget it
+      return false;
+    }
+  }
+
+  bool rehearse(Fusion fusion) override {
+    if (!rehearsal_) rehearsal_ = rehearsal_of(args_, spare_outputs_);
+    return compute(*rehearsal_, fusion, spare_sums_);
+  }
+
+ private:
+  float* sums_in(Scratch& scratch, Fusion fusion) const { return scratch.of<float>(sums_of(args_, fusion)); }
+
+  // False where the library lacks the product: nothing was computed.
+  bool compute(const Arguments& args, Fusion fusion, Scratch& scratch) {
+    float* const sums = sums_in(scratch, fusion);
+    const Product product = product_of(args, fusion, sums);
+    if (product.is_plain()) {
+      means_.gemm.multiply(product);
+    } else if (!means_.gemm.try_fused(product)) {
+      return false;
+    }
+    finish(means_, args, fusion, sums);
+    return true;
+  }
+
+  const Means& means_;
+  const Arguments& args_;
+  const std::span<const Fusion> fusions_;
+  // Of rehearsals, and given back: the sums of a way that is not taken may be larger than all that the others need.
+  Scratch spare_outputs_{means_.stream}, spare_sums_{means_.stream};
+  std::optional<Arguments> rehearsal_;
+};
+
 }  // namespace
 }  // namespace cuda
 
 void CudaBackend::do_linear_forward(const LinearForward& args) {
-  cuda::Product product{.c = args.y, .a = args.x, .b = args.weight, .transpose_b = true, .bias = args.bias};
-  if (!args.bias) {
-    gemm_.multiply(product);
-  } else if (!gemm_.try_fused(product)) {
-    product.bias = {};
-    product.c = TensorRef(scratch_.of<float>(args.y.elements()), DType::kF32, args.y.shape);
-    gemm_.multiply(product);
-    choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
-      cuda::launch(stream_, cuda::shape_for(args.y.elements(), cuda::kThreads), cuda::add_bias<T>, args.y.as<T>(),
-                   product.c.as<float>(), args.bias.as<T>(), args.y.elements(), args.y.dim(1));
-    });
-  }
-  if (args.activation == Activation::kNone) return;
-  choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
-    cuda::with_activation(args.activation, [&](auto activation) {
-      cuda::activate_view<T, decltype(activation)::value>(stream_, args.activated, args.y);
-    });
-  });
+  const cuda::Means means{stream_, scratch_, gemm_, compute_dtype_};
+  cuda::LinearCall(means, args).run();
 }
 
 void CudaBackend::do_linear_input_gradient(const LinearInputGradient& args) {
-  cuda::Product product{.c = args.dx, .a = args.dy, .b = args.weight};
-  if (args.activation == Activation::kNone) return gemm_.multiply(product);
-  if (args.activation == Activation::kGeluTanh) product.gelu_input = args.pre_activation;
-  const bool fused = product.gelu_input && gemm_.try_fused(product);
-  if (!fused) {
-    product.gelu_input = {};
-    product.c = TensorRef(scratch_.of<float>(args.dx.elements()), DType::kF32, args.dx.shape);
-    gemm_.multiply(product);
-  }
-  choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
-    cuda::with_activation(args.activation, [&](auto activation) {
-      constexpr Activation kActivation = decltype(activation)::value;
-      if (fused) return cuda::activate_view<T, kActivation>(stream_, args.activated, args.pre_activation);
-      cuda::launch(stream_, cuda::shape_for(args.dx.elements(), cuda::kThreads),
-                   cuda::multiply_by_slope<T, kActivation>, args.dx.as<T>(), product.c.as<float>(),
-                   args.pre_activation.as<T>(), args.activated.as<T>(), args.dx.elements());
-    });
-  });
+  const cuda::Means means{stream_, scratch_, gemm_, compute_dtype_};
+  cuda::LinearCall(means, args).run();
 }
 
 void CudaBackend::do_linear_weight_gradient(const LinearWeightGradient& args) {
-  gemm_.multiply({.c = args.dweight, .a = args.dy, .b = args.x, .transpose_a = true, .accumulate = args.accumulate});
-  if (!args.dbias) return;
-  choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
-    const std::int64_t rows = args.dy.dim(0), columns = args.dy.dim(1);
-    cuda::sum_rows(stream_, args.dy.as<T>(), rows, columns, scratch_.of<float>(cuda::column_sum_parts(rows) * columns),
-                   args.dbias.as<float>(), args.accumulate);
-  });
+  const cuda::Means means{stream_, scratch_, gemm_, compute_dtype_};
+  cuda::LinearCall(means, args).run();
 }
 
 }  // namespace teratron

@@ -1,0 +1,349 @@
+// How much of a linear layer is computed within its product, on the emulated cuBLASLt: what is chosen, how often, and
+// that each way gives the result. What is chosen is kept for the whole process (in a folder of back_ends()), so each
+// test has shapes of its own.
+#include "ops/cuda/linear/fusion.h"
+
+#include <cublasLt.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "ops/algorithms/algorithm_cache.h"
+#include "ops/algorithms/matrix_product.h"
+#include "ops/back_ends.h"
+#include "ops/trials/operations.h"
+
+namespace teratron::testing {
+namespace {
+
+using Epilogues = std::map<cublasLtEpilogue_t, std::uint64_t>;  // products with each that was used
+
+constexpr std::array kEpilogues = {CUBLASLT_EPILOGUE_DEFAULT,       CUBLASLT_EPILOGUE_BIAS,  CUBLASLT_EPILOGUE_GELU_AUX,
+                                   CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_BGRADB};
+
+template <class Work>
+Epilogues epilogues_of(const Work& work) {
+  Epilogues before, used;
+  for (const auto epilogue : kEpilogues) before[epilogue] = emulated::products_with(epilogue);
+  work();
+  for (const auto epilogue : kEpilogues) {
+    const std::uint64_t count = emulated::products_with(epilogue) - before[epilogue];
+    if (count > 0) used[epilogue] = count;
+  }
+  return used;
+}
+
+Epilogues once(cublasLtEpilogue_t epilogue) { return {{epilogue, 1}}; }
+
+std::unique_ptr<Backend> make_timed(DType dtype = DType::kBF16) {
+  return make_cuda_backend({.compute_dtype = dtype, .gemm_timed_from = 0});
+}
+
+// A linear layer whose memory begins where any kernel may read it.
+class Layer {
+ public:
+  Layer(Backend& gpu, std::int64_t rows, std::int64_t inputs, std::int64_t outputs, std::uint64_t seed = 1)
+      : gpu_(gpu), rows_(rows), inputs_(inputs), outputs_(outputs) {
+    for (const Tensor* tensor : {&x_, &y_, &weight_, &bias_, &vector_}) {
+      gpu.fill_normal(tensor->ref(), {.seed = seed++}, 0, 1);
+    }
+  }
+  Epilogues forward(Activation activation = Activation::kGeluTanh) {
+    return epilogues_of([&] {
+      gpu_.linear_forward({.y = y_.ref(),
+                           .x = x_.ref(),
+                           .weight = weight_.ref(),
+                           .bias = bias_.ref(),
+                           .activation = activation,
+                           .activated = activation == Activation::kNone ? TensorRef() : activated_.ref()});
+    });
+  }
+  // In place, as the layers of a transformer call it.
+  Epilogues input_gradient() {
+    return epilogues_of([&] {
+      gpu_.linear_input_gradient({.dx = dx_.ref(),
+                                  .dy = y_.ref(),
+                                  .weight = weight_.ref(),
+                                  .activation = Activation::kGeluTanh,
+                                  .pre_activation = x_.ref(),
+                                  .activated = x_.ref()});
+    });
+  }
+  Epilogues weight_gradient(bool accumulate = false) {
+    return epilogues_of([&] {
+      gpu_.linear_weight_gradient(
+          {.dweight = dweight_.ref(), .dy = y_.ref(), .x = x_.ref(), .dbias = vector_.ref(), .accumulate = accumulate});
+    });
+  }
+  Values values(const TensorRef& view) { return download_values(gpu_, view); }
+  Values y() { return values(y_.ref()); }
+  Values activated() { return values(activated_.ref()); }
+  Values dbias() { return values(vector_.ref()); }
+  // Of dy by definition.
+  Values sums_of_rows() {
+    const Values dy = values(y_.ref());
+    Values sums(static_cast<std::size_t>(outputs_));
+    for (std::size_t i = 0; i < dy.size(); ++i) sums[i % sums.size()] += dy[i];
+    return sums;
+  }
+
+ private:
+  Backend& gpu_;
+  std::int64_t rows_, inputs_, outputs_;
+  const Tensor x_{gpu_, gpu_.compute_dtype(), {rows_, inputs_}}, y_{gpu_, gpu_.compute_dtype(), {rows_, outputs_}},
+      weight_{gpu_, gpu_.compute_dtype(), {outputs_, inputs_}}, bias_{gpu_, gpu_.compute_dtype(), {outputs_}},
+      activated_{gpu_, gpu_.compute_dtype(), {rows_, outputs_}}, dx_{gpu_, gpu_.compute_dtype(), {rows_, inputs_}},
+      dweight_{gpu_, DType::kF32, {outputs_, inputs_}}, vector_{gpu_, DType::kF32, {outputs_}};
+};
+
+// Of a call in one of the ways, those first that win where times are equal.
+cublasLtEpilogue_t fastest_of(std::initializer_list<cublasLtEpilogue_t> ways, std::int64_t terms) {
+  return std::ranges::min(ways, [&](auto x, auto y) {
+    return emulated::epilogue_microseconds(x, terms) < emulated::epilogue_microseconds(y, terms);
+  });
+}
+
+TEST(Fusions, AreTheFastestOfTheirKindAndTimedOnce) {
+  const auto gpu = make_timed();
+  std::set<cublasLtEpilogue_t> taken;
+  Random random(7);
+  for (int i = 0; i < 12; ++i) {
+    const std::int64_t rows = 2 * (1 + random.below(7)), inputs = 8 * (1 + random.below(4)),
+                       outputs = 8 * (1 + random.below(4));
+    SCOPED_TRACE(fmt::format("{} rows, {} to {}", rows, inputs, outputs));
+    Layer layer(*gpu, rows, inputs, outputs);
+    const auto expect = [&](const auto& call, std::initializer_list<cublasLtEpilogue_t> ways, std::int64_t terms) {
+      call();
+      const cublasLtEpilogue_t best = fastest_of(ways, terms);
+      EXPECT_EQ(call(), once(best));
+      taken.insert(best);
+    };
+    expect([&] { return layer.forward(); },
+           {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_GELU_AUX_BIAS}, inputs);
+    expect([&] { return layer.forward(Activation::kNone); }, {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_DEFAULT},
+           inputs);
+    expect([&] { return layer.input_gradient(); }, {CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DEFAULT}, outputs);
+    for (const bool accumulate : {false, true}) {
+      expect([&] { return layer.weight_gradient(accumulate); }, {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BGRADB},
+             rows);
+    }
+    const auto other = make_timed();  // which takes what is kept
+    Layer same(*other, rows, inputs, outputs);
+    EXPECT_EQ(same.forward(), layer.forward());
+    EXPECT_EQ(same.input_gradient(), layer.input_gradient());
+    EXPECT_EQ(same.weight_gradient(true), layer.weight_gradient(true));
+  }
+  EXPECT_EQ(taken, (std::set{CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+                             CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_BGRADB}));
+}
+
+// The trials of all back ends, and what each took: the agreement tests run them too, but see the results alone.
+TEST(Fusions, AgreeWithTheReferenceInDoubleWhicheverIsTaken) {
+  const auto reference = make_reference_backend(DType::kF64);
+  std::map<std::string, std::set<cublasLtEpilogue_t>> taken;
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    const auto gpu = make_timed(dtype);
+    for (const Operation& operation : timed_linear_operations()) {
+      Random random(11);
+      for (int i = 0; i < 60; ++i) {
+        const Trial trial = operation.make(random);
+        SCOPED_TRACE(operation.name + " " + trial.sizes);
+        Outcome actual = execute(trial, *gpu, 0, dtype);
+        const Outcome expected = execute(trial, *reference, 0, dtype);
+        for (const auto& [epilogue, count] : epilogues_of([&] { actual = execute(trial, *gpu, 0, dtype); })) {
+          taken[operation.name].insert(epilogue);
+          EXPECT_EQ(count, 1U);
+        }
+        for (const Argument& argument : trial.arguments) {
+          const Values &got = actual.values.at(argument.name), &wanted = expected.values.at(argument.name);
+          double squares = 0;
+          for (const double value : wanted) squares += value * value;
+          const double rms = std::sqrt(squares / static_cast<double>(wanted.size()));
+          for (std::size_t e = 0; e < got.size(); ++e) {
+            const double allowed =
+                allowed_error(argument.tolerance, wanted[e], rms, argument.dtype(dtype), dtype, true);
+            ASSERT_LE(std::abs(got[e] - wanted[e]), allowed) << argument.name << ", element " << e;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(taken["timed_linear_forward"], (std::set{CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS,
+                                                     CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS}));
+  EXPECT_EQ(taken["timed_linear_input_gradient"], (std::set{CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_DGELU}));
+  EXPECT_EQ(taken["timed_linear_weight_gradient"], (std::set{CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BGRADB}));
+}
+
+TEST(Fusions, AreTheUsualOnesForSmallProductsAndWithoutTiming) {
+  for (const CudaOptions& options :
+       {CudaOptions{.compute_dtype = DType::kBF16},
+        CudaOptions{.compute_dtype = DType::kBF16, .gemm_timing = false, .gemm_timed_from = 0}}) {
+    const auto gpu = make_cuda_backend(options);
+    Layer layer(*gpu, 16, 48, 48);
+    EXPECT_EQ(layer.forward(), once(CUBLASLT_EPILOGUE_BIAS));
+    EXPECT_EQ(layer.input_gradient(), once(CUBLASLT_EPILOGUE_DGELU));
+    EXPECT_EQ(layer.weight_gradient(), once(CUBLASLT_EPILOGUE_DEFAULT));
+  }
+}
+
+TEST(Fusions, AreNotTriedWhereTheLibraryLacksThem) {
+  const auto gpu = make_timed();
+  Layer odd(*gpu, 17, 56, 56);
+  odd.forward();
+  EXPECT_EQ(odd.forward(), once(CUBLASLT_EPILOGUE_DEFAULT));
+  odd.input_gradient();
+  EXPECT_EQ(odd.input_gradient(), once(CUBLASLT_EPILOGUE_DEFAULT));
+  // GELU wants rows of 8 elements, and a bias does not; fp32 has a bias alone.
+  Layer uneven(*gpu, 16, 64, 50);
+  uneven.forward();
+  EXPECT_EQ(uneven.forward(), once(CUBLASLT_EPILOGUE_BIAS));
+  const auto fp32 = make_timed(DType::kF32);
+  Layer layer(*fp32, 16, 64, 64);
+  layer.forward();
+  EXPECT_EQ(layer.forward(), once(CUBLASLT_EPILOGUE_BIAS));
+  layer.weight_gradient();
+  EXPECT_EQ(layer.weight_gradient(), once(CUBLASLT_EPILOGUE_DEFAULT));
+}
+
+TEST(Fusions, OfAnAccumulatedGradientLeaveItAsItWasUntilItIsAddedOnce) {
+  const auto gpu = make_timed();
+  for (const std::int64_t rows : {14, 13}) {  // terms for which the library's is faster, and not
+    Layer layer(*gpu, rows, 80, 88);
+    Values expected = layer.dbias();
+    const Values sums = layer.sums_of_rows();
+    for (int calls = 1; calls < 3; ++calls) {
+      layer.weight_gradient(true);
+      const Values actual = layer.dbias();
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        expected[i] += sums[i];
+        // Sums of 14 normal values in fp32, in tensor cores that cut: far below the 1 by which two calls would differ.
+        EXPECT_NEAR(actual[i], expected[i], 1e-4) << rows << " rows, call " << calls;
+      }
+    }
+  }
+}
+
+// What a run takes says what is kept, even if it is not the fastest.
+class KeptFusions : public ::testing::Test {
+ protected:
+  static Algorithm named(std::string_view name) {
+    Algorithm way;
+    std::ranges::transform(name, way.bytes.begin(), [](char letter) { return static_cast<std::byte>(letter); });
+    return way;
+  }
+  void keep(const MatrixProductKey& key, std::string_view name) { cache_->settle(text(key), named(name), kept(key)); }
+  std::optional<Algorithm> kept(const MatrixProductKey& key) const { return cache_->find(text(key)); }
+  static std::string text(const MatrixProductKey& key) { return "fusion: " + text_of(key); }
+
+  const std::shared_ptr<AlgorithmCache> cache_ =
+      algorithm_cache_of(make_timed()->processor() + ", driver 13000, cuBLASLt 130000");
+};
+
+TEST_F(KeptFusions, AreTakenAndOthersThanThisProgramKnowsAreNot) {
+  const MatrixProductKey key{.c_dtype = DType::kF32,
+                             .dtype = DType::kBF16,
+                             .m = 72,
+                             .n = 104,
+                             .k = 16,
+                             .transpose_a = true,
+                             .a_alignment = 16,
+                             .b_alignment = 16,
+                             .c_alignment = 16,
+                             .bias_gradient_alignment = 16};
+  for (const std::string_view name : {"bias gradient", "nothing", "bias", "?"}) {
+    keep(key, name);
+    const auto gpu = make_timed();
+    Layer layer(*gpu, 16, 104, 72);
+    layer.weight_gradient();
+    EXPECT_EQ(layer.weight_gradient(), once(name == "nothing" ? CUBLASLT_EPILOGUE_DEFAULT : CUBLASLT_EPILOGUE_BGRADB));
+    EXPECT_EQ(kept(key) == named(name), name == "nothing" || name == "bias gradient");
+  }
+}
+
+// What GELU is applied to is not read from memory again.
+TEST_F(KeptFusions, OfGeluApplyItToWhatIsNotRounded) {
+  const MatrixProductKey key{.c_dtype = DType::kBF16,
+                             .dtype = DType::kBF16,
+                             .m = 24,
+                             .n = 64,
+                             .k = 72,
+                             .transpose_b = true,
+                             .a_alignment = 16,
+                             .b_alignment = 16,
+                             .c_alignment = 16,
+                             .bias_alignment = 16,
+                             .before_gelu_alignment = 16};
+  Values y, activated;
+  for (const std::string_view name : {"bias", "gelu"}) {
+    keep(key, name);
+    const auto gpu = make_timed();
+    Layer layer(*gpu, 24, 72, 64);
+    layer.forward();
+    EXPECT_EQ(layer.forward(), once(name == "gelu" ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_BIAS));
+    if (name == "gelu") {
+      EXPECT_EQ(layer.y(), y);
+      EXPECT_NE(layer.activated(), activated);
+    }
+    y = layer.y();
+    activated = layer.activated();
+  }
+}
+
+// Leaves the device as much, until it ends.
+class MemoryLeft {
+ public:
+  explicit MemoryLeft(std::size_t bytes) { emulated::set_device_memory(emulated::device_memory_in_use() + bytes); }
+  ~MemoryLeft() { emulated::set_device_memory(std::size_t{8} << 30); }
+};
+
+// Sums of a forward pass without the bias, in fp32, take 64 KiB here. They are faster, for an odd number of inputs.
+TEST(Fusions, AreTheUsualOnesWhereMemoryIsShort) {
+  constexpr std::int64_t kRows = 2, kInputs = 15, kOutputs = 1 << 13;
+  const auto forward = [](Backend& gpu, std::size_t left) {
+    Layer layer(gpu, kRows, kInputs, kOutputs);
+    const MemoryLeft memory(left);
+    layer.forward(Activation::kNone);
+    return layer.forward(Activation::kNone);
+  };
+  // The first choice that is kept is that of the second back end.
+  for (const auto& [left, epilogue] : {std::pair(1 << 15, CUBLASLT_EPILOGUE_BIAS),
+                                       {1 << 18, CUBLASLT_EPILOGUE_DEFAULT},
+                                       {1 << 15, CUBLASLT_EPILOGUE_BIAS},
+                                       {1 << 18, CUBLASLT_EPILOGUE_DEFAULT}}) {
+    const auto gpu = make_timed();
+    EXPECT_EQ(forward(*gpu, static_cast<std::size_t>(left)), once(epilogue)) << left << " bytes left";
+  }
+}
+
+TEST(Fusions, AreTimedInMemoryThatIsGivenBack) {
+  const auto gpu = make_timed();
+  Layer layer(*gpu, 2, 16, 1 << 13);
+  layer.forward(Activation::kNone);  // sums in fp32, in memory of their own, are slower
+  const std::size_t before = emulated::device_memory_in_use();
+  layer.weight_gradient(true);
+  const std::int64_t kept = gpu->taken_bytes();
+  EXPECT_EQ(emulated::device_memory_in_use() - before, std::size_t{1} << 15) << "the sums of one gradient";
+  EXPECT_EQ(layer.forward(Activation::kNone), once(CUBLASLT_EPILOGUE_BIAS));
+  EXPECT_EQ(gpu->taken_bytes(), kept);
+}
+
+// There is none for a second gradient of the weight.
+TEST(Fusions, AreNotTimedWhereResultsAreStillNeededAndMemoryIsShort) {
+  const auto gpu = make_timed();
+  Layer layer(*gpu, 4, 24, 1 << 12);
+  const Values before = layer.dbias(), sums = layer.sums_of_rows();
+  {
+    const MemoryLeft memory(1 << 17);
+    EXPECT_EQ(layer.weight_gradient(true).size(), 1U);
+    EXPECT_EQ(layer.weight_gradient(true), once(CUBLASLT_EPILOGUE_DEFAULT));
+  }
+  const Values after = layer.dbias();
+  for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(after[i], before[i] + 2 * sums[i], 1e-4);
+}
+
+}  // namespace
+}  // namespace teratron::testing
