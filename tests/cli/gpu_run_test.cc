@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -23,8 +24,10 @@ class GpuRun : public ::testing::Test {
     for (const std::string name : {"ops_gpu_test", "training_gpu_test"}) {
       write_program(
           "pack/bin/" + name,
-          R"([[ $1 != --gtest_list_tests ]] || { printf 'Every/Operations.\n  Agree/cuda_f32_add\nSuite.\n  Test\n'; exit; }
-                       echo "tests $*" >>$OUT/filters; echo '[  PASSED  ] 3 tests.')");
+          "list='Every/Operations.\n  Agree/cuda_f32_add\n  Agree/cuda_bf16_add\n  Agree/cuda_bf16_residual_add\n"
+          "Every/Repeating.\n  Same/cuda_f32_add\nSuite.\n  Test\n  Other\n'\n"
+          "[[ $1 != --gtest_list_tests ]] || { printf \"$list\"; exit; }\n"
+          "echo \"${0##*/} ${2#--gtest_filter=}\" >>$OUT/filters; echo '[  PASSED  ] 3 tests.'");
     }
   }
 
@@ -79,14 +82,28 @@ TEST_F(GpuRun, SaysThatAPackIsMissing) {
   EXPECT_THAT(outcome.errors, HasSubstr("scripts/gpu_pack makes one"));
 }
 
-TEST_F(GpuRun, RunsEveryGroupOfTestsAndSaysThatAllPassed) {
-  const Outcome outcome = run("check", "abc\nemulated\n");
+TEST_F(GpuRun, RunsEachOperationOnceWithEveryTypeAndSaysThatAllPassed) {
+  install("nvidia-smi", "echo 'NVIDIA H100, 9.0'");
+  install("ldd", "");
+  install("find", "");
+  write_program("pack/bin/bench_train_step", "exit 0");
+  const Outcome outcome = run("check", "abc\n");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
   EXPECT_THAT(outcome.output, HasSubstr("all passed"));
-  for (const std::string name : {"add", "Suite", "training-add", "training-Suite"}) {
+  for (const std::string name : {"add", "residual_add", "Suite", "training-add", "training-Suite", "hidden-6144"}) {
     EXPECT_THAT(outcome.output, HasSubstr("passed  " + name + " "));
   }
-  EXPECT_THAT(read_file(folder_ / "out/filters"), HasSubstr("--gtest_filter=*/cuda_*_add\n"));
+  const std::string filters = read_file(folder_ / "out/filters");
+  EXPECT_EQ(std::ranges::count(filters, '\n'), 6) << filters;
+  for (const std::string filter : {"*/cuda_f32_add:*/cuda_bf16_add", "*/cuda_bf16_residual_add", "Suite.*"}) {
+    EXPECT_THAT(filters, HasSubstr("ops_gpu_test " + filter + "\n"));
+  }
+}
+
+TEST_F(GpuRun, RehearsesWithOneType) {
+  const Outcome outcome = run("check", "abc\nemulated\n");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
+  EXPECT_THAT(read_file(folder_ / "out/filters"), HasSubstr("ops_gpu_test */cuda_bf16_add\n"));
 }
 
 TEST_F(GpuRun, FailsWhereATestDoesAndShowsWhatItSaid) {
