@@ -43,7 +43,7 @@ class GpuRun : public ::testing::Test {
     write_file_atomically(folder_ / "version", version);
     const std::string folder = folder_.path().string();
     Outcome packed =
-        testing::ChildProgram({"tar", "-C", folder + "/pack", "-cJf", folder + "/pack.tar.xz", "."}).wait();
+        testing::ChildProgram({"tar", "-C", folder + "/pack", "-czf", folder + "/pack.tar.gz", "."}).wait();
     EXPECT_EQ(packed.exit_code, 0) << packed.errors;
     const std::string path = folder + "/tools:" + std::getenv("PATH");
     return testing::ChildProgram(
