@@ -1,6 +1,6 @@
 // Milliseconds a token of generation, one token after another, of GPT-2 models of the paper's sizes with random
 // weights: on a GPU with CUDA graphs and without, taking turns, medians.
-//   bench_generate [cpu|cuda] [LAYERS HIDDEN HEADS]...
+//   bench_generate [cpu|cuda] [tiny | LAYERS HIDDEN HEADS]...    `tiny` is for tests of this program
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,35 +18,38 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kRounds = 5;
-constexpr std::int64_t kContext = 512, kTokens = 100;  // before the first token that is timed, and timed
+constexpr std::int64_t kPrompt = 64;  // tokens of the context at once
 
 struct Sizes {
-  std::int64_t layers, hidden, heads;
+  std::int64_t layers, hidden, heads, vocab = 50257;
+  std::int64_t context = 512, tokens = 100;  // before the first token that is timed, and timed
 };
+constexpr Sizes kTiny = {.layers = 2, .hidden = 64, .heads = 2, .vocab = 320, .context = kPrompt, .tokens = 3};
 
 class Generation {
  public:
   Generation(const Sizes& sizes, std::unique_ptr<Backend> backend)
-      : backend_(std::move(backend)),
+      : sizes_(sizes),
+        backend_(std::move(backend)),
         runner_(*backend_,
                 {.num_layers = sizes.layers,
                  .hidden_size = sizes.hidden,
                  .num_attention_heads = sizes.heads,
-                 .vocab_size = 50257,
+                 .vocab_size = sizes.vocab,
                  .max_position_embeddings = 1024},
-                {.purpose = Purpose::kGeneration, .tokens = 64, .logits_chunk = 1}),
-        logits_(50257) {
+                {.purpose = Purpose::kGeneration, .tokens = kPrompt, .logits_chunk = 1}),
+        logits_(static_cast<std::size_t>(sizes.vocab)) {
     runner_.allocate();
     runner_.initialize(1);
-    run(0, kContext, 64);
+    run(0, sizes.context, kPrompt);
   }
 
-  // Seconds a token, of kTokens after the context.
+  // Seconds a token, of those after the context.
   double seconds_a_token() {
-    run(kContext, 3, 1);  // what is done a first time is not timed
+    run(sizes_.context, 3, 1);  // what is done a first time is not timed
     const Clock::time_point start = Clock::now();
-    run(kContext, kTokens, 1);
-    return std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(kTokens);
+    run(sizes_.context, sizes_.tokens, 1);
+    return std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(sizes_.tokens);
   }
 
  private:
@@ -55,6 +58,7 @@ class Generation {
     for (std::int64_t at = first; at < first + count; at += at_once) runner_.logits(ids, at, 1, logits_);
   }
 
+  const Sizes sizes_;
   std::unique_ptr<Backend> backend_;
   LanguageModel runner_;
   std::vector<float> logits_;
@@ -80,12 +84,14 @@ void measure(const Sizes& sizes, bool cuda) {
 int run(std::span<char*> arguments) {
   const bool cuda = arguments.size() > 1 && std::string_view(arguments[1]) == "cuda";
   std::vector<Sizes> all;
-  for (std::size_t i = 2; i + 2 < arguments.size(); i += 3) {
+  const bool tiny = arguments.size() > 2 && std::string_view(arguments[2]) == "tiny";
+  if (tiny) all = {kTiny};
+  for (std::size_t i = 2; !tiny && i + 2 < arguments.size(); i += 3) {
     all.push_back({std::atoll(arguments[i]), std::atoll(arguments[i + 1]), std::atoll(arguments[i + 2])});
   }
   if (all.empty()) all = {{12, 768, 12}, {24, 1024, 16}, {40, 1536, 16}};
-  fmt::print("| {}, token by token after {} | ms a token |{}\n|---|---|{}\n", cuda ? "bf16" : "fp32", kContext,
-             cuda ? " without graphs | times |" : "", cuda ? "---|---|" : "");
+  fmt::print("| {}, token by token after {} | ms a token |{}\n|---|---|{}\n", cuda ? "bf16" : "fp32",
+             all.front().context, cuda ? " without graphs | times |" : "", cuda ? "---|---|" : "");
   for (const Sizes& sizes : all) measure(sizes, cuda);
   return 0;
 }

@@ -139,7 +139,7 @@ class Bench:
         if self.left() > 60:
             self.slices("tiny" if self.options.tiny else "1.3B")
         if self.left() > 30:
-            sizes = ["2", "64", "2"] if self.options.tiny else []
+            sizes = ["tiny"] if self.options.tiny else []
             self.say("\n" + subprocess.run([os.path.join(self.options.programs, "bench_generate"), "cuda", *sizes],
                                            stdout=subprocess.PIPE, text=True).stdout)
 

@@ -9,12 +9,14 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "base/median.h"
+#include "base/monotonic_clock.h"
 #include "ops/backend.h"
 #include "program.h"
 
@@ -22,7 +24,8 @@ namespace teratron {
 namespace {
 
 constexpr int kRounds = 5;
-constexpr double kRoundSeconds = 0.02;  // of calls, at least one
+constexpr double kRoundSeconds = 0.02;       // of calls, at least one
+constexpr double kResolvedSeconds = 0.5e-6;  // what a device's clock tells apart
 
 struct Model {
   std::string_view name;
@@ -49,31 +52,53 @@ class Timer {
  public:
   explicit Timer(Backend& backend) : backend_(backend) {}
 
-  // Median seconds of one call.
-  double seconds(const std::function<void()>& call) const {
+  // Median seconds of one call; none where that is less than the device's clock resolves.
+  std::optional<double> seconds(const std::function<void()>& call) const {
     call();  // chooses algorithms
-    const double once = of_calls(1, call);
-    const int count = static_cast<int>(std::clamp(std::ceil(kRoundSeconds / std::max(once, 1e-6)), 1.0, 200.0));
+    const double once = std::max(of_calls(1, call).host, 1e-6);
+    const int count = static_cast<int>(std::clamp(std::ceil(kRoundSeconds / once), 1.0, 200.0));
     std::vector<double> rounds;
-    for (int i = 0; i < kRounds; ++i) rounds.push_back(of_calls(count, call) / count);
-    return median(rounds);
+    for (int i = 0; i < kRounds; ++i) rounds.push_back(of_calls(count, call).device);
+    const double round = median(rounds);
+    return round < kResolvedSeconds ? std::nullopt : std::optional(round / count);
   }
 
  private:
-  double of_calls(int count, const std::function<void()>& call) const {
+  struct Seconds {
+    double device, host;  // the latter with the wait
+  };
+
+  Seconds of_calls(int count, const std::function<void()>& call) const {
+    backend_.wait();
+    const double begin = monotonic_seconds();
     const auto start = backend_.timestamp();
     for (int i = 0; i < count; ++i) call();
     const auto end = backend_.timestamp();
     backend_.wait();
-    return end->seconds() - start->seconds();
+    return {end->seconds() - start->seconds(), monotonic_seconds() - begin};
   }
 
   Backend& backend_;
 };
 
+// What the device does at most; none where the clock did not resolve it.
 struct Limits {
-  double flops, bytes;  // a second
+  std::optional<double> flops, bytes;  // a second
+
+  // The least seconds that a device with these limits needs.
+  std::optional<double> seconds_of(const Work& work) const {
+    if (!bytes || (work.flops > 0 && !flops)) return std::nullopt;
+    return std::max(work.flops > 0 ? work.flops / *flops : 0, work.bytes / *bytes);
+  }
 };
+
+std::optional<double> rate(double amount, const std::optional<double>& seconds) {
+  return seconds ? std::optional(amount / *seconds) : std::nullopt;
+}
+
+std::string text_of(const std::optional<double>& value, double unit, int digits) {
+  return value ? fmt::format("{:.{}f}", unit * *value, digits) : "?";
+}
 
 Limits limits_of(Backend& backend, const Timer& timer, bool tiny) {
   const std::int64_t size = tiny ? 64 : backend.is_host_memory() ? 2048 : 8192;
@@ -81,12 +106,12 @@ Limits limits_of(Backend& backend, const Timer& timer, bool tiny) {
   const Tensor a(backend, compute, {size, size}), b(backend, compute, {size, size}), c(backend, compute, {size, size});
   for (const TensorRef& view : {a.ref(), b.ref()}) backend.fill_normal(view, RandomStream(), 0, 1);
   const double edge = static_cast<double>(size);
-  const double product = timer.seconds([&] { backend.linear_forward({.y = c, .x = a, .weight = b}); });
+  const auto product = timer.seconds([&] { backend.linear_forward({.y = c, .x = a, .weight = b}); });
   const std::int64_t count = tiny ? 1 << 12 : std::int64_t{1} << 28;
   const Tensor from(backend, DType::kF32, {count}), to(backend, DType::kF32, {count});
   backend.fill_zero(from);
-  const double copy = timer.seconds([&] { backend.copy(to, from); });
-  return {2 * edge * edge * edge / product, 8.0 * static_cast<double>(count) / copy};
+  const auto copy = timer.seconds([&] { backend.copy(to, from); });
+  return {rate(2 * edge * edge * edge, product), rate(8.0 * static_cast<double>(count), copy)};
 }
 
 // The operations of one layer and of the head, on memory that all share.
@@ -315,11 +340,14 @@ void print_model(Backend& backend, const Model& model, const Timer& timer, const
   fmt::print("| operation | ms | TFLOP/s | GB/s | of the limit |\n|---|---|---|---|---|\n");
   Layer layer(backend, model);
   for (const Work& work : layer.works()) {
-    const double seconds = timer.seconds(work.call);
-    const double limit = std::max(work.flops / limits.flops, work.bytes / limits.bytes);
-    fmt::print("| {} | {:.4f} | {} | {:.0f} | {:.0f} % |\n", work.name, 1e3 * seconds,
-               work.flops > 0 ? fmt::format("{:.1f}", 1e-12 * work.flops / seconds) : "", 1e-9 * work.bytes / seconds,
-               100 * limit / seconds);
+    if (const auto seconds = timer.seconds(work.call)) {
+      const auto limit = limits.seconds_of(work);
+      fmt::print("| {} | {:.4f} | {} | {:.0f} | {} % |\n", work.name, 1e3 * *seconds,
+                 work.flops > 0 ? fmt::format("{:.1f}", 1e-12 * work.flops / *seconds) : "",
+                 1e-9 * work.bytes / *seconds, text_of(limit, 100 / *seconds, 0));
+    } else {
+      fmt::print("| {} | less than the clock resolves | | | |\n", work.name);
+    }
     std::fflush(stdout);  // a run that is stopped keeps its rows
   }
 }
@@ -346,8 +374,9 @@ int run(std::span<char*> arguments) {
   const auto backend = cuda ? make_cuda_backend({.compute_dtype = DType::kBF16}) : make_cpu_backend();
   const Timer timer(*backend);
   const Limits limits = limits_of(*backend, timer, models.front().name == kTiny.name);
-  fmt::print("{}: square products {:.1f} TFLOP/s, copies {:.0f} GB/s (read and written)\n",
-             backend->processor().empty() ? "CPU" : backend->processor(), 1e-12 * limits.flops, 1e-9 * limits.bytes);
+  fmt::print("{}: square products {} TFLOP/s, copies {} GB/s (read and written)\n",
+             backend->processor().empty() ? "CPU" : backend->processor(), text_of(limits.flops, 1e-12, 1),
+             text_of(limits.bytes, 1e-9, 0));
   for (const Model& model : models) print_model(*backend, model, timer, limits);
   return 0;
 }

@@ -109,8 +109,8 @@ std::uint64_t products_by(BlasAlgorithm algorithm);
 // Of this thread since it began: products with that epilogue, those included that failed.
 std::uint64_t products_with(cublasLtEpilogue_t epilogue);
 
-// What an epilogue adds to the time of a product: as on a GPU, more or less than passes of one's own would take, which
-// take no time here.
+// What an epilogue adds to the time of a product: as on a GPU, more or less than passes of one's own take, which are a
+// kernel or two (kLaunchMicroseconds).
 double epilogue_microseconds(cublasLtEpilogue_t epilogue, std::int64_t terms);
 
 }  // namespace teratron::emulated

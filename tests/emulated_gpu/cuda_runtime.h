@@ -77,6 +77,11 @@ struct cudaLaunchConfig_t {
 
 namespace teratron::emulated {
 
+// What events measure is a clock of the host thread that only work moves, by the same amount each time: a product by
+// its algorithm's (cublas_lt.cc), each other launch, copy and fill by one microsecond.
+void pass_time(double microseconds);
+constexpr double kLaunchMicroseconds = 1;
+
 // Does the work or, while this thread captures its stream, keeps it with the arguments of now.
 cudaError_t queue(std::function<cudaError_t()> work);
 bool is_capturing();
@@ -96,6 +101,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   const auto run = [shape = *config, kernel, values = std::tuple<Parameters...>(arguments...)] {
     teratron::emulated::run_grid(shape.gridDim, shape.blockDim, shape.dynamicSmemBytes,
                                  [&] { std::apply(kernel, values); });
+    teratron::emulated::pass_time(teratron::emulated::kLaunchMicroseconds);
     return cudaSuccess;
   };
   return teratron::emulated::queue(run);
@@ -139,7 +145,6 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
-// Of a clock that only the emulated library's products move (cublas_lt.cc).
 cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

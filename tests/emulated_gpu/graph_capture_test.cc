@@ -2,6 +2,9 @@
 // or on an emulated one whose graphs keep calls with the arguments of the time of capture.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "base/error.h"
 #include "comm/launch.h"
 #include "model/random_batch.h"
@@ -67,6 +70,50 @@ TEST(GpuGraphs, AreCapturedAgainWhenScratchMemoryMoves) {
   larger.multiply();
   for (std::uint64_t seed = 3; seed < 6; ++seed) work.expect_same_as_call(seed);
   EXPECT_EQ(work.calls(), 3);
+}
+
+// A text that grows through a cache which several blocks share: a replay ends where the text does, and gives the bits
+// of a call.
+TEST(GpuGraphs, OfAttentionFollowTheTextThroughALongCache) {
+  constexpr std::int64_t kRoom = 700, kTokens = 2;
+  const auto gpu = make_cuda_backend();
+  const Tensor qkv(*gpu, DType::kF32, {2, kTokens, 3, 2, 72}), cache(*gpu, DType::kF32, {2, kRoom, 2, 2, 72}),
+      out(*gpu, DType::kF32, {2, kTokens, 2, 72}), length(*gpu, DType::kI32, {1});
+  int calls = 0;
+  const auto attend = [&] {
+    ++calls;
+    gpu->cached_attention({.out = out.ref(),
+                           .q = qkv.ref().select(2, 0),
+                           .k = qkv.ref().select(2, 1),
+                           .v = qkv.ref().select(2, 2),
+                           .keys = cache.ref().select(2, 0),
+                           .values = cache.ref().select(2, 1),
+                           .length = length.ref(),
+                           .scale = 0.1});
+  };
+  // What is behind the text is infinite, and in no result.
+  const auto results_of = [&](std::int32_t text, const std::function<void()>& work) {
+    gpu->upload(length.ref(), &text);
+    gpu->fill_normal(qkv.ref(), {.seed = static_cast<std::uint64_t>(text)}, 0, 1);
+    gpu->fill(cache.ref(), std::numeric_limits<double>::infinity());
+    for (std::int64_t b = 0; b < 2; ++b) {
+      const TensorRef before = cache.ref().select(0, b).slice(0, 0, text);
+      if (text > 0) gpu->fill_normal(before, {.seed = static_cast<std::uint64_t>(b)}, 0, 1);
+    }
+    work();
+    return values_of(*gpu, out.ref());
+  };
+  std::unique_ptr<Backend::Graph> graph;
+  const auto replay = [&] { gpu->replay(graph, attend); };
+  results_of(0, replay);  // the first one is a call
+  for (const std::int32_t text : {0, 1, 126, 127, 128, 129, 254, 255, 256, 510, 698}) {
+    const std::vector<double> replayed = results_of(text, replay);
+    EXPECT_EQ(calls, 2) << "captured once";
+    EXPECT_EQ(replayed, results_of(text, attend)) << text;
+    EXPECT_EQ(replayed, results_of(text, attend)) << text;
+    for (const double value : replayed) ASSERT_TRUE(std::isfinite(value)) << text;
+    calls = 2;
+  }
 }
 
 TEST(GpuGraphs, AreNotCapturedForAnObserverNorWhereTheyAreOff) {

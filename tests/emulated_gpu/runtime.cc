@@ -200,6 +200,7 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int valu
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
   return queue([=] {
     std::memmove(to, from, bytes);
+    teratron::emulated::pass_time(teratron::emulated::kLaunchMicroseconds);
     return cudaSuccess;
   });
 }
@@ -207,6 +208,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t) {
   return queue([=] {
     std::memset(memory, value, bytes);
+    teratron::emulated::pass_time(teratron::emulated::kLaunchMicroseconds);
     return cudaSuccess;
   });
 }

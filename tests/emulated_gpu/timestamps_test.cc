@@ -1,5 +1,6 @@
 // Timestamps and ranges of the CUDA back end: timestamps are by the host's clock, and as far apart as the device's work
-// between them, whose duration the emulated GPU makes up (cublas_lt.cc).
+// between them, whose duration the emulated GPU makes up (cuda_runtime.h).
+#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -36,6 +37,32 @@ TEST_F(GpuTimestamps, AreAsFarApartAsTheWorkBetweenThem) {
   EXPECT_EQ(same->seconds(), four->seconds());
   EXPECT_GE(four->seconds(), before);
   EXPECT_LE(four->seconds(), monotonic_seconds());
+}
+
+// And so is the number of launches known: a long cache is read by more blocks, whose results a second kernel puts
+// together.
+TEST_F(GpuTimestamps, ShowOneLaunchOfAttentionOnAShortCacheAndTwoOnALongOne) {
+  const auto microseconds = [&](std::int64_t room, std::int64_t heads) {
+    const Tensor row(*gpu_, DType::kF32, {1, 1, heads, 8}), out(*gpu_, DType::kF32, {1, 1, heads, 8}),
+        keys(*gpu_, DType::kF32, {1, room, heads, 8}), values(*gpu_, DType::kF32, {1, room, heads, 8}),
+        length(*gpu_, DType::kI32, {1});
+    for (const Tensor* const tensor : {&row, &keys, &values, &length}) gpu_->fill_zero(tensor->ref());
+    const auto start = gpu_->timestamp();
+    gpu_->cached_attention({.out = out.ref(),
+                            .q = row.ref(),
+                            .k = row.ref(),
+                            .v = row.ref(),
+                            .keys = keys.ref(),
+                            .values = values.ref(),
+                            .length = length.ref(),
+                            .scale = 1});
+    const auto end = gpu_->timestamp();
+    gpu_->wait();
+    return 1e6 * (end->seconds() - start->seconds());
+  };
+  EXPECT_NEAR(microseconds(128, 4), emulated::kLaunchMicroseconds, 1e-3);
+  EXPECT_NEAR(microseconds(129, 4), 2 * emulated::kLaunchMicroseconds, 1e-3);
+  EXPECT_NEAR(microseconds(129, 256), emulated::kLaunchMicroseconds, 1e-3);  // heads alone are enough blocks
 }
 
 TEST_F(GpuTimestamps, StayWhereTheyWereWhenTheDeviceGoesOn) {

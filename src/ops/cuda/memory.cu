@@ -1,6 +1,5 @@
-// Memory of the CUDA back end: copies, conversions and fills.
+// Memory of the CUDA back end: what the host and the device give each other, and fills.
 #include <algorithm>
-#include <vector>
 
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/elements.h"
@@ -13,75 +12,11 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::int64_t kUploadBytes = std::int64_t{64} << 20;  // of normal values made on the host at a time
 
-// Where element number i of a view lies.
-struct Places {
-  std::int64_t dims[kMaxRank], strides[kMaxRank];
-  int rank;
-
-  __device__ std::int64_t operator()(std::int64_t i) const {
-    std::int64_t place = 0;
-    for (int axis = rank - 1; axis >= 0; --axis) {
-      place += i % dims[axis] * strides[axis];
-      i /= dims[axis];
-    }
-    return place;
-  }
-};
-
-Places places_of(const TensorRef& view) {
-  Places places = {};
-  places.rank = view.shape.rank();
-  for (int axis = 0; axis < places.rank; ++axis) {
-    places.dims[axis] = view.dim(axis);
-    places.strides[axis] = view.stride(axis);
-  }
-  return places;
-}
-
-template <class To, class From>
-__device__ To converted(From value) {
-  if constexpr (std::is_same_v<To, From>) {
-    return value;
-  } else {
-    return narrowed<To>(widened(value));
-  }
-}
-
-template <class To, class From>
-__global__ void __launch_bounds__(kThreads)
-    copy_elements(To* to, Places to_places, const From* from, Places from_places, std::int64_t count) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
-    to[to_places(i)] = converted<To>(from[from_places(i)]);
-  }
-}
-
-template <class To, class From>
-__global__ void __launch_bounds__(kThreads) convert_elements(To* to, const From* from, std::int64_t count) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
-    to[i] = converted<To>(from[i]);
-  }
-}
-
 template <class T>
 __global__ void __launch_bounds__(kThreads) fill_elements(T* to, double value, std::int64_t count) {
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * kThreads) {
     to[i] = narrowed<T>(value);
-  }
-}
-
-template <class To, class From>
-void copy_view(cudaStream_t stream, const TensorRef& to, const TensorRef& from) {
-  const std::int64_t count = to.elements();
-  To* const target = static_cast<To*>(to.data);
-  const From* const source = static_cast<const From*>(from.data);
-  if (to.is_contiguous() && from.is_contiguous()) {
-    launch(stream, shape_for(count, kThreads), convert_elements<To, From>, target, source, count);
-  } else {
-    launch(stream, shape_for(count, kThreads), copy_elements<To, From>, target, places_of(to), source, places_of(from),
-           count);
   }
 }
 
@@ -106,25 +41,6 @@ void CudaBackend::copy_in(void* to, const void* from_host, std::int64_t bytes) {
 void CudaBackend::do_upload(const TensorRef& to, const void* from) { copy_in(to.data, from, to.bytes()); }
 
 void CudaBackend::do_download(void* to, const TensorRef& from) { copy_out(to, from.data, from.bytes()); }
-
-void CudaBackend::do_copy(const TensorRef& to, const TensorRef& from) {
-  if (to.dtype == from.dtype && to.is_contiguous() && from.is_contiguous()) {
-    return cuda::require(
-        cudaMemcpyAsync(to.data, from.data, static_cast<std::size_t>(to.bytes()), cudaMemcpyDeviceToDevice, stream_),
-        "a copy");
-  }
-  if (!is_floating(to.dtype)) {  // of any one type: bytes of its size
-    switch (size_of(to.dtype)) {
-      case 8: return cuda::copy_view<std::uint64_t, std::uint64_t>(stream_, to, from);
-      case 4: return cuda::copy_view<std::uint32_t, std::uint32_t>(stream_, to, from);
-      case 2: return cuda::copy_view<std::uint16_t, std::uint16_t>(stream_, to, from);
-      default: return cuda::copy_view<std::uint8_t, std::uint8_t>(stream_, to, from);
-    }
-  }
-  visit_floating(to.dtype, [&]<class To>(ElementType<To>) {
-    visit_floating(from.dtype, [&]<class From>(ElementType<From>) { cuda::copy_view<To, From>(stream_, to, from); });
-  });
-}
 
 void CudaBackend::do_fill(const TensorRef& view, double value) {
   if (value == 0) {  // any dtype: zero is all bits zero in each

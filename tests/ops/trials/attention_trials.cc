@@ -225,12 +225,16 @@ Trial padded_attention_forward_trial(Random& random) { return forward_trial(rand
 Trial padded_attention_backward_trial(Random& random) { return any_backward_trial(random, Sizes::padded(random)); }
 
 // Caches and tokens as parts of packed projections. What lies in the cache behind its length must not be read: NaN.
+// Longer caches have parts of multiples of 128 keys on a GPU, longer or none where there are many heads. The text may
+// end before, in, or between.
 Trial cached_attention_trial(Random& random) {
-  const std::int64_t batch = 1 + random.below(2), heads = 1 + random.below(3);
+  const bool many = random.below(3) == 0;
+  const std::int64_t batch = 1 + random.below(2), heads = many ? 40 + random.below(30) : 1 + random.below(3);
   const std::int64_t tokens = random.one_of<std::int64_t>({0, 1, 1, 1, 2, 5});
-  const std::int64_t head_size = random.one_of<std::int64_t>({1, 5, 8, 16, 64, 80, 96, 128, 130, 256});
-  const std::int64_t length = random.one_of<std::int64_t>({0, 1, 17, 31, 32, 33, 64, 200});
-  const std::int64_t room = length + tokens + random.one_of<std::int64_t>({0, 3});
+  const std::int64_t head_size = many ? random.one_of<std::int64_t>({1, 5, 8, 16})
+                                      : random.one_of<std::int64_t>({1, 5, 8, 16, 64, 80, 96, 128, 130, 256});
+  const auto length = random.one_of<std::int64_t>({0, 1, 17, 31, 32, 33, 64, 127, 128, 129, 200, 255, 256, 383, 511});
+  const std::int64_t room = length + tokens + random.one_of<std::int64_t>({0, 0, 3, 130, 400});
   const Shape packed{batch, tokens, 3, heads, head_size}, cache{batch, room, 3, heads, head_size};
   Trial trial{.sizes = fmt::format("B={} T={} n={} S={} H={} D={}", batch, tokens, length, room, heads, head_size),
               .arguments = {},

@@ -21,7 +21,8 @@ struct Chunk {
   };
   Piece pieces[kPieces];
 
-  __device__ Wide<T> operator[](int i) const { return widened(pieces[i / kInPiece].values[i % kInPiece]); }
+  __device__ T stored(int i) const { return pieces[i / kInPiece].values[i % kInPiece]; }
+  __device__ Wide<T> operator[](int i) const { return widened(stored(i)); }
 };
 
 template <int kCount, class T>

@@ -1,0 +1,131 @@
+// scripts/gpu_run, which tests and measures on a machine with a GPU, with packs of a few lines: what it says where
+// something is missing, and that it tells whether tests passed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/child_program.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Outcome;
+
+class GpuRun : public ::testing::Test {
+ protected:
+  GpuRun() {
+    std::filesystem::create_directories(folder_ / "pack/bin");
+    std::filesystem::copy_file(TERATRON_SOURCE_DIR "/scripts/gpu_run", folder_ / "run");
+    for (const std::string name : {"ops_gpu_test", "training_gpu_test"}) {
+      write_program(
+          "pack/bin/" + name,
+          "list='Every/Operations.\n  Agree/cuda_f32_add\n  Agree/cuda_bf16_add\n  Agree/cuda_bf16_residual_add\n"
+          "Every/Repeating.\n  Same/cuda_f32_add\nSuite.\n  Test\n  Other\n'\n"
+          "[[ $1 != --gtest_list_tests ]] || { printf \"$list\"; exit; }\n"
+          "echo \"${0##*/} ${2#--gtest_filter=}\" >>$OUT/filters; echo '[  PASSED  ] 3 tests.'");
+    }
+  }
+
+  void write_program(const std::string& name, const std::string& lines) {
+    std::filesystem::create_directories((folder_ / name).parent_path());
+    write_file_atomically(folder_ / name, "#!/usr/bin/env bash\n" + lines + "\n");
+    std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
+  }
+  // A program that the machine has: what the script finds before others of that name.
+  void install(const std::string& name, const std::string& lines) { write_program("tools/" + name, lines); }
+
+  Outcome run(const std::string& what, const std::string& version) {
+    write_file_atomically(folder_ / "version", version);
+    const std::string folder = folder_.path().string();
+    Outcome packed =
+        testing::ChildProgram({"tar", "-C", folder + "/pack", "-czf", folder + "/pack.tar.gz", "."}).wait();
+    EXPECT_EQ(packed.exit_code, 0) << packed.errors;
+    const std::string path = folder + "/tools:" + std::getenv("PATH");
+    return testing::ChildProgram(
+               {"env", "PATH=" + path, "TMPDIR=" + folder, "OUT=" + folder + "/out", folder + "/run", what})
+        .wait();
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+constexpr std::string_view kNoGpu =
+    "error: this machine shows no NVIDIA GPU (nvidia-smi fails); run it on one that has a driver and a card\n";
+
+TEST_F(GpuRun, SaysInOneLineThatThereIsNoGpu) {
+  for (const std::string what : {"check", "bench", "deep"}) {
+    install("nvidia-smi", "echo 'NVIDIA-SMI has failed'; echo more >&2; exit 9");
+    const Outcome outcome = run(what, "abc\n");
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_EQ(outcome.output + outcome.errors, kNoGpu);
+  }
+}
+
+TEST_F(GpuRun, SaysWhichLibrariesAreMissing) {
+  install("nvidia-smi", "echo 'NVIDIA H100, 9.0'");
+  install("find", "");  // which looks through the whole machine
+  install("ldd", "printf '\\tlibcublasLt.so.13 => not found\\n\\tlibc.so.6 => /lib/libc.so.6 (0x1)\\n'");
+  const Outcome outcome = run("check", "abc\n");
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.errors, HasSubstr("nowhere below /usr, /opt, /root and /home: libcublasLt.so.13; install"));
+}
+
+TEST_F(GpuRun, SaysThatAPackIsMissing) {
+  const Outcome outcome =
+      testing::ChildProgram({folder_ / "run", "check"}, {"OUT=" + (folder_ / "out").string()}).wait();
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("scripts/gpu_pack makes one"));
+}
+
+TEST_F(GpuRun, RunsEachOperationOnceWithEveryTypeAndSaysThatAllPassed) {
+  install("nvidia-smi", "echo 'NVIDIA H100, 9.0'");
+  install("ldd", "");
+  install("find", "");
+  write_program("pack/bin/bench_train_step", "exit 0");
+  const Outcome outcome = run("check", "abc\n");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("all passed"));
+  for (const std::string name : {"add", "residual_add", "Suite", "training-add", "training-Suite", "hidden-6144"}) {
+    EXPECT_THAT(outcome.output, HasSubstr("passed  " + name + " "));
+  }
+  const std::string filters = read_file(folder_ / "out/filters");
+  EXPECT_EQ(std::ranges::count(filters, '\n'), 6) << filters;
+  for (const std::string filter : {"*/cuda_f32_add:*/cuda_bf16_add", "*/cuda_bf16_residual_add", "Suite.*"}) {
+    EXPECT_THAT(filters, HasSubstr("ops_gpu_test " + filter + "\n"));
+  }
+}
+
+TEST_F(GpuRun, RehearsesWithOneType) {
+  const Outcome outcome = run("check", "abc\nemulated\n");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
+  EXPECT_THAT(read_file(folder_ / "out/filters"), HasSubstr("ops_gpu_test */cuda_bf16_add\n"));
+}
+
+TEST_F(GpuRun, FailsWhereATestDoesAndShowsWhatItSaid) {
+  write_program("pack/bin/training_gpu_test",
+                "[[ $1 != --gtest_list_tests ]] && { echo 'Failure: four'; exit 1; }\n"
+                "printf 'Suite.\\n  Test\\n'");
+  const Outcome outcome = run("check", "abc\nemulated\n");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("1 failed: training-Suite"));
+  EXPECT_THAT(outcome.output, HasSubstr("Failure: four"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("all passed")));
+}
+
+TEST_F(GpuRun, LooksIntoKernelsOfAnEmulatedGpuWithoutTools) {
+  write_program("pack/bin/bench_gpu_ops", "echo \"models: ${@:2}\"");
+  for (const std::string tool : {"compute-sanitizer", "ncu"}) install(tool, "echo started >>$OUT/tools");
+  const Outcome outcome = run("deep", "abc\nemulated\n");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("models: tiny\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("passed  unwatched-cached_attention "));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out/tools"));
+}
+
+}  // namespace
+}  // namespace teratron
