@@ -1,7 +1,7 @@
 // Teratron's side of bench/train_cpu, bench/layouts, bench/pipeline and bench/gpu: full GPT-2 training steps on one
-// batch of random tokens, by thread ranks in the layout given. Takes turns with bench/peers/pytorch_gpt2.py and speaks
-// as it does: for each line "step N" on standard input it does N steps (forward, loss, backward, clip, AdamW) and
-// prints
+// batch of random tokens, by thread ranks, or mpirun's processes, in the layout given. Takes turns with
+// bench/peers/pytorch_gpt2.py and speaks as it does: for each line "step N" on standard input it does N steps (forward,
+// loss, backward, clip, AdamW) and prints
 // {"seconds": [..], ...}; "quit" ends it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -211,11 +211,17 @@ void serve_steps(const Options& options, Communicator& world) {
 int run(std::span<char*> arguments) {
   const Options options = read_options(arguments);
   set_thread_count(static_cast<int>(options.at("threads")));
-  run_ranks({}, TrainingStep::mesh_of(options).ranks(), [&](Communicator& world) { serve_steps(options, world); });
+  const LaunchEnvironment environment = detect_launch(TensorMemory::kHost);  // thread ranks, or processes of mpirun
+  run_ranks(environment, TrainingStep::mesh_of(options).ranks(),
+            [&](Communicator& world) { serve_steps(options, world); });
   return 0;
 }
 
 }  // namespace
 }  // namespace teratron
 
-int main(int count, char** arguments) { return teratron::run_program(count, arguments, teratron::run); }
+int main(int count, char** arguments) {
+  const int code = teratron::run_program(count, arguments, teratron::run);
+  teratron::leave_launch(code);
+  return code;
+}

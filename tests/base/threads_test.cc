@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
+#include <mutex>
+#include <set>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace teratron {
@@ -33,6 +37,28 @@ TEST(ParallelFor, RethrowsWhatItsBodyThrows) {
     };
     EXPECT_THROW(parallel_for(20, 1, work), std::runtime_error) << threads;
     set_thread_count(before);
+  }
+}
+
+// Each of several threads that start loops, as ranks do, has threads of its own number, more than the machine has
+// processors too.
+TEST(ParallelFor, RunsOnAsManyThreadsAsItsCallerHas) {
+  const auto threads_of_a_loop = [](int threads) {
+    set_thread_count(threads);
+    std::mutex mutex;
+    std::set<std::thread::id> seen;
+    std::latch all(threads);
+    parallel_for(threads, 1, [&](std::int64_t, std::int64_t) {
+      all.arrive_and_wait();  // which ends only if the ranges run at a time
+      const std::lock_guard lock(mutex);
+      seen.insert(std::this_thread::get_id());
+    });
+    return static_cast<int>(seen.size());
+  };
+  std::vector<std::jthread> ranks;
+  for (const int threads : {1, 2, 3, 5}) {
+    ranks.emplace_back([&, threads] { EXPECT_EQ(threads_of_a_loop(threads), threads); });
+    ranks.back().join();
   }
 }
 

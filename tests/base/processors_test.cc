@@ -1,0 +1,83 @@
+#include "base/processors.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "base/temporary_folder.h"
+#include "base/threads.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ProcessorQuota : public ::testing::Test {
+ protected:
+  void write(const fs::path& file, const std::string& text) {
+    const fs::path path = folder_.path() / file;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text << '\n';
+  }
+  int quota() const { return processor_quota(folder_.path()); }
+
+ private:
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(ProcessorQuota, IsNoneWhereThereAreNoControlGroups) { EXPECT_EQ(quota(), 0); }
+
+TEST_F(ProcessorQuota, OfVersion2IsTheSmallestOfTheGroupAndThoseAround) {
+  write("proc/self/cgroup", "0::/slice/job");
+  write("sys/fs/cgroup/slice/job/cpu.max", "max 100000");
+  EXPECT_EQ(quota(), 0);
+  write("sys/fs/cgroup/slice/job/cpu.max", "800000 100000");
+  EXPECT_EQ(quota(), 8);
+  write("sys/fs/cgroup/slice/cpu.max", "150000 100000");
+  EXPECT_EQ(quota(), 2) << "rounded up";
+  write("sys/fs/cgroup/cpu.max", "5000 100000");
+  EXPECT_EQ(quota(), 1) << "never none";
+}
+
+TEST_F(ProcessorQuota, OfAContainerIsWhereItsGroupIsMounted) {
+  write("proc/self/cgroup", "0::/kubepods/pod7/container9");  // the host's path, which is not seen inside
+  write("sys/fs/cgroup/cpu.max", "400000 100000");
+  EXPECT_EQ(quota(), 4);
+}
+
+TEST_F(ProcessorQuota, OfVersion1IsThatOfTheCpuController) {
+  write("proc/self/cgroup", "5:memory:/slurm\n4:cpu,cpuacct:/slurm/job\n3:cpuset:/");
+  write("sys/fs/cgroup/cpu,cpuacct/slurm/job/cpu.cfs_quota_us", "-1");
+  write("sys/fs/cgroup/cpu,cpuacct/slurm/job/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(quota(), 0);
+  write("sys/fs/cgroup/cpu,cpuacct/slurm/job/cpu.cfs_quota_us", "300000");
+  EXPECT_EQ(quota(), 3);
+}
+
+TEST(Processors, AreThoseThatTheProcessIsBoundTo) {
+  std::thread([] {  // whose binding ends with it
+    cpu_set_t all, one;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof(all), &all), 0);
+    EXPECT_EQ(bound_processors(), CPU_COUNT(&all));
+    int first = 0;
+    while (!CPU_ISSET(first, &all)) ++first;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+    EXPECT_EQ(bound_processors(), 1);
+    EXPECT_EQ(usable_processors(), 1);
+  })
+      .join();
+}
+
+TEST(Processors, AreTheUsualThreadsUnlessOpenMpsVariableSays) {
+  const char* const variable = std::getenv("OMP_NUM_THREADS");
+  EXPECT_EQ(usual_threads(), variable != nullptr ? std::atoi(variable) : usable_processors());
+  std::thread([] { EXPECT_EQ(thread_count(), usual_threads()); }).join();
+}
+
+}  // namespace
+}  // namespace teratron
