@@ -122,7 +122,7 @@ std::vector<MicroBatch> Trainer::read_share() {
   return share;
 }
 
-IterationReport Trainer::update(Requests& requests) {
+IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
   const double start = monotonic_seconds();
   sampler_ = sampler_of(config_, batches_.batch_size(iteration_), &executor_.mesh());
   IterationReport report{.global_batch_size = sampler_.global_batch(),
@@ -131,16 +131,17 @@ IterationReport Trainer::update(Requests& requests) {
   if (trace_) executor_.record(trace_->begin(iteration_ + 1));
   report.losses = executor_.forward_backward(read_share());
   executor_.mesh().set_activity(fmt::format("update of iteration {}", iteration_ + 1));
+  agreed = requests(control);
   const auto losses = static_cast<std::ptrdiff_t>(report.losses.of_kind.size());
   std::vector<double> sums = report.losses.of_kind;
-  sums.insert(sums.end(), requests.counts().begin(), requests.counts().end());
+  sums.insert(sums.end(), agreed.counts().begin(), agreed.counts().end());
   executor_.mesh().data->all_reduce_host(sums);
   report.losses.of_kind.assign(sums.begin(), sums.begin() + losses);
-  std::copy(sums.begin() + losses, sums.end(), requests.counts().begin());
+  std::copy(sums.begin() + losses, sums.end(), agreed.counts().begin());
   report.loss = report.losses.total();
   // No scale of the loss explains it: the forward pass does not know the scale.
   if (!std::isfinite(report.loss)) throw_diverged();
-  const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh(), requests.counts());
+  const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh(), agreed.counts());
   report.skipped = !apply(norm, report.learning_rate);
   report.gradient_norm = norm / report.loss_scale;
   report.iteration = ++iteration_;

@@ -97,8 +97,8 @@ class Trainer {
   bool is_due(std::int64_t interval, std::int64_t iteration) const {
     return iteration == config_.train_iters || (interval > 0 && iteration % interval == 0);
   }
-  // `requests`: this rank's; all ranks' on return.
-  IterationReport update(Requests& requests);
+  // `agreed`: what all ranks together ask for, looked up as late in the update as they still can agree on it.
+  IterationReport update(const RunControl& control, Requests& agreed);
   // This rank's share of the update under way.
   std::vector<MicroBatch> read_share();
   // From this update's gradients; tells whether they were finite and so applied.

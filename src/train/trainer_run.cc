@@ -79,8 +79,8 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
     save_if_due({}, result.end != RunEnd::kComplete, observer, control);
   }
   while (iteration_ < config_.train_iters && result.end == RunEnd::kComplete) {
-    Requests agreed = requests(control);
-    const IterationReport report = update(agreed);
+    Requests agreed;
+    const IterationReport report = update(control, agreed);
     observer.iteration(report);
     if (loss_watch_.explodes(report.loss)) {
       observer.notice(fmt::format("warning: the loss explodes: {:.4f} in iteration {}, after a level of {:.4f}",

@@ -31,7 +31,7 @@ using testing::with;
 using testing::Words;
 using Clock = std::chrono::steady_clock;
 
-Words with_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
+Words of_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
 
 class NothingLost : public ::testing::Test {
  protected:
@@ -69,7 +69,7 @@ TEST_F(NothingLost, ASignalEndsTheRunWithACheckpointAndItsNumber) {
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
     const std::string name = "run" + std::to_string(signal), json = training_.path(name + ".json");
     const Words layout = {"--tp", "2"};
-    ChildProgram program(with_binary(endless(name, with(layout, {"--json", json}))));
+    ChildProgram program(of_binary(endless(name, with(layout, {"--json", json}))));
     wait_for_updates(name, [&] { return program.errors_so_far(); });
     ::kill(program.pid(), signal);
     const Outcome outcome = program.wait(seconds(30));
@@ -83,7 +83,7 @@ TEST_F(NothingLost, ASignalEndsTheRunWithACheckpointAndItsNumber) {
 }
 
 TEST_F(NothingLost, HangingUpEndsNoRunThatNobodyWatches) {
-  ChildProgram program(with_binary(endless("run")));
+  ChildProgram program(of_binary(endless("run")));
   wait_for_updates("run", [&] { return program.errors_so_far(); });
   ::kill(program.pid(), SIGHUP);
   const std::size_t before = TinyTraining::losses(training_.path("run")).size();
@@ -113,7 +113,7 @@ TEST_F(NothingLostUnderMpirun, ASignalToOneRankOrToMpirunEndsAllWithACheckpoint)
        {Case{"last", 3, SIGTERM}, Case{"first", 0, SIGINT}, Case{"second", 1, SIGUSR1}, Case{"mpirun", -1, SIGUSR1}}) {
     const Words layout = {"--tp", "2", "--dp", "2", "--global-batch-size", "4"};
     testing::ChildProgram mpirun(
-        with({TERATRON_MPIRUN, "--oversubscribe", "-n", "4"}, with_binary(endless(c.name, layout))),
+        with({TERATRON_MPIRUN, "--oversubscribe", "-n", "4"}, of_binary(endless(c.name, layout))),
         testing::mpirun_environment());
     wait_for_updates(c.name, [&] { return mpirun.errors_so_far(); });
     const pid_t process = c.rank < 0 ? mpirun.pid() : testing::process_of_mpirun(mpirun.pid(), c.rank);
@@ -128,8 +128,24 @@ TEST_F(NothingLostUnderMpirun, ASignalToOneRankOrToMpirunEndsAllWithACheckpoint)
   }
 }
 
+// The control plane ends a process 0.4 s after SIGTERM where nobody takes care of it, and stops its heartbeat.
+TEST_F(NothingLostUnderMpirun, AnUpdateThatTakesSecondsIsFinishedAfterSigterm) {
+  const Words layout = {"--tp", "2", "--global-batch-size", "1000"};
+  testing::ChildProgram mpirun(with({TERATRON_MPIRUN, "--oversubscribe", "-n", "2"}, of_binary(endless("run", layout))),
+                               testing::mpirun_environment());
+  wait_for_updates("run", [&] { return mpirun.errors_so_far(); });
+  const pid_t process = testing::process_of_mpirun(mpirun.pid(), 1);
+  ASSERT_NE(process, 0);
+  const auto killed = Clock::now();
+  ::kill(process, SIGTERM);
+  const Outcome outcome = mpirun.wait(seconds(120));
+  EXPECT_EQ(outcome.exit_code, 128 + SIGTERM) << outcome.errors;
+  EXPECT_GT(Clock::now() - killed, milliseconds(700)) << "updates are too short for this test";
+  EXPECT_THAT(outcome.errors, HasSubstr("saved "));
+}
+
 TEST_F(NothingLost, OfTwoRunsThatSaveToOneFolderOneIsRefusedAndTheOtherUntouched) {
-  ChildProgram first(with_binary(endless("run", {"--seed", "1", "--save-interval", "5", "--keep-last", "2"})));
+  ChildProgram first(of_binary(endless("run", {"--seed", "1", "--save-interval", "5", "--keep-last", "2"})));
   const fs::path folder = training_.path("run");
   for (const auto end = Clock::now() + seconds(60); !fs::exists(folder / "latest_checkpointed_iteration.txt");) {
     ASSERT_LT(Clock::now(), end) << first.errors_so_far();
@@ -159,7 +175,7 @@ TEST_F(NothingLost, PairsThatBeginAtOnceNeverMix) {
     const std::string name = "race" + std::to_string(pair);
     const auto start = [&](const char* seed) {
       return std::make_unique<ChildProgram>(
-          with_binary(training_.command({"--save", training_.path(name), "--train-iters", "30", "--seed", seed})));
+          of_binary(training_.command({"--save", training_.path(name), "--train-iters", "30", "--seed", seed})));
     };
     const auto one = start("1"), other = start("2");
     const Outcome outcomes[] = {one->wait(seconds(60)), other->wait(seconds(60))};
