@@ -151,14 +151,15 @@ TEST_F(NothingLost, OfTwoRunsThatSaveToOneFolderOneIsRefusedAndTheOtherUntouched
     ASSERT_LT(Clock::now(), end) << first.errors_so_far();
     std::this_thread::sleep_for(milliseconds(5));
   }
-  const std::string config = read_file(folder / "config.toml");
+  const std::string config = read_file(folder / "config.toml"), trace = training_.path("trace.json");
   for (const Words& more : {Words{}, Words{"--load", folder.string()}}) {
-    const Outcome second = run_teratron(endless("run", with(more, {"--seed", "2"})));
+    const Outcome second = run_teratron(endless("run", with(more, {"--seed", "2", "--trace", trace})));
     EXPECT_EQ(second.exit_code, 2);
     EXPECT_THAT(second.errors, HasSubstr("saves to '" + folder.string() + "' already; wait for its end, end it, or"));
   }
   EXPECT_THAT(run_teratron(endless("run")).errors, HasSubstr("process " + std::to_string(first.pid())));
   EXPECT_EQ(read_file(folder / "config.toml"), config);
+  EXPECT_FALSE(fs::exists(trace));
   ::kill(first.pid(), SIGKILL);
   first.wait(seconds(10));
   EXPECT_TRUE(fs::exists(folder / "run.lock"));

@@ -105,6 +105,19 @@ TEST_F(EarlyEnd, ASignalToAnyRankEndsAllAfterTheSameUpdateAndNothingIsLost) {
   }
 }
 
+TEST_F(EarlyEnd, ASignalThatComesWhileAnUpdateIsComputedMakesItTheLast) {
+  config_.trace = folder_ / "trace.json";
+  on_ranks(config_, [](Trainer& trainer, Communicator&) {
+    trainer.start();
+    TrainingObserver silent;
+    // It comes with the first backward pass.
+    const auto computed = [&] {
+      return trainer.trace()->text(0, trainer.executor().mesh()).find("backward") != std::string::npos;
+    };
+    EXPECT_EQ(trainer.run(silent, {.signal = [&] { return computed() ? SIGTERM : 0; }}).iterations, 1);
+  });
+}
+
 TEST_F(EarlyEnd, ASignalWithoutAPlaceToSaveEndsTheRunAndSaysThatNothingIsKept) {
   const Outcome outcome = run(config_, signal_in(3, 0, SIGTERM));
   EXPECT_EQ(outcome.results[0].iterations, 3);
