@@ -24,6 +24,17 @@ class EnvironmentError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Not a failure: a signal asked for the end, and the program has ended its work in good order. The exit code is 128 +
+// signal, as a shell's is for a program that a signal ended.
+class EndedBySignal : public std::runtime_error {
+ public:
+  explicit EndedBySignal(int signal) : runtime_error(fmt::format("ended by signal {}", signal)), signal_(signal) {}
+  int exit_code() const { return 128 + signal_; }
+
+ private:
+  int signal_;
+};
+
 // A broken promise between parts of Teratron itself.
 class InternalError : public std::logic_error {
  public:

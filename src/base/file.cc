@@ -1,11 +1,15 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -16,13 +20,12 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
-// Open for reading, or say in the user's words why not.
-int open_for_reading(const std::filesystem::path& path, int flags = 0) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+// Open for reading, or say in the user's words why not. Never waits for a pipe's writer.
+int open_for_reading(const std::filesystem::path& path, struct stat& status) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     throw_user_error("cannot read '{}': {}; check the path and its permissions", path.string(), std::strerror(errno));
   }
-  struct stat status {};
   if (::fstat(descriptor, &status) != 0 || S_ISDIR(status.st_mode)) {
     ::close(descriptor);
     throw_user_error("cannot read '{}': it is a folder, a file is needed", path.string());
@@ -35,31 +38,101 @@ int open_for_reading(const std::filesystem::path& path, int flags = 0) {
                           path.string(), std::strerror(error));
 }
 
+// Where AtomicFile's bytes go: the file that a chain of links leads to, and whether it can be replaced.
+struct WriteTarget {
+  std::filesystem::path path;
+  bool is_replaced = true;
+};
+
+WriteTarget write_target(std::filesystem::path path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return {path, false};
+  constexpr int kMostLinks = 40;  // as the system's
+  std::error_code error;
+  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(path, error); ++links) {
+    // /dev/stdout and /dev/fd/3: an open file, whose name may not be its own any more.
+    if (path.string().starts_with("/proc/")) return {path, false};
+    const std::filesystem::path link = std::filesystem::read_symlink(path, error);
+    path = link.is_absolute() ? link : path.parent_path() / link;
+  }
+  return {path, true};
+}
+
 }  // namespace
 
-std::string read_file(const std::filesystem::path& path) {
-  const int descriptor = open_for_reading(path);
+FileReader::FileReader(std::filesystem::path path, InputPatience patience)
+    : path_(std::move(path)), patience_(patience) {
+  struct stat status {};
+  descriptor_ = open_for_reading(path_, status);
+  struct statfs system {};
+  const bool is_pipe = S_ISFIFO(status.st_mode);
+  is_named_pipe_ = is_pipe && ::fstatfs(descriptor_, &system) == 0 && system.f_type != PIPEFS_MAGIC;
+  is_device_ = S_ISCHR(status.st_mode);
+  if (!S_ISBLK(status.st_mode)) return;
+  ::close(descriptor_);
+  throw_user_error("cannot read '{}': it is a disk, a file is needed", path_.string());
+}
+
+FileReader::~FileReader() { ::close(descriptor_); }
+
+std::size_t FileReader::read(std::span<char> to) {
+  const auto began = std::chrono::steady_clock::now();
+  notices_ = 0;
+  while (true) {
+    const ssize_t got = ::read(descriptor_, to.data(), to.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno != EAGAIN) throw_user_error("cannot read '{}': {}", path_.string(), std::strerror(errno));
+    pollfd look{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    // No bytes are the end, but for a named pipe that no writer has opened yet.
+    const bool awaits_writer =
+        got == 0 && is_named_pipe_ && bytes_read_ == 0 && (::poll(&look, 1, 0) == 0 || (look.revents & POLLHUP) == 0);
+    if (got >= 0 && !awaits_writer) {
+      bytes_read_ += static_cast<std::size_t>(got);
+      if (is_device_ && bytes_read_ > kMostOfADevice) {
+        throw_user_error("'{}' is a device that has given {} MiB and no end; a file is needed", path_.string(),
+                         kMostOfADevice >> 20);
+      }
+      return static_cast<std::size_t>(got);
+    }
+    wait_for_data(began, !awaits_writer);
+  }
+}
+
+void FileReader::wait_for_data(std::chrono::steady_clock::time_point began, bool has_writer) {
+  constexpr int kTick = 20;  // milliseconds; a writer that comes does not wake a poll, only its bytes do
+  pollfd look{.fd = descriptor_, .events = POLLIN, .revents = 0};
+  ::poll(&look, 1, kTick);
+  const auto waited = std::chrono::steady_clock::now() - began;
+  if (!has_writer && waited > patience_.writer) {
+    throw_user_error("cannot read '{}': it is a pipe that nobody writes to; start its writer first, or name a file",
+                     path_.string());
+  }
+  if (waited < (notices_ + 1) * patience_.notice) return;
+  ++notices_;
+  std::fputs(fmt::format("waiting for {} '{}' ({:.0f} s)\n", has_writer ? "more of" : "somebody to write to",
+                         path_.string(), std::chrono::duration<double>(waited).count())
+                 .c_str(),
+             stderr);
+}
+
+std::string read_file(const std::filesystem::path& path, InputPatience patience) {
+  FileReader reader(path, patience);
   std::string content;
   std::size_t used = 0;
   while (true) {
     content.resize(used + kBufferBytes);
-    const ssize_t got = ::read(descriptor, content.data() + used, kBufferBytes);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      const int error = errno;
-      ::close(descriptor);
-      if (got < 0) throw_user_error("cannot read '{}': {}", path.string(), std::strerror(error));
-      content.resize(used);
-      return content;
-    }
-    used += static_cast<std::size_t>(got);
+    const std::size_t got = reader.read(std::span(content).subspan(used));
+    used += got;
+    if (got == 0) break;
   }
+  content.resize(used);
+  return content;
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int descriptor = open_for_reading(path, O_NONBLOCK);  // does not wait for a pipe's writer
   struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+  const int descriptor = open_for_reading(path, status);
+  if (!S_ISREG(status.st_mode)) {
     ::close(descriptor);
     throw_user_error("cannot map '{}': it is a pipe or a device, a regular file is needed", path.string());
   }
@@ -88,15 +161,22 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), partial_(path_.string() + ".partial") {
-  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) throw_write_error(path_, errno);
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  const WriteTarget target = write_target(path_);
+  if (target.is_replaced) {
+    path_ = target.path;
+    partial_ = path_.string() + ".partial";
+    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) throw_write_error(path_, errno);
+  } else {
+    descriptor_ = open_for_writing(path_, O_APPEND);
+  }
   buffer_.reserve(kBufferBytes);
 }
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
-  if (!committed_) ::unlink(partial_.c_str());
+  if (!committed_ && !partial_.empty()) ::unlink(partial_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -124,8 +204,20 @@ void AtomicFile::sync() {
 void AtomicFile::commit() {
   sync();
   if (::close(std::exchange(descriptor_, -1)) != 0) throw_write_error(path_, errno);
-  if (::rename(partial_.c_str(), path_.c_str()) != 0) throw_write_error(path_, errno);
+  if (!partial_.empty() && ::rename(partial_.c_str(), path_.c_str()) != 0) throw_write_error(path_, errno);
   committed_ = true;
+}
+
+int open_for_writing(const std::filesystem::path& path, int flags) {
+  // Without O_NONBLOCK, opening a pipe that nobody reads would wait.
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0644);
+  if (descriptor < 0 && errno == ENXIO) {
+    throw_environment_error("cannot write '{}': it is a pipe that nobody reads; start its reader first, or name a file",
+                            path.string());
+  }
+  if (descriptor < 0) throw_write_error(path, errno);
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return descriptor;
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {

@@ -1,6 +1,7 @@
-// Files: whole reads, read-only maps, and writes that are seen either complete or not at all.
+// Files: reads, read-only maps, and writes that are seen either complete or not at all.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -10,8 +11,39 @@
 
 namespace teratron {
 
-// The whole content of `path`. UserError if it is missing or unreadable (says which, and what to check).
-std::string read_file(const std::filesystem::path& path);
+// How long what comes through a pipe or from a terminal may take to come.
+struct InputPatience {
+  std::chrono::milliseconds notice = std::chrono::seconds(5);   // a line on standard error after each such wait
+  std::chrono::milliseconds writer = std::chrono::seconds(10);  // until somebody opens a named pipe to write to it
+};
+
+// Reads a file, pipe or device to its end. UserError: missing, unreadable, a folder, a disk; a named pipe that nobody
+// writes to; a device that gives more than kMostOfADevice, as /dev/zero would for ever.
+class FileReader {
+ public:
+  static constexpr std::size_t kMostOfADevice = std::size_t{64} << 20;
+
+  explicit FileReader(std::filesystem::path path, InputPatience patience = {});
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+  ~FileReader();
+
+  // The next bytes, some of them at least; 0: the end.
+  std::size_t read(std::span<char> to);
+
+ private:
+  void wait_for_data(std::chrono::steady_clock::time_point began, bool has_writer);
+
+  std::filesystem::path path_;
+  InputPatience patience_;
+  int descriptor_;
+  bool is_named_pipe_ = false, is_device_ = false;
+  std::size_t bytes_read_ = 0;
+  std::int64_t notices_ = 0;  // of the wait under way
+};
+
+// The whole content of `path`. UserError as FileReader.
+std::string read_file(const std::filesystem::path& path, InputPatience patience = {});
 
 // A read-only memory map of a whole file; an empty file maps to an empty span. Movable.
 class MappedFile {
@@ -30,8 +62,10 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// Writes to `path` + ".partial" and renames it onto `path` in commit(); without commit() nothing is left behind.
-// Every failure (full disk, no permission, missing folder) is an EnvironmentError that names the file and the cause.
+// Writes to `path` + ".partial" and renames it onto `path` in commit(); without commit() nothing is left behind. A
+// symbolic link stays, and what it leads to is replaced so. A device or pipe is no file that could be replaced: it is
+// written to, as the bytes come. Every failure (full disk, no permission, missing folder, a pipe that nobody reads) is
+// an EnvironmentError that names the file and the cause.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -52,12 +86,16 @@ class AtomicFile {
 
  private:
   void flush();
-  std::filesystem::path path_, partial_;
+  std::filesystem::path path_, partial_;  // no partial_: path_ itself is written to
   std::string buffer_;
   std::uint64_t bytes_written_ = 0;
   int descriptor_ = -1;
   bool committed_ = false;
 };
+
+// Opens what may be a pipe, with further flags of open(2): writing then waits for its reader, opening does not.
+// EnvironmentError as AtomicFile's. The caller closes it.
+int open_for_writing(const std::filesystem::path& path, int flags);
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 

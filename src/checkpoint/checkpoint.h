@@ -6,6 +6,7 @@
 //   iter_0000100/vocab.json, ...         the tokenizer's files, so that the folder is all that `generate` needs
 //   iter_0000100/checkpoint.json         the model's shape, the training state, and the checksums of all of the above
 //   latest_checkpointed_iteration.txt    which of them is current (Megatron-LM's name), and a checksum
+//   best                                 a link to the one of the lowest validation loss (--save-best)
 // A folder is written under another name, brought to the disk, and renamed; the tracker file follows last. So whatever
 // ends a save half-way (a crash, a full disk), the checkpoint before it is intact and current.
 #pragma once
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,16 +38,19 @@ struct TrainingState {
 };
 
 struct SaveOptions {
-  bool optimizer = true;            // the moments too, without which training cannot resume
-  std::filesystem::path tokenizer;  // a folder with tokenizer files (or one such file) to copy; empty: none
-  std::int64_t keep_last = 0;       // checkpoints kept of those up to this iteration, the new one included; 0: all
+  bool optimizer = true;                 // the moments too, without which training cannot resume
+  std::filesystem::path tokenizer;       // a folder with tokenizer files (or one such file) to copy; empty: none
+  std::int64_t keep_last = 0;            // checkpoints kept of those up to this iteration, the new one included; 0: all
+  bool best = false;                     // the link `best` leads here from now on; what it leads to is never deleted
+  std::optional<std::int64_t> replaces;  // the iteration of a checkpoint that the new one makes superfluous
 };
 
 // Returns the new checkpoint's folder; one of the same iteration is replaced. Host memory: a few MB, whatever the
 // model's size. EnvironmentError: a full disk, no permission. UserError: `tokenizer` holds no tokenizer. `parameters`
 // are those of the whole model, in the order of the files. Where they lie on several ranks, every rank of `mesh`
 // (nullptr: the caller alone) calls it, those that another stage holds (Parameter::stage) without memory, and rank 0
-// writes; it returns when the checkpoint stands, on all of them.
+// writes; it returns when the checkpoint stands, on all of them. UserError, on all of them: a value is not finite;
+// checkpoints that stand stay as they are.
 std::filesystem::path save_checkpoint(const std::filesystem::path& root, const ModelConfig& config,
                                       std::span<Parameter* const> parameters, Backend& backend,
                                       const TrainingState& state, const SaveOptions& options = {},

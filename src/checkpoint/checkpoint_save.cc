@@ -77,6 +77,12 @@ class Collector {
     }
   }
 
+  // What the one that writes says, on all ranks.
+  std::string verdict(const std::string& of_writer) const {
+    const std::string of_model = mesh_.model->all_gather_host(of_writer).front();
+    return mesh_.data->all_gather_host(of_model).front();
+  }
+
   void wait_for_all() const {
     mesh_.model->barrier();
     mesh_.data->barrier();
@@ -102,15 +108,24 @@ void write(CheckpointWriter& writer, std::string_view file_name, const std::vect
                        [&](std::size_t i, const ByteSink& sink) { collector.collect(outgoing[i], sink); });
 }
 
-// Checkpoints after `state.iteration` are another run's future; they are not counted and not touched.
+// Checkpoints after `iteration` are another run's future; they are not counted and not touched.
 void prune(const fs::path& root, std::int64_t iteration, const SaveOptions& options) {
-  std::vector<std::int64_t> iterations = iterations_in(root);
-  std::erase_if(iterations, [&](std::int64_t there) { return there > iteration; });
-  const auto excess = static_cast<std::int64_t>(iterations.size()) - options.keep_last;
-  for (std::int64_t i = 0; i < excess; ++i) {
-    const fs::path folder = iteration_folder(root, iterations[static_cast<std::size_t>(i)]);
+  std::vector<std::int64_t> earlier = iterations_in(root);
+  std::erase_if(earlier, [&](std::int64_t there) { return there >= iteration; });
+  const auto is_kept = [&](std::int64_t there) {
+    const fs::path folder = iteration_folder(root, there);
     std::error_code error;
-    if (!fs::equivalent(folder, options.tokenizer, error)) remove_checkpoint(folder);  // later saves copy from there
+    // Later saves copy the tokenizer from there.
+    return fs::equivalent(folder, root / kBestLink, error) || fs::equivalent(folder, options.tokenizer, error);
+  };
+  if (options.replaces && std::erase(earlier, *options.replaces) > 0 && !is_kept(*options.replaces)) {
+    remove_checkpoint(iteration_folder(root, *options.replaces));
+  }
+  if (options.keep_last == 0) return;
+  const auto excess = static_cast<std::int64_t>(earlier.size()) + 1 - options.keep_last;
+  for (std::int64_t i = 0; i < excess; ++i) {
+    const std::int64_t there = earlier[static_cast<std::size_t>(i)];
+    if (!is_kept(there)) remove_checkpoint(iteration_folder(root, there));
   }
 }
 
@@ -123,6 +138,7 @@ fs::path save_checkpoint(const fs::path& root, const ModelConfig& config, std::s
   const OutgoingFiles files = outgoing_files(parameters, options.optimizer);
   if (!collector.writes()) {
     collector.send(files);
+    if (const std::string found = collector.verdict(""); !found.empty()) throw_not_finite(found, state.iteration);
     collector.wait_for_all();
     return iteration_folder(root, state.iteration);
   }
@@ -132,8 +148,10 @@ fs::path save_checkpoint(const fs::path& root, const ModelConfig& config, std::s
   write(writer, tensor_file_name(TensorKind::kModel), files.model, collector);
   if (options.optimizer) write(writer, tensor_file_name(TensorKind::kOptimizer), files.optimizer, collector);
   for (const auto& [name, content] : tokenizer) writer.write_file(name, content);
+  collector.verdict(writer.not_finite());
   const fs::path folder = writer.publish();
-  if (options.keep_last > 0) prune(root, state.iteration, options);
+  if (options.best) link_best(root, state.iteration);
+  prune(root, state.iteration, options);
   collector.wait_for_all();
   return folder;
 }

@@ -155,6 +155,16 @@ void write_tracker(const fs::path& root, std::int64_t iteration) {
   sync_folder(root);
 }
 
+void link_best(const fs::path& root, std::int64_t iteration) {
+  const fs::path link = root / kBestLink, partial = partial_name(link);
+  std::error_code error;
+  fs::remove(partial, error);
+  fs::create_symlink(iteration_folder({}, iteration), partial, error);
+  if (!error) fs::rename(partial, link, error);
+  if (error) throw_environment_error("cannot make the link '{}': {}", link.string(), error.message());
+  sync_folder(root);
+}
+
 void remove_checkpoint(const fs::path& folder) {
   const fs::path partial = partial_name(folder);
   remove_folder(partial);

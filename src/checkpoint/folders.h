@@ -28,6 +28,11 @@ void check_holds_no_checkpoint(const std::filesystem::path& folder);
 // Names `iteration` as the current checkpoint under `root`, durably. EnvironmentError.
 void write_tracker(const std::filesystem::path& root, std::int64_t iteration);
 
+// Makes the link root/best lead to a checkpoint under `root`, in one step. EnvironmentError: the file system has no
+// links.
+void link_best(const std::filesystem::path& root, std::int64_t iteration);
+inline constexpr std::string_view kBestLink = "best";
+
 // Deletes a checkpoint so that no half of it is ever seen. EnvironmentError.
 void remove_checkpoint(const std::filesystem::path& folder);
 

@@ -60,7 +60,7 @@ std::string general_help(std::span<const Command> commands) {
       "usage: teratron COMMAND [--flag value ...]\n\n{}\n"
       "teratron COMMAND --help lists a command's flags. Exit codes: 0 done, 2 wrong input, 3 the machine failed "
       "(disk,\n"
-      "memory, permission), 1 a bug of Teratron.\n",
+      "memory, permission), 1 a bug of Teratron, 128 + N ended in good order after signal N.\n",
       kVersion, list_of(commands));
 }
 
@@ -107,16 +107,24 @@ void dispatch(std::span<const Command> commands, std::span<const std::string> wo
   throw_unknown(commands, words);
 }
 
-ExitCode fail(ExitCode code, std::string_view message) {
+// How the program ends: its exit code, and whether its work ended in good order.
+struct End {
+  int exit_code = static_cast<int>(ExitCode::kDone);
+  bool in_order = true;
+};
+
+End fail(ExitCode code, std::string_view message) {
   std::fflush(stdout);
   std::fputs(fmt::format("error: {}\n", message).c_str(), stderr);
-  return code;
+  return {.exit_code = static_cast<int>(code), .in_order = false};
 }
 
-ExitCode run(const std::vector<std::string>& words) {
+End run(const std::vector<std::string>& words) {
   try {
     dispatch(all_commands(), words);
-    return ExitCode::kDone;
+    return {};
+  } catch (const EndedBySignal& end) {
+    return {.exit_code = end.exit_code()};
   } catch (const UserError& error) {
     return fail(ExitCode::kUser, error.what());
   } catch (const EnvironmentError& error) {
@@ -135,7 +143,7 @@ ExitCode run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const int code = static_cast<int>(teratron::run(words));
-  teratron::leave_launch(code);
-  return code;
+  const teratron::End end = teratron::run(words);
+  teratron::leave_launch(end.in_order ? 0 : end.exit_code);
+  return end.exit_code;
 }

@@ -1,18 +1,22 @@
 // teratron train: pretrains a GPT-2.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/file.h"
+#include "base/monotonic_clock.h"
 #include "base/threads.h"
+#include "checkpoint/save_lock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/readable.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
+#include "runtime/end_signals.h"
 #include "runtime/memory_table.h"
 #include "runtime/ranks.h"
 #include "telemetry/metrics_log.h"
@@ -66,6 +70,7 @@ class Reporter final : public TrainingObserver {
   void saved(std::int64_t, const fs::path& folder) override {
     progress_.message(fmt::format("saved {}", folder.string()));
   }
+  void notice(const std::string& text) override { progress_.message(text); }
 
  private:
   static ProgressScale scale(const TrainConfig& config, const Trainer& trainer) {
@@ -88,10 +93,17 @@ void prepare_trace(const TrainConfig& config) {
   write_file_atomically(config.trace, trace_file({}));
 }
 
+// Held to the end of the process's part in the run.
+std::unique_ptr<SaveLock> lock_save_folder(const TrainConfig& config) {
+  if (config.save.empty()) return nullptr;
+  make_folders(config.save);
+  return std::make_unique<SaveLock>(
+      config.save, SaveLockSettings{.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); }});
+}
+
 // So is one that would overwrite another's checkpoints.
 void prepare_save_folder(const TrainConfig& config) {
   if (config.save.empty()) return;
-  make_folders(config.save);
   std::error_code ignored;
   if (fs::exists(config.save / "latest_checkpointed_iteration.txt") &&
       !fs::equivalent(config.save, config.load.empty() ? fs::path("/") : config.load, ignored)) {
@@ -118,10 +130,21 @@ void print_start(const TrainConfig& config, const Trainer& trainer, const Backen
   fmt::print(stderr, "{}\n", trainer.task().split_description);
 }
 
+std::string_view name_of_end(const TrainingResult& result) {
+  switch (result.end) {
+    case RunEnd::kSignal: return name_of_signal(result.signal);
+    case RunEnd::kExitDuration: return "exit-duration-in-mins";
+    case RunEnd::kEarlyStop: return "early-stop";
+    case RunEnd::kComplete: break;
+  }
+  return "train-iters";
+}
+
 nlohmann::ordered_json json_of(const TrainConfig& config, const TrainingResult& result,
                                const std::vector<std::int64_t>& peaks) {
   const auto number = [](std::optional<double> value) { return value ? nlohmann::ordered_json(*value) : nullptr; };
   return {{"iterations", result.iterations},
+          {"ended_by", name_of_end(result)},
           {"consumed_samples", config.batches().consumed_after(result.iterations)},
           {"final_loss", number(result.final_loss)},
           {"validation_loss", number(result.validation_loss)},
@@ -142,7 +165,10 @@ void print_progress_made(const TrainConfig& config, std::int64_t done) {
 
 struct Job {
   const TrainConfig& config;
-  std::string layout;  // for people
+  double began;  // on the monotonic clock
+  EndSignals& end_signals;
+  std::atomic<int>& signal;  // that ended the run; 0: none
+  std::string layout;        // for people
   std::int64_t vocab_size;
   std::shared_ptr<const IndexedDataset> dataset;
 };
@@ -160,6 +186,7 @@ void run_rank(const Job& job, const Rank& rank) {
                   rank.mesh, profile ? &*profile : nullptr);
   const std::vector<RankMemory> memory =
       memory_of_ranks(trainer.executor().memory(), *backend, rank.mesh->pipeline->rank(), rank.world);
+  std::unique_ptr<SaveLock> save_lock;
   if (rank.is_first()) {
     print_start(config, trainer, *backend);
     if (!job.layout.empty()) fmt::print(stderr, "{}\n", job.layout);
@@ -167,34 +194,45 @@ void run_rank(const Job& job, const Rank& rank) {
       fmt::print(stderr, "{}\n", pipeline);
     }
     fmt::print(stderr, "{}\n", memory_table(memory));
+    save_lock = lock_save_folder(config);
     prepare_trace(config);
     prepare_save_folder(config);
   }
   require_memory(memory, *backend, rank.world, rank.ranks_in_this_process());
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
   const std::int64_t done = trainer.start();
+  const RunControl control{.signal = EndSignals::came, .began = job.began};
+  job.end_signals.listen();
   TrainingResult result;
   if (rank.is_first()) {
     print_progress_made(config, done);
     Reporter reporter(config, trainer, done);
-    result = trainer.run(reporter);
+    result = trainer.run(reporter, control);
   } else {
     TrainingObserver silent;
-    result = trainer.run(silent);
+    result = trainer.run(silent, control);
   }
+  job.signal = result.signal;
   if (trainer.trace()) write_trace(config.trace, *trainer.trace(), *rank.mesh, rank.world);
   const std::vector<std::int64_t> peaks = rank.peak_memory(*backend);
   if (rank.is_first()) report(config.json, "", json_of(config, result, peaks).dump());
 }
 
 void run(const TrainConfig& config) {
+  const double began = monotonic_seconds();
   const RankLauncher launcher(config.threads, config.backend);
   training_split(config, config.load);  // a contradiction is told once, before there are ranks
+  EndSignals end_signals(launcher.environment().process == 0);
+  std::atomic<int> signal{0};
   const Job job{.config = config,
+                .began = began,
+                .end_signals = end_signals,
+                .signal = signal,
                 .layout = launcher.description(config.mesh()),
                 .vocab_size = config.vocabulary_size(),
                 .dataset = std::make_shared<const IndexedDataset>(IndexedDataset::open(config.data_path))};
   launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
+  if (signal != 0) throw EndedBySignal(signal);
 }
 
 }  // namespace

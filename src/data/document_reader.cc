@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
 
 namespace teratron {
 namespace {
@@ -17,6 +17,17 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 [[noreturn]] void throw_unreadable(const std::filesystem::path& file, const char* cause) {
   throw_user_error("cannot read '{}': {}; check the path and its permissions", file.string(), cause);
+}
+
+// Less only at the end.
+std::size_t read_all(FileReader& reader, std::span<char> to) {
+  std::size_t used = 0;
+  while (used < to.size()) {
+    const std::size_t got = reader.read(to.subspan(used));
+    if (got == 0) break;
+    used += got;
+  }
+  return used;
 }
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
@@ -62,30 +73,29 @@ bool DocumentReader::next(DocumentBatch& batch) {
 // Reads whole lines of the current file, about a batch of them.
 void DocumentReader::read_lines(DocumentBatch& batch) {
   const auto& file = files_[file_];
-  if (!lines_.is_open()) {
-    lines_.open(file, std::ios::binary);
-    if (!lines_) throw_unreadable(file, std::strerror(errno));
+  if (!lines_) {
+    lines_.emplace(file);
     line_ = 0;
   }
   std::string& block = batch.buffers.emplace_back(std::exchange(carry_, {}));
   std::size_t whole = std::string::npos;  // where the block's last whole line ends
+  bool is_end = false;
   while (whole == std::string::npos) {
     const std::size_t used = block.size();
     block.resize(used + static_cast<std::size_t>(batch_bytes_));
-    lines_.read(block.data() + used, batch_bytes_);
-    if (lines_.bad()) throw_unreadable(file, "reading failed");
-    block.resize(used + static_cast<std::size_t>(lines_.gcount()));
-    batch.bytes_read += lines_.gcount();
-    if (lines_.eof()) {
+    const std::size_t got = read_all(*lines_, std::span(block).subspan(used));
+    is_end = got < block.size() - used;
+    block.resize(used + got);
+    batch.bytes_read += static_cast<std::int64_t>(got);
+    if (is_end) {
       whole = block.size();
     } else if (const std::size_t newline = std::string_view(block).substr(used).rfind('\n');
                newline != std::string_view::npos) {
       whole = used + newline + 1;
     }
   }
-  if (lines_.eof()) {
-    lines_.close();
-    lines_.clear();
+  if (is_end) {
+    lines_.reset();
     ++file_;
   }
   carry_ = block.substr(whole);
@@ -95,7 +105,7 @@ void DocumentReader::read_lines(DocumentBatch& batch) {
 }
 
 void DocumentReader::add_lines(DocumentBatch& batch, const std::string& block) {
-  const std::filesystem::path& file = files_[lines_.is_open() ? file_ : file_ - 1];
+  const std::filesystem::path& file = files_[lines_ ? file_ : file_ - 1];
   std::string_view rest(block.data(), block.size() - kPadding);
   if (line_ == 0 && rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   while (!rest.empty()) {

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/file.h"
 
 namespace teratron {
 
@@ -47,10 +49,10 @@ class DocumentReader {
 
   std::vector<std::filesystem::path> files_;
   std::int64_t batch_bytes_, total_bytes_ = 0;
-  std::size_t file_ = 0;   // being read
-  std::ifstream lines_;    // open while a .jsonl file is being read
-  std::int64_t line_ = 0;  // lines read of it
-  std::string carry_;      // the beginning of its next line
+  std::size_t file_ = 0;             // being read
+  std::optional<FileReader> lines_;  // open while a .jsonl file is being read
+  std::int64_t line_ = 0;            // lines read of it
+  std::string carry_;                // the beginning of its next line
 };
 
 }  // namespace teratron

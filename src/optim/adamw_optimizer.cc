@@ -6,7 +6,8 @@
 
 namespace teratron {
 
-double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, const Mesh& mesh) {
+double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, const Mesh& mesh,
+                     std::span<double> riders) {
   std::vector<TensorRef> gradients;
   bool sharded = false;
   for (const Parameter* parameter : parameters) {
@@ -16,8 +17,11 @@ double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, c
         parameter->stage == mesh.pipeline->rank() && (parameter->is_split() || parameter->place.rank == 0);
     if (counts && own.count() > 0) gradients.push_back(slice_of(parameter->gradient, own));
   }
-  double sum = backend.sum_of_squares(gradients);
-  mesh.model->all_reduce_host({&sum, 1});
+  std::vector<double> sums = {backend.sum_of_squares(gradients)};
+  sums.insert(sums.end(), riders.begin(), riders.end());
+  mesh.model->all_reduce_host(sums);
+  std::copy(sums.begin() + 1, sums.end(), riders.begin());
+  double sum = sums.front();
   if (sharded) mesh.data->all_reduce_host({&sum, 1});
   return std::sqrt(sum);
 }

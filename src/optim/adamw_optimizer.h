@@ -17,8 +17,10 @@ struct AdamWSettings {
 };
 
 // The L2 norm of all gradients of the model together, the same on all ranks, who each pass the parameters they hold;
-// what several hold counts once. Infinite or NaN, on every rank, where any gradient is.
-double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, const Mesh& mesh);
+// what several hold counts once. Infinite or NaN, on every rank, where any gradient is. `riders` are summed over the
+// ranks of the model in the same message.
+double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, const Mesh& mesh,
+                     std::span<double> riders = {});
 
 struct AdamWStep {
   double learning_rate = 0;

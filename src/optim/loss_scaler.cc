@@ -8,10 +8,13 @@ LossScaler::LossScaler(const LossScaling& settings)
     : settings_(settings),
       state_{.scale = settings.fixed > 0 ? settings.fixed : settings.initial,
              .good_updates = 0,
-             .overflows_left = settings.hysteresis} {}
+             .overflows_left = settings.fixed > 0 ? kMostOverflows : settings.hysteresis} {}
 
 void LossScaler::update(bool overflow) {
-  if (settings_.fixed > 0) return;
+  if (settings_.fixed > 0) {
+    state_.overflows_left = overflow ? state_.overflows_left - 1 : kMostOverflows;
+    return;
+  }
   if (overflow) {
     state_.good_updates = 0;
     if (--state_.overflows_left <= 0) state_.scale = std::max(state_.scale / 2, settings_.minimum);

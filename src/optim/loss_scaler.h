@@ -25,11 +25,17 @@ class LossScaler {
 
   double scale() const { return state_.scale; }
   void update(bool overflow);
-  // A dynamic scale that cannot fall further: another overflow is a divergence.
-  bool exhausted() const { return settings_.fixed == 0 && state_.scale <= settings_.minimum; }
+  // Another overflow is a divergence: a dynamic scale cannot fall further, or every one of a fixed scale's last updates
+  // has overflowed, kMostOverflows of them.
+  static constexpr std::int64_t kMostOverflows = 50;
+  bool exhausted() const {
+    return settings_.fixed > 0 ? state_.overflows_left <= 0 : state_.scale <= settings_.minimum;
+  }
 
   const State& state() const { return state_; }
-  void restore(const State& state) { state_ = state; }
+  void restore(const State& state) {  // a fixed scale is the one of the settings
+    if (settings_.fixed == 0) state_ = state;
+  }
 
  private:
   LossScaling settings_;

@@ -66,8 +66,7 @@ MetricsLog::MetricsLog(std::filesystem::path path, std::int64_t iteration, std::
     dropped_lines_ = trimmed.dropped_lines;
     if (dropped_lines_ > 0) write_file_atomically(path_, trimmed.kept);
   }
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) throw_write_error(path_);
+  descriptor_ = open_for_writing(path_, O_CREAT | O_APPEND);
 }
 
 MetricsLog::~MetricsLog() {

@@ -1,18 +1,34 @@
 #include "train/output_settings.h"
 
+#include <cmath>
 #include <limits>
+#include <utility>
 
 namespace teratron {
 
 Faults OutputSettings::faults() const {
   constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
-  constexpr Flag kSaveInterval{"save-interval"};
+  constexpr Flag kSaveInterval{"save-interval"}, kSaveBest{"save-best"}, kEarlyStop{"early-stop"};
   Faults faults;
   faults.need_between(kSaveInterval, save_interval, 0, kMostCount);
   faults.need_between({"keep-last"}, keep_last, 0, kMostCount);
   faults.need_between({"log-interval"}, log_interval, 1, kMostCount);
   faults.need_between({"eval-interval"}, eval_interval, 0, kMostCount);
   faults.need_between({"eval-iters"}, eval_iters, 1, kMostCount);
+  faults.need_between(kEarlyStop, early_stop, 0, kMostCount);
+  const auto need_minutes = [&](Flag flag, double minutes, const char* zero) {
+    faults.add_if(!(minutes >= 0 && std::isfinite(minutes)), "{} is {}; it must be at least 0 ({})", flag, minutes,
+                  zero);
+  };
+  need_minutes({"save-interval-in-mins"}, save_interval_in_mins, "0: no checkpoints by time");
+  need_minutes({"exit-duration-in-mins"}, exit_duration_in_mins, "0: no limit");
+  faults.add_if(save_best && save.empty(), "{} needs a place to save: {} DIR", kSaveBest, Flag{"save"});
+  for (const auto& [flag, asked] : {std::pair{kSaveBest, save_best}, std::pair{kEarlyStop, early_stop > 0}}) {
+    faults.add_if(asked && eval_interval == 0,
+                  "{} compares validations, and there is one, at the end; say how often "
+                  "by {} N",
+                  flag, Flag{"eval-interval"});
+  }
   faults.add_if(save_interval > 0 && save.empty(), "{} {} needs a place to save: {} DIR", kSaveInterval, save_interval,
                 Flag{"save"});
   return faults;
@@ -22,11 +38,18 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
   list.group("Checkpoints and reports");
   list.add("save", &s.save, "DIR", "where checkpoints, metrics.jsonl and config.toml go");
   list.add("load", &s.load, "DIR", "checkpoint to go on from");
-  list.add("save-interval", &s.save_interval, "N", "updates between checkpoints; 0: one at the end");
+  list.add("save-interval", &s.save_interval, "N", "updates between checkpoints; 0: --save-interval-in-mins");
+  list.add("save-interval-in-mins", &s.save_interval_in_mins, "X",
+           "without --save-interval: minutes between checkpoints, each of which replaces the one before; 0: one at the "
+           "end");
   list.add("keep-last", &s.keep_last, "N", "checkpoints kept, older ones are deleted; 0: all");
   list.add("log-interval", &s.log_interval, "N", "updates between lines of the log");
   list.add("eval-interval", &s.eval_interval, "N", "updates between validations; 0: one at the end");
   list.add("eval-iters", &s.eval_iters, "N", "batches a validation");
+  list.add("save-best", &s.save_best, "", "save after each validation with the lowest loss so far, as --save/best");
+  list.add("early-stop", &s.early_stop, "N", "end after so many validations in a row without a lower loss; 0: go on");
+  list.add("exit-duration-in-mins", &s.exit_duration_in_mins, "X",
+           "end after the update in which the command has run this long; 0: go on");
   list.add("json", &s.json, "FILE", "results as JSON; - is standard output");
   list.add("trace", &s.trace, "FILE",
            "what every stage did when in the last iterations, for Perfetto or chrome://tracing");

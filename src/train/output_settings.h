@@ -11,13 +11,17 @@ namespace teratron {
 
 struct OutputSettings {
   std::filesystem::path save, load;
-  std::int64_t save_interval = 0;  // 0: at the end only
-  std::int64_t keep_last = 0;      // 0: all
+  std::int64_t save_interval = 0;     // 0: by time
+  double save_interval_in_mins = 10;  // 0: at the end only
+  std::int64_t keep_last = 0;         // 0: all
   std::int64_t log_interval = 10;
   std::int64_t eval_interval = 0;  // 0: at the end only
   std::int64_t eval_iters = 10;
-  std::filesystem::path json;   // "-": standard output
-  std::filesystem::path trace;  // what every stage did when
+  bool save_best = false;
+  std::int64_t early_stop = 0;       // validations without a lower loss; 0: goes on
+  double exit_duration_in_mins = 0;  // of the command; 0: goes on
+  std::filesystem::path json;        // "-": standard output
+  std::filesystem::path trace;       // what every stage did when
 
   Faults faults() const;
 };

@@ -12,6 +12,8 @@ namespace {
 // Names in a checkpoint's training state.
 constexpr const char *kSkipped = "skipped_iterations", *kLossScale = "loss_scale";
 constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft = "overflows_left";
+constexpr const char *kBestValidation = "best_validation_loss", *kSinceBest = "validations_since_best";
+constexpr const char* kValidationIsOwed = "validation_is_owed";
 
 BatchSampler sampler_of(const TrainConfig& config, std::int64_t global_batch, const Mesh* mesh) {
   return {global_batch, config.micro_batch_size, mesh ? mesh->data->rank() : 0, mesh ? mesh->data->size() : 1};
@@ -120,7 +122,7 @@ std::vector<MicroBatch> Trainer::read_share() {
   return share;
 }
 
-IterationReport Trainer::update() {
+IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
   const double start = monotonic_seconds();
   sampler_ = sampler_of(config_, batches_.batch_size(iteration_), &executor_.mesh());
   IterationReport report{.global_batch_size = sampler_.global_batch(),
@@ -129,9 +131,17 @@ IterationReport Trainer::update() {
   if (trace_) executor_.record(trace_->begin(iteration_ + 1));
   report.losses = executor_.forward_backward(read_share());
   executor_.mesh().set_activity(fmt::format("update of iteration {}", iteration_ + 1));
-  executor_.mesh().data->all_reduce_host(report.losses.of_kind);
+  agreed = requests(control);
+  const auto losses = static_cast<std::ptrdiff_t>(report.losses.of_kind.size());
+  std::vector<double> sums = report.losses.of_kind;
+  sums.insert(sums.end(), agreed.counts().begin(), agreed.counts().end());
+  executor_.mesh().data->all_reduce_host(sums);
+  report.losses.of_kind.assign(sums.begin(), sums.begin() + losses);
+  std::copy(sums.begin() + losses, sums.end(), agreed.counts().begin());
   report.loss = report.losses.total();
-  const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh());
+  // No scale of the loss explains it: the forward pass does not know the scale.
+  if (!std::isfinite(report.loss)) throw_diverged();
+  const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh(), agreed.counts());
   report.skipped = !apply(norm, report.learning_rate);
   report.gradient_norm = norm / report.loss_scale;
   report.iteration = ++iteration_;
@@ -163,20 +173,23 @@ std::optional<LossSums> Trainer::validation_losses(std::int64_t batches) {
   if (!task_.validation) return std::nullopt;
   const Samples& samples = *task_.validation;
   executor_.mesh().set_activity(fmt::format("validation after iteration {}", iteration_));
+  return mean_losses(samples, {0, std::min(samples.samples_per_epoch(), batches * batches_.largest())});
+}
+
+LossSums Trainer::mean_losses(const Samples& samples, SampleRange positions) {
   Communicator& replicas = *executor_.mesh().data;
   const std::int64_t size = executor_.options().batch;
-  const std::int64_t count = std::min(samples.samples_per_epoch(), batches * batches_.largest());
   const std::vector<ModelTraits::Loss>& kinds = task_.model->traits.losses;
   LossSums means{std::vector<double>(kinds.size())};
   SampleBatch batch = samples.make_batch(size);
-  for (std::int64_t first = replicas.rank() * size; first < count; first += replicas.size() * size) {
-    const SampleRange range{first, std::min(size, count - first)};
+  for (std::int64_t done = replicas.rank() * size; done < positions.count; done += replicas.size() * size) {
+    const SampleRange range{positions.first + done, std::min(size, positions.count - done)};
     samples.read(range, batch, 0);
     const LossSums sums = executor_.evaluate(micro_batch_of(batch, config_.seq_length, 0, range.count));
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) means.of_kind[kind] += sums.of_kind[kind];
   }
   replicas.all_reduce_host(means.of_kind);
-  const Samples::TotalWeights totals = samples.total_weights({0, count});
+  const Samples::TotalWeights totals = samples.total_weights(positions);
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
     means.of_kind[kind] /= kinds[kind].of_labels ? totals.labels : totals.targets;
   }
@@ -192,6 +205,11 @@ TrainingState Trainer::state() const {
                       .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
                       .counters = {{kSkipped, skipped_}}};
   record_split(task_.split_rule, state);
+  if (best_validation_loss_) {
+    state.values[kBestValidation] = *best_validation_loss_;
+    state.counters[kSinceBest] = validations_since_best_;
+  }
+  if (validation_is_owed_) state.counters[kValidationIsOwed] = 1;
   if (!scaler_) return state;
   state.values[kLossScale] = scaler_->state().scale;
   state.counters[kGoodUpdates] = scaler_->state().good_updates;
@@ -206,41 +224,17 @@ void Trainer::restore(const TrainingState& state) {
   };
   iteration_ = state.iteration;
   skipped_ = counter(kSkipped, 0);
+  validations_since_best_ = counter(kSinceBest, 0);
+  validation_is_owed_ = counter(kValidationIsOwed, 0) != 0;
+  if (const auto best = state.values.find(kBestValidation); best != state.values.end()) {
+    best_validation_loss_ = best->second;
+  }
   // A run that was not scaled before begins with the scale it is told.
   const auto scale = state.values.find(kLossScale);
   if (!scaler_ || scale == state.values.end()) return;
   scaler_->restore({.scale = scale->second,
                     .good_updates = counter(kGoodUpdates, 0),
                     .overflows_left = counter(kOverflowsLeft, config_.loss_scaling.hysteresis)});
-}
-
-std::filesystem::path Trainer::save() {
-  executor_.mesh().set_activity(fmt::format("checkpoint of iteration {}", iteration_));
-  const std::filesystem::path folder =
-      save_checkpoint(config_.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
-                      {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last}, &executor_.mesh());
-  return executor_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
-}
-
-TrainingResult Trainer::run(TrainingObserver& observer) {
-  TrainingResult result{.iterations = iteration_};
-  double seconds = 0;
-  std::int64_t tokens = 0;
-  while (iteration_ < config_.train_iters) {
-    const IterationReport report = update();
-    observer.iteration(report);
-    seconds += report.seconds;
-    tokens += report.global_batch_size * config_.seq_length;
-    result.iterations = iteration_;
-    result.final_loss = report.loss;
-    if (validates_after(iteration_)) {
-      const std::optional<LossSums> losses = validation_losses(config_.eval_iters);
-      if (losses) observer.validation(iteration_, result.validation_loss.emplace(losses->total()));
-    }
-    if (!config_.save.empty() && is_due(config_.save_interval, iteration_)) observer.saved(iteration_, save());
-  }
-  if (seconds > 0) result.tokens_per_second = static_cast<double>(tokens) / seconds;
-  return result;
 }
 
 }  // namespace teratron

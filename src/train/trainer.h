@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
@@ -14,7 +15,9 @@
 #include "executor/executor.h"
 #include "optim/loss_scaler.h"
 #include "train/config.h"
+#include "train/loss_watch.h"
 #include "train/pipeline_plan.h"
+#include "train/run_control.h"
 #include "train/step_trace.h"
 #include "train/training_task.h"
 
@@ -40,13 +43,19 @@ class TrainingObserver {
   virtual void iteration(const IterationReport&) {}
   virtual void validation(std::int64_t /*iteration*/, double /*loss*/) {}
   virtual void saved(std::int64_t /*iteration*/, const std::filesystem::path& /*folder*/) {}
+  // What a person should know: the loss explodes, or why the run ends early.
+  virtual void notice(const std::string& /*text*/) {}
 };
+
+enum class RunEnd { kComplete, kSignal, kExitDuration, kEarlyStop };
 
 struct TrainingResult {
   std::int64_t iterations = 0;       // applied in all, earlier runs included
   std::optional<double> final_loss;  // of this run's last update; nothing: all had been done before
   std::optional<double> validation_loss;
   double tokens_per_second = 0;  // of this run's updates: evaluation and saving left out
+  RunEnd end = RunEnd::kComplete;
+  int signal = 0;  // that ended it
 };
 
 class Trainer {
@@ -65,8 +74,9 @@ class Trainer {
   // Allocates, then starts from random weights or from the checkpoint of --load. The iterations already done.
   std::int64_t start();
 
-  // To the last iteration. Evaluates and saves on the way as the configuration says, and at the end.
-  TrainingResult run(TrainingObserver& observer);
+  // To the last iteration, or to the update after which all ranks agree that one of them is to end. Evaluates and saves
+  // on the way as the configuration says, and at the end. UserError: training has diverged.
+  TrainingResult run(TrainingObserver& observer, const RunControl& control = {});
 
   // Whether a run of these settings validates after `iteration` updates.
   bool validates_after(std::int64_t iteration) const { return is_due(config_.eval_interval, iteration); }
@@ -75,19 +85,38 @@ class Trainer {
   // nothing if there are none.
   std::optional<LossSums> validation_losses(std::int64_t batches);
 
-  // The first copy of the model is saved, by all its ranks; the others return an empty path.
-  std::filesystem::path save();
+  // The first copy of the model is saved, by all its ranks; the others return an empty path. UserError, on all ranks:
+  // weights, moments or the loss of a micro-batch are not finite; then checkpoints that stand stay.
+  struct SaveReason {
+    bool best = false;     // the lowest validation loss so far
+    bool by_time = false;  // and nothing else: the next checkpoint replaces it
+  };
+  std::filesystem::path save(SaveReason reason = {.best = false, .by_time = false});
 
  private:
   bool is_due(std::int64_t interval, std::int64_t iteration) const {
     return iteration == config_.train_iters || (interval > 0 && iteration % interval == 0);
   }
-  IterationReport update();
+  // `agreed`: what all ranks together ask for, looked up as late in the update as they still can agree on it.
+  IterationReport update(const RunControl& control, Requests& agreed);
   // This rank's share of the update under way.
   std::vector<MicroBatch> read_share();
   // From this update's gradients; tells whether they were finite and so applied.
   bool apply(double gradient_norm, double learning_rate);
   [[noreturn]] void throw_diverged();
+  // The same where losses of the weights as they stand are not: `what` says which.
+  [[noreturn]] void throw_weights_diverged(const std::string& what) const;
+  void require_finite_loss();
+
+  // Of these samples, shared out over the copies of the model; without dropout.
+  LossSums mean_losses(const Samples& samples, SampleRange positions);
+
+  // trainer_run.cc: what the loop decides.
+  Requests requests(const RunControl& control) const;
+  void validate(TrainingObserver& observer, TrainingResult& result);
+  void end_if_asked(const Requests& requests, TrainingObserver& observer, TrainingResult& result) const;
+  void end_if_stalled(TrainingObserver& observer, TrainingResult& result) const;
+  void save_if_due(const Requests& requests, bool ends, TrainingObserver& observer, const RunControl& control);
   std::string first_not_finite();
   std::string first_not_finite(const MicroBatch& alone);
   TrainingState state() const;
@@ -104,6 +133,13 @@ class Trainer {
   std::optional<LossScaler> scaler_;  // fp16 only
   std::optional<StepTrace> trace_;
   std::int64_t iteration_ = 0, skipped_ = 0;
+
+  std::optional<double> best_validation_loss_;  // of the runs that this one goes on from, too
+  std::int64_t validations_since_best_ = 0;
+  bool validation_is_owed_ = false;            // the run was asked to end before a validation that was due
+  std::optional<std::int64_t> saved_by_time_;  // the checkpoint that the next one replaces
+  double saved_at_ = 0;                        // on the clock of RunControl
+  LossWatch loss_watch_;
 
   SampleBatch share_;  // of the largest batch, on the host
 };

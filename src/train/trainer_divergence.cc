@@ -81,4 +81,11 @@ void Trainer::throw_diverged() {
       iteration_ + 1, first.empty() ? "the sum of all gradients" : first);
 }
 
+void Trainer::throw_weights_diverged(const std::string& what) const {
+  throw_user_error(
+      "training has diverged: {} of the weights after iteration {} is not finite; they are not saved. Lower --lr, "
+      "lengthen --lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",
+      what, iteration_);
+}
+
 }  // namespace teratron

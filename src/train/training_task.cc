@@ -1,5 +1,6 @@
 #include "train/training_task.h"
 
+#include "base/error.h"
 #include "data/gpt_samples.h"
 
 namespace teratron {
@@ -13,7 +14,12 @@ void add_gpt_samples(TrainingTask& task, const TrainConfig& config,
   task.split_description = describe(parts, task.split_rule);
   task.training = std::make_unique<GptSamples>(dataset, parts.front(), config.seq_length, SampleOrder::kShuffled,
                                                static_cast<std::uint64_t>(config.seed));
-  if (parts.size() < 2 || parts[1].tokens() == 0) return;
+  if (parts.size() < 2 || parts[1].tokens() == 0) {
+    if (!config.save_best && config.early_stop == 0) return;
+    throw_user_error(
+        "{} compares validation losses, and --split {} leaves nothing to validate on; give it a second part",
+        config.save_best ? "--save-best" : "--early-stop", config.split);
+  }
   task.validation = std::make_unique<GptSamples>(dataset, parts[1], config.seq_length, SampleOrder::kSequential);
 }
 

@@ -46,7 +46,11 @@ class ChildProgram {
     ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors().c_str(), O_WRONLY | O_CREAT, 0600);
     posix_spawnattr_t attributes;
     ::posix_spawnattr_init(&attributes);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+    sigset_t defaults;  // a shell's background jobs ignore SIGINT, and what they start would, too
+    ::sigemptyset(&defaults);
+    for (const int signal : {SIGINT, SIGQUIT, SIGHUP}) ::sigaddset(&defaults, signal);
+    ::posix_spawnattr_setsigdefault(&attributes, &defaults);
     const int failure = ::posix_spawnp(&child_, arguments[0], &actions, &attributes, arguments.data(), all.data());
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&actions);

@@ -1,4 +1,4 @@
-// A GPT-2's parameters and moments in the memory of the reference back end, filled with random bits.
+// A GPT-2's parameters and moments in the memory of the reference back end, filled with random finite bits.
 #pragma once
 
 #include <limits>
@@ -33,14 +33,16 @@ class RandomModel {
       }
       parameters.push_back(&parameter);
     });
+    fill(0);
   }
 
-  // Any bits: infinities, not-a-numbers and subnormals too. Padding rows get them as well.
+  // Any bits of finite values, subnormals too, in every floating type. Padding rows get them as well.
   void fill(std::uint64_t seed) {
     RandomSequence random({.seed = seed});
     for (const Tensor& tensor : tensors_) {
       std::vector<std::uint32_t> words(static_cast<std::size_t>(tensor.ref().bytes()) / 4);
-      for (std::uint32_t& word : words) word = random.next_u32();
+      // Without the exponent's second bit no value of 16 or 32 bits is infinite or not a number.
+      for (std::uint32_t& word : words) word = random.next_u32() & 0xdfffdfffU;
       backend->upload(tensor, words.data());
     }
   }

@@ -4,6 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <thread>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -198,6 +202,25 @@ TEST_F(Tokenize, FoldersOfThePrefixAreMadeAndAFileInTheirPlaceIsAnError) {
   EXPECT_THAT(texts_of(folder_ / "new/folder/out"), ElementsAre("text|"));
   EXPECT_THAT(message_of<EnvironmentError>([&] { tokenize_files(byte_tokenizer(), files, folder_ / "a.txt/out"); }),
               HasSubstr("a.txt"));
+}
+
+// A pipe has no end before its writer leaves, however its lines come.
+TEST_F(Tokenize, PipesAreReadAsFilesAre) {
+  for (const char* name : {"pipe.jsonl", "pipe.txt"}) {
+    const bool has_lines = std::string_view(name).ends_with("jsonl");
+    ASSERT_EQ(::mkfifo((folder_ / name).c_str(), 0600), 0);
+    std::thread writer([&] {
+      std::ofstream stream(folder_ / name);
+      for (const std::string part : {"{\"text\": \"o", "ne\"}\n{\"tex", "t\": \"two\"}"}) {
+        stream << part << std::flush;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    });
+    run({folder_ / name});
+    writer.join();
+    const std::vector<std::string> whole = {"{\"text\": \"one\"}\n{\"text\": \"two\"}|"}, lines = {"one|", "two|"};
+    EXPECT_EQ(texts_of(folder_ / "out"), has_lines ? lines : whole);
+  }
 }
 
 }  // namespace

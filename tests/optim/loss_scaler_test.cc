@@ -70,12 +70,17 @@ TEST(LossScaler, StopsAtTheMinimumAndSaysSo) {
   EXPECT_EQ(scaler.scale(), 2);
 }
 
-TEST(LossScaler, AFixedScaleNeverMovesAndIsNeverExhausted) {
+TEST(LossScaler, AFixedScaleNeverMovesAndIsExhaustedByOverflowsInARow) {
   LossScaler scaler({.fixed = 128});
-  repeat(scaler, true, 10);
-  repeat(scaler, false, 2000);
-  EXPECT_EQ(scaler.scale(), 128);
+  repeat(scaler, true, LossScaler::kMostOverflows - 1);
   EXPECT_FALSE(scaler.exhausted());
+  repeat(scaler, false, 1);
+  repeat(scaler, true, LossScaler::kMostOverflows - 1);
+  EXPECT_FALSE(scaler.exhausted());
+  scaler.update(true);
+  EXPECT_TRUE(scaler.exhausted());
+  scaler.restore({.scale = 4, .good_updates = 0, .overflows_left = 1});  // of a run with another scale
+  EXPECT_EQ(scaler.scale(), 128);
 }
 
 TEST(LossScaler, GoesOnFromItsStateAsIfNeverStopped) {

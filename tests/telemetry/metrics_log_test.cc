@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <fstream>
@@ -119,6 +120,8 @@ TEST_F(MetricsLogTest, APlaceThatCannotBeWrittenIsTheEnvironmentsFault) {
   EXPECT_THROW(MetricsLog(folder_.path() / "missing" / "metrics.jsonl", 0), EnvironmentError);
   MetricsLog full("/dev/full", 0);
   EXPECT_THROW(full.write(1, {{"loss", 1.0}}), EnvironmentError);
+  ASSERT_EQ(::mkfifo(file_.c_str(), 0600), 0);
+  EXPECT_THROW(MetricsLog(file_, 0), EnvironmentError);  // nobody reads it; and does not wait
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ void ControlPlane::serve() {
   accept_members(now);
   receive_frames(now);
   look_for_closed();
-  if (now >= next_beat_ && !terminated_since_) {
+  if (now >= next_beat_ && (!terminated_since_ || TerminationRequest::is_left_to_the_program())) {
     next_beat_ = now + kBeat;
     beat();
   }
@@ -299,11 +299,13 @@ std::string ControlPlane::Exchange::text(int world) const {
 }
 
 // mpirun and torchrun end a job by SIGTERM, as a user does. A process that died has closed its connection, and the
-// notice of that is on its way; without one it was the user who wanted the end.
+// notice of that is on its way; without one it was the user who wanted the end. A program that ends itself in good
+// order goes on until it has.
 void ControlPlane::act_on_termination(Clock::time_point now) {
   if (!termination_->came()) return;
   if (!terminated_since_) terminated_since_ = now;
-  if (now - *terminated_since_ > kNotice && !(failure_ && asks_)) termination_->obey();
+  const bool is_ours = !TerminationRequest::is_left_to_the_program();
+  if (is_ours && now - *terminated_since_ > kNotice && !(failure_ && asks_)) termination_->obey();
 }
 
 void ControlPlane::end_where_nobody_asks(Clock::time_point now) {

@@ -13,6 +13,9 @@ class TerminationRequest {
   ~TerminationRequest();
 
   bool came() const;
+  // While true, the program ends itself in good order after SIGTERM (runtime/end_signals.h), and nobody calls obey().
+  static void leave_to_the_program(bool leave);
+  static bool is_left_to_the_program();
   void ignore_from_now_on();       // until the process ends, by itself and soon: it is about to tell why
   [[noreturn]] void obey() const;  // ends the process as the default action would have
 

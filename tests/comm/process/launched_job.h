@@ -82,21 +82,24 @@ inline JobOutcome with_ranks(const Outcome& outcome, int ranks) {
   return job;
 }
 
+// The process of a rank that runs under mpirun on this host; 0 where it does not run.
+inline pid_t process_of_mpirun(pid_t of_mpirun, int rank) {
+  const std::string mpirun = std::to_string(of_mpirun);
+  std::ifstream children("/proc/" + mpirun + "/task/" + mpirun + "/children");
+  for (pid_t child = 0; children >> child;) {
+    const std::string variable = '\0' + std::string("OMPI_COMM_WORLD_RANK=") + std::to_string(rank) + '\0';
+    std::ifstream file("/proc/" + std::to_string(child) + "/environ", std::ios::binary);
+    const std::string variables((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    if (variables.find(variable) != variables.npos) return child;
+  }
+  return 0;
+}
+
 class MpirunJob final : public LaunchedJob {
  public:
   MpirunJob(int ranks, const std::vector<std::string>& program)
       : ranks_(ranks), mpirun_(words_for(ranks, program), mpirun_environment()) {}
-  pid_t process_of(int rank) const override {
-    const std::string mpirun = std::to_string(mpirun_.pid());
-    std::ifstream children("/proc/" + mpirun + "/task/" + mpirun + "/children");
-    for (pid_t child = 0; children >> child;) {
-      const std::string variable = '\0' + std::string("OMPI_COMM_WORLD_RANK=") + std::to_string(rank) + '\0';
-      std::ifstream file("/proc/" + std::to_string(child) + "/environ", std::ios::binary);
-      const std::string variables((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-      if (variables.find(variable) != variables.npos) return child;
-    }
-    return 0;
-  }
+  pid_t process_of(int rank) const override { return process_of_mpirun(mpirun_.pid(), rank); }
   std::string errors_so_far() const override { return mpirun_.errors_so_far(); }
   JobOutcome wait(std::chrono::seconds longest) override { return with_ranks(mpirun_.wait(longest), ranks_); }
 

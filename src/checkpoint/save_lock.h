@@ -1,0 +1,68 @@
+// One run at a time saves to a folder: a second one would mix its checkpoints with the first one's. The system keeps
+// the lock (flock) and lets go of it however its process ends. The lock's file says who holds it.
+//
+// Not every file system has locks, and some have locks that other hosts do not see. So the holder also touches the file
+// every few seconds. Where the system's lock does not tell, a file that is touched has a holder, and one that is not
+// was left by a run that was killed.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace teratron {
+
+struct SaveLockSettings {
+  std::chrono::milliseconds touch_interval = std::chrono::seconds(3);
+  std::chrono::milliseconds silence = std::chrono::seconds(10);  // after which a file that nobody touched is left over
+  // As flock(fd, LOCK_EX | LOCK_NB) does: 0, or -1 and errno.
+  std::function<int(int descriptor)> lock;
+  // Told what takes time, and what the file system cannot do.
+  std::function<void(const std::string&)> notice = [](const std::string&) {};
+};
+
+class SaveLock {
+ public:
+  static constexpr std::string_view kFile = "run.lock";
+
+  // `folder` exists. UserError: another run holds the lock; it says whose, on which host, and since when. Nothing is
+  // changed then. EnvironmentError: the folder cannot be written.
+  explicit SaveLock(const std::filesystem::path& folder, SaveLockSettings settings = {});
+  SaveLock(const SaveLock&) = delete;
+  SaveLock& operator=(const SaveLock&) = delete;
+  ~SaveLock();  // deletes the file
+
+ private:
+  // Of the holder, as the file says it.
+  struct Owner {
+    std::string user, host, since;
+    std::int64_t process = 0;
+  };
+  static Owner owner_in(const std::string& text);
+  static std::string own_text();
+
+  bool open();  // whether the system's lock is held, where there are such
+  bool is_still_there() const;
+  bool is_touched() const;  // within `silence`
+  void look_for_unlocked_owner();
+  void write_owner();
+  void touch();
+  [[noreturn]] void refuse() const;
+
+  const std::filesystem::path folder_, file_;
+  const SaveLockSettings settings_;
+  bool has_locks_ = true;
+  int descriptor_ = -1;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ends_ = false;
+  std::thread toucher_;
+};
+
+}  // namespace teratron

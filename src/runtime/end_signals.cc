@@ -1,0 +1,91 @@
+#include "runtime/end_signals.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+
+#include "comm/control/termination.h"
+
+namespace teratron {
+namespace {
+
+// What a handler can reach.
+std::atomic<int> first_signal{0};
+std::atomic<bool> answers{false};
+std::atomic<void (*)(int)> sigterm_before{nullptr};  // of the control plane, which waits for it too
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<void (*)(int)>::is_always_lock_free);
+
+std::mutex listening_mutex;
+bool is_listening = false;
+std::array<struct sigaction, kEndSignals.size()> before{};
+
+constexpr std::string_view kAnswer =
+    "\nasked to end: this update is finished, then saved if there is a --save; SIGINT (Ctrl-C) again ends at once\n";
+
+void note(int signal) {
+  const int error = errno;
+  int none = 0;
+  if (first_signal.compare_exchange_strong(none, signal) && answers.load()) {
+    (void)!::write(STDERR_FILENO, kAnswer.data(), kAnswer.size());
+  }
+  if (signal == SIGTERM) {
+    if (void (*const chained)(int) = sigterm_before.load()) chained(signal);
+  }
+  errno = error;
+}
+
+bool is_handler(void (*action)(int)) { return action != SIG_DFL && action != SIG_IGN; }
+
+void listen_to(int signal, struct sigaction& old) {
+  ::sigaction(signal, nullptr, &old);
+  if (old.sa_handler == SIG_IGN) return;
+  struct sigaction wanted {};
+  const bool nobody_watches = ::isatty(STDOUT_FILENO) == 0 && ::isatty(STDERR_FILENO) == 0;
+  wanted.sa_handler = signal == SIGHUP && nobody_watches ? SIG_IGN : note;
+  wanted.sa_flags = SA_RESTART;
+  if (signal == SIGINT) wanted.sa_flags |= static_cast<int>(SA_RESETHAND);  // the second one finds the default
+  if (signal == SIGTERM) sigterm_before.store(is_handler(old.sa_handler) ? old.sa_handler : nullptr);
+  ::sigaction(signal, &wanted, nullptr);
+}
+
+}  // namespace
+
+std::string_view name_of_signal(int signal) {
+  switch (signal) {
+    case SIGINT: return "SIGINT";
+    case SIGTERM: return "SIGTERM";
+    case SIGUSR1: return "SIGUSR1";
+    case SIGHUP: return "SIGHUP";
+    default: return "a signal";
+  }
+}
+
+void EndSignals::listen() {
+  const std::lock_guard lock(listening_mutex);
+  if (is_listening) return;
+  is_listening = true;
+  first_signal.store(0);
+  answers.store(says_);
+  TerminationRequest::leave_to_the_program(true);
+  for (std::size_t i = 0; i < kEndSignals.size(); ++i) listen_to(kEndSignals[i], before[i]);
+}
+
+EndSignals::~EndSignals() {
+  const std::lock_guard lock(listening_mutex);
+  if (!is_listening) return;
+  for (std::size_t i = 0; i < kEndSignals.size(); ++i) {
+    struct sigaction now {};
+    ::sigaction(kEndSignals[i], nullptr, &now);
+    // The control plane may be gone by now, and its handler with it.
+    if (kEndSignals[i] == SIGTERM && is_handler(before[i].sa_handler)) before[i].sa_handler = SIG_DFL;
+    if (now.sa_handler == note || kEndSignals[i] == SIGHUP) ::sigaction(kEndSignals[i], &before[i], nullptr);
+  }
+  TerminationRequest::leave_to_the_program(false);
+  is_listening = false;
+}
+
+int EndSignals::came() { return first_signal.load(); }
+
+}  // namespace teratron

@@ -1,0 +1,25 @@
+// Notices a loss that explodes: far above the lowest level that this run has been at. Only people are told; what is
+// done with the weights depends on values that are not finite alone.
+#pragma once
+
+#include <optional>
+
+namespace teratron {
+
+class LossWatch {
+ public:
+  // After every update, its loss in nats. Whether an explosion begins with it: once until the loss has come down again.
+  bool explodes(double loss);
+
+  double lowest() const { return lowest_; }
+
+ private:
+  // More than half above the lowest level, and more than a nat, is beyond what batches differ by.
+  bool is_far_up(double loss) const { return loss > lowest_ + (lowest_ > 2 ? lowest_ / 2 : 1); }
+
+  std::optional<double> level_;  // a running mean
+  double lowest_ = 0;            // of the level
+  bool exploded_ = false;
+};
+
+}  // namespace teratron

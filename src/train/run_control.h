@@ -1,0 +1,40 @@
+// What ends a run before its last update, or asks for a checkpoint, and how ranks agree on it. A signal may come to one
+// rank alone, and clocks differ; so every rank adds what it asks for to values that ranks sum up with every update
+// anyway, and all of them read the same sums after the same update.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "base/monotonic_clock.h"
+#include "runtime/end_signals.h"
+
+namespace teratron {
+
+// The world outside of a run.
+struct RunControl {
+  std::function<int()> signal = [] { return 0; };       // one of kEndSignals that came to this process; 0: none
+  std::function<double()> seconds = monotonic_seconds;  // the first rank's count
+  double began = seconds();                             // of the command, on that clock
+};
+
+class Requests {
+ public:
+  void ask_to_end(int signal);
+  void ask_to_save() { counts_[kSave] = 1; }
+  void say_time_is_up() { counts_[kTime] = 1; }
+
+  std::span<double> counts() { return counts_; }  // to be summed over all ranks
+
+  int signal() const;  // the first of kEndSignals that anybody got; 0: none
+  bool save_is_due() const { return counts_[kSave] > 0; }
+  bool time_is_up() const { return counts_[kTime] > 0; }
+
+ private:
+  static constexpr std::size_t kSave = kEndSignals.size(), kTime = kSave + 1;
+  std::array<double, kTime + 1> counts_{};
+};
+
+}  // namespace teratron

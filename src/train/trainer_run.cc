@@ -1,0 +1,125 @@
+// The loop of a Trainer: when it validates, saves and ends. Every decision follows from numbers that all ranks share.
+#include <cmath>
+
+#include "base/error.h"
+#include "train/trainer.h"
+
+namespace teratron {
+namespace {
+
+constexpr double kSecondsPerMinute = 60;
+
+}  // namespace
+
+Requests Trainer::requests(const RunControl& control) const {
+  Requests own;
+  own.ask_to_end(control.signal());
+  const Mesh& mesh = executor_.mesh();
+  if (mesh.data->rank() != 0 || mesh.model->rank() != 0) return own;
+  const double now = control.seconds();
+  const auto has_passed = [&](double minutes, double since) {
+    return minutes > 0 && now - since >= minutes * kSecondsPerMinute;
+  };
+  if (has_passed(config_.exit_duration_in_mins, control.began)) own.say_time_is_up();
+  if (config_.save_interval == 0 && has_passed(config_.save_interval_in_mins, saved_at_)) own.ask_to_save();
+  return own;
+}
+
+void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
+  validation_is_owed_ = false;
+  const std::optional<LossSums> losses = validation_losses(config_.eval_iters);
+  if (!losses) return;
+  const double loss = losses->total();
+  if (!std::isfinite(loss)) throw_weights_diverged("the validation loss");
+  observer.validation(iteration_, result.validation_loss.emplace(loss));
+  const bool is_best = !best_validation_loss_ || loss < *best_validation_loss_;
+  if (is_best) best_validation_loss_ = loss;
+  validations_since_best_ = is_best ? 0 : validations_since_best_ + 1;
+}
+
+void Trainer::end_if_asked(const Requests& requests, TrainingObserver& observer, TrainingResult& result) const {
+  if (const int signal = requests.signal(); signal != 0) {
+    result.end = RunEnd::kSignal;
+    result.signal = signal;
+    observer.notice(fmt::format("{}: ends after iteration {} of {}{}", name_of_signal(signal), iteration_,
+                                config_.train_iters, config_.save.empty() ? "; without --save nothing is kept" : ""));
+  } else if (requests.time_is_up() && iteration_ < config_.train_iters) {
+    result.end = RunEnd::kExitDuration;
+    observer.notice(fmt::format("--exit-duration-in-mins {:g}: ends after iteration {} of {}",
+                                config_.exit_duration_in_mins, iteration_, config_.train_iters));
+  }
+}
+
+void Trainer::end_if_stalled(TrainingObserver& observer, TrainingResult& result) const {
+  if (result.end != RunEnd::kComplete || iteration_ == config_.train_iters) return;
+  if (config_.early_stop == 0 || validations_since_best_ < config_.early_stop) return;
+  result.end = RunEnd::kEarlyStop;
+  observer.notice(fmt::format("--early-stop {}: ends after iteration {} of {}; the lowest validation loss was {:.4f}",
+                              config_.early_stop, iteration_, config_.train_iters, *best_validation_loss_));
+}
+
+void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver& observer, const RunControl& control) {
+  if (config_.save.empty()) return;
+  const bool is_best = config_.save_best && !validation_is_owed_ && validates_after(iteration_) &&
+                       best_validation_loss_ && validations_since_best_ == 0;
+  const bool is_lasting = is_best || ends || is_due(config_.save_interval, iteration_);
+  if (!is_lasting && !requests.save_is_due()) return;
+  observer.saved(iteration_, save({.best = is_best, .by_time = !is_lasting}));
+  saved_at_ = control.seconds();
+}
+
+TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& control) {
+  TrainingResult result{.iterations = iteration_};
+  double seconds = 0;
+  std::int64_t tokens = 0;
+  saved_at_ = control.seconds();
+  if (validation_is_owed_ && validates_after(iteration_)) {
+    validate(observer, result);
+    end_if_stalled(observer, result);
+    save_if_due({}, result.end != RunEnd::kComplete, observer, control);
+  }
+  while (iteration_ < config_.train_iters && result.end == RunEnd::kComplete) {
+    Requests agreed;
+    const IterationReport report = update(control, agreed);
+    observer.iteration(report);
+    if (loss_watch_.explodes(report.loss)) {
+      observer.notice(fmt::format("warning: the loss explodes: {:.4f} in iteration {}, after a level of {:.4f}",
+                                  report.loss, iteration_, loss_watch_.lowest()));
+    }
+    seconds += report.seconds;
+    tokens += report.global_batch_size * config_.seq_length;
+    result.iterations = iteration_;
+    result.final_loss = report.loss;
+    end_if_asked(agreed, observer, result);
+    if (validates_after(iteration_)) {
+      // Whoever sent a signal waits; the run that goes on from here makes up for it.
+      validation_is_owed_ = result.end == RunEnd::kSignal;
+      if (!validation_is_owed_) validate(observer, result);
+    }
+    end_if_stalled(observer, result);
+    save_if_due(agreed, result.end != RunEnd::kComplete, observer, control);
+  }
+  if (seconds > 0) result.tokens_per_second = static_cast<double>(tokens) / seconds;
+  return result;
+}
+
+std::filesystem::path Trainer::save(SaveReason reason) {
+  executor_.mesh().set_activity(fmt::format("checkpoint of iteration {}", iteration_));
+  require_finite_loss();
+  const std::filesystem::path folder = save_checkpoint(
+      config_.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
+      {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last, .best = reason.best, .replaces = saved_by_time_},
+      &executor_.mesh());
+  saved_by_time_ = reason.by_time ? std::optional(iteration_) : std::nullopt;
+  return executor_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
+}
+
+// A save may delete older checkpoints, so the one that replaces them must be one to go on from. Finite weights may be
+// so large that no forward pass is finite: one micro-batch of the samples that come next tells.
+void Trainer::require_finite_loss() {
+  const std::int64_t one_for_each_copy = executor_.options().batch * executor_.mesh().data->size();
+  const SampleRange next{batches_.consumed_after(iteration_), one_for_each_copy};
+  if (!std::isfinite(mean_losses(*task_.training, next).total())) throw_weights_diverged("the loss");
+}
+
+}  // namespace teratron

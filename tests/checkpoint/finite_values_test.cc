@@ -1,0 +1,102 @@
+// A value that is not finite is found wherever it lies, and no checkpoint holds one.
+#include "checkpoint/finite_values.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/damage.h"
+#include "checkpoint/random_model.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::RandomModel;
+using testing::small_config;
+using testing::some_state;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The bytes of finite values, the largest of their type among them.
+template <class T>
+std::vector<std::byte> finite_bytes(std::size_t count, T largest, RandomSequence& random) {
+  std::vector<T> values(count);
+  for (T& value : values) {
+    value = static_cast<T>(random.below(2) == 0 ? largest : static_cast<T>(random.next_u32() % 1000));
+  }
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+bool all_finite(DType dtype, const std::vector<std::byte>& bytes, RandomSequence& random) {
+  FiniteValues values(dtype);
+  for (std::size_t at = 0; at < bytes.size();) {  // pieces that cut values apart
+    const std::size_t piece = std::min<std::size_t>(random.below(23), bytes.size() - at);
+    values.update(std::span(bytes).subspan(at, piece));
+    at += piece;
+  }
+  return values.all();
+}
+
+template <class T>
+void find_one_among_many(DType dtype, T largest, std::initializer_list<T> wrong) {
+  RandomSequence random({.seed = 3});
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::size_t count = 1 + random.below(60);
+    std::vector<std::byte> bytes = finite_bytes<T>(count, largest, random);
+    EXPECT_TRUE(all_finite(dtype, bytes, random)) << name_of(dtype);
+    const T value = *(wrong.begin() + random.below(wrong.size()));
+    std::memcpy(bytes.data() + random.below(count) * sizeof(T), &value, sizeof(T));
+    EXPECT_FALSE(all_finite(dtype, bytes, random)) << name_of(dtype);
+  }
+}
+
+TEST(FiniteValues, OneThatIsNotIsFoundWhereverPiecesAreCut) {
+  const double nan = std::nan("");
+  find_one_among_many<double>(DType::kF64, std::numeric_limits<double>::max(), {nan, kInfinity, -kInfinity});
+  find_one_among_many<float>(DType::kF32, std::numeric_limits<float>::max(),
+                             {static_cast<float>(nan), static_cast<float>(kInfinity), static_cast<float>(-kInfinity)});
+  find_one_among_many<std::uint16_t>(DType::kBF16, 0x7f7f, {0x7f80, 0xff80, 0x7fc0, 0xff81});
+  find_one_among_many<std::uint16_t>(DType::kF16, 0x7bff, {0x7c00, 0xfc00, 0x7e00, 0xfc01});
+}
+
+TEST(FiniteValues, NoSaveKeepsOneThatIsNotAndWhatStandsStays) {
+  const testing::TemporaryFolder folder;
+  RandomSequence random({.seed = 4});
+  for (const DType dtype : {DType::kF32, DType::kF64}) {
+    const auto root = folder / name_of(dtype);
+    RandomModel model(small_config(), dtype);
+    const auto save = [&](std::int64_t iteration) {
+      save_checkpoint(root, model.model.config, model.parameters, *model.backend, some_state(iteration),
+                      {.keep_last = 1});
+    };
+    save(1);
+    const auto before = testing::all_files(root);
+    for (int trial = 0; trial < 40; ++trial) {
+      model.fill(static_cast<std::uint64_t>(trial));
+      const Parameter& parameter = *model.parameters[random.below(model.parameters.size())];
+      const std::array<std::pair<TensorRef, const char*>, 3> tensors = {
+          {{parameter.value, ""}, {parameter.state.moment1, ".moment1"}, {parameter.state.moment2, ".moment2"}}};
+      const auto& [tensor, suffix] = tensors[random.below(3)];
+      const double wrong = random.below(2) == 0 ? std::nan("") : -kInfinity;
+      const std::int64_t row = static_cast<std::int64_t>(
+          random.below(static_cast<std::uint64_t>(parameter.shape[0] - parameter.padding_rows)));
+      model.backend->fill(tensor.slice(0, row, row + 1), wrong);
+      EXPECT_THAT(message_of<UserError>([&] { save(2); }),
+                  AllOf(HasSubstr("'" + parameter.name + suffix + "'"), HasSubstr("after 2 updates"),
+                        HasSubstr("no checkpoint was written")));
+      EXPECT_EQ(testing::all_files(root), before);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace teratron

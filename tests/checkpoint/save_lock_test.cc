@@ -1,0 +1,169 @@
+// One run at a time saves to a folder, whatever locks its file system has, and a lock that was left behind holds
+// nobody up.
+#include "checkpoint/save_lock.h"
+
+#include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+#include "base/error.h"
+#include "checkpoint/damage.h"
+
+namespace teratron {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::message_of;
+using testing::put_file;
+using testing::TemporaryFolder;
+
+int no_locks(int) {
+  errno = ENOLCK;
+  return -1;
+}
+
+SaveLockSettings quick(std::vector<std::string>& notices) {
+  return {.touch_interval = milliseconds(20),
+          .silence = milliseconds(400),
+          .notice = [&notices](const std::string& text) { notices.push_back(text); }};
+}
+
+// Touches a file as a run on another host does.
+class Toucher {
+ public:
+  explicit Toucher(const std::filesystem::path& file)
+      : thread_([this, file] {
+          while (!ends_) {
+            ::utimensat(AT_FDCWD, file.c_str(), nullptr, 0);
+            std::this_thread::sleep_for(milliseconds(5));
+          }
+        }) {}
+  ~Toucher() {
+    ends_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> ends_{false};
+  std::thread thread_;
+};
+
+constexpr const char* kFarOwner =
+    R"({"user":"ada","host":"another-host","process":77,"since":"2026-01-02 03:04:05 UTC"})";
+
+class SaveLocks : public ::testing::Test {
+ protected:
+  std::filesystem::path file() const { return folder_ / SaveLock::kFile; }
+  TemporaryFolder folder_;
+  std::vector<std::string> notices_;
+};
+
+TEST_F(SaveLocks, ASecondIsRefusedWithTheFirstOnesNameAndTheFileGoesWithTheFirst) {
+  {
+    const SaveLock first(folder_.path());
+    const auto before = testing::all_files(folder_.path());
+    std::array<char, 256> host{};
+    ::gethostname(host.data(), host.size());
+    EXPECT_THAT(message_of<UserError>([&] { SaveLock{folder_.path()}; }),
+                AllOf(HasSubstr(folder_.path().string()), HasSubstr(std::string(" on ") + host.data()),
+                      HasSubstr(fmt::format("process {}", ::getpid())), HasSubstr("begun 20"), HasSubstr("--save")));
+    EXPECT_EQ(testing::all_files(folder_.path()), before);
+  }
+  EXPECT_EQ(folder_.entries(), 0U);
+  const SaveLock again(folder_.path());
+}
+
+TEST_F(SaveLocks, OfManyThatBeginAtOnceOneIsLet) {
+  for (int trial = 0; trial < 20; ++trial) {
+    std::atomic<int> held{0}, refused{0}, ready{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        ++ready;
+        while (ready < 4) std::this_thread::yield();
+        try {
+          const SaveLock lock(folder_.path());
+          ++held;
+          while (held + refused < 4) std::this_thread::yield();
+        } catch (const UserError&) {
+          ++refused;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(held, 1);
+    EXPECT_EQ(refused, 3);
+  }
+}
+
+TEST_F(SaveLocks, OneThatWasKilledHoldsNobodyUp) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const SaveLock lock(folder_.path());
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(std::filesystem::exists(file()));
+  const auto start = std::chrono::steady_clock::now();
+  const SaveLock lock(folder_.path());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+}
+
+// The system's lock is free, which tells nothing where other hosts' locks are not seen.
+TEST_F(SaveLocks, AnotherHostsIsRefusedWhileItsFileIsTouchedAndNotAfter) {
+  put_file(file(), kFarOwner);
+  {
+    const Toucher alive(file());
+    EXPECT_THAT(message_of<UserError>([&] { SaveLock(folder_.path(), quick(notices_)); }),
+                AllOf(HasSubstr("a run of ada on another-host (process 77, begun 2026-01-02 03:04:05 UTC)")));
+    EXPECT_EQ(testing::bytes_of_file(file()), kFarOwner);
+  }
+  const SaveLock lock(folder_.path(), quick(notices_));
+  EXPECT_THAT(notices_.back(), HasSubstr("another-host"));
+}
+
+TEST_F(SaveLocks, AnOwnerTouchesItsFile) {
+  const SaveLock lock(folder_.path(), quick(notices_));
+  const auto before = std::filesystem::last_write_time(file());
+  for (int look = 0; look < 1000 && std::filesystem::last_write_time(file()) == before; ++look) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_NE(std::filesystem::last_write_time(file()), before);
+}
+
+TEST_F(SaveLocks, WithoutLocksTheFileAloneKeepsASecondAwayAndSaysSo) {
+  SaveLockSettings settings = quick(notices_);
+  settings.lock = no_locks;
+  {
+    const SaveLock first(folder_.path(), settings);
+    EXPECT_THAT(notices_.back(), AllOf(HasSubstr(folder_.path().string()), HasSubstr("no locks")));
+    EXPECT_THAT(message_of<UserError>([&] { SaveLock(folder_.path(), settings); }), HasSubstr("--save"));
+  }
+  EXPECT_EQ(folder_.entries(), 0U);
+  put_file(file(), kFarOwner);
+  const SaveLock again(folder_.path(), settings);
+}
+
+TEST_F(SaveLocks, WhatIsLeftInTheFileMayBeAnything) {
+  for (const std::string& text : {std::string("no JSON"), std::string("[]"), std::string("{\"host\": 3}"),
+                                  std::string("{\"host\": \"h\", \"process\": \"x\"}"), std::string(9000, 'x')}) {
+    put_file(file(), text);
+    const SaveLock lock(folder_.path(), quick(notices_));
+  }
+}
+
+TEST_F(SaveLocks, AFolderThatMayNotBeWrittenIsAnEnvironmentError) {
+  EXPECT_THAT(message_of<EnvironmentError>([&] { SaveLock{folder_ / "missing"}; }),
+              AllOf(HasSubstr("missing/run.lock"), HasSubstr("--save")));
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,238 @@
+// What a user would lose: runs that are asked to end, two runs that save to one folder, runs that diverge, targets that
+// are no files. Ranks are threads, and processes of mpirun.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cstring>
+#include <thread>
+
+#include "cli/tiny_training.h"
+#include "comm/process/launched_job.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using testing::ChildProgram;
+using ::testing::HasSubstr;
+using testing::launch;
+using testing::LaunchedBy;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::TinyTraining;
+using testing::with;
+using testing::Words;
+using Clock = std::chrono::steady_clock;
+
+Words of_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
+
+class NothingLost : public ::testing::Test {
+ protected:
+  // Returns when the run in `name` has written a line about an update.
+  void wait_for_updates(const std::string& name, const std::function<std::string()>& errors) const {
+    const fs::path metrics = fs::path(training_.path(name)) / "metrics.jsonl";
+    for (const auto end = Clock::now() + seconds(60); !fs::exists(metrics) || fs::file_size(metrics) == 0;) {
+      if (Clock::now() > end) throw std::runtime_error("no update within a minute: " + errors());
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  }
+  Words endless(const std::string& name, const Words& more = {}) const {
+    return training_.command(
+        with({"--save", training_.path(name), "--train-iters", "1000000", "--lr-decay-style", "constant"}, more));
+  }
+  // That it was saved after the last update that was written down, and goes on with the bits of a run that never
+  // stopped.
+  void expect_goes_on(const std::string& name, const Words& layout) const {
+    const std::string run = training_.path(name), whole = training_.path(name + "-whole");
+    const auto done = static_cast<std::int64_t>(TinyTraining::losses(run).size());
+    const std::string tracker = read_file(fs::path(run) / "latest_checkpointed_iteration.txt");
+    EXPECT_EQ(std::stoll(tracker), done);
+    const Words constant = with({"--lr-decay-style", "constant", "--train-iters", std::to_string(done + 2)}, layout);
+    const Outcome resumed = run_teratron(training_.command(with(constant, {"--load", run, "--save", run})));
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.errors;
+    const Outcome straight = run_teratron(training_.command(with(constant, {"--save", whole})));
+    EXPECT_EQ(straight.exit_code, 0) << straight.errors;
+    EXPECT_EQ(TinyTraining::losses(run), TinyTraining::losses(whole));
+  }
+
+  const TinyTraining training_;
+};
+
+TEST_F(NothingLost, ASignalEndsTheRunWithACheckpointAndItsNumber) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+    const std::string name = "run" + std::to_string(signal), json = training_.path(name + ".json");
+    const Words layout = {"--tp", "2"};
+    ChildProgram program(of_binary(endless(name, with(layout, {"--json", json}))));
+    wait_for_updates(name, [&] { return program.errors_so_far(); });
+    ::kill(program.pid(), signal);
+    const Outcome outcome = program.wait(seconds(30));
+    EXPECT_EQ(outcome.exit_code, 128 + signal) << outcome.errors;
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("asked to end"), HasSubstr(": ends after iteration "),
+                                      HasSubstr("saved "), Not(HasSubstr("error:"))));
+    EXPECT_THAT(nlohmann::json::parse(read_file(json)).at("ended_by"), AnyOf("SIGINT", "SIGTERM", "SIGUSR1"));
+    EXPECT_FALSE(fs::exists(fs::path(training_.path(name)) / "run.lock"));
+    expect_goes_on(name, layout);
+  }
+}
+
+TEST_F(NothingLost, HangingUpEndsNoRunThatNobodyWatches) {
+  ChildProgram program(of_binary(endless("run")));
+  wait_for_updates("run", [&] { return program.errors_so_far(); });
+  ::kill(program.pid(), SIGHUP);
+  const std::size_t before = TinyTraining::losses(training_.path("run")).size();
+  for (const auto end = Clock::now() + seconds(30);
+       TinyTraining::losses(training_.path("run")).size() < before + 20 && Clock::now() < end;) {
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  EXPECT_FALSE(program.has_ended());
+  ::kill(program.pid(), SIGTERM);
+  EXPECT_EQ(program.wait(seconds(30)).exit_code, 128 + SIGTERM);
+}
+
+class NothingLostUnderMpirun : public NothingLost {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = testing::why_no(LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+
+// A rank alone gets the signal; mpirun passes SIGUSR1 on to all.
+TEST_F(NothingLostUnderMpirun, ASignalToOneRankOrToMpirunEndsAllWithACheckpoint) {
+  struct Case {
+    std::string name;
+    int rank, signal;  // rank -1: mpirun
+  };
+  for (const Case& c :
+       {Case{"last", 3, SIGTERM}, Case{"first", 0, SIGINT}, Case{"second", 1, SIGUSR1}, Case{"mpirun", -1, SIGUSR1}}) {
+    const Words layout = {"--tp", "2", "--dp", "2", "--global-batch-size", "4"};
+    testing::ChildProgram mpirun(
+        with({TERATRON_MPIRUN, "--oversubscribe", "-n", "4"}, of_binary(endless(c.name, layout))),
+        testing::mpirun_environment());
+    wait_for_updates(c.name, [&] { return mpirun.errors_so_far(); });
+    const pid_t process = c.rank < 0 ? mpirun.pid() : testing::process_of_mpirun(mpirun.pid(), c.rank);
+    ASSERT_NE(process, 0);
+    ::kill(process, c.signal);
+    const Outcome outcome = mpirun.wait(seconds(60));
+    EXPECT_EQ(outcome.exit_code, 128 + c.signal) << c.name << outcome.errors;
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr(": ends after iteration "), HasSubstr("saved "),
+                                      Not(HasSubstr("error:")), Not(HasSubstr("MPI_ABORT"))))
+        << c.name;
+    expect_goes_on(c.name, layout);
+  }
+}
+
+// The control plane ends a process 0.4 s after SIGTERM where nobody takes care of it, and stops its heartbeat.
+TEST_F(NothingLostUnderMpirun, AnUpdateThatTakesSecondsIsFinishedAfterSigterm) {
+  const Words layout = {"--tp", "2", "--global-batch-size", "1000"};
+  testing::ChildProgram mpirun(with({TERATRON_MPIRUN, "--oversubscribe", "-n", "2"}, of_binary(endless("run", layout))),
+                               testing::mpirun_environment());
+  wait_for_updates("run", [&] { return mpirun.errors_so_far(); });
+  const pid_t process = testing::process_of_mpirun(mpirun.pid(), 1);
+  ASSERT_NE(process, 0);
+  const auto killed = Clock::now();
+  ::kill(process, SIGTERM);
+  const Outcome outcome = mpirun.wait(seconds(120));
+  EXPECT_EQ(outcome.exit_code, 128 + SIGTERM) << outcome.errors;
+  EXPECT_GT(Clock::now() - killed, milliseconds(700)) << "updates are too short for this test";
+  EXPECT_THAT(outcome.errors, HasSubstr("saved "));
+}
+
+TEST_F(NothingLost, OfTwoRunsThatSaveToOneFolderOneIsRefusedAndTheOtherUntouched) {
+  ChildProgram first(of_binary(endless("run", {"--seed", "1", "--save-interval", "5", "--keep-last", "2"})));
+  const fs::path folder = training_.path("run");
+  for (const auto end = Clock::now() + seconds(60); !fs::exists(folder / "latest_checkpointed_iteration.txt");) {
+    ASSERT_LT(Clock::now(), end) << first.errors_so_far();
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  const std::string config = read_file(folder / "config.toml"), trace = training_.path("trace.json");
+  for (const Words& more : {Words{}, Words{"--load", folder.string()}}) {
+    const Outcome second = run_teratron(endless("run", with(more, {"--seed", "2", "--trace", trace})));
+    EXPECT_EQ(second.exit_code, 2);
+    EXPECT_THAT(second.errors, HasSubstr("saves to '" + folder.string() + "' already; wait for its end, end it, or"));
+  }
+  EXPECT_THAT(run_teratron(endless("run")).errors, HasSubstr("process " + std::to_string(first.pid())));
+  EXPECT_EQ(read_file(folder / "config.toml"), config);
+  EXPECT_FALSE(fs::exists(trace));
+  ::kill(first.pid(), SIGKILL);
+  first.wait(seconds(10));
+  EXPECT_TRUE(fs::exists(folder / "run.lock"));
+  const std::string iterations =
+      std::to_string(std::stoll(read_file(folder / "latest_checkpointed_iteration.txt")) + 2);
+  const Outcome third = run_teratron(
+      training_.command({"--load", folder.string(), "--save", folder.string(), "--train-iters", iterations}));
+  EXPECT_EQ(third.exit_code, 0) << third.errors;
+}
+
+// As it was: pairs that begin at once both ended with exit code 0, and their updates were mixed.
+TEST_F(NothingLost, PairsThatBeginAtOnceNeverMix) {
+  for (int pair = 0; pair < 4; ++pair) {
+    const std::string name = "race" + std::to_string(pair);
+    const auto start = [&](const char* seed) {
+      return std::make_unique<ChildProgram>(
+          of_binary(training_.command({"--save", training_.path(name), "--train-iters", "30", "--seed", seed})));
+    };
+    const auto one = start("1"), other = start("2");
+    const Outcome outcomes[] = {one->wait(seconds(60)), other->wait(seconds(60))};
+    EXPECT_EQ(outcomes[0].exit_code + outcomes[1].exit_code, 2) << outcomes[0].errors << outcomes[1].errors;
+    const std::string winner = outcomes[0].exit_code == 0 ? "1" : "2";
+    EXPECT_EQ(TinyTraining::losses(training_.path(name)).size(), 30U);
+    EXPECT_THAT(read_file(fs::path(training_.path(name)) / "config.toml"), HasSubstr("seed = " + winner));
+  }
+}
+
+TEST_F(NothingLost, Fp16ThatDivergesEndsWithAnErrorAndNoJson) {
+  const std::string json = training_.path("out.json");
+  for (const char* precision : {"--fp16", "--bf16"}) {
+    const Outcome outcome = run_teratron(training_.command(
+        {precision, "--initial-loss-scale", "256", "--lr", "1e30", "--clip-grad", "0", "--save-interval", "1",
+         "--keep-last", "1", "--train-iters", "40", "--json", json, "--save", training_.path(precision)}));
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr("error: training has diverged"));
+    EXPECT_FALSE(fs::exists(json));
+  }
+}
+
+TEST_F(NothingLost, JsonGoesIntoDevicesAndThroughPipesAndLinks) {
+  const Words command = training_.command({"--train-iters", "1", "--json"});
+  const auto iterations = [](const std::string& text) { return nlohmann::json::parse(text).at("iterations"); };
+  const std::string pipe = training_.path("pipe"), link = training_.path("link"), target = training_.path("target");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ChildProgram reader({"cat", pipe});
+  const Outcome piped = run_teratron(with(command, {pipe}));
+  EXPECT_EQ(piped.exit_code, 0) << piped.errors;
+  EXPECT_EQ(iterations(reader.wait(seconds(10)).output), 1);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+
+  fs::create_symlink(target, link);
+  EXPECT_EQ(run_teratron(with(command, {link})).exit_code, 0);
+  EXPECT_EQ(iterations(read_file(target)), 1);
+  EXPECT_TRUE(fs::is_symlink(link));
+
+  const std::string device = training_.path("null");
+  if (::mknod(device.c_str(), S_IFCHR | 0666, ::makedev(1, 3)) != 0) GTEST_SKIP() << "making a device needs root";
+  EXPECT_EQ(run_teratron(with(command, {device})).exit_code, 0);
+  EXPECT_TRUE(fs::is_character_file(device));
+}
+
+TEST_F(NothingLost, TheCommandEndsAfterItsDuration) {
+  const Outcome outcome = run_teratron(endless("run", {"--exit-duration-in-mins", "0.02", "--json", "-"}));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("--exit-duration-in-mins 0.02: ends after"), HasSubstr("saved ")));
+  EXPECT_EQ(nlohmann::json::parse(outcome.output).at("ended_by"), "exit-duration-in-mins");
+}
+
+TEST_F(NothingLost, AnExplosionOfTheLossIsWarnedOf) {
+  const Outcome outcome = run_teratron(
+      training_.command({"--lr", "20", "--clip-grad", "0", "--lr-warmup-iters", "40", "--train-iters", "60"}));
+  EXPECT_THAT(outcome.errors, HasSubstr("warning: the loss explodes"));
+}
+
+}  // namespace
+}  // namespace teratron

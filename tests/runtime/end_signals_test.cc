@@ -1,0 +1,131 @@
+// Signals are noted while somebody listens, the second SIGINT ends the process, and what was there before comes back.
+#include "runtime/end_signals.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+
+namespace teratron {
+namespace {
+
+// How a child ends that runs `body`, whose result is its exit code; what it wrote to standard error.
+struct ChildEnd {
+  int exit_code = -1, signal = 0;
+  std::string errors;
+};
+
+ChildEnd in_child(const std::function<int()>& body) {
+  std::array<int, 2> pipe{};
+  EXPECT_EQ(::pipe(pipe.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(pipe[1], STDERR_FILENO);
+    ::dup2(pipe[1], STDOUT_FILENO);
+    for (const int signal : kEndSignals) std::signal(signal, SIG_DFL);
+    ::_exit(body());
+  }
+  ::close(pipe[1]);
+  ChildEnd end;
+  std::array<char, 500> buffer{};
+  for (ssize_t got = 0; (got = ::read(pipe[0], buffer.data(), buffer.size())) > 0;) {
+    end.errors.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  ::close(pipe[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  return end;
+}
+
+TEST(EndSignals, EachIsNotedOnceAndAnswered) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+    const ChildEnd end = in_child([&] {
+      EndSignals signals(true);
+      signals.listen();
+      signals.listen();
+      std::raise(signal);
+      std::raise(signal == SIGTERM ? SIGUSR1 : SIGTERM);  // the first one counts
+      return EndSignals::came();
+    });
+    EXPECT_EQ(end.exit_code, signal);
+    EXPECT_THAT(end.errors, ::testing::HasSubstr("asked to end"));
+    EXPECT_EQ(end.errors.find("asked to end"), end.errors.rfind("asked to end"));
+  }
+}
+
+TEST(EndSignals, ASecondInterruptEndsTheProcessAtOnce) {
+  const ChildEnd end = in_child([] {
+    EndSignals signals(false);
+    signals.listen();
+    std::raise(SIGINT);
+    std::raise(SIGINT);
+    return 0;
+  });
+  EXPECT_EQ(end.signal, SIGINT);
+  EXPECT_EQ(end.errors, "");
+}
+
+TEST(EndSignals, HangingUpChangesNothingWhereOutputIsNoTerminal) {
+  const ChildEnd end = in_child([] {
+    EndSignals signals(true);
+    signals.listen();
+    std::raise(SIGHUP);
+    return EndSignals::came() == 0 ? 42 : 0;
+  });
+  EXPECT_EQ(end.exit_code, 42);
+}
+
+TEST(EndSignals, HangingUpIsARequestWhereOutputIsATerminal) {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0 || ::grantpt(terminal) != 0 || ::unlockpt(terminal) != 0) GTEST_SKIP() << "there are no terminals";
+  const std::string name = ::ptsname(terminal);
+  const ChildEnd end = in_child([&] {
+    ::dup2(::open(name.c_str(), O_RDWR | O_NOCTTY), STDERR_FILENO);
+    EndSignals signals(false);
+    signals.listen();
+    std::raise(SIGHUP);
+    return EndSignals::came();
+  });
+  ::close(terminal);
+  EXPECT_EQ(end.exit_code, SIGHUP);
+}
+
+TEST(EndSignals, WhatWasIgnoredStaysSo) {
+  const ChildEnd end = in_child([] {
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGHUP, SIG_IGN);
+    EndSignals signals(true);
+    signals.listen();
+    std::raise(SIGINT);
+    std::raise(SIGINT);
+    std::raise(SIGHUP);
+    return EndSignals::came() == 0 ? 42 : 0;
+  });
+  EXPECT_EQ(end.exit_code, 42);
+}
+
+TEST(EndSignals, BeforeAndAfterSignalsDoWhatTheyDid) {
+  for (const bool after : {false, true}) {
+    for (const int signal : kEndSignals) {
+      const ChildEnd end = in_child([&] {
+        {
+          EndSignals signals(true);
+          if (after) signals.listen();
+          if (!after) std::raise(signal);
+        }
+        std::raise(signal);
+        return 0;
+      });
+      EXPECT_EQ(end.signal, signal) << after;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace teratron
