@@ -1,10 +1,16 @@
 // A shared library that is loaded when it is first needed, so that programs start on machines that lack it.
 #pragma once
 
+#include <filesystem>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace teratron {
+
+// Where the loader looks for this program's libraries: what it was linked with as its path (-rpath), LD_LIBRARY_PATH,
+// and the system's folders. Not all of them need exist.
+std::vector<std::filesystem::path> library_folders();
 
 class SharedLibrary {
  public:

@@ -1,4 +1,4 @@
-// The version that files, reports and --version carry; the build's project(VERSION) is the same.
+// The version that files, reports, packages and --version carry; CMakeLists.txt reads it here.
 #pragma once
 
 #include <string_view>

@@ -24,26 +24,24 @@
 
 namespace teratron {
 
+using FieldText = std::function<std::string(const FieldList&)>;
+
 struct Command {
-  std::string name;                                       // one or more words: "train", "tokenizer encode"
+  std::string name;                                       // one or two words: "train", "tokenizer encode"
   std::string summary;                                    // what it does, in the third person, without a full stop
-  std::function<std::string()> arguments;                 // "FILE..." as in a usage line
-  std::function<std::string()> help;                      // the flags, with their defaults
+  std::function<std::string(const FieldText&)> text;      // made of its flags and arguments, with their defaults
   std::function<void(std::span<const std::string>)> run;  // with the arguments after the name
 };
 
 template <class Options>
 Command make_command(std::string_view name, std::string_view summary, void (*run)(const Options&)) {
-  const auto with_fields = [](auto show) {
-    return [show] {
-      Options options;
-      return show(fields_of(options));
-    };
+  const auto text = [](const FieldText& make) {
+    Options options;
+    return make(fields_of(options));
   };
   return {.name = std::string(name),
           .summary = std::string(summary),
-          .arguments = with_fields(usage_text),
-          .help = with_fields(help_text),
+          .text = text,
           .run = [run](std::span<const std::string> arguments) { run(read_options<Options>(arguments)); }};
 }
 

@@ -24,6 +24,8 @@ std::vector<Command> all_commands() {
       simulate_command(),
       bench_scaling_command(),
       bench_comm_command(),
+      completion_command(),
+      man_command(),
   };
 }
 

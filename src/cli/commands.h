@@ -25,6 +25,8 @@ Command profile_command();
 Command simulate_command();
 Command bench_scaling_command();
 Command bench_comm_command();
+Command completion_command();
+Command man_command();
 
 std::vector<Command> all_commands();  // in the order of --help
 

@@ -69,8 +69,9 @@ void run_or_help(const Command& command, std::span<const std::string> arguments)
   const bool help =
       std::any_of(arguments.begin(), flags_end, [](std::string_view word) { return word == "--help" || word == "-h"; });
   if (!help) return command.run(arguments);
-  print_result(fmt::format("teratron {}: {}\n\nusage: teratron {} {}\n\n{}", command.name, command.summary,
-                           command.name, command.arguments(), command.help()));
+  const std::string usage = command.text(usage_text);
+  print_result(fmt::format("teratron {}: {}\n\nusage: teratron {}{}{}\n\n{}", command.name, command.summary,
+                           command.name, usage.empty() ? "" : " ", usage, command.text(help_text)));
 }
 
 [[noreturn]] void throw_unknown(std::span<const Command> commands, std::span<const std::string> words) {

@@ -15,11 +15,17 @@ namespace {
 
 constexpr const char* kFile = "libteratron_cuda.so";
 
-// Beside the program in a build folder; in lib/teratron beside bin where it was installed.
+// Beside the program in a build folder; in lib/teratron beside bin where it was installed. A program of the library's
+// users has the library's lib/teratron on its path (packaging/CMakeLists.txt).
 const CudaModule& module_of_this_program() {
   static const CudaModule& module = []() -> const CudaModule& {
     const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-    return load_cuda_module(std::vector{folder / kFile, folder.parent_path() / "lib" / "teratron" / kFile});
+    std::vector<std::filesystem::path> candidates = {folder / kFile, folder.parent_path() / "lib" / "teratron" / kFile};
+    std::error_code ignored;
+    for (const std::filesystem::path& other : library_folders()) {
+      if (std::filesystem::exists(other / kFile, ignored)) candidates.push_back(other / kFile);
+    }
+    return load_cuda_module(candidates);
   }();
   return module;
 }

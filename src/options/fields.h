@@ -49,6 +49,7 @@ struct Field {
   bool required = false;           // the user must give it
   std::function<void()> when_set;  // runs after a value was given
   std::optional<std::pair<std::int64_t, std::int64_t>> range;
+  std::vector<std::string> known_values;  // of a text: what shells complete
 
   // Set by reading.
   bool given = false;  // a value was given, right or wrong

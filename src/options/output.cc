@@ -26,13 +26,17 @@ std::vector<std::string> wrap(const std::string& text, std::size_t columns) {
   return lines;
 }
 
+// "FILE...", "N", "START INCREMENT SAMPLES"; of a switch nothing.
+std::string value_of(const Field& field) {
+  const bool any_number = field.is_list() && field.value_name.find(' ') == std::string::npos;  // not one name each
+  return field.is_bool() ? "" : field.value_name + (any_number ? "..." : "");
+}
+
 std::string usage_of(const Field& field) {
-  if (field.role == FieldRole::kPositional) return field.value_name + (field.is_list() ? "..." : "");
+  if (field.role == FieldRole::kPositional) return value_of(field);
   std::string usage = field.display_name();
   if (!field.alias.empty()) usage += ", --" + field.alias;
-  const bool any_number = field.is_list() && field.value_name.find(' ') == std::string::npos;  // not one name each
-  if (!field.is_bool()) usage += " " + field.value_name + (any_number ? "..." : "");
-  return usage;
+  return usage + (field.is_bool() ? "" : " ") + value_of(field);
 }
 
 std::string explanation_of(const Field& field) {
@@ -50,7 +54,10 @@ std::string usage_text(const FieldList& fields) {
     if (field.required) needed += usage_of(field) + " ";
     if (field.role == FieldRole::kPositional) positionals += " " + usage_of(field);
   }
-  return needed + "[--flag value ...]" + positionals;
+  const bool has_flags =
+      std::ranges::any_of(fields, [](const Field& field) { return field.role != FieldRole::kPositional; });
+  if (has_flags) needed += "[--flag value ...]";
+  return needed.empty() && !positionals.empty() ? positionals.substr(1) : needed + positionals;
 }
 
 std::string help_text(const FieldList& fields) {
@@ -70,6 +77,41 @@ std::string help_text(const FieldList& fields) {
     }
   }
   return table.text();
+}
+
+std::string roff_escaped(std::string_view text) {
+  std::string result = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
+  for (const char character : text) {
+    if (character == '\\') {
+      result += "\\e";
+    } else if (character == '-') {
+      result += "\\-";
+    } else {
+      result += character;
+    }
+  }
+  return result;
+}
+
+std::string man_text(const FieldList& fields) {
+  std::string text;
+  std::string_view group = "Options";  // of fields for which nothing was said
+  for (const Field& field : fields) {
+    if (field.role == FieldRole::kHiddenFlag) continue;
+    if (field.group != group) {
+      text += fmt::format(".PP\n.I {}\n", roff_escaped(field.group));
+      group = field.group;
+    }
+    text += ".TP\n";
+    if (field.role != FieldRole::kPositional) text += fmt::format("\\fB{}\\fR", roff_escaped(field.display_name()));
+    if (!field.alias.empty()) text += fmt::format(", \\fB{}\\fR", roff_escaped("--" + field.alias));
+    if (!field.is_bool()) {
+      text +=
+          fmt::format("{}\\fI{}\\fR", field.role == FieldRole::kPositional ? "" : " ", roff_escaped(value_of(field)));
+    }
+    text += "\n" + roff_escaped(explanation_of(field)) + "\n";
+  }
+  return text;
 }
 
 std::string value_table(const FieldList& fields) {

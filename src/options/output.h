@@ -17,6 +17,10 @@ std::string usage_text(const FieldList& fields);
 // Flags by group, each with what it does and its value now (in brackets), at most 100 columns wide.
 std::string help_text(const FieldList& fields);
 
+// The same as part of a manual page, for roff with the macros man(7).
+std::string man_text(const FieldList& fields);
+std::string roff_escaped(std::string_view text);  // that reads as it is written, in lines or alone
+
 // "--seq-length 256", one line a flag, by group, aligned; hidden flags only where they were given.
 std::string value_table(const FieldList& fields);
 

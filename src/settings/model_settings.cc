@@ -10,10 +10,10 @@
 namespace teratron {
 namespace {
 
-std::string preset_names() {
-  std::vector<std::string_view> names;
-  for (const ModelPreset& preset : model_presets()) names.push_back(preset.name);
-  return fmt::format("{}", fmt::join(names, ", "));
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const ModelPreset& preset : model_presets()) names.emplace_back(preset.name);
+  return names;
 }
 
 void apply_preset(ModelSettings& settings) {
@@ -76,9 +76,10 @@ Faults ModelSettings::faults(std::int64_t tensor_parallel) const {
 
 void add_model_fields(FieldList& list, ModelSettings& s) {
   list.group("Model");
-  list.add("model", &s.preset, "NAME", "preset of layers, hidden size and heads: " + preset_names()).when_set = [&s] {
-    apply_preset(s);
-  };
+  Field& preset = list.add("model", &s.preset, "NAME",
+                           fmt::format("preset of layers, hidden size and heads: {}", fmt::join(preset_names(), ", ")));
+  preset.when_set = [&s] { apply_preset(s); };
+  preset.known_values = preset_names();
   std::vector<std::pair<std::string, ModelKind>> kinds;
   for (const std::string_view name : model_kind_names()) kinds.emplace_back(name, find_model_kind(name).value());
   list.add_choice("model-type", s.model.kind, kinds, "kind of model; a preset sets it too");

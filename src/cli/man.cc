@@ -1,0 +1,46 @@
+// teratron man: the manual page, made from the same list of flags as --help.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/version.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+
+namespace teratron {
+namespace {
+
+struct ManOptions {};
+
+FieldList fields_of(ManOptions&) { return {}; }
+
+std::string section_of(const Command& command) {
+  return fmt::format(".SS teratron {}\n.B teratron {}\n{}\n.PP\n{}.\n{}", command.name, command.name,
+                     roff_escaped(command.text(usage_text)), roff_escaped("It " + command.summary),
+                     command.text(man_text));
+}
+
+void run(const ManOptions&) {
+  std::string page = fmt::format(
+      ".\\\" Made by `teratron man`.\n"
+      ".TH TERATRON 1 \"\" \"Teratron {}\" \"User Commands\"\n"
+      ".SH NAME\nteratron \\- trains, evaluates and samples from GPT\\-2\\-style transformers\n"
+      ".SH SYNOPSIS\n.B teratron\n.I COMMAND\n[\\fB\\-\\-flag\\fR \\fIvalue\\fR ...]\n.br\n"
+      ".B teratron\n.I COMMAND\n.B \\-\\-help\n.br\n.B teratron \\-\\-version\n"
+      ".SH DESCRIPTION\n"
+      "A flag may also be written \\fB\\-\\-flag\\fR=\\fIvalue\\fR. After \\fB\\-\\-\\fR there are no more flags. "
+      "The value in brackets holds where a flag is not given.\n"
+      ".SH COMMANDS\n",
+      kVersion);
+  for (const Command& command : all_commands()) page += section_of(command);
+  page +=
+      ".SH EXIT STATUS\n.TP\n.B 0\ndone\n.TP\n.B 1\na bug of Teratron\n.TP\n.B 2\nwrong input\n"
+      ".TP\n.B 3\nthe machine failed: disk, memory, permission\n";
+  print_result(page);
+}
+
+}  // namespace
+
+Command man_command() { return make_command<ManOptions>("man", "prints the manual page, for man -l -", run); }
+
+}  // namespace teratron
