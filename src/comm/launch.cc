@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/processors.h"
 #include "base/threads.h"
 #include "comm/control/control_communicator.h"
 #include "comm/core_share.h"
@@ -86,7 +87,8 @@ void start_at_address(const AddressLaunch& launch, LaunchEnvironment& environmen
       control_settings());
 }
 
-// The cores of a host are shared out among its ranks; none uses more threads than its part.
+// The cores of a host, and the quota of its control group, are shared out among its ranks; none uses more threads than
+// its part.
 void take_share_of_cores(Communicator& world, const std::string& host) {
   const std::vector<std::string> hosts = world.all_gather_host(host);
   const std::vector<cpu_set_t> cores = world.all_gather_host(own_cores());
@@ -97,7 +99,11 @@ void take_share_of_cores(Communicator& world, const std::string& host) {
     if (rank == static_cast<std::size_t>(world.rank())) own = cores_of_host.size();
     cores_of_host.push_back(cores[rank]);
   }
-  set_thread_count(std::min(thread_count(), core_share(cores_of_host, own)));
+  int share = core_share(cores_of_host, own);
+  if (const int quota = processor_quota(); quota > 0) {
+    share = std::min(share, std::max(1, quota / static_cast<int>(cores_of_host.size())));
+  }
+  set_thread_count(std::min(thread_count(), share));
 }
 
 void run_process_rank(const LaunchEnvironment& environment, const std::function<void(Communicator& world)>& body) {

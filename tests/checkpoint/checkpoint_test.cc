@@ -266,11 +266,5 @@ TEST(Checkpoint, AKindOfModelThatIsNotKnownIsNamedAsSuch) {
   EXPECT_THAT(message_of<UserError>([&] { load(folder.path(), model); }),
               AllOf(HasSubstr("model_type"), HasSubstr("a kind of model: gpt2")));
 }
-
-TEST(Version, IsTheBuilds) {
-  const std::string build = testing::bytes_of_file(fs::path(TERATRON_SOURCE_DIR) / "CMakeLists.txt");
-  EXPECT_THAT(build, HasSubstr(fmt::format("project(teratron VERSION {} ", kVersion)));
-}
-
 }  // namespace
 }  // namespace teratron

@@ -64,7 +64,7 @@ class LaunchedJob {
 
 // What a program under mpirun needs in its environment: as root too, with any number of ranks on any number of cores.
 inline std::vector<std::string> mpirun_environment() {
-  return {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMP_WAIT_POLICY=passive",
+  return {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
           "ASAN_OPTIONS=detect_leaks=0"};  // MPI keeps memory to the end
 }
 
@@ -120,9 +120,8 @@ class AddressJob final : public LaunchedJob {
     const std::string port = std::to_string(free_port());
     for (int rank = 0; rank < ranks; ++rank) {
       ranks_.push_back(std::make_unique<ChildProgram>(
-          program,
-          std::vector<std::string>{"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(ranks),
-                                   "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port, "OMP_WAIT_POLICY=passive"}));
+          program, std::vector<std::string>{"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(ranks),
+                                            "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}));
     }
   }
   pid_t process_of(int rank) const override { return ranks_.at(static_cast<std::size_t>(rank))->pid(); }
