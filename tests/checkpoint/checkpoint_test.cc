@@ -266,5 +266,6 @@ TEST(Checkpoint, AKindOfModelThatIsNotKnownIsNamedAsSuch) {
   EXPECT_THAT(message_of<UserError>([&] { load(folder.path(), model); }),
               AllOf(HasSubstr("model_type"), HasSubstr("a kind of model: gpt2")));
 }
+
 }  // namespace
 }  // namespace teratron
