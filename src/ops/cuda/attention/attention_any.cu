@@ -78,7 +78,9 @@ __device__ inline void drop(Scores& scores, const AttentionMask& mask, const Til
 template <class T, int kColumns>
 __global__ void __launch_bounds__(kTileThreads) attend(ForwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   __shared__ TileMemory memory;
-  const HeadTile at(call, (call.queries + kTile - 1) / kTile, true);
+  __shared__ HeadTile at;  // all registers are taken
+  if (threadIdx.x == 0) at = HeadTile(call, (call.queries + kTile - 1) / kTile, true);
+  __syncthreads();
   const AttentionSizes sizes = call.without_padding(at.b);
   const int query = at.tile * kTile, column = static_cast<int>(blockIdx.y) * kColumns;
   if (column == 0) clear_padded_queries(views, sizes, at, query, kTile);
