@@ -13,9 +13,11 @@ void PassGraphs::run(Kind kind, const SliceCall& call, int layer, const TensorRe
                    .layer = layer,
                    .batch = pass.batch,
                    .tokens = pass.tokens,
+                   .seed = pass.seed,
                    .accumulate = pass.accumulate,
                    .weights_later = pass.weights_later,
-                   .stream = stream.data};
+                   .stream = stream.data,
+                   .key_lengths = pass.key_lengths.data};
   auto found = graphs_.find(wanted);
   if (found == graphs_.end()) {
     if (graphs_.size() == kMostGraphs) return work();

@@ -39,8 +39,9 @@ class PassGraphs {
     Kind kind;
     int chunk, micro_batch, slice, layer;
     std::int64_t batch, tokens;
+    std::uint64_t seed;
     bool accumulate, weights_later;
-    const void* stream;
+    const void *stream, *key_lengths;
     auto operator<=>(const Key&) const = default;
   };
   // Beyond that, passes are launched kernel by kernel: what a device keeps of a graph is not in the memory plan.
