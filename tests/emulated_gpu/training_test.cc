@@ -2,7 +2,10 @@
 // layouts whose ranks share a device.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/error.h"
+#include "executor/test_encoder.h"
 #include "model/train_in_layout.h"
 
 namespace teratron {
@@ -126,6 +129,35 @@ TEST(GpuTraining, ByGraphsGivesTheBitsOfPlainCalls) {
     EXPECT_EQ(captured.losses, plain.losses) << layout.text();
     EXPECT_EQ(captured.weights, plain.weights) << layout.text();
   }
+}
+
+// One executor may be given batches of several seeds, with padding and without.
+TEST(GpuTraining, ByGraphsDrawsByTheSeedAndSeesThePaddingOfItsBatch) {
+  ModelConfig config = small_config();
+  config.hidden_dropout = config.attention_dropout = 0.1;
+  const RandomBatch data(3, 7, config.vocab_size, 1, /*all_inputs=*/true);
+  const auto losses_with = [&](bool graphs) {
+    const auto gpu = make_cuda_backend({.graphs = graphs});
+    TestEncoder model(config);
+    Executor executor(*gpu, model, {.batch = 3, .tokens = 7});
+    executor.allocate();
+    executor.initialize(11);
+    std::vector<double> losses;
+    for (int round = 0; round < 3; ++round) {
+      for (const std::uint64_t seed : {1, 2}) {
+        for (const bool padded : {true, false}) {
+          MicroBatch batch = data.whole();
+          batch.seed = seed;
+          if (!padded) batch.key_lengths = {};
+          losses.push_back(executor.forward_backward(batch).total());
+        }
+      }
+    }
+    return losses;
+  };
+  const std::vector<double> plain = losses_with(false);
+  EXPECT_EQ(losses_with(true), plain);
+  EXPECT_EQ(std::set<double>(plain.begin(), plain.end()).size(), 4U) << "they differ";
 }
 
 // Large enough for their algorithm to be timed, which leaves sums as they were: those of the CPU, and the same bits
