@@ -8,11 +8,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
-
-#include "base/threads.h"
 
 namespace teratron {
 namespace {

@@ -12,7 +12,10 @@ int bound_processors();
 // processors, rounded up; 0 where there is none. `root`: of the file system, for tests.
 int processor_quota(const std::filesystem::path& root = "/");
 
-// usable_processors() of threads.h, or what OMP_NUM_THREADS says.
+// Those that this process is bound to, but no more than its quota. At least 1.
+int usable_processors();
+
+// What the environment variable OMP_NUM_THREADS says where it is a number, else usable_processors().
 int usual_threads();
 
 }  // namespace teratron

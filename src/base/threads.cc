@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/helper_judge.h"
 #include "base/monotonic_clock.h"
 #include "base/processors.h"
 
@@ -29,34 +30,11 @@ void allow_threads(int threads) {
   control = std::make_unique<global_control>(global_control::max_allowed_parallelism, wanted);
 }
 
-// Whether helpers help. One that loses its core in the middle of a chunk holds up the whole loop, for as long as others
-// keep the core: next to busy processes of higher priority for most of the time. Then the thread that starts the loops
-// works alone for a while.
-class Patience {
- public:
-  bool has_helpers(double now) const { return now >= alone_until_; }
-
-  // Of a loop: when it began and when all was done; `alone`: the seconds that its own thread would have taken for it,
-  // by those for its share.
-  void note(double began, double ended, double alone) {
-    with_helpers_ += ended - began;
-    alone_ += alone;
-    if (with_helpers_ < kWindow) return;
-    if (with_helpers_ > alone_) alone_until_ = ended + kRest * with_helpers_;
-    with_helpers_ = alone_ = 0;
-  }
-
- private:
-  static constexpr double kWindow = 0.02;  // seconds of loops that one judgement is made from
-  static constexpr double kRest = 10;      // times as long without helpers, where they do not help
-  double with_helpers_ = 0, alone_ = 0, alone_until_ = 0;
-};
-
 // What a thread that starts loops has: a number of threads, and from its first loop on a place where they meet.
 struct Team {
   int threads = usual_threads();
   std::optional<tbb::task_arena> arena;
-  Patience patience;
+  HelperJudge judge;
 };
 thread_local Team team;
 thread_local bool is_in_loop = false;
@@ -85,7 +63,7 @@ void set_thread_count(int threads) {
 
 void for_each_chunk_in_parallel(std::int64_t chunks, const std::function<void(std::int64_t)>& chunk) {
   const double began = team.threads > 1 && !is_in_loop ? monotonic_seconds() : 0;
-  if (chunks <= 1 || team.threads == 1 || is_in_loop || !team.patience.has_helpers(began)) {
+  if (chunks <= 1 || team.threads == 1 || is_in_loop || !team.judge.has_helpers(began)) {
     for (std::int64_t i = 0; i < chunks; ++i) chunk(i);
     return;
   }
@@ -112,7 +90,7 @@ void for_each_chunk_in_parallel(std::int64_t chunks, const std::function<void(st
   });
   if (own == 0) return;  // others were as quick: they help
   const double alone = (own_end - began) * static_cast<double>(chunks) / static_cast<double>(own);
-  team.patience.note(began, monotonic_seconds(), alone);
+  team.judge.note(began, monotonic_seconds(), alone);
 }
 
 }  // namespace teratron

@@ -8,12 +8,8 @@
 
 namespace teratron {
 
-// The processors that this process may use: those it is bound to, but no more than its control groups' quota of CPU
-// time (v1 or v2), rounded up. At least 1.
-int usable_processors();
-
 // How many threads a parallel_for started from the calling thread uses; every thread has a number of its own. At first
-// that of the environment variable OMP_NUM_THREADS where it is one, else usable_processors().
+// that of the environment variable OMP_NUM_THREADS where it is one, else usable_processors() (base/processors.h).
 int thread_count();
 void set_thread_count(int threads);  // at least 1
 
