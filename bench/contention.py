@@ -38,8 +38,10 @@ def layouts(cores):
     yield f"one rank, {cores} threads", [], dict(threads=cores)
     yield f"tp {cores}, ranks that are threads", [], dict(threads=cores, tp=cores)
     if shutil.which("mpirun"):
-        yield (f"tp {cores}, MPI processes", ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(cores)],
-               dict(threads=1, tp=cores))
+        mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(cores)]
+        processes = dict(threads=1, tp=cores)
+        yield f"tp {cores}, MPI processes (--bind-to none)", mpirun + ["--bind-to", "none"], processes
+        yield f"tp {cores}, MPI processes that mpirun binds to cores", mpirun, processes
 
 
 def measure(program, launcher, options, rounds):
