@@ -8,21 +8,14 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
-#include <string>
 #include <string_view>
+
+#include "base/control_groups.h"
 
 namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The first number of a file; none where it is absent or begins otherwise ("max").
-std::optional<double> number_in(const fs::path& file) {
-  std::ifstream in(file);
-  double value = 0;
-  if (in >> value) return value;
-  return std::nullopt;
-}
 
 // Version 2: "quota period" or "max period". Version 1: a file each; -1 is none.
 std::optional<double> quota_of(const fs::path& group) {
@@ -31,33 +24,10 @@ std::optional<double> quota_of(const fs::path& group) {
     if (in >> quota >> period && period > 0) return quota / period;
     return std::nullopt;
   }
-  const std::optional<double> quota = number_in(group / "cpu.cfs_quota_us"),
-                              period = number_in(group / "cpu.cfs_period_us");
+  const std::optional<std::int64_t> quota = control_value(group / "cpu.cfs_quota_us"),
+                                    period = control_value(group / "cpu.cfs_period_us");
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
-  return *quota / *period;
-}
-
-// Where control groups are seen: below /sys/fs/cgroup, by the lines of /proc/self/cgroup, "number:controllers:path".
-// Inside of a container the path is that of the host, and the group itself is what is mounted there.
-std::vector<fs::path> groups_around(const fs::path& root) {
-  std::vector<fs::path> groups;
-  std::ifstream lines(root / "proc/self/cgroup");
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    fs::path mount = root / "sys/fs/cgroup";
-    if (!controllers.empty()) {
-      if (("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
-      mount /= controllers;
-    }
-    fs::path group = mount / fs::path(line.substr(second + 1)).relative_path();
-    for (;; group = group.parent_path()) {
-      groups.push_back(group);
-      if (group == mount || !group.has_relative_path()) break;
-    }
-  }
-  return groups;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
 }  // namespace
@@ -70,7 +40,7 @@ int bound_processors() {
 
 int processor_quota(const fs::path& root) {
   std::optional<double> smallest;
-  for (const fs::path& group : groups_around(root)) {
+  for (const fs::path& group : control_groups("cpu", root)) {
     const std::optional<double> quota = quota_of(group);
     if (quota && (!smallest || *quota < *smallest)) smallest = quota;
   }

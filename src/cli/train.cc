@@ -22,6 +22,7 @@
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
 #include "telemetry/trace_file.h"
+#include "train/memory_plan.h"
 #include "train/trainer.h"
 
 namespace teratron {
@@ -198,7 +199,9 @@ void run_rank(const Job& job, const Rank& rank) {
     prepare_trace(config);
     prepare_save_folder(config);
   }
-  require_memory(memory, *backend, rank.world, rank.ranks_in_this_process());
+  require_memory(memory, *backend, rank.world, rank.ranks_in_this_process(), [&](const MemoryRoom& room) {
+    return memory_advice(config, {job.vocab_size, backend->compute_dtype(), profile ? &*profile : nullptr}, room);
+  });
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
   const std::int64_t done = trainer.start();
   const RunControl control{.signal = EndSignals::came, .began = job.began};

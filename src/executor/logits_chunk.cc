@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <sstream>
 
-#include "base/block_size.h"
 #include "executor/stage_plan.h"
 
 namespace teratron {
 namespace {
 
-constexpr std::int64_t kMost = 8192, kLeast = block_size(256, 2);
+constexpr std::int64_t kMost = 8192, kLeast = kFewestRowsOfLogits;
 
 // Ranks of the mesh whose back ends take their memory from the same device, this one included.
 std::int64_t ranks_that_share(const Mesh& mesh, const Backend& backend) {

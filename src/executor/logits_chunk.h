@@ -1,11 +1,14 @@
 // How many rows of logits exist at a time, where the caller leaves that open.
 #pragma once
 
+#include "base/block_size.h"
 #include "comm/mesh.h"
 #include "executor/model.h"
 #include "executor/options.h"
 
 namespace teratron {
+
+constexpr std::int64_t kFewestRowsOfLogits = block_size(256, 2);
 
 // ExecutorOptions::logits_chunk where it is not 0. Else, on CPUs, 256 rows: their logits stay in the cache until they
 // are used up. On devices every chunk costs a pass over the gradient of the output projection, so it is the most of

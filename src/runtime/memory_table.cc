@@ -3,24 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 
+#include "base/host_memory.h"
 #include "console/readable.h"
 #include "console/text_table.h"
 
 namespace teratron {
 namespace {
-
-// MemAvailable of /proc/meminfo, or 0 where the system does not say.
-std::uint64_t available_memory() {
-  std::ifstream info("/proc/meminfo");
-  for (std::string key; info >> key;) {
-    std::uint64_t kibibytes = 0;
-    if (key == "MemAvailable:" && info >> kibibytes) return kibibytes * 1024;
-  }
-  return 0;
-}
 
 std::string readable(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
 
@@ -41,10 +31,12 @@ std::vector<RankMemory> largest_of_stages(std::span<const RankMemory> ranks) {
 }
 
 // Ranks that share a device share its memory; the first of them tells.
-void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world) {
+void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world,
+                           const MemoryAdvice& advice) {
   const std::vector<std::string> names = world.all_gather_host(backend.memory_name());
   const auto self = static_cast<std::size_t>(world.rank());
-  std::int64_t needed = 0, sharing = 0;
+  std::int64_t needed = 0;
+  int sharing = 0;
   for (std::size_t other = 0; other < ranks.size(); ++other) {
     if (names[other] != names[self]) continue;
     if (sharing++ == 0 && other != self) return;
@@ -53,9 +45,9 @@ void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, 
   const std::int64_t left = backend.bytes_left();
   if (needed <= left) return;
   throw_environment_error(
-      "{} of memory are needed on {}{}, which has {} left; use a smaller --micro-batch-size or --seq-length, "
-      "--recompute-granularity full, --use-distributed-optimizer, or more devices with --tp or --pp",
-      readable(needed), backend.processor(), sharing > 1 ? fmt::format(" by {} ranks", sharing) : "", readable(left));
+      "{} of memory are needed on {}{}, which has {} left; {}", readable(needed), backend.processor(),
+      sharing > 1 ? fmt::format(" by {} ranks", sharing) : "", readable(left),
+      advice({.bytes = left, .ranks = sharing, .has_all_ranks = sharing == world.size(), .is_host = false}));
 }
 
 }  // namespace
@@ -96,22 +88,22 @@ std::string memory_table(std::span<const RankMemory> ranks) {
   return table.text();
 }
 
-void require_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world,
-                    int ranks_in_this_process) {
-  if (!backend.is_host_memory()) return require_device_memory(ranks, backend, world);
+void require_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world, int ranks_in_this_process,
+                    const MemoryAdvice& advice) {
+  if (!backend.is_host_memory()) return require_device_memory(ranks, backend, world, advice);
   if (world.rank() != 0) return;
   const int here = ranks_in_this_process;
-  const std::uint64_t available = available_memory();
+  const std::optional<std::int64_t> left = available_host_memory();
   std::int64_t needed = 0, most = 0;
   for (const RankMemory& one : ranks.first(static_cast<std::size_t>(here))) {
     needed += one.total;
     most = std::max(most, one.total);
   }
-  if (available == 0 || static_cast<std::uint64_t>(needed) <= available) return;
-  throw_environment_error(
-      "this needs {} of memory{} and the machine has {} left; use a smaller --micro-batch-size, --seq-length or model",
-      readable(needed), here > 1 ? fmt::format(" ({} ranks of {} at most)", here, readable(most)) : "",
-      readable_bytes(available));
+  if (!left || needed <= *left) return;
+  throw_environment_error("this needs {} of memory{} and the machine has {} left; {}", readable(needed),
+                          here > 1 ? fmt::format(" ({} ranks of {} at most)", here, readable(most)) : "",
+                          readable(*left),
+                          advice({.bytes = *left, .ranks = here, .has_all_ranks = here == world.size()}));
 }
 
 }  // namespace teratron

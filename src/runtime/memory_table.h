@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,9 +30,20 @@ std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Backend& backe
 // What the rank that takes most takes; of each stage, where stages differ.
 std::string memory_table(std::span<const RankMemory> ranks);
 
-// EnvironmentError if the machine, or the rank's device, does not have that much left: the plan, what is there, and
-// what to change. Every rank calls it; of the memory of hosts the first one tells, of that of devices each.
-void require_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world,
-                    int ranks_in_this_process);
+// Memory that ranks together may still take: of the host, or of a device.
+struct MemoryRoom {
+  std::int64_t bytes = 0;
+  int ranks = 1;               // that share it
+  bool has_all_ranks = false;  // of the run
+  bool is_host = true;
+};
+// What to do where they need more, as the end of a message; it is asked on one rank alone.
+using MemoryAdvice = std::function<std::string(const MemoryRoom&)>;
+
+// EnvironmentError if the machine (with the limits of control groups around the process), or the rank's device, does
+// not have that much left: the plan, what is there, and what to do. Every rank calls it; of the memory of hosts the
+// first one tells, of that of devices each.
+void require_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world, int ranks_in_this_process,
+                    const MemoryAdvice& advice);
 
 }  // namespace teratron

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/monotonic_clock.h"
+#include "train/memory_plan.h"
 
 namespace teratron {
 namespace {
@@ -50,21 +51,6 @@ void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std
   divide(batch.label_weights, totals.labels, 1);
 }
 
-// Every rank plans for the largest share of the largest batch.
-ExecutorOptions options_of(const TrainConfig& config, const PipelinePlan& pipeline, const Mesh* mesh) {
-  const BatchSampler largest = sampler_of(config, config.largest_batch(), mesh);
-  return {.purpose = Purpose::kTraining,
-          .batch = largest.largest_micro_batch(),
-          .tokens = config.seq_length,
-          .logits_chunk = config.rows_of_logits(),
-          .schedule = pipeline.schedule,
-          .slice_tokens = pipeline.slice_tokens,
-          .recompute = config.recompute,
-          .sequence_parallel = config.sequence_parallel,
-          .shard_optimizer = config.distributed_optimizer,
-          .cell_layers = pipeline.cell_layers};
-}
-
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, const std::shared_ptr<Mesh>& mesh,
@@ -74,7 +60,7 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
       batches_(config.batches()),
       sampler_(sampler_of(config, batches_.batch_size(0), mesh.get())),
       pipeline_(plan_pipeline(config, profile)),
-      executor_(backend, *task_.model, options_of(config, pipeline_, mesh.get()), mesh),
+      executor_(backend, *task_.model, training_options(config, pipeline_), mesh),
       parameters_(executor_.parameters()),
       schedule_(config.schedule()),
       scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),

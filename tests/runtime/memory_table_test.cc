@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "comm/far_memory.h"
 #include "comm/run_threads.h"
@@ -35,7 +37,9 @@ std::vector<std::string> told(const std::vector<std::int64_t>& needed, std::int6
   testing::run_threads(3, [&](Communicator& world) {
     Device device(world.rank() < 2 ? "one" : "another", left);
     try {
-      require_memory(plans, device, world, 3);
+      require_memory(plans, device, world, 3, [](const MemoryRoom& room) {
+        return fmt::format("room of {} for {} of {}", room.bytes, room.ranks, room.has_all_ranks ? "all" : "some");
+      });
     } catch (const EnvironmentError& error) {
       errors[static_cast<std::size_t>(world.rank())] = error.what();
     }
@@ -49,7 +53,7 @@ TEST(DeviceMemory, IsThatOfAllRanksThatShareIt) {
   EXPECT_THAT(told({4 * kGiB, 4 * kGiB, 8 * kGiB}, 8 * kGiB), ::testing::Each(""));
   const std::vector<std::string> errors = told({4 * kGiB, 5 * kGiB, 8 * kGiB}, 8 * kGiB);
   EXPECT_THAT(errors[0], AllOf(HasSubstr("9.00 GiB of memory are needed on a card by 2 ranks, which has 8.00 GiB left"),
-                               HasSubstr("--micro-batch-size")));
+                               HasSubstr(fmt::format("; room of {} for 2 of some", 8 * kGiB))));
   EXPECT_EQ(errors[1], "");  // told once
   EXPECT_EQ(errors[2], "");
 }

@@ -1,0 +1,163 @@
+// What a run takes is planned without ranks, and flags that make it fit are found by planning.
+#include "train/memory_plan.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <mutex>
+#include <sstream>
+
+#include "base/file.h"
+#include "base/philox.h"
+#include "base/temporary_folder.h"
+#include "options/reading.h"
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::HasSubstr;
+
+const MemoryPlanContext kContext{.vocab_size = 50, .compute_dtype = DType::kF32};
+
+std::int64_t one_of(RandomSequence& random, const std::vector<std::int64_t>& values) {
+  return values[random.below(values.size())];
+}
+
+// Of some layout, as it comes before the flags of a remedy.
+TrainConfig random_run(RandomSequence& random) {
+  TrainConfig config;
+  config.data_path = "corpus";
+  config.train_iters = 1;
+  config.model.num_layers = one_of(random, {2, 4});
+  config.model.hidden_size = 24;
+  config.model.num_attention_heads = one_of(random, {4, 8});
+  config.seq_length = one_of(random, {8, 16});
+  config.micro_batch_size = one_of(random, {1, 3, 8});
+  config.tensor_parallel = one_of(random, {1, 2});
+  config.pipeline_parallel = one_of(random, {1, 2});
+  config.data_parallel = one_of(random, {1, 2});
+  config.global_batch_size = one_of(random, {0, 16});
+  config.recompute = static_cast<Recompute>(random.below(3));
+  config.sequence_parallel = random.below(2) == 1;
+  config.distributed_optimizer = random.below(2) == 1;
+  return config;
+}
+
+class MemoryPlan : public testing::TrainingFixture {};
+
+TEST_F(MemoryPlan, IsWhatLiveRanksTake) {
+  RandomSequence random({.seed = 1});
+  for (int trial = 0; trial < 12; ++trial) {
+    TrainConfig config = random_run(random);
+    config.split = "9,1";
+    SCOPED_TRACE(to_toml(config));
+    std::vector<std::int64_t> taken(static_cast<std::size_t>(config.pipeline_parallel), 0);
+    std::mutex mutex;
+    on_ranks(config, [&](Trainer& trainer, Communicator&) {
+      const std::int64_t bytes = trainer.executor().memory().bytes();
+      const std::lock_guard lock(mutex);
+      auto& most = taken[static_cast<std::size_t>(trainer.executor().mesh().pipeline->rank())];
+      most = std::max(most, bytes);
+    });
+    EXPECT_EQ(planned_memory(config, kContext), taken);
+  }
+}
+
+// That all ranks take together.
+std::int64_t bytes_of_all(const TrainConfig& config) {
+  std::int64_t bytes = 0;
+  for (const std::int64_t stage : planned_memory(config, kContext)) bytes += stage;
+  return bytes * config.tensor_parallel * config.data_parallel;
+}
+
+// The configuration with flags as a user adds them.
+TrainConfig with_flags(const TrainConfig& config, const std::vector<std::string>& flags) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "config.toml";
+  write_file_atomically(file, to_toml(config));
+  std::vector<std::string> words = {"--config", file.string()};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return read_options<TrainConfig>(words);
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// Each flag is taken away in turn, with its value.
+std::vector<std::vector<std::string>> with_one_flag_less(const std::vector<std::string>& words) {
+  std::vector<std::vector<std::string>> shorter;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!words[i].starts_with("--") || words[i] == "--global-batch-size") continue;
+    const bool has_value = i + 1 < words.size() && !words[i + 1].starts_with("--");
+    std::vector<std::string> rest = words;
+    const auto at = rest.begin() + static_cast<std::ptrdiff_t>(i);
+    rest.erase(at, at + (has_value ? 2 : 1));
+    shorter.push_back(rest);
+  }
+  return shorter;
+}
+
+TEST(MemoryRemedies, FitAndNoneOfTheirFlagsIsTooMany) {
+  RandomSequence random({.seed = 2});
+  int found = 0, several_flags = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const TrainConfig config = random_run(random);
+    SCOPED_TRACE(to_toml(config));
+    const std::int64_t needed = bytes_of_all(config);
+    const MemoryRoom room{.bytes = needed * static_cast<std::int64_t>(60 + random.below(40)) / 100,
+                          .ranks = config.mesh().ranks(),
+                          .has_all_ranks = true};
+    const std::vector<MemoryRemedy> remedies = memory_remedies(config, kContext, room);
+    if (remedies.empty()) continue;
+    ++found;
+    ASSERT_EQ(remedies.size(), 1U) << "hosts get no advice on devices";
+    const std::vector<std::string> words = words_of(remedies.front().flags);
+    const TrainConfig remedied = with_flags(config, words);
+    EXPECT_EQ(remedied.faults().texts(), std::vector<std::string>());
+    EXPECT_EQ(remedied.largest_batch(), config.largest_batch()) << remedies.front().flags;
+    EXPECT_EQ(bytes_of_all(remedied), remedies.front().bytes) << remedies.front().flags;
+    EXPECT_LE(remedies.front().bytes, room.bytes);
+    const auto shorter = with_one_flag_less(words);
+    several_flags += shorter.size() > 1 ? 1 : 0;
+    for (const auto& flags : shorter) EXPECT_GT(bytes_of_all(with_flags(config, flags)), room.bytes);
+  }
+  EXPECT_GT(found, 20);
+  EXPECT_GT(several_flags, 3);
+}
+
+TEST(MemoryRemedies, OnDevicesNameMoreOfThemToo) {
+  TrainConfig config;
+  config.train_iters = 1;
+  config.model.num_layers = 8;
+  config.model.hidden_size = 64;
+  config.model.num_attention_heads = 8;
+  config.seq_length = 32;
+  config.micro_batch_size = 4;
+  const std::int64_t needed = planned_memory(config, kContext).front();
+  const MemoryRoom room{.bytes = needed * 9 / 10, .is_host = false};
+  const std::vector<MemoryRemedy> remedies = memory_remedies(config, kContext, room);
+  ASSERT_EQ(remedies.size(), 2U);
+  EXPECT_EQ(remedies[0].devices, 1);
+  EXPECT_EQ(remedies[1].devices, 2);
+  EXPECT_THAT(memory_advice(config, kContext, room), HasSubstr("on each of 2 times as many devices"));
+
+  const std::vector<MemoryRemedy> small = memory_remedies(config, kContext, {.bytes = needed / 10, .is_host = false});
+  ASSERT_EQ(small.size(), 1U) << "one device is too few, whatever is done";
+  EXPECT_GT(small.front().devices, 2);
+  EXPECT_LE(small.front().bytes, needed / 10);
+}
+
+TEST(MemoryRemedies, AreNoneWhereNothingHelps) {
+  TrainConfig config;
+  config.train_iters = 1;
+  config.model.num_layers = 2;
+  config.model.hidden_size = 24;
+  config.model.num_attention_heads = 3;
+  EXPECT_THAT(memory_advice(config, kContext, {.bytes = 1000, .is_host = false}), HasSubstr("a smaller model"));
+}
+
+}  // namespace
+}  // namespace teratron
