@@ -24,6 +24,7 @@ std::vector<Command> all_commands() {
       simulate_command(),
       bench_scaling_command(),
       bench_comm_command(),
+      flags_command(),
       completion_command(),
       man_command(),
   };

@@ -25,6 +25,7 @@ Command profile_command();
 Command simulate_command();
 Command bench_scaling_command();
 Command bench_comm_command();
+Command flags_command();
 Command completion_command();
 Command man_command();
 

@@ -24,6 +24,10 @@ constexpr std::array<ModelPreset, 10> kPresets = {{
     {"8.3B-24-heads", 72, 3072, 24, "Megatron-LM Table 2, whose perplexities the paper reports"},
 }};
 
+// As users of Hugging Face know them.
+constexpr std::pair<std::string_view, std::string_view> kForeignNames[] = {
+    {"gpt2", "124M"}, {"gpt2-small", "124M"}, {"gpt2-medium", "355M"}, {"gpt2-large", "774M"}, {"gpt2-xl", "1.5B"}};
+
 // Bounds that, with kMostLayers, keep every product of sizes within 64 bits and token ids within 32.
 constexpr std::int64_t kMostFeatures = std::int64_t{1} << 20;
 constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;
@@ -117,7 +121,14 @@ const ModelPreset& find_model_preset(std::string_view name) {
     if (preset.name == name) return preset;
     names.push_back(preset.name);
   }
-  throw_user_error("there is no model preset '{}' (--model); there are: {}", name, fmt::join(names, ", "));
+  const auto foreign = std::ranges::find(kForeignNames, name, &std::pair<std::string_view, std::string_view>::first);
+  throw_user_error("there is no model preset '{}' (--model); {}there are: {}", name,
+                   foreign == std::end(kForeignNames)
+                       ? ""
+                       : fmt::format("Hugging Face's model of this name is {} here, to train from random weights "
+                                     "(--finetune DIR starts from trained ones); ",
+                                     foreign->second),
+                   fmt::join(names, ", "));
 }
 
 }  // namespace teratron

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "options/foreign_flags.h"
 #include "options/reading.h"
 #include "options/suggestion.h"
 
@@ -96,6 +97,11 @@ class CommandLineReader {
   }
 
   void report_unknown(std::string_view flag) {
+    const auto has_flag = [&](const std::string& name) { return fields_.find(name) != nullptr; };
+    if (const std::string hint = foreign_flag_hint(flag, has_flag); !hint.empty()) {
+      lines_.push_back(fmt::format("unknown flag '{}'; {}", flag, hint));
+      return;
+    }
     std::vector<std::string> known = {"--help"};
     for (const Field& field : fields_) {
       if (field.role == FieldRole::kPositional || field.role == FieldRole::kHiddenFlag) continue;

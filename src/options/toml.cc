@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "options/foreign_flags.h"
 #include "options/output.h"
 #include "options/reading.h"
 #include "options/suggestion.h"
@@ -52,7 +53,11 @@ Field* find_key(FieldList& fields, std::string_view key) {
   return nullptr;
 }
 
-std::string unknown_key(const FieldList& fields, std::string_view key, std::string_view origin) {
+std::string unknown_key(FieldList& fields, std::string_view key, std::string_view origin) {
+  const auto has_flag = [&](const std::string& name) { return fields.find(name) != nullptr; };
+  if (const std::string hint = foreign_flag_hint(key, has_flag); !hint.empty() && key.size() > 1) {
+    return fmt::format("unknown key '{}' ({}); {}", key, origin, hint);
+  }
   std::vector<std::string> known;
   for (const Field& field : fields) {
     if (field.role == FieldRole::kFlag) known.push_back(with_underscores(field.name));

@@ -1,0 +1,59 @@
+// teratron flags: what other programs call our flags.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "options/foreign_flags.h"
+
+namespace teratron {
+namespace {
+
+struct FlagsOptions {};
+
+FieldList fields_of(FlagsOptions&) { return {}; }
+
+// As the program's users type it.
+std::string spelled(const ForeignFlag& flag) {
+  std::string name(flag.name);
+  if (flag.program == ForeignProgram::kLlmC) return "-" + name;
+  if (flag.program != ForeignProgram::kMegatron) std::ranges::replace(name, '-', '_');
+  return "--" + name;
+}
+
+// A table in Markdown, which a terminal shows as well.
+void run(const FlagsOptions&) {
+  using Row = std::array<std::string, 4>;
+  std::vector<Row> rows = {{"program", "its flag", "here", ""}};
+  for (const ForeignFlag& flag : foreign_flags()) {
+    std::string ours = flag.ours.empty() ? "-" : std::string(flag.ours);
+    std::ranges::replace(ours, '|', '/');
+    rows.push_back({std::string(name_of(flag.program)), spelled(flag), ours, std::string(flag.note)});
+  }
+  std::array<std::size_t, 4> widths = {};
+  for (const Row& row : rows) {
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      widths[column] = std::max(widths[column], row[column].size());
+    }
+  }
+  const auto line = [&](const Row& row) {
+    std::string text = "|";
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      text += fmt::format(" {:<{}} |", row[column], widths[column]);
+    }
+    return text + "\n";
+  };
+  std::string text = line(rows.front()) + "|";
+  for (const std::size_t width : widths) text += std::string(width + 2, '-') + "|";
+  text += "\n";
+  for (std::size_t i = 1; i < rows.size(); ++i) text += line(rows[i]);
+  print_result(text);
+}
+
+}  // namespace
+
+Command flags_command() { return make_command<FlagsOptions>("flags", "shows what other programs call our flags", run); }
+
+}  // namespace teratron
