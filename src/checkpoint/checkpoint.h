@@ -4,6 +4,7 @@
 //   iter_0000100/optimizer.safetensors   "<name>.moment1" and "<name>.moment2"; either may be cut into several files,
 //                                        model-00001-of-00003.safetensors and so on (reshard.h)
 //   iter_0000100/vocab.json, ...         the tokenizer's files, so that the folder is all that `generate` needs
+//   iter_0000100/config.toml             the settings of the training that wrote it (train/resume_rules.h), where known
 //   iter_0000100/checkpoint.json         the model's shape, the training state, and the checksums of all of the above
 //   latest_checkpointed_iteration.txt    which of them is current (Megatron-LM's name), and a checksum
 //   best                                 a link to the one of the lowest validation loss (--save-best)
@@ -40,6 +41,7 @@ struct TrainingState {
 struct SaveOptions {
   bool optimizer = true;                 // the moments too, without which training cannot resume
   std::filesystem::path tokenizer;       // a folder with tokenizer files (or one such file) to copy; empty: none
+  std::string settings;                  // what config.toml says; empty: no such file
   std::int64_t keep_last = 0;            // checkpoints kept of those up to this iteration, the new one included; 0: all
   bool best = false;                     // the link `best` leads here from now on; what it leads to is never deleted
   std::optional<std::int64_t> replaces;  // the iteration of a checkpoint that the new one makes superfluous
@@ -84,11 +86,12 @@ struct CheckpointInfo {
   ModelConfig model;
   TrainingState state;
   bool has_optimizer = false;
+  std::optional<std::filesystem::path> settings;  // its config.toml, intact; nothing: saved without
   std::vector<CheckpointFileInfo> files;
   std::vector<std::int64_t> iterations;  // of all checkpoints beside it and itself, ascending
 };
 
-// Reads checkpoint.json alone. UserError as load_checkpoint.
+// Reads checkpoint.json, and compares config.toml with it. UserError as load_checkpoint.
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
 
 struct CheckpointVerification {

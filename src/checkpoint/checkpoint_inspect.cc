@@ -13,7 +13,12 @@ namespace fs = std::filesystem;
 
 CheckpointInfo read_checkpoint_info(const fs::path& path) {
   const fs::path folder = find_checkpoint(path);
-  Manifest manifest = with_advice(folder, [&] { return read_manifest(folder); });
+  Manifest manifest = with_advice(folder, [&] {
+    Manifest read = read_manifest(folder);
+    const auto settings = read.files.find(std::string(kSettingsFile));
+    if (settings != read.files.end()) check_other_file(folder / kSettingsFile, settings->second);
+    return read;
+  });
   const auto is_optimizer = [](const auto& file) { return is_tensor_file(file.first, TensorKind::kOptimizer); };
   CheckpointInfo info{.folder = folder,
                       .written_by = manifest.written_by,
@@ -21,6 +26,7 @@ CheckpointInfo read_checkpoint_info(const fs::path& path) {
                       .state = std::move(manifest.state),
                       .has_optimizer = std::ranges::any_of(manifest.files, is_optimizer),
                       .iterations = iterations_in(root_of(folder))};
+  if (manifest.files.contains(std::string(kSettingsFile))) info.settings = folder / kSettingsFile;
   for (const auto& [name, file] : manifest.files) {
     info.files.push_back({name, file.bytes, static_cast<std::int64_t>(file.tensors.size()), file.values});
   }

@@ -67,14 +67,8 @@ void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incomin
 void check_other_files(const fs::path& folder, const Manifest& manifest) {
   for (const auto& [name, record] : manifest.files) {
     if (is_tensor_file(name, TensorKind::kModel) || is_tensor_file(name, TensorKind::kOptimizer)) continue;
-    const std::vector<std::string> faults = faults_of_file(folder / name, record);
-    if (!faults.empty()) throw DamagedCheckpoint(faults.front());
+    check_other_file(folder / name, record);
   }
-}
-
-void check_same_model(const fs::path& folder, const ModelConfig& stored, const ModelConfig& asked) {
-  const std::vector<std::string> found = differences(stored, asked);
-  if (!found.empty()) throw_user_error("'{}' holds another model: {}", folder.string(), fmt::join(found, "; "));
 }
 
 void require_files(const TensorFiles& model, const TensorFiles* optimizer, const fs::path& folder) {
@@ -84,8 +78,8 @@ void require_files(const TensorFiles& model, const TensorFiles* optimizer, const
   }
   if (optimizer != nullptr && optimizer->empty()) {
     throw_user_error(
-        "'{}' holds weights without the optimizer's state (it was imported, or saved without): training cannot resume "
-        "from it; it can be evaluated, sampled from, or start a new run",
+        "'{0}' holds weights without the optimizer's state (it was imported, or saved without): training cannot resume "
+        "from it; it can be evaluated, sampled from, or start a new run: train --finetune {0}",
         folder.string());
   }
 }

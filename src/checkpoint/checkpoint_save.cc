@@ -148,6 +148,7 @@ fs::path save_checkpoint(const fs::path& root, const ModelConfig& config, std::s
   write(writer, tensor_file_name(TensorKind::kModel), files.model, collector);
   if (options.optimizer) write(writer, tensor_file_name(TensorKind::kOptimizer), files.optimizer, collector);
   for (const auto& [name, content] : tokenizer) writer.write_file(name, content);
+  if (!options.settings.empty()) writer.write_file(std::string(kSettingsFile), options.settings);
   collector.verdict(writer.not_finite());
   const fs::path folder = writer.publish();
   if (options.best) link_best(root, state.iteration);

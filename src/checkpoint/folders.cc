@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFolderPrefix = "iter_", kPartial = ".partial";
+constexpr std::string_view kFolderPrefix = "iter_", kPartial = ".partial", kSetAside = "set_aside";
 
 // A whole number without sign; none if `text` is anything else.
 std::optional<std::int64_t> parse_iteration(std::string_view text) {
@@ -97,8 +97,10 @@ bool exchange(const fs::path& a, const fs::path& b) {
   }
   std::error_code error;
   if (fs::exists(path / "config.json", error)) {
-    throw_user_error("'{}' is a Hugging Face model; convert it first: teratron convert --from hf --to teratron {} OUT",
-                     path.string(), path.string());
+    throw_user_error(
+        "'{0}' is a Hugging Face model: train --finetune {0} starts a run from its weights; for the rest convert it "
+        "first: teratron convert --from hf --to teratron {0} OUT",
+        path.string());
   }
   throw_user_error("there is no checkpoint in '{}'; name a folder that was given to --save, or one iter_... in it",
                    path.string());
@@ -153,6 +155,28 @@ void check_holds_no_checkpoint(const fs::path& folder) {
 void write_tracker(const fs::path& root, std::int64_t iteration) {
   write_file_atomically(root / kTrackerFile, tracker_text(iteration));
   sync_folder(root);
+}
+
+std::vector<fs::path> set_aside_later(const fs::path& root, std::int64_t iteration) {
+  std::vector<std::int64_t> later = iterations_in(root);
+  std::erase_if(later, [&](std::int64_t there) { return there <= iteration; });
+  write_tracker(root, iteration);  // first: it must never name a checkpoint that has gone
+  std::vector<fs::path> moved;
+  if (later.empty()) return moved;
+  const fs::path aside = root / kSetAside, best = root / kBestLink;
+  make_folders(aside);
+  std::error_code error;
+  for (const std::int64_t there : later) {
+    const fs::path from = iteration_folder(root, there), name = aside / from.filename();
+    if (fs::equivalent(from, best, error)) fs::remove(best, error);
+    fs::path to = name;
+    for (int copy = 2; fs::exists(to, error); ++copy) to = fmt::format("{}.{}", name.string(), copy);
+    rename_folder(from, to);
+    moved.push_back(to);
+  }
+  sync_folder(aside);
+  sync_folder(root);
+  return moved;
 }
 
 void link_best(const fs::path& root, std::int64_t iteration) {

@@ -8,6 +8,8 @@
 
 namespace teratron {
 
+inline constexpr std::string_view kSettingsFile = "config.toml";  // of one checkpoint
+
 // Two lines: the iteration, and the checksum of the first line.
 inline constexpr std::string_view kTrackerFile = "latest_checkpointed_iteration.txt";
 
@@ -27,6 +29,11 @@ void check_holds_no_checkpoint(const std::filesystem::path& folder);
 
 // Names `iteration` as the current checkpoint under `root`, durably. EnvironmentError.
 void write_tracker(const std::filesystem::path& root, std::int64_t iteration);
+
+// Makes `iteration` the current checkpoint under `root` and moves the later ones to root/set_aside, under another name
+// where one of theirs is taken; a link `best` to one of them is removed. Returns where they are now, ascending.
+// Whatever interrupts it, every checkpoint stays whole. EnvironmentError.
+std::vector<std::filesystem::path> set_aside_later(const std::filesystem::path& root, std::int64_t iteration);
 
 // Makes the link root/best lead to a checkpoint under `root`, in one step. EnvironmentError: the file system has no
 // links.

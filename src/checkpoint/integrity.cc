@@ -85,13 +85,19 @@ std::vector<std::string> faults_of_file(const fs::path& path, const FileRecord& 
   return faults;
 }
 
+void check_other_file(const fs::path& path, const FileRecord& record) {
+  const std::vector<std::string> faults = faults_of_file(path, record);
+  if (!faults.empty()) throw DamagedCheckpoint(faults.front());
+}
+
 std::string earlier_intact(const fs::path& folder) {
   const fs::path root = root_of(folder);
   const std::string name = (folder / "").parent_path().filename().string();
   for (const std::int64_t iteration : iterations_in(root) | std::views::reverse) {
     const fs::path other = iteration_folder(root, iteration);
     if (other.filename().string() >= name || !is_intact(other)) continue;
-    return fmt::format("; the earlier checkpoint '{}' is intact", other.string());
+    return fmt::format("; the earlier checkpoint '{}' is intact: train --load {} --iteration {} goes on from there",
+                       other.string(), root.string(), iteration);
   }
   return "";
 }

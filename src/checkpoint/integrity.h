@@ -20,8 +20,11 @@ void check_tensor(const SafetensorsFile& file, const SafetensorsEntry& tensor, c
 // Everything about one recorded file that is not as it was written, one line each.
 std::vector<std::string> faults_of_file(const std::filesystem::path& path, const FileRecord& record);
 
-// The latest checkpoint before `folder`, under the same root, that is intact in every byte: " ... is intact", as the
-// end of a message; empty if there is none.
+// DamagedCheckpoint unless a recorded file without tensors is as it was written.
+void check_other_file(const std::filesystem::path& path, const FileRecord& record);
+
+// The latest checkpoint before `folder`, under the same root, that is intact in every byte, and how a run goes on
+// from there, as the end of a message; empty if there is none.
 std::string earlier_intact(const std::filesystem::path& folder);
 
 // Calls `body`; a DamagedCheckpoint that it throws gets the advice of earlier_intact.

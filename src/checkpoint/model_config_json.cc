@@ -104,4 +104,9 @@ std::vector<std::string> differences(const ModelConfig& stored, const ModelConfi
   return found;
 }
 
+void check_same_model(const std::filesystem::path& folder, const ModelConfig& stored, const ModelConfig& asked) {
+  const std::vector<std::string> found = differences(stored, asked);
+  if (!found.empty()) throw_user_error("'{}' holds another model: {}", folder.string(), fmt::join(found, "; "));
+}
+
 }  // namespace teratron

@@ -23,6 +23,9 @@ ModelConfig model_config_from_json(const nlohmann::json& json, const std::filesy
 // for"); empty if nothing does. Dropout, initialisation and padding may differ: they don't touch stored weights.
 std::vector<std::string> differences(const ModelConfig& stored, const ModelConfig& asked);
 
+// UserError with all of them: what `folder` holds is not the model that was asked for.
+void check_same_model(const std::filesystem::path& folder, const ModelConfig& stored, const ModelConfig& asked);
+
 // "gelu_tanh" or "gelu_erf".
 std::string_view name_of(Activation activation);
 

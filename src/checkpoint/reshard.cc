@@ -55,8 +55,7 @@ void write_kind(CheckpointWriter& writer, TensorKind kind, const TensorFiles& fr
 void copy_other_files(CheckpointWriter& writer, const fs::path& folder, const Manifest& manifest) {
   for (const auto& [name, record] : manifest.files) {
     if (is_tensor_file(name, TensorKind::kModel) || is_tensor_file(name, TensorKind::kOptimizer)) continue;
-    const std::vector<std::string> faults = faults_of_file(folder / name, record);
-    if (!faults.empty()) throw DamagedCheckpoint(faults.front());
+    check_other_file(folder / name, record);
     writer.write_file(name, read_file(folder / name));
   }
 }

@@ -13,7 +13,7 @@
 #include "checkpoint/save_lock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "console/readable.h"
+#include "cli/train_start.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
 #include "runtime/end_signals.h"
@@ -23,6 +23,8 @@
 #include "telemetry/progress.h"
 #include "telemetry/trace_file.h"
 #include "train/memory_plan.h"
+#include "train/save_folder.h"
+#include "train/start_reading.h"
 #include "train/trainer.h"
 
 namespace teratron {
@@ -102,35 +104,6 @@ std::unique_ptr<SaveLock> lock_save_folder(const TrainConfig& config) {
       config.save, SaveLockSettings{.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); }});
 }
 
-// So is one that would overwrite another's checkpoints.
-void prepare_save_folder(const TrainConfig& config) {
-  if (config.save.empty()) return;
-  std::error_code ignored;
-  if (fs::exists(config.save / "latest_checkpointed_iteration.txt") &&
-      !fs::equivalent(config.save, config.load.empty() ? fs::path("/") : config.load, ignored)) {
-    throw_user_error("'{0}' already holds a run; go on with it by --load {0}, or --save elsewhere",
-                     config.save.string());
-  }
-  write_file_atomically(config.save / "config.toml", to_toml(config));
-}
-
-void print_start(const TrainConfig& config, const Trainer& trainer, const Backend& backend) {
-  TrainConfig shown = config;
-  const ModelConfig& model = trainer.task().config;
-  fmt::print(stderr, "{}\n", value_table(fields_of(shown)));
-  fmt::print(stderr, "GPT-2 with {} parameters: {} layers, hidden {}, {} heads, vocabulary {} (padded to {})\n",
-             readable_count(static_cast<double>(model.parameters())), model.num_layers, model.hidden_size,
-             model.num_attention_heads, model.vocab_size, model.padded_vocab_size(config.tensor_parallel));
-  fmt::print(stderr, "{} training samples of {} tokens an epoch; back end {}, {} threads{}\n",
-             trainer.task().training->samples_per_epoch(), config.seq_length, backend.name(), thread_count(),
-             config.mesh().ranks() > 1 ? " in each rank" : "");
-  if (config.rows_of_logits() == 0) {
-    fmt::print(stderr, "logits {} rows at a time, since memory allows it (--logits-chunk)\n",
-               trainer.executor().options().logits_chunk);
-  }
-  fmt::print(stderr, "{}\n", trainer.task().split_description);
-}
-
 std::string_view name_of_end(const TrainingResult& result) {
   switch (result.end) {
     case RunEnd::kSignal: return name_of_signal(result.signal);
@@ -141,38 +114,45 @@ std::string_view name_of_end(const TrainingResult& result) {
   return "train-iters";
 }
 
-nlohmann::ordered_json json_of(const TrainConfig& config, const TrainingResult& result,
-                               const std::vector<std::int64_t>& peaks) {
+nlohmann::ordered_json json_of(const TrainingResult& result, const std::vector<std::int64_t>& peaks) {
   const auto number = [](std::optional<double> value) { return value ? nlohmann::ordered_json(*value) : nullptr; };
   return {{"iterations", result.iterations},
           {"ended_by", name_of_end(result)},
-          {"consumed_samples", config.batches().consumed_after(result.iterations)},
+          {"consumed_samples", result.consumed_samples},
           {"final_loss", number(result.final_loss)},
           {"validation_loss", number(result.validation_loss)},
           {"tokens_per_second", std::round(10 * result.tokens_per_second) / 10},
           {"peak_memory_bytes", peaks}};
 }
 
-// `done`: iterations of the checkpoint.
-void print_progress_made(const TrainConfig& config, std::int64_t done) {
-  if (done >= config.train_iters) {
-    fmt::print(stderr,
-               "nothing to do: '{}' has done {} iterations, and --train-iters is {}; give a larger one to go on\n",
-               config.load.string(), done, config.train_iters);
-  } else if (done > 0) {
-    fmt::print(stderr, "resuming after iteration {} of {}\n", done, config.train_iters);
-  }
-}
-
 struct Job {
   const TrainConfig& config;
-  double began;  // on the monotonic clock
+  const CheckpointInfo* checkpoint;  // that it goes on from; nullptr: none
+  double began;                      // on the monotonic clock
   EndSignals& end_signals;
   std::atomic<int>& signal;  // that ended the run; 0: none
   std::string layout;        // for people
   std::int64_t vocab_size;
   std::shared_ptr<const IndexedDataset> dataset;
 };
+
+// A run that has nothing left to do changes no file.
+TrainingResult run_first_rank(const Job& job, Trainer& trainer, std::int64_t done, const RunControl& control) {
+  const TrainConfig& config = job.config;
+  const std::string progress = text_of_progress(config, job.checkpoint, done, trainer.has_work());
+  if (!progress.empty()) fmt::print(stderr, "{}\n", progress);
+  if (!trainer.has_work()) {
+    TrainingObserver silent;
+    return trainer.run(silent, control);
+  }
+  prepare_trace(config);
+  if (const std::vector<fs::path> aside = begin_save_folder(config, done); !aside.empty()) {
+    fmt::print(stderr, "{} later checkpoint{} set aside in '{}'\n", aside.size(), aside.size() > 1 ? "s" : "",
+               aside.front().parent_path().string());
+  }
+  Reporter reporter(config, trainer, done);
+  return trainer.run(reporter, control);
+}
 
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
@@ -189,45 +169,37 @@ void run_rank(const Job& job, const Rank& rank) {
       memory_of_ranks(trainer.executor().memory(), *backend, rank.mesh->pipeline->rank(), rank.world);
   std::unique_ptr<SaveLock> save_lock;
   if (rank.is_first()) {
-    print_start(config, trainer, *backend);
-    if (!job.layout.empty()) fmt::print(stderr, "{}\n", job.layout);
-    if (const std::string pipeline = text_of(trainer.pipeline()); !pipeline.empty()) {
-      fmt::print(stderr, "{}\n", pipeline);
-    }
-    fmt::print(stderr, "{}\n", memory_table(memory));
+    const TrainStartText start{config, job.checkpoint, trainer, job.layout, memory};
+    fmt::print(stderr, "{}\n", start.text(*backend));
     save_lock = lock_save_folder(config);
-    prepare_trace(config);
-    prepare_save_folder(config);
+    check_save_folder(config);
   }
   require_memory(memory, *backend, rank.world, rank.ranks_in_this_process(), [&](const MemoryRoom& room) {
     return memory_advice(config, {job.vocab_size, backend->compute_dtype(), profile ? &*profile : nullptr}, room);
   });
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
   const std::int64_t done = trainer.start();
+  rank.world.barrier();  // no file is changed before it is known that every rank has started
   const RunControl control{.signal = EndSignals::came, .began = job.began};
   job.end_signals.listen();
-  TrainingResult result;
-  if (rank.is_first()) {
-    print_progress_made(config, done);
-    Reporter reporter(config, trainer, done);
-    result = trainer.run(reporter, control);
-  } else {
+  const TrainingResult result = rank.is_first() ? run_first_rank(job, trainer, done, control) : [&] {
     TrainingObserver silent;
-    result = trainer.run(silent, control);
-  }
+    return trainer.run(silent, control);
+  }();
   job.signal = result.signal;
   if (trainer.trace()) write_trace(config.trace, *trainer.trace(), *rank.mesh, rank.world);
   const std::vector<std::int64_t> peaks = rank.peak_memory(*backend);
-  if (rank.is_first()) report(config.json, "", json_of(config, result, peaks).dump());
+  if (rank.is_first()) report(config.json, "", json_of(result, peaks).dump());
 }
 
-void run(const TrainConfig& config) {
+void run(const TrainStart& start) {
+  const TrainConfig& config = start.config;
   const double began = monotonic_seconds();
   const RankLauncher launcher(config.threads, config.backend);
-  training_split(config, config.load);  // a contradiction is told once, before there are ranks
   EndSignals end_signals(launcher.environment().process == 0);
   std::atomic<int> signal{0};
   const Job job{.config = config,
+                .checkpoint = start.checkpoint ? &*start.checkpoint : nullptr,
                 .began = began,
                 .end_signals = end_signals,
                 .signal = signal,
@@ -240,6 +212,10 @@ void run(const TrainConfig& config) {
 
 }  // namespace
 
-Command train_command() { return make_command<TrainConfig>("train", "trains a GPT-2 on a tokenised corpus", run); }
+Command train_command() {
+  Command command = make_command<TrainConfig>("train", "trains a GPT-2 on a tokenised corpus", nullptr);
+  command.run = [](std::span<const std::string> arguments) { run(read_train_start(arguments)); };
+  return command;
+}
 
 }  // namespace teratron

@@ -11,9 +11,9 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value +
 
 }  // namespace
 
-BatchSchedule::BatchSchedule(std::int64_t global_batch, const std::optional<BatchRamp>& ramp) {
+BatchSchedule::BatchSchedule(std::int64_t global_batch, const std::optional<BatchRamp>& ramp, const BatchesDone& done) {
   check(global_batch >= 1, "BatchSchedule: a batch of at least one sample");
-  std::int64_t update = 0, consumed = 0;
+  std::int64_t update = done.updates, consumed = done.samples;
   if (ramp && ramp->start < global_batch) {
     check(ramp->start >= 1 && ramp->increment >= 1 && ramp->samples >= 1, "BatchSchedule: a ramp of positive numbers");
     check((global_batch - ramp->start) % ramp->increment == 0, "BatchSchedule: whole increments");
@@ -34,7 +34,7 @@ BatchSchedule::BatchSchedule(std::int64_t global_batch, const std::optional<Batc
 }
 
 const BatchSchedule::Stage& BatchSchedule::stage_of(std::int64_t update) const {
-  check(update >= 0, "BatchSchedule: updates");
+  check(update >= stages_.front().first_update, "BatchSchedule: updates");
   const auto after =
       std::upper_bound(stages_.begin(), stages_.end(), update,
                        [](std::int64_t value, const Stage& stage) { return value < stage.first_update; });

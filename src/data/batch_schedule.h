@@ -1,5 +1,5 @@
 // The size of the global batch over a run: constant, or ramped up as by Megatron-LM's --rampup-batch-size. A pure
-// function of the number of updates done, so that a resumed run goes on with the sizes of the uninterrupted one.
+// function of the updates and samples done, so that a resumed run goes on with the sizes of the uninterrupted one.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,22 @@ struct BatchRamp {
   std::int64_t start = 0, increment = 0, samples = 0;
 };
 
+// What a run has behind it that goes on, by whatever batches.
+struct BatchesDone {
+  std::int64_t updates = 0, samples = 0;
+};
+
 class BatchSchedule {
  public:
   // Largest number of increments.
   static constexpr std::int64_t kMostIncrements = 1 << 16;
 
   // The ramp fits: 1 <= start <= global_batch in at most kMostIncrements whole increments, samples >= 1.
-  explicit BatchSchedule(std::int64_t global_batch, const std::optional<BatchRamp>& ramp = std::nullopt);
+  explicit BatchSchedule(std::int64_t global_batch, const std::optional<BatchRamp>& ramp = std::nullopt,
+                         const BatchesDone& done = {});
 
-  std::int64_t batch_size(std::int64_t update) const;  // of the update that follows `update` updates
+  // Of the update that follows `update` updates, and the samples of so many; at least those that were done before.
+  std::int64_t batch_size(std::int64_t update) const;
   std::int64_t consumed_after(std::int64_t updates) const;
   std::int64_t largest() const { return stages_.back().size; }
   bool is_constant() const { return stages_.size() == 1; }

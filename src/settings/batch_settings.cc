@@ -59,12 +59,13 @@ Faults ramp_faults(const BatchSettings& s, std::int64_t copies) {
 
 }  // namespace
 
-BatchSchedule BatchSettings::batches(std::int64_t data_parallel) const {
+BatchSchedule BatchSettings::batches(std::int64_t data_parallel, const BatchesDone& done) const {
   const std::int64_t largest = largest_batch(data_parallel);
-  if (rampup_batch_size.size() != 3) return BatchSchedule(largest);
+  if (rampup_batch_size.size() != 3) return BatchSchedule(largest, std::nullopt, done);
   return BatchSchedule(
       largest,
-      BatchRamp{.start = rampup_batch_size[0], .increment = rampup_batch_size[1], .samples = rampup_batch_size[2]});
+      BatchRamp{.start = rampup_batch_size[0], .increment = rampup_batch_size[1], .samples = rampup_batch_size[2]},
+      done);
 }
 
 Faults BatchSettings::faults(std::int64_t data_parallel) const {

@@ -18,7 +18,7 @@ struct BatchSettings {
   std::int64_t largest_batch(std::int64_t data_parallel) const {  // samples of an update, at the end of a ramp
     return global_batch_size > 0 ? global_batch_size : micro_batch_size * data_parallel;
   }
-  BatchSchedule batches(std::int64_t data_parallel) const;
+  BatchSchedule batches(std::int64_t data_parallel, const BatchesDone& done = {}) const;
   Faults faults(std::int64_t data_parallel) const;
 };
 

@@ -71,10 +71,10 @@ SplitRule training_split(const SplitSettings& settings, const std::filesystem::p
   if (load.empty()) return chosen_split(settings, std::nullopt);
   const std::optional<SplitRule> recorded = recorded_split(read_checkpoint_info(load).state);
   const SplitRule chosen = chosen_split(settings, recorded);
-  if (recorded && chosen != *recorded) {
+  if (recorded && chosen != *recorded && !settings.override_data) {
     throw_user_error(
         "'{}' was trained with {}, and now {} is given: training would go on with documents that were held out so far. "
-        "Leave out --split-order and --split-seed to go on as it was trained",
+        "Leave out --split-order and --split-seed to go on as it was trained; --override-data allows it",
         load.string(), text_of(*recorded), given_flags(settings));
   }
   return chosen;

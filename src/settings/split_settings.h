@@ -24,6 +24,7 @@ struct SplitSettings {
   std::string split = "29,1";
   SplitOrder split_order = SplitOrder::kAuto;
   std::int64_t split_seed = 0;  // 0: the checkpoint's, else kDefaultSplitSeed
+  bool override_data = false;   // a resumed run may read other samples than the checkpoint's; no flag of this group
 
   Faults faults() const;
 };
@@ -37,7 +38,8 @@ std::optional<SplitRule> recorded_split(const TrainingState& state);
 void record_split(const SplitRule& rule, TrainingState& state);
 
 // The rule to train by: that of the checkpoint at `load` (empty: none), which is read for it, or of the settings.
-// UserError: the settings contradict the checkpoint, so that training would go on with what was held out before.
+// UserError: the settings contradict the checkpoint, so that training would go on with what was held out before, and
+// override_data does not allow it.
 SplitRule training_split(const SplitSettings& settings, const std::filesystem::path& load);
 
 // The rule to evaluate by a model in this state: the settings may say anything, kAuto is the model's own rule.

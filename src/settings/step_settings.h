@@ -18,7 +18,7 @@ struct StepSettings : ModelSettings, BatchSettings, TrainingLayoutSettings, Pipe
     return logits_chunk == 0 && backend != BackendKind::kCuda ? 256 : logits_chunk;
   }
   std::int64_t largest_batch() const { return BatchSettings::largest_batch(data_parallel); }
-  BatchSchedule batches() const { return BatchSettings::batches(data_parallel); }
+  BatchSchedule batches(const BatchesDone& done = {}) const { return BatchSettings::batches(data_parallel, done); }
   // Of all groups, and of what they say together.
   Faults faults() const;
 };

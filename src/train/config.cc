@@ -34,6 +34,8 @@ FieldList fields_of(TrainConfig& c) {
       .required = true;
   add_tokenizer_field(list, c);
   add_split_fields(list, c);
+  list.add("override-data", &c.override_data, "",
+           "let a resumed run go on with another seed, split, sequence length or data set");
 
   add_output_fields(list, c);
   add_machine_fields(list, c);

@@ -4,13 +4,22 @@
 #include <limits>
 #include <utility>
 
+#include "checkpoint/folders.h"
+
 namespace teratron {
+
+std::filesystem::path OutputSettings::checkpoint() const {
+  return load.empty() || iteration == 0 ? load : iteration_folder(load, iteration);
+}
 
 Faults OutputSettings::faults() const {
   constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
   constexpr Flag kSaveInterval{"save-interval"}, kSaveBest{"save-best"}, kEarlyStop{"early-stop"};
   Faults faults;
   faults.need_between(kSaveInterval, save_interval, 0, kMostCount);
+  faults.need_between({"iteration"}, iteration, 0);
+  faults.add_if(iteration > 0 && load.empty(), "{} {} needs the folder that its checkpoint lies in: {} DIR",
+                Flag{"iteration"}, iteration, Flag{"load"});
   faults.need_between({"keep-last"}, keep_last, 0, kMostCount);
   faults.need_between({"log-interval"}, log_interval, 1, kMostCount);
   faults.need_between({"eval-interval"}, eval_interval, 0, kMostCount);
@@ -37,7 +46,16 @@ Faults OutputSettings::faults() const {
 void add_output_fields(FieldList& list, OutputSettings& s) {
   list.group("Checkpoints and reports");
   list.add("save", &s.save, "DIR", "where checkpoints, metrics.jsonl and config.toml go");
-  list.add("load", &s.load, "DIR", "checkpoint to go on from");
+  list.add("load", &s.load, "DIR",
+           "checkpoint to go on from: its settings hold where nothing else is given, and it is saved there again");
+  list.add("iteration", &s.iteration, "N",
+           "go on from that checkpoint of --load; saving there sets later ones aside. 0: the current one")
+      .alias = "ckpt-step";
+  list.add("finetune", &s.finetune, "DIR",
+           "start a new run from the weights, shape and tokenizer of a checkpoint or a Hugging Face folder; where "
+           "--load has a checkpoint, that counts");
+  list.add("override-opt-param-scheduler", &s.override_schedule, "",
+           "let a resumed run follow the learning rate of the flags, not that of its checkpoint");
   list.add("save-interval", &s.save_interval, "N", "updates between checkpoints; 0: --save-interval-in-mins");
   list.add("save-interval-in-mins", &s.save_interval_in_mins, "X",
            "without --save-interval: minutes between checkpoints, each of which replaces the one before; 0: one at the "
@@ -53,6 +71,7 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
   list.add("json", &s.json, "FILE", "results as JSON; - is standard output");
   list.add("trace", &s.trace, "FILE",
            "what every stage did when in the last iterations, for Perfetto or chrome://tracing");
+  list.add("verbose", &s.verbose, "", "show all settings at the start");
 }
 
 }  // namespace teratron

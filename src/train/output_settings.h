@@ -11,6 +11,9 @@ namespace teratron {
 
 struct OutputSettings {
   std::filesystem::path save, load;
+  std::int64_t iteration = 0;         // of the checkpoint of `load`; 0: the current one
+  std::filesystem::path finetune;     // whose weights a new run starts from
+  bool override_schedule = false;     // a resumed run may follow another learning rate
   std::int64_t save_interval = 0;     // 0: by time
   double save_interval_in_mins = 10;  // 0: at the end only
   std::int64_t keep_last = 0;         // 0: all
@@ -22,7 +25,10 @@ struct OutputSettings {
   double exit_duration_in_mins = 0;  // of the command; 0: goes on
   std::filesystem::path json;        // "-": standard output
   std::filesystem::path trace;       // what every stage did when
+  bool verbose = false;              // show all settings at the start
 
+  // The checkpoint that is gone on from, as load_checkpoint takes it; empty: none.
+  std::filesystem::path checkpoint() const;
   Faults faults() const;
 };
 

@@ -5,13 +5,16 @@
 
 #include "base/error.h"
 #include "base/monotonic_clock.h"
+#include "checkpoint/initial_weights.h"
 #include "train/memory_plan.h"
+#include "train/resume_rules.h"
 
 namespace teratron {
 namespace {
 
 // Names in a checkpoint's training state.
-constexpr const char *kSkipped = "skipped_iterations", *kLossScale = "loss_scale";
+constexpr const char* kLossScale = "loss_scale";
+constexpr const char *kDocuments = "data_documents", *kTokens = "data_tokens";
 constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft = "overflows_left";
 constexpr const char *kBestValidation = "best_validation_loss", *kSinceBest = "validations_since_best";
 constexpr const char* kValidationIsOwed = "validation_is_owed";
@@ -71,20 +74,36 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
 std::int64_t Trainer::start() {
   executor_.allocate();
   executor_.initialize(static_cast<std::uint64_t>(config_.seed));
-  if (config_.load.empty()) return 0;
-  // Every rank reads its own parts; one is enough to compare the checksums.
-  const bool verifies = executor_.mesh().data->rank() == 0 && executor_.mesh().model->rank() == 0;
-  const TrainingState state = load_checkpoint(config_.load, task_.config, executor_.all_parameters(),
-                                              executor_.backend(), {.verify = verifies});
-  restore(state);
-  if (const std::int64_t expected = batches_.consumed_after(iteration_); state.consumed_samples != expected) {
-    throw_user_error(
-        "'{}' had consumed {} samples after {} updates; by the --global-batch-size {}{} given now they would be {}, "
-        "and other samples would be read from here on. Resume with the batch sizes it was trained with",
-        config_.load.string(), state.consumed_samples, iteration_, batches_.largest(),
-        batches_.is_constant() ? "" : " and the --rampup-batch-size", expected);
+  if (!config_.load.empty()) {
+    resume();
+  } else if (!config_.finetune.empty()) {
+    load_weights(config_.finetune, task_.config, executor_.all_parameters(), executor_.backend(), verifies());
   }
   return iteration_;
+}
+
+void Trainer::resume() {
+  const CheckpointInfo checkpoint = read_checkpoint_info(config_.checkpoint());
+  config_ = filled_from(checkpoint, config_);
+  schedule_ = config_.schedule();
+  require_resumable(checkpoint, config_);
+  require_same_data(checkpoint.state);
+  const TrainingState state = load_checkpoint(checkpoint.folder, task_.config, executor_.all_parameters(),
+                                              executor_.backend(), {.verify = verifies()});
+  restore(state);
+  // Samples are counted, so that a run may go on with another batch size and reads each one once.
+  batches_ = config_.batches({.updates = state.iteration, .samples = state.consumed_samples});
+}
+
+void Trainer::require_same_data(const TrainingState& state) const {
+  const auto documents = state.counters.find(kDocuments), tokens = state.counters.find(kTokens);
+  if (config_.override_data || documents == state.counters.end() || tokens == state.counters.end()) return;
+  const DataCounts there{.documents = documents->second, .tokens = tokens->second};
+  if (there == task_.data) return;
+  throw_user_error(
+      "'{}' was trained on a data set of {} documents and {} tokens, and that of --data-path has {} and {}: other "
+      "samples would be read; name the one it was trained on, or allow it by --override-data",
+      config_.load.string(), there.documents, there.tokens, task_.data.documents, task_.data.tokens);
 }
 
 std::vector<MicroBatch> Trainer::read_share() {
@@ -184,12 +203,13 @@ LossSums Trainer::mean_losses(const Samples& samples, SampleRange positions) {
 
 TrainingState Trainer::state() const {
   const std::int64_t samples = batches_.consumed_after(iteration_);
-  TrainingState state{.iteration = iteration_,
-                      .consumed_samples = samples,
-                      .consumed_tokens = samples * config_.seq_length,
-                      .seed = static_cast<std::uint64_t>(config_.seed),
-                      .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
-                      .counters = {{kSkipped, skipped_}}};
+  TrainingState state{
+      .iteration = iteration_,
+      .consumed_samples = samples,
+      .consumed_tokens = samples * config_.seq_length,
+      .seed = static_cast<std::uint64_t>(config_.seed),
+      .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
+      .counters = {{kSkippedIterations, skipped_}, {kDocuments, task_.data.documents}, {kTokens, task_.data.tokens}}};
   record_split(task_.split_rule, state);
   if (best_validation_loss_) {
     state.values[kBestValidation] = *best_validation_loss_;
@@ -209,7 +229,7 @@ void Trainer::restore(const TrainingState& state) {
     return found == state.counters.end() ? otherwise : found->second;
   };
   iteration_ = state.iteration;
-  skipped_ = counter(kSkipped, 0);
+  skipped_ = counter(kSkippedIterations, 0);
   validations_since_best_ = counter(kSinceBest, 0);
   validation_is_owed_ = counter(kValidationIsOwed, 0) != 0;
   if (const auto best = state.values.find(kBestValidation); best != state.values.end()) {

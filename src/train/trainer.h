@@ -50,7 +50,8 @@ class TrainingObserver {
 enum class RunEnd { kComplete, kSignal, kExitDuration, kEarlyStop };
 
 struct TrainingResult {
-  std::int64_t iterations = 0;       // applied in all, earlier runs included
+  std::int64_t iterations = 0;  // applied in all, earlier runs included
+  std::int64_t consumed_samples = 0;
   std::optional<double> final_loss;  // of this run's last update; nothing: all had been done before
   std::optional<double> validation_loss;
   double tokens_per_second = 0;  // of this run's updates: evaluation and saving left out
@@ -71,8 +72,14 @@ class Trainer {
   const PipelinePlan& pipeline() const { return pipeline_; }
   const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
 
-  // Allocates, then starts from random weights or from the checkpoint of --load. The iterations already done.
+  // Allocates, then starts from random weights, those of --finetune, or the checkpoint of --load. The iterations
+  // already done. Writes no file. UserError: the checkpoint is damaged, or another run's (resume_rules.h).
   std::int64_t start();
+
+  // Whether a started run has anything left to do, if only a validation.
+  bool has_work() const {
+    return iteration_ < config_.train_iters || (validation_is_owed_ && validates_after(iteration_));
+  }
 
   // To the last iteration, or to the update after which all ranks agree that one of them is to end. Evaluates and saves
   // on the way as the configuration says, and at the end. UserError: training has diverged.
@@ -120,7 +127,11 @@ class Trainer {
   std::string first_not_finite();
   std::string first_not_finite(const MicroBatch& alone);
   TrainingState state() const;
+  // Every rank reads its own parts of a checkpoint; one is enough to compare the checksums.
+  bool verifies() const { return executor_.mesh().data->rank() == 0 && executor_.mesh().model->rank() == 0; }
+  void resume();
   void restore(const TrainingState& state);
+  void require_same_data(const TrainingState& state) const;
   std::int64_t applied_updates() const { return iteration_ - skipped_; }
   TrainConfig config_;
   TrainingTask task_;

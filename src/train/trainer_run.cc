@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "train/resume_rules.h"
 #include "train/trainer.h"
 
 namespace teratron {
@@ -69,7 +70,7 @@ void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver&
 }
 
 TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& control) {
-  TrainingResult result{.iterations = iteration_};
+  TrainingResult result{.iterations = iteration_, .consumed_samples = batches_.consumed_after(iteration_)};
   double seconds = 0;
   std::int64_t tokens = 0;
   saved_at_ = control.seconds();
@@ -89,6 +90,7 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
     seconds += report.seconds;
     tokens += report.global_batch_size * config_.seq_length;
     result.iterations = iteration_;
+    result.consumed_samples = report.consumed_samples;
     result.final_loss = report.loss;
     end_if_asked(agreed, observer, result);
     if (validates_after(iteration_)) {
@@ -106,10 +108,14 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
 std::filesystem::path Trainer::save(SaveReason reason) {
   executor_.mesh().set_activity(fmt::format("checkpoint of iteration {}", iteration_));
   require_finite_loss();
-  const std::filesystem::path folder = save_checkpoint(
-      config_.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
-      {.tokenizer = config_.tokenizer, .keep_last = config_.keep_last, .best = reason.best, .replaces = saved_by_time_},
-      &executor_.mesh());
+  const std::filesystem::path folder =
+      save_checkpoint(config_.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
+                      {.tokenizer = config_.tokenizer,
+                       .settings = recorded_settings(config_, task_.config, task_.split_rule),
+                       .keep_last = config_.keep_last,
+                       .best = reason.best,
+                       .replaces = saved_by_time_},
+                      &executor_.mesh());
   saved_by_time_ = reason.by_time ? std::optional(iteration_) : std::nullopt;
   return executor_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
 }

@@ -9,7 +9,8 @@ namespace {
 // For models that learn to continue text, as all kinds do that there are.
 void add_gpt_samples(TrainingTask& task, const TrainConfig& config,
                      const std::shared_ptr<const IndexedDataset>& dataset) {
-  task.split_rule = training_split(config, config.load);
+  task.split_rule = training_split(config, config.checkpoint());
+  task.data = {.documents = dataset->documents(), .tokens = dataset->tokens()};
   const std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(config.split), task.split_rule);
   task.split_description = describe(parts, task.split_rule);
   task.training = std::make_unique<GptSamples>(dataset, parts.front(), config.seq_length, SampleOrder::kShuffled,

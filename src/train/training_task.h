@@ -11,6 +11,12 @@
 
 namespace teratron {
 
+// By what a resumed run knows its data set again, wherever that lies now.
+struct DataCounts {
+  std::int64_t documents = 0, tokens = 0;
+  bool operator==(const DataCounts&) const = default;
+};
+
 struct TrainingTask {
   ModelConfig config;
   std::unique_ptr<Model> model;  // this tensor-parallel rank's part
@@ -18,6 +24,7 @@ struct TrainingTask {
   std::unique_ptr<const Samples> validation;  // null where the split has no validation part
   SplitRule split_rule;
   std::string split_description;  // for people
+  DataCounts data;                // of all parts together
 };
 
 // UserError: what the configuration, the data and the checkpoint of --load, whose split is kept to, cannot do together.

@@ -145,7 +145,7 @@ TEST_F(NothingLostUnderMpirun, AnUpdateThatTakesSecondsIsFinishedAfterSigterm) {
 }
 
 TEST_F(NothingLost, OfTwoRunsThatSaveToOneFolderOneIsRefusedAndTheOtherUntouched) {
-  ChildProgram first(of_binary(endless("run", {"--seed", "1", "--save-interval", "5", "--keep-last", "2"})));
+  ChildProgram first(of_binary(endless("run", {"--seed", "1", "--save-interval", "5"})));
   const fs::path folder = training_.path("run");
   for (const auto end = Clock::now() + seconds(60); !fs::exists(folder / "latest_checkpointed_iteration.txt");) {
     ASSERT_LT(Clock::now(), end) << first.errors_so_far();
@@ -153,7 +153,7 @@ TEST_F(NothingLost, OfTwoRunsThatSaveToOneFolderOneIsRefusedAndTheOtherUntouched
   }
   const std::string config = read_file(folder / "config.toml"), trace = training_.path("trace.json");
   for (const Words& more : {Words{}, Words{"--load", folder.string()}}) {
-    const Outcome second = run_teratron(endless("run", with(more, {"--seed", "2", "--trace", trace})));
+    const Outcome second = run_teratron(endless("run", with(more, {"--seed", "1", "--trace", trace})));
     EXPECT_EQ(second.exit_code, 2);
     EXPECT_THAT(second.errors, HasSubstr("saves to '" + folder.string() + "' already; wait for its end, end it, or"));
   }

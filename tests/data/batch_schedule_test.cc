@@ -73,5 +73,37 @@ TEST(BatchSchedule, TheLargestNumbersDoNotOverflow) {
   EXPECT_GT(schedule.consumed_after(updates), schedule.consumed_after(updates - 1));
 }
 
+TEST(BatchSchedule, OneThatGoesOnAfterSoManySamplesIsTheUninterruptedOne) {
+  RandomSequence random(RandomStream{.seed = 8});
+  const auto at_least_one = [&](std::size_t most) { return 1 + static_cast<std::int64_t>(random.below(most)); };
+  for (int trial = 0; trial < 200; ++trial) {
+    const BatchRamp ramp{.start = at_least_one(9), .increment = at_least_one(5), .samples = at_least_one(300)};
+    const std::int64_t global_batch = ramp.start + ramp.increment * static_cast<std::int64_t>(random.below(8));
+    const BatchSchedule whole(global_batch, ramp);
+    const auto done = static_cast<std::int64_t>(random.below(60));
+    const BatchSchedule rest(global_batch, ramp, {.updates = done, .samples = whole.consumed_after(done)});
+    for (std::int64_t update = done; update < done + 80; ++update) {
+      ASSERT_EQ(rest.batch_size(update), whole.batch_size(update)) << trial;
+      ASSERT_EQ(rest.consumed_after(update), whole.consumed_after(update)) << trial;
+    }
+  }
+}
+
+TEST(BatchSchedule, AfterOtherBatchesTheRuleFollowsTheSamplesAndNotTheUpdates) {
+  RandomSequence random(RandomStream{.seed = 9});
+  for (int trial = 0; trial < 200; ++trial) {
+    const BatchRamp ramp{.start = 2, .increment = 3, .samples = 1 + static_cast<std::int64_t>(random.below(200))};
+    const BatchesDone done{.updates = static_cast<std::int64_t>(random.below(50)),
+                           .samples = static_cast<std::int64_t>(random.below(300))};
+    const BatchSchedule schedule(14, ramp, done);
+    std::int64_t consumed = done.samples;
+    for (std::int64_t update = done.updates; update < done.updates + 60; ++update) {
+      ASSERT_EQ(schedule.consumed_after(update), consumed) << trial;
+      ASSERT_EQ(schedule.batch_size(update), size_by_rule(14, ramp, consumed)) << trial;
+      consumed += schedule.batch_size(update);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace teratron

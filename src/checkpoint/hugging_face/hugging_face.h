@@ -3,6 +3,11 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
+
+#include "model/config.h"
+#include "nn/parameter.h"
+#include "ops/backend.h"
 
 namespace teratron {
 
@@ -14,5 +19,10 @@ void export_to_hugging_face(const std::filesystem::path& checkpoint, const std::
 // checkpoint's folder. 16-bit weights become fp32. UserError: not a GPT-2, or one that computes what ours does not (all
 // reasons at once), files missing or unsound. EnvironmentError as above.
 std::filesystem::path import_from_hugging_face(const std::filesystem::path& folder, const std::filesystem::path& root);
+
+// Fills the weights of `parameters`, those of the whole model, as load_checkpoint does, straight from `folder`. One
+// matrix at a time is held in host memory. UserError as above, or another model than `config`.
+void load_from_hugging_face(const std::filesystem::path& folder, const ModelConfig& config,
+                            std::span<Parameter* const> parameters, Backend& backend);
 
 }  // namespace teratron

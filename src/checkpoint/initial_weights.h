@@ -1,0 +1,27 @@
+// The weights that a new run starts from: those of a checkpoint of ours, or of a folder of Hugging Face's.
+#pragma once
+
+#include <filesystem>
+#include <span>
+
+#include "checkpoint/checkpoint.h"
+
+namespace teratron {
+
+struct WeightSource {
+  std::filesystem::path folder;  // of the one checkpoint, or of the Hugging Face model
+  bool is_hugging_face = false;
+  ModelConfig model;
+  bool has_tokenizer = false;  // its files lie in `folder`
+};
+
+// `path`: a folder that was saved to, one checkpoint's folder, or one that save_pretrained wrote. UserError: none of
+// them, damaged, or a model that ours is not.
+WeightSource find_weights(const std::filesystem::path& path);
+
+// The weights alone, into parameters of any layout; each rank reads its own parts. `verify`: compare the checksums that
+// our checkpoints have. UserError as find_weights and load_checkpoint.
+void load_weights(const std::filesystem::path& path, const ModelConfig& config, std::span<Parameter* const> parameters,
+                  Backend& backend, bool verify = true);
+
+}  // namespace teratron

@@ -1,0 +1,37 @@
+#include "train/save_folder.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "checkpoint/folders.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool goes_on_in_its_folder(const TrainConfig& config) {
+  if (config.load.empty()) return false;
+  std::error_code error;
+  const fs::path folder = fs::canonical(find_checkpoint(config.checkpoint()), error);
+  return !error && fs::equivalent(config.save, root_of(folder), error);
+}
+
+}  // namespace
+
+void check_save_folder(const TrainConfig& config) {
+  if (config.save.empty()) return;
+  std::error_code ignored;
+  if (!fs::exists(config.save / kTrackerFile, ignored) || goes_on_in_its_folder(config)) return;
+  throw_user_error("'{0}' already holds a run; go on with it by --load {0}, or --save elsewhere", config.save.string());
+}
+
+std::vector<fs::path> begin_save_folder(const TrainConfig& config, std::int64_t iteration) {
+  if (config.save.empty()) return {};
+  make_folders(config.save);
+  std::vector<fs::path> aside;
+  if (goes_on_in_its_folder(config)) aside = set_aside_later(config.save, iteration);
+  write_file_atomically(config.save / kSettingsFile, to_toml(config));
+  return aside;
+}
+
+}  // namespace teratron

@@ -1,0 +1,221 @@
+// How `teratron train` goes on and starts from a model: what it needs to be told, what it says, and that a start that
+// is refused changes no file.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/tiny_training.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::succeed;
+using testing::with;
+using testing::Words;
+
+class ResumeCommands : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return training_.path(name); }
+  // A run of its own settings, told in full.
+  Words told(const std::string& save, const std::string& iterations, const Words& more = {}) const {
+    return training_.command(
+        with({"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8", "--save", path(save), "--train-iters",
+              iterations, "--global-batch-size", "6", "--seed", "17", "--lr-decay-iters", "100", "--clip-grad", "0.7"},
+             more));
+  }
+  static Outcome must(const Words& words) {
+    Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return outcome;
+  }
+  // Every file below a folder, with its time of change and its content.
+  static std::map<std::string, std::pair<fs::file_time_type, std::string>> files_of(const fs::path& folder) {
+    std::map<std::string, std::pair<fs::file_time_type, std::string>> files;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+      if (entry.is_regular_file()) files[entry.path()] = {entry.last_write_time(), read_file(entry.path())};
+    }
+    return files;
+  }
+  // The lines before the first update or checkpoint.
+  static std::size_t lines_at_start(const std::string& errors) {
+    const std::size_t end = std::min(errors.find("\niteration "), errors.find("\nsaved "));
+    return static_cast<std::size_t>(
+        std::count(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+  }
+
+  const testing::TinyTraining training_{1000};
+};
+
+TEST_F(ResumeCommands, LoadAndTrainItersSufficeAndGiveTheBitsOfTheUninterruptedRun) {
+  must(told("whole", "6", {"--tp", "2", "--weight-decay", "0.3"}));
+  must(told("run", "3", {"--tp", "2", "--weight-decay", "0.3"}));
+  fs::remove_all(path("tokenizer"));  // the checkpoint has it
+  const Outcome resumed = must({"train", "--load", path("run"), "--train-iters", "6"});
+  EXPECT_THAT(resumed.errors, AllOf(HasSubstr("differs from the checkpoint: train-iters 3 -> 6\n"),
+                                    HasSubstr("resuming after iteration 3 of 6; --train-iters was 3: the learning rate "
+                                              "goes on from"),
+                                    HasSubstr("2 ranks (tensor 2"), HasSubstr("saves to '" + path("run") + "'")));
+  EXPECT_EQ(read_file(path("run/iter_0000006/model.safetensors")),
+            read_file(path("whole/iter_0000006/model.safetensors")));
+  EXPECT_TRUE(fs::exists(path("run/iter_0000006/vocab.json")));
+  // A run that was cut short is finished without a flag.
+  must({"train", "--load", path("run"), "--iteration", "3"});
+  EXPECT_EQ(read_file(path("run/iter_0000006/model.safetensors")),
+            read_file(path("whole/iter_0000006/model.safetensors")));
+}
+
+TEST_F(ResumeCommands, FlagsOverrideTheCheckpointAndWhatDiffersIsListed) {
+  must(told("run", "2", {"--tp", "2", "--sequence-parallel"}));
+  const Outcome resumed = must({"train", "--load", path("run"), "--train-iters", "4", "--clip-grad", "0.5", "--dp", "2",
+                                "--global-batch-size", "8", "--json", "-"});
+  for (const char* difference :
+       {"clip-grad 0.7 -> 0.5", "train-iters 2 -> 4", "global-batch-size 6 -> 8", "tensor-model-parallel-size 2 -> 1",
+        "data-parallel-size 1 -> 2", "sequence-parallel true -> false"}) {
+    EXPECT_THAT(resumed.errors, HasSubstr(difference));
+  }
+  EXPECT_THAT(resumed.errors, Not(HasSubstr("weight-decay")));
+  EXPECT_EQ(nlohmann::json::parse(resumed.output).at("consumed_samples"), 2 * 6 + 2 * 8);
+}
+
+TEST_F(ResumeCommands, TheStartIsShorterThanAScreenAndVerboseShowsAllSettings) {
+  const Words layout = {"--pp", "1", "--tp", "2", "--dp", "2", "--lr-warmup-iters", "1", "--split", "9,1"};
+  const Outcome first = must(told("run", "2", layout));
+  EXPECT_LT(lines_at_start(first.errors), 16U) << first.errors;
+  EXPECT_THAT(first.errors, AllOf(HasSubstr("1 layers, hidden 16, 4 heads"), HasSubstr("training samples of 8 tokens"),
+                                  HasSubstr("6 samples an update, 2 at a time"), HasSubstr("4 ranks (tensor 2"),
+                                  HasSubstr("memory of a rank"), HasSubstr("not the defaults: lr 0.003"),
+                                  HasSubstr("clip-grad 0.7"), Not(HasSubstr("adam-beta2"))));
+  const Outcome resumed = must({"train", "--load", path("run"), "--train-iters", "3", "--verbose"});
+  EXPECT_GT(lines_at_start(resumed.errors), 60U);
+  EXPECT_THAT(resumed.errors, AllOf(HasSubstr("adam-beta2"), HasSubstr("log-interval")));
+  const Words pipeline = {"--num-layers", "2", "--pp", "2", "--token-slices", "uniform:2", "--global-batch-size", "4"};
+  EXPECT_LT(lines_at_start(must(told("pipeline", "1", pipeline)).errors), 23U);
+}
+
+TEST_F(ResumeCommands, ARefusedOrFinishedResumeChangesNoFile) {
+  must(told("run", "4", {"--save-interval", "2"}));
+  const auto before = files_of(path("run"));
+  const std::string run = path("run"), trace = path("trace.json");
+  const Words load = {"train", "--load", run, "--train-iters", "8", "--trace", trace};
+  succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("other"), path("tokenizer/merges.txt")});
+  for (const Words& wrong :
+       {Words{"--seed", "3"}, Words{"--lr", "1"}, Words{"--hidden-size", "32"}, Words{"--split", "5,1"},
+        Words{"--split-order", "file"}, Words{"--seq-length", "4"}, Words{"--iteration", "3"},
+        Words{"--data-path", path("other")}, Words{"--tokenizer", path("nowhere")}, Words{"--tp", "3"}}) {
+    const Outcome refused = run_teratron(with(load, wrong));
+    EXPECT_EQ(refused.exit_code, 2) << wrong[0] << refused.errors;
+    EXPECT_EQ(files_of(run), before) << wrong[0];
+    EXPECT_FALSE(fs::exists(trace)) << wrong[0];
+  }
+  for (const Words& finished : {Words{}, Words{"--iteration", "2", "--train-iters", "2"}}) {
+    const Outcome outcome = must(with({"train", "--load", run, "--json", "-"}, finished));
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("nothing to do: '" + run + "' has done "), Not(HasSubstr("resuming"))));
+    EXPECT_TRUE(nlohmann::json::parse(outcome.output).at("final_loss").is_null());
+    EXPECT_EQ(files_of(run), before);
+  }
+}
+
+TEST_F(ResumeCommands, TheAdviceAfterDamageIsOneToFollow) {
+  must(told("run", "6", {"--save-interval", "2"}));
+  must(told("whole", "6"));
+  const std::string weights = path("run/iter_0000006/model.safetensors");
+  std::string bytes = read_file(weights);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  write_file_atomically(weights, bytes);
+  const Outcome refused = run_teratron({"train", "--load", path("run"), "--train-iters", "8"});
+  EXPECT_EQ(refused.exit_code, 2);
+  const std::string advice = "train --load " + path("run") + " --iteration 4";
+  ASSERT_THAT(refused.errors, HasSubstr(advice + " goes on from there"));
+  const Outcome resumed = must({"train", "--load", path("run"), "--iteration", "4"});
+  EXPECT_THAT(resumed.errors, HasSubstr("1 later checkpoint set aside in '" + path("run/set_aside") + "'"));
+  EXPECT_EQ(read_file(weights), read_file(path("whole/iter_0000006/model.safetensors")));
+  EXPECT_EQ(read_file(path("run/set_aside/iter_0000006/model.safetensors")), bytes);
+  EXPECT_EQ(testing::TinyTraining::losses(path("run")), testing::TinyTraining::losses(path("whole")));
+  // So is a folder of one checkpoint, whether or not --save is repeated.
+  must({"train", "--load", path("run/iter_0000002"), "--save", path("run")});
+  EXPECT_EQ(read_file(weights), read_file(path("whole/iter_0000006/model.safetensors")));
+}
+
+TEST_F(ResumeCommands, AnOlderCheckpointSaysWhichFlagsItNeeds) {
+  const fs::path golden = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/checkpoint_0_1";
+  fs::copy(golden / "run", path("run"), fs::copy_options::recursive);
+  const Outcome refused = run_teratron({"train", "--load", path("run")});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, AllOf(HasSubstr("does not record its settings"), HasSubstr("--data-path"),
+                                    HasSubstr("--train-iters"), HasSubstr("--seed")));
+  const Outcome resumed = must({"train",
+                                "--load",
+                                path("run"),
+                                "--data-path",
+                                (golden / "corpus").string(),
+                                "--seq-length",
+                                "8",
+                                "--micro-batch-size",
+                                "2",
+                                "--global-batch-size",
+                                "4",
+                                "--train-iters",
+                                "6",
+                                "--lr-decay-iters",
+                                "6",
+                                "--lr",
+                                "1e-2",
+                                "--seed",
+                                "7",
+                                "--split",
+                                "5,1"});
+  EXPECT_THAT(resumed.errors, AllOf(HasSubstr("does not record its settings; those that are not given are defaults"),
+                                    HasSubstr("resuming after iteration 3 of 6"), HasSubstr("saves nothing")));
+}
+
+TEST_F(ResumeCommands, FinetuneTakesShapeAndTokenizerFromACheckpointOrAHuggingFaceFolder) {
+  must(told("source", "2"));
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("source"), path("hf")});
+  std::string weights;
+  for (const std::string from : {"source", "hf", "source/iter_0000002"}) {
+    const std::string save = path("tuned-" + fs::path(from).filename().string());
+    const Outcome tuned = must({"train", "--finetune", path(from), "--data-path", path("data"), "--train-iters", "3",
+                                "--save", save, "--json", "-"});
+    EXPECT_THAT(tuned.errors, AllOf(HasSubstr("1 layers, hidden 16, 4 heads, 8 positions, vocabulary 280"),
+                                    HasSubstr("starts from the weights in '" + path(from) + "'")));
+    EXPECT_EQ(nlohmann::json::parse(tuned.output).at("consumed_samples"), 3 * 4);
+    EXPECT_EQ(read_file(fs::path(save) / "iter_0000003/vocab.json"), read_file(path("tokenizer/vocab.json")));
+    const std::string written = read_file(fs::path(save) / "iter_0000003/model.safetensors");
+    EXPECT_TRUE(weights.empty() || written == weights) << from;
+    weights = written;
+  }
+  const Outcome wrong =
+      run_teratron({"train", "--load", path("hf"), "--data-path", path("data"), "--train-iters", "3"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.errors, HasSubstr("train --finetune " + path("hf")));
+}
+
+TEST_F(ResumeCommands, AJobThatIsStartedAgainGoesOnAndDoesNotFinetuneAnew) {
+  must(told("source", "2"));
+  must({"train", "--finetune", path("source"), "--data-path", path("data"), "--train-iters", "6", "--save",
+        path("whole"), "--lr-decay-iters", "6"});
+  const auto job = [&](const std::string& iterations) {
+    return must({"train", "--finetune", path("source"), "--data-path", path("data"), "--train-iters", iterations,
+                 "--load", path("run"), "--save", path("run"), "--lr-decay-iters", "6"})
+        .errors;
+  };
+  EXPECT_THAT(job("3"), HasSubstr("starts from the weights in"));
+  EXPECT_THAT(job("6"), AllOf(HasSubstr("resuming after iteration 3 of 6"), Not(HasSubstr("starts from the weights"))));
+  EXPECT_EQ(read_file(path("run/iter_0000006/model.safetensors")),
+            read_file(path("whole/iter_0000006/model.safetensors")));
+  const Outcome alone = run_teratron({"train", "--finetune", path("source"), "--data-path", path("data"),
+                                      "--train-iters", "3", "--save", path("run")});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.errors, HasSubstr("already holds a run; go on with it by --load"));
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,122 @@
+// Runs that start from weights: a checkpoint of any layout, or a folder that Hugging Face's transformers wrote.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/initial_weights.h"
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TrainingRun;
+
+const fs::path kGolden = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/gpt2_tiny";
+
+class Finetune : public testing::TrainingFixture {
+ protected:
+  // The weights that a run begins with, and the iteration that it counts from.
+  std::vector<double> weights_at_start(const TrainConfig& config) {
+    test::WholeWeights weights;
+    on_ranks(config, [&](Trainer& trainer, Communicator&) {
+      EXPECT_EQ(trainer.start(), 0);
+      weights.add(trainer.executor());
+    });
+    return weights.values();
+  }
+  // Two layers and three heads allow these; drawn so that every kind of split comes.
+  static TrainConfig under_layout(TrainConfig config, RandomSequence& random) {
+    config.tensor_parallel = random.below(2) == 0 ? 1 : config.model.num_attention_heads;
+    config.pipeline_parallel = 1 + static_cast<std::int64_t>(random.below(2));
+    config.data_parallel = 1 + static_cast<std::int64_t>(random.below(2));
+    config.distributed_optimizer = config.data_parallel > 1 && random.below(2) == 0;
+    config.bf16 = random.below(3) == 0;
+    return config;
+  }
+};
+
+TEST_F(Finetune, TakesTheWeightsOfACheckpointUnderAnyLayoutAndNothingElse) {
+  RandomSequence random(RandomStream{.seed = 11});
+  config_.train_iters = 3;
+  config_.save = folder_ / "source";
+  TrainConfig source = under_layout(config_, random);
+  source.bf16 = false;
+  const TrainingRun trained = train(source);
+  TrainConfig tuned = config_;
+  tuned.save.clear();
+  tuned.finetune = folder_ / "source";
+  tuned.seed = 99;  // as a new run may
+  tuned.split = "4,1";
+  const TrainingRun alone = train(tuned);
+  EXPECT_EQ(alone.reports.front().iteration, 1);
+  EXPECT_EQ(alone.reports.front().consumed_samples, 4);
+  EXPECT_EQ(alone.reports.front().learning_rate, tuned.schedule().at(1));
+  for (int trial = 0; trial < 8; ++trial) {
+    const TrainConfig config = under_layout(tuned, random);
+    SCOPED_TRACE(fmt::format("tp {} pp {} dp {} sharded {} bf16 {}", config.tensor_parallel, config.pipeline_parallel,
+                             config.data_parallel, config.distributed_optimizer, config.bf16));
+    const std::vector<double> weights = weights_at_start(config);
+    ASSERT_EQ(weights.size(), trained.parameters.size());
+    // Masters hold fp32; the value of a bf16 run is rounded to 8 bits of mantissa.
+    const double tolerance = config.bf16 ? 1.0 / 256 : 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      ASSERT_NEAR(weights[i], trained.parameters[i], tolerance * std::abs(trained.parameters[i])) << i;
+    }
+    if (!config.bf16) testing::expect_same_training(train(config), alone, "layout");
+  }
+}
+
+// An Adam that went on with the source's moments would move otherwise.
+TEST_F(Finetune, BeginsWithAFreshOptimizer) {
+  config_.train_iters = 3;
+  config_.save = folder_ / "source";
+  train(config_);
+  TrainConfig tuned = config_;
+  tuned.save = folder_ / "tuned";
+  tuned.finetune = folder_ / "source";
+  tuned.train_iters = 1;
+  tuned.optimizer.weight_decay = 0;
+  tuned.learning_rate.style = DecayStyle::kConstant;
+  const std::vector<double> before = weights_at_start(tuned), after = train(tuned).parameters;
+  double largest = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) largest = std::max(largest, std::abs(after[i] - before[i]));
+  // The first step of Adam is the learning rate wherever there is a gradient.
+  EXPECT_NEAR(largest, tuned.learning_rate.peak, 1e-3 * tuned.learning_rate.peak);
+}
+
+TEST_F(Finetune, AHuggingFaceFolderIsReadAsItsConversionIs) {
+  import_from_hugging_face(kGolden, folder_ / "converted");
+  const WeightSource source = find_weights(kGolden);
+  EXPECT_TRUE(source.is_hugging_face);
+  RandomSequence random(RandomStream{.seed = 12});
+  config_.model = source.model;
+  config_.train_iters = 3;
+  TrainConfig converted = config_;
+  converted.finetune = folder_ / "converted";
+  const std::vector<double> expected = weights_at_start(converted);
+  for (int trial = 0; trial < 8; ++trial) {
+    TrainConfig config = under_layout(config_, random);
+    config.bf16 = false;
+    config.finetune = kGolden;
+    EXPECT_EQ(weights_at_start(config), expected) << config.tensor_parallel << config.pipeline_parallel;
+  }
+}
+
+TEST_F(Finetune, AnotherShapeIsRefusedByName) {
+  config_.train_iters = 1;
+  config_.model = find_weights(kGolden).model;
+  config_.finetune = kGolden;
+  config_.model.hidden_size = 64;
+  try {
+    train(config_);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("hidden_size is 32 there, 64 was asked for"));
+  }
+}
+
+}  // namespace
+}  // namespace teratron
