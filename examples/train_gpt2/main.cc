@@ -35,7 +35,7 @@ void train(const std::string& text, const std::string& folder, const std::vector
   launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) {
     if (rank.is_first()) make_corpus(text, folder);
     rank.world.barrier();
-    const auto data = std::make_shared<const IndexedDataset>(IndexedDataset::open(config.data_path));
+    const TrainingData data = open_training_data(config);
     const std::unique_ptr<Backend> backend = make_backend(config, rank);
     TrainingTask task = make_training_task(config, data, config.vocabulary_size(), rank.mesh->place().tensor);
     Trainer trainer(config, *backend, std::move(task), rank.mesh);

@@ -13,18 +13,27 @@ namespace teratron {
 namespace {
 
 struct DataInfoOptions {
-  std::filesystem::path prefix, json;
+  std::vector<std::filesystem::path> prefixes;
+  std::filesystem::path json;
 };
 
 FieldList fields_of(DataInfoOptions& o) {
   FieldList list;
-  list.add_positional(&o.prefix, "PREFIX", "the corpus is PREFIX.bin and PREFIX.idx");
+  list.add_positional(&o.prefixes, "PREFIX", "the corpus is PREFIX.bin and PREFIX.idx; several are its shards");
   add_json_field(list, o.json);
   return list;
 }
 
+// "u16"; of shards that differ "u16, i32".
+std::string stored_as(const DatasetInfo& info) {
+  std::string text;
+  for (const TokenType type : info.token_types) text += fmt::format("{}{}", text.empty() ? "" : ", ", name_of(type));
+  return text;
+}
+
 std::string table_of(const DatasetInfo& info) {
   TextTable table({Align::kLeft, Align::kRight});
+  if (info.shards > 1) table.row({"shards", readable_integer(info.shards)});
   table.row({"documents", readable_integer(info.documents)});
   table.row({"empty documents", readable_integer(info.empty_documents)});
   table.row({"sequences", readable_integer(info.sequences)});
@@ -33,15 +42,16 @@ std::string table_of(const DatasetInfo& info) {
   table.row({"median", readable_integer(info.median_document)});
   table.row({"most", readable_integer(info.longest_document)});
   table.row({"largest token id", info.tokens > 0 ? readable_integer(info.largest_token) : "none"});
-  table.row({"stored as", std::string(name_of(info.token_type))});
+  table.row({"stored as", stored_as(info)});
   table.row({"size of .bin", readable_bytes(static_cast<std::uint64_t>(info.bin_bytes))});
   table.row({"size of .idx", readable_bytes(static_cast<std::uint64_t>(info.idx_bytes))});
   return table.text(0);
 }
 
 void run(const DataInfoOptions& options) {
-  const DatasetInfo info = dataset_info(options.prefix);
-  const nlohmann::ordered_json json = {{"documents", info.documents},
+  const DatasetInfo info = dataset_info(options.prefixes);
+  const nlohmann::ordered_json json = {{"shards", info.shards},
+                                       {"documents", info.documents},
                                        {"empty_documents", info.empty_documents},
                                        {"sequences", info.sequences},
                                        {"tokens", info.tokens},
@@ -49,7 +59,7 @@ void run(const DataInfoOptions& options) {
                                        {"median_document", info.median_document},
                                        {"longest_document", info.longest_document},
                                        {"largest_token", info.largest_token},
-                                       {"token_type", name_of(info.token_type)},
+                                       {"token_type", stored_as(info)},
                                        {"bin_bytes", info.bin_bytes},
                                        {"idx_bytes", info.idx_bytes}};
   report(options.json, table_of(info), json.dump());

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/scoring.h"
+#include "data/data_path.h"
 #include "eval/corpus_loss.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
@@ -17,7 +18,8 @@ namespace teratron {
 namespace {
 
 struct EvalLossOptions : ScoringOptions, SplitSettings {
-  std::string data_path, part = "validation";
+  std::vector<std::string> data_path;
+  std::string part = "validation";
   bool baselines = false;
 
   Faults faults() const;
@@ -26,13 +28,15 @@ struct EvalLossOptions : ScoringOptions, SplitSettings {
 Faults EvalLossOptions::faults() const {
   Faults faults = ScoringOptions::faults();
   faults.add(SplitSettings::faults());
+  faults.add(one_corpus_faults({"data-path"}, data_path));
   return faults;
 }
 
 FieldList fields_of(EvalLossOptions& o) {
   FieldList list;
   list.add("load", &o.load, "DIR", "checkpoint to evaluate").required = true;
-  list.add("data-path", &o.data_path, "PREFIX", "tokens, as PREFIX.bin and PREFIX.idx").required = true;
+  list.add("data-path", &o.data_path, "PREFIX", "tokens, as PREFIX.bin and PREFIX.idx; several: shards of one corpus")
+      .required = true;
   add_split_fields(list, o);
   list.add("part", &o.part, "NAME", "training, validation or test");
   list.add("baselines", &o.baselines, "", "also unigram and Kneser-Ney trigram models of the training part");
@@ -53,7 +57,7 @@ struct EvaluationJob {
   const EvalLossOptions& options;
   CheckpointInfo checkpoint;
   Tokenizer tokenizer;
-  IndexedDataset dataset;
+  std::shared_ptr<const IndexedDataset> dataset;
   SplitRule split_rule;
   std::vector<CorpusPart> parts;
 };
@@ -66,7 +70,7 @@ std::string table_row(const char* name, double loss, double bits_per_nat) {
 std::string table(const CorpusLoss& result, const EvaluationJob& job) {
   const double bits_per_nat = result.bits_per_byte.value_or(0) / result.loss;
   std::string text = fmt::format("{} tokens of the {} part of {} ({})\n", result.targets, job.options.part,
-                                 job.options.data_path, text_of(job.split_rule));
+                                 job.dataset->name(), text_of(job.split_rule));
   text += table_row("GPT-2", result.loss, bits_per_nat);
   if (result.trigram_loss) text += table_row("Kneser-Ney trigram", *result.trigram_loss, bits_per_nat);
   if (result.unigram_loss) text += table_row("unigram", *result.unigram_loss, bits_per_nat);
@@ -85,7 +89,7 @@ nlohmann::json json_of(const CorpusLoss& result, const std::vector<std::int64_t>
 }
 
 CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Rank& rank) {
-  return corpus_loss(*model.model, job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
+  return corpus_loss(*model.model, *job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
                      rank.is_first() ? &job.tokenizer : nullptr,
                      {.stride = std::min(job.options.stride, model.model->options().tokens),
                       .baselines = rank.is_first() && job.options.baselines,
@@ -95,16 +99,16 @@ CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Ran
 void run(const EvalLossOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
   CheckpointInfo checkpoint = find_model(options.load, options.layout);
-  IndexedDataset dataset = IndexedDataset::open(options.data_path);
-  dataset.check_vocabulary(checkpoint.model.vocab_size);
+  const auto dataset = open_corpus(options.data_path);
+  dataset->check_vocabulary(checkpoint.model.vocab_size);
   const SplitRule rule = evaluation_split(options, checkpoint.state);
-  std::vector<CorpusPart> parts = split_corpus(dataset, parse_split(options.split), rule);
+  std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(options.parts()), rule);
   find_part(parts, options.part);
   Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
   const EvaluationJob job{.options = options,
                           .checkpoint = std::move(checkpoint),
                           .tokenizer = std::move(tokenizer),
-                          .dataset = std::move(dataset),
+                          .dataset = dataset,
                           .split_rule = rule,
                           .parts = std::move(parts)};
   EvalLossOptions shown = options;

@@ -133,7 +133,7 @@ struct Job {
   std::atomic<int>& signal;  // that ended the run; 0: none
   std::string layout;        // for people
   std::int64_t vocab_size;
-  std::shared_ptr<const IndexedDataset> dataset;
+  TrainingData data;
 };
 
 // A run that has nothing left to do changes no file.
@@ -163,7 +163,7 @@ void run_rank(const Job& job, const Rank& rank) {
         profile_for(profile_request(config, job.vocab_size, rank.environment.ranks_are()), rank.mesh, *backend,
                     config.profile, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
   }
-  Trainer trainer(config, *backend, make_training_task(config, job.dataset, job.vocab_size, rank.mesh->place().tensor),
+  Trainer trainer(config, *backend, make_training_task(config, job.data, job.vocab_size, rank.mesh->place().tensor),
                   rank.mesh, profile ? &*profile : nullptr);
   const std::vector<RankMemory> memory =
       memory_of_ranks(trainer.executor().memory(), *backend, rank.mesh->pipeline->rank(), rank.world);
@@ -205,7 +205,7 @@ void run(const TrainStart& start) {
                 .signal = signal,
                 .layout = launcher.description(config.mesh()),
                 .vocab_size = config.vocabulary_size(),
-                .dataset = std::make_shared<const IndexedDataset>(IndexedDataset::open(config.data_path))};
+                .data = open_training_data(config)};
   launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
   if (signal != 0) throw EndedBySignal(signal);
 }

@@ -22,14 +22,17 @@ std::int32_t largest_token(const IndexedDataset& dataset) {
 
 }  // namespace
 
-DatasetInfo dataset_info(const std::filesystem::path& prefix) {
-  const IndexedDataset dataset = IndexedDataset::open(prefix);
-  DatasetInfo info{.token_type = dataset.token_type(),
+DatasetInfo dataset_info(std::span<const std::filesystem::path> prefixes) {
+  const IndexedDataset dataset = IndexedDataset::open(prefixes);
+  DatasetInfo info{.shards = static_cast<std::int64_t>(prefixes.size()),
                    .documents = dataset.documents(),
                    .sequences = dataset.sequences(),
-                   .tokens = dataset.tokens(),
-                   .bin_bytes = static_cast<std::int64_t>(std::filesystem::file_size(bin_path(prefix))),
-                   .idx_bytes = static_cast<std::int64_t>(std::filesystem::file_size(idx_path(prefix)))};
+                   .tokens = dataset.tokens()};
+  for (const IndexedShard& shard : dataset.shards()) {
+    if (std::ranges::count(info.token_types, shard.token_type()) == 0) info.token_types.push_back(shard.token_type());
+    info.bin_bytes += static_cast<std::int64_t>(std::filesystem::file_size(bin_path(shard.prefix())));
+    info.idx_bytes += static_cast<std::int64_t>(std::filesystem::file_size(idx_path(shard.prefix())));
+  }
   info.largest_token = largest_token(dataset);
   if (info.documents == 0) return info;
 

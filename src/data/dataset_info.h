@@ -3,13 +3,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
+#include <vector>
 
 #include "data/indexed_format.h"
 
 namespace teratron {
 
 struct DatasetInfo {
-  TokenType token_type = TokenType::kU16;
+  std::int64_t shards = 1;
+  std::vector<TokenType> token_types;  // of the shards, each once
   std::int64_t documents = 0, sequences = 0, tokens = 0;
   std::int64_t bin_bytes = 0, idx_bytes = 0;
   // Tokens per document; zero where there are no documents.
@@ -18,7 +21,7 @@ struct DatasetInfo {
   std::int32_t largest_token = -1;  // -1 where there are no tokens
 };
 
-// Reads the whole corpus once. UserError as IndexedDataset::open and read.
-DatasetInfo dataset_info(const std::filesystem::path& prefix);
+// Reads the whole corpus, all its shards, once. UserError as IndexedDataset::open and read.
+DatasetInfo dataset_info(std::span<const std::filesystem::path> prefixes);
 
 }  // namespace teratron

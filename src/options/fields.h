@@ -28,8 +28,9 @@ struct Choice {
 };
 
 // Where the value of a field lives. The struct it is part of must outlive the list.
-using FieldTarget = std::variant<std::int64_t*, double*, bool*, std::string*, std::filesystem::path*,
-                                 std::vector<std::filesystem::path>*, std::vector<std::int64_t>*, Choice>;
+using FieldTarget =
+    std::variant<std::int64_t*, double*, bool*, std::string*, std::filesystem::path*,
+                 std::vector<std::filesystem::path>*, std::vector<std::int64_t>*, std::vector<std::string>*, Choice>;
 
 enum class FieldRole {
   kFlag,
@@ -65,7 +66,8 @@ struct Field {
   bool is_bool() const { return std::holds_alternative<bool*>(target); }
   bool is_list() const {  // takes several values
     return std::holds_alternative<std::vector<std::filesystem::path>*>(target) ||
-           std::holds_alternative<std::vector<std::int64_t>*>(target);
+           std::holds_alternative<std::vector<std::int64_t>*>(target) ||
+           std::holds_alternative<std::vector<std::string>*>(target);
   }
   std::string display_name() const;  // as in messages: "--hidden-size"; positionals by their value's name
   std::string value_text() const;    // "0.1", "true", "cosine", "a.txt b.txt"

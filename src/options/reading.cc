@@ -75,6 +75,12 @@ class Store {
     }
     return "";
   }
+  // Words may be numbers, which a file need not put in quotes.
+  std::string operator()(std::vector<std::string>* target) const {
+    if (literal_.kind == LiteralKind::kBoolean) return "words in quotes or numbers are needed";
+    target->push_back(literal_.text);
+    return "";
+  }
   std::string operator()(const Choice& choice) const {
     for (std::size_t i = 0; i < choice.names.size(); ++i) {
       if (!is(LiteralKind::kText) || choice.names[i] != literal_.text) continue;
@@ -102,6 +108,8 @@ std::string store(const Setting& setting) {
     (*paths)->clear();
   } else if (auto* const* numbers = std::get_if<std::vector<std::int64_t>*>(&field.target)) {
     (*numbers)->clear();
+  } else if (auto* const* words = std::get_if<std::vector<std::string>*>(&field.target)) {
+    (*words)->clear();
   } else if (setting.is_array) {
     return "one value is needed";
   }

@@ -103,6 +103,11 @@ struct TomlText {
   std::string operator()(const std::vector<std::int64_t>* value) const {
     return fmt::format("[{}]", fmt::join(*value, ", "));
   }
+  std::string operator()(const std::vector<std::string>* value) const {
+    std::string text;
+    for (const std::string& word : *value) text += (text.empty() ? "" : ", ") + quoted(word);
+    return "[" + text + "]";
+  }
   std::string operator()(const Choice& choice) const { return quoted(choice.names[choice.get()]); }
 };
 

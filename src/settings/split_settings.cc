@@ -32,7 +32,7 @@ SplitRule chosen_split(const SplitSettings& settings, const std::optional<SplitR
 Faults SplitSettings::faults() const {
   constexpr Flag kSplitSeed{"split-seed"};
   Faults faults;
-  faults.add_if(parse_split(split).empty(),
+  faults.add_if(parse_split(parts()).empty(),
                 "{} \"{}\" is not a list of one to three weights for training, validation and test; write it as 29,1 "
                 "or 969,30,1",
                 Flag{"split"}, split);
@@ -45,7 +45,7 @@ Faults SplitSettings::faults() const {
 }
 
 void add_split_fields(FieldList& list, SplitSettings& settings) {
-  list.add("split", &settings.split, "WEIGHTS", "shares of training, validation and test");
+  list.add("split", &settings.split, "WEIGHTS", "shares of training, validation and test; by default 29,1");
   list.add_choice(
       "split-order", settings.split_order,
       {{"auto", SplitOrder::kAuto}, {"random", SplitOrder::kRandom}, {"file", SplitOrder::kFile}},

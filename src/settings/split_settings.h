@@ -21,11 +21,12 @@ enum class SplitOrder { kAuto, kRandom, kFile };
 constexpr std::int64_t kDefaultSplitSeed = 1;
 
 struct SplitSettings {
-  std::string split = "29,1";
+  std::string split;  // weights of training, validation and test; empty: as parts() has it
   SplitOrder split_order = SplitOrder::kAuto;
   std::int64_t split_seed = 0;  // 0: the checkpoint's, else kDefaultSplitSeed
   bool override_data = false;   // a resumed run may read other samples than the checkpoint's; no flag of this group
 
+  std::string parts() const { return split.empty() ? "29,1" : split; }
   Faults faults() const;
 };
 

@@ -1,13 +1,45 @@
 #include "train/config.h"
 
+#include <numeric>
+
+#include "data/data_path.h"
 #include "options/output.h"
 
 namespace teratron {
+
+namespace {
+
+constexpr Flag kDataPath{"data-path"}, kValidDataPath{"valid-data-path"};
+
+Faults data_faults(const TrainConfig& config) {
+  Faults faults = data_path_faults(kDataPath, config.data_path);
+  faults.add(data_path_faults(kValidDataPath, config.valid_data_path));
+  const std::vector<double> weights = parse_split(config.split);
+  faults.add_if(
+      !config.valid_data_path.empty() && weights.size() > 1 && weights[0] < std::reduce(weights.begin(), weights.end()),
+      "{} {} holds documents out, but with {} all of {} is trained on; leave one of the two out", Flag{"split"},
+      config.split, kValidDataPath, kDataPath);
+  return faults;
+}
+
+// A list of corpora, in which patterns are replaced at once: a run goes on with the shards that it began with.
+Field& add_corpora_field(FieldList& list, std::string name, std::vector<std::string>& words, std::string help) {
+  Field& field = list.add(std::move(name), &words, "PREFIX", std::move(help));
+  field.when_set = [&words] { words = without_patterns(words); };
+  return field;
+}
+
+}  // namespace
+
+std::string TrainConfig::parts() const {
+  return split.empty() && !valid_data_path.empty() ? "1" : SplitSettings::parts();
+}
 
 Faults TrainConfig::faults() const {
   Faults faults = StepSettings::faults();
   faults.add(OptimizerSettings::faults());
   faults.add(SplitSettings::faults());
+  faults.add(data_faults(*this));
   faults.add(OutputSettings::faults());
   return faults;
 }
@@ -30,8 +62,13 @@ FieldList fields_of(TrainConfig& c) {
   add_pipeline_fields(list, c);
 
   list.group("Data");
-  list.add("data-path", &c.data_path, "PREFIX", "tokens, as PREFIX.bin and PREFIX.idx (teratron data tokenize)")
+  add_corpora_field(
+      list, "data-path", c.data_path,
+      "tokens, as PREFIX.bin and PREFIX.idx (teratron data tokenize); several: shards of one corpus; with "
+      "weights, 0.7 a 0.3 b: a blend")
       .required = true;
+  add_corpora_field(list, "valid-data-path", c.valid_data_path,
+                    "the same, to validate on, from the first token on; all of --data-path is trained on then");
   add_tokenizer_field(list, c);
   add_split_fields(list, c);
   list.add("override-data", &c.override_data, "",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "settings/split_settings.h"
 #include "settings/step_settings.h"
@@ -13,7 +14,12 @@ namespace teratron {
 // The values as the user gave them. A 0 that stands for "follows from another value" is resolved by member functions,
 // so that a saved configuration can be read back and changed.
 struct TrainConfig : StepSettings, OptimizerSettings, SplitSettings, OutputSettings {
-  std::string data_path;  // PREFIX of PREFIX.bin and PREFIX.idx; must be given
+  // The words of data/data_path.h: one corpus, its shards, or a blend with weights.
+  std::vector<std::string> data_path;        // must be given
+  std::vector<std::string> valid_data_path;  // empty: the validation part that the split holds out
+
+  // The weights of training, validation and test; all is training where validation has data of its own.
+  std::string parts() const;
 
   // Every fault and, where it helps, the nearest values that work.
   Faults faults() const;

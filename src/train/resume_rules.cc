@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/tokenizer_files.h"
+#include "data/data_path.h"
 #include "options/output.h"
 #include "options/reading.h"
 
@@ -35,6 +36,13 @@ bool is_among(const std::array<std::string_view, kSize>& names, std::string_view
 ResumeRule rule_of(std::string_view field) {
   if (is_among(kOfData, field)) return ResumeRule::kData;
   return is_among(kOfSchedule, field) ? ResumeRule::kSchedule : ResumeRule::kAllowed;
+}
+
+// A corpus may lie elsewhere now, which its size confirms (Trainer::start). The weights of a blend and whether the split
+// holds anything out decide which samples are read.
+bool reads_alike(const TrainConfig& there, const TrainConfig& here) {
+  return weights_of(there.data_path) == weights_of(here.data_path) &&
+         there.valid_data_path.empty() == here.valid_data_path.empty();
 }
 
 // With every value that follows from others.
@@ -119,7 +127,10 @@ std::vector<SettingDifference> differences_from(const CheckpointInfo& checkpoint
   for (const Field& field : ours) {
     if (is_of_command(field.name) || is_among(kComparedOtherwise, field.name)) continue;
     const std::string now = field.value_text(), before = theirs.find(field.name)->value_text();
-    if (now != before) found.push_back({field.name, before, now, rule_of(field.name)});
+    if (now == before) continue;
+    const bool is_path = field.name == "data-path" || field.name == "valid-data-path";
+    const bool reads_others = is_path && !reads_alike(there, here);
+    found.push_back({field.name, before, now, reads_others ? ResumeRule::kData : rule_of(field.name)});
   }
   if (!has_tokenizer_of(checkpoint.folder, config.tokenizer)) {
     found.push_back({"tokenizer", "that of the checkpoint", config.tokenizer.string(), ResumeRule::kAllowed});

@@ -1,36 +1,37 @@
 #include "train/training_task.h"
 
 #include "base/error.h"
-#include "data/gpt_samples.h"
 
 namespace teratron {
 namespace {
 
 // For models that learn to continue text, as all kinds do that there are.
-void add_gpt_samples(TrainingTask& task, const TrainConfig& config,
-                     const std::shared_ptr<const IndexedDataset>& dataset) {
+void add_gpt_samples(TrainingTask& task, const TrainConfig& config, const TrainingData& data) {
   task.split_rule = training_split(config, config.checkpoint());
-  task.data = {.documents = dataset->documents(), .tokens = dataset->tokens()};
-  const std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(config.split), task.split_rule);
-  task.split_description = describe(parts, task.split_rule);
-  task.training = std::make_unique<GptSamples>(dataset, parts.front(), config.seq_length, SampleOrder::kShuffled,
-                                               static_cast<std::uint64_t>(config.seed));
-  if (parts.size() < 2 || parts[1].tokens() == 0) {
-    if (!config.save_best && config.early_stop == 0) return;
-    throw_user_error(
-        "{} compares validation losses, and --split {} leaves nothing to validate on; give it a second part",
-        config.save_best ? "--save-best" : "--early-stop", config.split);
+  for (const WeightedCorpus& corpus : data.training) {
+    task.data.documents += corpus.dataset->documents();
+    task.data.tokens += corpus.dataset->tokens();
   }
-  task.validation = std::make_unique<GptSamples>(dataset, parts[1], config.seq_length, SampleOrder::kSequential);
+  TrainingSamples samples = make_gpt_samples(config, data, task.split_rule);
+  task.training = std::move(samples.training);
+  task.validation = std::move(samples.validation);
+  task.split_description = std::move(samples.description);
+  if (task.validation || (!config.save_best && config.early_stop == 0)) return;
+  throw_user_error(
+      "{} compares validation losses, and --split {} leaves nothing to validate on; give it a second part, or "
+      "--valid-data-path",
+      config.save_best ? "--save-best" : "--early-stop", config.parts());
 }
 
 }  // namespace
 
-TrainingTask make_training_task(const TrainConfig& config, const std::shared_ptr<const IndexedDataset>& dataset,
-                                std::int64_t vocab_size, GroupRank tensor) {
+TrainingTask make_training_task(const TrainConfig& config, const TrainingData& data, std::int64_t vocab_size,
+                                GroupRank tensor) {
   TrainingTask task{.config = config.model_for(vocab_size)};
-  add_gpt_samples(task, config, dataset);
-  dataset->check_vocabulary(task.config.vocab_size);
+  add_gpt_samples(task, config, data);
+  for (const auto* const corpora : {&data.training, &data.validation}) {
+    for (const WeightedCorpus& corpus : *corpora) corpus.dataset->check_vocabulary(task.config.vocab_size);
+  }
   task.model = make_model(task.config, tensor);
   return task;
 }

@@ -4,10 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "data/indexed_dataset.h"
 #include "data/samples.h"
 #include "model/make_model.h"
-#include "train/config.h"
+#include "train/training_data.h"
 
 namespace teratron {
 
@@ -21,14 +20,14 @@ struct TrainingTask {
   ModelConfig config;
   std::unique_ptr<Model> model;  // this tensor-parallel rank's part
   std::unique_ptr<const Samples> training;
-  std::unique_ptr<const Samples> validation;  // null where the split has no validation part
+  std::unique_ptr<const Samples> validation;  // null where nothing is held out
   SplitRule split_rule;
   std::string split_description;  // for people
   DataCounts data;                // of all parts together
 };
 
 // UserError: what the configuration, the data and the checkpoint of --load, whose split is kept to, cannot do together.
-TrainingTask make_training_task(const TrainConfig& config, const std::shared_ptr<const IndexedDataset>& dataset,
-                                std::int64_t vocab_size, GroupRank tensor = {});
+TrainingTask make_training_task(const TrainConfig& config, const TrainingData& data, std::int64_t vocab_size,
+                                GroupRank tensor = {});
 
 }  // namespace teratron

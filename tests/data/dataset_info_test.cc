@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "data/dataset_fixture.h"
 
 namespace teratron {
@@ -10,8 +12,8 @@ namespace {
 TEST(DatasetInfo, TellsSizesAndTheLargestToken) {
   const TemporaryFolder folder;
   write_dataset(folder / "corpus", {{1, 2, 3}, {}, {80, 4}, {5, 6, 7, 8, 9}}, 100);
-  const DatasetInfo info = dataset_info(folder / "corpus");
-  EXPECT_EQ(info.token_type, TokenType::kU16);
+  const DatasetInfo info = dataset_info(std::array{folder / "corpus"});
+  EXPECT_EQ(info.token_types, std::vector{TokenType::kU16});
   EXPECT_EQ(info.documents, 4);
   EXPECT_EQ(info.sequences, 4);
   EXPECT_EQ(info.tokens, 10);
@@ -29,16 +31,32 @@ TEST(DatasetInfo, FindsTheLargestTokenOfALargeCorpus) {
   Document document(1'000'000, 7);
   document[999'999] = 70000;
   write_dataset(folder / "corpus", {document}, 100000);
-  EXPECT_EQ(dataset_info(folder / "corpus").largest_token, 70000);
+  EXPECT_EQ(dataset_info(std::array{folder / "corpus"}).largest_token, 70000);
 }
 
 TEST(DatasetInfo, AnEmptyDatasetHasZeros) {
   const TemporaryFolder folder;
   write_dataset(folder / "corpus", {}, 100);
-  const DatasetInfo info = dataset_info(folder / "corpus");
+  const DatasetInfo info = dataset_info(std::array{folder / "corpus"});
   EXPECT_EQ(info.tokens, 0);
   EXPECT_EQ(info.largest_token, -1);
   EXPECT_EQ(info.longest_document, 0);
+}
+
+TEST(DatasetInfo, ShardsAreOneCorpus) {
+  const TemporaryFolder folder;
+  write_dataset(folder / "a", {{1, 2, 3}, {}}, 100);
+  write_dataset(folder / "b", {{80, 4}, {5, 6, 7, 8, 9}}, 100000);
+  const DatasetInfo info = dataset_info(std::array{folder / "a", folder / "b"});
+  EXPECT_EQ(info.shards, 2);
+  EXPECT_EQ(info.token_types, (std::vector{TokenType::kU16, TokenType::kI32}));
+  EXPECT_EQ(info.documents, 4);
+  EXPECT_EQ(info.tokens, 10);
+  EXPECT_EQ(info.bin_bytes, 3 * 2 + 7 * 4);
+  EXPECT_EQ(info.idx_bytes, 2 * (34 + 2 * 12 + 3 * 8));
+  EXPECT_EQ(info.longest_document, 5);
+  EXPECT_EQ(info.empty_documents, 1);
+  EXPECT_EQ(info.largest_token, 80);
 }
 
 }  // namespace

@@ -239,7 +239,7 @@ TEST(GptSamples, APositionGivesTheSameSampleInAnyInstanceAndAnyOrder) {
     const auto [dataset, part, seq_length] = random_corpus(folder, random);
     const std::uint64_t seed = random();
     const GptSamples one(dataset, part, seq_length, SampleOrder::kShuffled, seed);
-    const auto reopened = std::make_shared<const IndexedDataset>(IndexedDataset::open(dataset->prefix()));
+    const auto reopened = std::make_shared<const IndexedDataset>(IndexedDataset::open(folder / "corpus"));
     const GptSamples other(reopened, part, seq_length, SampleOrder::kShuffled, seed);
     std::vector<std::int64_t> positions;
     for (std::int64_t i = 0; i < 3 * one.samples_per_epoch(); ++i) positions.push_back(i);

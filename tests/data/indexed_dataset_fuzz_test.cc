@@ -19,7 +19,7 @@ namespace {
 bool use_dataset(const std::filesystem::path& prefix) {
   try {
     const auto dataset = std::make_shared<const IndexedDataset>(IndexedDataset::open(prefix));
-    dataset_info(prefix);
+    dataset_info(std::array{prefix});
     for (const SplitRule& rule : {kFileOrder, SplitRule{.seed = 1}}) {
       const auto parts = split_corpus(*dataset, std::vector<double>{29, 1}, rule);
       const GptSamples samples(dataset, parts[0], 4, SampleOrder::kShuffled, 1);

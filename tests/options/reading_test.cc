@@ -26,6 +26,7 @@ struct Options {
   std::string name = "none";
   std::filesystem::path file, config;
   std::vector<std::filesystem::path> inputs;
+  std::vector<std::string> words;
   Colour colour = Colour::kRed;
 };
 
@@ -37,6 +38,7 @@ FieldList fields_of(Options& o) {
   list.add("name", &o.name, "TEXT", "a text");
   list.add("file", &o.file, "FILE", "a path");
   list.add("inputs", &o.inputs, "FILE", "paths");
+  list.add("words", &o.words, "WORD", "words");
   list.add_choice("colour", o.colour, {{"red", Colour::kRed}, {"green", Colour::kGreen}}, "a colour");
   list.add("config", &o.config, "FILE", "a file of these").role = FieldRole::kConfigFile;
   return list;
@@ -66,7 +68,7 @@ class ConfigFile : public ::testing::Test {
 
 TEST(CommandLine, EveryTypeOfValueIsRead) {
   const Reading r = read({"--count", "-7", "--rate=1e-3", "--loud-voice", "--name", "a b", "--file", "-", "--inputs",
-                          "x", "y z", "--colour", "green"});
+                          "x", "y z", "--words", "0.7", "a b", "-3", "--colour", "green"});
   EXPECT_THAT(r.faults, IsEmpty());
   EXPECT_EQ(r.options.count, -7);
   EXPECT_EQ(r.options.rate, 1e-3);
@@ -74,6 +76,7 @@ TEST(CommandLine, EveryTypeOfValueIsRead) {
   EXPECT_EQ(r.options.name, "a b");
   EXPECT_EQ(r.options.file, "-");
   EXPECT_THAT(r.options.inputs, ElementsAre("x", "y z"));
+  EXPECT_THAT(r.options.words, ElementsAre("0.7", "a b", "-3"));
   EXPECT_EQ(r.options.colour, Colour::kGreen);
 }
 
@@ -161,6 +164,21 @@ TEST_F(ConfigFile, EveryTypeOfValueIsRead) {
   EXPECT_EQ(r.options.file, "y");
   EXPECT_THAT(r.options.inputs, ElementsAre("a", "b"));
   EXPECT_EQ(r.options.colour, Colour::kGreen);
+}
+
+TEST_F(ConfigFile, WordsAreAListOrOneWordAndMayBeNumbers) {
+  const auto words = [&](const std::string& value) {
+    const Reading r = read_toml("words = " + value + "\n");
+    EXPECT_THAT(r.faults, IsEmpty());
+    return r.options.words;
+  };
+  EXPECT_THAT(words("'a b'"), ElementsAre("a b"));
+  EXPECT_THAT(words("[0.7, 'a', 3, \"b\\\"\"]"), ElementsAre("0.7", "a", "3", "b\""));
+  EXPECT_THAT(words("[]"), IsEmpty());
+  EXPECT_THAT(read_toml("words = ['a', true]\n").faults,
+              ElementsAre(HasSubstr("words in quotes or numbers are needed")));
+  Options options{.words = {"0.7", "a \\\"b", "", "0.3"}};
+  EXPECT_EQ(read_toml(to_toml(fields_of(options))).options.words, options.words);
 }
 
 TEST_F(ConfigFile, WrongTypesNameTheKeyTheFileAndTheLine) {

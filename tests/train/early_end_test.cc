@@ -226,7 +226,7 @@ TEST_F(EarlyEnd, WhatNeedsValidationsSaysSo) {
     for (const Fault& fault : config.faults()) all += fault.text + "\n";
     return all;
   };
-  config_.data_path = "x";
+  config_.data_path = {"x"};
   config_.early_stop = 2;
   config_.save_best = true;
   const std::string text = faults_of(config_);

@@ -52,6 +52,7 @@ inline std::string random_value(const Field& field, RandomSequence& random) {
       }
       return text;
     }
+    std::string operator()(const std::vector<std::string>*) const { return random_text(random); }
     std::string operator()(const Choice& choice) const { return choice.names[random.below(choice.names.size())]; }
   };
   if (field.name == "model") return std::string(model_presets()[random.below(model_presets().size())].name);

@@ -94,7 +94,7 @@ TEST_F(SplitTraining, TheSeedOfTheTrainingLeavesTheValidationPartAlone) {
   const auto held_out = [&](std::int64_t seed) {
     TrainConfig config = with(SplitOrder::kRandom);
     config.seed = seed;
-    const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
+    const auto dataset = std::make_shared<const IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
     const TrainingTask task = make_training_task(config, dataset, kVocab);
     const std::int64_t samples = task.validation->samples_per_epoch();
     SampleBatch batch = task.validation->make_batch(samples);

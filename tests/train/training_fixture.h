@@ -57,6 +57,7 @@ class TrainingFixture : public ::testing::Test {
     config_.global_batch_size = 4;
     config_.train_iters = 8;
     config_.learning_rate.peak = 1e-2;
+    config_.data_path = {(folder_ / "corpus").string()};
     config_.split = "9,1";
     config_.logits_chunk = 10;
     config_.eval_iters = 2;
@@ -65,12 +66,12 @@ class TrainingFixture : public ::testing::Test {
 
   // On as many thread ranks as the configuration asks for.
   void on_ranks(const TrainConfig& config, const std::function<void(Trainer&, Communicator& world)>& body) {
-    const auto dataset = std::make_shared<IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
+    const TrainingData data = open_training_data(config);
     run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
       const auto backend =
           make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
-      Trainer trainer(config, *backend, make_training_task(config, dataset, kVocab, mesh->place().tensor), mesh);
+      Trainer trainer(config, *backend, make_training_task(config, data, kVocab, mesh->place().tensor), mesh);
       body(trainer, world);
     });
   }

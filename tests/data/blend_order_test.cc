@@ -1,0 +1,115 @@
+// The order of a blend against counting: every place of some periods, for random weights.
+#include "data/blend_order.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <random>
+
+namespace teratron {
+namespace {
+
+class BlendOrders : public ::testing::Test {
+ protected:
+  std::int64_t below(std::int64_t bound) { return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(random_); }
+
+  // Two corpora to `most`, of shares up to some hundred times as large as others.
+  std::vector<double> random_weights(std::int64_t most, std::int64_t decimals) {
+    const double spread = 0.5 + static_cast<double>(below(3));
+    const double unit = std::pow(10.0, static_cast<double>(decimals));
+    std::vector<double> weights(static_cast<std::size_t>(2 + below(most - 1)));
+    for (double& weight : weights) {
+      weight = std::pow(10.0, spread * std::uniform_real_distribution<>(-1, 0)(random_));
+      if (decimals < 9) weight = std::max(1.0, std::round(weight * unit)) / unit;
+    }
+    return weights;
+  }
+
+  std::mt19937_64 random_{1};
+};
+
+TEST_F(BlendOrders, EveryBeginningHasTheSharesOfTheWeightsWithinLessThanASample) {
+  for (int round = 0; round < 200; ++round) {
+    const std::vector<double> weights = random_weights(round % 2 == 0 ? 4 : 12, 1 + below(3));
+    const BlendOrder order(weights);
+    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+    // The promise, and the rounding errors of this sum.
+    const double bound = 1 - 1 / (2 * static_cast<double>(weights.size()) - 2) + 1e-6;
+    std::vector<std::int64_t> counts(weights.size());
+    for (std::int64_t n = 0; n < std::min<std::int64_t>(3 * order.period(), 20000); ++n) {
+      const BlendOrder::Place place = order.place(n);
+      ASSERT_LT(place.corpus, weights.size());
+      ASSERT_EQ(place.sample, counts[place.corpus]++) << "position " << n;
+      ASSERT_EQ(order.position(place), n);
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        ASSERT_EQ(order.count(i, n + 1), counts[i]);
+        ASSERT_LE(std::abs(static_cast<double>(counts[i]) - static_cast<double>(n + 1) * weights[i] / total), bound)
+            << "corpus " << i << " of " << weights.size() << " after " << n + 1;
+      }
+    }
+  }
+}
+
+TEST_F(BlendOrders, WeightsWithoutAShortPeriodAreRoundedByLessThanASampleOfTheLongest) {
+  for (int round = 0; round < 10; ++round) {
+    const std::vector<double> weights = random_weights(6, 9);
+    const BlendOrder order(weights);
+    ASSERT_EQ(order.period(), BlendOrder::kMostPeriod);
+    ASSERT_EQ(std::reduce(order.shares().begin(), order.shares().end()), order.period());
+    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+    std::vector<std::int64_t> counts(weights.size());
+    for (std::int64_t n = 0; n < order.period(); ++n) {
+      ++counts[order.place(n).corpus];
+      // Far from the end, so that what rounding adds, n / period, is less than what the order leaves of a sample.
+      if (n * 16 > order.period()) continue;
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        ASSERT_LT(std::abs(static_cast<double>(counts[i]) - static_cast<double>(n + 1) * weights[i] / total), 1);
+      }
+    }
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      ASSERT_EQ(counts[i], order.shares()[i]);
+      ASSERT_LT(std::abs(static_cast<double>(counts[i]) - weights[i] / total * static_cast<double>(order.period())), 1);
+    }
+  }
+}
+
+TEST_F(BlendOrders, AnyPositionCanBeAskedFarOutInTheRun) {
+  for (int round = 0; round < 50; ++round) {
+    const BlendOrder order(random_weights(5, 1 + below(9)));
+    const std::int64_t far = below(std::int64_t{1} << 40) * order.period();
+    for (int i = 0; i < 100; ++i) {
+      const std::int64_t position = below(order.period());
+      const BlendOrder::Place near_place = order.place(position), place = order.place(far + position);
+      ASSERT_EQ(place.corpus, near_place.corpus);
+      ASSERT_EQ(place.sample, near_place.sample + far / order.period() * order.shares()[place.corpus]);
+      ASSERT_EQ(order.position(place), far + position);
+    }
+  }
+}
+
+// Known by hand: 0.7 and 0.3 are 7 and 3 of 10, and alike weights take turns.
+TEST_F(BlendOrders, SmallWeightsHaveSmallPeriods) {
+  const auto shares = [](std::vector<double> weights) {
+    const BlendOrder order(weights);
+    return std::vector<std::int64_t>(order.shares().begin(), order.shares().end());
+  };
+  EXPECT_EQ(shares({0.7, 0.3}), (std::vector<std::int64_t>{7, 3}));
+  EXPECT_EQ(shares({70, 30}), (std::vector<std::int64_t>{7, 3}));
+  EXPECT_EQ(shares({2, 2, 2}), (std::vector<std::int64_t>{1, 1, 1}));
+  EXPECT_EQ(shares({5}), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(shares({0.333333, 0.666667}), (std::vector<std::int64_t>{333333, 666667}));
+  EXPECT_EQ(shares({1e300, 1e-300}), (std::vector<std::int64_t>{BlendOrder::kMostPeriod - 1, 1}));
+  EXPECT_EQ(shares({1e308, 1e308, 1e308}), (std::vector<std::int64_t>{349526, 349525, 349525}));
+}
+
+TEST_F(BlendOrders, ManyCorporaWithOneThatIsTiny) {
+  std::vector<double> weights(BlendOrder::kMostCorpora, 4.0);
+  weights[17] = 1;
+  const BlendOrder order(weights);
+  EXPECT_EQ(order.period(), 4 * 254 + 1);
+  for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(order.count(i, order.period()), i == 17 ? 1 : 4);
+}
+
+}  // namespace
+}  // namespace teratron
