@@ -13,14 +13,13 @@
 #include "checkpoint/save_lock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/training_reporter.h"
 #include "console/readable.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
 #include "runtime/end_signals.h"
 #include "runtime/memory_table.h"
 #include "runtime/ranks.h"
-#include "telemetry/metrics_log.h"
-#include "telemetry/progress.h"
 #include "telemetry/trace_file.h"
 #include "train/trainer.h"
 
@@ -28,63 +27,6 @@ namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Shows every event to a person and writes it to metrics.jsonl, where there is a folder for it.
-class Reporter final : public TrainingObserver {
- public:
-  Reporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start)
-      : progress_(stderr, terminal_columns(stderr), scale(config, trainer)) {
-    if (config.save.empty()) return;
-    const char* const unwanted = trainer.validates_after(start) ? "" : "validation_loss";
-    metrics_.emplace(config.save / "metrics.jsonl", start, unwanted);
-  }
-
-  void iteration(const IterationReport& r) override {
-    progress_.iteration({.iteration = r.iteration,
-                         .global_batch_size = r.global_batch_size,
-                         .consumed_samples = r.consumed_samples,
-                         .loss = r.loss,
-                         .gradient_norm = r.gradient_norm,
-                         .learning_rate = r.learning_rate,
-                         .seconds = r.seconds});
-    if (r.skipped) {
-      progress_.message(fmt::format("iteration {}: gradients overflowed at loss scale {:g}; the update is skipped",
-                                    r.iteration, r.loss_scale));
-    }
-    if (!metrics_) return;
-    metrics_->write(r.iteration, {{"global_batch_size", r.global_batch_size},
-                                  {"consumed_samples", r.consumed_samples},
-                                  {"consumed_tokens", r.consumed_tokens},
-                                  {"loss", r.loss},
-                                  {"gradient_norm", r.gradient_norm},
-                                  {"learning_rate", r.learning_rate},
-                                  {"loss_scale", r.loss_scale},
-                                  {"skipped", std::int64_t{r.skipped}},
-                                  {"seconds", r.seconds}});
-  }
-  void validation(std::int64_t iteration, double loss) override {
-    progress_.message(fmt::format("validation after iteration {}: loss {:.4f}, perplexity {:.2f} per token", iteration,
-                                  loss, std::exp(loss)));
-    if (metrics_) metrics_->write(iteration, {{"validation_loss", loss}});
-  }
-  void saved(std::int64_t, const fs::path& folder) override {
-    progress_.message(fmt::format("saved {}", folder.string()));
-  }
-  void notice(const std::string& text) override { progress_.message(text); }
-
- private:
-  static ProgressScale scale(const TrainConfig& config, const Trainer& trainer) {
-    const double flops_per_token = trainer.task().config.training_flops_per_token(config.seq_length);
-    return {.total_iterations = config.train_iters,
-            .log_interval = config.log_interval,
-            .total_samples = config.batches().consumed_after(config.train_iters),
-            .tokens_per_sample = config.seq_length,
-            .flops_per_sample = static_cast<double>(config.seq_length) * flops_per_token};
-  }
-
-  Progress progress_;
-  std::optional<MetricsLog> metrics_;
-};
 
 // A run whose trace could not be written in the end is stopped before it starts.
 void prepare_trace(const TrainConfig& config) {
@@ -206,7 +148,7 @@ void run_rank(const Job& job, const Rank& rank) {
   TrainingResult result;
   if (rank.is_first()) {
     print_progress_made(config, done);
-    Reporter reporter(config, trainer, done);
+    TrainingReporter reporter(config, trainer, done);
     result = trainer.run(reporter, control);
   } else {
     TrainingObserver silent;
