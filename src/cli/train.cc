@@ -138,6 +138,7 @@ void run_rank(const Job& job, const Rank& rank) {
     fmt::print(stderr, "{}\n", memory_table(memory));
     save_lock = lock_save_folder(config);
     prepare_trace(config);
+    prepare_tensorboard(config);
     prepare_save_folder(config);
   }
   require_memory(memory, *backend, rank.world, rank.ranks_in_this_process());

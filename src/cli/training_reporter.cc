@@ -2,14 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
 
 namespace teratron {
 namespace {
 
-ProgressScale progress_scale(const TrainConfig& config, const Trainer& trainer) {
-  const double flops_per_token = trainer.task().config.training_flops_per_token(config.seq_length);
+using Curves = std::vector<std::pair<std::string, double>>;
+
+// Megatron-LM's names: training_log() and evaluate_and_print_results() of megatron/training/training.py.
+constexpr const char *kLoss = "lm loss", *kOverSamples = " vs samples";
+constexpr const char* kValidation = "lm loss validation";
+
+ProgressScale progress_scale(const TrainConfig& config, double flops_per_token) {
   return {.total_iterations = config.train_iters,
           .log_interval = config.log_interval,
           .total_samples = config.batches().consumed_after(config.train_iters),
@@ -17,13 +27,49 @@ ProgressScale progress_scale(const TrainConfig& config, const Trainer& trainer) 
           .flops_per_sample = static_cast<double>(config.seq_length) * flops_per_token};
 }
 
+// Each curve over iterations, and as many over samples.
+void write_curves(TensorBoardLog& log, const Curves& curves, std::int64_t iteration, std::int64_t samples) {
+  std::vector<std::pair<std::string, float>> over_iterations, over_samples;
+  for (const auto& [name, value] : curves) {
+    over_iterations.emplace_back(name, static_cast<float>(value));
+    over_samples.emplace_back(name + kOverSamples, static_cast<float>(value));
+  }
+  log.scalars(iteration, std::move(over_iterations));
+  log.scalars(samples, std::move(over_samples));
+}
+
 }  // namespace
 
+void prepare_tensorboard(const TrainConfig& config) {
+  if (config.tensorboard_dir.empty() || !config.load.empty()) return;
+  if (TensorBoardLog::holds_records(config.tensorboard_dir)) {
+    throw_user_error(
+        "'{}' already holds the records of a run; go on with that run by --load, or choose another "
+        "--tensorboard-dir",
+        config.tensorboard_dir.string());
+  }
+}
+
 TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start)
-    : progress_(stderr, terminal_columns(stderr), progress_scale(config, trainer)) {
-  if (config.save.empty()) return;
-  const char* const unwanted = trainer.validates_after(start) ? "" : "validation_loss";
-  metrics_.emplace(config.save / "metrics.jsonl", start, unwanted);
+    : tokens_per_sample_(config.seq_length),
+      flops_per_token_(trainer.task().config.training_flops_per_token(config.seq_length)),
+      ranks_(config.mesh().ranks()),
+      batches_(config.batches()),
+      progress_(stderr, terminal_columns(stderr), progress_scale(config, flops_per_token_)) {
+  // A run that ended at `start` has validated because it ended.
+  const bool keeps_validation = trainer.validates_after(start);
+  if (!config.save.empty()) {
+    std::vector<std::string> unwanted;
+    if (!keeps_validation) unwanted = {"validation_loss"};
+    metrics_.emplace(config.save / "metrics.jsonl", start, std::move(unwanted));
+  }
+  if (!config.tensorboard_dir.empty()) {
+    const std::int64_t samples = batches_.consumed_after(start);
+    tensorboard_.emplace(config.tensorboard_dir, [&](std::int64_t step, std::string_view tag) {
+      const std::int64_t last = tag.ends_with(kOverSamples) ? samples : start;
+      return step < last || (step == last && (keeps_validation || !tag.starts_with(kValidation)));
+    });
+  }
 }
 
 void TrainingReporter::iteration(const IterationReport& r) {
@@ -38,22 +84,50 @@ void TrainingReporter::iteration(const IterationReport& r) {
     progress_.message(fmt::format("iteration {}: gradients overflowed at loss scale {:g}; the update is skipped",
                                   r.iteration, r.loss_scale));
   }
-  if (!metrics_) return;
-  metrics_->write(r.iteration, {{"global_batch_size", r.global_batch_size},
-                                {"consumed_samples", r.consumed_samples},
-                                {"consumed_tokens", r.consumed_tokens},
-                                {"loss", r.loss},
-                                {"gradient_norm", r.gradient_norm},
-                                {"learning_rate", r.learning_rate},
-                                {"loss_scale", r.loss_scale},
-                                {"skipped", std::int64_t{r.skipped}},
-                                {"seconds", r.seconds}});
+  const double tokens_per_second = static_cast<double>(r.global_batch_size * tokens_per_sample_) / r.seconds;
+  if (metrics_) {
+    metrics_->write(r.iteration, {{"kind", std::string("iteration")},
+                                  {"global_batch_size", r.global_batch_size},
+                                  {"consumed_samples", r.consumed_samples},
+                                  {"consumed_tokens", r.consumed_tokens},
+                                  {"loss", r.loss},
+                                  {"gradient_norm", r.gradient_norm},
+                                  {"learning_rate", r.learning_rate},
+                                  {"loss_scale", r.loss_scale},
+                                  {"skipped", std::int64_t{r.skipped}},
+                                  {"seconds", r.seconds},
+                                  {"tokens_per_second", tokens_per_second}});
+  }
+  if (tensorboard_) {
+    Curves curves = {{"learning-rate", r.learning_rate},
+                     {"batch-size", static_cast<double>(r.global_batch_size)},
+                     {kLoss, r.loss},
+                     {"loss-scale", r.loss_scale}};
+    if (!r.skipped) curves.emplace_back("grad-norm", r.gradient_norm);
+    write_curves(*tensorboard_, curves, r.iteration, r.consumed_samples);
+    // Of a rank, in 10^12 floating-point operations a second.
+    const double throughput = tokens_per_second * flops_per_token_ / ranks_ / 1e12;
+    tensorboard_->scalars(r.iteration, {{"iteration-time", static_cast<float>(r.seconds)},
+                                        {"throughput", static_cast<float>(throughput)},
+                                        {"tokens-per-second", static_cast<float>(tokens_per_second)}});
+  }
 }
 
 void TrainingReporter::validation(std::int64_t iteration, double loss) {
+  const double perplexity = std::exp(loss);
   progress_.message(fmt::format("validation after iteration {}: loss {:.4f}, perplexity {:.2f} per token", iteration,
-                                loss, std::exp(loss)));
-  if (metrics_) metrics_->write(iteration, {{"validation_loss", loss}});
+                                loss, perplexity));
+  if (metrics_) {
+    metrics_->write(
+        iteration,
+        {{"kind", std::string("validation")}, {"validation_loss", loss}, {"validation_perplexity", perplexity}});
+  }
+  if (tensorboard_) {
+    constexpr double kMostExponent = 20;  // Megatron-LM's, so that the first points leave the others visible
+    const double shown = std::exp(std::min(loss, kMostExponent));
+    write_curves(*tensorboard_, {{kValidation, loss}, {fmt::format("{} ppl", kValidation), shown}}, iteration,
+                 batches_.consumed_after(iteration));
+  }
 }
 
 void TrainingReporter::saved(std::int64_t, const std::filesystem::path& folder) {

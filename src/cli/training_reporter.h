@@ -6,11 +6,16 @@
 
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
+#include "telemetry/tensorboard_log.h"
 #include "train/trainer.h"
 
 namespace teratron {
 
-// Shows every event to a person and writes it to metrics.jsonl, where there is a folder for it.
+// UserError where a run that does not go on from a checkpoint would mix its records with those of another.
+void prepare_tensorboard(const TrainConfig& config);
+
+// Shows every event to a person, and writes it to metrics.jsonl in --save and to TensorBoard's records in
+// --tensorboard-dir, where these are given.
 class TrainingReporter final : public TrainingObserver {
  public:
   // Of a run that goes on after `start` iterations.
@@ -22,8 +27,13 @@ class TrainingReporter final : public TrainingObserver {
   void notice(const std::string& text) override;
 
  private:
+  std::int64_t tokens_per_sample_;
+  double flops_per_token_;
+  int ranks_;
+  BatchSchedule batches_;
   Progress progress_;
   std::optional<MetricsLog> metrics_;
+  std::optional<TensorBoardLog> tensorboard_;
 };
 
 }  // namespace teratron

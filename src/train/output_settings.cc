@@ -51,6 +51,7 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
   list.add("exit-duration-in-mins", &s.exit_duration_in_mins, "X",
            "end after the update in which the command has run this long; 0: go on");
   list.add("json", &s.json, "FILE", "results as JSON; - is standard output");
+  list.add("tensorboard-dir", &s.tensorboard_dir, "DIR", "curves for TensorBoard, by Megatron-LM's names");
   list.add("trace", &s.trace, "FILE",
            "what every stage did when in the last iterations, for Perfetto or chrome://tracing");
 }

@@ -22,6 +22,7 @@ struct OutputSettings {
   double exit_duration_in_mins = 0;  // of the command; 0: goes on
   std::filesystem::path json;        // "-": standard output
   std::filesystem::path trace;       // what every stage did when
+  std::filesystem::path tensorboard_dir;
 
   Faults faults() const;
 };
