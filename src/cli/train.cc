@@ -15,6 +15,7 @@
 #include "cli/report.h"
 #include "cli/training_reporter.h"
 #include "console/readable.h"
+#include "profile/peak_speed.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
 #include "runtime/end_signals.h"
@@ -118,6 +119,8 @@ struct Job {
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
   const std::unique_ptr<Backend> backend = make_backend(config, rank);
+  const double peak =
+      config.peak_tflops > 0 ? 1e12 * config.peak_tflops * rank.world.size() : peak_flops(*backend, rank.world);
   std::optional<slicing::Profile> profile;
   if (config.token_slices == "auto" || !config.profile.empty()) {
     profile =
@@ -149,7 +152,7 @@ void run_rank(const Job& job, const Rank& rank) {
   TrainingResult result;
   if (rank.is_first()) {
     print_progress_made(config, done);
-    TrainingReporter reporter(config, trainer, done);
+    TrainingReporter reporter(config, trainer, done, peak);
     result = trainer.run(reporter, control);
   } else {
     TrainingObserver silent;

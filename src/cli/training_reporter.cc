@@ -19,12 +19,13 @@ using Curves = std::vector<std::pair<std::string, double>>;
 constexpr const char *kLoss = "lm loss", *kOverSamples = " vs samples";
 constexpr const char* kValidation = "lm loss validation";
 
-ProgressScale progress_scale(const TrainConfig& config, double flops_per_token) {
+ProgressScale progress_scale(const TrainConfig& config, double flops_per_token, double peak_flops) {
   return {.total_iterations = config.train_iters,
           .log_interval = config.log_interval,
           .total_samples = config.batches().consumed_after(config.train_iters),
           .tokens_per_sample = config.seq_length,
-          .flops_per_sample = static_cast<double>(config.seq_length) * flops_per_token};
+          .flops_per_sample = static_cast<double>(config.seq_length) * flops_per_token,
+          .peak_flops = peak_flops};
 }
 
 // Each curve over iterations, and as many over samples.
@@ -50,12 +51,14 @@ void prepare_tensorboard(const TrainConfig& config) {
   }
 }
 
-TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start)
+TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start,
+                                   double peak_flops)
     : tokens_per_sample_(config.seq_length),
       flops_per_token_(trainer.task().config.training_flops_per_token(config.seq_length)),
+      peak_flops_(peak_flops),
       ranks_(config.mesh().ranks()),
       batches_(config.batches()),
-      progress_(stderr, terminal_columns(stderr), progress_scale(config, flops_per_token_)) {
+      progress_(stderr, terminal_columns(stderr), progress_scale(config, flops_per_token_, peak_flops)) {
   // A run that ended at `start` has validated because it ended.
   const bool keeps_validation = trainer.validates_after(start);
   if (!config.save.empty()) {
@@ -85,6 +88,7 @@ void TrainingReporter::iteration(const IterationReport& r) {
                                   r.iteration, r.loss_scale));
   }
   const double tokens_per_second = static_cast<double>(r.global_batch_size * tokens_per_sample_) / r.seconds;
+  const double mfu = tokens_per_second * flops_per_token_ / peak_flops_;
   if (metrics_) {
     metrics_->write(r.iteration, {{"kind", std::string("iteration")},
                                   {"global_batch_size", r.global_batch_size},
@@ -96,7 +100,8 @@ void TrainingReporter::iteration(const IterationReport& r) {
                                   {"loss_scale", r.loss_scale},
                                   {"skipped", std::int64_t{r.skipped}},
                                   {"seconds", r.seconds},
-                                  {"tokens_per_second", tokens_per_second}});
+                                  {"tokens_per_second", tokens_per_second},
+                                  {"mfu", mfu}});
   }
   if (tensorboard_) {
     Curves curves = {{"learning-rate", r.learning_rate},
@@ -109,7 +114,8 @@ void TrainingReporter::iteration(const IterationReport& r) {
     const double throughput = tokens_per_second * flops_per_token_ / ranks_ / 1e12;
     tensorboard_->scalars(r.iteration, {{"iteration-time", static_cast<float>(r.seconds)},
                                         {"throughput", static_cast<float>(throughput)},
-                                        {"tokens-per-second", static_cast<float>(tokens_per_second)}});
+                                        {"tokens-per-second", static_cast<float>(tokens_per_second)},
+                                        {"mfu", static_cast<float>(mfu)}});
   }
 }
 

@@ -18,8 +18,9 @@ void prepare_tensorboard(const TrainConfig& config);
 // --tensorboard-dir, where these are given.
 class TrainingReporter final : public TrainingObserver {
  public:
-  // Of a run that goes on after `start` iterations.
-  TrainingReporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start);
+  // Of a run that goes on after `start` iterations. `peak_flops`: a second, of all ranks together, which MFU is counted
+  // against.
+  TrainingReporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start, double peak_flops);
 
   void iteration(const IterationReport& report) override;
   void validation(std::int64_t iteration, double loss) override;
@@ -29,6 +30,7 @@ class TrainingReporter final : public TrainingObserver {
  private:
   std::int64_t tokens_per_sample_;
   double flops_per_token_;
+  double peak_flops_;
   int ranks_;
   BatchSchedule batches_;
   Progress progress_;

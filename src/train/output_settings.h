@@ -23,6 +23,7 @@ struct OutputSettings {
   std::filesystem::path json;        // "-": standard output
   std::filesystem::path trace;       // what every stage did when
   std::filesystem::path tensorboard_dir;
+  double peak_tflops = 0;  // of a rank; 0: measured
 
   Faults faults() const;
 };

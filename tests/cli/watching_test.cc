@@ -56,13 +56,19 @@ class Watching : public ::testing::Test {
 };
 
 TEST_F(Watching, MetricsHaveRowsOfEachKindWhoseRatesFollowFromTheTimes) {
-  ASSERT_EQ(train({"--train-iters", "4", "--eval-interval", "2", "--save", path("run")}).exit_code, 0);
+  ASSERT_EQ(
+      train({"--train-iters", "4", "--eval-interval", "2", "--save", path("run"), "--tp", "2", "--peak-tflops", "0.5"})
+          .exit_code,
+      0);
   std::vector<std::string> kinds;
   for (const nlohmann::json& row : metrics(path("run"))) {
     kinds.push_back(row.at("kind"));
     if (kinds.back() == "iteration") {
       const double tokens = 32.0 * row.at("global_batch_size").get<double>();
       EXPECT_DOUBLE_EQ(row.at("tokens_per_second"), tokens / row.at("seconds").get<double>());
+      const double matrices = 12.0 * 2 * 64 * 64 + 280.0 * 64, attention = 2.0 * 64 * 32;  // layers, then logits
+      const double per_token = 6 * (matrices + attention);
+      EXPECT_NEAR(row.at("mfu"), per_token * row.at("tokens_per_second").get<double>() / (2 * 0.5e12), 1e-12);
     } else {
       EXPECT_DOUBLE_EQ(row.at("validation_perplexity"), std::exp(row.at("validation_loss").get<double>()));
     }
