@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 
 #include "data/indexed_format.h"
 
@@ -18,7 +19,8 @@ struct DatasetInfo {
   std::int32_t largest_token = -1;  // -1 where there are no tokens
 };
 
-// Reads the whole corpus once. UserError as IndexedDataset::open and read.
-DatasetInfo dataset_info(const std::filesystem::path& prefix);
+// Reads the whole corpus once, and tells `progress`, from any thread, the share that is read. UserError as
+// IndexedDataset::open and read.
+DatasetInfo dataset_info(const std::filesystem::path& prefix, const std::function<void(double share)>& progress = {});
 
 }  // namespace teratron
