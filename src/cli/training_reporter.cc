@@ -28,15 +28,10 @@ ProgressScale progress_scale(const TrainConfig& config, double flops_per_token, 
           .peak_flops = peak_flops};
 }
 
-// Each curve over iterations, and as many over samples.
-void write_curves(TensorBoardLog& log, const Curves& curves, std::int64_t iteration, std::int64_t samples) {
-  std::vector<std::pair<std::string, float>> over_iterations, over_samples;
-  for (const auto& [name, value] : curves) {
-    over_iterations.emplace_back(name, static_cast<float>(value));
-    over_samples.emplace_back(name + kOverSamples, static_cast<float>(value));
-  }
-  log.scalars(iteration, std::move(over_iterations));
-  log.scalars(samples, std::move(over_samples));
+TensorBoardLog::Points points(std::int64_t step, const Curves& curves, const char* suffix = "") {
+  TensorBoardLog::Points points{.step = step};
+  for (const auto& [name, value] : curves) points.values.emplace_back(name + suffix, static_cast<float>(value));
+  return points;
 }
 
 }  // namespace
@@ -109,13 +104,13 @@ void TrainingReporter::iteration(const IterationReport& r) {
                      {kLoss, r.loss},
                      {"loss-scale", r.loss_scale}};
     if (!r.skipped) curves.emplace_back("grad-norm", r.gradient_norm);
-    write_curves(*tensorboard_, curves, r.iteration, r.consumed_samples);
+    TensorBoardLog::Points over_samples = points(r.consumed_samples, curves, kOverSamples);
+    curves.emplace_back("iteration-time", r.seconds);
     // Of a rank, in 10^12 floating-point operations a second.
-    const double throughput = tokens_per_second * flops_per_token_ / ranks_ / 1e12;
-    tensorboard_->scalars(r.iteration, {{"iteration-time", static_cast<float>(r.seconds)},
-                                        {"throughput", static_cast<float>(throughput)},
-                                        {"tokens-per-second", static_cast<float>(tokens_per_second)},
-                                        {"mfu", static_cast<float>(mfu)}});
+    curves.emplace_back("throughput", tokens_per_second * flops_per_token_ / ranks_ / 1e12);
+    curves.emplace_back("tokens-per-second", tokens_per_second);
+    curves.emplace_back("mfu", mfu);
+    tensorboard_->scalars({points(r.iteration, curves), std::move(over_samples)});
   }
 }
 
@@ -131,8 +126,9 @@ void TrainingReporter::validation(std::int64_t iteration, double loss) {
   if (tensorboard_) {
     constexpr double kMostExponent = 20;  // Megatron-LM's, so that the first points leave the others visible
     const double shown = std::exp(std::min(loss, kMostExponent));
-    write_curves(*tensorboard_, {{kValidation, loss}, {fmt::format("{} ppl", kValidation), shown}}, iteration,
-                 batches_.consumed_after(iteration));
+    const Curves curves = {{kValidation, loss}, {fmt::format("{} ppl", kValidation), shown}};
+    tensorboard_->scalars(
+        {points(iteration, curves), points(batches_.consumed_after(iteration), curves, kOverSamples)});
   }
 }
 

@@ -92,8 +92,13 @@ TensorBoardLog::TensorBoardLog(const fs::path& folder, const Keeps& keeps) {
   file_->append(record_of({.wall_time = wall_time(), .file_version = "brain.Event:2"}));
 }
 
-void TensorBoardLog::scalars(std::int64_t step, std::vector<std::pair<std::string, float>> values) {
-  file_->append(record_of({.wall_time = wall_time(), .step = step, .scalars = std::move(values)}));
+void TensorBoardLog::scalars(std::vector<Points> points) {
+  const double now = wall_time();
+  std::string records;
+  for (Points& at : points) {
+    records += record_of({.wall_time = now, .step = at.step, .scalars = std::move(at.values)});
+  }
+  file_->append(records);
 }
 
 void TensorBoardLog::text(std::int64_t step, const std::string& tag, std::string_view text) {

@@ -28,8 +28,12 @@ class TensorBoardLog {
   // all its readers do the second. EnvironmentError.
   TensorBoardLog(const std::filesystem::path& folder, const Keeps& keeps);
 
-  // Points of several curves at one step, as one record.
-  void scalars(std::int64_t step, std::vector<std::pair<std::string, float>> values);
+  // Points of several curves at one step: a record.
+  struct Points {
+    std::int64_t step = 0;
+    std::vector<std::pair<std::string, float>> values;
+  };
+  void scalars(std::vector<Points> points);  // written at one go
   // A text, which is UTF-8, at a step; it is shown as it is.
   void text(std::int64_t step, const std::string& tag, std::string_view text);
 

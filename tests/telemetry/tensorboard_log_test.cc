@@ -27,8 +27,7 @@ class TensorBoardLogTest : public ::testing::Test {
       return step <= (tag.ends_with("samples") ? kBatch * from : from);
     });
     for (std::int64_t iteration = from + 1; iteration <= to; ++iteration) {
-      log.scalars(iteration, {{"loss", 1.0F}, {"rate", 2.0F}});
-      log.scalars(kBatch * iteration, {{"loss vs samples", 1.0F}});
+      log.scalars({{iteration, {{"loss", 1.0F}, {"rate", 2.0F}}}, {kBatch * iteration, {{"loss vs samples", 1.0F}}}});
       if (iteration % 3 == 0) log.text(iteration, "sample", "line\nline");
     }
   }
