@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +28,9 @@ class Checksum {
 };
 
 std::string checksum_of(std::span<const std::byte> bytes);
+// All bytes that this process has given to Checksums so far: how far work that compares or writes checksums is.
+std::uint64_t checksummed_bytes();
+
 inline std::string checksum_of(std::string_view text) { return checksum_of(std::as_bytes(std::span(text))); }
 
 }  // namespace teratron

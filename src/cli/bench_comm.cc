@@ -82,11 +82,18 @@ void run(const BenchCommOptions& options) {
   if (environment.kind == RankKind::kProcesses) counts = {environment.processes};
   if (options.ranks > 0) counts = {static_cast<int>(options.ranks)};
   std::vector<Row> rows;
+  int sizes = 0, done = 0;
+  for (std::int64_t megabytes = 1; megabytes <= options.largest; megabytes *= 4) ++sizes;
+  const int steps = sizes * static_cast<int>(counts.size());
+  const auto show = environment.process == 0 ? show_steps("measuring sums over ranks") : [](int, int) {};
+  show(0, steps);
   for (const int ranks : counts) {
     run_ranks(environment, ranks, [&](Communicator& world) {
       for (std::int64_t megabytes = 1; megabytes <= options.largest; megabytes *= 4) {
         const AllReduceSpeed speed = measure_all_reduce(world, yardstick_of(environment), megabytes << 20);
-        if (world.rank() == 0) rows.push_back({ranks, speed});
+        if (world.rank() != 0) continue;
+        rows.push_back({ranks, speed});
+        show(++done, steps);
       }
     });
   }

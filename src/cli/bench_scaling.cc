@@ -61,6 +61,7 @@ std::vector<Measured> measure_all(const BenchScalingOptions& options, int cores)
   const auto show = show_steps("measuring the paper's rows");
   const int steps = static_cast<int>(options.rounds) * static_cast<int>(all.size());
   int done = 0;
+  show(0, steps);
   for (std::int64_t round = 0; round < options.rounds; ++round) {
     for (Measured& m : all) {
       ScalingResult result = measure(m.row, options.sizes, static_cast<int>(options.updates), cores);

@@ -5,9 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/folders.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/readable.h"
+#include "telemetry/checkpoint_progress.h"
 
 namespace teratron {
 namespace {
@@ -36,8 +38,12 @@ FieldList fields_of(CheckpointReshardOptions& o) {
 }
 
 void run(const CheckpointReshardOptions& options) {
-  const ReshardReport done =
-      reshard_checkpoint(options.from, options.to, static_cast<std::uint64_t>(options.max_file_size));
+  const ReshardReport done = [&] {
+    const std::uint64_t bytes = bytes_of_folder(find_checkpoint(options.from));
+    const LongTask task(fmt::format("writing {} anew", readable_bytes(bytes)),
+                        share_of_checksums(2 * bytes));  // of what is read and of what is written
+    return reshard_checkpoint(options.from, options.to, static_cast<std::uint64_t>(options.max_file_size));
+  }();
   const nlohmann::ordered_json json = {{"folder", done.folder.string()},
                                        {"files", done.files},
                                        {"tensors", done.tensors},

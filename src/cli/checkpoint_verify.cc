@@ -6,9 +6,11 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/folders.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/readable.h"
+#include "telemetry/checkpoint_progress.h"
 
 namespace teratron {
 namespace {
@@ -26,7 +28,11 @@ FieldList fields_of(CheckpointVerifyOptions& o) {
 
 // Damage is reported twice: in the table, and as the error that ends the command.
 void run(const CheckpointVerifyOptions& options) {
-  const CheckpointVerification found = verify_checkpoint(options.checkpoint);
+  const CheckpointVerification found = [&] {
+    const std::uint64_t bytes = bytes_of_folder(find_checkpoint(options.checkpoint));
+    const LongTask task(fmt::format("comparing {} with checksums", readable_bytes(bytes)), share_of_checksums(bytes));
+    return verify_checkpoint(options.checkpoint);
+  }();
   const nlohmann::ordered_json json = {
       {"folder", found.folder.string()}, {"intact", found.intact()}, {"files", found.files},
       {"tensors", found.tensors},        {"bytes", found.bytes},     {"faults", found.faults}};

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "console/long_task.h"
 
 namespace teratron {
 namespace {
@@ -38,11 +40,13 @@ FieldList fields_of(ConvertOptions& o) {
 
 void run(const ConvertOptions& options) {
   std::filesystem::path written = options.out;
+  std::optional<LongTask> told(std::in_place, fmt::format("converting '{}'", options.in.string()));
   if (options.to == Format::kHuggingFace) {
     export_to_hugging_face(options.in, options.out);
   } else {
     written = import_from_hugging_face(options.in, options.out);
   }
+  told.reset();
   const nlohmann::ordered_json json = {{"from", options.in.string()}, {"to", written.string()}};
   report(options.json, fmt::format("'{}' written from '{}'\n", written.string(), options.in.string()), json.dump());
 }

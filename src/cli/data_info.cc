@@ -1,10 +1,12 @@
 // teratron data info: what a tokenised corpus holds.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "console/long_task.h"
 #include "console/readable.h"
 #include "console/text_table.h"
 #include "data/dataset_info.h"
@@ -49,7 +51,12 @@ std::string table_of(const DatasetInfo& info) {
 }
 
 void run(const DataInfoOptions& options) {
-  const DatasetInfo info = dataset_info(options.prefixes);
+  const DatasetInfo info = [&] {
+    std::atomic<double> read{0};
+    const LongTask task(fmt::format("reading '{}'", bin_path(options.prefixes.front()).string()),
+                        [&] { return read.load(); });
+    return dataset_info(options.prefixes, [&](double share) { read = share; });
+  }();
   const nlohmann::ordered_json json = {{"shards", info.shards},
                                        {"documents", info.documents},
                                        {"empty_documents", info.empty_documents},

@@ -1,13 +1,16 @@
 // teratron data tokenize: a corpus of text to the .bin and .idx files that training reads.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/monotonic_clock.h"
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "console/live_line.h"
+#include "console/long_task.h"
 #include "console/readable.h"
 #include "data/tokenize.h"
 #include "telemetry/peak_memory.h"
@@ -39,18 +42,16 @@ void run(const DataTokenizeOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   const double start = monotonic_seconds();
   const auto seconds = [&] { return monotonic_seconds() - start; };
-  LiveLine line(stderr, terminal_columns(stderr));
+  std::atomic<double> share{0};
+  std::optional<LongTask> told(std::in_place, "tokenising", [&] { return share.load(); });
   const auto show = [&](const TokenizeProgress& progress) {
-    const double rate = static_cast<double>(progress.bytes_read) / seconds();
-    line.show(fmt::format(
-        "{} of {} read, {} documents, {} tokens, {}/s", readable_bytes(static_cast<std::uint64_t>(progress.bytes_read)),
-        readable_bytes(static_cast<std::uint64_t>(progress.bytes_total)), readable_integer(progress.counts.documents),
-        readable_integer(progress.counts.tokens), readable_bytes(static_cast<std::uint64_t>(rate))));
+    share =
+        static_cast<double>(progress.bytes_read) / static_cast<double>(std::max<std::int64_t>(1, progress.bytes_total));
   };
   const TokenizeCounts counts =
       tokenize_files(Tokenizer::load(options.tokenizer), options.files, options.out,
                      {.json_key = options.json_key, .append_end_of_text = !options.no_append_eod, .progress = show});
-  line.clear();
+  told.reset();
 
   std::string text =
       fmt::format("{} documents, {} tokens from {} in {}: {}\n", readable_integer(counts.documents),

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/text_table.h"
+#include "profile/peak_speed.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
 #include "runtime/ranks.h"
@@ -139,6 +140,15 @@ nlohmann::ordered_json json_of(const slicing::Profile& profile, const std::files
           {"iterations", checks}};
 }
 
+// Of a step, before any was measured: a micro-batch goes through the stages one by one, and training reaches about
+// half of what matrix products do. `peak`: FLOP/s of all ranks.
+double expected_seconds(const ProfileRequest& request, const Mesh& mesh, double peak) {
+  constexpr double kUseOfPeak = 0.5;
+  const double flops =
+      static_cast<double>(request.sequences * request.tokens) * request.model.training_flops_per_token(request.tokens);
+  return flops / (kUseOfPeak * peak / (mesh.data->size() * mesh.pipeline->size()));
+}
+
 void run(const ProfileOptions& options) {
   const RankLauncher launcher(options.threads, options.backend);
   const std::int64_t vocab_size = options.vocabulary_size();
@@ -147,8 +157,13 @@ void run(const ProfileOptions& options) {
     const std::unique_ptr<Backend> backend = make_backend(options, rank);
     ProfileRequest request = profile_request(options, vocab_size, rank.environment.ranks_are());
     request.repeats = static_cast<int>(options.repeats);
-    const slicing::Profile profile = measure_profile(
-        request, rank.mesh, *backend, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
+    const double peak = peak_flops(*backend, rank.world);
+    ProfileProgress progress;
+    if (rank.is_first()) {
+      progress = show_steps(fmt::format("measuring what slices of {} tokens cost", request.tokens),
+                            expected_seconds(request, *rank.mesh, peak));
+    }
+    const slicing::Profile profile = measure_profile(request, rank.mesh, *backend, progress);
     if (!rank.is_first()) return;
     const std::filesystem::path file = options.output.empty() ? cached_profile(profile.key) : options.output;
     write_profile(profile, file);

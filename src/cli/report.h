@@ -22,8 +22,9 @@ void write_json(const std::filesystem::path& json, std::string_view json_text);
 // The same, and `text`, which is for people, to standard output, or to standard error where the JSON goes there.
 void report(const std::filesystem::path& json, std::string_view text, std::string_view json_text);
 
-// Tells on standard error how far a long task is, as it is called ("doing: 3 of 7 steps"): one live line on a terminal,
-// elsewhere a line now and then.
-std::function<void(int done, int steps)> show_steps(std::string doing);
+// Tells on standard error how far a long task is and how long the rest will take, as it is called: before the first
+// step, with 0 done, and after each. One live line on a terminal, elsewhere a line now and then. `seconds_of_step`:
+// what one is expected to take before any is done; 0: not known.
+std::function<void(int done, int steps)> show_steps(std::string doing, double seconds_of_step = 0);
 
 }  // namespace teratron

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <atomic>
 #include <memory>
 
-#include "base/monotonic_clock.h"
 #include "cli/report.h"
-#include "console/live_line.h"
-#include "console/readable.h"
+#include "console/long_task.h"
 #include "runtime/loaded_model.h"
 
 namespace teratron {
@@ -33,13 +31,12 @@ void add_scoring_fields(FieldList& list, ScoringOptions& o, std::string stride_h
 }
 
 ScoringObserver show_scoring(const Rank& rank) {
-  const auto line = std::make_shared<LiveLine>(stderr, rank.is_first() ? terminal_columns(stderr) : 0);
-  return [line, start = monotonic_seconds()](const ScoringState& state) {
-    if (state.scored == state.targets) return line->clear();
-    const auto scored = static_cast<double>(state.scored);
-    const double left = (monotonic_seconds() - start) / scored * static_cast<double>(state.targets - state.scored);
-    line->show(fmt::format("scored {} of {} targets, loss {:.4f}, {} left", state.scored, state.targets,
-                           state.sum / scored, readable_duration(left)));
+  if (!rank.is_first()) return [](const ScoringState&) {};
+  const auto share = std::make_shared<std::atomic<double>>(0);
+  const auto task = std::make_shared<LongTask>("computing the loss", [share] { return share->load(); });
+  return [task, share](const ScoringState& state) {
+    *share = static_cast<double>(state.scored) / static_cast<double>(state.targets);
+    if (state.scored == state.targets) task->next("comparing with simpler models");
   };
 }
 

@@ -24,7 +24,7 @@ struct ScoringOptions {
 
 void add_scoring_fields(FieldList& list, ScoringOptions& options, std::string stride_help);
 
-// Shows what is done and how long the rest will take, on a terminal and by the first rank alone; elsewhere nothing.
+// Tells what is done and how long the rest will take, by the first rank alone.
 ScoringObserver show_scoring(const Rank& rank);
 
 }  // namespace teratron

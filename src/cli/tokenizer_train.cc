@@ -1,7 +1,9 @@
 // teratron tokenizer train: learns a byte-level BPE vocabulary from text files.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -9,6 +11,7 @@
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "console/long_task.h"
 #include "console/readable.h"
 #include "telemetry/peak_memory.h"
 #include "tokenizer/bpe_trainer.h"
@@ -45,6 +48,21 @@ FieldList fields_of(TokenizerTrainOptions& o) {
   return list;
 }
 
+BpeModel train(const TokenizerTrainOptions& options, std::span<const std::string_view> texts) {
+  std::atomic<double> share{0};
+  LongTask task("counting words", [&] { return share.load(); });
+  bool joins = false;
+  const auto tell = [&](const BpeTrainingProgress& progress) {
+    const auto ratio = [](auto part, auto whole) { return static_cast<double>(part) / static_cast<double>(whole); };
+    share = progress.tokens == 0 ? ratio(progress.bytes_counted, progress.bytes)
+                                 : ratio(progress.tokens, progress.vocab_size);
+    if (progress.tokens > 0 && !std::exchange(joins, true)) {
+      task.next("joining pairs", [&] { return share.load(); });
+    }
+  };
+  return train_bpe(texts, {.vocab_size = options.vocab_size, .minimum_count = options.minimum_count, .progress = tell});
+}
+
 void run(const TokenizerTrainOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   std::vector<MappedFile> files;
@@ -55,8 +73,7 @@ void run(const TokenizerTrainOptions& options) {
     bytes += texts.back().size();
   }
   const double start = monotonic_seconds();
-  const Tokenizer tokenizer(
-      train_bpe(texts, {.vocab_size = options.vocab_size, .minimum_count = options.minimum_count}));
+  const Tokenizer tokenizer(train(options, texts));
   const double seconds = monotonic_seconds() - start;
   tokenizer.save(options.out);
 

@@ -14,13 +14,14 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/train_start.h"
+#include "cli/training_reporter.h"
+#include "console/readable.h"
+#include "profile/peak_speed.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
 #include "runtime/end_signals.h"
 #include "runtime/memory_table.h"
 #include "runtime/ranks.h"
-#include "telemetry/metrics_log.h"
-#include "telemetry/progress.h"
 #include "telemetry/trace_file.h"
 #include "train/memory_plan.h"
 #include "train/save_folder.h"
@@ -31,63 +32,6 @@ namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Shows every event to a person and writes it to metrics.jsonl, where there is a folder for it.
-class Reporter final : public TrainingObserver {
- public:
-  Reporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start)
-      : progress_(stderr, terminal_columns(stderr), scale(config, trainer)) {
-    if (config.save.empty()) return;
-    const char* const unwanted = trainer.validates_after(start) ? "" : "validation_loss";
-    metrics_.emplace(config.save / "metrics.jsonl", start, unwanted);
-  }
-
-  void iteration(const IterationReport& r) override {
-    progress_.iteration({.iteration = r.iteration,
-                         .global_batch_size = r.global_batch_size,
-                         .consumed_samples = r.consumed_samples,
-                         .loss = r.loss,
-                         .gradient_norm = r.gradient_norm,
-                         .learning_rate = r.learning_rate,
-                         .seconds = r.seconds});
-    if (r.skipped) {
-      progress_.message(fmt::format("iteration {}: gradients overflowed at loss scale {:g}; the update is skipped",
-                                    r.iteration, r.loss_scale));
-    }
-    if (!metrics_) return;
-    metrics_->write(r.iteration, {{"global_batch_size", r.global_batch_size},
-                                  {"consumed_samples", r.consumed_samples},
-                                  {"consumed_tokens", r.consumed_tokens},
-                                  {"loss", r.loss},
-                                  {"gradient_norm", r.gradient_norm},
-                                  {"learning_rate", r.learning_rate},
-                                  {"loss_scale", r.loss_scale},
-                                  {"skipped", std::int64_t{r.skipped}},
-                                  {"seconds", r.seconds}});
-  }
-  void validation(std::int64_t iteration, double loss) override {
-    progress_.message(fmt::format("validation after iteration {}: loss {:.4f}, perplexity {:.2f} per token", iteration,
-                                  loss, std::exp(loss)));
-    if (metrics_) metrics_->write(iteration, {{"validation_loss", loss}});
-  }
-  void saved(std::int64_t, const fs::path& folder) override {
-    progress_.message(fmt::format("saved {}", folder.string()));
-  }
-  void notice(const std::string& text) override { progress_.message(text); }
-
- private:
-  static ProgressScale scale(const TrainConfig& config, const Trainer& trainer) {
-    const double flops_per_token = trainer.task().config.training_flops_per_token(config.seq_length);
-    return {.total_iterations = config.train_iters,
-            .log_interval = config.log_interval,
-            .total_samples = config.batches().consumed_after(config.train_iters),
-            .tokens_per_sample = config.seq_length,
-            .flops_per_sample = static_cast<double>(config.seq_length) * flops_per_token};
-  }
-
-  Progress progress_;
-  std::optional<MetricsLog> metrics_;
-};
 
 // A run whose trace could not be written in the end is stopped before it starts.
 void prepare_trace(const TrainConfig& config) {
@@ -137,7 +81,9 @@ struct Job {
 };
 
 // A run that has nothing left to do changes no file.
-TrainingResult run_first_rank(const Job& job, Trainer& trainer, std::int64_t done, const RunControl& control) {
+// `peak_flops`: of all ranks.
+TrainingResult run_first_rank(const Job& job, Trainer& trainer, std::int64_t done, double peak_flops,
+                              const RunControl& control) {
   const TrainConfig& config = job.config;
   const std::string progress = text_of_progress(config, job.checkpoint, done, trainer.has_work());
   if (!progress.empty()) fmt::print(stderr, "{}\n", progress);
@@ -146,17 +92,20 @@ TrainingResult run_first_rank(const Job& job, Trainer& trainer, std::int64_t don
     return trainer.run(silent, control);
   }
   prepare_trace(config);
+  prepare_tensorboard(config);
   if (const std::vector<fs::path> aside = begin_save_folder(config, done); !aside.empty()) {
     fmt::print(stderr, "{} later checkpoint{} set aside in '{}'\n", aside.size(), aside.size() > 1 ? "s" : "",
                aside.front().parent_path().string());
   }
-  Reporter reporter(config, trainer, done);
+  TrainingReporter reporter(config, trainer, done, peak_flops);
   return trainer.run(reporter, control);
 }
 
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
   const std::unique_ptr<Backend> backend = make_backend(config, rank);
+  const double peak =
+      config.peak_tflops > 0 ? 1e12 * config.peak_tflops * rank.world.size() : peak_flops(*backend, rank.world);
   std::optional<slicing::Profile> profile;
   if (config.token_slices == "auto" || !config.profile.empty()) {
     profile =
@@ -182,7 +131,7 @@ void run_rank(const Job& job, const Rank& rank) {
   rank.world.barrier();  // no file is changed before it is known that every rank has started
   const RunControl control{.signal = EndSignals::came, .began = job.began};
   job.end_signals.listen();
-  const TrainingResult result = rank.is_first() ? run_first_rank(job, trainer, done, control) : [&] {
+  const TrainingResult result = rank.is_first() ? run_first_rank(job, trainer, done, peak, control) : [&] {
     TrainingObserver silent;
     return trainer.run(silent, control);
   }();

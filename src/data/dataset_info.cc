@@ -1,6 +1,7 @@
 #include "data/dataset_info.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "base/threads.h"
@@ -9,20 +10,24 @@
 namespace teratron {
 namespace {
 
-std::int32_t largest_token(const IndexedDataset& dataset) {
+std::int32_t largest_token(const IndexedDataset& dataset, const std::function<void(double)>& progress) {
   constexpr std::int64_t kGrain = 1 << 18;
   std::vector<std::int32_t> largest(static_cast<std::size_t>((dataset.tokens() + kGrain - 1) / kGrain), -1);
+  std::atomic<std::int64_t> done{0};
   parallel_for(dataset.tokens(), kGrain, [&](std::int64_t begin, std::int64_t end) {
     std::vector<std::int32_t> tokens(static_cast<std::size_t>(end - begin));
     dataset.read(begin, tokens);
     largest[static_cast<std::size_t>(begin / kGrain)] = *std::ranges::max_element(tokens);
+    done += end - begin;
+    if (progress) progress(static_cast<double>(done) / static_cast<double>(dataset.tokens()));
   });
   return largest.empty() ? -1 : *std::ranges::max_element(largest);
 }
 
 }  // namespace
 
-DatasetInfo dataset_info(std::span<const std::filesystem::path> prefixes) {
+DatasetInfo dataset_info(std::span<const std::filesystem::path> prefixes,
+                         const std::function<void(double share)>& progress) {
   const IndexedDataset dataset = IndexedDataset::open(prefixes);
   DatasetInfo info{.shards = static_cast<std::int64_t>(prefixes.size()),
                    .documents = dataset.documents(),
@@ -33,7 +38,7 @@ DatasetInfo dataset_info(std::span<const std::filesystem::path> prefixes) {
     info.bin_bytes += static_cast<std::int64_t>(std::filesystem::file_size(bin_path(shard.prefix())));
     info.idx_bytes += static_cast<std::int64_t>(std::filesystem::file_size(idx_path(shard.prefix())));
   }
-  info.largest_token = largest_token(dataset);
+  info.largest_token = largest_token(dataset, progress);
   if (info.documents == 0) return info;
 
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(info.documents));

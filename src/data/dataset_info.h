@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -21,7 +22,9 @@ struct DatasetInfo {
   std::int32_t largest_token = -1;  // -1 where there are no tokens
 };
 
-// Reads the whole corpus, all its shards, once. UserError as IndexedDataset::open and read.
-DatasetInfo dataset_info(std::span<const std::filesystem::path> prefixes);
+// Reads the whole corpus once, all shards; `progress`, where given, is told the share that is read, by any thread.
+// UserError as IndexedDataset::open and read.
+DatasetInfo dataset_info(std::span<const std::filesystem::path> prefixes,
+                         const std::function<void(double share)>& progress = {});
 
 }  // namespace teratron

@@ -84,8 +84,10 @@ std::vector<Measured> measure_slicings(const ProfileRequest& request, const std:
   const int visits = 1 + request.repeats * static_cast<int>(all.size());
   int done = 0;
   const auto report = [&] {
-    if (progress) progress(++done, visits);
+    if (progress) progress(done, visits);
+    ++done;
   };
+  report();
   const auto clock_of = [&](const Measured& measured) {
     const pipeline::Schedule schedule = slicing::schedule_of(measured.iteration(), mesh->pipeline->size());
     return StepClock(request, schedule, measured.slicing.lengths, mesh, backend);

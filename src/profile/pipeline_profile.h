@@ -12,7 +12,7 @@
 
 namespace teratron {
 
-// Called on every rank after each of `steps` steps of measuring.
+// Called on every rank before the first of `steps` steps of measuring, with 0, and after each.
 using ProfileProgress = std::function<void(int done, int steps)>;
 
 slicing::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, const Backend& backend);

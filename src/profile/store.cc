@@ -1,40 +1,18 @@
 // Where profiles are kept, and what they are kept by.
 #include <fmt/ranges.h>
 
-#include <fstream>
-#include <optional>
-#include <thread>
-
 #include "base/cache_folder.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/threads.h"
 #include "profile/pipeline_profile.h"
+#include "profile/processor_name.h"
 
 namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
-
-// As the system names it; virtual machines say little, so also which of its kind it is, and of how many cores.
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string name, family, model;
-  for (std::string line; std::getline(file, line) && !line.empty();) {  // of the first core
-    const std::size_t colon = line.find(": ");
-    if (colon == std::string::npos) continue;
-    const std::string value = line.substr(colon + 2);
-    if (line.starts_with("model name"))
-      name = value;
-    else if (line.starts_with("cpu family"))
-      family = value;
-    else if (line.starts_with("model"))
-      model = value;
-  }
-  return fmt::format("{} (family {}, model {}), {} cores", name.empty() ? "unknown" : name, family, model,
-                     std::thread::hardware_concurrency());
-}
 
 const char* name_of(Recompute recompute) {
   switch (recompute) {
@@ -76,8 +54,7 @@ std::string stored_text(const slicing::ProfileKey& key, const fs::path& file, bo
 
 slicing::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, const Backend& backend) {
   const ModelConfig& model = request.model;
-  const std::string device = backend.processor();
-  return {.processor = device.empty() ? processor_name() : device,
+  return {.processor = processor_name(backend),
           .backend = std::string(backend.name()),
           .ranks = request.ranks,
           .dtype = std::string(name_of(backend.compute_dtype())),

@@ -3,10 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "pipeline/token_slices.h"
 #include "runtime/memory_table.h"
+#include "telemetry/checkpoint_progress.h"
 
 namespace teratron {
 namespace {
@@ -54,6 +56,12 @@ LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& 
                  [&](const MemoryRoom& room) { return loading_advice(filled.batch, settings, room); });
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
   model.model->allocate();
+  std::optional<LongTask> told;
+  if (rank.is_first()) {
+    std::uint64_t bytes = 0;
+    for (const CheckpointFileInfo& file : checkpoint.files) bytes += file.bytes;
+    told.emplace(fmt::format("loading '{}'", checkpoint.folder.string()), share_of_checksums(bytes));
+  }
   // Every rank reads its own parts; one is enough to compare the checksums.
   load_checkpoint(checkpoint.folder, checkpoint.model, model.model->all_parameters(), *model.backend,
                   {.optimizer = false, .verify = rank.is_first()});

@@ -1,10 +1,6 @@
 #include "telemetry/metrics_log.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -21,7 +17,7 @@ struct TrimmedLog {
 // What of a log goes on into the run that resumes from `iteration`.
 struct Resumption {
   std::int64_t iteration;
-  std::string unwanted;  // metric whose lines of `iteration` go too; empty: none
+  std::vector<std::string> unwanted;  // metrics whose lines of `iteration` go too
 };
 
 bool is_kept(std::string_view line, std::int64_t number, const Resumption& resumption,
@@ -33,7 +29,10 @@ bool is_kept(std::string_view line, std::int64_t number, const Resumption& resum
                      number, path.string());
   }
   const auto of = iteration->get<std::int64_t>();
-  return of < resumption.iteration || (of == resumption.iteration && !object.contains(resumption.unwanted));
+  return of < resumption.iteration ||
+         (of == resumption.iteration && std::ranges::none_of(resumption.unwanted, [&](const std::string& metric) {
+            return object.contains(metric);
+          }));
 }
 
 TrimmedLog trim(std::string_view text, const Resumption& resumption, const std::filesystem::path& path) {
@@ -52,25 +51,15 @@ TrimmedLog trim(std::string_view text, const Resumption& resumption, const std::
   return trimmed;
 }
 
-[[noreturn]] void throw_write_error(const std::filesystem::path& path) {
-  throw_environment_error("cannot write '{}': {}; free some space or choose another place, then run again",
-                          path.string(), std::strerror(errno));
-}
-
 }  // namespace
 
-MetricsLog::MetricsLog(std::filesystem::path path, std::int64_t iteration, std::string_view unwanted)
-    : path_(std::move(path)) {
-  if (std::filesystem::is_regular_file(path_)) {  // a pipe or device has nothing to trim and may never end
-    const TrimmedLog trimmed = trim(read_file(path_), {iteration, std::string(unwanted)}, path_);
+MetricsLog::MetricsLog(std::filesystem::path path, std::int64_t iteration, std::vector<std::string> unwanted) {
+  if (std::filesystem::is_regular_file(path)) {  // a pipe or device has nothing to trim and may never end
+    const TrimmedLog trimmed = trim(read_file(path), {iteration, std::move(unwanted)}, path);
     dropped_lines_ = trimmed.dropped_lines;
-    if (dropped_lines_ > 0) write_file_atomically(path_, trimmed.kept);
+    if (dropped_lines_ > 0) write_file_atomically(path, trimmed.kept);
   }
-  descriptor_ = open_for_writing(path_, O_CREAT | O_APPEND);
-}
-
-MetricsLog::~MetricsLog() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  file_.emplace(std::move(path));
 }
 
 void MetricsLog::write(std::int64_t iteration, std::initializer_list<Metric> metrics) {
@@ -79,14 +68,7 @@ void MetricsLog::write(std::int64_t iteration, std::initializer_list<Metric> met
   for (const auto& [name, value] : metrics) {
     std::visit([&, key = std::string(name)](const auto& typed) { object[key] = typed; }, value);
   }
-  const std::string line = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  std::size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t put = ::write(descriptor_, line.data() + done, line.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw_write_error(path_);
-    done += static_cast<std::size_t>(put);
-  }
+  file_->append(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace teratron

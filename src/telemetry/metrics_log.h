@@ -4,10 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
+
+#include "telemetry/appended_file.h"
 
 namespace teratron {
 
@@ -18,12 +22,9 @@ class MetricsLog {
  public:
   // Opens `path` to append to; its folder must exist. A run that goes on from `iteration` passes it: lines of later
   // iterations, which it will write again, are dropped, and so are a last line that a crash cut short and those lines
-  // of `iteration` itself that hold `unwanted`: what the run before measured because it ended there. UserError: the
-  // file holds something else. EnvironmentError: it cannot be written.
-  MetricsLog(std::filesystem::path path, std::int64_t iteration, std::string_view unwanted = "");
-  MetricsLog(const MetricsLog&) = delete;
-  MetricsLog& operator=(const MetricsLog&) = delete;
-  ~MetricsLog();
+  // of `iteration` itself that hold one of `unwanted`: what the run before measured because it ended there. UserError:
+  // the file holds something else. EnvironmentError: it cannot be written.
+  MetricsLog(std::filesystem::path path, std::int64_t iteration, std::vector<std::string> unwanted = {});
 
   // Appends {"iteration": ..., metrics in this order}; on return the line is in the file. Doubles read back exactly;
   // those that are not finite become null. EnvironmentError.
@@ -32,9 +33,8 @@ class MetricsLog {
   std::int64_t dropped_lines() const { return dropped_lines_; }
 
  private:
-  std::filesystem::path path_;
   std::int64_t dropped_lines_ = 0;
-  int descriptor_ = -1;
+  std::optional<AppendedFile> file_;
 };
 
 }  // namespace teratron

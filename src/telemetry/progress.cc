@@ -57,6 +57,10 @@ void Progress::message(std::string_view text) {
   if (shown) live_.show(live_line());
 }
 
+std::string Progress::use_of_peak() const {
+  return fmt::format("{:.1f} %", 100 * flops_per_second() / scale_.peak_flops);
+}
+
 std::string Progress::live_line() const {
   if (recent_.empty()) return "";
   const ProgressPoint& now = recent_.back();
@@ -64,8 +68,9 @@ std::string Progress::live_line() const {
   const double rate = samples_per_second * static_cast<double>(scale_.tokens_per_sample);
   const auto samples_left = static_cast<double>(scale_.total_samples - now.consumed_samples);
   const double left = samples_per_second > 0 ? samples_left / samples_per_second : 0;
-  return fmt::format("{}/{}  loss {:.4f}  {} tokens/s  {} left  lr {:.2e}", now.iteration, scale_.total_iterations,
-                     mean(&ProgressPoint::loss), readable_count(rate), readable_duration(left), now.learning_rate);
+  const std::string mfu = scale_.peak_flops > 0 ? fmt::format("  MFU {}", use_of_peak()) : "";
+  return fmt::format("{}/{}  loss {:.4f}  {} tokens/s{}  {} left  lr {:.2e}", now.iteration, scale_.total_iterations,
+                     mean(&ProgressPoint::loss), readable_count(rate), mfu, readable_duration(left), now.learning_rate);
 }
 
 std::string Progress::log_line() const {
@@ -73,12 +78,12 @@ std::string Progress::log_line() const {
   const ProgressPoint& now = recent_.back();
   const double seconds = mean(&ProgressPoint::seconds);
   const std::string total = fmt::format("{}", scale_.total_iterations);
+  const std::string mfu = scale_.peak_flops > 0 ? fmt::format(" | MFU: {}", use_of_peak()) : "";
   return fmt::format(
-      "iteration {:>{}}/{} | consumed samples: {} | ms/iteration: {:.1f} | GFLOP/s: {:.1f} | learning rate: {:.3e} | "
+      "iteration {:>{}}/{} | consumed samples: {} | ms/iteration: {:.1f} | GFLOP/s: {:.1f}{} | learning rate: {:.3e} | "
       "global batch size: {} | loss: {:.5f} | grad norm: {:.3f}",
-      now.iteration, total.size(), total, now.consumed_samples, seconds * 1e3,
-      samples_per_second() * scale_.flops_per_sample / 1e9, now.learning_rate, now.global_batch_size,
-      mean(&ProgressPoint::loss), now.gradient_norm);
+      now.iteration, total.size(), total, now.consumed_samples, seconds * 1e3, flops_per_second() / 1e9, mfu,
+      now.learning_rate, now.global_batch_size, mean(&ProgressPoint::loss), now.gradient_norm);
 }
 
 }  // namespace teratron

@@ -18,6 +18,7 @@ struct ProgressScale {
   std::int64_t total_samples = 0;
   std::int64_t tokens_per_sample = 0;
   double flops_per_sample = 0;
+  double peak_flops = 0;  // a second, of all ranks; 0: not known, and MFU (their use by the model) is not shown
 };
 
 struct ProgressPoint {
@@ -45,6 +46,8 @@ class Progress {
  private:
   double mean(double ProgressPoint::*member) const;
   double samples_per_second() const;
+  double flops_per_second() const { return samples_per_second() * scale_.flops_per_sample; }
+  std::string use_of_peak() const;  // "43.2 %"
 
   std::FILE* file_;
   LiveLine live_;

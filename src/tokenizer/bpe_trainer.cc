@@ -20,7 +20,10 @@ struct CountedWord {
 };
 
 // The distinct words of the splitter, in the order of their first occurrence: all that training needs of a corpus.
-std::vector<CountedWord> count_words(std::span<const std::string_view> texts) {
+std::vector<CountedWord> count_words(std::span<const std::string_view> texts,
+                                     const std::function<void(std::size_t bytes)>& progress) {
+  constexpr std::size_t kTold = std::size_t{1} << 20;  // bytes between calls of progress
+  std::size_t counted = 0, told = 0;
   std::vector<CountedWord> words;
   std::unordered_map<std::string_view, std::size_t> index_of;
   for (std::string_view text : texts) {
@@ -30,6 +33,10 @@ std::vector<CountedWord> count_words(std::span<const std::string_view> texts) {
       const auto [found, is_new] = index_of.try_emplace(word, words.size());
       if (is_new) words.push_back({word, 0});
       ++words[found->second].count;
+      counted += word.size();
+      if (counted - told < kTold) continue;
+      told = counted;
+      progress(counted);
     }
   }
   return words;
@@ -178,7 +185,14 @@ BpeModel train_bpe(std::span<const std::string_view> texts, const BpeTrainingOpt
     throw_user_error("a vocabulary of {} tokens is too small: {} is the least (256 bytes and {} special tokens)",
                      options.vocab_size, 256 + special_count, special_count);
   }
-  const std::vector<CountedWord> words = count_words(texts);
+  BpeTrainingProgress progress{.vocab_size = options.vocab_size};
+  for (const std::string_view text : texts) progress.bytes += text.size();
+  const auto tell = [&](std::size_t bytes_counted, std::int64_t tokens) {
+    progress.bytes_counted = bytes_counted;
+    progress.tokens = tokens;
+    if (options.progress) options.progress(progress);
+  };
+  const std::vector<CountedWord> words = count_words(texts, [&](std::size_t bytes) { tell(bytes, 0); });
   if (words.empty()) throw_user_error("there is no text to train a tokenizer on; every file is empty");
 
   BpeModel model;
@@ -196,6 +210,7 @@ BpeModel train_bpe(std::span<const std::string_view> texts, const BpeTrainingOpt
                            model.tokens[static_cast<std::size_t>(best.right)]);
     model.merges.push_back({best.left, best.right, merged});
     pairs.join(best.left, best.right, merged);
+    tell(progress.bytes, std::ssize(model.tokens));
   }
   for (const std::string& text : options.special) {
     model.special.push_back(static_cast<std::int32_t>(model.tokens.size()));

@@ -31,6 +31,8 @@ Faults OutputSettings::faults() const {
   };
   need_minutes({"save-interval-in-mins"}, save_interval_in_mins, "0: no checkpoints by time");
   need_minutes({"exit-duration-in-mins"}, exit_duration_in_mins, "0: no limit");
+  faults.add_if(!(peak_tflops >= 0 && std::isfinite(peak_tflops)), "{} is {}; it must be at least 0 (0: measured)",
+                Flag{"peak-tflops"}, peak_tflops);
   faults.add_if(save_best && save.empty(), "{} needs a place to save: {} DIR", kSaveBest, Flag{"save"});
   for (const auto& [flag, asked] : {std::pair{kSaveBest, save_best}, std::pair{kEarlyStop, early_stop > 0}}) {
     faults.add_if(asked && eval_interval == 0,
@@ -69,6 +71,10 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
   list.add("exit-duration-in-mins", &s.exit_duration_in_mins, "X",
            "end after the update in which the command has run this long; 0: go on");
   list.add("json", &s.json, "FILE", "results as JSON; - is standard output");
+  list.add("tensorboard-dir", &s.tensorboard_dir, "DIR", "curves for TensorBoard, by Megatron-LM's names");
+  list.add("peak-tflops", &s.peak_tflops, "X",
+           "what MFU is counted against: 10^12 operations a second of a rank's device; 0: what its largest matrix "
+           "products reach, measured once and kept in the cache");
   list.add("trace", &s.trace, "FILE",
            "what every stage did when in the last iterations, for Perfetto or chrome://tracing");
   list.add("verbose", &s.verbose, "", "show all settings at the start");

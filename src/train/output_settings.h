@@ -26,6 +26,8 @@ struct OutputSettings {
   std::filesystem::path json;        // "-": standard output
   std::filesystem::path trace;       // what every stage did when
   bool verbose = false;              // show all settings at the start
+  std::filesystem::path tensorboard_dir;
+  double peak_tflops = 0;  // of a rank; 0: measured
 
   // The checkpoint that is gone on from, as load_checkpoint takes it; empty: none.
   std::filesystem::path checkpoint() const;

@@ -70,6 +70,7 @@ class Trainer {
   Executor& executor() { return executor_; }
   const TrainingTask& task() const { return task_; }
   const PipelinePlan& pipeline() const { return pipeline_; }
+  const BatchSchedule& batches() const { return batches_; }  // after start(): of the whole run, earlier parts included
   const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
 
   // Allocates, then starts from random weights, those of --finetune, or the checkpoint of --load. The iterations

@@ -97,7 +97,7 @@ std::vector<nlohmann::json> metrics_of(const std::string& file) {
   std::istringstream stream(read_file(file));
   for (std::string line; std::getline(stream, line);) {
     lines.push_back(nlohmann::json::parse(line));
-    lines.back().erase("seconds");
+    for (const char* time : {"seconds", "tokens_per_second", "mfu"}) lines.back().erase(time);
   }
   return lines;
 }

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <mutex>
 
 #include "data/dataset_fixture.h"
 
@@ -31,7 +33,14 @@ TEST(DatasetInfo, FindsTheLargestTokenOfALargeCorpus) {
   Document document(1'000'000, 7);
   document[999'999] = 70000;
   write_dataset(folder / "corpus", {document}, 100000);
-  EXPECT_EQ(dataset_info(std::array{folder / "corpus"}).largest_token, 70000);
+  std::mutex mutex;
+  double most = 0;
+  const auto progress = [&](double share) {
+    const std::lock_guard lock(mutex);
+    most = std::max(most, share);
+  };
+  EXPECT_EQ(dataset_info(std::array{folder / "corpus"}, progress).largest_token, 70000);
+  EXPECT_EQ(most, 1.0);
 }
 
 TEST(DatasetInfo, AnEmptyDatasetHasZeros) {

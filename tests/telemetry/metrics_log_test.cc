@@ -77,7 +77,7 @@ TEST_F(MetricsLogTest, WhatARunMeasuredOnlyBecauseItEndedIsDroppedWhereALongerOn
     const std::string ended = read_file(file_);
     EXPECT_EQ(MetricsLog(file_, stopped).dropped_lines(), 0);
     EXPECT_EQ(read_file(file_), ended);
-    EXPECT_EQ(MetricsLog(file_, stopped, "validation_loss").dropped_lines(), 1);
+    EXPECT_EQ(MetricsLog(file_, stopped, {"sample", "validation_loss"}).dropped_lines(), 1);
     run(stopped, 12);
     EXPECT_EQ(read_file(file_), uninterrupted) << stopped;
   }

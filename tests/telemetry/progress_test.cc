@@ -82,6 +82,16 @@ TEST(Progress, ALogLineHasMegatronsFieldsAveragedOverTheInterval) {
             "global batch size: 8 | loss: 15.50000 | grad norm: 0.250");
 }
 
+TEST(Progress, WhereThePeakIsKnownItsUseIsShown) {
+  ProgressScale scale = kScale;
+  scale.peak_flops = 240e9;
+  Sink sink;
+  Progress progress(sink.file(), 0, scale);
+  for (std::int64_t i = 1; i <= 20; ++i) progress.iteration(point(i));
+  EXPECT_THAT(sink.lines()[1], HasSubstr("GFLOP/s: 60.0 | MFU: 25.0 % | learning"));
+  EXPECT_THAT(progress.live_line(), HasSubstr("tokens/s  MFU 25.0 %  "));
+}
+
 TEST(Progress, AResumedRunAveragesOnlyOverWhatItHasSeen) {
   Sink sink;
   Progress progress(sink.file(), 0, kScale);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/philox.h"
 #include "tokenizer/splitter.h"
 #include "tokenizer/tokenizer_fixture.h"
 
@@ -103,6 +104,31 @@ TEST(BpeTraining, RefusesWhatCannotWork) {
   for (const char* special : {"", "word", "<<>>", "<a b>", "<\xC3\xA9>", "<\n>"}) {
     EXPECT_THAT(error_of("text", {.special = {special}}), HasSubstr("cannot be told from text"));
   }
+}
+
+TEST(BpeTrainer, TellsHowFarItIs) {
+  RandomSequence random(RandomStream{.seed = 12});
+  std::vector<std::string> texts(3);
+  for (std::string& text : texts) {
+    while (text.size() < (std::size_t{3} << 19))
+      text += " " + std::string(1 + random.below(4), static_cast<char>('a' + random.below(6)));
+  }
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  std::size_t bytes = 0;
+  std::int64_t tokens = 0, calls = 0;
+  const auto check = [&](const BpeTrainingProgress& progress) {
+    ++calls;
+    EXPECT_GE(progress.bytes_counted, bytes);
+    EXPECT_GE(progress.tokens, tokens);
+    EXPECT_EQ(progress.bytes, texts[0].size() + texts[1].size() + texts[2].size());
+    EXPECT_TRUE(progress.tokens == 0 || progress.bytes_counted == progress.bytes);
+    bytes = progress.bytes_counted;
+    tokens = progress.tokens;
+  };
+  const BpeModel model = train_bpe(views, {.vocab_size = 270, .progress = check});
+  EXPECT_EQ(tokens, 269);    // all but the special one
+  EXPECT_EQ(calls, 4 + 13);  // one for each MB of 4.5, one for each pair
+  EXPECT_EQ(model.merges.size(), 13U);
 }
 
 }  // namespace

@@ -1,0 +1,142 @@
+#include "cli/training_reporter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+using Curves = std::vector<std::pair<std::string, double>>;
+
+// Megatron-LM's names: training_log() and evaluate_and_print_results() of megatron/training/training.py.
+constexpr const char *kLoss = "lm loss", *kOverSamples = " vs samples";
+constexpr const char* kValidation = "lm loss validation";
+
+ProgressScale progress_scale(const TrainConfig& config, const BatchSchedule& batches, double flops_per_token,
+                             double peak_flops) {
+  return {.total_iterations = config.train_iters,
+          .log_interval = config.log_interval,
+          .total_samples = batches.consumed_after(config.train_iters),
+          .tokens_per_sample = config.seq_length,
+          .flops_per_sample = static_cast<double>(config.seq_length) * flops_per_token,
+          .peak_flops = peak_flops};
+}
+
+TensorBoardLog::Points points(std::int64_t step, const Curves& curves, const char* suffix = "") {
+  TensorBoardLog::Points points{.step = step};
+  for (const auto& [name, value] : curves) points.values.emplace_back(name + suffix, static_cast<float>(value));
+  return points;
+}
+
+}  // namespace
+
+void prepare_tensorboard(const TrainConfig& config) {
+  if (config.tensorboard_dir.empty() || !config.load.empty()) return;
+  if (TensorBoardLog::holds_records(config.tensorboard_dir)) {
+    throw_user_error(
+        "'{}' already holds the records of a run; go on with that run by --load, or choose another "
+        "--tensorboard-dir",
+        config.tensorboard_dir.string());
+  }
+}
+
+TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start,
+                                   double peak_flops)
+    : tokens_per_sample_(config.seq_length),
+      flops_per_token_(trainer.task().config.training_flops_per_token(config.seq_length)),
+      peak_flops_(peak_flops),
+      ranks_(config.mesh().ranks()),
+      batches_(trainer.batches()),
+      progress_(stderr, terminal_columns(stderr), progress_scale(config, batches_, flops_per_token_, peak_flops)) {
+  // A run that ended at `start` has validated because it ended.
+  const bool keeps_validation = trainer.validates_after(start);
+  if (!config.save.empty()) {
+    std::vector<std::string> unwanted;
+    if (!keeps_validation) unwanted = {"validation_loss"};
+    metrics_.emplace(config.save / "metrics.jsonl", start, std::move(unwanted));
+  }
+  if (!config.tensorboard_dir.empty()) {
+    const std::int64_t samples = batches_.consumed_after(start);
+    tensorboard_.emplace(config.tensorboard_dir, [&](std::int64_t step, std::string_view tag) {
+      const std::int64_t last = tag.ends_with(kOverSamples) ? samples : start;
+      return step < last || (step == last && (keeps_validation || !tag.starts_with(kValidation)));
+    });
+  }
+}
+
+void TrainingReporter::iteration(const IterationReport& r) {
+  progress_.iteration({.iteration = r.iteration,
+                       .global_batch_size = r.global_batch_size,
+                       .consumed_samples = r.consumed_samples,
+                       .loss = r.loss,
+                       .gradient_norm = r.gradient_norm,
+                       .learning_rate = r.learning_rate,
+                       .seconds = r.seconds});
+  if (r.skipped) {
+    progress_.message(fmt::format("iteration {}: gradients overflowed at loss scale {:g}; the update is skipped",
+                                  r.iteration, r.loss_scale));
+  }
+  const double tokens_per_second = static_cast<double>(r.global_batch_size * tokens_per_sample_) / r.seconds;
+  const double mfu = tokens_per_second * flops_per_token_ / peak_flops_;
+  if (metrics_) {
+    metrics_->write(r.iteration, {{"kind", std::string("iteration")},
+                                  {"global_batch_size", r.global_batch_size},
+                                  {"consumed_samples", r.consumed_samples},
+                                  {"consumed_tokens", r.consumed_tokens},
+                                  {"loss", r.loss},
+                                  {"gradient_norm", r.gradient_norm},
+                                  {"learning_rate", r.learning_rate},
+                                  {"loss_scale", r.loss_scale},
+                                  {"skipped", std::int64_t{r.skipped}},
+                                  {"seconds", r.seconds},
+                                  {"tokens_per_second", tokens_per_second},
+                                  {"mfu", mfu}});
+  }
+  if (tensorboard_) {
+    Curves curves = {{"learning-rate", r.learning_rate},
+                     {"batch-size", static_cast<double>(r.global_batch_size)},
+                     {kLoss, r.loss},
+                     {"loss-scale", r.loss_scale}};
+    if (!r.skipped) curves.emplace_back("grad-norm", r.gradient_norm);
+    TensorBoardLog::Points over_samples = points(r.consumed_samples, curves, kOverSamples);
+    curves.emplace_back("iteration-time", r.seconds);
+    // Of a rank, in 10^12 floating-point operations a second.
+    curves.emplace_back("throughput", tokens_per_second * flops_per_token_ / ranks_ / 1e12);
+    curves.emplace_back("tokens-per-second", tokens_per_second);
+    curves.emplace_back("mfu", mfu);
+    tensorboard_->scalars({points(r.iteration, curves), std::move(over_samples)});
+  }
+}
+
+void TrainingReporter::validation(std::int64_t iteration, double loss) {
+  const double perplexity = std::exp(loss);
+  progress_.message(fmt::format("validation after iteration {}: loss {:.4f}, perplexity {:.2f} per token", iteration,
+                                loss, perplexity));
+  if (metrics_) {
+    metrics_->write(
+        iteration,
+        {{"kind", std::string("validation")}, {"validation_loss", loss}, {"validation_perplexity", perplexity}});
+  }
+  if (tensorboard_) {
+    constexpr double kMostExponent = 20;  // Megatron-LM's, so that the first points leave the others visible
+    const double shown = std::exp(std::min(loss, kMostExponent));
+    const Curves curves = {{kValidation, loss}, {fmt::format("{} ppl", kValidation), shown}};
+    tensorboard_->scalars(
+        {points(iteration, curves), points(batches_.consumed_after(iteration), curves, kOverSamples)});
+  }
+}
+
+void TrainingReporter::saved(std::int64_t, const std::filesystem::path& folder) {
+  progress_.message(fmt::format("saved {}", folder.string()));
+}
+
+void TrainingReporter::notice(const std::string& text) { progress_.message(text); }
+
+}  // namespace teratron

@@ -1,0 +1,41 @@
+// What the first rank of a training run tells as it goes: to a person, and to the files that other programs read.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "telemetry/metrics_log.h"
+#include "telemetry/progress.h"
+#include "telemetry/tensorboard_log.h"
+#include "train/trainer.h"
+
+namespace teratron {
+
+// UserError where a run that does not go on from a checkpoint would mix its records with those of another.
+void prepare_tensorboard(const TrainConfig& config);
+
+// Shows every event to a person, and writes it to metrics.jsonl in --save and to TensorBoard's records in
+// --tensorboard-dir, where these are given.
+class TrainingReporter final : public TrainingObserver {
+ public:
+  // Of a run that goes on after `start` iterations. `peak_flops`: a second, of all ranks together, which MFU is counted
+  // against.
+  TrainingReporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start, double peak_flops);
+
+  void iteration(const IterationReport& report) override;
+  void validation(std::int64_t iteration, double loss) override;
+  void saved(std::int64_t iteration, const std::filesystem::path& folder) override;
+  void notice(const std::string& text) override;
+
+ private:
+  std::int64_t tokens_per_sample_;
+  double flops_per_token_;
+  double peak_flops_;
+  int ranks_;
+  BatchSchedule batches_;
+  Progress progress_;
+  std::optional<MetricsLog> metrics_;
+  std::optional<TensorBoardLog> tensorboard_;
+};
+
+}  // namespace teratron

@@ -1,0 +1,19 @@
+// How fast ranks multiply matrices when they do nothing else: what the speed of training is compared with (MFU), where
+// the user does not say what the machine's maker promises.
+#pragma once
+
+#include "comm/communicator.h"
+#include "ops/backend.h"
+
+namespace teratron {
+
+// Floating-point operations a second (two for each multiply-add) of all ranks together, each at its best of a tenth of
+// a second, with all of them at work. Takes and frees memory: 3 MB on a processor, 400 MB on a large GPU. Every rank of
+// `world` calls it; all return the same.
+double measured_peak_flops(Backend& backend, Communicator& world);
+
+// The same from the user's cache (user_cache_folder()/peaks), by processor, back end, precision, threads and ranks;
+// measured, and kept there if that can be, where it is not known.
+double peak_flops(Backend& backend, Communicator& world);
+
+}  // namespace teratron

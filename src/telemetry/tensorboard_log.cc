@@ -1,0 +1,110 @@
+#include "telemetry/tensorboard_log.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+
+#include "base/file.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+// TensorBoard reads what has this in its name, in the order of names.
+constexpr std::string_view kPrefix = "events.out.tfevents.", kSuffix = ".teratron";
+
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::vector<fs::path> event_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code missing;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, missing)) {
+    if (entry.is_regular_file() && entry.path().filename().string().starts_with(kPrefix)) files.push_back(entry.path());
+  }
+  return files;
+}
+
+bool is_ours(const fs::path& file) { return file.string().ends_with(kSuffix); }
+
+// The second that a file's name begins with, 0 if none.
+std::int64_t second_of(const fs::path& file) {
+  const std::string name = file.filename().string();
+  std::int64_t second = 0;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), second);
+  return second;
+}
+
+// Files of one second would come in any order.
+fs::path next_file(const fs::path& folder) {
+  auto second = static_cast<std::int64_t>(wall_time());
+  for (const fs::path& file : event_files(folder)) second = std::max(second, second_of(file) + 1);
+  return folder / fmt::format("{}{:010}.{}.{}{}", kPrefix, second, host_name(), ::getpid(), kSuffix);
+}
+
+// How many records were dropped.
+std::int64_t trim(const fs::path& file, const TensorBoardLog::Keeps& keeps) {
+  const std::string content = read_file(file);
+  std::string_view rest = content;
+  std::string kept;
+  std::int64_t dropped = 0;
+  while (const std::optional<EventRecord> record = first_record(rest)) {
+    if (record->tag.empty() || keeps(record->step, record->tag)) {
+      kept += record->bytes;
+    } else {
+      ++dropped;
+    }
+    rest.remove_prefix(record->bytes.size());
+  }
+  if (kept.size() < content.size()) write_file_atomically(file, kept);
+  return dropped;
+}
+
+// Markdown, which the plug-in renders, shows indented lines as they are.
+std::string as_is(std::string_view text) {
+  std::string lines = "    ";
+  for (const char letter : text) {
+    lines += letter;
+    if (letter == '\n') lines += "    ";
+  }
+  return lines;
+}
+
+}  // namespace
+
+TensorBoardLog::TensorBoardLog(const fs::path& folder, const Keeps& keeps) {
+  make_folders(folder);
+  for (const fs::path& file : event_files(folder)) {
+    if (is_ours(file)) dropped_records_ += trim(file, keeps);
+  }
+  file_.emplace(next_file(folder));
+  file_->append(record_of({.wall_time = wall_time(), .file_version = "brain.Event:2"}));
+}
+
+void TensorBoardLog::scalars(std::vector<Points> points) {
+  const double now = wall_time();
+  std::string records;
+  for (Points& at : points) {
+    records += record_of({.wall_time = now, .step = at.step, .scalars = std::move(at.values)});
+  }
+  file_->append(records);
+}
+
+void TensorBoardLog::text(std::int64_t step, const std::string& tag, std::string_view text) {
+  file_->append(record_of({.wall_time = wall_time(), .step = step, .texts = {{tag, as_is(text)}}}));
+}
+
+bool TensorBoardLog::holds_records(const fs::path& folder) { return std::ranges::any_of(event_files(folder), is_ours); }
+
+}  // namespace teratron

@@ -1,0 +1,115 @@
+// What those who watch a run read: metrics.jsonl and TensorBoard's records. (tests/oracle/tensorboard_reads_ours.py
+// reads the latter by TensorBoard's own reader.)
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "cli/tiny_training.h"
+#include "telemetry/event_record.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using testing::json_of;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::with;
+using testing::Words;
+
+class Watching : public ::testing::Test {
+ protected:
+  static std::vector<nlohmann::json> metrics(const fs::path& run) {
+    std::istringstream lines(read_file(run / "metrics.jsonl"));
+    std::vector<nlohmann::json> rows;
+    for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
+    return rows;
+  }
+
+  // The steps of each record's first tag, in the order of files.
+  static std::map<std::string, std::vector<std::int64_t>> steps(const fs::path& folder) {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+    std::ranges::sort(files);
+    std::map<std::string, std::vector<std::int64_t>> steps;
+    for (const fs::path& file : files) {
+      const std::string content = read_file(file);
+      std::string_view rest = content;
+      while (const std::optional<EventRecord> record = first_record(rest)) {
+        if (!record->tag.empty()) steps[std::string(record->tag)].push_back(record->step);
+        rest.remove_prefix(record->bytes.size());
+      }
+      EXPECT_TRUE(rest.empty());
+    }
+    return steps;
+  }
+
+  Outcome train(const Words& more) const { return run_teratron(training_.command(more)); }
+  std::string path(const std::string& name) const { return training_.path(name); }
+
+  const testing::TinyTraining training_;
+};
+
+TEST_F(Watching, MetricsHaveRowsOfEachKindWhoseRatesFollowFromTheTimes) {
+  ASSERT_EQ(
+      train({"--train-iters", "4", "--eval-interval", "2", "--save", path("run"), "--tp", "2", "--peak-tflops", "0.5"})
+          .exit_code,
+      0);
+  std::vector<std::string> kinds;
+  for (const nlohmann::json& row : metrics(path("run"))) {
+    kinds.push_back(row.at("kind"));
+    if (kinds.back() == "iteration") {
+      const double tokens = 32.0 * row.at("global_batch_size").get<double>();
+      EXPECT_DOUBLE_EQ(row.at("tokens_per_second"), tokens / row.at("seconds").get<double>());
+      const double matrices = 12.0 * 2 * 64 * 64 + 280.0 * 64, attention = 2.0 * 64 * 32;  // layers, then logits
+      const double per_token = 6 * (matrices + attention);
+      EXPECT_NEAR(row.at("mfu"), per_token * row.at("tokens_per_second").get<double>() / (2 * 0.5e12), 1e-12);
+    } else {
+      EXPECT_DOUBLE_EQ(row.at("validation_perplexity"), std::exp(row.at("validation_loss").get<double>()));
+    }
+  }
+  EXPECT_EQ(kinds, (Words{"iteration", "iteration", "validation", "iteration", "iteration", "validation"}));
+}
+
+TEST_F(Watching, AResumedRunsRecordsAreThoseOfAnUninterruptedOne) {
+  const Words common = {"--eval-interval",     "3", "--lr-decay-iters", "7", "--rampup-batch-size", "2", "2", "8",
+                        "--global-batch-size", "4"};
+  const auto run = [&](const char* iterations, const std::string& name, const Words& more) {
+    const Outcome outcome =
+        train(with(with(common, more), {"--train-iters", iterations, "--save", path(name), "--save-interval", "2",
+                                        "--tensorboard-dir", path(name + "-tb")}));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  };
+  run("7", "whole", {});
+  const auto whole = steps(path("whole-tb"));
+  EXPECT_EQ(whole.at("learning-rate"), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(whole.at("learning-rate vs samples"), (std::vector<std::int64_t>{2, 4, 6, 8, 12, 16, 20}));
+  EXPECT_EQ(whole.at("lm loss validation"), (std::vector<std::int64_t>{3, 6, 7}));
+  EXPECT_EQ(whole.at("lm loss validation vs samples"), (std::vector<std::int64_t>{6, 16, 20}));
+  run("2", "parts", {});  // which validates because it ends
+  const fs::path pointer = path("parts/latest_checkpointed_iteration.txt");
+  const std::string at_two = read_file(pointer);
+  run("5", "parts", {"--load", path("parts")});
+  run("7", "parts", {"--load", path("parts")});
+  EXPECT_EQ(steps(path("parts-tb")), whole);
+  write_file_atomically(pointer, at_two);  // as after a crash: what follows the checkpoint is written again
+  run("7", "parts", {"--load", path("parts")});
+  EXPECT_EQ(steps(path("parts-tb")), whole);
+}
+
+TEST_F(Watching, RecordsOfTwoRunsAreNotMixed) {
+  ASSERT_EQ(train({"--train-iters", "1", "--tensorboard-dir", path("tb")}).exit_code, 0);
+  const auto first = steps(path("tb"));
+  const Outcome second = train({"--train-iters", "1", "--tensorboard-dir", path("tb")});
+  EXPECT_EQ(second.exit_code, 2);
+  EXPECT_THAT(second.errors, HasSubstr("'" + path("tb") + "' already holds the records of a run"));
+  EXPECT_EQ(steps(path("tb")), first);
+}
+
+}  // namespace
+}  // namespace teratron

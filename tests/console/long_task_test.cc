@@ -1,0 +1,111 @@
+// A task that takes long says so in time, and one that does not says nothing.
+#include "console/long_task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+#include <vector>
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// A stream whose text can be looked at once it is closed.
+class Written {
+ public:
+  Written() : file_(::open_memstream(&text_, &size_)) {}
+  Written(const Written&) = delete;
+  Written& operator=(const Written&) = delete;
+  ~Written() {
+    std::fclose(file_);
+    std::free(text_);
+  }
+  std::FILE* file() { return file_; }
+  std::string text() {
+    std::fflush(file_);
+    return {text_, size_};
+  }
+  std::vector<std::string> lines() {
+    std::vector<std::string> lines;
+    std::istringstream in(text());
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  }
+
+ private:
+  char* text_ = nullptr;
+  std::size_t size_ = 0;
+  std::FILE* file_;
+};
+
+void wait(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
+
+TEST(LongTask, TellsTheTimeLeftByTheShareThatIsDone) {
+  EXPECT_EQ(progress_text("reading", 0.25, 30), "reading: 25 %, about 1 min 30 s left");
+  EXPECT_EQ(progress_text("reading", 0.999, 10), "reading: 99 %, about 10 ms left");
+  EXPECT_EQ(progress_text("reading", 1.2, 10), "reading: 100 %, about 0 ms left");  // more than was expected
+  EXPECT_EQ(progress_text("reading", 0, 5), "reading: 5.0 s so far");
+}
+
+TEST(LongTask, AShortOneSaysNothing) {
+  for (const int columns : {0, 80}) {
+    Written written;
+    {
+      const LongTask task("reading", [] { return 0.5; }, {.file = written.file(), .columns = columns});
+      wait(150);
+    }
+    EXPECT_THAT(written.text(), IsEmpty());
+  }
+}
+
+TEST(LongTask, ALongOneSpeaksUpWithinTwoSecondsAndThenNowAndThen) {
+  Written written;
+  {
+    const LongTask task("reading", [] { return 0.5; }, {.file = written.file(), .columns = 0});
+    wait(1700);
+  }
+  ASSERT_EQ(written.lines().size(), 1U) << written.text();
+  EXPECT_THAT(written.lines()[0], MatchesRegex("reading: 50 %, about .* left"));
+  Written often;
+  {
+    const LongTask task("reading", {}, {.file = often.file(), .columns = 0, .patience = 0, .between = 0.1});
+    wait(800);
+  }
+  EXPECT_GT(often.lines().size(), 1U);  // one every tick, of which a busy machine may miss most
+  EXPECT_THAT(often.lines().back(), AllOf(StartsWith("reading: "), EndsWith(" so far")));
+}
+
+TEST(LongTask, TheNextOneHasAClockOfItsOwn) {
+  Written written;
+  {
+    LongTask task("counting", {}, {.file = written.file(), .columns = 0, .patience = 0.3});
+    wait(700);
+    task.next("joining", [] { return 0.1; });
+    wait(100);
+  }
+  EXPECT_THAT(written.text(), HasSubstr("counting: "));
+  EXPECT_THAT(written.text(), Not(HasSubstr("joining")));
+}
+
+TEST(LongTask, OnATerminalItLeavesAnEmptyLine) {
+  Written written;
+  {
+    const LongTask task("reading", {}, {.file = written.file(), .columns = 80, .patience = 0});
+    wait(400);
+  }
+  EXPECT_THAT(written.text(), AllOf(HasSubstr("reading: "), EndsWith("\r\x1b[K")));
+}
+
+}  // namespace
+}  // namespace teratron
