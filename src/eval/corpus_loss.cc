@@ -20,8 +20,8 @@ std::vector<std::int32_t> read_part(const IndexedDataset& dataset, const CorpusP
 CorpusLoss corpus_loss(LanguageModel& model, const IndexedDataset& dataset, const CorpusPart& part,
                        const CorpusPart& training, const Tokenizer* tokenizer, const CorpusLossOptions& options) {
   if (part.tokens() < 2) {
-    throw_user_error("the {} part of {} has {} tokens; at least 2 are needed to score one", part.name,
-                     dataset.name(), part.tokens());
+    throw_user_error("the {} part of {} has {} tokens; at least 2 are needed to score one", part.name, dataset.name(),
+                     part.tokens());
   }
   const std::vector<std::int32_t> tokens = read_part(dataset, part);
   CorpusLoss result{.targets = static_cast<std::int64_t>(tokens.size()) - 1};

@@ -50,7 +50,7 @@ class Shards : public ::testing::Test {
 };
 
 TEST_F(Shards, HaveTheDocumentsAndTokensOfTheWhole) {
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 40; ++round) {
     write_random_corpus();
     const auto expected = whole(), actual = in_shards();
     ASSERT_EQ(actual->tokens(), expected->tokens());
@@ -66,7 +66,7 @@ TEST_F(Shards, HaveTheDocumentsAndTokensOfTheWhole) {
 }
 
 TEST_F(Shards, GiveTheSamplesOfTheWholeInItsOrder) {
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 40; ++round) {
     write_random_corpus();
     const SplitRule rule = below(2) == 0 ? kFileOrder : SplitRule{.seed = random_()};
     const std::vector<double> weights = {5, 2, 1};

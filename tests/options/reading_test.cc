@@ -177,6 +177,8 @@ TEST_F(ConfigFile, WordsAreAListOrOneWordAndMayBeNumbers) {
   EXPECT_THAT(words("[]"), IsEmpty());
   EXPECT_THAT(read_toml("words = ['a', true]\n").faults,
               ElementsAre(HasSubstr("words in quotes or numbers are needed")));
+  write_file_atomically(file_, "words = ['a', 'b']\n");
+  EXPECT_THAT(read({"--words", "c", "--config", file_.string()}).options.words, ElementsAre("c"));
   Options options{.words = {"0.7", "a \\\"b", "", "0.3"}};
   EXPECT_EQ(read_toml(to_toml(fields_of(options))).options.words, options.words);
 }
