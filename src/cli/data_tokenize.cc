@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/monotonic_clock.h"
 #include "base/threads.h"
 #include "cli/commands.h"
@@ -19,15 +20,28 @@ struct DataTokenizeOptions {
   std::vector<std::filesystem::path> files;
   std::filesystem::path tokenizer, out, json;
   std::string json_key = TokenizeOptions{}.json_key;
+  TextFormat format = TextFormat::kByName;
   bool no_append_eod = false;
   std::int64_t threads = 0;
+
+  Faults faults() const {
+    Faults faults;
+    faults.add_if(is_standard_stream(out), "{} is two files, and standard output is one; name a place for them",
+                  Flag{"out"});
+    return faults;
+  }
 };
 
 FieldList fields_of(DataTokenizeOptions& o) {
   FieldList list;
-  list.add_positional(&o.files, "FILE", "a .jsonl file has a document a line; any other file is one document");
+  list.add_positional(&o.files, "FILE",
+                      "a .jsonl file has a document a line; any other file is one document; either may be compressed "
+                      "(gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input");
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
   list.add("out", &o.out, "PREFIX", "writes PREFIX.bin and PREFIX.idx").required = true;
+  list.add_choice("format", o.format,
+                  {{"auto", TextFormat::kByName}, {"jsonl", TextFormat::kJsonLines}, {"text", TextFormat::kText}},
+                  "of files; auto: by their names; standard input is jsonl if its first line is a JSON object");
   list.add("json-key", &o.json_key, "KEY", "the text of a .jsonl line is under this key");
   list.add("no-append-eod", &o.no_append_eod, "", "do not end documents with <|endoftext|>");
   list.add("threads", &o.threads, "N", "0: one a core").between(0);
@@ -42,14 +56,18 @@ void run(const DataTokenizeOptions& options) {
   LiveLine line(stderr, terminal_columns(stderr));
   const auto show = [&](const TokenizeProgress& progress) {
     const double rate = static_cast<double>(progress.bytes_read) / seconds();
-    line.show(fmt::format(
-        "{} of {} read, {} documents, {} tokens, {}/s", readable_bytes(static_cast<std::uint64_t>(progress.bytes_read)),
-        readable_bytes(static_cast<std::uint64_t>(progress.bytes_total)), readable_integer(progress.counts.documents),
-        readable_integer(progress.counts.tokens), readable_bytes(static_cast<std::uint64_t>(rate))));
+    std::string read = readable_bytes(static_cast<std::uint64_t>(progress.bytes_read));
+    if (progress.bytes_read <= progress.bytes_total) {  // more comes through pipes, whose end nobody knows
+      read += " of " + readable_bytes(static_cast<std::uint64_t>(progress.bytes_total));
+    }
+    line.show(fmt::format("{} read, {} documents, {} tokens, {}/s", read, readable_integer(progress.counts.documents),
+                          readable_integer(progress.counts.tokens), readable_bytes(static_cast<std::uint64_t>(rate))));
   };
-  const TokenizeCounts counts =
-      tokenize_files(Tokenizer::load(options.tokenizer), options.files, options.out,
-                     {.json_key = options.json_key, .append_end_of_text = !options.no_append_eod, .progress = show});
+  const TokenizeCounts counts = tokenize_files(Tokenizer::load(options.tokenizer), options.files, options.out,
+                                               {.format = options.format,
+                                                .json_key = options.json_key,
+                                                .append_end_of_text = !options.no_append_eod,
+                                                .progress = show});
   line.clear();
 
   std::string text =
