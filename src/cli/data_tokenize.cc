@@ -38,7 +38,9 @@ FieldList fields_of(DataTokenizeOptions& o) {
                       "a .jsonl file has a document a line; any other file is one document; either may be compressed "
                       "(gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input");
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
-  list.add("out", &o.out, "PREFIX", "writes PREFIX.bin and PREFIX.idx").required = true;
+  list.add("out", &o.out, "PREFIX",
+           "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json, which names the tokenizer")
+      .required = true;
   list.add_choice("format", o.format,
                   {{"auto", TextFormat::kByName}, {"jsonl", TextFormat::kJsonLines}, {"text", TextFormat::kText}},
                   "of files; auto: by their names; standard input is jsonl if its first line is a JSON object");
@@ -65,6 +67,7 @@ void run(const DataTokenizeOptions& options) {
   };
   const TokenizeCounts counts = tokenize_files(Tokenizer::load(options.tokenizer), options.files, options.out,
                                                {.format = options.format,
+                                                .tokenizer_name = options.tokenizer.string(),
                                                 .json_key = options.json_key,
                                                 .append_end_of_text = !options.no_append_eod,
                                                 .progress = show});

@@ -30,6 +30,7 @@ DatasetInfo dataset_info(const std::filesystem::path& prefix) {
                    .tokens = dataset.tokens(),
                    .bin_bytes = static_cast<std::int64_t>(std::filesystem::file_size(bin_path(prefix))),
                    .idx_bytes = static_cast<std::int64_t>(std::filesystem::file_size(idx_path(prefix)))};
+  info.sidecar = read_sidecar(prefix);
   info.largest_token = largest_token(dataset);
   if (info.documents == 0) return info;
 

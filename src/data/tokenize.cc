@@ -148,7 +148,7 @@ TokenizeCounts tokenize_files(const Tokenizer& tokenizer, std::span<const std::f
     throw_user_error("there is no text in {}{}; nothing was written", name_of_input(files[0]),
                      files.size() > 1 ? fmt::format(" and {} more files", files.size() - 1) : "");
   }
-  writer.commit();
+  writer.commit(identity_of(tokenizer, options.tokenizer_name));
   return counts;
 }
 

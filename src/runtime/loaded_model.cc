@@ -47,10 +47,13 @@ LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& 
   return model;
 }
 
+bool holds_tokenizer(const std::filesystem::path& checkpoint) {
+  return std::filesystem::exists(checkpoint / "vocab.json") || std::filesystem::exists(checkpoint / "tokenizer.json");
+}
+
 Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& folder) {
   const std::filesystem::path& from = folder.empty() ? checkpoint.folder : folder;
-  if (folder.empty() && !std::filesystem::exists(from / "vocab.json") &&
-      !std::filesystem::exists(from / "tokenizer.json")) {
+  if (folder.empty() && !holds_tokenizer(from)) {
     throw_user_error("the checkpoint '{}' was saved without a tokenizer; name one with --tokenizer DIR", from.string());
   }
   Tokenizer tokenizer = Tokenizer::load(from);

@@ -1,7 +1,10 @@
 #include "train/training_task.h"
 
 #include "base/error.h"
+#include "checkpoint/folders.h"
+#include "data/corpus_sidecar.h"
 #include "data/gpt_samples.h"
+#include "runtime/loaded_model.h"
 
 namespace teratron {
 namespace {
@@ -24,6 +27,16 @@ void add_gpt_samples(TrainingTask& task, const TrainConfig& config,
 }
 
 }  // namespace
+
+void check_corpus_tokenizer(const TrainConfig& config) {
+  std::filesystem::path from = config.tokenizer;
+  if (from.empty() && !config.load.empty()) {
+    const std::filesystem::path checkpoint = find_checkpoint(config.load);
+    if (holds_tokenizer(checkpoint)) from = checkpoint;
+  }
+  if (from.empty() || !read_sidecar(config.data_path)) return;
+  require_tokenizer(config.data_path, Tokenizer::load(from), from.string());
+}
 
 TrainingTask make_training_task(const TrainConfig& config, const std::shared_ptr<const IndexedDataset>& dataset,
                                 std::int64_t vocab_size, GroupRank tensor) {

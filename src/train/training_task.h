@@ -20,6 +20,10 @@ struct TrainingTask {
   std::string split_description;  // for people
 };
 
+// UserError where the corpus was made with another tokenizer than that of --tokenizer, or of the checkpoint of --load;
+// a corpus or a run that knows of none is taken.
+void check_corpus_tokenizer(const TrainConfig& config);
+
 // UserError: what the configuration, the data and the checkpoint of --load, whose split is kept to, cannot do together.
 TrainingTask make_training_task(const TrainConfig& config, const std::shared_ptr<const IndexedDataset>& dataset,
                                 std::int64_t vocab_size, GroupRank tensor = {});
