@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "pipeline/token_slices.h"
@@ -47,8 +48,9 @@ LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& 
   return model;
 }
 
-bool holds_tokenizer(const std::filesystem::path& checkpoint) {
-  return std::filesystem::exists(checkpoint / "vocab.json") || std::filesystem::exists(checkpoint / "tokenizer.json");
+bool holds_tokenizer(const std::filesystem::path& folder) {
+  return std::ranges::any_of(std::array{"tokenizer.json", "vocab.json", "encoder.json"},
+                             [&](const char* name) { return std::filesystem::exists(folder / name); });
 }
 
 Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& folder) {
