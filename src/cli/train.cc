@@ -88,7 +88,7 @@ class Reporter final : public TrainingObserver {
 
 // A run whose trace could not be written in the end is stopped before it starts.
 void prepare_trace(const TrainConfig& config) {
-  if (config.trace.empty()) return;
+  if (config.trace.empty() || is_standard_stream(config.trace)) return;
   if (config.trace.has_parent_path()) make_folders(config.trace.parent_path());
   write_file_atomically(config.trace, trace_file({}));
 }

@@ -122,17 +122,7 @@ bool DocumentReader::first_line_is_object() {
 // The next bytes of the file's text, less only at its end.
 std::size_t DocumentReader::read(std::span<char> to) {
   const std::size_t got = read_all(*reader_, to);
-  const std::string_view text(to.data(), got);
-  const auto& file = files_[file_];
-  if (offset_ == 0 && (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))) {
-    throw_user_error("{0} is text in UTF-16, and UTF-8 is needed; convert it with iconv -f UTF-16 -t UTF-8",
-                     name_of_input(file));
-  }
-  if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {
-    throw_user_error("{} is not text: it has a NUL at byte {}{}; leave the file out, or remove what is not text",
-                     name_of_input(file), offset_ + static_cast<std::int64_t>(at),
-                     reader_->is_compressed() ? " of what it decompresses to" : "");
-  }
+  require_text({to.data(), got}, offset_, files_[file_]);
   offset_ += static_cast<std::int64_t>(got);
   return got;
 }

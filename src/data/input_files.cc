@@ -93,6 +93,17 @@ std::vector<fs::path> find_input_files(std::span<const fs::path> named) {
   return files;
 }
 
+void require_text(std::string_view text, std::int64_t offset, const fs::path& file) {
+  if (offset == 0 && (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))) {
+    throw_user_error("{0} is text in UTF-16, and UTF-8 is needed; convert it with iconv -f UTF-16 -t UTF-8",
+                     name_of_input(file));
+  }
+  if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {
+    throw_user_error("{} is not text: it has a NUL at byte {} (of what is in it, where it is compressed); leave it out",
+                     name_of_input(file), offset + static_cast<std::int64_t>(at));
+  }
+}
+
 bool is_named_json_lines(const fs::path& file) { return uncompressed_name(file).extension() == ".jsonl"; }
 
 }  // namespace teratron

@@ -1,8 +1,10 @@
 // Which files a user means by the names given: files, folders, patterns, standard input.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace teratron {
@@ -16,5 +18,9 @@ std::vector<std::filesystem::path> find_input_files(std::span<const std::filesys
 
 // Whether a file holds a JSON object a line, by its name: it ends in .jsonl, or that and .gz or .zst.
 bool is_named_json_lines(const std::filesystem::path& file);
+
+// UserError unless `text`, a piece of a file's that begins `offset` bytes behind its start (of what it decompresses
+// to), can be text: it has no NUL, and the file does not begin as UTF-16 does.
+void require_text(std::string_view text, std::int64_t offset, const std::filesystem::path& file);
 
 }  // namespace teratron

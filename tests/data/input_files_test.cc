@@ -142,9 +142,9 @@ TEST_F(InputFiles, WhatIsNotTextIsRefusedWithItsPlace) {
     const TokenizeOptions options{.batch_bytes = std::uniform_int_distribution<std::int64_t>(1, 3000)(random)};
     const std::string name = has_lines ? "x.jsonl" : "x.txt";
     EXPECT_THAT(refusal_of(file(name, content), options),
-                HasSubstr(fmt::format("{}' is not text: it has a NUL at byte {};", name, at)));
+                HasSubstr(fmt::format("{}' is not text: it has a NUL at byte {} ", name, at)));
     EXPECT_THAT(refusal_of(file(name + ".gz", testing::gzip(content)), options),
-                HasSubstr(fmt::format("NUL at byte {} of what it decompresses to", at)));
+                HasSubstr(fmt::format("NUL at byte {} (of what", at)));
   }
   for (const char* mark : {"\xFF\xFE", "\xFE\xFF"}) {
     EXPECT_THAT(refusal_of(file("wide.txt", mark + std::string("a\0b\0", 4))),
