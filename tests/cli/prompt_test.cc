@@ -13,8 +13,8 @@ using testing::succeed;
 
 TEST(Prompt, ItsSpecialTokensAreTokensWhereverTheyStand) {
   const testing::TinyTraining training(1000);
-  succeed(training.command({"--train-iters", "1", "--num-layers", "1", "--hidden-size", "16", "--save",
-                            training.path("run")}));
+  succeed(training.command(
+      {"--train-iters", "1", "--num-layers", "1", "--hidden-size", "16", "--save", training.path("run")}));
   const Tokenizer tokenizer = Tokenizer::load(training.path("tokenizer"));
   const auto tokens_of = [&](const std::string& prompt) {
     return json_of({"generate", "--load", training.path("run"), "--max-new-tokens", "1", "--prompt", prompt})
