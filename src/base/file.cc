@@ -22,13 +22,16 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
 // Open for reading, or say in the user's words why not. Never waits for a pipe's writer.
 int open_for_reading(const std::filesystem::path& path, struct stat& status) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  // Other programs share standard input, so that its flags stay as they are.
+  const int descriptor = is_standard_stream(path) ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                                  : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
-    throw_user_error("cannot read '{}': {}; check the path and its permissions", path.string(), std::strerror(errno));
+    throw_user_error("cannot read {}: {}; check the path and its permissions", name_of_input(path),
+                     std::strerror(errno));
   }
   if (::fstat(descriptor, &status) != 0 || S_ISDIR(status.st_mode)) {
     ::close(descriptor);
-    throw_user_error("cannot read '{}': it is a folder, a file is needed", path.string());
+    throw_user_error("cannot read {}: it is a folder, a file is needed", name_of_input(path));
   }
   return descriptor;
 }
@@ -60,17 +63,21 @@ WriteTarget write_target(std::filesystem::path path) {
 
 }  // namespace
 
+std::string name_of_input(const std::filesystem::path& path) {
+  return is_standard_stream(path) ? "standard input" : fmt::format("'{}'", path.string());
+}
+
 FileReader::FileReader(std::filesystem::path path, InputPatience patience)
-    : path_(std::move(path)), patience_(patience) {
+    : name_(name_of_input(path)), patience_(patience), is_standard_input_(is_standard_stream(path)) {
   struct stat status {};
-  descriptor_ = open_for_reading(path_, status);
+  descriptor_ = open_for_reading(path, status);
   struct statfs system {};
-  const bool is_pipe = S_ISFIFO(status.st_mode);
+  const bool is_pipe = S_ISFIFO(status.st_mode) && !is_standard_input_;  // that one has been opened by others
   is_named_pipe_ = is_pipe && ::fstatfs(descriptor_, &system) == 0 && system.f_type != PIPEFS_MAGIC;
   is_device_ = S_ISCHR(status.st_mode);
   if (!S_ISBLK(status.st_mode)) return;
   ::close(descriptor_);
-  throw_user_error("cannot read '{}': it is a disk, a file is needed", path_.string());
+  throw_user_error("cannot read {}: it is a disk, a file is needed", name_);
 }
 
 FileReader::~FileReader() { ::close(descriptor_); }
@@ -79,17 +86,21 @@ std::size_t FileReader::read(std::span<char> to) {
   const auto began = std::chrono::steady_clock::now();
   notices_ = 0;
   while (true) {
+    pollfd look{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    if (is_standard_input_ && ::poll(&look, 1, 0) == 0) {  // or reading would wait, in silence
+      wait_for_data(began, true);
+      continue;
+    }
     const ssize_t got = ::read(descriptor_, to.data(), to.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno != EAGAIN) throw_user_error("cannot read '{}': {}", path_.string(), std::strerror(errno));
-    pollfd look{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    if (got < 0 && errno != EAGAIN) throw_user_error("cannot read {}: {}", name_, std::strerror(errno));
     // No bytes are the end, but for a named pipe that no writer has opened yet.
     const bool awaits_writer =
         got == 0 && is_named_pipe_ && bytes_read_ == 0 && (::poll(&look, 1, 0) == 0 || (look.revents & POLLHUP) == 0);
     if (got >= 0 && !awaits_writer) {
       bytes_read_ += static_cast<std::size_t>(got);
       if (is_device_ && bytes_read_ > kMostOfADevice) {
-        throw_user_error("'{}' is a device that has given {} MiB and no end; a file is needed", path_.string(),
+        throw_user_error("{} is a device that has given {} MiB and no end; a file is needed", name_,
                          kMostOfADevice >> 20);
       }
       return static_cast<std::size_t>(got);
@@ -104,13 +115,13 @@ void FileReader::wait_for_data(std::chrono::steady_clock::time_point began, bool
   ::poll(&look, 1, kTick);
   const auto waited = std::chrono::steady_clock::now() - began;
   if (!has_writer && waited > patience_.writer) {
-    throw_user_error("cannot read '{}': it is a pipe that nobody writes to; start its writer first, or name a file",
-                     path_.string());
+    throw_user_error("cannot read {}: it is a pipe that nobody writes to; start its writer first, or name a file",
+                     name_);
   }
   if (waited < (notices_ + 1) * patience_.notice) return;
   ++notices_;
-  std::fputs(fmt::format("waiting for {} '{}' ({:.0f} s)\n", has_writer ? "more of" : "somebody to write to",
-                         path_.string(), std::chrono::duration<double>(waited).count())
+  std::fputs(fmt::format("waiting for {} {} ({:.0f} s)\n", has_writer ? "more of" : "somebody to write to", name_,
+                         std::chrono::duration<double>(waited).count())
                  .c_str(),
              stderr);
 }
@@ -162,6 +173,13 @@ MappedFile::~MappedFile() {
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  buffer_.reserve(kBufferBytes);
+  if (is_standard_stream(path_)) {
+    path_ = "standard output";  // for messages
+    descriptor_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (descriptor_ < 0) throw_write_error(path_, errno);
+    return;
+  }
   const WriteTarget target = write_target(path_);
   if (target.is_replaced) {
     path_ = target.path;
@@ -171,7 +189,6 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   } else {
     descriptor_ = open_for_writing(path_, O_APPEND);
   }
-  buffer_.reserve(kBufferBytes);
 }
 
 AtomicFile::~AtomicFile() {

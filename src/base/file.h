@@ -17,8 +17,15 @@ struct InputPatience {
   std::chrono::milliseconds writer = std::chrono::seconds(10);  // until somebody opens a named pipe to write to it
 };
 
-// Reads a file, pipe or device to its end. UserError: missing, unreadable, a folder, a disk; a named pipe that nobody
-// writes to; a device that gives more than kMostOfADevice, as /dev/zero would for ever.
+// The path that stands for standard input or output; a file of this name is "./-".
+inline bool is_standard_stream(const std::filesystem::path& path) { return path == "-"; }
+
+// How messages call what is read: "'corpus.txt'", "standard input".
+std::string name_of_input(const std::filesystem::path& path);
+
+// Reads a file, pipe or device, or standard input where `path` is "-", to its end. UserError: missing, unreadable, a
+// folder, a disk; a named pipe that nobody writes to; a device that gives more than kMostOfADevice, as /dev/zero would
+// for ever.
 class FileReader {
  public:
   static constexpr std::size_t kMostOfADevice = std::size_t{64} << 20;
@@ -34,10 +41,10 @@ class FileReader {
  private:
   void wait_for_data(std::chrono::steady_clock::time_point began, bool has_writer);
 
-  std::filesystem::path path_;
+  std::string name_;  // for messages
   InputPatience patience_;
   int descriptor_;
-  bool is_named_pipe_ = false, is_device_ = false;
+  bool is_standard_input_, is_named_pipe_ = false, is_device_ = false;
   std::size_t bytes_read_ = 0;
   std::int64_t notices_ = 0;  // of the wait under way
 };
@@ -64,8 +71,8 @@ class MappedFile {
 
 // Writes to `path` + ".partial" and renames it onto `path` in commit(); without commit() nothing is left behind. A
 // symbolic link stays, and what it leads to is replaced so. A device or pipe is no file that could be replaced: it is
-// written to, as the bytes come. Every failure (full disk, no permission, missing folder, a pipe that nobody reads) is
-// an EnvironmentError that names the file and the cause.
+// written to, as the bytes come, and so is standard output, "-". Every failure (full disk, no permission, missing
+// folder, a pipe that nobody reads) is an EnvironmentError that names the file and the cause.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

@@ -16,6 +16,7 @@ std::vector<Command> all_commands() {
       tokenizer_info_command(),
       data_tokenize_command(),
       data_info_command(),
+      data_verify_command(),
       checkpoint_info_command(),
       checkpoint_verify_command(),
       checkpoint_reshard_command(),

@@ -17,6 +17,7 @@ Command tokenizer_decode_command();
 Command tokenizer_info_command();
 Command data_tokenize_command();
 Command data_info_command();
+Command data_verify_command();
 Command checkpoint_info_command();
 Command checkpoint_verify_command();
 Command checkpoint_reshard_command();

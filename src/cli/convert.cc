@@ -4,10 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/error.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/hugging_face/gpt2_config.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/long_task.h"
+#include "runtime/loaded_model.h"
 
 namespace teratron {
 namespace {
@@ -29,7 +33,7 @@ struct ConvertOptions {
 FieldList fields_of(ConvertOptions& o) {
   FieldList list;
   list.add_positional(&o.in, "IN", "folder to read");
-  list.add_positional(&o.out, "OUT", "folder to write");
+  list.add_positional(&o.out, "OUT", "folder to write, new or empty");
   list.add_choice("from", o.from, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}}, "format of IN")
       .required = true;
   list.add_choice("to", o.to, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}}, "format of OUT")
@@ -38,12 +42,31 @@ FieldList fields_of(ConvertOptions& o) {
   return list;
 }
 
+// Its files are copied as they are, and what cannot be used later is told now.
+void check_tokenizer(const std::filesystem::path& folder, std::int64_t vocab_size) {
+  if (!holds_tokenizer(folder)) return;
+  const auto refuse = [&](std::string_view why) {
+    throw_user_error("the tokenizer in '{}' cannot go along: {}; to convert the weights alone, move its files away",
+                     folder.string(), why);
+  };
+  std::int64_t tokens = 0;
+  try {
+    tokens = Tokenizer::load(folder).vocab_size();
+  } catch (const UserError& error) {
+    refuse(error.what());
+  }
+  if (tokens > vocab_size) refuse(fmt::format("it has {} tokens, and the model {}", tokens, vocab_size));
+}
+
 void run(const ConvertOptions& options) {
   std::filesystem::path written = options.out;
   std::optional<LongTask> told(std::in_place, fmt::format("converting '{}'", options.in.string()));
   if (options.to == Format::kHuggingFace) {
+    const CheckpointInfo checkpoint = read_checkpoint_info(options.in);
+    check_tokenizer(checkpoint.folder, checkpoint.model.vocab_size);
     export_to_hugging_face(options.in, options.out);
   } else {
+    check_tokenizer(options.in, read_hugging_face_config(options.in / "config.json").model.vocab_size);
     written = import_from_hugging_face(options.in, options.out);
   }
   told.reset();

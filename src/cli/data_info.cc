@@ -47,6 +47,13 @@ std::string table_of(const DatasetInfo& info) {
   table.row({"stored as", stored_as(info)});
   table.row({"size of .bin", readable_bytes(static_cast<std::uint64_t>(info.bin_bytes))});
   table.row({"size of .idx", readable_bytes(static_cast<std::uint64_t>(info.idx_bytes))});
+  if (info.sidecar) {
+    table.row({"tokenizer", info.sidecar->tokenizer.name});
+    table.row({"its hash", info.sidecar->tokenizer.hash});
+    table.row({"its tokens", readable_integer(info.sidecar->tokenizer.vocab_size)});
+  } else {
+    table.row({"tokenizer", "not known"});
+  }
   return table.text(0);
 }
 
@@ -57,19 +64,25 @@ void run(const DataInfoOptions& options) {
                         [&] { return read.load(); });
     return dataset_info(options.prefixes, [&](double share) { read = share; });
   }();
-  const nlohmann::ordered_json json = {{"shards", info.shards},
-                                       {"documents", info.documents},
-                                       {"empty_documents", info.empty_documents},
-                                       {"sequences", info.sequences},
-                                       {"tokens", info.tokens},
-                                       {"shortest_document", info.shortest_document},
-                                       {"median_document", info.median_document},
-                                       {"longest_document", info.longest_document},
-                                       {"largest_token", info.largest_token},
-                                       {"token_type", stored_as(info)},
-                                       {"bin_bytes", info.bin_bytes},
-                                       {"idx_bytes", info.idx_bytes}};
-  report(options.json, table_of(info), json.dump());
+  nlohmann::ordered_json json = {{"shards", info.shards},
+                                 {"documents", info.documents},
+                                 {"empty_documents", info.empty_documents},
+                                 {"sequences", info.sequences},
+                                 {"tokens", info.tokens},
+                                 {"shortest_document", info.shortest_document},
+                                 {"median_document", info.median_document},
+                                 {"longest_document", info.longest_document},
+                                 {"largest_token", info.largest_token},
+                                 {"token_type", stored_as(info)},
+                                 {"bin_bytes", info.bin_bytes},
+                                 {"idx_bytes", info.idx_bytes},
+                                 {"tokenizer", nullptr}};
+  if (info.sidecar) {
+    json["tokenizer"] = {{"name", info.sidecar->tokenizer.name},
+                         {"hash", info.sidecar->tokenizer.hash},
+                         {"vocab_size", info.sidecar->tokenizer.vocab_size}};
+  }
+  report(options.json, table_of(info), json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace

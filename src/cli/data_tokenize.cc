@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/file.h"
 #include "base/monotonic_clock.h"
 #include "base/threads.h"
 #include "cli/commands.h"
@@ -22,15 +23,30 @@ struct DataTokenizeOptions {
   std::vector<std::filesystem::path> files;
   std::filesystem::path tokenizer, out, json;
   std::string json_key = TokenizeOptions{}.json_key;
+  TextFormat format = TextFormat::kByName;
   bool no_append_eod = false;
   std::int64_t threads = 0;
+
+  Faults faults() const {
+    Faults faults;
+    faults.add_if(is_standard_stream(out), "{} is two files, and standard output is one; name a place for them",
+                  Flag{"out"});
+    return faults;
+  }
 };
 
 FieldList fields_of(DataTokenizeOptions& o) {
   FieldList list;
-  list.add_positional(&o.files, "FILE", "a .jsonl file has a document a line; any other file is one document");
+  list.add_positional(&o.files, "FILE",
+                      "a .jsonl file has a document a line; any other file is one document; either may be compressed "
+                      "(gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input");
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
-  list.add("out", &o.out, "PREFIX", "writes PREFIX.bin and PREFIX.idx").required = true;
+  list.add("out", &o.out, "PREFIX",
+           "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json, which names the tokenizer")
+      .required = true;
+  list.add_choice("format", o.format,
+                  {{"auto", TextFormat::kByName}, {"jsonl", TextFormat::kJsonLines}, {"text", TextFormat::kText}},
+                  "of files; auto: by their names; standard input is jsonl if its first line is a JSON object");
   list.add("json-key", &o.json_key, "KEY", "the text of a .jsonl line is under this key");
   list.add("no-append-eod", &o.no_append_eod, "", "do not end documents with <|endoftext|>");
   list.add("threads", &o.threads, "N", "0: one a core").between(0);
@@ -45,12 +61,16 @@ void run(const DataTokenizeOptions& options) {
   std::atomic<double> share{0};
   std::optional<LongTask> told(std::in_place, "tokenising", [&] { return share.load(); });
   const auto show = [&](const TokenizeProgress& progress) {
-    share =
-        static_cast<double>(progress.bytes_read) / static_cast<double>(std::max<std::int64_t>(1, progress.bytes_total));
+    // What comes through pipes, whose end nobody knows, is not in the total.
+    if (progress.bytes_read > progress.bytes_total) return;
+    share = static_cast<double>(progress.bytes_read) / static_cast<double>(progress.bytes_total);
   };
-  const TokenizeCounts counts =
-      tokenize_files(Tokenizer::load(options.tokenizer), options.files, options.out,
-                     {.json_key = options.json_key, .append_end_of_text = !options.no_append_eod, .progress = show});
+  const TokenizeCounts counts = tokenize_files(Tokenizer::load(options.tokenizer), options.files, options.out,
+                                               {.format = options.format,
+                                                .tokenizer_name = options.tokenizer.string(),
+                                                .json_key = options.json_key,
+                                                .append_end_of_text = !options.no_append_eod,
+                                                .progress = show});
   told.reset();
 
   std::string text =

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/scoring.h"
+#include "data/corpus_sidecar.h"
 #include "data/data_path.h"
 #include "eval/corpus_loss.h"
 #include "runtime/loaded_model.h"
@@ -100,11 +101,15 @@ void run(const EvalLossOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
   CheckpointInfo checkpoint = find_model(options.load, options.layout);
   const auto dataset = open_corpus(options.data_path);
+  Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
+  const std::filesystem::path& tokenizer_from = options.tokenizer.empty() ? checkpoint.folder : options.tokenizer;
+  for (const IndexedShard& shard : dataset->shards()) {
+    require_tokenizer(shard.prefix(), tokenizer, tokenizer_from.string());
+  }
   dataset->check_vocabulary(checkpoint.model.vocab_size);
   const SplitRule rule = evaluation_split(options, checkpoint.state);
   std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(options.parts()), rule);
   find_part(parts, options.part);
-  Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
   const EvaluationJob job{.options = options,
                           .checkpoint = std::move(checkpoint),
                           .tokenizer = std::move(tokenizer),

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
+#include "base/decompression.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/scoring.h"
@@ -35,7 +35,7 @@ struct EvalWikitext103Options : ScoringOptions {
 FieldList fields_of(EvalWikitext103Options& o) {
   FieldList list;
   list.add("load", &o.load, "DIR", "checkpoint to evaluate");
-  list.add("data", &o.data, "FILE", "wiki.test.tokens").required = true;
+  list.add("data", &o.data, "FILE", "wiki.test.tokens; -: standard input").required = true;
   list.add("count-only", &o.count_only, "", "count words, tokens and targets; needs --tokenizer, no checkpoint");
   add_scoring_fields(list, o, "new targets a window");
   return list;
@@ -86,7 +86,7 @@ void report_score(const EvalWikitext103Options& options, const Counts& counts, d
 
 void run(const EvalWikitext103Options& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
-  const std::string text = read_file(options.data);
+  const std::string text = read_decompressed(options.data);
   Counts counts{.words = count_wikitext_words(text), .tokens = 0};
   if (options.count_only) {
     counts.tokens = encode(Tokenizer::load(options.tokenizer), text, options).size();

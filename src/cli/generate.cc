@@ -52,7 +52,7 @@ FieldList fields_of(GenerateOptions& o) {
 }
 
 std::vector<std::int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
-  std::vector<std::int32_t> tokens = tokenizer.encode(prompt);
+  std::vector<std::int32_t> tokens = tokenizer.encode(prompt, SpecialText::kToken);
   if (!tokens.empty()) return tokens;
   if (!tokenizer.end_of_text())
     throw_user_error("--prompt is empty and the tokenizer has no end-of-text to start from");

@@ -36,12 +36,23 @@ void write_json(const std::filesystem::path& json, std::string_view json_text) {
 }
 
 void report(const std::filesystem::path& json, std::string_view text, std::string_view json_text) {
-  if (json == "-") {
+  report_beside({}, json, text, json_text);
+}
+
+void report_beside(const std::filesystem::path& out, const std::filesystem::path& json, std::string_view text,
+                   std::string_view json_text) {
+  if (is_standard_stream(json) || is_standard_stream(out)) {
     std::fwrite(text.data(), 1, text.size(), stderr);
   } else {
     print_result(text);
   }
   write_json(json, json_text);
+}
+
+void add_output_faults(Faults& faults, std::string_view name, const std::filesystem::path& out,
+                       const std::filesystem::path& json) {
+  faults.add_if(is_standard_stream(out) && is_standard_stream(json),
+                "{} and {} both go to standard output (-); name a file for one of them", name, Flag{"json"});
 }
 
 namespace {

@@ -22,6 +22,14 @@ void write_json(const std::filesystem::path& json, std::string_view json_text);
 // The same, and `text`, which is for people, to standard output, or to standard error where the JSON goes there.
 void report(const std::filesystem::path& json, std::string_view text, std::string_view json_text);
 
+// Where a command's result itself goes to `out`, which may be "-": `text` then goes to standard error.
+void report_beside(const std::filesystem::path& out, const std::filesystem::path& json, std::string_view text,
+                   std::string_view json_text);
+
+// The fault of results (`name` is what the user calls them) and JSON that both go to standard output.
+void add_output_faults(Faults& faults, std::string_view name, const std::filesystem::path& out,
+                       const std::filesystem::path& json);
+
 // Tells on standard error how far a long task is and how long the rest will take, as it is called: before the first
 // step, with 0 done, and after each. One live line on a terminal, elsewhere a line now and then. `seconds_of_step`:
 // what one is expected to take before any is done; 0: not known.

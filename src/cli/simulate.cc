@@ -51,6 +51,7 @@ FieldList fields_of(SimulateOptions& o) {
 
 Faults SimulateOptions::faults() const {
   Faults faults = Scenario::faults();
+  add_output_faults(faults, "--svg", svg, json);
   const bool is_span = std::isfinite(svg_span) && svg_span >= 0 && svg_span <= 1e9;
   faults.add_if(!is_span, "{} is {}; it must be a time of at least 0, in milliseconds", Flag{"svg-span-ms"}, svg_span);
   return faults;
@@ -120,7 +121,7 @@ void run(const SimulateOptions& options) {
     write_file_atomically(options.svg,
                           pipeline::to_svg({{result.schedule, result.simulation, title}}, options.svg_span));
   }
-  report(options.json, text_of(options, result), json_of(options, result).dump());
+  report_beside(options.svg, options.json, text_of(options, result), json_of(options, result).dump());
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 
 // A run whose trace could not be written in the end is stopped before it starts.
 void prepare_trace(const TrainConfig& config) {
-  if (config.trace.empty()) return;
+  if (config.trace.empty() || is_standard_stream(config.trace)) return;
   if (config.trace.has_parent_path()) make_folders(config.trace.parent_path());
   write_file_atomically(config.trace, trace_file({}));
 }
@@ -155,6 +155,7 @@ void run(const TrainStart& start) {
                 .layout = launcher.description(config.mesh()),
                 .vocab_size = config.vocabulary_size(),
                 .data = open_training_data(config)};
+  check_corpus_tokenizer(config, job.data);
   launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
   if (signal != 0) throw EndedBySignal(signal);
 }

@@ -38,6 +38,7 @@ DatasetInfo dataset_info(std::span<const std::filesystem::path> prefixes,
     info.bin_bytes += static_cast<std::int64_t>(std::filesystem::file_size(bin_path(shard.prefix())));
     info.idx_bytes += static_cast<std::int64_t>(std::filesystem::file_size(idx_path(shard.prefix())));
   }
+  info.sidecar = read_sidecar(prefixes.front());
   info.largest_token = largest_token(dataset, progress);
   if (info.documents == 0) return info;
 

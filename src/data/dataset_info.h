@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "data/corpus_sidecar.h"
 #include "data/indexed_format.h"
 
 namespace teratron {
@@ -20,10 +22,11 @@ struct DatasetInfo {
   std::int64_t shortest_document = 0, median_document = 0, longest_document = 0;
   std::int64_t empty_documents = 0;
   std::int32_t largest_token = -1;  // -1 where there are no tokens
+  std::optional<CorpusSidecar> sidecar;
 };
 
 // Reads the whole corpus once, all shards; `progress`, where given, is told the share that is read, by any thread.
-// UserError as IndexedDataset::open and read.
+// UserError as IndexedDataset::open and read, and read_sidecar.
 DatasetInfo dataset_info(std::span<const std::filesystem::path> prefixes,
                          const std::function<void(double share)>& progress = {});
 

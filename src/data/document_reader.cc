@@ -1,5 +1,6 @@
 #include "data/document_reader.h"
 
+#include <simdjson.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,18 +10,19 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "data/input_files.h"
 
 namespace teratron {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-[[noreturn]] void throw_unreadable(const std::filesystem::path& file, const char* cause) {
-  throw_user_error("cannot read '{}': {}; check the path and its permissions", file.string(), cause);
-}
+// Where standard input is JSON lines, its first line is not longer than this.
+constexpr std::size_t kLongestFirstLine = std::size_t{64} << 20;
 
 // Less only at the end.
-std::size_t read_all(FileReader& reader, std::span<char> to) {
+std::size_t read_all(DecompressingReader& reader, std::span<char> to) {
   std::size_t used = 0;
   while (used < to.size()) {
     const std::size_t got = reader.read(to.subspan(used));
@@ -34,13 +36,15 @@ bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") ==
 
 }  // namespace
 
-DocumentReader::DocumentReader(std::vector<std::filesystem::path> files, std::int64_t batch_bytes)
-    : files_(std::move(files)), batch_bytes_(batch_bytes) {
-  if (files_.empty()) throw_user_error("no text files were given; name at least one");
+DocumentReader::DocumentReader(std::span<const std::filesystem::path> named, std::int64_t batch_bytes,
+                               TextFormat format)
+    : files_(find_input_files(named)), batch_bytes_(batch_bytes), format_(format) {
   for (const auto& file : files_) {
+    if (is_standard_stream(file)) continue;
+    if (::access(file.c_str(), R_OK) != 0) {
+      throw_user_error("cannot read '{}': {}; check the path and its permissions", file.string(), std::strerror(errno));
+    }
     std::error_code error;
-    if (std::filesystem::is_directory(file, error)) throw_unreadable(file, "it is a folder, a file is needed");
-    if (::access(file.c_str(), R_OK) != 0) throw_unreadable(file, std::strerror(errno));
     const std::uintmax_t size = std::filesystem::file_size(file, error);
     if (!error) total_bytes_ += static_cast<std::int64_t>(size);
   }
@@ -53,50 +57,108 @@ bool DocumentReader::next(DocumentBatch& batch) {
   std::int64_t size = 0;
   const auto nothing_yet = [&] { return batch.bytes_read == 0 && batch.documents.empty(); };
   while (file_ < files_.size() && (size < batch_bytes_ || nothing_yet())) {
-    const std::int64_t before = batch.bytes_read;
-    const auto& file = files_[file_];
-    if (file.extension() == ".jsonl") {
+    const std::int64_t taken = reader_ ? reader_->bytes_taken() : 0;
+    if (!reader_) open();
+    if (has_lines_) {
       read_lines(batch);
     } else {
-      std::string& text = batch.buffers.emplace_back(read_file(file));
-      const std::size_t length = text.size();
-      text.append(kPadding, '\0');
-      batch.documents.push_back({.bytes = {text.data(), length}, .file = &file});
-      batch.bytes_read += static_cast<std::int64_t>(length);
-      ++file_;
+      read_text(batch);
     }
-    size += batch.bytes_read - before + kBytesPerFile;
+    size += std::ssize(batch.buffers.back()) + kBytesPerFile;
+    batch.bytes_read += reader_->bytes_taken() - taken;
+    if (is_at_end_) close();
   }
   return !nothing_yet();
 }
 
-// Reads whole lines of the current file, about a batch of them.
-void DocumentReader::read_lines(DocumentBatch& batch) {
+void DocumentReader::open() {
+  reader_.emplace(files_[file_]);
+  line_ = offset_ = 0;
+  is_at_end_ = false;
+  carry_.clear();
+  has_lines_ = holds_lines();
+}
+
+void DocumentReader::close() {
+  reader_.reset();
+  ++file_;
+}
+
+bool DocumentReader::holds_lines() {
+  if (format_ != TextFormat::kByName) return format_ == TextFormat::kJsonLines;
   const auto& file = files_[file_];
-  if (!lines_) {
-    lines_.emplace(file);
-    line_ = 0;
+  return is_standard_stream(file) ? first_line_is_object() : is_named_json_lines(file);
+}
+
+// Reads as much as it takes to tell, into carry_.
+bool DocumentReader::first_line_is_object() {
+  constexpr std::size_t kPiece = std::size_t{64} << 10;
+  std::size_t begin = std::string::npos, end = std::string::npos;  // of the line
+  bool has_more = true;
+  while (has_more && end == std::string::npos && carry_.size() < kLongestFirstLine) {
+    const std::size_t used = carry_.size();
+    carry_.resize(used + kPiece);
+    const std::size_t got = read(std::span(carry_).subspan(used));
+    carry_.resize(used + got);
+    has_more = got == kPiece;
+    const std::size_t mark = carry_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+    begin = carry_.find_first_not_of(" \t\r\n", mark);
+    if (begin == std::string::npos) continue;
+    if (carry_[begin] != '{') return false;
+    end = carry_.find('\n', std::max(begin, used));
   }
+  if (begin == std::string::npos) return false;
+  if (end == std::string::npos && !has_more) end = carry_.size();
+  simdjson::dom::parser parser;
+  simdjson::dom::object object;
+  const bool is_object =
+      end != std::string::npos && parser.parse(carry_.data() + begin, end - begin).get(object) == simdjson::SUCCESS;
+  if (is_object) return true;
+  throw_user_error(
+      "standard input begins with '{{' as JSON lines do, but its first line is not a JSON object; say what it is with "
+      "--format jsonl or --format text");
+}
+
+// The next bytes of the file's text, less only at its end.
+std::size_t DocumentReader::read(std::span<char> to) {
+  const std::size_t got = read_all(*reader_, to);
+  require_text({to.data(), got}, offset_, files_[file_]);
+  offset_ += static_cast<std::int64_t>(got);
+  return got;
+}
+
+// The whole file as one document.
+void DocumentReader::read_text(DocumentBatch& batch) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  std::string& text = batch.buffers.emplace_back(std::exchange(carry_, {}));
+  while (!is_at_end_) {
+    const std::size_t used = text.size(), wanted = std::max(kPiece, used / 2);
+    text.resize(used + wanted);
+    const std::size_t got = read(std::span(text).subspan(used));
+    text.resize(used + got);
+    is_at_end_ = got < wanted;
+  }
+  const std::size_t length = text.size();
+  text.append(kPadding, '\0');
+  batch.documents.push_back({.bytes = {text.data(), length}, .file = &files_[file_]});
+}
+
+// Reads whole lines of the file, about a batch of them.
+void DocumentReader::read_lines(DocumentBatch& batch) {
   std::string& block = batch.buffers.emplace_back(std::exchange(carry_, {}));
   std::size_t whole = std::string::npos;  // where the block's last whole line ends
-  bool is_end = false;
   while (whole == std::string::npos) {
     const std::size_t used = block.size();
     block.resize(used + static_cast<std::size_t>(batch_bytes_));
-    const std::size_t got = read_all(*lines_, std::span(block).subspan(used));
-    is_end = got < block.size() - used;
+    const std::size_t got = read(std::span(block).subspan(used));
+    is_at_end_ = got < block.size() - used;
     block.resize(used + got);
-    batch.bytes_read += static_cast<std::int64_t>(got);
-    if (is_end) {
+    if (is_at_end_) {
       whole = block.size();
     } else if (const std::size_t newline = std::string_view(block).substr(used).rfind('\n');
                newline != std::string_view::npos) {
       whole = used + newline + 1;
     }
-  }
-  if (is_end) {
-    lines_.reset();
-    ++file_;
   }
   carry_ = block.substr(whole);
   block.resize(whole);
@@ -105,7 +167,7 @@ void DocumentReader::read_lines(DocumentBatch& batch) {
 }
 
 void DocumentReader::add_lines(DocumentBatch& batch, const std::string& block) {
-  const std::filesystem::path& file = files_[lines_ ? file_ : file_ - 1];
+  const std::filesystem::path& file = files_[file_];
   std::string_view rest(block.data(), block.size() - kPadding);
   if (line_ == 0 && rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   while (!rest.empty()) {

@@ -11,12 +11,12 @@ namespace teratron {
 namespace {
 
 template <class T>
-void write_value(AtomicFile& file, T value) {
+void write_value(ChecksummedFile& file, T value) {
   file.write_values(std::span<const T>(&value, 1));
 }
 
-// The new .bin must never stand beside the old .idx.
-void remove_old_index(const std::filesystem::path& path) {
+// The new .bin must never stand beside the old .idx or sidecar.
+void remove_old(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::remove(path, error);
   if (error) throw_environment_error("cannot replace '{}': {}", path.string(), error.message());
@@ -48,8 +48,8 @@ void IndexedDatasetWriter::add_sequence(std::span<const std::int32_t> tokens) {
   tokens_ += static_cast<std::int64_t>(tokens.size());
 }
 
-void IndexedDatasetWriter::write_index(AtomicFile& file) const {
-  file.write(kIndexMagic);
+void IndexedDatasetWriter::write_index(ChecksummedFile& file) const {
+  file.write_values(std::span<const char>(kIndexMagic));
   write_value(file, kIndexVersion);
   write_value(file, static_cast<std::uint8_t>(token_type_));
   write_value(file, static_cast<std::uint64_t>(lengths_.size()));
@@ -63,16 +63,29 @@ void IndexedDatasetWriter::write_index(AtomicFile& file) const {
   file.write_values(std::span<const std::int64_t>(first_sequences_));
 }
 
-void IndexedDatasetWriter::commit() {
+void IndexedDatasetWriter::commit(const std::optional<TokenizerIdentity>& tokenizer) {
   check_equal(first_sequences_.back(), static_cast<std::int64_t>(lengths_.size()),
               "commit: sequences that belong to a document");
-  AtomicFile index_file(idx_path(prefix_));
+  ChecksummedFile index_file(idx_path(prefix_));
   write_index(index_file);
+  std::optional<AtomicFile> sidecar;
+  if (tokenizer) {
+    sidecar.emplace(sidecar_path(prefix_));
+    sidecar->write(text_of({.tokenizer = *tokenizer,
+                            .documents = documents(),
+                            .sequences = std::ssize(lengths_),
+                            .tokens = tokens_,
+                            .bin = token_file_.written(),
+                            .idx = index_file.written()}));
+    sidecar->sync();
+  }
   // A full disk shows here, while an older dataset of this name is still whole.
   index_file.sync();
   token_file_.sync();
-  remove_old_index(idx_path(prefix_));
+  remove_old(idx_path(prefix_));
+  remove_old(sidecar_path(prefix_));
   token_file_.commit();
+  if (sidecar) sidecar->commit();
   index_file.commit();
   sync_folder(prefix_.has_parent_path() ? prefix_.parent_path() : std::filesystem::path("."));
 }

@@ -3,16 +3,41 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/file.h"
+#include "data/corpus_sidecar.h"
 #include "data/indexed_format.h"
 
 namespace teratron {
 
+// A file that is written whole or not at all, and the checksum of what is written.
+class ChecksummedFile {
+ public:
+  explicit ChecksummedFile(std::filesystem::path path) : file_(std::move(path)) {}
+
+  template <class T>
+  void write_values(std::span<const T> values) {
+    file_.write_values(values);
+    checksum_.update(std::as_bytes(values));
+  }
+  void sync() { file_.sync(); }
+  void commit() { file_.commit(); }
+  CorpusFile written() const {
+    return {.bytes = static_cast<std::int64_t>(file_.bytes_written()), .checksum = checksum_.digest()};
+  }
+
+ private:
+  AtomicFile file_;
+  Checksum checksum_;
+};
+
 // Tokens go to the disk as they come; 4 bytes a sequence and 8 bytes a document stay in memory until commit().
-// No reader ever sees half a dataset: both files are written aside, and .idx, without which a .bin is not a dataset,
+// No reader ever sees half a dataset: all files are written aside, and .idx, without which a .bin is not a dataset,
 // takes its place last. Without commit() nothing is left behind and an older dataset of that name stays.
 // Every failure to write is an EnvironmentError that names the file.
 class IndexedDatasetWriter {
@@ -30,15 +55,17 @@ class IndexedDatasetWriter {
   std::int64_t tokens() const { return tokens_; }
   std::int64_t documents() const { return static_cast<std::int64_t>(first_sequences_.size()) - 1; }
   // Sequences added since the last end_document() belong to no document: that is a bug of the caller.
-  void commit();
+  // A corpus of a known tokenizer gets a sidecar (corpus_sidecar.h); one of an unknown tokenizer loses the one that
+  // lies there.
+  void commit(const std::optional<TokenizerIdentity>& tokenizer = std::nullopt);
 
  private:
-  void write_index(AtomicFile& file) const;
+  void write_index(ChecksummedFile& file) const;
 
   std::filesystem::path prefix_;
   std::int64_t vocab_size_;
   TokenType token_type_;
-  AtomicFile token_file_;
+  ChecksummedFile token_file_;
   std::int64_t tokens_ = 0;
   std::vector<std::int32_t> lengths_;             // of each sequence
   std::vector<std::int64_t> first_sequences_{0};  // of each document, and the end of the last

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/threads.h"
-#include "data/document_reader.h"
 #include "data/indexed_dataset_writer.h"
 
 namespace teratron {
@@ -57,6 +56,7 @@ std::string_view text_of_line(std::string_view line, const std::string& key, sim
   if (member.get(text)) {
     throw_user_error("\"{}\" is not a string; name the key of the text with --json-key", key);
   }
+  if (text.find('\0') != text.npos) throw_user_error("\"{}\" holds a NUL (\\u0000), as no text does; remove it", key);
   return text;
 }
 
@@ -98,7 +98,9 @@ class BatchTokenizer {
     try {
       if (document.line > 0) text = text_of_line(document.bytes, key_, parser);
     } catch (const UserError& error) {
-      result.error = fmt::format("{}:{}: {}", document.file->string(), document.line, error.what());
+      const bool has_name = !is_standard_stream(*document.file);
+      result.error =
+          fmt::format("{}:{}: {}", has_name ? document.file->string() : "standard input", document.line, error.what());
       return;
     }
     result.bytes = static_cast<std::int64_t>(text.size());
@@ -122,7 +124,7 @@ TokenizeCounts tokenize_files(const Tokenizer& tokenizer, std::span<const std::f
                               const std::filesystem::path& prefix, const TokenizeOptions& options) {
   check(options.batch_bytes > 0, "tokenize_files: batch_bytes");
   const BatchTokenizer batch_tokenizer(tokenizer, options);
-  DocumentReader reader({files.begin(), files.end()}, options.batch_bytes);
+  DocumentReader reader(files, options.batch_bytes, options.format);
   if (prefix.has_parent_path()) make_folders(prefix.parent_path());
   IndexedDatasetWriter writer(prefix, tokenizer.vocab_size());
   TokenizeProgress progress{.counts = {}, .bytes_total = reader.total_bytes()};
@@ -143,10 +145,10 @@ TokenizeCounts tokenize_files(const Tokenizer& tokenizer, std::span<const std::f
     if (options.progress) options.progress(progress);
   }
   if (counts.documents == 0) {
-    throw_user_error("there is no text in '{}'{}; nothing was written", files[0].string(),
+    throw_user_error("there is no text in {}{}; nothing was written", name_of_input(files[0]),
                      files.size() > 1 ? fmt::format(" and {} more files", files.size() - 1) : "");
   }
-  writer.commit();
+  writer.commit(identity_of(tokenizer, options.tokenizer_name));
   return counts;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/error.h"
@@ -68,10 +69,14 @@ LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& 
   return model;
 }
 
+bool holds_tokenizer(const std::filesystem::path& folder) {
+  return std::ranges::any_of(std::array{"tokenizer.json", "vocab.json", "encoder.json"},
+                             [&](const char* name) { return std::filesystem::exists(folder / name); });
+}
+
 Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& folder) {
   const std::filesystem::path& from = folder.empty() ? checkpoint.folder : folder;
-  if (folder.empty() && !std::filesystem::exists(from / "vocab.json") &&
-      !std::filesystem::exists(from / "tokenizer.json")) {
+  if (folder.empty() && !holds_tokenizer(from)) {
     throw_user_error("the checkpoint '{}' was saved without a tokenizer; name one with --tokenizer DIR", from.string());
   }
   Tokenizer tokenizer = Tokenizer::load(from);

@@ -17,6 +17,9 @@ namespace teratron {
 // cannot share its model (and which numbers can).
 CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout);
 
+// Whether a tokenizer's files lie in the folder of a checkpoint or of a Hugging Face model.
+bool holds_tokenizer(const std::filesystem::path& folder);
+
 // The tokenizer in `folder` if that is given, else the one saved with the checkpoint. UserError: there is none, or it
 // has more tokens than the model.
 Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& folder);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "tokenizer/byte_alphabet.h"
 
@@ -58,6 +59,27 @@ void validate_origins(const BpeModel& model, std::string_view source) {
 }
 
 }  // namespace
+
+std::string hash_of(const BpeModel& model) {
+  Checksum checksum;
+  const auto add = [&](const void* bytes, std::size_t size) {
+    checksum.update({static_cast<const std::byte*>(bytes), size});
+  };
+  const auto add_count = [&](std::uint64_t count) { add(&count, sizeof count); };
+  // What follows stands in every corpus' sidecar: another order of it would make all of them strangers.
+  constexpr std::string_view kPipeline = "byte-level BPE, GPT-2's splitter, Unicode 16.0";
+  add(kPipeline.data(), kPipeline.size());
+  add_count(model.tokens.size());
+  for (const std::string& token : model.tokens) {
+    add_count(token.size());
+    add(token.data(), token.size());
+  }
+  add_count(model.merges.size());
+  add(model.merges.data(), model.merges.size() * sizeof(BpeMerge));
+  add_count(model.special.size());
+  add(model.special.data(), model.special.size() * sizeof(std::int32_t));
+  return checksum.digest();
+}
 
 void validate(const BpeModel& model, std::string_view source) {
   validate_ids(model, source);

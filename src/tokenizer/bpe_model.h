@@ -27,4 +27,7 @@ struct BpeModel {
 // their bytes, no pair is listed twice, and every token that is neither a byte nor made by a merge is listed special.
 void validate(const BpeModel& model, std::string_view source);
 
+// As Tokenizer::hash says.
+std::string hash_of(const BpeModel& model);
+
 }  // namespace teratron

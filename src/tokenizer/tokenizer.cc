@@ -120,6 +120,8 @@ std::optional<std::int32_t> Tokenizer::special_token(std::string_view text) cons
 
 const BpeModel& Tokenizer::model() const { return state_->model; }
 
+std::string Tokenizer::hash() const { return hash_of(state_->model); }
+
 void Tokenizer::save(const std::filesystem::path& folder) const {
   make_folders(folder);
   write_bpe_model(state_->model, folder);

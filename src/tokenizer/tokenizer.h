@@ -49,6 +49,9 @@ class Tokenizer {
   // The id of the special token with this text.
   std::optional<std::int32_t> special_token(std::string_view text) const;
   const BpeModel& model() const;
+  // 16 hexadecimal digits of what decides the ids: tokens, merges, special tokens and the splitter. The same for every
+  // form of the files; another one for a tokenizer that encodes some text otherwise, but for one chance in 2^64.
+  std::string hash() const;
 
   // Writes vocab.json, merges.txt, tokenizer.json and tokenizer_config.json: what load() and Hugging Face's GPT-2
   // tokenizers read. Creates the folder. EnvironmentError where that fails.

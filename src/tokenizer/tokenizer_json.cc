@@ -80,10 +80,34 @@ class TokenizerJson {
     const auto splitter = root_["pre_tokenizer"];
     if (is_true(splitter["add_prefix_space"], true)) refuse("its pre_tokenizer sets \"add_prefix_space\"");
     if (!is_true(splitter["use_regex"], true)) refuse("its pre_tokenizer does not split (\"use_regex\" is false)");
-    for (const char* step : {"post_processor", "decoder"}) {
-      const std::string_view type = type_of(step);
-      if (!type.empty() && type != "ByteLevel") refuse("its {} is '{}'", step, type);
+    if (const std::string_view type = type_of("decoder"); !type.empty() && type != "ByteLevel") {
+      refuse("its decoder is '{}'", type);
     }
+    dom::element post_processor;
+    if (!root_["post_processor"].get(post_processor) && !post_processor.is_null()) check_adds_nothing(post_processor);
+  }
+
+  // ByteLevel moves offsets alone. transformers 5 writes a template that is the sequence itself.
+  void check_adds_nothing(dom::element processor) const {
+    const std::string_view type = text_or(processor["type"], "of unknown type");
+    if (type == "ByteLevel") return;
+    if (type == "Sequence") {
+      dom::array processors;
+      if (processor["processors"].get(processors)) refuse("its post_processor is a Sequence without a list");
+      for (const dom::element member : processors) check_adds_nothing(member);
+      return;
+    }
+    if (type != "TemplateProcessing") refuse("its post_processor is '{}'", type);
+    dom::array pieces;
+    if (processor["single"].get(pieces)) refuse("its post_processor is a template without a list \"single\"");
+    std::size_t sequences = 0;
+    for (const dom::element piece : pieces) {
+      if (!piece["SpecialToken"].error()) {
+        refuse("its post_processor adds '{}' to every text", text_or(piece["SpecialToken"]["id"], "a token"));
+      }
+      if (text_or(piece["Sequence"]["id"], "") == "A") ++sequences;
+    }
+    if (sequences != 1 || pieces.size() != 1) refuse("its post_processor's template is more than the text itself");
   }
 
   void read_vocabulary(dom::object model, BpeSource& source) const {

@@ -38,8 +38,8 @@ ResumeRule rule_of(std::string_view field) {
   return is_among(kOfSchedule, field) ? ResumeRule::kSchedule : ResumeRule::kAllowed;
 }
 
-// A corpus may lie elsewhere now, which its size confirms (Trainer::start). The weights of a blend and whether the split
-// holds anything out decide which samples are read.
+// A corpus may lie elsewhere now, which its size confirms (Trainer::start). The weights of a blend and whether the
+// split holds anything out decide which samples are read.
 bool reads_alike(const TrainConfig& there, const TrainConfig& here) {
   return weights_of(there.data_path) == weights_of(here.data_path) &&
          there.valid_data_path.empty() == here.valid_data_path.empty();

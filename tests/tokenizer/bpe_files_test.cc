@@ -52,6 +52,15 @@ class TokenizerFiles : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+// Steps of a post-processor. kText is the text itself in a template.
+const json kText = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+const json kByteLevel = {{"type", "ByteLevel"}, {"trim_offsets", true}};
+json template_of(const json& pieces) {
+  return {
+      {"type", "TemplateProcessing"}, {"single", pieces}, {"pair", json::array()}, {"special_tokens", json::object()}};
+}
+json sequence_of(const json& processors) { return {{"type", "Sequence"}, {"processors", processors}}; }
+
 TEST_F(TokenizerFiles, ReadBackTheSameInEveryForm) {
   for (const char* name : {"", "tokenizer.json", "vocab.json", "merges.txt"}) {
     EXPECT_EQ(Tokenizer::load(folder_ / name).model(), tokenizer_.model()) << name;
@@ -174,9 +183,26 @@ TEST_F(TokenizerFiles, OfOtherPipelinesAreRefusedByName) {
       {[](json& t) { t["pre_tokenizer"]["add_prefix_space"] = true; }, "sets \"add_prefix_space\""},
       {[](json& t) { t["pre_tokenizer"]["use_regex"] = false; }, "does not split"},
       {[](json& t) {
+         t["post_processor"] = {{"type", "BertProcessing"}};
+       },
+       "its post_processor is 'BertProcessing'"},
+      {[](json& t) {
          t["post_processor"] = {{"type", "TemplateProcessing"}};
        },
-       "its post_processor is 'TemplateP"},
+       "a template without a list \"single\""},
+      {[](json& t) {
+         t["post_processor"] = template_of({kText, {{"SpecialToken", {{"id", "<s>"}}}}});
+       },
+       "adds '<s>'"},
+      {[](json& t) {
+         t["post_processor"] = template_of({kText, kText});
+       },
+       "more than the text itself"},
+      {[](json& t) { t["post_processor"] = template_of(json::array()); }, "more than the text itself"},
+      {[](json& t) {
+         t["post_processor"] = sequence_of({kByteLevel, template_of({{{"SpecialToken", {{"id", "[CLS]"}}}}, kText})});
+       },
+       "adds '[CLS]'"},
       {[](json& t) {
          t["decoder"] = {{"type", "WordPiece"}};
        },
@@ -188,6 +214,15 @@ TEST_F(TokenizerFiles, OfOtherPipelinesAreRefusedByName) {
   for (const auto& [change, expected] : cases) EXPECT_THAT(error_after(change), HasSubstr(expected));
   for (const char* step : {"post_processor", "decoder"}) {
     EXPECT_EQ(error_after([&](json& t) { t[step] = nullptr; }), "no error") << step;
+  }
+}
+
+TEST_F(TokenizerFiles, AreTakenWhateverPostProcessorAddsNothing) {
+  const json text = template_of(json::array({kText}));  // what transformers 5 writes
+  for (const json& processor : {text, kByteLevel, sequence_of(json::array()), sequence_of({kByteLevel, text}),
+                                sequence_of(json::array({sequence_of({text, kByteLevel})}))}) {
+    EXPECT_EQ(error_after([&](json& t) { t["post_processor"] = processor; }), "no error") << processor;
+    EXPECT_EQ(Tokenizer::load(folder_ / "changed.json").model(), tokenizer_.model());
   }
 }
 

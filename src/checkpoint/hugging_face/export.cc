@@ -72,11 +72,21 @@ void write_weights(const fs::path& path, const TensorFiles& weights, ModelKind k
   file.commit();
 }
 
+// What lies there may be another's model, with a tokenizer that would be mixed with ours.
+void check_is_empty(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  if (error || entries == fs::directory_iterator()) return;  // making the folder tells what is wrong with it
+  throw_user_error("'{}' is not empty, it holds '{}'; nothing is overwritten, name a new folder", folder.string(),
+                   entries->path().filename().string());
+}
+
 }  // namespace
 
 void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder) {
   const fs::path source = find_checkpoint(checkpoint);
   check_holds_no_checkpoint(folder);
+  check_is_empty(folder);
   const Manifest manifest = with_advice(source, [&] {
     Manifest read = read_manifest(source);
     check_intact(source, read);

@@ -12,7 +12,7 @@
 namespace teratron {
 
 // `checkpoint` as load_checkpoint takes it; writes into `folder`, which is created. UserError: no checkpoint, or a
-// damaged one; `folder` is itself a checkpoint. EnvironmentError: a full disk, no permission.
+// damaged one; `folder` is not empty. EnvironmentError: a full disk, no permission.
 void export_to_hugging_face(const std::filesystem::path& checkpoint, const std::filesystem::path& folder);
 
 // Makes `folder`'s model checkpoint 0 (weights only) under `root`, which must not hold checkpoints yet; returns the

@@ -1,0 +1,59 @@
+// What Megatron-LM's format cannot say of a corpus: which tokenizer made it, and whether its bytes are still those that
+// were written. It stands in a file of its own beside the two, PREFIX.teratron.json, which Megatron-LM does not look
+// at. A corpus without one, which Megatron-LM or an older version has made, is as good as any.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+
+// What two tokenizers have in common that turn every text into the same ids, whatever files they were read from.
+struct TokenizerIdentity {
+  std::string hash;             // Tokenizer::hash
+  std::int64_t vocab_size = 0;  // tokens
+  std::string name;             // where it was read, for people
+};
+TokenizerIdentity identity_of(const Tokenizer& tokenizer, std::string name);
+
+struct CorpusFile {
+  std::int64_t bytes = 0;
+  std::string checksum;  // checksum_of
+};
+
+struct CorpusSidecar {
+  TokenizerIdentity tokenizer;
+  std::int64_t documents = 0, sequences = 0, tokens = 0;
+  CorpusFile bin, idx;
+};
+
+std::filesystem::path sidecar_path(const std::filesystem::path& prefix);
+std::string text_of(const CorpusSidecar& sidecar);  // the file's content
+
+// Of the corpus at `prefix`, where it has one. UserError: a file that is no sidecar, or of a version that is not known.
+std::optional<CorpusSidecar> read_sidecar(const std::filesystem::path& prefix);
+
+// UserError where the corpus' sidecar names another tokenizer than this one (read from `name`), or tells the size of
+// other files than those that lie there. Reads the sidecar alone; without one every tokenizer is taken.
+void require_tokenizer(const std::filesystem::path& prefix, const Tokenizer& tokenizer, std::string_view name);
+
+// The outcome of reading every byte of a corpus.
+struct CorpusVerification {
+  std::optional<CorpusSidecar> sidecar;
+  std::int64_t documents = 0, tokens = 0;
+  std::uint64_t bytes = 0;          // of .bin and .idx
+  std::vector<std::string> faults;  // empty: intact
+};
+
+// Checks the format, every length and offset, every token against the tokenizer's vocabulary, and sizes, counts and
+// checksums against the sidecar, as far as there is one. UserError: one of the two files cannot be read.
+CorpusVerification verify_corpus(const std::filesystem::path& prefix);
+
+}  // namespace teratron

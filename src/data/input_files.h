@@ -1,0 +1,26 @@
+// Which files a user means by the names given: files, folders, patterns, standard input.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace teratron {
+
+// In the order of `named`: a file as it is named (whether it can be read, its reader tells); "-", which may be named
+// once; of a folder every file below it whose name ends in .txt or .jsonl, or that and .gz or .zst, in the order of
+// their paths' bytes, without hidden ones; of a pattern (*, ?, [...]) that no file bears as its name, what it matches,
+// sorted. Links are followed, but for those that lead back to a folder they lie in. UserError: a folder or pattern that
+// gives nothing, or cannot be read; nothing named.
+std::vector<std::filesystem::path> find_input_files(std::span<const std::filesystem::path> named);
+
+// Whether a file holds a JSON object a line, by its name: it ends in .jsonl, or that and .gz or .zst.
+bool is_named_json_lines(const std::filesystem::path& file);
+
+// UserError unless `text`, a piece of a file's that begins `offset` bytes behind its start (of what it decompresses
+// to), can be text: it has no NUL, and the file does not begin as UTF-16 does.
+void require_text(std::string_view text, std::int64_t offset, const std::filesystem::path& file);
+
+}  // namespace teratron

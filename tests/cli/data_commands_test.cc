@@ -1,0 +1,155 @@
+// Data as people have it, through the binary: pipes, compressed files, corpora that know their tokenizer.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/tiny_training.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::json_of;
+using testing::Outcome;
+using testing::run_teratron;
+using ::testing::StartsWith;
+using testing::succeed;
+using testing::with;
+using testing::Words;
+
+class DataCommands : public ::testing::Test {
+ protected:
+  static std::string path(const std::string& name) { return training().path(name); }
+  static Outcome shell(const std::string& line) {
+    return testing::ChildProgram({"sh", "-c", "set -e; cd " + path("") + "; t=" + TERATRON_BINARY + "; " + line})
+        .wait();
+  }
+  static void expect_refused(const Words& words, const std::vector<std::string>& parts) {
+    const Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+    EXPECT_THAT(outcome.errors, StartsWith("error: "));
+    for (const std::string& part : parts) EXPECT_THAT(outcome.errors, HasSubstr(part));
+  }
+  static Words small_run(const Words& more) {
+    return training().command(with({"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8"}, more));
+  }
+  // Another tokenizer of the same size, so that its ids are valid ids; and a model of one iteration.
+  static const testing::TinyTraining& training() {
+    static const std::unique_ptr<testing::TinyTraining> made = [] {
+      auto tiny = std::make_unique<testing::TinyTraining>(1000);
+      write_file_atomically(tiny->path("other.txt"),
+                            "quite other words, quite other merges, quite other ids, words, ids");
+      succeed({"tokenizer", "train", "--vocab-size", "265", "--out", tiny->path("other"), tiny->path("other.txt")});
+      succeed(tiny->command({"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8", "--train-iters", "1",
+                             "--save", tiny->path("run")}));
+      return tiny;
+    }();
+    return *made;
+  }
+};
+
+TEST_F(DataCommands, PipesAndFilesMakeTheSame) {
+  const Outcome outcome = shell(
+      "gzip -c corpus.txt | $t tokenizer encode --tokenizer tokenizer - - >ids 2>said;"
+      "$t tokenizer encode --tokenizer tokenizer corpus.txt ids2 >/dev/null; cmp ids ids2; grep -q tokens said;"
+      "cat ids | $t tokenizer decode --tokenizer tokenizer - - 2>/dev/null | cmp - corpus.txt;"
+      "gzip -c corpus.txt | $t tokenizer train --vocab-size 280 --out piped - >/dev/null;"
+      "cmp piped/tokenizer.json tokenizer/tokenizer.json;"
+      "gzip -c corpus.txt | $t data tokenize --tokenizer tokenizer --out piped/data - >/dev/null;"
+      "cmp piped/data.bin data.bin; cmp piped/data.idx data.idx;"
+      "gzip -c corpus.txt | $t eval wikitext103 --count-only --tokenizer tokenizer --data - --json - 2>/dev/null "
+      ">piped/a;"
+      "$t eval wikitext103 --count-only --tokenizer tokenizer --data corpus.txt --json - 2>/dev/null | cmp - piped/a;"
+      "$t simulate --stages 2 --micro-batches 2 --svg - 2>/dev/null | head -c 4");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "<svg");
+}
+
+TEST_F(DataCommands, TwoResultsOnStandardOutputAreRefused) {
+  const std::string tokenizer = path("tokenizer"), corpus = path("corpus.txt");
+  expect_refused({"tokenizer", "encode", "--tokenizer", tokenizer, corpus, "-", "--json", "-"},
+                 {"OUT and --json both"});
+  expect_refused({"data", "tokenize", "--tokenizer", tokenizer, corpus, "--out", "-"}, {"--out is two files"});
+}
+
+TEST_F(DataCommands, AnotherTokenizerIsRefusedByTrainAndEval) {
+  const std::string both = Tokenizer::load(path("tokenizer")).hash(), other = Tokenizer::load(path("other")).hash();
+  expect_refused(small_run({"--tokenizer", path("other"), "--train-iters", "1"}), {both, other, path("tokenizer")});
+  expect_refused({"eval", "loss", "--load", path("run"), "--data-path", path("data"), "--tokenizer", path("other")},
+                 {both, other});
+  // The checkpoint's own tokenizer, where none is named.
+  succeed({"data", "tokenize", "--tokenizer", path("other"), "--out", path("strange"), path("corpus.txt")});
+  expect_refused({"eval", "loss", "--load", path("run"), "--data-path", path("strange")}, {both, other});
+  const std::string size = std::to_string(Tokenizer::load(path("tokenizer")).vocab_size());
+  const Words go_on = {"train",
+                       "--data-path",
+                       path("strange"),
+                       "--load",
+                       path("run"),
+                       "--vocab-size",
+                       size,
+                       "--num-layers",
+                       "1",
+                       "--hidden-size",
+                       "16",
+                       "--num-attention-heads",
+                       "4",
+                       "--seq-length",
+                       "8",
+                       "--train-iters",
+                       "2"};
+  expect_refused(go_on, {both, other});
+  // Without a sidecar nobody knows, and it is taken.
+  fs::remove(path("strange.teratron.json"));
+  succeed({"eval", "loss", "--load", path("run"), "--data-path", path("strange")});
+}
+
+TEST_F(DataCommands, VerifyFindsDamageAndInfoNamesTheTokenizer) {
+  succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("v"), path("corpus.txt")});
+  EXPECT_EQ(json_of({"data", "info", path("v")}).at("tokenizer").at("hash"), Tokenizer::load(path("tokenizer")).hash());
+  const nlohmann::json found = json_of({"data", "verify", path("v"), "--tokenizer", path("tokenizer")});
+  EXPECT_TRUE(found.at("intact").get<bool>());
+  EXPECT_TRUE(found.at("has_checksums").get<bool>());
+  expect_refused({"data", "verify", path("v"), "--tokenizer", path("other")}, {"was made with the tokenizer"});
+  std::string bin = read_file(path("v.bin"));
+  bin[bin.size() / 2] ^= 1;
+  write_file_atomically(path("v.bin"), bin);
+  const Outcome outcome = run_teratron({"data", "verify", path("v"), "--json", "-"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr("v.bin': its checksum")));
+  EXPECT_FALSE(nlohmann::json::parse(outcome.output).at("intact").get<bool>());
+  fs::remove(path("v.teratron.json"));
+  EXPECT_FALSE(json_of({"data", "verify", path("v")}).at("has_checksums").get<bool>());
+  EXPECT_TRUE(json_of({"data", "info", path("v")}).at("tokenizer").is_null());
+}
+
+TEST_F(DataCommands, ConvertChecksTheTokenizerItCopiesAndOverwritesNothing) {
+  const Words there = {"convert", "--from", "teratron", "--to", "hf"},
+              back = {"convert", "--from", "hf", "--to", "teratron"};
+  succeed(with(there, {path("run"), path("hf")}));
+  const std::string weights = read_file(path("hf/model.safetensors"));
+  expect_refused(with(there, {path("run"), path("hf")}), {"hf' is not empty", "nothing is overwritten"});
+  EXPECT_EQ(read_file(path("hf/model.safetensors")), weights);
+  succeed(with(back, {path("hf"), path("back")}));
+  // One that cannot be used, and one of another size.
+  nlohmann::json tokenizer = nlohmann::json::parse(read_file(path("hf/tokenizer.json")));
+  tokenizer["normalizer"] = {{"type", "NFC"}};
+  write_file_atomically(path("hf/tokenizer.json"), tokenizer.dump());
+  expect_refused(with(back, {path("hf"), path("back2")}), {"its normalizer is 'NFC'", "the weights alone"});
+  tokenizer["normalizer"] = nullptr;
+  tokenizer["added_tokens"].push_back({{"id", 280}, {"content", "<pad>"}});
+  write_file_atomically(path("hf/tokenizer.json"), tokenizer.dump());
+  expect_refused(with(back, {path("hf"), path("back2")}), {"has 281 tokens, and the model 280"});
+  EXPECT_FALSE(fs::exists(path("back2")));
+  write_file_atomically(path("back/iter_0000000/tokenizer.json"), tokenizer.dump());
+  expect_refused(with(there, {path("back"), path("hf2")}), {"has 281 tokens, and the model 280"});
+  fs::remove(path("hf/tokenizer.json"));
+  fs::remove(path("hf/vocab.json"));
+  succeed(with(back, {path("hf"), path("back2")}));
+}
+
+}  // namespace
+}  // namespace teratron
