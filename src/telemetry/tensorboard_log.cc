@@ -71,16 +71,6 @@ std::int64_t trim(const fs::path& file, const TensorBoardLog::Keeps& keeps) {
   return dropped;
 }
 
-// Markdown, which the plug-in renders, shows indented lines as they are.
-std::string as_is(std::string_view text) {
-  std::string lines = "    ";
-  for (const char letter : text) {
-    lines += letter;
-    if (letter == '\n') lines += "    ";
-  }
-  return lines;
-}
-
 }  // namespace
 
 TensorBoardLog::TensorBoardLog(const fs::path& folder, const Keeps& keeps) {
@@ -99,10 +89,6 @@ void TensorBoardLog::scalars(std::vector<Points> points) {
     records += record_of({.wall_time = now, .step = at.step, .scalars = std::move(at.values)});
   }
   file_->append(records);
-}
-
-void TensorBoardLog::text(std::int64_t step, const std::string& tag, std::string_view text) {
-  file_->append(record_of({.wall_time = wall_time(), .step = step, .texts = {{tag, as_is(text)}}}));
 }
 
 bool TensorBoardLog::holds_records(const fs::path& folder) { return std::ranges::any_of(event_files(folder), is_ours); }

@@ -1,4 +1,4 @@
-// Event files that TensorBoard shows: curves and texts over steps.
+// Event files that TensorBoard shows: curves over steps.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,6 @@ class TensorBoardLog {
     std::vector<std::pair<std::string, float>> values;
   };
   void scalars(std::vector<Points> points);  // written at one go
-  // A text, which is UTF-8, at a step; it is shown as it is.
-  void text(std::int64_t step, const std::string& tag, std::string_view text);
 
   std::int64_t dropped_records() const { return dropped_records_; }
 

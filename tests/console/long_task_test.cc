@@ -89,8 +89,8 @@ TEST(LongTask, ALongOneSpeaksUpWithinTwoSecondsAndThenNowAndThen) {
 TEST(LongTask, TheNextOneHasAClockOfItsOwn) {
   Written written;
   {
-    LongTask task("counting", {}, {.file = written.file(), .columns = 0, .patience = 0.3});
-    wait(700);
+    LongTask task("counting", {}, {.file = written.file(), .columns = 0, .patience = 1});
+    wait(1500);
     task.next("joining", [] { return 0.1; });
     wait(100);
   }

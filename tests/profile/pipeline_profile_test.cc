@@ -81,13 +81,14 @@ class PipelineProfile : public ::testing::Test {
     slicing::Profile first;
     std::vector<std::string> texts(static_cast<std::size_t>(shape.ranks()));
     steps_ = 0;
-    int calls = 0;
+    int calls = 0, asked = 0;
     run_ranks({}, shape.ranks(), [&](Communicator& world) {
       const std::unique_ptr<Backend> backend = make_cpu_backend();
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
       const auto count = [&](int done, int steps) {
         EXPECT_EQ(done, calls++);  // the first comes before a step
         steps_ = done;
+        asked = steps;
         EXPECT_LE(done, steps);
       };
       const slicing::Profile profile =
@@ -99,6 +100,7 @@ class PipelineProfile : public ::testing::Test {
       }
     });
     for (const std::string& text : texts) EXPECT_EQ(text, texts.front());
+    EXPECT_EQ(steps_, asked);  // of none, none
     return first;
   }
 

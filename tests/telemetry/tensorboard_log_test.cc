@@ -28,7 +28,7 @@ class TensorBoardLogTest : public ::testing::Test {
     });
     for (std::int64_t iteration = from + 1; iteration <= to; ++iteration) {
       log.scalars({{iteration, {{"loss", 1.0F}, {"rate", 2.0F}}}, {kBatch * iteration, {{"loss vs samples", 1.0F}}}});
-      if (iteration % 3 == 0) log.text(iteration, "sample", "line\nline");
+      if (iteration % 3 == 0) log.scalars({{iteration, {{"validation", 1.0F}}}});
     }
   }
 
