@@ -19,6 +19,9 @@ struct ValueText {
   std::string operator()(const std::vector<std::int64_t>* value) const {
     return fmt::format("{}", fmt::join(*value, " "));
   }
+  std::string operator()(const std::vector<std::string>* value) const {
+    return fmt::format("{}", fmt::join(*value, " "));
+  }
   std::string operator()(const Choice& choice) const { return choice.names[choice.get()]; }
 };
 

@@ -27,9 +27,11 @@ struct Choice {
   std::function<void(std::size_t)> set;
 };
 
-// Where the value of a field lives. The struct it is part of must outlive the list.
-using FieldTarget = std::variant<std::int64_t*, double*, bool*, std::string*, std::filesystem::path*,
-                                 std::vector<std::filesystem::path>*, std::vector<std::int64_t>*, Choice>;
+// Where the value of a field lives. Texts may hold spaces and dashes, so a flag of texts takes one, and may be given
+// several times. The struct it is part of must outlive the list.
+using FieldTarget =
+    std::variant<std::int64_t*, double*, bool*, std::string*, std::filesystem::path*,
+                 std::vector<std::filesystem::path>*, std::vector<std::int64_t>*, std::vector<std::string>*, Choice>;
 
 enum class FieldRole {
   kFlag,

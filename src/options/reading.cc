@@ -75,6 +75,11 @@ class Store {
     }
     return "";
   }
+  std::string operator()(std::vector<std::string>* target) const {
+    if (!is(LiteralKind::kText)) return "texts in quotes are needed";
+    target->push_back(literal_.text);
+    return "";
+  }
   std::string operator()(const Choice& choice) const {
     for (std::size_t i = 0; i < choice.names.size(); ++i) {
       if (!is(LiteralKind::kText) || choice.names[i] != literal_.text) continue;
@@ -102,7 +107,7 @@ std::string store(const Setting& setting) {
     (*paths)->clear();
   } else if (auto* const* numbers = std::get_if<std::vector<std::int64_t>*>(&field.target)) {
     (*numbers)->clear();
-  } else if (setting.is_array) {
+  } else if (setting.is_array && !std::holds_alternative<std::vector<std::string>*>(field.target)) {
     return "one value is needed";
   }
   for (const Literal& literal : setting.values) {
@@ -135,8 +140,15 @@ void apply(const Setting& setting, FaultLines& lines) {
 
 void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultLines& lines) {
   for (const Field& field : fields) {
+    bool is_first = true;
     for (const Setting& setting : settings) {
-      if (setting.field == &field) apply(setting, lines);
+      if (setting.field != &field) continue;
+      // Texts of several flags add up; those of the command line replace those of a file.
+      if (auto* const* texts = std::get_if<std::vector<std::string>*>(&field.target); texts != nullptr && is_first) {
+        (*texts)->clear();
+      }
+      is_first = false;
+      apply(setting, lines);
     }
   }
 }

@@ -98,6 +98,11 @@ struct TomlText {
   std::string operator()(const std::vector<std::int64_t>* value) const {
     return fmt::format("[{}]", fmt::join(*value, ", "));
   }
+  std::string operator()(const std::vector<std::string>* value) const {
+    std::string text;
+    for (const std::string& one : *value) text += (text.empty() ? "" : ", ") + quoted(one);
+    return "[" + text + "]";
+  }
   std::string operator()(const Choice& choice) const { return quoted(choice.names[choice.get()]); }
 };
 
