@@ -55,7 +55,14 @@ class Generation {
  private:
   void run(std::int64_t first, std::int64_t count, std::int64_t at_once) {
     const std::vector<std::int32_t> ids(static_cast<std::size_t>(at_once), 7);
-    for (std::int64_t at = first; at < first + count; at += at_once) runner_.logits(ids, at, 1, logits_);
+    for (std::int64_t at = first; at < first + count; at += at_once) {
+      const auto position = static_cast<std::int32_t>(at);
+      if (at_once == 1) {
+        runner_.next_logits(ids, {&position, 1}, logits_);
+      } else {
+        runner_.logits(ids, at, 1, logits_);
+      }
+    }
   }
 
   const Sizes sizes_;

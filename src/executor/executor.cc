@@ -138,38 +138,76 @@ void Executor::forward(const MicroBatch& micro_batch, const UseOutput& use) {
   });
 }
 
-void Executor::extend(std::span<const std::int32_t> ids, std::int64_t first_position, const UseOutput& use) {
-  const StagePart& part = plan_->part();
-  const StageMemory& memory = plan_->memory();
+void Executor::extend(std::span<const std::int32_t> ids, std::int64_t first_position, const UseOutput& use,
+                      std::int64_t cache) {
   const auto tokens = static_cast<std::int64_t>(ids.size());
   const bool has_cache = options().purpose == Purpose::kGeneration;
-  check(first_position == 0 || has_cache, "only generation keeps a cache");
-  check(first_position + tokens <= model_.traits.longest_sequence, "the model has positions for the tokens");
-  SliceCall call{.pass = {.backend = backend_,
-                          .tensor = *mesh_->tensor,
-                          .tokens = tokens,
-                          .first_position = first_position,
-                          .sequence_length = first_position + tokens},
-                 .key = {}};
-  const bool is_next_token = tokens == 1 && has_cache && backend_.captures_graphs();
-  if (is_next_token) {
-    call.pass.cache_length = memory.cache_length();
-    const auto length = static_cast<std::int32_t>(first_position);
-    backend_.upload(call.pass.cache_length, &length);
-  }
+  check(has_cache || (first_position == 0 && cache == 0), "only generation keeps a cache");
+  const SliceCall call{.pass = {.backend = backend_,
+                                .tensor = *mesh_->tensor,
+                                .tokens = tokens,
+                                .first_position = first_position,
+                                .first_cache = cache,
+                                .sequence_length = first_position + tokens},
+                       .key = {}};
+  check_room(call.pass);
+  run_call(
+      call, ids, [&](TensorRef out) { passes_.forward_layers(call, out); }, use);
+}
+
+void Executor::extend_each(std::span<const std::int32_t> ids, std::span<const std::int32_t> positions,
+                           const UseOutput& use) {
+  const auto batch = static_cast<std::int64_t>(ids.size());
+  check(options().purpose == Purpose::kGeneration, "only generation keeps a cache");
+  check_equal(static_cast<std::int64_t>(positions.size()), batch, "positions of tokens");
+  const auto last = static_cast<std::int64_t>(*std::max_element(positions.begin(), positions.end()));
+  const SliceCall call{.pass = {.backend = backend_,
+                                .tensor = *mesh_->tensor,
+                                .batch = batch,
+                                .tokens = 1,
+                                .cache_lengths = plan_->memory().cache_lengths(batch),
+                                .positions = positions,
+                                .sequence_length = last + 1},
+                       .key = {}};
+  check_room(call.pass);
+  backend_.upload(call.pass.cache_lengths, positions.data());
+  // Layers that ranks split exchange values with other ranks, which a graph cannot hold.
+  const bool replays = backend_.captures_graphs() && mesh_->tensor->size() == 1;
+  const auto layers = [&](TensorRef out) {
+    const auto work = [&] { passes_.forward_layers(call, out); };
+    replays ? backend_.replay(next_tokens_[batch], work) : work();
+  };
+  run_call(call, ids, layers, use);
+}
+
+void Executor::check_room(const LayerPass& pass) const {
+  check(pass.sequence_length <= model_.traits.longest_sequence, "the model has positions for the tokens");
+  if (options().purpose != Purpose::kGeneration) return;
+  check(pass.first_cache >= 0 && pass.first_cache + pass.batch <= options().caches, "a cache for each sequence");
+  check(options().cache_tokens == 0 || pass.sequence_length <= options().cache_tokens,
+        "caches have room for the tokens");
+}
+
+void Executor::run_call(const SliceCall& call, std::span<const std::int32_t> ids,
+                        const std::function<void(TensorRef out)>& layers, const UseOutput& use) {
+  const StagePart& part = plan_->part();
   if (part.has_embedding()) {
     passes_.embed(call, ids);
   } else {
-    mesh_->pipeline->start_receive(memory.input(call.pass, call.key, 0), part.stage_before(0)).wait();
+    mesh_->pipeline->start_receive(plan_->memory().input(call.pass, call.key, 0), part.stage_before(0)).wait();
   }
   const TensorRef out = output(call);
-  const auto layers = [&] { passes_.forward_layers(call, out); };
-  // Layers that ranks split exchange values with other ranks, which a graph cannot hold.
-  is_next_token && mesh_->tensor->size() == 1 ? backend_.replay(next_token_, layers) : layers();
+  layers(out);
   if (part.has_head()) {
     passes_.with_head(call, [&](const EndCall& end) { use(end, out); });
   } else {
     mesh_->pipeline->start_send(out, part.stage_after(0)).wait();
+  }
+}
+
+void Executor::copy_cache(std::int64_t from, std::int64_t to, std::int64_t tokens) {
+  for (int layer = 0; layer < plan_->part().layers(0); ++layer) {
+    backend_.copy(plan_->memory().cached(to, layer, tokens), plan_->memory().cached(from, layer, tokens));
   }
 }
 

@@ -3,6 +3,8 @@
 // pipeline, of which each runs its own layers and exchanges activations and gradients with its neighbours.
 #pragma once
 
+#include <map>
+
 #include "executor/stage_passes.h"
 #include "pipeline/trace.h"
 
@@ -41,9 +43,15 @@ class Executor {
   // A forward pass without dropout, of which the last stage hands on what the last layer gives, slice by slice.
   using UseOutput = std::function<void(const EndCall& head, TensorRef x)>;
   void forward(const MicroBatch& micro_batch, const UseOutput& use);
-  // The same of tokens of one sequence, at first_position and after; their keys and values join those of earlier calls
-  // (purpose kGeneration).
-  void extend(std::span<const std::int32_t> ids, std::int64_t first_position, const UseOutput& use);
+  // The same of tokens of one sequence, at first_position and after; with purpose kGeneration, their keys and values
+  // join those of earlier calls in the sequence's cache.
+  void extend(std::span<const std::int32_t> ids, std::int64_t first_position, const UseOutput& use,
+              std::int64_t cache = 0);
+  // The same of one token of each of the first ids.size() caches' sequences, each at a position of its own; what it
+  // gives for a sequence has the same bits whatever the others are, but on a GPU (LinearForward::rows_alone).
+  void extend_each(std::span<const std::int32_t> ids, std::span<const std::int32_t> positions, const UseOutput& use);
+  // The cache `to` gets the first tokens of another, as if it had been extended with them.
+  void copy_cache(std::int64_t from, std::int64_t to, std::int64_t tokens);
 
   // What the last stage has found, on all of them.
   void share_from_last_stage(std::span<float> values) const;
@@ -66,6 +74,10 @@ class Executor {
   // All slices of a micro-batch through all cells, without a backward pass; use_output(call, x) on the last stage.
   void run_forward(const MicroBatch& micro_batch, bool training,
                    const std::function<void(const SliceCall&, TensorRef)>& use_output, const After& after = {});
+  void check_room(const LayerPass& pass) const;
+  // A call of generation: layers(out) runs the layers of this stage.
+  void run_call(const SliceCall& call, std::span<const std::int32_t> ids,
+                const std::function<void(TensorRef out)>& layers, const UseOutput& use);
   void initialize_weights(const Parameter& parameter, TensorRef whole, const RandomStream& random);
 
   Backend& backend_;
@@ -73,7 +85,8 @@ class Executor {
   std::shared_ptr<Mesh> mesh_;
   std::unique_ptr<StagePlan> plan_;
   StagePasses passes_;
-  std::unique_ptr<Backend::Graph> next_token_;  // of generation: the layers, for one more token
+  // Of generation: the layers, for one more token of each of so many sequences.
+  std::map<std::int64_t, std::unique_ptr<Backend::Graph>> next_tokens_;
   std::vector<pipeline::TraceSpan>* trace_ = nullptr;
 };
 

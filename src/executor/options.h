@@ -13,8 +13,11 @@ enum class Purpose { kTraining, kEvaluation, kGeneration };
 
 struct ExecutorOptions {
   Purpose purpose = Purpose::kTraining;
-  std::int64_t batch = 1;         // most sequences in one call
-  std::int64_t tokens = 0;        // most tokens of one sequence in one call
+  std::int64_t batch = 1;   // most sequences in one call
+  std::int64_t tokens = 0;  // most tokens of one sequence in one call
+  // Of generation: sequences with a key/value cache each, of which a call extends one, or each by one token; and the
+  // tokens that a cache has room for. 0: as many as the model has positions.
+  std::int64_t caches = 1, cache_tokens = 0;
   std::int64_t logits_chunk = 0;  // rows of logits that exist at a time; 0: see executor/logits_chunk.h
   // Training only.
   // What the stages do in a step with the most micro-batches; of as many stages as the mesh has. No actions: one stage

@@ -33,12 +33,21 @@ TransformerLayer::Saved StageMemory::saved(const LayerPass& pass, const SliceKey
   saved.x = input(pass, key, layer_index);
   if (!has_cache()) return saved;
   const CacheBlocks& cache = blocks_.caches[cache_index(key)][at];
-  const std::int64_t length = purpose_ == Purpose::kGeneration ? model_.traits.longest_sequence : pass.sequence_length;
+  if (purpose_ == Purpose::kGeneration) {
+    saved.attention.qkv = arena_[cache.qkv].slice(0, pass.first_cache, pass.first_cache + pass.batch);
+    return saved;
+  }
+  const std::int64_t length = pass.sequence_length;
   saved.attention.qkv = view(cache.qkv, {pass.batch, length, layer.packed_columns()});
   if (sliced() && backward) {
     saved.attention.dkv = view(cache.dkv, {pass.batch, length, 2 * layer.attention.width()});
   }
   return saved;
+}
+
+TensorRef StageMemory::cached(std::int64_t cache, int layer, std::int64_t tokens) const {
+  const TensorRef all = arena_[blocks_.caches.front()[static_cast<std::size_t>(layer)].qkv];
+  return all.slice(0, cache, cache + 1).slice(1, 0, tokens);
 }
 
 TransformerLayer::ProductGradients StageMemory::deferred(const LayerPass& pass, const SliceKey& key,

@@ -37,11 +37,14 @@ class StageMemory {
   std::size_t gradient_slots() const { return blocks_.gradients.size(); }
   std::size_t send_slots() const { return blocks_.sent.size(); }
 
+  // Of generation: the first tokens in the cache of one sequence, of one layer here, [1, tokens, packed columns].
+  TensorRef cached(std::int64_t cache, int layer, std::int64_t tokens) const;
+
   TensorRef losses() const { return arena_[blocks_.losses]; }  // f64, one of each kind
 
   // Inputs; views of no elements where the model or the stage has no such input.
-  TensorRef cache_length() const { return view(blocks_.cache_length, {1}); }  // i32 [1], of generation
-  TensorRef counters() const { return arena_[blocks_.counters]; }             // i32 [2], of training: Dropout::counters
+  TensorRef cache_lengths(std::int64_t batch) const { return view(blocks_.cache_lengths, {batch}); }  // of generation
+  TensorRef counters() const { return arena_[blocks_.counters]; }  // i32 [2], of training: Dropout::counters
   TensorRef key_lengths(std::int64_t batch) const { return view(blocks_.key_lengths, {batch}); }
   TensorRef ids(const Shape& shape) const { return view(blocks_.ids, shape); }
   TensorRef token_types(const Shape& shape) const { return view(blocks_.token_types, shape); }
@@ -69,7 +72,7 @@ class StageMemory {
     Arena::Block embedding_kept = 0, final_x = 0;
   };
   struct Blocks {
-    Arena::Block cache_length, counters, key_lengths, ids, token_types, targets, weights, labels, label_weights;
+    Arena::Block cache_lengths, counters, key_lengths, ids, token_types, targets, weights, labels, label_weights;
     Arena::Block normed, branch, dnormed, wide, again_forward, again_backward, embedding, head, losses;
     std::vector<Arena::Block> sent, gradients;
     std::vector<SliceBlocks> slices;               // by the timeline's index
@@ -107,7 +110,7 @@ class StageMemory {
   const Model& model_;
   const StagePart& part_;
   const Purpose purpose_;
-  const std::int64_t batch_, tokens_, logits_chunk_, hidden_;
+  const std::int64_t batch_, tokens_, caches_, cache_tokens_, logits_chunk_, hidden_;
   const std::vector<std::int64_t> slice_tokens_;
   const Recompute recompute_;
   const bool sequence_parallel_;

@@ -13,7 +13,10 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
       part_(part),
       purpose_(options.purpose),
       batch_(options.batch),
-      tokens_(options.tokens),
+      // A call may be of one sequence's tokens, or of a token of each.
+      tokens_(purpose_ == Purpose::kGeneration ? std::max(options.tokens, options.caches) : options.tokens),
+      caches_(options.caches),
+      cache_tokens_(options.cache_tokens == 0 ? model.traits.longest_sequence : options.cache_tokens),
       logits_chunk_(options.logits_chunk),
       hidden_(model.traits.hidden_size),
       slice_tokens_(options.slice_tokens),
@@ -127,8 +130,8 @@ void StageMemory::plan_cache(int chunk, int micro_batch) {
     const std::int64_t packed = layer(chunk, index).packed_columns(), width = layer(chunk, index).attention.width();
     CacheBlocks cache;
     if (purpose_ == Purpose::kGeneration) {
-      cache.qkv = arena_.add("key/value cache", MemoryKind::kActivations, dtype_,
-                             {batch_, model_.traits.longest_sequence, packed}, 0, Arena::kForever);
+      cache.qkv = arena_.add("key/value cache", MemoryKind::kActivations, dtype_, {caches_, cache_tokens_, packed}, 0,
+                             Arena::kForever);
     } else {
       cache.qkv = arena_.add("key/value cache", MemoryKind::kActivations, dtype_, {batch_, tokens_, packed},
                              first.forward_of(index), first.backward_of(index));
@@ -193,7 +196,7 @@ void StageMemory::plan_inputs() {
   const auto input = [&](const char* name, DType dtype, std::int64_t elements, const Span& life, bool is_needed) {
     return add(name, MemoryKind::kActivations, dtype, {elements}, is_needed ? life : Span{});
   };
-  blocks_.cache_length = input("cache_length", DType::kI32, 1, all_, purpose_ == Purpose::kGeneration);
+  blocks_.cache_lengths = input("cache_lengths", DType::kI32, caches_, all_, purpose_ == Purpose::kGeneration);
   blocks_.counters = input("counters", DType::kI32, 2, all_, training());
   blocks_.key_lengths = input("key_lengths", DType::kI32, batch_, all_, traits.key_lengths);
   blocks_.ids = input("ids", DType::kI32, t, embedding_, true);

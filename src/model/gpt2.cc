@@ -117,7 +117,7 @@ TensorRef Gpt2::logits(const EndCall& call, TensorRef normed_rows) const {
   const std::int64_t rows = normed_rows.dim(0), ranks = call.pass.tensor.size();
   const TensorRef part = memory.output.logits.slice(0, 0, rows);
   const Shape shape{ranks, rows, part.dim(1)};
-  call.pass.backend.linear_forward({.y = part, .x = normed_rows, .weight = embedding.tokens.value});
+  call.pass.backend.linear_forward({.y = part, .x = normed_rows, .weight = embedding.tokens.value, .rows_alone = true});
   const TensorRef all = ranks == 1 ? part.reshape(shape) : TensorRef(memory.gathered_logits.data, part.dtype, shape);
   call.pass.tensor.all_gather(all, part);
   return all;

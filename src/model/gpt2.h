@@ -36,7 +36,7 @@ class Gpt2 : public Model {
   // The losses (nats) of targets i32 [rows] that follow the normed rows [rows, hidden]: A [rows].
   TensorRef row_losses(const EndCall& call, TensorRef normed_rows, TensorRef targets) const;
   // Logits of normed rows [rows, hidden], at most logits_rows() of them, by the tensor-parallel rank that holds their
-  // columns: [ranks, rows, columns].
+  // columns: [ranks, rows, columns]. A row's do not depend on the others (LinearForward::rows_alone).
   TensorRef logits(const EndCall& call, TensorRef normed_rows) const;
   std::int64_t logits_rows(const EndCall& call) const { return head_memory(call).output.chunk(); }
 

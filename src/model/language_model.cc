@@ -37,20 +37,35 @@ void LanguageModel::losses(const MicroBatch& micro_batch, std::int64_t first_sco
 }
 
 void LanguageModel::logits(std::span<const std::int32_t> ids, std::int64_t first_position, std::int64_t rows,
-                           std::span<float> logits) {
-  const auto tokens = static_cast<std::int64_t>(ids.size()), vocab = config().vocab_size;
-  check_equal(static_cast<std::int64_t>(logits.size()), rows * vocab, "logits to fill");
-  extend(ids, first_position, [&](const EndCall& call, TensorRef x) {
-    const TensorRef normed = model_->final_normed_rows(call, x.select(0, 0).slice(0, tokens - rows, tokens));
-    const std::int64_t chunk = model_->logits_rows(call);
-    for (std::int64_t begin = 0; begin < rows; begin += chunk) {
-      const std::int64_t end = std::min(begin + chunk, rows);
-      read_logits(
-          model_->logits(call, normed.slice(0, begin, end)),
-          logits.subspan(static_cast<std::size_t>(begin * vocab), static_cast<std::size_t>((end - begin) * vocab)));
-    }
+                           std::span<float> logits, std::int64_t cache) {
+  const auto tokens = static_cast<std::int64_t>(ids.size());
+  check_equal(static_cast<std::int64_t>(logits.size()), rows * config().vocab_size, "logits to fill");
+  const auto use = [&](const EndCall& call, TensorRef x) {
+    if (rows == 0) return;
+    logits_of_rows(call, model_->final_normed_rows(call, x.select(0, 0).slice(0, tokens - rows, tokens)), logits);
+  };
+  extend(ids, first_position, use, cache);
+  if (rows > 0) share_from_last_stage(logits);
+}
+
+void LanguageModel::next_logits(std::span<const std::int32_t> ids, std::span<const std::int32_t> positions,
+                                std::span<float> logits) {
+  check_equal(logits.size(), ids.size() * static_cast<std::size_t>(config().vocab_size), "logits to fill");
+  extend_each(ids, positions, [&](const EndCall& call, TensorRef x) {
+    logits_of_rows(call, model_->final_normed_rows(call, x.flatten_rows()), logits);
   });
   share_from_last_stage(logits);
+}
+
+// logits [rows, vocabulary] from normed [rows, hidden].
+void LanguageModel::logits_of_rows(const EndCall& call, TensorRef normed, std::span<float> logits) {
+  const std::int64_t rows = normed.dim(0), vocab = config().vocab_size, chunk = model_->logits_rows(call);
+  for (std::int64_t begin = 0; begin < rows; begin += chunk) {
+    const std::int64_t end = std::min(begin + chunk, rows);
+    read_logits(
+        model_->logits(call, normed.slice(0, begin, end)),
+        logits.subspan(static_cast<std::size_t>(begin * vocab), static_cast<std::size_t>((end - begin) * vocab)));
+  }
 }
 
 // logits [rows, vocabulary] from `all` [ranks, rows, columns of each].

@@ -17,9 +17,13 @@ class LanguageModel : public Executor {
   void losses(const MicroBatch& micro_batch, std::int64_t first_scored, std::span<float> losses);
 
   // Logits of the last `rows` of `ids`, tokens of one sequence that stand at first_position and after, on every stage;
-  // keys and values of earlier positions come from earlier calls (purpose kGeneration). [rows, vocab_size]
+  // keys and values of earlier positions come from earlier calls with this cache (purpose kGeneration).
+  // [rows, vocab_size]; no rows: the tokens only join the cache.
   void logits(std::span<const std::int32_t> ids, std::int64_t first_position, std::int64_t rows,
-              std::span<float> logits);
+              std::span<float> logits, std::int64_t cache = 0);
+  // The same of one token of each of the first ids.size() sequences, that of sequence b at positions[b]. A sequence's
+  // logits do not depend on the others (Executor::extend_each). [ids.size(), vocab_size]
+  void next_logits(std::span<const std::int32_t> ids, std::span<const std::int32_t> positions, std::span<float> logits);
 
   Gpt2& model() { return *model_; }
   const ModelConfig& config() const { return model_->config; }
@@ -27,6 +31,7 @@ class LanguageModel : public Executor {
  private:
   LanguageModel(Backend& backend, std::unique_ptr<Gpt2> model, const ExecutorOptions& options,
                 const std::shared_ptr<Mesh>& mesh);
+  void logits_of_rows(const EndCall& call, TensorRef normed, std::span<float> logits);
   void read_logits(TensorRef all, std::span<float> logits);
 
   std::unique_ptr<Gpt2> model_;

@@ -46,9 +46,9 @@ struct Attention {
   }
 
   // y[batch, tokens, hidden] from x[batch, tokens, hidden]; `packed` is workspace [batch, tokens, 3 * width]. With
-  // pass.cache_length nothing is left for a backward.
+  // next tokens nothing is left for a backward.
   void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved, TensorRef packed) const {
-    if (pass.cache_length) {
+    if (pass.is_next_token()) {
       qkv.forward(pass, packed, x);
       pass.backend.cached_attention(cached_call(pass, saved, packed));
       return projection.forward(pass, y, saved.context);
@@ -117,7 +117,7 @@ struct Attention {
             .v = parts.select(2, 2),
             .keys = cache.select(2, 1),
             .values = cache.select(2, 2),
-            .length = pass.cache_length,
+            .lengths = pass.cache_lengths,
             .scale = scale()};
   }
   AttentionForward call(const LayerPass& pass, const Saved& saved) const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "comm/communicator.h"
 #include "nn/carver.h"
@@ -20,10 +21,14 @@ struct LayerPass {
   Communicator& tensor;                // the tensor-parallel group
   std::int64_t batch = 1, tokens = 0;  // sequences, and tokens of each in this call
   std::int64_t first_position = 0;     // of the slice in its sequence
-  TensorRef cache_length;              // i32 [1], optional: first_position, where attention should take it from there
-  TensorRef key_lengths;               // i32 [batch], optional: tokens of each sequence; the rest of it is padding
-  std::int64_t first_sample = 0;       // of the micro-batch in the global batch
-  std::int64_t sequence_length = 0;    // of the whole sequence
+  // Of next tokens, each of a sequence with a key/value cache of its own: their positions, which are what the caches
+  // hold, on the device (i32 [batch]) and on the host. Otherwise empty.
+  TensorRef cache_lengths;
+  std::span<const std::int32_t> positions;
+  std::int64_t first_cache = 0;      // of generation: of the batch's first sequence
+  TensorRef key_lengths;             // i32 [batch], optional: tokens of each sequence; the rest of it is padding
+  std::int64_t first_sample = 0;     // of the micro-batch in the global batch
+  std::int64_t sequence_length = 0;  // of the whole sequence
   std::uint64_t seed = 0;
   std::uint32_t iteration = 0;
   TensorRef counters;       // i32 [2], optional: iteration and first_sample, where dropout should take them from there
@@ -32,6 +37,8 @@ struct LayerPass {
   bool sequence_parallel = false;
   // Backward leaves the weights of linear layers to a pass of their own (arXiv 2401.10241).
   bool weights_later = false;
+
+  bool is_next_token() const { return static_cast<bool>(cache_lengths); }
 
   CallSizes sizes() const {
     return {.batch = batch,

@@ -39,7 +39,8 @@ struct Linear {
 
   // y[T, outputs] from x[T, inputs]
   void forward(const LayerPass& pass, TensorRef y, TensorRef x) const {
-    pass.backend.linear_forward({.y = y, .x = x, .weight = weight.value, .bias = bias.value});
+    pass.backend.linear_forward(
+        {.y = y, .x = x, .weight = weight.value, .bias = bias.value, .rows_alone = pass.is_next_token()});
   }
 
   // dx[T, inputs] from dy[T, outputs]
@@ -80,7 +81,8 @@ struct RowParallelLinear : Linear {
   // g: the ranks' shares of y are summed (into own rows under sequence parallelism); the bias is in the first one's.
   void forward(const LayerPass& pass, TensorRef y, TensorRef x) const {
     const TensorRef share_of_bias = pass.tensor.rank() == 0 ? bias.value : TensorRef();
-    pass.backend.linear_forward({.y = y, .x = x, .weight = weight.value, .bias = share_of_bias});
+    pass.backend.linear_forward(
+        {.y = y, .x = x, .weight = weight.value, .bias = share_of_bias, .rows_alone = pass.is_next_token()});
     pass.start_sum(y).wait();
   }
 };

@@ -35,7 +35,8 @@ struct Mlp {
                                  .weight = up.weight.value,
                                  .bias = up.bias.value,
                                  .activation = activation,
-                                 .activated = activated});
+                                 .activated = activated,
+                                 .rows_alone = pass.is_next_token()});
     down.forward(pass, y, activated);
   }
 

@@ -153,10 +153,10 @@ bool check_arguments(CachedAttention& args, const ArgumentChecks& checks) {
   }
   checks.strided("keys", args.keys, {batch, room, heads, head_size});
   checks.strided("values", args.values, {batch, room, heads, head_size});
-  checks.tensor("length", args.length, {1}, DType::kI32);
+  checks.tensor("lengths", args.lengths, {batch}, DType::kI32);
   checks.require(args.scale > 0, "the scale of the scores is given");
   checks.separate({{"out", args.out}, {"keys", args.keys}, {"values", args.values}},
-                  {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"length", args.length}});
+                  {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"lengths", args.lengths}});
   return args.out.elements() > 0;
 }
 

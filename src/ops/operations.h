@@ -35,6 +35,9 @@ struct LinearForward {
   TensorRef bias;  // optional
   Activation activation = Activation::kNone;
   TensorRef activated;  // [T,O], needed with an activation
+  // Every row of y has the bits it has in a call of its own, so that a sequence's next token does not depend on those
+  // it is computed with. The reference and the CPU keep this; a GPU's library may sum in another order for other T.
+  bool rows_alone = false;
 };
 
 // dx[T,I] = dy[T,O] weight[O,I]. With an activation (x was activation(u)): dx[T,I] = (dy weight) * activation'(u), the
@@ -142,14 +145,15 @@ struct AttentionBackward {
   bool accumulate_kv = false;
 };
 
-// Attention of the next tokens of a key/value cache. The length of the cache is read from memory, so that a captured
-// call (Backend::replay) stays right while the cache grows. With n = length[0]: rows n .. n + T - 1 of both caches
-// become k and v, then query t sees cached rows 0 .. n + t. There must be room: 0 <= n, n + T <= S. Views may be
-// strided as in AttentionForward, whose rounding this has, too.
+// Attention of the next tokens of key/value caches, one for each sequence. Their lengths are read from memory, so that
+// a captured call (Backend::replay) stays right while the caches grow. With n = lengths[b]: rows n .. n + T - 1 of both
+// caches of sequence b become its k and v, then query t sees cached rows 0 .. n + t. There must be room: 0 <= n,
+// n + T <= S. A sequence's result does not depend on the others. Views may be strided as in AttentionForward, whose
+// rounding this has, too.
 struct CachedAttention {
   TensorRef out, q, k, v;  // [B, T, H, D]
   TensorRef keys, values;  // the caches, [B, S, H, D]
-  TensorRef length;        // i32 [1]
+  TensorRef lengths;       // i32 [B]
   double scale = 0;        // usually 1 / sqrt(D)
 };
 

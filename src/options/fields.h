@@ -48,6 +48,7 @@ struct Field {
   FieldRole role = FieldRole::kFlag;
   std::string alias;               // a second name, without the dashes
   bool required = false;           // the user must give it
+  bool repeats = false;            // of a list: a flag gives one value of it, and several flags add up
   std::function<void()> when_set;  // runs after a value was given
   std::optional<std::pair<std::int64_t, std::int64_t>> range;
   std::vector<std::string> known_values;  // of a text: what shells complete
@@ -64,7 +65,8 @@ struct Field {
   }
 
   bool is_bool() const { return std::holds_alternative<bool*>(target); }
-  bool is_list() const {  // takes several values
+  bool is_list() const {  // takes several values at once
+    if (repeats) return false;
     return std::holds_alternative<std::vector<std::filesystem::path>*>(target) ||
            std::holds_alternative<std::vector<std::int64_t>*>(target) ||
            std::holds_alternative<std::vector<std::string>*>(target);

@@ -109,7 +109,7 @@ std::string store(const Setting& setting) {
   } else if (auto* const* numbers = std::get_if<std::vector<std::int64_t>*>(&field.target)) {
     (*numbers)->clear();
   } else if (auto* const* words = std::get_if<std::vector<std::string>*>(&field.target)) {
-    (*words)->clear();
+    if (!field.repeats) (*words)->clear();
   } else if (setting.is_array) {
     return "one value is needed";
   }
@@ -143,8 +143,13 @@ void apply(const Setting& setting, FaultLines& lines) {
 
 void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultLines& lines) {
   for (const Field& field : fields) {
+    bool is_first = true;
     for (const Setting& setting : settings) {
-      if (setting.field == &field) apply(setting, lines);
+      if (setting.field != &field) continue;
+      // Those of the command line replace those of a file.
+      if (field.repeats && is_first) std::get<std::vector<std::string>*>(field.target)->clear();
+      is_first = false;
+      apply(setting, lines);
     }
   }
 }

@@ -36,7 +36,8 @@ struct Setting {
 using FaultLines = std::vector<std::string>;  // for people
 
 // Reads `--flag value`, `--flag=value`, `--switch`, `--switch=false` and arguments without a flag. A flag given twice
-// counts the last time; a list takes all the values up to the next flag. After "--" there are no more flags.
+// counts the last time, unless it repeats (then values add up); a list takes all the values up to the next flag. After
+// "--" there are no more flags.
 std::vector<Setting> read_command_line(FieldList& fields, std::span<const std::string> arguments, FaultLines& lines);
 
 // Reads a TOML file of `hidden_size = 768` lines, without tables.

@@ -2,6 +2,7 @@
 // or on an emulated one whose graphs keep calls with the arguments of the time of capture.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -78,7 +79,7 @@ TEST(GpuGraphs, OfAttentionFollowTheTextThroughALongCache) {
   constexpr std::int64_t kRoom = 700, kTokens = 2;
   const auto gpu = make_cuda_backend();
   const Tensor qkv(*gpu, DType::kF32, {2, kTokens, 3, 2, 72}), cache(*gpu, DType::kF32, {2, kRoom, 2, 2, 72}),
-      out(*gpu, DType::kF32, {2, kTokens, 2, 72}), length(*gpu, DType::kI32, {1});
+      out(*gpu, DType::kF32, {2, kTokens, 2, 72}), lengths(*gpu, DType::kI32, {2});
   int calls = 0;
   const auto attend = [&] {
     ++calls;
@@ -88,17 +89,19 @@ TEST(GpuGraphs, OfAttentionFollowTheTextThroughALongCache) {
                            .v = qkv.ref().select(2, 2),
                            .keys = cache.ref().select(2, 0),
                            .values = cache.ref().select(2, 1),
-                           .length = length.ref(),
+                           .lengths = lengths.ref(),
                            .scale = 0.1});
   };
   // What is behind the text is infinite, and in no result.
   const auto results_of = [&](std::int32_t text, const std::function<void()>& work) {
-    gpu->upload(length.ref(), &text);
+    const std::array<std::int32_t, 2> texts = {text, text / 2};
+    gpu->upload(lengths.ref(), texts.data());
     gpu->fill_normal(qkv.ref(), {.seed = static_cast<std::uint64_t>(text)}, 0, 1);
     gpu->fill(cache.ref(), std::numeric_limits<double>::infinity());
     for (std::int64_t b = 0; b < 2; ++b) {
-      const TensorRef before = cache.ref().select(0, b).slice(0, 0, text);
-      if (text > 0) gpu->fill_normal(before, {.seed = static_cast<std::uint64_t>(b)}, 0, 1);
+      const std::int32_t own = texts[static_cast<std::size_t>(b)];
+      const TensorRef before = cache.ref().select(0, b).slice(0, 0, own);
+      if (own > 0) gpu->fill_normal(before, {.seed = static_cast<std::uint64_t>(b)}, 0, 1);
     }
     work();
     return values_of(*gpu, out.ref());
@@ -156,7 +159,12 @@ std::vector<float> read_text(LanguageModel& runner, std::span<const std::int32_t
   for (int round = 0; round < 2; ++round) {
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t count = at == 0 ? prompt : 1;
-      runner.logits(text.subspan(at, count), static_cast<std::int64_t>(at), 1, logits);
+      const auto position = static_cast<std::int32_t>(at);
+      if (at == 0) {
+        runner.logits(text.first(count), 0, 1, logits);
+      } else {
+        runner.next_logits(text.subspan(at, 1), {&position, 1}, logits);
+      }
       all.insert(all.end(), logits.begin(), logits.end());
       at += count;
     }

@@ -54,7 +54,7 @@ TEST_F(GpuTimestamps, ShowOneLaunchOfAttentionOnAShortCacheAndTwoOnALongOne) {
                             .v = row.ref(),
                             .keys = keys.ref(),
                             .values = values.ref(),
-                            .length = length.ref(),
+                            .lengths = length.ref(),
                             .scale = 1});
     const auto end = gpu_->timestamp();
     gpu_->wait();

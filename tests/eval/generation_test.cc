@@ -1,15 +1,26 @@
 #include "eval/generation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
+#include <set>
 #include <vector>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "model/random_batch.h"
 
 namespace teratron {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Sampling, TemperatureZeroAndTopOneAreGreedy) {
   const std::vector<float> logits = {0.5F, 3, -1, 3};
@@ -80,11 +91,117 @@ TEST(Generation, GoesOnPastTheLastPositionAndStopsAtEndOfText) {
   runner.allocate();
   runner.initialize(5);
   std::vector<std::int32_t> made;
-  const std::vector<std::int32_t> prompt(30, 2);  // longer than the positions there are
+  const std::vector<std::int32_t> prompt(9, 2);
   EXPECT_EQ(generate(runner, prompt, {.max_new_tokens = 40}, [&](std::int32_t token) { made.push_back(token); }), 40);
   const auto stop = made[7];
   const auto before = std::find(made.begin(), made.end(), stop) - made.begin();
   EXPECT_EQ(generate(runner, prompt, {.max_new_tokens = 40, .stop = stop}, [](std::int32_t) {}), before);
+}
+
+TEST(Generation, RefusesAPromptLongerThanTheContextWithBothLengths) {
+  const auto backend = make_reference_backend(DType::kF32);
+  LanguageModel runner(*backend, test::small_config(), {.purpose = Purpose::kGeneration, .tokens = 4});
+  const std::vector<std::int32_t> prompt(10, 2);
+  try {
+    generate(runner, prompt, {}, [](std::int32_t) {});
+    FAIL() << "it was taken";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("10 tokens"), HasSubstr("holds 9")));
+  }
+}
+
+TEST(Generation, CutsAPromptWhereAsked) {
+  const auto fitted = [](LongPrompt rule, std::int64_t positions) {
+    std::vector<std::int32_t> prompt = {1, 2, 3, 4, 5};
+    const std::int64_t lost = fit_prompt(prompt, positions, rule, "prompt 7");
+    EXPECT_EQ(lost, std::max<std::int64_t>(0, 5 - positions));
+    return prompt;
+  };
+  EXPECT_THAT(fitted(LongPrompt::kCutLeft, 3), ElementsAre(3, 4, 5));
+  EXPECT_THAT(fitted(LongPrompt::kCutRight, 3), ElementsAre(1, 2, 3));
+  for (const LongPrompt rule : {LongPrompt::kRefuse, LongPrompt::kCutLeft, LongPrompt::kCutRight}) {
+    EXPECT_THAT(fitted(rule, 5), ElementsAre(1, 2, 3, 4, 5));
+  }
+  try {
+    fitted(LongPrompt::kRefuse, 3);
+    FAIL() << "it was taken";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("prompt 7 has 5 tokens"), HasSubstr("holds 3"), HasSubstr("--truncate-prompt")));
+  }
+}
+
+TEST(Sampling, DrawsOfOtherPromptsAndSamplesAreOthers) {
+  const std::vector<float> logits(1000, 0.0F);
+  std::set<std::vector<std::int32_t>> texts;
+  for (std::uint32_t prompt = 0; prompt < 10; ++prompt) {
+    for (std::uint32_t sample = 0; sample < 10; ++sample) {
+      std::vector<std::int32_t> text;
+      for (std::int64_t position = 0; position < 3; ++position) {
+        const DrawPlace place{.position = position, .prompt = prompt, .sample = sample};
+        text.push_back(sample_token(logits, {}, place));
+        EXPECT_EQ(text.back(), sample_token(logits, {}, place)) << "a pure function";
+      }
+      texts.insert(text);
+    }
+  }
+  EXPECT_EQ(texts.size(), 100U);  // of 10^9 texts, two are the same by chance with probability 5e-6
+}
+
+// Cut distributions by definition: sorted, the first that reach p.
+TEST(Sampling, DrawsOnlyFromTheNucleusAndFromAllOfIt) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 2);
+  for (int trial = 0; trial < 50; ++trial) {
+    std::vector<float> logits(2 + random() % 12);
+    for (float& logit : logits) logit = normal(random);
+    const SamplingSettings settings{.top_k = static_cast<std::int64_t>(random() % 6),
+                                    .top_p = 0.05 + 0.9 * static_cast<double>(random() % 1000) / 1000};
+    std::vector<std::int32_t> order(logits.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, std::greater(), [&](std::int32_t id) { return logits[static_cast<std::size_t>(id)]; });
+    if (settings.top_k > 0 && settings.top_k < std::ssize(order))
+      order.resize(static_cast<std::size_t>(settings.top_k));
+    const auto weight = [&](std::int32_t id) { return std::exp(double{logits[static_cast<std::size_t>(id)]}); };
+    double total = 0, mass = 0;
+    for (const std::int32_t id : order) total += weight(id);
+    std::map<std::int32_t, double> expected;
+    for (const std::int32_t id : order) {
+      if (mass >= settings.top_p * total) break;
+      mass += weight(id);
+      expected[id] = weight(id);
+    }
+    std::map<std::int32_t, double> counts;
+    constexpr int kDraws = 4000;
+    for (int position = 0; position < kDraws; ++position)
+      counts[sample_token(logits, settings, position)] += 1.0 / kDraws;
+    for (const auto& [id, share] : counts) EXPECT_TRUE(expected.contains(id)) << id;
+    // Five standard deviations of a binomial share.
+    for (const auto& [id, share] : expected) EXPECT_NEAR(counts[id], share / mass, 5 * 0.5 / std::sqrt(kDraws)) << id;
+  }
+}
+
+TEST(Sampling, PenalizesRepetitionAsHuggingFaceDoes) {
+  const std::string file = TERATRON_SOURCE_DIR "/tests/golden/repetition/penalized.json";
+  const nlohmann::json golden = nlohmann::json::parse(read_file(file));
+  ASSERT_EQ(golden.at("cases").size(), 20U);
+  for (const nlohmann::json& one : golden.at("cases")) {
+    auto logits = one.at("logits").get<std::vector<float>>();
+    const auto text = one.at("text").get<std::vector<std::int32_t>>();
+    penalize_repetition(logits, text, one.at("penalty").get<double>());
+    const auto expected = one.at("penalized").get<std::vector<float>>();
+    for (std::size_t i = 0; i < logits.size(); ++i) EXPECT_FLOAT_EQ(logits[i], expected[i]) << one.dump();
+  }
+}
+
+TEST(Sampling, LogProbabilitiesAreThoseOfTheSoftmax) {
+  const std::vector<float> logits = {std::log(0.5F), std::log(0.25F), std::log(0.25F)};
+  for (const float shift : {0.0F, 200.0F, -200.0F}) {  // where single exponentials overflow
+    std::vector<float> moved = logits;
+    for (float& logit : moved) logit += shift;
+    EXPECT_NEAR(log_probability(moved, 0), std::log(0.5), 1e-4);  // fp32 steps at 200 are 1.5e-5
+    EXPECT_NEAR(log_probability(moved, 2), std::log(0.25), 1e-4);
+  }
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct Options {
   std::filesystem::path file, config;
   std::vector<std::filesystem::path> inputs;
   std::vector<std::string> words;
+  std::vector<std::string> texts;
   Colour colour = Colour::kRed;
 };
 
@@ -39,6 +40,7 @@ FieldList fields_of(Options& o) {
   list.add("file", &o.file, "FILE", "a path");
   list.add("inputs", &o.inputs, "FILE", "paths");
   list.add("words", &o.words, "WORD", "words");
+  list.add("text", &o.texts, "TEXT", "texts").repeats = true;
   list.add_choice("colour", o.colour, {{"red", Colour::kRed}, {"green", Colour::kGreen}}, "a colour");
   list.add("config", &o.config, "FILE", "a file of these").role = FieldRole::kConfigFile;
   return list;
@@ -145,12 +147,27 @@ TEST(CommandLine, ArgumentsWithoutAFlagFillThePositionsInOrder) {
   EXPECT_EQ(count, 2);
 }
 
+TEST(CommandLine, TextsOfSeveralFlagsAddUpAndMayLookLikeFlags) {
+  EXPECT_THAT(read({"--text", "a b", "--count", "2", "--text=--rate", "--text", ""}).options.texts,
+              ElementsAre("a b", "--rate", ""));
+  EXPECT_THAT(read({"--text", "a", "b"}).faults, ElementsAre("unexpected argument 'b'; flags begin with --"));
+}
+
 TEST(CommandLine, MissingArgumentsAreAllNamed) {
   std::filesystem::path in, out;
   FieldList fields;
   fields.add_positional(&in, "IN", "a file");
   fields.add("out", &out, "DIR", "a folder").required = true;
   EXPECT_THAT(read_fields(fields, {}), ElementsAre("IN is missing: a file", "--out DIR is missing: a folder"));
+}
+
+TEST_F(ConfigFile, TextsComeFromAnArrayAndTheCommandLineReplacesThem) {
+  const Reading r = read_toml("text = ['a', 'b \"c\"']\n");
+  EXPECT_THAT(r.faults, IsEmpty());
+  EXPECT_THAT(r.options.texts, ElementsAre("a", "b \"c\""));
+  Options written = r.options;
+  EXPECT_THAT(to_toml(fields_of(written)), HasSubstr("text = [\"a\", \"b \\\"c\\\"\"]"));
+  EXPECT_THAT(read({"--config", file_.string(), "--text", "x", "--text", "y"}).options.texts, ElementsAre("x", "y"));
 }
 
 TEST_F(ConfigFile, EveryTypeOfValueIsRead) {

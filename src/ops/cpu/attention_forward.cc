@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "base/block_size.h"
 #include "base/threads.h"
@@ -271,14 +272,27 @@ void CpuBackend::do_attention_forward(const AttentionForward& args) {
 }
 
 void CpuBackend::do_cached_attention(const CachedAttention& args) {
-  const std::int64_t tokens = args.q.dim(1), begin = *args.length.as<std::int32_t>(), end = begin + tokens;
-  check(begin >= 0 && end <= args.keys.dim(1), "the cache has room for the tokens");
-  const TensorRef keys = args.keys.slice(1, 0, end), values = args.values.slice(1, 0, end);
-  do_copy(keys.slice(1, begin, end), args.k);
-  do_copy(values.slice(1, begin, end), args.v);
-  const Tensor log_sum_exp(*this, accumulation_dtype(), {args.q.dim(0), args.q.dim(2), tokens});
-  do_attention_forward(
-      {.out = args.out, .log_sum_exp = log_sum_exp.ref(), .q = args.q, .k = keys, .v = values, .scale = args.scale});
+  const std::int64_t batch = args.q.dim(0), tokens = args.q.dim(1), heads = args.q.dim(2);
+  const AttentionKernels kernels = HWY_DYNAMIC_DISPATCH(forward_kernels)(args.q.dtype);
+  const Tensor log_sum_exp(*this, accumulation_dtype(), {batch, heads, tokens});
+  std::vector<AttentionForward> sequences;  // a call each, of as many keys as its cache then holds
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int64_t begin = args.lengths.as<const std::int32_t>()[b], end = begin + tokens;
+    check(begin >= 0 && end <= args.keys.dim(1), "the cache has room for the tokens");
+    const auto own = [&](const TensorRef& view) { return view.slice(0, b, b + 1); };
+    sequences.push_back({.out = own(args.out),
+                         .log_sum_exp = own(log_sum_exp.ref()),
+                         .q = own(args.q),
+                         .k = own(args.keys).slice(1, 0, end),
+                         .v = own(args.values).slice(1, 0, end),
+                         .scale = args.scale});
+    do_copy(sequences.back().k.slice(1, begin, end), own(args.k));
+    do_copy(sequences.back().v.slice(1, begin, end), own(args.v));
+  }
+  parallel_for(batch * heads, 1, [&](std::int64_t task, std::int64_t) {
+    const AttentionHead head{.args = sequences[static_cast<std::size_t>(task / heads)], .b = 0, .h = task % heads};
+    attend_part(kernels, head, 0, tokens);
+  });
 }
 
 }  // namespace teratron

@@ -57,20 +57,62 @@ void finish_forward_block(const LinearForward& args, const GemmBlock& block, con
   store_outputs<T, NoActivation>(args, block, sums);
 }
 
-// y[rows, begin..end) where there are so few rows that reading the weights is all the work.
+// Rows of x and of the weights whose products are summed at a time: as many as there are registers for.
+constexpr int kDotRows = kFloatLanes >= 16 ? 4 : 2, kDotColumns = 4;
+
+// sums[rows, columns] of x[rows, inputs] weight[columns, inputs]^T. A sum is one chain of additions of vectors,
+// whatever the tile's size is, so that a row's bits do not depend on the rows beside it.
+template <int rows, int columns, class T>
+HWY_INLINE void dot_tile(std::int64_t inputs, const T* x, const T* weight, float* sums, std::int64_t sums_stride) {
+  FloatVector sum[rows][columns];
+#pragma GCC unroll 4
+  for (int t = 0; t < rows; ++t) {
+#pragma GCC unroll 4
+    for (int o = 0; o < columns; ++o) sum[t][o] = constant(0);
+  }
+  for_each_vector(inputs, [&](std::int64_t i, auto access) HWY_ATTR {
+    FloatVector weights[columns];
+#pragma GCC unroll 4
+    for (int o = 0; o < columns; ++o) weights[o] = access.load(weight + o * inputs + i);
+#pragma GCC unroll 4
+    for (int t = 0; t < rows; ++t) {
+      const FloatVector value = access.load(x + t * inputs + i);
+#pragma GCC unroll 4
+      for (int o = 0; o < columns; ++o) sum[t][o] = hn::MulAdd(value, weights[o], sum[t][o]);
+    }
+  });
+#pragma GCC unroll 4
+  for (int t = 0; t < rows; ++t) {
+#pragma GCC unroll 4
+    for (int o = 0; o < columns; ++o) sums[t * sums_stride + o] = sum_of_lanes(sum[t][o]);
+  }
+}
+
+// The same of any number of rows.
+template <int columns, class T, int tile = kDotRows>
+HWY_INLINE void dot_rows(std::int64_t rows, std::int64_t inputs, const T* x, const T* weight, float* sums,
+                         std::int64_t sums_stride) {
+  std::int64_t t = 0;
+  for (; t + tile <= rows; t += tile) {
+    dot_tile<tile, columns>(inputs, x + t * inputs, weight, sums + t * sums_stride, sums_stride);
+  }
+  if constexpr (tile > 1) {
+    dot_rows<columns, T, tile / 2>(rows - t, inputs, x + t * inputs, weight, sums + t * sums_stride, sums_stride);
+  }
+}
+
+// y[rows, begin..end) as products of rows with rows of the weights, which are read once and packed nowhere.
 template <class T>
-void multiply_few_rows(const LinearForward& args, std::int64_t begin, std::int64_t end) {
+void multiply_row_by_row(const LinearForward& args, std::int64_t begin, std::int64_t end) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), columns = end - begin;
   float* const sums = scratch_floats(Scratch::kTileB, rows * columns);
-  for (std::int64_t o = begin; o < end; ++o) {
-    const T* const weight = args.weight.as<T>() + o * inputs;
-    for (std::int64_t t = 0; t < rows; ++t) {
-      const T* const x = args.x.as<T>() + t * inputs;
-      sums[t * columns + o - begin] = sum_over(inputs, [&](std::int64_t i, auto access) HWY_ATTR {
-        return hn::Mul(access.load(x + i), access.load(weight + i));
-      });
-    }
+  const T *const x = args.x.as<T>(), *const weights = args.weight.as<T>();
+  std::int64_t o = begin;
+  // A single row is as fast as the weights come from memory, which is fastest where they are read in order.
+  for (; rows > 1 && o + kDotColumns <= end; o += kDotColumns) {
+    dot_rows<kDotColumns>(rows, inputs, x, weights + o * inputs, sums + o - begin, columns);
   }
+  for (; o < end; ++o) dot_rows<1>(rows, inputs, x, weights + o * inputs, sums + o - begin, columns);
   finish_forward_block<T>(args, {0, rows, begin, end}, {sums, columns});
 }
 
@@ -112,7 +154,7 @@ void sum_columns(const LinearWeightGradient& args, std::int64_t begin, std::int6
 
 LinearKernels linear_kernels(DType dtype) {
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
-    return LinearKernels{&finish_forward_block<T>, &multiply_few_rows<T>, &finish_gradient_block<T>, &sum_columns<T>};
+    return LinearKernels{&finish_forward_block<T>, &multiply_row_by_row<T>, &finish_gradient_block<T>, &sum_columns<T>};
   });
 }
 
@@ -128,7 +170,7 @@ namespace {
 HWY_EXPORT(linear_kernels);
 
 // Generation computes one row at a time: packing the weights would cost as much as the product.
-constexpr std::int64_t kFewRows = block_size(4, 2), kFewRowsGrain = block_size(128, 1);
+constexpr std::int64_t kFewRows = block_size(4, 2), kFewRowsGrain = block_size(128, 3);
 
 // Where sums go: fp32 outputs take them, others are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
@@ -138,9 +180,9 @@ float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? o
 void CpuBackend::do_linear_forward(const LinearForward& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);
   const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.x.dtype);
-  if (rows <= kFewRows) {
+  if (rows <= kFewRows || args.rows_alone) {
     parallel_for(outputs, kFewRowsGrain,
-                 [&](std::int64_t begin, std::int64_t end) { kernels.multiply_few_rows(args, begin, end); });
+                 [&](std::int64_t begin, std::int64_t end) { kernels.multiply_row_by_row(args, begin, end); });
     return;
   }
   const Gemm product{.m = rows,

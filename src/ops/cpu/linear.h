@@ -8,7 +8,7 @@ namespace teratron {
 
 struct LinearKernels {
   void (*finish_forward)(const LinearForward& args, const GemmBlock& block, const GemmSums& sums);
-  void (*multiply_few_rows)(const LinearForward& args, std::int64_t begin, std::int64_t end);
+  void (*multiply_row_by_row)(const LinearForward& args, std::int64_t begin, std::int64_t end);
   void (*finish_gradient)(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums);
   void (*sum_columns)(const LinearWeightGradient& args, std::int64_t begin, std::int64_t end);
 };

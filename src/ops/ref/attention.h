@@ -154,18 +154,23 @@ void attention_backward(const AttentionBackward& args) {
 // The tokens' keys and values join the cache; then the tokens are the last queries on all that it holds.
 template <class C>
 void cached_attention(const CachedAttention& args) {
-  const std::int64_t tokens = args.q.dim(1), begin = *args.length.as<const std::int32_t>(), end = begin + tokens;
-  check(begin >= 0 && end <= args.keys.dim(1), "the cache has room for the tokens");
-  copy(args.keys.slice(1, begin, end), args.k);
-  copy(args.values.slice(1, begin, end), args.v);
-  const Shape rows{args.q.dim(0), args.q.dim(2), tokens};
+  const std::int64_t tokens = args.q.dim(1);
+  const Shape rows{1, args.q.dim(2), tokens};
   std::vector<Accumulator<C>> log_sum_exp(static_cast<std::size_t>(rows.elements()));
-  attention_forward<C>({.out = args.out,
-                        .log_sum_exp = {log_sum_exp.data(), accumulation_dtype_of(args.q.dtype), rows},
-                        .q = args.q,
-                        .k = args.keys.slice(1, 0, end),
-                        .v = args.values.slice(1, 0, end),
-                        .scale = args.scale});
+  for (std::int64_t b = 0; b < args.q.dim(0); ++b) {
+    const std::int64_t begin = args.lengths.as<const std::int32_t>()[b], end = begin + tokens;
+    check(begin >= 0 && end <= args.keys.dim(1), "the cache has room for the tokens");
+    const auto own = [&](const TensorRef& view) { return view.slice(0, b, b + 1); };
+    const TensorRef keys = own(args.keys), values = own(args.values);
+    copy(keys.slice(1, begin, end), own(args.k));
+    copy(values.slice(1, begin, end), own(args.v));
+    attention_forward<C>({.out = own(args.out),
+                          .log_sum_exp = {log_sum_exp.data(), accumulation_dtype_of(args.q.dtype), rows},
+                          .q = own(args.q),
+                          .k = keys.slice(1, 0, end),
+                          .v = values.slice(1, 0, end),
+                          .scale = args.scale});
+  }
 }
 
 }  // namespace teratron::reference

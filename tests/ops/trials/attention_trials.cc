@@ -1,5 +1,7 @@
 #include "ops/trials/operations.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -226,29 +228,35 @@ Trial padded_attention_backward_trial(Random& random) { return any_backward_tria
 
 // Caches and tokens as parts of packed projections. What lies in the cache behind its length must not be read: NaN.
 // Longer caches have parts of multiples of 128 keys on a GPU, longer or none where there are many heads. The text may
-// end before, in, or between.
+// end before, in, or between. Sequences of a call have lengths of their own.
 Trial cached_attention_trial(Random& random) {
   const bool many = random.below(3) == 0;
   const std::int64_t batch = 1 + random.below(2), heads = many ? 40 + random.below(30) : 1 + random.below(3);
   const std::int64_t tokens = random.one_of<std::int64_t>({0, 1, 1, 1, 2, 5});
   const std::int64_t head_size = many ? random.one_of<std::int64_t>({1, 5, 8, 16})
                                       : random.one_of<std::int64_t>({1, 5, 8, 16, 64, 80, 96, 128, 130, 256});
-  const auto length = random.one_of<std::int64_t>({0, 1, 17, 31, 32, 33, 64, 127, 128, 129, 200, 255, 256, 383, 511});
-  const std::int64_t room = length + tokens + random.one_of<std::int64_t>({0, 0, 3, 130, 400});
+  std::vector<double> lengths;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    lengths.push_back(random.one_of<double>({0, 1, 17, 31, 32, 33, 64, 127, 128, 129, 200, 255, 256, 383, 511}));
+  }
+  const auto longest = static_cast<std::int64_t>(*std::max_element(lengths.begin(), lengths.end()));
+  const std::int64_t room = longest + tokens + random.one_of<std::int64_t>({0, 0, 3, 130, 400});
   const Shape packed{batch, tokens, 3, heads, head_size}, cache{batch, room, 3, heads, head_size};
-  Trial trial{.sizes = fmt::format("B={} T={} n={} S={} H={} D={}", batch, tokens, length, room, heads, head_size),
+  Trial trial{.sizes = fmt::format("B={} T={} n={} S={} H={} D={}", batch, tokens, fmt::join(lengths, ","), room, heads,
+                                   head_size),
               .arguments = {},
               .run = {}};
   Values cached = random.normals(cache);
   for (std::int64_t b = 0; b < batch; ++b) {
     const auto row = cached.begin() + b * cache.elements() / batch;
+    const auto length = static_cast<std::int64_t>(lengths[static_cast<std::size_t>(b)]);
     std::fill(row + length * 3 * heads * head_size, row + room * 3 * heads * head_size, std::nan(""));
   }
   trial.input("qkv", packed, random.normals(packed));
   trial.in_out("cache", cache, std::move(cached), {});
-  trial.ids("length", {1}, {static_cast<double>(length)});
+  trial.ids("lengths", {batch}, lengths);
   trial.output("out", {batch, tokens, heads, head_size},
-               sum_tolerance(length + tokens + head_size, 24, 1).carrying(kRoundedProbabilities));
+               sum_tolerance(longest + tokens + head_size, 24, 1).carrying(kRoundedProbabilities));
   trial.run = [=](Backend& backend, const Views& views) {
     const TensorRef qkv = views["qkv"], kv = views["cache"];
     backend.cached_attention({.out = views["out"],
@@ -257,7 +265,7 @@ Trial cached_attention_trial(Random& random) {
                               .v = qkv.select(2, 2),
                               .keys = kv.select(2, 1),
                               .values = kv.select(2, 2),
-                              .length = views["length"],
+                              .lengths = views["lengths"],
                               .scale = 1 / std::sqrt(static_cast<double>(head_size))});
   };
   return trial;

@@ -46,7 +46,8 @@ Activation some_timed_activation(Random& random) {
 
 Trial forward_trial(Random& random, const Sizes& sizes, Activation activation) {
   const auto [T, I, O] = sizes;
-  Trial trial{.sizes = sizes.text(activation), .arguments = {}, .run = {}};
+  const bool rows_alone = random.coin();
+  Trial trial{.sizes = sizes.text(activation) + (rows_alone ? " rows alone" : ""), .arguments = {}, .run = {}};
   trial.input("x", {T, I}, random.normals({T, I}));
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(I)));
   if (random.coin()) trial.input("bias", {O}, random.normals({O}));
@@ -60,7 +61,8 @@ Trial forward_trial(Random& random, const Sizes& sizes, Activation activation) {
                             .weight = views["weight"],
                             .bias = views["bias"],
                             .activation = activation,
-                            .activated = views["activated"]});
+                            .activated = views["activated"],
+                            .rows_alone = rows_alone});
   };
   return trial;
 }

@@ -24,7 +24,7 @@ template <class T>
 struct CachedViews {
   HeadsView<T> out, keys, values;
   HeadsView<const T> q, k, v;
-  const std::int32_t* length;
+  const std::int32_t* lengths;  // [batch]
   int heads, tokens, head_size;
   float scale_2;  // of scores in the domain of exp2
 };
@@ -47,11 +47,12 @@ struct CachedQuery {
   int b, h, token, length, seen;  // keys that were cached, and that it sees
 
   template <class T>
-  __device__ explicit CachedQuery(const CachedViews<T>& views)
-      : token(static_cast<int>(blockIdx.x) % views.tokens), length(*views.length), seen(length + token + 1) {
+  __device__ explicit CachedQuery(const CachedViews<T>& views) : token(static_cast<int>(blockIdx.x) % views.tokens) {
     const int head = static_cast<int>(blockIdx.x) / views.tokens;
     b = head / views.heads;
     h = head % views.heads;
+    length = views.lengths[b];
+    seen = length + token + 1;
   }
 };
 
@@ -254,7 +255,7 @@ CachedViews<T> cached_views_of(const CachedAttention& args) {
           .q = heads_of<const T>(args.q),
           .k = heads_of<const T>(args.k),
           .v = heads_of<const T>(args.v),
-          .length = args.length.as<std::int32_t>(),
+          .lengths = args.lengths.as<std::int32_t>(),
           .heads = static_cast<int>(args.q.dim(2)),
           .tokens = static_cast<int>(args.q.dim(1)),
           .head_size = static_cast<int>(args.q.dim(3)),
