@@ -13,9 +13,10 @@ enum class Purpose { kTraining, kEvaluation, kGeneration };
 
 struct ExecutorOptions {
   Purpose purpose = Purpose::kTraining;
-  std::int64_t batch = 1;         // most sequences in one call
-  std::int64_t tokens = 0;        // most tokens of one sequence in one call
-  std::int64_t logits_chunk = 0;  // rows of logits that exist at a time; 0: see executor/logits_chunk.h
+  std::int64_t batch = 1;                         // most sequences in one call
+  std::int64_t tokens = 0;                        // most tokens of one sequence in one call
+  std::int64_t logits_chunk = 0;                  // rows of logits that exist at a time; 0: see executor/logits_chunk.h
+  bool first_keys = false, position_ids = false;  // micro-batches may have these inputs
   // Training only.
   // What the stages do in a step with the most micro-batches; of as many stages as the mesh has. No actions: one stage
   // runs schedule.micro_batches one after another. With several slices, every sequence has `tokens` tokens.

@@ -22,6 +22,7 @@ struct LayerPass {
   std::int64_t first_position = 0;     // of the slice in its sequence
   TensorRef cache_length;              // i32 [1], optional: first_position, where attention should take it from there
   TensorRef key_lengths;               // i32 [batch], optional: tokens of each sequence; the rest of it is padding
+  TensorRef first_keys;                // i32 [batch, tokens], optional: the first position that each token sees
   std::int64_t first_sample = 0;       // of the micro-batch in the global batch
   std::int64_t sequence_length = 0;    // of the whole sequence
   std::uint64_t seed = 0;
