@@ -222,6 +222,7 @@ void run(const TrainConfig& config) {
   const double began = monotonic_seconds();
   const RankLauncher launcher(config.threads, config.backend);
   training_split(config, config.load);  // a contradiction is told once, before there are ranks
+  config.documents(config.tokenizer);   // likewise
   EndSignals end_signals(launcher.environment().process == 0);
   std::atomic<int> signal{0};
   const Job job{.config = config,

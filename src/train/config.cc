@@ -8,6 +8,7 @@ Faults TrainConfig::faults() const {
   Faults faults = StepSettings::faults();
   faults.add(OptimizerSettings::faults());
   faults.add(SplitSettings::faults());
+  faults.add(DocumentSettings::faults(tokenizer));
   faults.add(OutputSettings::faults());
   return faults;
 }
@@ -34,6 +35,7 @@ FieldList fields_of(TrainConfig& c) {
       .required = true;
   add_tokenizer_field(list, c);
   add_split_fields(list, c);
+  add_document_fields(list, c);
 
   add_output_fields(list, c);
   add_machine_fields(list, c);

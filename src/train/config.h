@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "settings/document_settings.h"
 #include "settings/split_settings.h"
 #include "settings/step_settings.h"
 #include "train/optimizer_settings.h"
@@ -12,7 +13,7 @@ namespace teratron {
 
 // The values as the user gave them. A 0 that stands for "follows from another value" is resolved by member functions,
 // so that a saved configuration can be read back and changed.
-struct TrainConfig : StepSettings, OptimizerSettings, SplitSettings, OutputSettings {
+struct TrainConfig : StepSettings, OptimizerSettings, SplitSettings, DocumentSettings, OutputSettings {
   std::string data_path;  // PREFIX of PREFIX.bin and PREFIX.idx; must be given
 
   // Every fault and, where it helps, the nearest values that work.

@@ -29,6 +29,8 @@ MicroBatch micro_batch_of(const SampleBatch& batch, std::int64_t tokens, std::in
   return {.ids = part(batch.ids, tokens),
           .token_types = part(batch.token_types, tokens),
           .key_lengths = part(batch.key_lengths, 1),
+          .first_keys = part(batch.first_keys, tokens),
+          .position_ids = part(batch.position_ids, tokens),
           .targets = part(batch.targets, tokens),
           .weights = part(batch.weights, tokens),
           .labels = part(batch.labels, 1),
@@ -57,6 +59,8 @@ ExecutorOptions options_of(const TrainConfig& config, const PipelinePlan& pipeli
           .batch = largest.largest_micro_batch(),
           .tokens = config.seq_length,
           .logits_chunk = config.rows_of_logits(),
+          .first_keys = config.reset_attention_mask,
+          .position_ids = config.reset_position_ids,
           .schedule = pipeline.schedule,
           .slice_tokens = pipeline.slice_tokens,
           .recompute = config.recompute,
@@ -205,6 +209,7 @@ TrainingState Trainer::state() const {
                       .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
                       .counters = {{kSkipped, skipped_}}};
   record_split(task_.split_rule, state);
+  record_documents(config_, state);
   if (best_validation_loss_) {
     state.values[kBestValidation] = *best_validation_loss_;
     state.counters[kSinceBest] = validations_since_best_;
