@@ -13,6 +13,7 @@
 #include "eval/corpus_loss.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
+#include "settings/document_settings.h"
 #include "settings/split_settings.h"
 
 namespace teratron {
@@ -61,6 +62,7 @@ struct EvaluationJob {
   std::shared_ptr<const IndexedDataset> dataset;
   SplitRule split_rule;
   std::vector<CorpusPart> parts;
+  DocumentOptions documents;  // as the checkpoint was trained
 };
 
 std::string table_row(const char* name, double loss, double bits_per_nat) {
@@ -93,6 +95,7 @@ CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Ran
   return corpus_loss(*model.model, *job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
                      rank.is_first() ? &job.tokenizer : nullptr,
                      {.stride = std::min(job.options.stride, model.model->options().tokens),
+                      .documents = job.documents,
                       .baselines = rank.is_first() && job.options.baselines,
                       .observer = show_scoring(rank)});
 }
@@ -110,15 +113,20 @@ void run(const EvalLossOptions& options) {
   const SplitRule rule = evaluation_split(options, checkpoint.state);
   std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(options.parts()), rule);
   find_part(parts, options.part);
+  const DocumentOptions documents = recorded_documents(checkpoint.state, tokenizer);
   const EvaluationJob job{.options = options,
                           .checkpoint = std::move(checkpoint),
                           .tokenizer = std::move(tokenizer),
                           .dataset = dataset,
                           .split_rule = rule,
-                          .parts = std::move(parts)};
+                          .parts = std::move(parts),
+                          .documents = documents};
   EvalLossOptions shown = options;
+  ExecutorOptions executor_options = options.executor_options();
+  executor_options.first_keys = documents.reset_attention_mask;
+  executor_options.position_ids = documents.reset_position_ids;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
-    const LoadedModel model = load_model(job.checkpoint, options.executor_options(), options.backend, rank);
+    const LoadedModel model = load_model(job.checkpoint, executor_options, options.backend, rank);
     const CorpusLoss result = measure(job, model, rank);
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
     if (rank.is_first()) report(options.json, table(result, job), json_of(result, peaks).dump());

@@ -8,8 +8,13 @@
 namespace teratron {
 
 GptSamples::GptSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPart part, std::int64_t seq_length,
-                       SampleOrder order, std::uint64_t seed)
-    : dataset_(std::move(dataset)), part_(std::move(part)), seq_length_(seq_length), order_(order), seed_(seed) {
+                       SampleOrder order, std::uint64_t seed, const DocumentOptions& documents)
+    : dataset_(std::move(dataset)),
+      part_(std::move(part)),
+      seq_length_(seq_length),
+      order_(order),
+      seed_(seed),
+      documents_(documents) {
   check(seq_length >= 1, "GptSamples: seq_length");
   samples_per_epoch_ = EpochOrder::chunks(part_, seq_length);
   if (samples_per_epoch_ == 0) {
@@ -37,6 +42,8 @@ SampleBatch GptSamples::make_batch(std::int64_t samples) const {
   batch.ids.resize(tokens);
   batch.targets.resize(tokens);
   batch.weights.resize(tokens);
+  if (documents_.reset_attention_mask) batch.first_keys.resize(tokens);
+  if (documents_.reset_position_ids) batch.position_ids.resize(tokens);
   return batch;
 }
 
@@ -48,11 +55,36 @@ void GptSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t at
     std::copy(tokens.begin(), tokens.end() - 1, batch.ids.begin() + begin);
     std::copy(tokens.begin() + 1, tokens.end(), batch.targets.begin() + begin);
     std::fill_n(batch.weights.begin() + begin, seq_length_, 1.0F);
+    if (documents_.any()) read_documents(batch, begin);
+  }
+}
+
+void GptSamples::read_documents(SampleBatch& batch, std::int64_t begin) const {
+  const auto first = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(seq_length_);
+  const auto ids = std::span<const std::int32_t>(batch.ids).subspan(first, count);
+  if (documents_.reset_attention_mask) {
+    find_document_starts(ids, documents_.end_token, std::span(batch.first_keys).subspan(first, count));
+  }
+  if (documents_.reset_position_ids) {
+    find_document_positions(ids, documents_.end_token, std::span(batch.position_ids).subspan(first, count));
+  }
+  if (!documents_.eod_mask_loss) return;
+  for (std::size_t t = 0; t < count; ++t) {
+    if (ids[t] == documents_.end_token) batch.weights[first + t] = 0;
   }
 }
 
 Samples::TotalWeights GptSamples::total_weights(SampleRange positions) const {
-  return {.targets = static_cast<double>(positions.count * seq_length_)};
+  std::int64_t targets = positions.count * seq_length_;
+  if (documents_.eod_mask_loss) {
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(seq_length_ + 1));
+    for (std::int64_t i = 0; i < positions.count; ++i) {
+      sample(positions.first + i, tokens);
+      targets -= std::count(tokens.begin(), tokens.end() - 1, documents_.end_token);
+    }
+    targets = std::max<std::int64_t>(1, targets);
+  }
+  return {.targets = static_cast<double>(targets)};
 }
 
 std::shared_ptr<const EpochOrder> GptSamples::epoch_order(std::int64_t epoch) const {

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "data/corpus_split.h"
+#include "data/documents.h"
 #include "data/epoch_order.h"
 #include "data/indexed_dataset.h"
 #include "data/samples.h"
@@ -26,7 +27,7 @@ class GptSamples : public Samples {
  public:
   // UserError: a part too short for one sample, with both sizes and what to do.
   GptSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPart part, std::int64_t seq_length, SampleOrder order,
-             std::uint64_t seed = 0);
+             std::uint64_t seed = 0, const DocumentOptions& documents = {});
 
   std::int64_t seq_length() const override { return seq_length_; }
   // (tokens of the part - 1) / seq_length; the tokens left over are fewer than seq_length. The shuffled order moves
@@ -38,9 +39,12 @@ class GptSamples : public Samples {
 
   SampleBatch make_batch(std::int64_t samples) const override;
   void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const override;
-  TotalWeights total_weights(SampleRange positions) const override;  // every target counts 1
+  // Every target counts 1, but for those that DocumentOptions::eod_mask_loss leaves out, for which samples are read. At
+  // least 1, so that a mean over no target is 0.
+  TotalWeights total_weights(SampleRange positions) const override;
 
  private:
+  void read_documents(SampleBatch& batch, std::int64_t begin) const;
   std::shared_ptr<const EpochOrder> epoch_order(std::int64_t epoch) const;
 
   std::shared_ptr<const IndexedDataset> dataset_;
@@ -48,6 +52,7 @@ class GptSamples : public Samples {
   std::int64_t seq_length_;
   SampleOrder order_;
   std::uint64_t seed_;
+  DocumentOptions documents_;
   std::int64_t samples_per_epoch_;
 
   // The orders of the two epochs last asked for, since a batch may lie astride the end of one.

@@ -13,10 +13,13 @@ namespace teratron {
 struct SampleBatch {
   std::vector<std::int32_t> ids, token_types;  // [samples, tokens]
   std::vector<std::int32_t> key_lengths;       // [samples]: tokens before the padding
-  std::vector<std::int32_t> targets;           // [samples, tokens]
-  std::vector<float> weights;                  // of the targets
-  std::vector<std::int32_t> labels;            // [samples]
-  std::vector<float> label_weights;            // of the labels
+  // Of documents that share a sample, [samples, tokens]: the first token that each token sees; its place in its
+  // document.
+  std::vector<std::int32_t> first_keys, position_ids;
+  std::vector<std::int32_t> targets;  // [samples, tokens]
+  std::vector<float> weights;         // of the targets
+  std::vector<std::int32_t> labels;   // [samples]
+  std::vector<float> label_weights;   // of the labels
 };
 
 // Safe to use from many threads.

@@ -27,7 +27,7 @@ CorpusLoss corpus_loss(LanguageModel& model, const IndexedDataset& dataset, cons
   CorpusLoss result{.targets = static_cast<std::int64_t>(tokens.size()) - 1};
   const std::int64_t length = model.options().tokens;
   const auto windows = scoring_windows(result.targets, length, options.stride == 0 ? length : options.stride);
-  const double sum = score_windows(model, tokens, windows, options.observer);
+  const double sum = score_windows(model, tokens, windows, options.observer, options.documents);
   result.loss = sum / static_cast<double>(result.targets);
 
   if (tokenizer != nullptr) {

@@ -19,8 +19,9 @@ struct CorpusLoss {
 };
 
 struct CorpusLossOptions {
-  std::int64_t stride = 0;  // of overlapping windows; 0: as long as the model's context
-  bool baselines = false;   // needs a training part to learn them from; computed by the caller alone
+  std::int64_t stride = 0;         // of overlapping windows; 0: as long as the model's context
+  DocumentOptions documents = {};  // how windows treat the documents they hold
+  bool baselines = false;          // needs a training part to learn them from; computed by the caller alone
   ScoringObserver observer = [](const ScoringState&) {};
 };
 

@@ -14,6 +14,23 @@ std::span<const ScoringWindow> share_of(std::span<const ScoringWindow> windows, 
   return windows.subspan(begin, end - begin);
 }
 
+// What the model is told of documents that share a window of `length` ids; nothing that the options do not ask for.
+void find_documents(std::span<const std::int32_t> ids, std::int64_t length, const DocumentOptions& documents,
+                    std::vector<std::int32_t>& first_keys, std::vector<std::int32_t>& position_ids) {
+  first_keys.resize(documents.reset_attention_mask ? ids.size() : 0);
+  position_ids.resize(documents.reset_position_ids ? ids.size() : 0);
+  const auto tokens = static_cast<std::size_t>(length);
+  for (std::size_t begin = 0; begin < ids.size(); begin += tokens) {
+    const auto window = ids.subspan(begin, tokens);
+    if (!first_keys.empty()) {
+      find_document_starts(window, documents.end_token, std::span(first_keys).subspan(begin, tokens));
+    }
+    if (!position_ids.empty()) {
+      find_document_positions(window, documents.end_token, std::span(position_ids).subspan(begin, tokens));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<ScoringWindow> scoring_windows(std::int64_t targets, std::int64_t length, std::int64_t stride) {
@@ -29,12 +46,12 @@ std::vector<ScoringWindow> scoring_windows(std::int64_t targets, std::int64_t le
 }
 
 double score_windows(LanguageModel& model, std::span<const std::int32_t> tokens, std::span<const ScoringWindow> windows,
-                     const ScoringObserver& observer) {
+                     const ScoringObserver& observer, const DocumentOptions& documents) {
   windows = share_of(windows, *model.mesh().data);
   const auto batch = static_cast<std::size_t>(model.options().batch);
   ScoringState state;
   for (const ScoringWindow& window : windows) state.targets += window.length - window.first_scored;
-  std::vector<std::int32_t> ids, targets;
+  std::vector<std::int32_t> ids, targets, first_keys, position_ids;
   std::vector<float> losses;
   while (!windows.empty()) {
     const std::int64_t length = windows.front().length, first_scored = windows.front().first_scored;
@@ -48,8 +65,14 @@ double score_windows(LanguageModel& model, std::span<const std::int32_t> tokens,
       ids.insert(ids.end(), inputs.begin(), inputs.end() - 1);
       targets.insert(targets.end(), inputs.begin() + 1, inputs.end());
     }
+    find_documents(ids, length, documents, first_keys, position_ids);
     losses.resize(count * static_cast<std::size_t>(length - first_scored));
-    model.losses({.ids = ids, .targets = targets, .batch = static_cast<std::int64_t>(count), .tokens = length},
+    model.losses({.ids = ids,
+                  .first_keys = first_keys,
+                  .position_ids = position_ids,
+                  .targets = targets,
+                  .batch = static_cast<std::int64_t>(count),
+                  .tokens = length},
                  first_scored, losses);
     state.sum = std::accumulate(losses.begin(), losses.end(), state.sum);
     state.scored += static_cast<std::int64_t>(losses.size());

@@ -12,6 +12,9 @@ struct MicroBatch {
   std::span<const std::int32_t> ids;          // [batch, tokens]
   std::span<const std::int32_t> token_types;  // [batch, tokens]
   std::span<const std::int32_t> key_lengths;  // [batch]: tokens before the padding; empty: there is none
+  // Of documents that share a sequence, [batch, tokens]; empty: each sequence is one. The first token that each token
+  // sees, and its place in its document. ExecutorOptions must announce them.
+  std::span<const std::int32_t> first_keys, position_ids;
   // A target for every token, each with its weight in the loss: loss mask over what the loss is a mean of.
   std::span<const std::int32_t> targets;  // [batch, tokens]
   std::span<const float> weights;         // [batch, tokens]

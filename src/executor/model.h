@@ -50,6 +50,7 @@ struct ParameterBucket {
 // The inputs of a slice on the device; null where the model has no such input, or it belongs to the other end.
 struct SliceInputs {
   TensorRef ids, token_types;       // i32 [batch, tokens]; for the embedding
+  TensorRef position_ids;           // likewise; null: positions of the sequence
   TensorRef targets, weights;       // i32 and A [batch * tokens]; for the head
   TensorRef labels, label_weights;  // i32 and A [batch]. Weights are times the scale of the loss
 };

@@ -18,7 +18,8 @@ struct ExecutorOptions {
   // Of generation: sequences with a key/value cache each, of which a call extends one, or each by one token; and the
   // tokens that a cache has room for. 0: as many as the model has positions.
   std::int64_t caches = 1, cache_tokens = 0;
-  std::int64_t logits_chunk = 0;  // rows of logits that exist at a time; 0: see executor/logits_chunk.h
+  std::int64_t logits_chunk = 0;                  // rows of logits that exist at a time; 0: see executor/logits_chunk.h
+  bool first_keys = false, position_ids = false;  // micro-batches may have these inputs
   // Training only.
   // What the stages do in a step with the most micro-batches; of as many stages as the mesh has. No actions: one stage
   // runs schedule.micro_batches one after another. With several slices, every sequence has `tokens` tokens.

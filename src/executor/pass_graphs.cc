@@ -17,7 +17,8 @@ void PassGraphs::run(Kind kind, const SliceCall& call, int layer, const TensorRe
                    .accumulate = pass.accumulate,
                    .weights_later = pass.weights_later,
                    .stream = stream.data,
-                   .key_lengths = pass.key_lengths.data};
+                   .key_lengths = pass.key_lengths.data,
+                   .first_keys = pass.first_keys.data};
   auto found = graphs_.find(wanted);
   if (found == graphs_.end()) {
     if (graphs_.size() == kMostGraphs) return work();

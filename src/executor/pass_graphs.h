@@ -41,7 +41,7 @@ class PassGraphs {
     std::int64_t batch, tokens;
     std::uint64_t seed;
     bool accumulate, weights_later;
-    const void *stream, *key_lengths;
+    const void *stream, *key_lengths, *first_keys;
     auto operator<=>(const Key&) const = default;
   };
   // Beyond that, passes are launched kernel by kernel: what a device keeps of a graph is not in the memory plan.

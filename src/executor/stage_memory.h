@@ -46,6 +46,8 @@ class StageMemory {
   TensorRef cache_lengths(std::int64_t batch) const { return view(blocks_.cache_lengths, {batch}); }  // of generation
   TensorRef counters() const { return arena_[blocks_.counters]; }  // i32 [2], of training: Dropout::counters
   TensorRef key_lengths(std::int64_t batch) const { return view(blocks_.key_lengths, {batch}); }
+  TensorRef first_keys(const Shape& shape) const { return view(blocks_.first_keys, shape); }
+  TensorRef position_ids(const Shape& shape) const { return view(blocks_.position_ids, shape); }
   TensorRef ids(const Shape& shape) const { return view(blocks_.ids, shape); }
   TensorRef token_types(const Shape& shape) const { return view(blocks_.token_types, shape); }
   TensorRef targets(std::int64_t rows) const { return view(blocks_.targets, {rows}); }
@@ -72,7 +74,8 @@ class StageMemory {
     Arena::Block embedding_kept = 0, final_x = 0;
   };
   struct Blocks {
-    Arena::Block cache_lengths, counters, key_lengths, ids, token_types, targets, weights, labels, label_weights;
+    Arena::Block cache_lengths, counters, key_lengths, first_keys, position_ids;
+    Arena::Block ids, token_types, targets, weights, labels, label_weights;
     Arena::Block normed, branch, dnormed, wide, again_forward, again_backward, embedding, head, losses;
     std::vector<Arena::Block> sent, gradients;
     std::vector<SliceBlocks> slices;               // by the timeline's index
@@ -113,7 +116,7 @@ class StageMemory {
   const std::int64_t batch_, tokens_, caches_, cache_tokens_, logits_chunk_, hidden_;
   const std::vector<std::int64_t> slice_tokens_;
   const Recompute recompute_;
-  const bool sequence_parallel_;
+  const bool sequence_parallel_, first_keys_, position_ids_;
   const int tensor_ranks_;
   const DType dtype_, accumulation_;
   const Timeline timeline_;

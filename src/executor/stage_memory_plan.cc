@@ -22,6 +22,8 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
       slice_tokens_(options.slice_tokens),
       recompute_(options.recompute),
       sequence_parallel_(options.sequence_parallel),
+      first_keys_(options.first_keys),
+      position_ids_(options.position_ids),
       tensor_ranks_(tensor_ranks),
       dtype_(compute_dtype),
       accumulation_(accumulation_dtype_of(compute_dtype)),
@@ -199,6 +201,8 @@ void StageMemory::plan_inputs() {
   blocks_.cache_lengths = input("cache_lengths", DType::kI32, caches_, all_, purpose_ == Purpose::kGeneration);
   blocks_.counters = input("counters", DType::kI32, 2, all_, training());
   blocks_.key_lengths = input("key_lengths", DType::kI32, batch_, all_, traits.key_lengths);
+  blocks_.first_keys = input("first_keys", DType::kI32, t, all_, first_keys_);
+  blocks_.position_ids = input("position_ids", DType::kI32, t, embedding_, position_ids_);
   blocks_.ids = input("ids", DType::kI32, t, embedding_, true);
   blocks_.token_types = input("token_types", DType::kI32, t, embedding_, traits.token_types);
   blocks_.targets = input("targets", DType::kI32, t, head_, traits.targets);

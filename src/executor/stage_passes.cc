@@ -59,10 +59,16 @@ void StagePasses::begin(SliceCall& call, const MicroBatch& micro_batch) const {
                                  static_cast<std::int32_t>(micro_batch.first_sample)};
     backend_.upload(call.pass.counters, counters.data());
   }
-  if (micro_batch.key_lengths.empty()) return;
-  check_equal(static_cast<std::int64_t>(micro_batch.key_lengths.size()), micro_batch.batch, "lengths of sequences");
-  call.pass.key_lengths = plan_.memory().key_lengths(micro_batch.batch);
-  backend_.upload(call.pass.key_lengths, micro_batch.key_lengths.data());
+  if (!micro_batch.key_lengths.empty()) {
+    check_equal(static_cast<std::int64_t>(micro_batch.key_lengths.size()), micro_batch.batch, "lengths of sequences");
+    call.pass.key_lengths = plan_.memory().key_lengths(micro_batch.batch);
+    backend_.upload(call.pass.key_lengths, micro_batch.key_lengths.data());
+  }
+  if (!micro_batch.first_keys.empty()) {
+    check_equal(micro_batch.first_keys.size(), micro_batch.ids.size(), "first keys of tokens");
+    call.pass.first_keys = upload(plan_.memory().first_keys({call.pass.batch, call.pass.tokens}), call, micro_batch,
+                                  micro_batch.first_keys);
+  }
 }
 
 TensorRef StagePasses::upload(TensorRef to, const SliceCall& call, const MicroBatch& micro_batch,
@@ -79,6 +85,10 @@ SliceInputs StagePasses::embedding_inputs(const SliceCall& call, const MicroBatc
   if (model_.traits.token_types) {
     check_equal(micro_batch.token_types.size(), micro_batch.ids.size(), "types of tokens");
     inputs.token_types = upload(memory.token_types(shape), call, micro_batch, micro_batch.token_types);
+  }
+  if (!micro_batch.position_ids.empty()) {
+    check_equal(micro_batch.position_ids.size(), micro_batch.ids.size(), "positions of tokens");
+    inputs.position_ids = upload(memory.position_ids(shape), call, micro_batch, micro_batch.position_ids);
   }
   return inputs;
 }

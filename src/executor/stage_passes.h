@@ -23,7 +23,7 @@ class StagePasses {
 
   SliceCall call_of(const MicroBatch& micro_batch, const SliceKey& key, bool training) const;
 
-  // Uploads the lengths of the micro-batch's sequences, where it has some, and what dropout counts from, for the passes
+  // Uploads what masks the micro-batch's keys, where it has such inputs, and what dropout counts from, for the passes
   // that follow.
   void begin(SliceCall& call, const MicroBatch& micro_batch) const;
 

@@ -52,11 +52,13 @@ std::vector<ParameterBucket> Gpt2::buckets() {
 }
 
 void Gpt2::embed(const EndCall& call, TensorRef x) {
-  embedding.forward(call.pass, x, call.pass.sequence_parallel ? call.layers.branch : x, call.inputs.ids);
+  embedding.forward(call.pass, x, call.pass.sequence_parallel ? call.layers.branch : x, call.inputs.ids,
+                    call.inputs.position_ids);
 }
 
 void Gpt2::embed_backward(const EndCall& call, TensorRef dx, bool has_head) {
-  embedding.backward(call.pass, dx, call.layers.branch, call.inputs.ids, has_head || call.pass.accumulate);
+  embedding.backward(call.pass, dx, call.layers.branch, call.inputs.ids, has_head || call.pass.accumulate,
+                     call.inputs.position_ids);
 }
 
 Gpt2::HeadMemory Gpt2::carve(const EndSizes& sizes, Carver& memory) const {

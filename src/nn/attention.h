@@ -129,6 +129,7 @@ struct Attention {
                           .k = parts.select(2, 1).slice(1, 0, end),
                           .v = parts.select(2, 2).slice(1, 0, end),
                           .lengths = pass.key_lengths,
+                          .first_keys = pass.first_keys,
                           .causal = causal,
                           .scale = scale(),
                           .dropout = pass.dropout(dropout, RandomPurpose::kAttentionDropout, layer)};

@@ -35,17 +35,19 @@ struct Embedding {
   // The first of the vocabulary's entries that this rank holds.
   std::int64_t vocab_begin() const { return tokens.place.rank * tokens.shape[0]; }
 
-  // y, the residual stream's beginning, from ids i32 [batch, tokens]; `full` is workspace [batch, tokens, hidden] and
+  // y, the residual stream's beginning, from ids i32 [batch, tokens], and position_ids likewise where positions are not
+  // those of the sequence; `full` is workspace [batch, tokens, hidden] and
   // may be y where that is full. A rank adds up what it holds, the first one also the positions; dropout follows the
   // sum.
-  void forward(const LayerPass& pass, TensorRef y, TensorRef full, TensorRef ids) const {
+  void forward(const LayerPass& pass, TensorRef y, TensorRef full, TensorRef ids, TensorRef position_ids = {}) const {
     const auto embed = [&](TensorRef some, TensorRef some_ids, std::int64_t first_position) {
       pass.backend.embedding_forward({.y = some,
                                       .ids = some_ids,
                                       .tokens = tokens.value,
                                       .positions = pass.tensor.rank() == 0 ? positions.value : TensorRef(),
                                       .first_position = first_position,
-                                      .vocab_begin = vocab_begin()});
+                                      .vocab_begin = vocab_begin(),
+                                      .position_ids = position_ids});
     };
     if (pass.is_next_token()) {
       for (std::int64_t b = 0; b < pass.batch; ++b) {
@@ -64,7 +66,8 @@ struct Embedding {
 
   // Changes dy, the gradient of the stream; `full` as in forward. accumulate_tokens: the token table's gradient already
   // holds something, be it the output projection's share.
-  void backward(const LayerPass& pass, TensorRef dy, TensorRef full, TensorRef ids, bool accumulate_tokens) const {
+  void backward(const LayerPass& pass, TensorRef dy, TensorRef full, TensorRef ids, bool accumulate_tokens,
+                TensorRef position_ids = {}) const {
     const TensorRef masked = pass.sequence_parallel ? pass.own_rows(full) : dy;
     if (mask(pass).active()) {
       pass.backend.dropout_backward({.dbranch = masked, .dsum = dy, .dropout = mask(pass)});
@@ -78,6 +81,7 @@ struct Embedding {
                                      .ids = ids,
                                      .first_position = pass.first_position,
                                      .vocab_begin = vocab_begin(),
+                                     .position_ids = position_ids,
                                      .accumulate_tokens = accumulate_tokens,
                                      .accumulate_positions = pass.accumulate});
   }

@@ -27,6 +27,7 @@ struct LayerPass {
   std::span<const std::int32_t> positions;
   std::int64_t first_cache = 0;      // of generation: of the batch's first sequence
   TensorRef key_lengths;             // i32 [batch], optional: tokens of each sequence; the rest of it is padding
+  TensorRef first_keys;              // i32 [batch, tokens], optional: the first position that each token sees
   std::int64_t first_sample = 0;     // of the micro-batch in the global batch
   std::int64_t sequence_length = 0;  // of the whole sequence
   std::uint64_t seed = 0;

@@ -134,10 +134,15 @@ bool check_arguments(AttentionForward& args, const ArgumentChecks& checks) {
   checks.strided("k", args.k, {batch, keys, heads, head_size});
   checks.strided("v", args.v, {batch, keys, heads, head_size});
   if (args.lengths) checks.tensor("lengths", args.lengths, {batch}, DType::kI32);
+  if (args.first_keys) {
+    checks.tensor("first_keys", args.first_keys, {batch, queries}, DType::kI32);
+    checks.require(args.causal, "documents that share a sequence are causal");
+  }
   checks.require(args.scale > 0, "the scale of the scores is given");
   checks.attention_dropout(args.dropout, queries, keys, heads);
-  checks.separate({{"out", args.out}, {"log_sum_exp", args.log_sum_exp}},
-                  {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"lengths", args.lengths}});
+  checks.separate(
+      {{"out", args.out}, {"log_sum_exp", args.log_sum_exp}},
+      {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"lengths", args.lengths}, {"first_keys", args.first_keys}});
   return args.out.elements() > 0;
 }
 
@@ -174,9 +179,23 @@ bool check_arguments(AttentionBackward& args, const ArgumentChecks& checks) {
                                                                         {"v", forward.v},
                                                                         {"out", forward.out},
                                                                         {"log_sum_exp", forward.log_sum_exp},
-                                                                        {"lengths", forward.lengths}});
+                                                                        {"lengths", forward.lengths},
+                                                                        {"first_keys", forward.first_keys}});
   return args.dout.elements() > 0;
 }
+
+namespace {
+
+// What positions [batch, tokens] of an embedding call are read from. Ids in memory are not looked at.
+template <class Arguments>
+void check_positions(const ArgumentChecks& checks, const Arguments& args, const TensorRef& table, std::int64_t batch,
+                     std::int64_t tokens) {
+  if (args.position_ids) return checks.tensor("position_ids", args.position_ids, {batch, tokens}, DType::kI32);
+  checks.require(args.first_position >= 0 && args.first_position + tokens <= table.dim(0),
+                 "every token's position has an embedding");
+}
+
+}  // namespace
 
 bool check_arguments(EmbeddingForward& args, const ArgumentChecks& checks) {
   checks.rank("y", args.y, 3);
@@ -187,11 +206,12 @@ bool check_arguments(EmbeddingForward& args, const ArgumentChecks& checks) {
   checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
   if (args.positions) {
     args.positions = checks.matrix("positions", args.positions, checks.rows("positions", args.positions), hidden);
-    checks.require(args.first_position >= 0 && args.first_position + tokens <= args.positions.dim(0),
-                   "every token's position has an embedding");
+    check_positions(checks, args, args.positions, batch, tokens);
   }
   checks.dropout(args.dropout, tokens);
-  checks.separate({{"y", args.y}}, {{"ids", args.ids}, {"tokens", args.tokens}, {"positions", args.positions}});
+  checks.separate(
+      {{"y", args.y}},
+      {{"ids", args.ids}, {"tokens", args.tokens}, {"positions", args.positions}, {"position_ids", args.position_ids}});
   return args.y.elements() > 0;
 }
 
@@ -207,11 +227,11 @@ bool check_arguments(EmbeddingBackward& args, const ArgumentChecks& checks) {
   args.dtokens = table("dtokens", args.dtokens);
   args.dpositions = table("dpositions", args.dpositions);
   if (args.dpositions) {
-    checks.require(args.first_position >= 0 && args.first_position + tokens <= args.dpositions.dim(0),
-                   "every token's position has an embedding");
+    check_positions(checks, args, args.dpositions, batch, tokens);
   }
   checks.dropout(args.dropout, tokens);
-  checks.separate({{"dtokens", args.dtokens}, {"dpositions", args.dpositions}}, {{"dy", args.dy}, {"ids", args.ids}});
+  checks.separate({{"dtokens", args.dtokens}, {"dpositions", args.dpositions}},
+                  {{"dy", args.dy}, {"ids", args.ids}, {"position_ids", args.position_ids}});
   return args.dy.elements() > 0 && (args.dtokens || args.dpositions);
 }
 

@@ -123,11 +123,15 @@ struct DropoutBackward {
 // sequence: key j is position j, query i is position S_k - S_q + i, and sequence b has text at its first lengths[b]
 // positions, 0 <= lengths[b] <= S_k. No query sees a padded key. Padded queries are not computed: their rows of out and
 // log_sum_exp become 0. Padded rows of q, k and v are not used, whatever they hold. Padding takes next to no time.
+//
+// Documents that share a sequence do not see one another (causal only): query i of sequence b sees keys from
+// first_keys[b][i] on, which never falls with i; 0 <= first_keys[b][i] <= S_k - S_q + i.
 struct AttentionForward {
   TensorRef out;          // [B, S_q, H, D]
   TensorRef log_sum_exp;  // A [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
   TensorRef q, k, v;      // [B, S_q, H, D], [B, S_k, H, D], [B, S_k, H, D]
   TensorRef lengths;      // i32 [B], optional: without it there is no padding
+  TensorRef first_keys;   // i32 [B, S_q], optional: without it every query sees from key 0 on
   bool causal = true;
   double scale = 0;  // usually 1 / sqrt(D)
   Dropout dropout;   // first_position is the first query's; keys count from position first_position - (S_k - S_q)
@@ -159,13 +163,15 @@ struct CachedAttention {
 
 // y[b,t,:] = dropout(tokens[ids[b,t]] + positions[first_position + t]). Rows of ids outside [vocab_begin, vocab_begin
 // + V) contribute zero for the token part (a vocabulary split over ranks, which add up their parts and then the
-// positions: without `positions` that term is zero).
+// positions: without `positions` that term is zero). With position_ids, positions[position_ids[b,t]] is added instead;
+// each is in [0, max positions).
 struct EmbeddingForward {
   TensorRef y;          // [batch, tokens, hidden]
   TensorRef ids;        // i32 [batch, tokens]
   TensorRef tokens;     // [V, hidden]
   TensorRef positions;  // [max positions, hidden], optional
   std::int64_t first_position = 0, vocab_begin = 0;
+  TensorRef position_ids;  // i32 [batch, tokens], optional
   Dropout dropout;
 };
 
@@ -175,6 +181,7 @@ struct EmbeddingBackward {
   TensorRef dtokens, dpositions;  // A
   TensorRef dy, ids;
   std::int64_t first_position = 0, vocab_begin = 0;
+  TensorRef position_ids;  // as in forward
   Dropout dropout;
   bool accumulate_tokens = false, accumulate_positions = false;
 };

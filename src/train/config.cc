@@ -40,6 +40,7 @@ Faults TrainConfig::faults() const {
   faults.add(OptimizerSettings::faults());
   faults.add(SplitSettings::faults());
   faults.add(data_faults(*this));
+  faults.add(DocumentSettings::faults(tokenizer));
   faults.add(OutputSettings::faults());
   return faults;
 }
@@ -73,6 +74,7 @@ FieldList fields_of(TrainConfig& c) {
   add_split_fields(list, c);
   list.add("override-data", &c.override_data, "",
            "let a resumed run go on with another seed, split, sequence length or data set");
+  add_document_fields(list, c);
 
   add_output_fields(list, c);
   add_machine_fields(list, c);

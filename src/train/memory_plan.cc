@@ -123,6 +123,8 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
           .batch = largest.largest_micro_batch(),
           .tokens = config.seq_length,
           .logits_chunk = config.rows_of_logits(),
+          .first_keys = config.reset_attention_mask,
+          .position_ids = config.reset_position_ids,
           .schedule = pipeline.schedule,
           .slice_tokens = pipeline.slice_tokens,
           .recompute = config.recompute,

@@ -33,6 +33,8 @@ MicroBatch micro_batch_of(const SampleBatch& batch, std::int64_t tokens, std::in
   return {.ids = part(batch.ids, tokens),
           .token_types = part(batch.token_types, tokens),
           .key_lengths = part(batch.key_lengths, 1),
+          .first_keys = part(batch.first_keys, tokens),
+          .position_ids = part(batch.position_ids, tokens),
           .targets = part(batch.targets, tokens),
           .weights = part(batch.weights, tokens),
           .labels = part(batch.labels, 1),
@@ -211,6 +213,7 @@ TrainingState Trainer::state() const {
       .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
       .counters = {{kSkippedIterations, skipped_}, {kDocuments, task_.data.documents}, {kTokens, task_.data.tokens}}};
   record_split(task_.split_rule, state);
+  record_documents(config_, state);
   if (best_validation_loss_) {
     state.values[kBestValidation] = *best_validation_loss_;
     state.counters[kSinceBest] = validations_since_best_;

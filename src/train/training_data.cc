@@ -31,10 +31,11 @@ std::uint64_t seed_of_corpus(std::uint64_t seed, std::size_t corpus) {
 
 std::vector<std::unique_ptr<const Samples>> samples_of_each(const std::vector<PartOfCorpus>& parts,
                                                             const TrainConfig& config, SampleOrder order) {
+  const DocumentOptions documents = config.documents(config.tokenizer);
   std::vector<std::unique_ptr<const Samples>> samples;
   for (const auto& [corpus, part] : parts) {
     const std::uint64_t seed = seed_of_corpus(static_cast<std::uint64_t>(config.seed), samples.size());
-    samples.push_back(std::make_unique<GptSamples>(corpus.dataset, part, config.seq_length, order, seed));
+    samples.push_back(std::make_unique<GptSamples>(corpus.dataset, part, config.seq_length, order, seed, documents));
   }
   return samples;
 }

@@ -17,6 +17,8 @@ struct RandomBatch {
   // With all_inputs, for models that need them: two types of tokens, sequences of different lengths, a label for each.
   std::vector<std::int32_t> token_types, key_lengths, labels;
   std::vector<float> label_weights;
+  // After add_documents().
+  std::vector<std::int32_t> first_keys, position_ids;
 
   RandomBatch(std::int64_t b, std::int64_t t, std::int64_t vocab, std::uint32_t seed, bool all_inputs = false)
       : batch(b), tokens(t) {
@@ -35,6 +37,19 @@ struct RandomBatch {
     }
   }
 
+  // Documents that share the sequences: `end`, of which some are strewn in, ends one.
+  void add_documents(std::int32_t end, std::uint32_t seed) {
+    std::mt19937 random(seed);
+    std::int32_t start = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const auto t = static_cast<std::int32_t>(i % static_cast<std::size_t>(tokens));
+      if (t == 0 || ids[i - 1] == end) start = t;
+      if (random() % 3 == 0) ids[i] = end;
+      first_keys.push_back(start);
+      position_ids.push_back(t - start);
+    }
+  }
+
   // Sequences first .. first + count - 1.
   MicroBatch part(std::int64_t first, std::int64_t count) const {
     const auto begin = static_cast<std::size_t>(first * tokens), length = static_cast<std::size_t>(count * tokens);
@@ -42,6 +57,8 @@ struct RandomBatch {
     return {.ids = std::span(ids).subspan(begin, length),
             .token_types = part_of(token_types, begin, length),
             .key_lengths = part_of(key_lengths, sample, samples),
+            .first_keys = part_of(first_keys, begin, length),
+            .position_ids = part_of(position_ids, begin, length),
             .targets = std::span(targets).subspan(begin, length),
             .weights = std::span(weights).subspan(begin, length),
             .labels = part_of(labels, sample, samples),

@@ -27,6 +27,7 @@ struct Study {
   int steps = 3;
   double learning_rate = 1e-2;
   std::uint32_t seed = 1;
+  bool documents = false;  // several share a sequence
   MakeModel make_model = teratron::make_model;
 
   std::string text() const {
@@ -106,6 +107,8 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
                     {.batch = layout.micro_batch,
                      .tokens = study.tokens,
                      .logits_chunk = study.logits_chunk,
+                     .first_keys = study.documents,
+                     .position_ids = study.documents,
                      .schedule = layout.schedule_of(micro_batches),
                      .slice_tokens = layout.slices,
                      .recompute = layout.recompute,
@@ -116,8 +119,9 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     runner.allocate();
     runner.initialize(study.seed);
     for (int step = 0; step < study.steps; ++step) {
-      const RandomBatch data(study.batch, study.tokens, study.config.vocab_size,
-                             study.seed * 100 + static_cast<std::uint32_t>(step), model->traits.labels);
+      RandomBatch data(study.batch, study.tokens, study.config.vocab_size,
+                       study.seed * 100 + static_cast<std::uint32_t>(step), model->traits.labels);
+      if (study.documents) data.add_documents(0, study.seed + static_cast<std::uint32_t>(step));
       double norm = 0;
       const double loss = update(runner, study, data, layout.micro_batch, step, norm);
       if (world.rank() != 0) continue;

@@ -24,6 +24,9 @@ HeadMatrix<T> head_of(const TensorRef& view, std::int64_t b, std::int64_t h) {
 
 // One head of a call, without padding: n tokens of text are a call of the first n - context queries on the first n
 // keys. Queries and keys count from the first of the call's.
+//
+// Query i sees keys [first_key(i), keys_seen(i)), and key j is seen by queries [first_query(j), end_query(j)): neither
+// end of what a query sees ever falls with i.
 struct AttentionHead {
   const AttentionForward& args;
   std::int64_t b, h;
@@ -31,6 +34,8 @@ struct AttentionHead {
   std::int64_t context = args.k.dim(1) - args.q.dim(1);  // keys before the first query's own
   std::int64_t queries = text_queries();
   std::int64_t keys = queries > 0 ? context + queries : 0;
+  // Of the head's queries, or null.
+  const std::int32_t* first_keys = args.first_keys ? args.first_keys.as<std::int32_t>() + b * args.q.dim(1) : nullptr;
   float* log_sum_exp = args.log_sum_exp.as<float>() + (b * args.q.dim(2) + h) * args.q.dim(1);
 
   std::int64_t text_queries() const {
@@ -38,10 +43,14 @@ struct AttentionHead {
     return std::clamp(args.lengths.as<const std::int32_t>()[b] - context, std::int64_t{0}, args.q.dim(1));
   }
 
-  // Query i sees keys [0, keys_seen(i)); key j is seen by queries [first_query(j), queries).
+  std::int64_t first_key(std::int64_t i) const { return first_keys == nullptr ? 0 : first_keys[i]; }
   std::int64_t keys_seen(std::int64_t i) const { return args.causal ? context + i + 1 : keys; }
   std::int64_t first_query(std::int64_t j) const {
     return args.causal ? std::max(std::int64_t{0}, j - context) : std::int64_t{0};
+  }
+  std::int64_t end_query(std::int64_t j) const {
+    if (first_keys == nullptr) return queries;
+    return std::upper_bound(first_keys, first_keys + queries, j) - first_keys;
   }
 
   // The number, in the whole tensor of probabilities, of (query i, key j): what its dropout mask is drawn for.

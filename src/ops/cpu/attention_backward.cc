@@ -135,7 +135,8 @@ void multiply_scores(const Work& work, const Tile& tile) {
   for (std::int64_t j = tile.key_begin; j < tile.key_end; j += kPanelColumns) {
     const std::int64_t hidden =
         std::max(std::int64_t{0}, work.head.first_query(j) - tile.query_begin) / kTileRows * kTileRows;
-    const std::int64_t first = tile.query_begin + hidden, rows = tile.query_end - first;
+    const std::int64_t first = tile.query_begin + hidden;
+    const std::int64_t rows = std::min(tile.query_end, work.head.end_query(j + kPanelColumns - 1)) - first;
     const std::int64_t at = hidden * kKeyBlock + j - tile.key_begin;
     multiply_panel<false>(rows, kPanelColumns, work.size, work.q_rows.row(first), work.q_rows.stride,
                           work.keys_t + j * work.size, work.scores + at, kKeyBlock, false);
@@ -153,13 +154,25 @@ void differentiate_softmax(const Work& work, const Tile& tile, DropoutMask& mask
   for (std::int64_t i = tile.query_begin; i < tile.query_end; ++i) {
     float* const p_row = work.scores + (i - tile.query_begin) * kKeyBlock;
     float* const gradient_row = work.gradients + (i - tile.query_begin) * kKeyBlock;
-    const std::int64_t seen = std::clamp(head.keys_seen(i) - tile.key_begin, std::int64_t{0}, tile.keys());
+    std::int64_t from = std::max(std::int64_t{0}, head.first_key(i) - tile.key_begin);
+    std::int64_t seen = std::clamp(head.keys_seen(i) - tile.key_begin, std::int64_t{0}, tile.keys());
+    if (from >= seen) from = seen = 0;
+    const std::int64_t aligned = from / kFloatLanes * kFloatLanes;
     const FloatVector shift = constant(head.log_sum_exp[i]), product = constant(work.products[i]);
     if (drops) mask.generate(head.element(i, tile.key_begin), seen);
-    for (std::int64_t c = 0; c < seen; c += kFloatLanes) {
+    for (std::int64_t c = 0; c < aligned; c += kFloatLanes) {
+      hn::Store(hn::Zero(d), d, p_row + c);
+      hn::Store(hn::Zero(d), d, gradient_row + c);
+    }
+    for (std::int64_t c = aligned; c < seen; c += kFloatLanes) {
       FloatVector p = exp(hn::MulSub(hn::Load(d, p_row + c), scale, shift));
       if (seen - c < kFloatLanes) p = hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(seen - c)), p);
       FloatVector dropped = p, gradient = hn::Load(d, gradient_row + c);
+      if (c < from) {
+        const auto is_hidden = hn::FirstN(d, static_cast<std::size_t>(from - c));
+        p = dropped = hn::IfThenZeroElse(is_hidden, p);
+        gradient = hn::IfThenZeroElse(is_hidden, gradient);
+      }
       if (drops) {
         dropped = mask.apply(p, c);
         gradient = mask.apply(gradient, c);
@@ -167,19 +180,20 @@ void differentiate_softmax(const Work& work, const Tile& tile, DropoutMask& mask
       hn::Store(dropped, d, p_row + c);
       hn::Store(hn::Mul(p, hn::Sub(gradient, product)), d, gradient_row + c);
     }
-    for (std::int64_t c = round_up(seen, kFloatLanes); c < kKeyBlock; c += kFloatLanes) {
+    for (std::int64_t c = std::max(aligned, round_up(seen, kFloatLanes)); c < kKeyBlock; c += kFloatLanes) {
       hn::Store(hn::Zero(d), d, p_row + c);
       hn::Store(hn::Zero(d), d, gradient_row + c);
     }
   }
 }
 
-// dk += dS^T q and dv += (M P)^T dout: each tile of keys from the first query that sees one of them.
+// dk += dS^T q and dv += (M P)^T dout: each tile of keys from the first query that sees one of them to the last one.
 void add_key_gradients(const Work& work, const Tile& tile, bool accumulate) {
   for (std::int64_t j = tile.key_begin; j < tile.key_end; j += kTileRows) {
     const std::int64_t rows = std::min<std::int64_t>(kTileRows, tile.key_end - j);
     const std::int64_t skipped = std::max(std::int64_t{0}, work.head.first_query(j) - tile.query_begin);
-    const std::int64_t depth = std::max(std::int64_t{0}, tile.queries() - skipped);
+    const std::int64_t end = std::min(tile.query_end, work.head.end_query(j + rows - 1)) - tile.query_begin;
+    const std::int64_t depth = std::max(std::int64_t{0}, end - skipped);
     if (depth == 0 && accumulate) continue;
     const std::int64_t from = skipped * kKeyBlock + j - tile.key_begin;
     for (std::int64_t d = 0; d < work.padded_size; d += kPanelColumns) {
@@ -195,16 +209,20 @@ void add_key_gradients(const Work& work, const Tile& tile, bool accumulate) {
   }
 }
 
-// dq += dS k: each tile of queries as far as its last one sees.
+// dq (+)= dS k: each tile of queries from where its first one sees as far as its last one.
 void add_query_gradients(const Work& work, const Tile& tile) {
   for (std::int64_t d = 0; d < work.padded_size; d += kPanelColumns) {
     const float* const panel = work.panel(work.keys, tile.key_begin, tile.keys(), d);
     for (std::int64_t i = tile.query_begin; i < tile.query_end; i += kTileRows) {
       const std::int64_t end = std::min(tile.query_end, i + kTileRows);
-      const std::int64_t seen = std::min(work.head.keys_seen(end - 1) - tile.key_begin, tile.keys());
+      const std::int64_t first_key = work.head.first_key(i);
+      const std::int64_t from = std::max(std::int64_t{0}, first_key - tile.key_begin);
+      const std::int64_t seen = std::min(work.head.keys_seen(end - 1) - tile.key_begin, tile.keys()) - from;
       if (seen <= 0) continue;
-      multiply_panel<false>(end - i, kPanelColumns, seen, work.gradients + (i - tile.query_begin) * kKeyBlock,
-                            kKeyBlock, panel, work.dq + i * work.padded_size + d, work.padded_size, tile.key_begin > 0);
+      // The block of its first key is the first that comes by.
+      multiply_panel<false>(end - i, kPanelColumns, seen, work.gradients + (i - tile.query_begin) * kKeyBlock + from,
+                            kKeyBlock, panel + from * kPanelColumns, work.dq + i * work.padded_size + d,
+                            work.padded_size, tile.key_begin > first_key);
     }
   }
 }
@@ -231,14 +249,21 @@ void write_key_gradients(const AttentionBackward& args, const Work& work, std::i
   write_rows<T>({dv.row(key), dv.stride}, work.dv, work.padded_size, key_end - key, work.size, 1, args.accumulate_kv);
 }
 
+// dk and dv of keys [begin, end), which no query sees.
+template <class KeyGradient>
+void clear_key_gradients(const AttentionBackward& args, const AttentionHead& head, std::int64_t begin,
+                         std::int64_t end) {
+  if (args.accumulate_kv) return;
+  for (const TensorRef& view : {args.dk, args.dv}) {
+    clear_rows(head_of<KeyGradient>(view, head.b, head.h), begin, end, head.head_size);
+  }
+}
+
 // The gradients of padding.
 template <class T, class KeyGradient>
 void clear_padding(const AttentionBackward& args, const AttentionHead& head) {
   clear_rows(head_of<T>(args.dq, head.b, head.h), head.queries, args.dq.dim(1), head.head_size);
-  if (args.accumulate_kv) return;
-  for (const TensorRef& view : {args.dk, args.dv}) {
-    clear_rows(head_of<KeyGradient>(view, head.b, head.h), head.keys, view.dim(1), head.head_size);
-  }
+  clear_key_gradients<KeyGradient>(args, head, head.keys, args.dk.dim(1));
 }
 
 // T: of what the layers read and write; KeyGradient: of dk and dv.
@@ -252,8 +277,13 @@ void differentiate_head(const AttentionBackward& args, std::int64_t b, std::int6
   DropoutMask mask(args.forward.dropout);
   for (std::int64_t key = 0; key < head.keys; key += kKeyBlock) {
     const std::int64_t key_end = std::min(head.keys, key + kKeyBlock);
+    const std::int64_t end_query = head.end_query(key_end - 1);
     const std::int64_t first_block = head.first_query(key) / kQueryBlock * kQueryBlock;
-    for (std::int64_t query = first_block; query < head.queries; query += kQueryBlock) {
+    if (first_block >= end_query) {
+      clear_key_gradients<KeyGradient>(args, head, key, key_end);
+      continue;
+    }
+    for (std::int64_t query = first_block; query < end_query; query += kQueryBlock) {
       const Tile tile{query, std::min(head.queries, query + kQueryBlock), key, key_end};
       multiply_scores(work, tile);
       differentiate_softmax(work, tile, mask);

@@ -42,16 +42,17 @@ struct PackedHead {
   const float *keys, *values;
 };
 
+// Keys [first_key, key_count) are packed; first_key is that of a block.
 template <class T>
-PackedHead pack_head(const AttentionHead& head, std::int64_t key_count) {
+PackedHead pack_head(const AttentionHead& head, std::int64_t first_key, std::int64_t key_count) {
   const std::int64_t size = head.head_size, padded_size = round_up(size, kPanelColumns);
   const auto k = head_of<T>(head.args.k, head.b, head.h), v = head_of<T>(head.args.v, head.b, head.h);
   float* const keys = scratch_floats(Scratch::kKeys, round_up(key_count, kPanelColumns) * size);
   float* const values = scratch_floats(Scratch::kValues, key_count * padded_size);
-  for (std::int64_t j = 0; j < key_count; j += kPanelColumns) {
+  for (std::int64_t j = first_key; j < key_count; j += kPanelColumns) {
     pack_panel_transposed(k.row(j), k.stride, size, std::min(kPanelColumns, key_count - j), keys + j * size);
   }
-  for (std::int64_t j = 0; j < key_count; j += kKeyBlock) {
+  for (std::int64_t j = first_key; j < key_count; j += kKeyBlock) {
     const std::int64_t depth = std::min(kKeyBlock, key_count - j);
     pack_panels(v.row(j), v.stride, depth, size, values + j * padded_size);
   }
@@ -61,6 +62,7 @@ PackedHead pack_head(const AttentionHead& head, std::int64_t key_count) {
 // A block of queries on its way through the keys.
 struct QueryBlock {
   std::int64_t begin, end;
+  std::int64_t first_key;  // of the first block of keys that one of the queries sees
   HeadMatrix<const float> queries;
   float* scores;           // [kQueryBlock, kKeyBlock]
   float* out;              // [kQueryBlock, padded head size], unnormalised
@@ -93,47 +95,53 @@ void score_block(const AttentionHead& head, const PackedHead& packed, const Quer
                  std::int64_t end_key) {
   for (std::int64_t j = first_key; j < end_key; j += kPanelColumns) {
     const std::int64_t hidden = std::max(std::int64_t{0}, head.first_query(j) - block.begin) / kTileRows * kTileRows;
-    const std::int64_t rows = block.end - block.begin - hidden;
+    const std::int64_t end = std::min(block.end, head.end_query(j + kPanelColumns - 1));
+    const std::int64_t rows = end - block.begin - hidden;
     multiply_panel<false>(rows, kPanelColumns, head.head_size, block.queries.row(hidden), block.queries.stride,
                           packed.keys + j * head.head_size, block.scores + hidden * kKeyBlock + j - first_key,
                           kKeyBlock, false);
   }
 }
 
-// Brings the running maximum, sum and output of query i of the block up to date with its `seen` scores, and turns them
-// into probabilities up to that maximum.
+// Brings the running maximum, sum and output of query i of the block up to date with its scores [from, to), and turns
+// them into probabilities up to that maximum.
 void softmax_row(const AttentionHead& head, QueryBlock& block, std::int64_t i, std::int64_t first_key,
-                 std::int64_t seen, DropoutMask& mask) {
+                 std::int64_t from, std::int64_t to, DropoutMask& mask) {
   const auto scale = static_cast<float>(head.args.scale);
   const std::int64_t padded_size = round_up(head.head_size, kPanelColumns);
-  float* const row = block.scores + i * kKeyBlock;
+  // Whole vectors: what stands before the first score becomes less than the last bit of any sum.
+  const std::int64_t aligned = from / kFloatLanes * kFloatLanes, seen = to - aligned;
+  float* const row = block.scores + i * kKeyBlock + aligned;
+  std::fill(row, row + from - aligned, std::numeric_limits<float>::lowest());
   const float max = std::max(block.max[i], scale * max_of(row, seen));
   if (max > block.max[i]) {
     const float correction = std::exp(block.max[i] - max);
     block.max[i] = max;
     block.sum[i] *= correction;
-    if (first_key > 0) scale_row(block.out + i * padded_size, padded_size, correction);
+    if (first_key > block.first_key) scale_row(block.out + i * padded_size, padded_size, correction);
   }
   block.sum[i] += exponentiate_row(row, seen, scale, max);
-  if (head.args.dropout.active()) mask.apply_to(row, head.element(block.begin + i, first_key), seen);
+  if (head.args.dropout.active()) mask.apply_to(row, head.element(block.begin + i, first_key + aligned), seen);
 }
 
-// All queries of the block; what a query does not see, but the last query of its register tile does, becomes zero.
+// All queries of the block; what a query does not see, but another query of its register tile does, becomes zero.
 void softmax_block(const AttentionHead& head, QueryBlock& block, std::int64_t first_key, std::int64_t end_key,
                    DropoutMask& mask) {
-  const auto seen_by = [&](std::int64_t query) {
-    return std::clamp(head.keys_seen(query) - first_key, std::int64_t{0}, end_key - first_key);
+  const auto in_block = [&](std::int64_t key) {
+    return std::clamp(key - first_key, std::int64_t{0}, end_key - first_key);
   };
   for (std::int64_t i = 0; i < block.end - block.begin; ++i) {
-    const std::int64_t seen = seen_by(block.begin + i);
-    if (seen > 0) softmax_row(head, block, i, first_key, seen, mask);
-    const std::int64_t tile_end = std::min(block.end, block.begin + round_up(i + 1, kTileRows));
+    const std::int64_t from = in_block(head.first_key(block.begin + i)), to = in_block(head.keys_seen(block.begin + i));
+    if (from < to) softmax_row(head, block, i, first_key, from, to, mask);
+    const std::int64_t tile_begin = block.begin + i / kTileRows * kTileRows;
+    const std::int64_t tile_end = std::min(block.end, tile_begin + kTileRows);
     float* const row = block.scores + i * kKeyBlock;
-    std::fill(row + seen, row + seen_by(tile_end - 1), 0.0F);
+    std::fill(row + in_block(head.first_key(tile_begin)), row + from, 0.0F);
+    std::fill(row + std::max(from, to), row + in_block(head.keys_seen(tile_end - 1)), 0.0F);
   }
 }
 
-// out (+)= probabilities v, row tile by row tile, each as far as its last query sees.
+// out (+)= probabilities v, row tile by row tile, each from where its first query sees as far as its last one.
 void mix_values(const AttentionHead& head, const PackedHead& packed, const QueryBlock& block, std::int64_t first_key,
                 std::int64_t end_key) {
   const std::int64_t padded_size = round_up(head.head_size, kPanelColumns), depth = end_key - first_key;
@@ -141,10 +149,14 @@ void mix_values(const AttentionHead& head, const PackedHead& packed, const Query
     const float* const panel = packed.values + first_key * padded_size + d * depth;
     for (std::int64_t i = block.begin; i < block.end; i += kTileRows) {
       const std::int64_t end = std::min(block.end, i + kTileRows);
-      const std::int64_t seen = std::min(head.keys_seen(end - 1), end_key) - first_key;
-      if (seen <= 0) continue;
-      multiply_panel<false>(end - i, kPanelColumns, seen, block.scores + (i - block.begin) * kKeyBlock, kKeyBlock,
-                            panel, block.out + (i - block.begin) * padded_size + d, padded_size, first_key > 0);
+      const std::int64_t from = std::clamp(head.first_key(i), first_key, end_key) - first_key;
+      const std::int64_t seen = std::min(head.keys_seen(end - 1), end_key) - first_key - from;
+      const bool accumulate = first_key > block.first_key;
+      if (seen <= 0 && accumulate) continue;
+      multiply_panel<false>(end - i, kPanelColumns, std::max(std::int64_t{0}, seen),
+                            block.scores + (i - block.begin) * kKeyBlock + from, kKeyBlock,
+                            panel + from * kPanelColumns, block.out + (i - block.begin) * padded_size + d, padded_size,
+                            accumulate);
     }
   }
 }
@@ -173,20 +185,20 @@ void attend_one_by_one(const AttentionHead& head) {
   float* const mixed = scratch_floats(Scratch::kTileB, head.head_size);
   DropoutMask mask(head.args.dropout);
   for (std::int64_t i = 0; i < head.queries; ++i) {
-    const std::int64_t seen = head.keys_seen(i);
+    const std::int64_t first = head.first_key(i), seen = head.keys_seen(i) - first;
     for (std::int64_t j = 0; j < seen; ++j) {
       row[j] = sum_over(head.head_size, [&](std::int64_t d, auto access) HWY_ATTR {
-        return hn::Mul(access.load(q.row(i) + d), access.load(k.row(j) + d));
+        return hn::Mul(access.load(q.row(i) + d), access.load(k.row(first + j) + d));
       });
     }
     std::fill(row + seen, row + round_up(seen, kFloatLanes), 0.0F);
     const float max = scale * max_of(row, seen), sum = exponentiate_row(row, seen, scale, max);
-    if (head.args.dropout.active()) mask.apply_to(row, head.element(i, 0), seen);
+    if (head.args.dropout.active()) mask.apply_to(row, head.element(i, first), seen);
     std::fill_n(mixed, head.head_size, 0.0F);
     for (std::int64_t j = 0; j < seen; ++j) {
       const FloatVector weight = constant(row[j] / sum);
       for_each_vector(head.head_size, [&](std::int64_t d, auto access) HWY_ATTR {
-        access.store(hn::MulAdd(weight, access.load(v.row(j) + d), access.load(mixed + d)), mixed + d);
+        access.store(hn::MulAdd(weight, access.load(v.row(first + j) + d), access.load(mixed + d)), mixed + d);
       });
     }
     for_each_vector(head.head_size, [&](std::int64_t d, auto access)
@@ -198,7 +210,8 @@ void attend_one_by_one(const AttentionHead& head) {
 // Queries [begin, end) of a head.
 template <class T>
 void attend(const AttentionHead& head, std::int64_t begin, std::int64_t end) {
-  const PackedHead packed = pack_head<T>(head, head.keys_seen(end - 1));
+  const auto block_of = [](std::int64_t key) { return key / kKeyBlock * kKeyBlock; };
+  const PackedHead packed = pack_head<T>(head, block_of(head.first_key(begin)), head.keys_seen(end - 1));
   DropoutMask mask(head.args.dropout);
   QueryBlock block{};
   block.scores = scratch_floats(Scratch::kTileA, kQueryBlock * kKeyBlock);
@@ -209,7 +222,8 @@ void attend(const AttentionHead& head, std::int64_t begin, std::int64_t end) {
     std::fill_n(block.max, kQueryBlock, -std::numeric_limits<float>::infinity());
     std::fill_n(block.sum, kQueryBlock, 0.0F);
     const std::int64_t keys = head.keys_seen(block.end - 1);
-    for (std::int64_t first_key = 0; first_key < keys; first_key += kKeyBlock) {
+    block.first_key = block_of(head.first_key(block.begin));
+    for (std::int64_t first_key = block.first_key; first_key < keys; first_key += kKeyBlock) {
       // Panels of v are laid out for all packed keys of their block, seen from here or not.
       const std::int64_t end_key = std::min(head.keys_seen(end - 1), first_key + kKeyBlock);
       score_block(head, packed, block, first_key, std::min(end_key, keys));

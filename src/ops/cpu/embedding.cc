@@ -25,6 +25,13 @@ namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
+// The row of the position table that a row of the batch uses.
+template <class Arguments>
+std::int64_t position_of(const Arguments& args, std::int64_t row) {
+  if (args.position_ids) return args.position_ids.template as<std::int32_t>()[row];
+  return args.first_position + row % args.ids.dim(1);
+}
+
 // y = dropout(term(0), term(1), ..), the first of them element `first` of the whole tensor.
 template <class T, class Term>
 void write_row(T* y, std::int64_t hidden, const Dropout& dropout, DropoutMask& mask, std::int64_t first,
@@ -51,7 +58,7 @@ void embed_rows(const EmbeddingForward& args, std::int64_t begin, std::int64_t e
     const std::int64_t entry = args.ids.as<std::int32_t>()[row] - args.vocab_begin;
     const bool is_here = entry >= 0 && entry < args.tokens.dim(0);
     const T* const token = is_here ? args.tokens.as<T>() + entry * hidden : nullptr;
-    const T* const position = args.positions ? args.positions.as<T>() + (args.first_position + t) * hidden : nullptr;
+    const T* const position = args.positions ? args.positions.as<T>() + position_of(args, row) * hidden : nullptr;
     if (token != nullptr && position != nullptr) {
       write_row(y, hidden, args.dropout, mask, first, [&](std::int64_t i, auto access) HWY_ATTR {
         return hn::Add(access.load(position + i), access.load(token + i));
@@ -90,11 +97,11 @@ void add_position_gradients(const EmbeddingBackward& args, std::int64_t begin, s
   }
 }
 
-// All uses of one entry.
+// All uses of one entry of a table.
 template <class T>
-void add_entry_gradient(const EmbeddingBackward& args, std::span<const Use> uses) {
+void add_entry_gradient(const EmbeddingBackward& args, const TensorRef& table, std::span<const Use> uses) {
   DropoutMask mask(args.dropout);
-  float* const total = args.dtokens.as<float>() + uses.front().entry * args.dy.dim(2);
+  float* const total = table.as<float>() + uses.front().entry * args.dy.dim(2);
   for (const Use& use : uses) add_gradient_row<T>(args, use.row, mask, total);
 }
 
@@ -124,17 +131,34 @@ HWY_EXPORT(gradient_kernels);
 
 constexpr std::int64_t kRowGrain = block_size(16, 1);
 
-// Every use of an entry held here, by entry and then by row. The memory is kept from call to call.
-std::span<const Use> sorted_uses(const EmbeddingBackward& args) {
+// Every use of an entry of the table, whose first has the id `begin`, by entry and then by row. The memory is kept from
+// call to call.
+std::span<const Use> sorted_uses(const TensorRef& table, const TensorRef& ids, std::int64_t begin) {
   thread_local std::vector<Use> uses;
   uses.clear();
-  const auto* const ids = args.ids.as<std::int32_t>();
-  for (std::int64_t row = 0; row < args.ids.elements(); ++row) {
-    const std::int64_t entry = ids[row] - args.vocab_begin;
-    if (entry >= 0 && entry < args.dtokens.dim(0)) uses.push_back({entry, row});
+  for (std::int64_t row = 0; row < ids.elements(); ++row) {
+    const std::int64_t entry = ids.as<std::int32_t>()[row] - begin;
+    if (entry >= 0 && entry < table.dim(0)) uses.push_back({entry, row});
   }
   std::sort(uses.begin(), uses.end());
   return uses;
+}
+
+// Adds to the table's gradient what its uses have.
+void add_entries(const EmbeddingGradientKernels& kernels, const EmbeddingBackward& args, const TensorRef& table,
+                 const TensorRef& ids, std::int64_t begin) {
+  const std::span<const Use> uses = sorted_uses(table, ids, begin);
+  // A range handles the entries whose first use lies in it.
+  parallel_for(std::ssize(uses), kRowGrain, [&](std::int64_t first, std::int64_t end) {
+    const auto* const range_end = uses.data() + end;
+    const Use* use = uses.data() + first;
+    if (first > 0) use = std::upper_bound(use, range_end, use[-1], entry_less);
+    while (use < range_end) {
+      const Use* const next = std::upper_bound(use, uses.data() + uses.size(), *use, entry_less);
+      kernels.add_entry(args, table, {use, next});
+      use = next;
+    }
+  });
 }
 
 }  // namespace
@@ -148,23 +172,16 @@ void CpuBackend::do_embedding_backward(const EmbeddingBackward& args) {
   const auto kernels = HWY_DYNAMIC_DISPATCH(gradient_kernels)(args.dy.dtype);
   if (args.dpositions) {
     if (!args.accumulate_positions) do_fill(args.dpositions, 0);
-    parallel_for(args.dy.dim(1), kRowGrain,
-                 [&](std::int64_t begin, std::int64_t end) { kernels.add_positions(args, begin, end); });
+    if (args.position_ids) {
+      add_entries(kernels, args, args.dpositions, args.position_ids, 0);
+    } else {
+      parallel_for(args.dy.dim(1), kRowGrain,
+                   [&](std::int64_t begin, std::int64_t end) { kernels.add_positions(args, begin, end); });
+    }
   }
   if (!args.dtokens) return;
   if (!args.accumulate_tokens) do_fill(args.dtokens, 0);
-  const std::span<const Use> uses = sorted_uses(args);
-  // A range handles the entries whose first use lies in it.
-  parallel_for(std::ssize(uses), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    const auto* const range_end = uses.data() + end;
-    const Use* use = uses.data() + begin;
-    if (begin > 0) use = std::upper_bound(use, range_end, use[-1], entry_less);
-    while (use < range_end) {
-      const Use* const next = std::upper_bound(use, uses.data() + uses.size(), *use, entry_less);
-      kernels.add_entry(args, {use, next});
-      use = next;
-    }
-  });
+  add_entries(kernels, args, args.dtokens, args.ids, args.vocab_begin);
 }
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// A row of a batch that used an entry of the token table; rows are sorted by entry to sum their gradients. And the
+// A row of a batch that used an entry of a table; rows are sorted by entry to sum their gradients. And the
 // loops over them, for one storage type.
 #pragma once
 
@@ -19,7 +19,7 @@ inline bool entry_less(const Use& a, const Use& b) { return a.entry < b.entry; }
 
 struct EmbeddingGradientKernels {
   void (*add_positions)(const EmbeddingBackward& args, std::int64_t begin, std::int64_t end);
-  void (*add_entry)(const EmbeddingBackward& args, std::span<const Use> uses);
+  void (*add_entry)(const EmbeddingBackward& args, const TensorRef& table, std::span<const Use> uses);
 };
 
 }  // namespace teratron

@@ -17,9 +17,10 @@
 
 namespace teratron::reference {
 
-// Where one query stands: local batch entry, head and index, and how many keys it sees (none: the query is padding).
+// Where one query stands: local batch entry, head and index. It sees the keys [first_key, keys_seen), none if it is
+// padding.
 struct Query {
-  std::int64_t b, h, i, keys_seen;
+  std::int64_t b, h, i, first_key, keys_seen;
 };
 
 // The positions of sequence b that are text.
@@ -36,20 +37,23 @@ inline std::int64_t keys_seen_from(const AttentionForward& args, std::int64_t b,
 template <class Visit>
 void for_each_query(const AttentionForward& args, const Visit& visit) {
   const std::int64_t queries = args.q.dim(1), keys = args.k.dim(1);
+  const Elements<const std::int32_t> first_keys(args.first_keys);
   for (std::int64_t b = 0; b < args.q.dim(0); ++b) {
     for (std::int64_t h = 0; h < args.q.dim(2); ++h) {
       for (std::int64_t i = 0; i < queries; ++i) {
-        visit(Query{b, h, i, keys_seen_from(args, b, keys - queries + i)});
+        const std::int64_t first_key = args.first_keys ? first_keys(b, i) : 0;
+        visit(Query{b, h, i, first_key, keys_seen_from(args, b, keys - queries + i)});
       }
     }
   }
 }
 
+// Of keys that the query does not see, -infinity.
 template <class C>
 std::vector<double> scores_of(const AttentionForward& args, const Query& query) {
   const Elements<C> q(args.q), k(args.k);
-  std::vector<double> scores(static_cast<std::size_t>(query.keys_seen));
-  for (std::int64_t key = 0; key < query.keys_seen; ++key) {
+  std::vector<double> scores(static_cast<std::size_t>(query.keys_seen), -std::numeric_limits<double>::infinity());
+  for (std::int64_t key = query.first_key; key < query.keys_seen; ++key) {
     double dot = 0;
     for (std::int64_t d = 0; d < args.q.dim(3); ++d) {
       dot += double{q(query.b, query.i, query.h, d)} * double{k(query.b, key, query.h, d)};
@@ -69,7 +73,7 @@ void attention_forward(const AttentionForward& args) {
   const Elements<C> out(args.out), v(args.v);
   const Elements<Accumulator<C>> log_sum_exp(args.log_sum_exp);
   for_each_query(args, [&](const Query& query) {
-    const auto [b, h, i, keys_seen] = query;
+    const auto [b, h, i, first_key, keys_seen] = query;
     const std::vector<double> scores = scores_of<C>(args, query);
     const double max = keys_seen > 0 ? *std::max_element(scores.begin(), scores.end()) : 0;
     double sum = 0;
@@ -77,7 +81,7 @@ void attention_forward(const AttentionForward& args) {
     log_sum_exp(b, h, i) = static_cast<Accumulator<C>>(keys_seen > 0 ? max + std::log(sum) : 0);
 
     std::vector<double> mixed(static_cast<std::size_t>(args.v.dim(3)), 0.0);
-    for (std::int64_t key = 0; key < keys_seen; ++key) {
+    for (std::int64_t key = first_key; key < keys_seen; ++key) {
       const double p = std::exp(scores[static_cast<std::size_t>(key)] - max) / sum;
       const double weight = p * dropout_of(args, query, key);
       for (std::size_t d = 0; d < mixed.size(); ++d) mixed[d] += weight * v(b, key, h, static_cast<std::int64_t>(d));
@@ -121,11 +125,11 @@ void attention_backward(const AttentionBackward& args) {
   const std::int64_t head_size = forward.q.dim(3);
   KeyGradient dk(forward.k.shape), dv(forward.v.shape);
   for_each_query(forward, [&](const Query& query) {
-    const auto [b, h, i, keys_seen] = query;
+    const auto [b, h, i, first_key, keys_seen] = query;
     const std::vector<double> scores = scores_of<C>(forward, query);
     std::vector<double> p(scores.size()), g(scores.size());
     double sum_pg = 0;
-    for (std::int64_t key = 0; key < keys_seen; ++key) {
+    for (std::int64_t key = first_key; key < keys_seen; ++key) {
       const auto at = static_cast<std::size_t>(key);
       const double m = dropout_of(forward, query, key);
       p[at] = std::exp(scores[at] - log_sum_exp(b, h, i));
@@ -137,7 +141,7 @@ void attention_backward(const AttentionBackward& args) {
     }
     for (std::int64_t d = 0; d < head_size; ++d) {
       double query_gradient = 0;
-      for (std::int64_t key = 0; key < keys_seen; ++key) {
+      for (std::int64_t key = first_key; key < keys_seen; ++key) {
         const auto at = static_cast<std::size_t>(key);
         const double ds = forward.scale * p[at] * (g[at] - sum_pg);
         query_gradient += ds * k(b, key, h, d);

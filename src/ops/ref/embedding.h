@@ -9,6 +9,13 @@
 
 namespace teratron::reference {
 
+// The row of the position table that token t of sequence b uses.
+template <class Arguments>
+std::int64_t position_of(const Arguments& args, std::int64_t b, std::int64_t t) {
+  if (!args.position_ids) return args.first_position + t;
+  return args.position_ids.template as<const std::int32_t>()[b * args.position_ids.dim(1) + t];
+}
+
 template <class C>
 void embedding_forward(const EmbeddingForward& args) {
   const std::int64_t batch = args.y.dim(0), length = args.y.dim(1), hidden = args.y.dim(2);
@@ -16,11 +23,11 @@ void embedding_forward(const EmbeddingForward& args) {
   const Elements<std::int32_t> ids(args.ids);
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t t = 0; t < length; ++t) {
-      const std::int64_t row = ids(b, t) - args.vocab_begin;
+      const std::int64_t row = ids(b, t) - args.vocab_begin, position = position_of(args, b, t);
       const bool is_here = row >= 0 && row < args.tokens.dim(0);
       for (std::int64_t j = 0; j < hidden; ++j) {
         const double token = is_here ? double{tokens(row, j)} : 0;
-        const double sum = token + (args.positions ? double{positions(args.first_position + t, j)} : 0);
+        const double sum = token + (args.positions ? double{positions(position, j)} : 0);
         y(b, t, j) = static_cast<C>(activation_dropout(args.dropout, b, t, j, hidden) * sum);
       }
     }
@@ -56,11 +63,11 @@ void embedding_backward(const EmbeddingBackward& args) {
   TableGradient dtokens(args.dtokens), dpositions(args.dpositions);
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t t = 0; t < length; ++t) {
-      const std::int64_t row = ids(b, t) - args.vocab_begin;
+      const std::int64_t row = ids(b, t) - args.vocab_begin, position = position_of(args, b, t);
       for (std::int64_t j = 0; j < hidden; ++j) {
         const double gradient = activation_dropout(args.dropout, b, t, j, hidden) * dy(b, t, j);
         dtokens.add(row, j, gradient);
-        dpositions.add(args.first_position + t, j, gradient);
+        dpositions.add(position, j, gradient);
       }
     }
   }

@@ -19,8 +19,9 @@ struct Sizes {
   Layout layout;
   bool causal;
   Dropout dropout;
-  Values lengths = {};   // of the sequences; empty: without padding
-  bool poisons = false;  // padding is NaN
+  Values lengths = {};     // of the sequences; empty: without padding
+  bool poisons = false;    // padding is NaN
+  Values first_keys = {};  // [batch, queries]; empty: queries see from key 0 on
 
   explicit Sizes(Random& random)
       : batch(1 + random.below(2)),
@@ -72,13 +73,31 @@ struct Sizes {
     return sizes;
   }
 
+  // Documents that share a sequence: of one token, of a few, of many, or none that ends. Half of the trials pad.
+  static Sizes of_documents(Random& random) {
+    Sizes sizes = random.coin() ? padded(random) : Sizes(random);
+    sizes.causal = true;
+    for (std::int64_t b = 0; b < sizes.batch; ++b) {
+      const auto longest = random.one_of<std::int64_t>({1, 3, 20, 70, 200, 1000});
+      std::int64_t first = 0, end = 1 + random.below(longest);
+      for (std::int64_t position = 0; position < sizes.keys; ++position) {
+        if (position == end) {
+          first = end;
+          end += 1 + random.below(longest);
+        }
+        if (position >= sizes.keys - sizes.queries) sizes.first_keys.push_back(static_cast<double>(first));
+      }
+    }
+    return sizes;
+  }
+
   std::int64_t cache_length() const { return keys + 3; }
   Shape query_shape() const { return {batch, queries, heads, head_size}; }
   Shape key_shape() const { return {batch, keys, heads, head_size}; }
   std::string text() const {
-    return fmt::format("B={} S_q={} S_k={} H={} D={} layout={} causal={} p={} lengths={} poisons={}", batch, queries,
-                       keys, heads, head_size, static_cast<int>(layout), causal, dropout.probability,
-                       fmt::join(lengths, ","), poisons);
+    return fmt::format("B={} S_q={} S_k={} H={} D={} layout={} causal={} p={} lengths={} poisons={} first_keys={}",
+                       batch, queries, keys, heads, head_size, static_cast<int>(layout), causal, dropout.probability,
+                       fmt::join(lengths, ","), poisons, fmt::join(first_keys, ","));
   }
 };
 
@@ -126,6 +145,7 @@ AttentionForward forward_of(const Views& views, const Sizes& sizes) {
           .k = parts.k,
           .v = parts.v,
           .lengths = views["lengths"],
+          .first_keys = views["first_keys"],
           .causal = sizes.causal,
           .scale = 1 / std::sqrt(static_cast<double>(sizes.head_size)),
           .dropout = with_counters(sizes.dropout, views)};
@@ -144,12 +164,13 @@ Values some_values(Random& random, const Sizes& sizes, const Shape& shape, std::
   return values;
 }
 
-// The memory of q, k and v, and the lengths.
+// The memory of q, k and v, and what is masked.
 void add_inputs(Trial& trial, Random& random, const Sizes& sizes) {
   for (const auto& [name, shape] : memory_of_parts(sizes)) {
     trial.input(name, shape, some_values(random, sizes, shape, name == "q" ? sizes.keys - sizes.queries : 0));
   }
   if (!sizes.lengths.empty()) trial.ids("lengths", {sizes.batch}, sizes.lengths);
+  if (!sizes.first_keys.empty()) trial.ids("first_keys", {sizes.batch, sizes.queries}, sizes.first_keys);
 }
 
 // What a result carries, in roundoffs of storage, of probabilities that were rounded to C before they were multiplied:
@@ -225,6 +246,12 @@ Trial attention_backward_trial(Random& random) { return any_backward_trial(rando
 Trial padded_attention_forward_trial(Random& random) { return forward_trial(random, Sizes::padded(random)); }
 
 Trial padded_attention_backward_trial(Random& random) { return any_backward_trial(random, Sizes::padded(random)); }
+
+Trial document_attention_forward_trial(Random& random) { return forward_trial(random, Sizes::of_documents(random)); }
+
+Trial document_attention_backward_trial(Random& random) {
+  return any_backward_trial(random, Sizes::of_documents(random));
+}
 
 // Caches and tokens as parts of packed projections. What lies in the cache behind its length must not be read: NaN.
 // Longer caches have parts of multiples of 128 keys on a GPU, longer or none where there are many heads. The text may

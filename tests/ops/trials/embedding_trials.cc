@@ -17,6 +17,10 @@ struct Sizes {
         dropout(some_dropout(random, length)) {
     dropout.random.purpose = RandomPurpose::kEmbeddingDropout;
   }
+  // A position of its own for each token, as documents that begin within a sequence have.
+  void add_position_ids(Trial& trial, Random& random) const {
+    trial.ids("position_ids", {batch, length}, random.integers({batch, length}, 0, positions));
+  }
   // Ids on both sides of the part of the vocabulary that is held here; in some trials most are one and the same.
   Values ids(Random& random) const {
     Values ids = random.integers({batch, length}, 0, vocab_begin + vocabulary + 5);
@@ -32,9 +36,7 @@ struct Sizes {
   }
 };
 
-}  // namespace
-
-Trial embedding_forward_trial(Random& random) {
+Trial forward_trial(Random& random, bool has_position_ids) {
   Sizes sizes(random);
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
   trial.ids("ids", {sizes.batch, sizes.length}, sizes.ids(random));
@@ -44,6 +46,7 @@ Trial embedding_forward_trial(Random& random) {
   if (has_positions) {
     trial.input("positions", {sizes.positions, sizes.hidden}, random.normals({sizes.positions, sizes.hidden}));
   }
+  if (has_position_ids) sizes.add_position_ids(trial, random);
   trial.output("y", {sizes.batch, sizes.length, sizes.hidden}, sum_tolerance(1, 4, 1));
   move_counters(trial, random, sizes.dropout);
   trial.run = [=](Backend& backend, const Views& views) {
@@ -53,12 +56,13 @@ Trial embedding_forward_trial(Random& random) {
                                .positions = views["positions"],
                                .first_position = sizes.first_position,
                                .vocab_begin = sizes.vocab_begin,
+                               .position_ids = views["position_ids"],
                                .dropout = with_counters(sizes.dropout, views)});
   };
   return trial;
 }
 
-Trial embedding_backward_trial(Random& random) {
+Trial backward_trial(Random& random, bool has_position_ids) {
   Sizes sizes(random);
   const bool accumulate_tokens = random.coin(), accumulate_positions = random.coin();
   Trial trial{.sizes = fmt::format("{} accumulate_tokens={} accumulate_positions={}", sizes.text(), accumulate_tokens,
@@ -67,6 +71,7 @@ Trial embedding_backward_trial(Random& random) {
               .run = {}};
   const Shape dy{sizes.batch, sizes.length, sizes.hidden};
   trial.ids("ids", {sizes.batch, sizes.length}, sizes.ids(random));
+  if (has_position_ids) sizes.add_position_ids(trial, random);
   trial.input("dy", dy, random.normals(dy));
   const Tolerance tolerance = sum_tolerance(sizes.batch * sizes.length, 4, 1);
   const auto add_table = [&](const char* name, const Shape& shape, bool accumulate) {
@@ -87,11 +92,22 @@ Trial embedding_backward_trial(Random& random) {
                                 .ids = views["ids"],
                                 .first_position = sizes.first_position,
                                 .vocab_begin = sizes.vocab_begin,
+                                .position_ids = views["position_ids"],
                                 .dropout = with_counters(sizes.dropout, views),
                                 .accumulate_tokens = accumulate_tokens,
                                 .accumulate_positions = accumulate_positions});
   };
   return trial;
 }
+
+}  // namespace
+
+Trial embedding_forward_trial(Random& random) { return forward_trial(random, false); }
+
+Trial embedding_backward_trial(Random& random) { return backward_trial(random, false); }
+
+Trial document_embedding_forward_trial(Random& random) { return forward_trial(random, true); }
+
+Trial document_embedding_backward_trial(Random& random) { return backward_trial(random, true); }
 
 }  // namespace teratron::testing

@@ -10,6 +10,10 @@ std::vector<Operation> operations() {
       {"residual_add_in_place", residual_add_in_place_trial},
       {"padded_attention_forward", padded_attention_forward_trial},
       {"padded_attention_backward", padded_attention_backward_trial},
+      {"document_attention_forward", document_attention_forward_trial},
+      {"document_attention_backward", document_attention_backward_trial},
+      {"document_embedding_forward", document_embedding_forward_trial},
+      {"document_embedding_backward", document_embedding_backward_trial},
       // On memory.
       {"sum_of_squares", sum_of_squares_trial},
       {"copy", copy_trial},
@@ -28,6 +32,8 @@ std::vector<Operation> library_attention_operations() {
       {"plain_attention_backward", plain_attention_backward_trial, false},
       {"padded_attention_forward", padded_attention_forward_trial},
       {"padded_attention_backward", padded_attention_backward_trial},
+      {"document_attention_forward", document_attention_forward_trial},
+      {"document_attention_backward", document_attention_backward_trial},
   };
 }
 

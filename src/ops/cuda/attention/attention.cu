@@ -53,9 +53,11 @@ void compute_all_statistics(cudaStream_t stream, const AttentionBackward& args, 
 }
 
 // Whether the kernels for tensor cores do it: aligned views of a 16-bit type, on a device that has the instructions.
+// They have no registers left for a mask of documents.
 bool takes_matrices(const AttentionForward& args, const cudaDeviceProp& device) {
   const std::int64_t head_size = args.q.dim(3);
-  if (size_of(args.q.dtype) != 2 || device.major < 8 || head_size % 8 != 0 || head_size > kLargestMatrixHead) {
+  if (args.first_keys || size_of(args.q.dtype) != 2 || device.major < 8 || head_size % 8 != 0 ||
+      head_size > kLargestMatrixHead) {
     return false;
   }
   bool aligned = true;
@@ -85,7 +87,8 @@ AttentionSizes sizes_of(const AttentionForward& args) {
           .keys = keys,
           .causal = args.causal,
           .scale = static_cast<float>(args.scale),
-          .lengths = args.lengths ? args.lengths.as<const std::int32_t>() : nullptr};
+          .lengths = args.lengths ? args.lengths.as<const std::int32_t>() : nullptr,
+          .first_keys = args.first_keys ? args.first_keys.as<const std::int32_t>() : nullptr};
 }
 
 AttentionMask mask_of(const AttentionForward& args) {

@@ -53,7 +53,8 @@ struct AttentionSizes {
   int queries, keys;          // all, or those of one sequence without its padding
   bool causal;
   float scale;
-  const std::int32_t* lengths;  // [batch], or null
+  const std::int32_t* lengths;     // [batch], or null
+  const std::int32_t* first_keys;  // [B, S_q], or null; only the kernels of any shape look at them
 
   // n tokens of text are a call of the first n - context() queries on the first n keys.
   __device__ AttentionSizes without_padding(int b) const {

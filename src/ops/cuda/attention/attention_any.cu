@@ -3,14 +3,16 @@
 // for longer heads several blocks compute the same scores.
 #include "ops/cuda/attention/attention_any.h"
 
-#include <limits>
-
 #include "ops/cuda/attention/attention_tiles.h"
 #include "ops/cuda/runtime/device.h"
 #include "ops/storage.h"
 
 namespace teratron::cuda {
 namespace {
+
+// The score of a key that a query does not see, less than any other. Finite, since a query may meet hidden keys before
+// it sees one: what they add to the sums is gone as soon as it does.
+constexpr float kHidden = -3e38F;
 
 // What a thread keeps of its four queries on their way through the keys.
 template <int kColumns>
@@ -20,7 +22,7 @@ struct RunningSoftmax {
 
   __device__ RunningSoftmax() {
     for (int i = 0; i < kThreadRows; ++i) {
-      max[i] = -std::numeric_limits<float>::infinity();
+      max[i] = kHidden;
       sum[i] = 0;
     }
   }
@@ -38,17 +40,18 @@ __device__ float over_row(float value, const Combine& combine) {
 __device__ inline float larger(float a, float b) { return a > b ? a : b; }
 
 // Scores become exp2(score - maximum); what was summed up to a smaller maximum is brought to the new one.
-template <int kColumns>
-__device__ void exponentiate(Scores& scores, RunningSoftmax<kColumns>& state, const AttentionSizes& sizes, int query,
-                             int key) {
+template <bool kDocuments, int kColumns>
+__device__ void exponentiate(Scores& scores, RunningSoftmax<kColumns>& state, const AttentionSizes& sizes,
+                             const TileMemory& memory, int query, int key) {
 #pragma unroll
   for (int i = 0; i < kThreadRows; ++i) {
-    const int seen = sizes.keys_seen(query + thread_row(i));
+    const int seen = sizes.keys_seen(query + thread_row(i)) - key;
+    const int hidden = kDocuments ? memory.first_keys[thread_row(i)] - key : 0;
     float max = state.max[i];
 #pragma unroll
     for (int j = 0; j < kTile / 16; ++j) {
-      scores[i][j] =
-          key + score_column(j) < seen ? scores[i][j] * sizes.scale_2() : -std::numeric_limits<float>::infinity();
+      const bool sees = score_column(j) < seen && (!kDocuments || score_column(j) >= hidden);
+      scores[i][j] = sees ? scores[i][j] * sizes.scale_2() : kHidden;
       max = larger(max, scores[i][j]);
     }
     max = over_row(max, larger);
@@ -75,7 +78,7 @@ __device__ inline void drop(Scores& scores, const AttentionMask& mask, const Til
   }
 }
 
-template <class T, int kColumns>
+template <class T, int kColumns, bool kDocuments>
 __global__ void __launch_bounds__(kTileThreads) attend(ForwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   __shared__ TileMemory memory;
   __shared__ HeadTile at;  // all registers are taken
@@ -89,11 +92,17 @@ __global__ void __launch_bounds__(kTileThreads) attend(ForwardViews<T> views, At
   const RowRange<T> q = {views.q.head(at.b, at.h), query, sizes.queries};
   RowRange<T> k = {views.k.head(at.b, at.h), 0, sizes.keys}, v = {views.v.head(at.b, at.h), 0, sizes.keys};
   RunningSoftmax<kColumns> state;
-  for (int key = 0; key < end; key += kTile) {
+  int key = 0;
+  if (kDocuments) {
+    load_first_keys(sizes, at.b, query, memory);
+    __syncthreads();
+    key = memory.first_keys[0] / kTile * kTile;
+  }
+  for (; key < end; key += kTile) {
     k.begin = v.begin = key;
     Scores scores;
     multiply_rows(scores, q, k, sizes.head_size, memory);
-    exponentiate(scores, state, sizes, query, key);
+    exponentiate<kDocuments>(scores, state, sizes, memory, query, key);
     if (mask.active()) {
       draw_mask(mask, mask.first_element(at.b, at.h), query, key, memory);
       __syncthreads();
@@ -120,7 +129,7 @@ __global__ void __launch_bounds__(kTileThreads) attend(ForwardViews<T> views, At
 
 // Scores become probabilities with dropout and `gradients`, of those, become ds. kRowsAreKeys: of the tile; columns are
 // then queries.
-template <bool kRowsAreKeys>
+template <bool kRowsAreKeys, bool kDocuments>
 __device__ void differentiate(Scores& scores, Scores& gradients, const AttentionSizes& sizes,
                               const QueryStatistics* statistics, const AttentionMask& mask, const TileMemory& memory,
                               int query, int key) {
@@ -129,7 +138,8 @@ __device__ void differentiate(Scores& scores, Scores& gradients, const Attention
 #pragma unroll
     for (int j = 0; j < kTile / 16; ++j) {
       const int q = kRowsAreKeys ? score_column(j) : thread_row(i), k = kRowsAreKeys ? thread_row(i) : score_column(j);
-      const bool seen = query + q < sizes.queries && key + k < sizes.keys_seen(query + q);
+      const bool seen = query + q < sizes.queries && key + k < sizes.keys_seen(query + q) &&
+                        (!kDocuments || key + k >= memory.first_keys[q]);
       const QueryStatistics of_query = seen ? statistics[query + q] : QueryStatistics{};
       const float p = seen ? fast_exp2(scores[i][j] * sizes.scale_2() - of_query.log2_sum) : 0.0F;
       const float factor = dropout_factor(mask, memory, q, k);
@@ -139,7 +149,7 @@ __device__ void differentiate(Scores& scores, Scores& gradients, const Attention
   }
 }
 
-template <class T, int kColumns>
+template <class T, int kColumns, bool kDocuments>
 __global__ void __launch_bounds__(kTileThreads)
     add_key_gradients(BackwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   __shared__ TileMemory memory;
@@ -153,12 +163,17 @@ __global__ void __launch_bounds__(kTileThreads)
   RowRange<T> q = {views.q.head(at.b, at.h), 0, sizes.queries}, dout = {views.dout.head(at.b, at.h), 0, sizes.queries};
   RowSums<kColumns> dk = {}, dv = {};
   for (int query = sizes.first_query(key) / kTile * kTile; query < sizes.queries; query += kTile) {
+    if (kDocuments) {
+      load_first_keys(sizes, at.b, query, memory);
+      __syncthreads();
+      if (memory.first_keys[0] >= key + kTile) break;  // and so are those of all later queries
+    }
     q.begin = dout.begin = query;
     Scores scores, gradients;
     if (mask.active()) draw_mask(mask, mask.first_element(at.b, at.h), query, key, memory);
     multiply_rows(scores, k, q, sizes.head_size, memory);
     multiply_rows(gradients, v, dout, sizes.head_size, memory);
-    differentiate<true>(scores, gradients, sizes, statistics, mask, memory, query, key);
+    differentiate<true, kDocuments>(scores, gradients, sizes, statistics, mask, memory, query, key);
     store_weights(scores, memory);
     add_weighted_rows<kColumns>(dv, dout, column, sizes.head_size, memory);
     store_weights(gradients, memory);
@@ -176,7 +191,7 @@ __global__ void __launch_bounds__(kTileThreads)
   }
 }
 
-template <class T, int kColumns>
+template <class T, int kColumns, bool kDocuments>
 __global__ void __launch_bounds__(kTileThreads)
     add_query_gradients(BackwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   __shared__ TileMemory memory;
@@ -191,9 +206,10 @@ __global__ void __launch_bounds__(kTileThreads)
     memory.at = at;
     memory.queries = sizes.queries;
   }
+  if (kDocuments) load_first_keys(sizes, at.b, begin, memory);
   __syncthreads();
   RowSums<kColumns> dq = {};
-  for (int key = 0; key < sizes.keys; key += kTile) {
+  for (int key = kDocuments ? memory.first_keys[0] / kTile * kTile : 0; key < sizes.keys; key += kTile) {
     const int b = memory.at.b, h = memory.at.h, query = memory.at.tile * kTile;
     sizes.queries = memory.queries;
     const RowRange<T> q = {views.q.head(b, h), query, sizes.queries};
@@ -204,7 +220,7 @@ __global__ void __launch_bounds__(kTileThreads)
     if (mask.active()) draw_mask(mask, mask.first_element(b, h), query, key, memory);
     multiply_rows(scores, q, k, sizes.head_size, memory);
     multiply_rows(gradients, dout, v, sizes.head_size, memory);
-    differentiate<false>(scores, gradients, sizes, statistics, mask, memory, query, key);
+    differentiate<false, kDocuments>(scores, gradients, sizes, statistics, mask, memory, query, key);
     store_weights(gradients, memory);
     add_weighted_rows<kColumns>(dq, k, column, sizes.head_size, memory);
   }
@@ -227,13 +243,17 @@ LaunchShape shape_of(const AttentionSizes& sizes, int rows) {
           .block = dim3(kTileThreads)};
 }
 
-// call(std::integral_constant) with the columns that a block sums.
+// call(std::integral_constant, std::bool_constant) with the columns that a block sums, and whether documents share the
+// sequences.
 template <class Call>
 void with_columns(const AttentionSizes& sizes, const Call& call) {
+  const auto with_documents = [&](auto columns) {
+    sizes.first_keys != nullptr ? call(columns, std::true_type()) : call(columns, std::false_type());
+  };
   if (sizes.head_size <= 64) {
-    call(std::integral_constant<int, 64>());
+    with_documents(std::integral_constant<int, 64>());
   } else {
-    call(std::integral_constant<int, 128>());
+    with_documents(std::integral_constant<int, 128>());
   }
 }
 
@@ -242,10 +262,11 @@ void with_columns(const AttentionSizes& sizes, const Call& call) {
 void attend_any(cudaStream_t stream, const AttentionForward& args) {
   const AttentionSizes sizes = sizes_of(args);
   choose_by_storage(args.q.dtype, [&]<class T>(ElementType<T>) {
-    with_columns(sizes, [&](auto columns) {
+    with_columns(sizes, [&](auto columns, auto documents) {
       constexpr int kColumns = decltype(columns)::value;
-      launch(stream, shape_of<kColumns>(sizes, sizes.queries), attend<T, kColumns>, views_of<T>(args), sizes,
-             mask_of(args));
+      constexpr bool kDocuments = decltype(documents)::value;
+      launch(stream, shape_of<kColumns>(sizes, sizes.queries), attend<T, kColumns, kDocuments>, views_of<T>(args),
+             sizes, mask_of(args));
     });
   });
 }
@@ -254,13 +275,14 @@ void differentiate_attention_any(cudaStream_t stream, const AttentionBackward& a
                                  const QueryStatistics* statistics) {
   const AttentionSizes sizes = sizes_of(args.forward);
   choose_by_storage(args.dq.dtype, [&]<class T>(ElementType<T>) {
-    with_columns(sizes, [&](auto columns) {
+    with_columns(sizes, [&](auto columns, auto documents) {
       constexpr int kColumns = decltype(columns)::value;
+      constexpr bool kDocuments = decltype(documents)::value;
       const BackwardViews<T> views = views_of<T>(args, statistics);
-      launch(stream, shape_of<kColumns>(sizes, sizes.keys), add_key_gradients<T, kColumns>, views, sizes,
+      launch(stream, shape_of<kColumns>(sizes, sizes.keys), add_key_gradients<T, kColumns, kDocuments>, views, sizes,
              mask_of(args.forward));
-      launch(stream, shape_of<kColumns>(sizes, sizes.queries), add_query_gradients<T, kColumns>, views, sizes,
-             mask_of(args.forward));
+      launch(stream, shape_of<kColumns>(sizes, sizes.queries), add_query_gradients<T, kColumns, kDocuments>, views,
+             sizes, mask_of(args.forward));
     });
   });
 }

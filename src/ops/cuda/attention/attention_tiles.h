@@ -19,7 +19,18 @@ struct alignas(16) TileMemory {
   // What a kernel that is short of registers reads again for each tile: its place, the sequence's queries.
   HeadTile at;
   int queries;
+  // Of the tile's queries: what each sees begins with this key. Not read where queries see from key 0 on.
+  int first_keys[kTile];
 };
+
+// The first keys of the queries from `query` on of sequence b, to be read after a barrier; those behind the last query
+// are as those of the last.
+__device__ inline void load_first_keys(const AttentionSizes& sizes, int b, int query, TileMemory& memory) {
+  const int row = query + static_cast<int>(threadIdx.x);
+  if (threadIdx.x >= kTile) return;
+  const int last = row < sizes.queries ? row : sizes.queries - 1;
+  memory.first_keys[threadIdx.x] = sizes.first_keys[std::int64_t{b} * sizes.all_queries + last];
+}
 
 // Rows of which those from `begin` on are wanted, to at most `end`.
 template <class T>

@@ -74,10 +74,10 @@ __global__ void __launch_bounds__(kSortWarps* kWarp)
 
 template <class T>
 struct Gradients {
-  float *tokens, *positions, *parts;  // of the tables, positions from that of the first token on; [2 groups, hidden]
+  float *table, *parts;  // of the entries, or of positions from that of the first token on; [2 groups, hidden]
   const T* dy;
   std::int64_t batch, length, hidden;
-  bool accumulate_tokens, accumulate_positions;
+  bool accumulate;
   ActivationMask activations;
 };
 
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kThreads) sum_groups(SortedRows sorted, Gradie
       const std::int32_t next = place + 1 < sorted.count ? sorted.entries[place + 1] : kNoEntry;
       if (next == entry && place + 1 < end) continue;
       if (begins_here && next != entry) {
-        sum.store(all.tokens + entry * all.hidden, all.accumulate_tokens);
+        sum.store(all.table + entry * all.hidden, all.accumulate);
       } else {
         sum.store(all.parts + part_of(blockIdx.x, is_first_run) * all.hidden, false);
       }
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(kThreads) add_groups(SortedRows sorted, Gradie
   for (std::int64_t i = next; i < sorted.count && sorted.entries[i] == entry; i += kGroup) {
     add_part(part_of(i / kGroup, true));
   }
-  sum.store(all.tokens + entry * all.hidden, all.accumulate_tokens);
+  sum.store(all.table + entry * all.hidden, all.accumulate);
 }
 
 // The same position of all samples. Block (position, columns).
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kThreads) sum_positions(Gradients<T> all) {
       if (first + i < all.batch) sum.add(first + i, t, loaded[i]);
     }
   }
-  sum.store(all.positions + t * all.hidden, all.accumulate_positions);
+  sum.store(all.table + t * all.hidden, all.accumulate);
 }
 
 LaunchShape columns_of(std::int64_t blocks, std::int64_t hidden, int count) {
@@ -203,30 +203,37 @@ void CudaBackend::do_embedding_backward(const EmbeddingBackward& args) {
   auto* const numbers = reinterpret_cast<std::int32_t*>(parts + 2 * groups * hidden);
   const cuda::SortedRows sorted = {.entries = numbers, .order = numbers + groups * cuda::kGroup, .count = rows};
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
-    const cuda::Gradients<T> all = {
-        .tokens = args.dtokens ? args.dtokens.as<float>() : nullptr,
-        .positions = args.dpositions ? args.dpositions.as<float>() + args.first_position * hidden : nullptr,
-        .parts = parts,
-        .dy = args.dy.as<T>(),
-        .batch = args.dy.dim(0),
-        .length = length,
-        .hidden = hidden,
-        .accumulate_tokens = args.accumulate_tokens,
-        .accumulate_positions = args.accumulate_positions,
-        .activations = cuda::ActivationMask(args.dropout, hidden)};
-    const bool vectors =
-        cuda::takes_vectors(all.dy, hidden) && cuda::takes_vectors(all.tokens) && cuda::takes_vectors(all.positions);
-    cuda::choose_chunk<T>(vectors, [&](auto count) {
-      if (args.dpositions) {
-        cuda::launch(stream_, cuda::columns_of(length, hidden, count), cuda::sum_positions<T, count>, all);
-      }
-      if (!args.dtokens) return;
-      constexpr int kSortThreads = cuda::kSortWarps * cuda::kWarp;
-      cuda::launch(stream_, cuda::shape_for(groups * kSortThreads, kSortThreads), cuda::sort_rows,
-                   args.ids.as<std::int32_t>(), args.vocab_begin, args.dtokens.dim(0), sorted);
-      cuda::launch(stream_, cuda::columns_of(groups, hidden, count), cuda::sum_groups<T, count>, sorted, all);
-      cuda::launch(stream_, cuda::columns_of(groups, hidden, count), cuda::add_groups<T, count>, sorted, all);
-    });
+    const auto with_table = [&](float* table, bool accumulate, const auto& work) {
+      const cuda::Gradients<T> all = {.table = table,
+                                      .parts = parts,
+                                      .dy = args.dy.as<T>(),
+                                      .batch = args.dy.dim(0),
+                                      .length = length,
+                                      .hidden = hidden,
+                                      .accumulate = accumulate,
+                                      .activations = cuda::ActivationMask(args.dropout, hidden)};
+      cuda::choose_chunk<T>(cuda::takes_vectors(all.dy, hidden) && cuda::takes_vectors(all.table),
+                            [&](auto count) { work(all, count); });
+    };
+    // Of entries that rows of dy used, the first of which has the id `begin`.
+    const auto add_entries = [&](const TensorRef& table, const TensorRef& ids, std::int64_t begin, bool accumulate) {
+      with_table(table.as<float>(), accumulate, [&](const cuda::Gradients<T>& all, auto count) {
+        constexpr int kSortThreads = cuda::kSortWarps * cuda::kWarp;
+        cuda::launch(stream_, cuda::shape_for(groups * kSortThreads, kSortThreads), cuda::sort_rows,
+                     ids.as<std::int32_t>(), begin, table.dim(0), sorted);
+        cuda::launch(stream_, cuda::columns_of(groups, hidden, count), cuda::sum_groups<T, count>, sorted, all);
+        cuda::launch(stream_, cuda::columns_of(groups, hidden, count), cuda::add_groups<T, count>, sorted, all);
+      });
+    };
+    if (args.dpositions && args.position_ids) {
+      add_entries(args.dpositions, args.position_ids, 0, args.accumulate_positions);
+    } else if (args.dpositions) {
+      with_table(args.dpositions.as<float>() + args.first_position * hidden, args.accumulate_positions,
+                 [&](const cuda::Gradients<T>& all, auto count) {
+                   cuda::launch(stream_, cuda::columns_of(length, hidden, count), cuda::sum_positions<T, count>, all);
+                 });
+    }
+    if (args.dtokens) add_entries(args.dtokens, args.ids, args.vocab_begin, args.accumulate_tokens);
   });
 }
 
