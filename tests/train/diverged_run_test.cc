@@ -59,6 +59,7 @@ TEST_F(DivergedRun, KeepsTheLastCheckpointWhoseLossWasFinite) {
     train(good);
     TrainConfig bad = diverging(good);
     bad.load = bad.save;
+    bad.override_schedule = true;
     bad.train_iters = 9;
     const std::string layout = testing::text_of_layout(bad);
     EXPECT_THAT(error_of(bad), AllOf(HasSubstr("diverged"), HasSubstr("--lr"))) << layout;

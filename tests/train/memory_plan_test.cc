@@ -27,7 +27,7 @@ std::int64_t one_of(RandomSequence& random, const std::vector<std::int64_t>& val
 // Of some layout, as it comes before the flags of a remedy.
 TrainConfig random_run(RandomSequence& random) {
   TrainConfig config;
-  config.data_path = "corpus";
+  config.data_path = {"corpus"};
   config.train_iters = 1;
   config.model.num_layers = one_of(random, {2, 4});
   config.model.hidden_size = 24;
@@ -51,6 +51,7 @@ TEST_F(MemoryPlan, IsWhatLiveRanksTake) {
   for (int trial = 0; trial < 12; ++trial) {
     TrainConfig config = random_run(random);
     config.split = "9,1";
+    config.data_path = config_.data_path;
     SCOPED_TRACE(to_toml(config));
     std::vector<std::int64_t> taken(static_cast<std::size_t>(config.pipeline_parallel), 0);
     std::mutex mutex;

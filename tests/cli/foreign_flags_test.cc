@@ -1,0 +1,61 @@
+// What the program says to users of other programs names flags that it has.
+#include "options/foreign_flags.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "cli/binary.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace testing;
+
+// The flags of all commands, by the word after which they stand in the manual page.
+std::set<std::string> all_flags() {
+  std::set<std::string> flags;
+  for (const char* command : {"train", "generate", "eval loss", "data tokenize"}) {
+    Words words;
+    std::istringstream parts(command);
+    for (std::string part; parts >> part;) words.push_back(part);
+    std::istringstream help(succeed(with(words, {"--help"})));
+    for (std::string word; help >> word;) {
+      if (!word.starts_with("--")) continue;
+      while (word.ends_with(',')) word.pop_back();
+      flags.insert(word.substr(2));
+    }
+  }
+  return flags;
+}
+
+TEST(ForeignFlagsOfTheProgram, AreOursUnderOtherNames) {
+  const std::set<std::string> ours = all_flags();
+  const std::string train = succeed({"train", "--help"});
+  for (const ForeignFlag& flag : foreign_flags()) {
+    for (const std::string& name : our_flags(flag)) {
+      EXPECT_TRUE(ours.contains(name)) << name_of(flag.program) << "'s " << flag.name << " is --" << name;
+    }
+    // A flag that train has is read, so that its hint would never be seen.
+    if (flag.name.size() > 1) {
+      EXPECT_THAT(train, ::testing::Not(HasSubstr("--" + std::string(flag.name) + " ")));
+    }
+  }
+}
+
+TEST(ForeignFlagsOfTheProgram, AreExplainedWhereTheyAreTyped) {
+  for (const auto& [words, hint] :
+       std::vector<std::pair<Words, std::string>>{{{"--batch-size", "8"}, "--micro-batch-size N here"},
+                                                  {{"--learning-rate", "1e-4"}, "--lr X here"},
+                                                  {{"--max-steps", "7"}, "--train-iters N here"},
+                                                  {{"--model", "gpt2"}, "is 124M here"},
+                                                  {{"--model", "gpt2-medium"}, "is 355M here"}}) {
+    const Outcome outcome = run_teratron(with({"train"}, words));
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.errors, HasSubstr(hint));
+  }
+}
+
+}  // namespace
+}  // namespace teratron
