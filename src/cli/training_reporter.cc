@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tokenizer/stream_decoder.h"
 
 namespace teratron {
 namespace {
@@ -18,6 +19,7 @@ using Curves = std::vector<std::pair<std::string, double>>;
 // Megatron-LM's names: training_log() and evaluate_and_print_results() of megatron/training/training.py.
 constexpr const char *kLoss = "lm loss", *kOverSamples = " vs samples";
 constexpr const char* kValidation = "lm loss validation";
+constexpr const char* kSample = "sample";  // not one of Megatron-LM's
 
 ProgressScale progress_scale(const TrainConfig& config, const BatchSchedule& batches, double flops_per_token,
                              double peak_flops) {
@@ -55,18 +57,20 @@ TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& tra
       ranks_(config.mesh().ranks()),
       batches_(trainer.batches()),
       progress_(stderr, terminal_columns(stderr), progress_scale(config, batches_, flops_per_token_, peak_flops)) {
+  if (!config.sample_prompts.empty()) tokenizer_ = Tokenizer::load(config.tokenizer);
   // A run that ended at `start` has validated because it ended.
   const bool keeps_validation = trainer.validates_after(start);
   if (!config.save.empty()) {
     std::vector<std::string> unwanted;
-    if (!keeps_validation) unwanted = {"validation_loss"};
+    if (!keeps_validation) unwanted = {"validation_loss", "text"};
     metrics_.emplace(config.save / "metrics.jsonl", start, std::move(unwanted));
   }
   if (!config.tensorboard_dir.empty()) {
     const std::int64_t samples = batches_.consumed_after(start);
     tensorboard_.emplace(config.tensorboard_dir, [&](std::int64_t step, std::string_view tag) {
       const std::int64_t last = tag.ends_with(kOverSamples) ? samples : start;
-      return step < last || (step == last && (keeps_validation || !tag.starts_with(kValidation)));
+      return step < last ||
+             (step == last && (keeps_validation || !(tag.starts_with(kValidation) || tag.starts_with(kSample))));
     });
   }
 }
@@ -131,6 +135,16 @@ void TrainingReporter::validation(std::int64_t iteration, double loss) {
     tensorboard_->scalars(
         {points(iteration, curves), points(batches_.consumed_after(iteration), curves, kOverSamples)});
   }
+}
+
+void TrainingReporter::sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) {
+  StreamDecoder decoder(*tokenizer_);
+  std::string text;
+  for (const std::int32_t token : tokens) text += decoder.push(token);
+  text += decoder.finish();
+  progress_.message(fmt::format("sample after iteration {}: {}{}", iteration, prompt, text));
+  if (metrics_) metrics_->write(iteration, {{"kind", std::string("sample")}, {"prompt", prompt}, {"text", text}});
+  if (tensorboard_) tensorboard_->text(iteration, fmt::format("{} {}", kSample, prompt), text);
 }
 
 void TrainingReporter::saved(std::int64_t, const std::filesystem::path& folder) {

@@ -7,6 +7,7 @@
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
 #include "telemetry/tensorboard_log.h"
+#include "tokenizer/tokenizer.h"
 #include "train/trainer.h"
 
 namespace teratron {
@@ -24,6 +25,7 @@ class TrainingReporter final : public TrainingObserver {
 
   void iteration(const IterationReport& report) override;
   void validation(std::int64_t iteration, double loss) override;
+  void sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) override;
   void saved(std::int64_t iteration, const std::filesystem::path& folder) override;
   void notice(const std::string& text) override;
 
@@ -36,6 +38,7 @@ class TrainingReporter final : public TrainingObserver {
   Progress progress_;
   std::optional<MetricsLog> metrics_;
   std::optional<TensorBoardLog> tensorboard_;
+  std::optional<Tokenizer> tokenizer_;  // where there are samples
 };
 
 }  // namespace teratron

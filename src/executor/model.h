@@ -112,6 +112,14 @@ class Model {
   // last layer's output x, and the parameters' gradients, of those sums.
   virtual void head(const EndCall& call, TensorRef x, TensorRef dx) = 0;
 
+  // Of models that continue text: the logits of what follows token `token` of the slice's first sequence, for the part
+  // of the vocabulary that this tensor-parallel rank holds: [1, columns]. x is the last layer's output. InternalError:
+  // the model does not continue text.
+  virtual TensorRef next_token_logits(const EndCall& /*call*/, TensorRef /*x*/, std::int64_t /*token*/) const {
+    check(false, "a model that continues text");
+    return {};
+  }
+
  protected:
   // A bucket for each layer, from the last to the first.
   void add_layer_buckets(std::vector<ParameterBucket>& buckets) {

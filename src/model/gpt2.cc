@@ -114,13 +114,22 @@ TensorRef Gpt2::row_losses(const EndCall& call, TensorRef normed_rows, TensorRef
   return loss;
 }
 
-TensorRef Gpt2::logits(const EndCall& call, TensorRef normed_rows) const {
-  const HeadMemory memory = head_memory(call);
-  const std::int64_t rows = normed_rows.dim(0), ranks = call.pass.tensor.size();
-  const TensorRef part = memory.output.logits.slice(0, 0, rows);
-  const Shape shape{ranks, rows, part.dim(1)};
+TensorRef Gpt2::own_logits(const EndCall& call, TensorRef normed_rows) const {
+  const TensorRef part = head_memory(call).output.logits.slice(0, 0, normed_rows.dim(0));
   call.pass.backend.linear_forward({.y = part, .x = normed_rows, .weight = embedding.tokens.value, .rows_alone = true});
-  const TensorRef all = ranks == 1 ? part.reshape(shape) : TensorRef(memory.gathered_logits.data, part.dtype, shape);
+  return part;
+}
+
+TensorRef Gpt2::next_token_logits(const EndCall& call, TensorRef x, std::int64_t token) const {
+  return own_logits(call, final_normed(call, x).select(0, 0).slice(0, token, token + 1));
+}
+
+TensorRef Gpt2::logits(const EndCall& call, TensorRef normed_rows) const {
+  const std::int64_t rows = normed_rows.dim(0), ranks = call.pass.tensor.size();
+  const TensorRef part = own_logits(call, normed_rows);
+  const Shape shape{ranks, rows, part.dim(1)};
+  const TensorRef all =
+      ranks == 1 ? part.reshape(shape) : TensorRef(head_memory(call).gathered_logits.data, part.dtype, shape);
   call.pass.tensor.all_gather(all, part);
   return all;
 }

@@ -27,6 +27,7 @@ class Gpt2 : public Model {
   void embed(const EndCall& call, TensorRef x) override;
   void embed_backward(const EndCall& call, TensorRef dx, bool has_head) override;
   void head(const EndCall& call, TensorRef x, TensorRef dx) override;
+  TensorRef next_token_logits(const EndCall& call, TensorRef x, std::int64_t token) const override;
 
   // Parts of head(), for evaluation and generation token by token (model/language_model.h).
   // The final norm of x: [batch, tokens, hidden], whole on every tensor-parallel rank.
@@ -48,6 +49,8 @@ class Gpt2 : public Model {
     TensorRef gathered_logits;  // [ranks, chunk, columns]; not in training, which needs no logits
   };
   HeadMemory carve(const EndSizes& sizes, Carver& memory) const;
+  // Of normed rows, for this rank's part of the vocabulary: [rows, columns].
+  TensorRef own_logits(const EndCall& call, TensorRef normed_rows) const;
   HeadMemory head_memory(const EndCall& call) const {
     Carver memory = call.memory;
     return carve(call.sizes, memory);

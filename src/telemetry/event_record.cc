@@ -67,8 +67,20 @@ struct SummaryField {
   static constexpr std::uint32_t kValue = 1;
 };
 struct ValueField {
-  static constexpr std::uint32_t kTag = 1, kSimpleValue = 2;
+  static constexpr std::uint32_t kTag = 1, kSimpleValue = 2, kTensor = 8, kMetadata = 9;
 };
+
+// A tensor of one string, for the plug-in that shows text.
+std::string text_value(const std::string& text) {
+  constexpr std::uint32_t kPluginData = 1, kPluginName = 1;          // of SummaryMetadata, of its PluginData
+  constexpr std::uint32_t kDtype = 1, kShape = 2, kStringValue = 8;  // of TensorProto
+  constexpr std::uint32_t kDimension = 2, kSize = 1;                 // of TensorShapeProto, of its Dim
+  constexpr std::int64_t kString = 7;                                // of DataType
+  const std::string plugin = field(kPluginData, field(kPluginName, std::string_view("text")));
+  const std::string shape = field(kDimension, field(kSize, std::int64_t{1}));
+  return field(ValueField::kTensor, field(kDtype, kString) + field(kShape, shape) + field(kStringValue, text)) +
+         field(ValueField::kMetadata, plugin);
+}
 
 // Takes fields off a message's beginning.
 class MessageReader {
@@ -143,9 +155,11 @@ std::string record_of(const Event& event) {
   if (event.step != 0) message += field(EventField::kStep, event.step);  // 0 is what protobuf leaves out
   if (!event.file_version.empty()) message += field(EventField::kFileVersion, event.file_version);
   std::string summary;
-  for (const auto& [tag, value] : event.scalars) {
-    summary += field(SummaryField::kValue, field(ValueField::kTag, tag) + field(ValueField::kSimpleValue, value));
-  }
+  const auto add = [&](const std::string& tag, const std::string& value) {
+    summary += field(SummaryField::kValue, field(ValueField::kTag, tag) + value);
+  };
+  for (const auto& [tag, value] : event.scalars) add(tag, field(ValueField::kSimpleValue, value));
+  for (const auto& [tag, text] : event.texts) add(tag, text_value(text));
   if (!summary.empty()) message += field(EventField::kSummary, summary);
   const std::string length = bytes_of(static_cast<std::uint64_t>(message.size()));
   return length + bytes_of(masked_crc(length)) + message + bytes_of(masked_crc(message));

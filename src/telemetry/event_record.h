@@ -1,6 +1,6 @@
 // The records of TensorBoard's event files: an Event of tensorboard/compat/proto/event.proto in protobuf's wire format,
-// framed as TFRecord does: length, its checksum, the message, its checksum. Of the message only what curves need
-// is written.
+// framed as TFRecord does: length, its checksum, the message, its checksum. Of the message only what curves
+// and texts need is written.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@ struct Event {
   std::int64_t step = 0;
   std::string file_version;                            // "brain.Event:2" in the first record of a file; empty elsewhere
   std::vector<std::pair<std::string, float>> scalars;  // tag and value
+  std::vector<std::pair<std::string, std::string>> texts;
 };
 
 std::string record_of(const Event& event);

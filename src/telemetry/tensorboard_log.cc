@@ -91,6 +91,10 @@ void TensorBoardLog::scalars(std::vector<Points> points) {
   file_->append(records);
 }
 
+void TensorBoardLog::text(std::int64_t step, const std::string& tag, const std::string& text) {
+  file_->append(record_of({.wall_time = wall_time(), .step = step, .texts = {{tag, text}}}));
+}
+
 bool TensorBoardLog::holds_records(const fs::path& folder) { return std::ranges::any_of(event_files(folder), is_ours); }
 
 }  // namespace teratron

@@ -35,6 +35,8 @@ class TensorBoardLog {
   };
   void scalars(std::vector<Points> points);  // written at one go
 
+  void text(std::int64_t step, const std::string& tag, const std::string& text);
+
   std::int64_t dropped_records() const { return dropped_records_; }
 
   // Whether a TensorBoardLog has written here.

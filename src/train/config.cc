@@ -42,6 +42,8 @@ Faults TrainConfig::faults() const {
   faults.add(data_faults(*this));
   faults.add(DocumentSettings::faults(tokenizer));
   faults.add(OutputSettings::faults());
+  faults.add_if(!sample_prompts.empty() && tokenizer.empty(), "{} needs a tokenizer: {} DIR", Flag{"sample-prompt"},
+                Flag{"tokenizer"});
   return faults;
 }
 

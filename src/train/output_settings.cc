@@ -24,6 +24,7 @@ Faults OutputSettings::faults() const {
   faults.need_between({"log-interval"}, log_interval, 1, kMostCount);
   faults.need_between({"eval-interval"}, eval_interval, 0, kMostCount);
   faults.need_between({"eval-iters"}, eval_iters, 1, kMostCount);
+  faults.need_between({"sample-tokens"}, sample_tokens, 1, kMostCount);
   faults.need_between(kEarlyStop, early_stop, 0, kMostCount);
   const auto need_minutes = [&](Flag flag, double minutes, const char* zero) {
     faults.add_if(!(minutes >= 0 && std::isfinite(minutes)), "{} is {}; it must be at least 0 ({})", flag, minutes,
@@ -72,6 +73,11 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
            "end after the update in which the command has run this long; 0: go on");
   list.add("json", &s.json, "FILE", "results as JSON; - is standard output");
   list.add("tensorboard-dir", &s.tensorboard_dir, "DIR", "curves for TensorBoard, by Megatron-LM's names");
+  list.add("sample-prompt", &s.sample_prompts, "TEXT",
+           "text that the model continues at every validation, for those who watch; may be given several times")
+      .repeats = true;
+  list.add("sample-tokens", &s.sample_tokens, "N",
+           "by at most so many tokens, each of which takes a forward pass of the text so far");
   list.add("peak-tflops", &s.peak_tflops, "X",
            "what MFU is counted against: 10^12 operations a second of a rank's device; 0: what its largest matrix "
            "products reach, measured once and kept in the cache");

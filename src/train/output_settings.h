@@ -27,7 +27,9 @@ struct OutputSettings {
   std::filesystem::path trace;       // what every stage did when
   bool verbose = false;              // show all settings at the start
   std::filesystem::path tensorboard_dir;
-  double peak_tflops = 0;  // of a rank; 0: measured
+  std::vector<std::string> sample_prompts;  // continued at every validation
+  std::int64_t sample_tokens = 32;          // by at most so many tokens
+  double peak_tflops = 0;                   // of a rank; 0: measured
 
   // The checkpoint that is gone on from, as load_checkpoint takes it; empty: none.
   std::filesystem::path checkpoint() const;

@@ -42,6 +42,9 @@ class TrainingObserver {
   virtual ~TrainingObserver() = default;
   virtual void iteration(const IterationReport&) {}
   virtual void validation(std::int64_t /*iteration*/, double /*loss*/) {}
+  // What the model made of a --sample-prompt: the tokens after it.
+  virtual void sample(std::int64_t /*iteration*/, const std::string& /*prompt*/,
+                      std::span<const std::int32_t> /*tokens*/) {}
   virtual void saved(std::int64_t /*iteration*/, const std::filesystem::path& /*folder*/) {}
   // What a person should know: the loss explodes, or why the run ends early.
   virtual void notice(const std::string& /*text*/) {}
@@ -122,6 +125,7 @@ class Trainer {
   // trainer_run.cc: what the loop decides.
   Requests requests(const RunControl& control) const;
   void validate(TrainingObserver& observer, TrainingResult& result);
+  void sample(TrainingObserver& observer);
   void end_if_asked(const Requests& requests, TrainingObserver& observer, TrainingResult& result) const;
   void end_if_stalled(TrainingObserver& observer, TrainingResult& result) const;
   void save_if_due(const Requests& requests, bool ends, TrainingObserver& observer, const RunControl& control);

@@ -28,14 +28,27 @@ Requests Trainer::requests(const RunControl& control) const {
 
 void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
   validation_is_owed_ = false;
-  const std::optional<LossSums> losses = validation_losses(config_.eval_iters);
-  if (!losses) return;
-  const double loss = losses->total();
-  if (!std::isfinite(loss)) throw_weights_diverged("the validation loss");
-  observer.validation(iteration_, result.validation_loss.emplace(loss));
-  const bool is_best = !best_validation_loss_ || loss < *best_validation_loss_;
-  if (is_best) best_validation_loss_ = loss;
-  validations_since_best_ = is_best ? 0 : validations_since_best_ + 1;
+  if (const std::optional<LossSums> losses = validation_losses(config_.eval_iters)) {
+    const double loss = losses->total();
+    if (!std::isfinite(loss)) throw_weights_diverged("the validation loss");
+    observer.validation(iteration_, result.validation_loss.emplace(loss));
+    const bool is_best = !best_validation_loss_ || loss < *best_validation_loss_;
+    if (is_best) best_validation_loss_ = loss;
+    validations_since_best_ = is_best ? 0 : validations_since_best_ + 1;
+  }
+  sample(observer);
+}
+
+// By the first copy of the model; the draws depend on the run's seed alone, so that samples of different iterations
+// compare.
+void Trainer::sample(TrainingObserver& observer) {
+  if (executor_.mesh().data->rank() != 0) return;
+  for (const SamplePrompt& prompt : task_.prompts) {
+    observer.sample(
+        iteration_, prompt.text,
+        continue_text(executor_, *task_.model, task_.config.vocab_size, prompt.tokens, config_.sample_tokens,
+                      task_.end_of_text, {.seed = static_cast<std::uint64_t>(config_.seed)}));
+  }
 }
 
 void Trainer::end_if_asked(const Requests& requests, TrainingObserver& observer, TrainingResult& result) const {

@@ -6,6 +6,7 @@
 
 #include "data/samples.h"
 #include "model/make_model.h"
+#include "train/text_sample.h"
 #include "train/training_data.h"
 
 namespace teratron {
@@ -23,6 +24,8 @@ struct TrainingTask {
   std::unique_ptr<const Samples> validation;  // null where nothing is held out
   SplitRule split_rule;
   std::string split_description;  // for people
+  std::vector<SamplePrompt> prompts;
+  std::int32_t end_of_text = -1;  // where there are prompts and their tokenizer has one
   DataCounts data;                // of all parts together
 };
 

@@ -1,5 +1,6 @@
 // What those who watch a run read: metrics.jsonl and TensorBoard's records. (tests/oracle/tensorboard_reads_ours.py
 // reads the latter by TensorBoard's own reader.)
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,6 +75,48 @@ TEST_F(Watching, MetricsHaveRowsOfEachKindWhoseRatesFollowFromTheTimes) {
     }
   }
   EXPECT_EQ(kinds, (Words{"iteration", "iteration", "validation", "iteration", "iteration", "validation"}));
+}
+
+TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
+  const Words common = {"--train-iters", "4", "--eval-interval",     "2", "--tp", "2",
+                        "--dp",          "2", "--global-batch-size", "4"};
+  ASSERT_EQ(train(with(common, {"--save", path("without")})).exit_code, 0);
+  const Outcome outcome =
+      train(with(common, {"--save", path("with"), "--tensorboard-dir", path("curves"), "--sample-prompt", "the rank",
+                          "--sample-prompt", "", "--sample-tokens", "5"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  const auto weights = [&](const char* run) {
+    return read_file(fs::path(path(run)) / "iter_0000004/model.safetensors");
+  };
+  EXPECT_EQ(weights("with"), weights("without"));
+  EXPECT_EQ(testing::TinyTraining::losses(path("with")), testing::TinyTraining::losses(path("without")));
+  std::vector<nlohmann::json> samples;
+  for (const nlohmann::json& row : metrics(path("with"))) {
+    if (row.at("kind") == "sample") samples.push_back(row);
+  }
+  ASSERT_EQ(samples.size(), 4U);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    EXPECT_EQ(samples[i].at("iteration"), i < 2 ? 2 : 4);
+    EXPECT_EQ(samples[i].at("prompt"), i % 2 == 0 ? "the rank" : "");
+    const std::string text = samples[i].at("text");
+    EXPECT_FALSE(text.empty());
+    const std::string line =
+        fmt::format("sample after iteration {}: {}{}", i < 2 ? 2 : 4, i % 2 == 0 ? "the rank" : "", text);
+    EXPECT_THAT(outcome.errors, HasSubstr(line));
+  }
+  EXPECT_EQ(steps(path("curves")).at("sample the rank"), (std::vector<std::int64_t>{2, 4}));
+}
+
+TEST_F(Watching, SamplesNeedATokenizerAndAPromptWithRoom) {
+  std::string words;
+  for (int i = 0; i < 40; ++i) words += " gradient";
+  const Outcome outcome = train({"--train-iters", "1", "--sample-prompt", words});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("fewer than --seq-length 32"));
+  const Outcome without = run_teratron({"train", "--data-path", path("data"), "--vocab-size", "280", "--model", "tiny",
+                                        "--train-iters", "1", "--sample-prompt", "the"});
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_THAT(without.errors, HasSubstr("--sample-prompt needs a tokenizer: --tokenizer DIR"));
 }
 
 TEST_F(Watching, AResumedRunsRecordsAreThoseOfAnUninterruptedOne) {

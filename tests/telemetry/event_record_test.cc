@@ -32,6 +32,9 @@ TEST(EventRecord, BytesAreThoseOfTensorBoardsOwnWriter) {
                        .scalars = {{"lm loss vs samples", 3.25F}, {"mfu", 0.1F}}}),
             from_hex("39000000000000008b0737f10900001040fc54d9411080a094a58d1d2a270a190a126c6d206c6f73"
                      "732076732073616d706c657315000050400a0a0a036d667515cdcccc3d7f0b691a"));
+  EXPECT_EQ(record_of({.wall_time = 1.7e9 + 0.25, .step = 7, .texts = {{"sample", "so it was\n"}}}),
+            from_hex("3700000000000000e7e8ca590900001040fc54d94110072a2a0a280a0673616d706c654214080712"
+                     "0412020801420a736f206974207761730a4a080a060a0474657874e25b354d"));
 }
 
 TEST(EventRecord, WhatIsReadIsWhatWasWrittenAndDamageIsSeen) {

@@ -1,0 +1,82 @@
+// What the model under training makes of a prompt, in any layout, while training goes on as without.
+#include "train/text_sample.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "eval/generation.h"
+#include "train/random_pipeline.h"
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+using TokenIds = std::vector<std::int32_t>;
+
+class TextSample : public testing::TrainingFixture {
+ protected:
+  // Of the model as it starts, in the layout; rank by rank.
+  std::vector<TokenIds> texts(const TrainConfig& config, const TokenIds& prompt, std::int64_t count,
+                              const SamplingSettings& sampling) {
+    std::vector<TokenIds> texts(static_cast<std::size_t>(config.mesh().ranks()));
+    on_ranks(config, [&](Trainer& trainer, Communicator& world) {
+      trainer.start();
+      texts[static_cast<std::size_t>(world.rank())] =
+          continue_text(trainer.executor(), *trainer.task().model, kVocab, prompt, count, /*end=*/-1, sampling);
+    });
+    return texts;
+  }
+  // Of the same weights by the generator, which keeps keys and values.
+  TokenIds generated(const TrainConfig& config, const TokenIds& prompt, std::int64_t count,
+                     const SamplingSettings& sampling) {
+    const auto backend = make_cpu_backend({});
+    LanguageModel model(*backend, config.model_for(kVocab),
+                        {.purpose = Purpose::kGeneration, .tokens = 8, .logits_chunk = 1});
+    model.allocate();
+    model.initialize(static_cast<std::uint64_t>(config.seed));
+    TokenIds tokens;
+    generate(model, prompt, {.sampling = sampling, .max_new_tokens = count},
+             [&](std::int32_t token) { tokens.push_back(token); });
+    return tokens;
+  }
+};
+
+// Logits agree within rounding, and no draw of these lies so close to another token.
+TEST_F(TextSample, IsWhatTheGeneratorMakesInAnyLayout) {
+  RandomSequence random({.seed = 5});
+  config_.model.num_layers = 4;
+  config_.model.num_attention_heads = 4;
+  config_.model.init_method_std = 0.3;  // tokens are far from alike
+  std::set<TokenIds> different;
+  for (int trial = 0; trial < 25; ++trial) {
+    TrainConfig config = testing::random_pipeline(config_, random);
+    config.seed = 1 + static_cast<std::int64_t>(random.below(5));
+    SCOPED_TRACE(testing::text_of_layout(config));
+    TokenIds prompt(1 + random.below(9));
+    for (std::int32_t& token : prompt) token = static_cast<std::int32_t>(random.below(kVocab));
+    const SamplingSettings sampling{.temperature = random.below(2) == 0 ? 0.0 : 1.0, .seed = random.next_u32()};
+    const auto room = config.seq_length - static_cast<std::int64_t>(prompt.size());
+    const TokenIds expected = generated(config, prompt, std::min<std::int64_t>(room, 12), sampling);
+    EXPECT_THAT(texts(config, prompt, 12, sampling), ::testing::Each(expected));
+    different.insert(expected);
+  }
+  EXPECT_GT(different.size(), 20U);
+}
+
+TEST_F(TextSample, EndsWithTheDocumentOrTheSample) {
+  const TokenIds prompt = {1, 2, 3};
+  on_ranks(config_, [&](Trainer& trainer, Communicator&) {
+    trainer.start();
+    const auto made = [&](std::int64_t count, std::int32_t end) {
+      return continue_text(trainer.executor(), *trainer.task().model, kVocab, prompt, count, end, {});
+    };
+    const TokenIds whole = made(1000, -1);
+    EXPECT_EQ(whole.size(), static_cast<std::size_t>(config_.seq_length) - prompt.size());
+    const auto end = std::ranges::find(whole, whole[4]);
+    EXPECT_EQ(made(1000, whole[4]), TokenIds(whole.begin(), end));
+  });
+}
+
+}  // namespace
+}  // namespace teratron
