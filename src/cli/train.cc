@@ -22,6 +22,7 @@
 #include "runtime/end_signals.h"
 #include "runtime/memory_table.h"
 #include "runtime/ranks.h"
+#include "telemetry/checkpoint_progress.h"
 #include "telemetry/trace_file.h"
 #include "train/memory_plan.h"
 #include "train/save_folder.h"
@@ -80,6 +81,20 @@ struct Job {
   TrainingData data;
 };
 
+// A large checkpoint takes long to read and compare; then it is told how far that is.
+std::int64_t start_told(const Job& job, Trainer& trainer, const Rank& rank) {
+  std::optional<LongTask> told;
+  if (rank.is_first() && job.checkpoint != nullptr) {
+    std::uint64_t bytes = 0;
+    for (const CheckpointFileInfo& file : job.checkpoint->files) bytes += file.bytes;
+    told.emplace(fmt::format("loading '{}'", job.checkpoint->folder.string()), share_of_checksums(bytes));
+  } else if (rank.is_first()) {
+    told.emplace(job.config.finetune.empty() ? "drawing weights"
+                                             : fmt::format("loading '{}'", job.config.finetune.string()));
+  }
+  return trainer.start();
+}
+
 // A run that has nothing left to do changes no file.
 // `peak_flops`: of all ranks.
 TrainingResult run_first_rank(const Job& job, Trainer& trainer, std::int64_t done, double peak_flops,
@@ -127,7 +142,7 @@ void run_rank(const Job& job, const Rank& rank) {
     return memory_advice(config, {job.vocab_size, backend->compute_dtype(), profile ? &*profile : nullptr}, room);
   });
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
-  const std::int64_t done = trainer.start();
+  const std::int64_t done = start_told(job, trainer, rank);
   rank.world.barrier();  // no file is changed before it is known that every rank has started
   const RunControl control{.signal = EndSignals::came, .began = job.began};
   job.end_signals.listen();

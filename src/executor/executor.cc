@@ -46,10 +46,14 @@ void Executor::initialize(std::uint64_t seed) {
     const RandomStream random{.seed = seed, .purpose = RandomPurpose::kInit, .stream = stream++};
     if (!plan_->is_here(*parameter)) continue;
     store_weights(backend_, *parameter, [&](TensorRef whole) { initialize_weights(*parameter, whole, random); });
-    if (options().trains()) {
-      backend_.fill_zero(parameter->state.moment1);
-      backend_.fill_zero(parameter->state.moment2);
-    }
+  }
+  if (options().trains()) clear_moments();
+}
+
+void Executor::clear_moments() {
+  for (Parameter* parameter : parameters()) {
+    backend_.fill_zero(parameter->state.moment1);
+    backend_.fill_zero(parameter->state.moment2);
   }
 }
 

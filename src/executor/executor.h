@@ -19,6 +19,7 @@ class Executor {
 
   void allocate();                      // takes the planned memory
   void initialize(std::uint64_t seed);  // weights from the paper's distribution, moments zero
+  void clear_moments();                 // the latter alone, for weights from elsewhere; training only
 
   // A step: gradients of loss_scale * sum(weights * loss), added up over its micro-batches, of which there are no more
   // than the schedule's, and over the data-parallel ranks. Returns this model copy's losses, on all its ranks.

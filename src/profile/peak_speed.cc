@@ -108,11 +108,11 @@ double peak_flops(Backend& backend, Communicator& world) {
   const std::string key = key_of(backend, world);
   const fs::path file = cache.empty() ? fs::path() : cache / "peaks" / (checksum_of(key) + ".json");
   const bool is_first = world.rank() == 0;
-  // What the first rank finds holds for all: they measure together or not at all.
-  if (const double found = world.all_gather_host(is_first ? stored(file, key) : 0.0).front(); found > 0) return found;
-  const double flops = measured_peak_flops(backend, world);
-  if (is_first && !file.empty()) store(file, key, flops);
-  return flops;
+  const double measured = measured_peak_flops(backend, world);
+  // What the first rank finds holds for all.
+  const double before = world.all_gather_host(is_first ? stored(file, key) : 0.0).front();
+  if (is_first && !file.empty() && measured > before) store(file, key, measured);
+  return std::max(measured, before);
 }
 
 }  // namespace teratron

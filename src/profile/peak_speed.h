@@ -12,8 +12,8 @@ namespace teratron {
 // `world` calls it; all return the same.
 double measured_peak_flops(Backend& backend, Communicator& world);
 
-// The same from the user's cache (user_cache_folder()/peaks), by processor, back end, precision, threads and ranks;
-// measured, and kept there if that can be, where it is not known.
+// The most that was ever measured, now or before: the user's cache (user_cache_folder()/peaks) keeps it by processor,
+// back end, precision, threads and ranks. A machine that others use at the time shows less than it can do.
 double peak_flops(Backend& backend, Communicator& world);
 
 }  // namespace teratron

@@ -80,7 +80,7 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
            "by at most so many tokens, each of which takes a forward pass of the text so far");
   list.add("peak-tflops", &s.peak_tflops, "X",
            "what MFU is counted against: 10^12 operations a second of a rank's device; 0: what its largest matrix "
-           "products reach, measured once and kept in the cache");
+           "products have ever reached here");
   list.add("trace", &s.trace, "FILE",
            "what every stage did when in the last iterations, for Perfetto or chrome://tracing");
   list.add("verbose", &s.verbose, "", "show all settings at the start");

@@ -75,10 +75,14 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
 
 std::int64_t Trainer::start() {
   executor_.allocate();
-  executor_.initialize(static_cast<std::uint64_t>(config_.seed));
+  if (config_.load.empty() && config_.finetune.empty()) {
+    executor_.initialize(static_cast<std::uint64_t>(config_.seed));
+    return iteration_;
+  }
+  executor_.clear_moments();
   if (!config_.load.empty()) {
     resume();
-  } else if (!config_.finetune.empty()) {
+  } else {
     load_weights(config_.finetune, task_.config, executor_.all_parameters(), executor_.backend(), verifies());
   }
   return iteration_;

@@ -65,7 +65,10 @@ void fill_normal_values(const TensorRef& view, const RandomStream& random, std::
     for (std::int64_t e = begin; e < end; ++e) {
       const auto n = static_cast<std::uint64_t>(first_index + e / columns * row_stride + e % columns);
       const PhiloxCounter bits = random.bits(n / 2);
-      to[e] = static_cast<T>(stddev * normal_from_bits(bits[0], bits[1])[n % 2]);
+      const auto pair = normal_from_bits(bits[0], bits[1]);
+      to[e] = static_cast<T>(stddev * pair[n % 2]);
+      // The next element of the row has the other half of a pair.
+      if (n % 2 == 0 && e + 1 < end && (e + 1) % columns != 0) to[++e] = static_cast<T>(stddev * pair[1]);
     }
   });
 }
