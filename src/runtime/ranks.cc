@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/threads.h"
 #include "telemetry/peak_memory.h"
 
@@ -53,6 +54,13 @@ void RankLauncher::run(const MeshShape& shape, const std::string& options,
     require_same_options(world, options);
     body({.world = world, .mesh = std::make_shared<Mesh>(make_mesh(world, shape)), .environment = environment_});
   });
+}
+
+void RankLauncher::require_file(std::string_view flag, const std::filesystem::path& input) const {
+  if (environment_.processes == 1 || !is_standard_stream(input)) return;
+  throw_user_error(
+      "--{} - cannot be read by {} processes, since {} gives its standard input to one of them; name a file", flag,
+      environment_.processes, environment_.launcher);
 }
 
 std::string RankLauncher::description(const MeshShape& shape) const {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/launch.h"
@@ -35,6 +37,9 @@ class RankLauncher {
   // Calls `body` on each rank of the layout. `options`, as to_toml gives them, are those this process was started with:
   // UserError with the differences where those of another process are different.
   void run(const MeshShape& shape, const std::string& options, const std::function<void(const Rank&)>& body) const;
+
+  // UserError where every process of the job would read standard input ("-"), which a launcher gives to one of them.
+  void require_file(std::string_view flag, const std::filesystem::path& input) const;
 
   const LaunchEnvironment& environment() const { return environment_; }
   // "4 ranks (tensor 2 x pipeline 1 x data 2) as threads of one process on HOST", for people; empty for one rank.

@@ -64,6 +64,17 @@ class ProcessTrain : public ::testing::TestWithParam<LaunchedBy> {
   const TinyTraining training_;
 };
 
+// One process alone has it.
+TEST_P(ProcessTrain, StandardInputIsNoInputOfAllProcesses) {
+  for (const auto& [words, flag] : std::vector<std::pair<Words, std::string>>{
+           {{"generate", "--load", "run", "--prompts", "-", "--tp", "2"}, "--prompts -"},
+           {{"eval", "wikitext103", "--load", "run", "--data", "-", "--tp", "2"}, "--data -"}}) {
+    const JobOutcome outcome = launch(GetParam(), 2, with_binary(words))->wait(seconds(30));
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.errors, HasSubstr(flag + " cannot be read by 2 processes"));
+  }
+}
+
 TEST_P(ProcessTrain, GivesTheLossesOfThreadRanksBitForBit) {
   struct Layout {
     int ranks;
