@@ -82,7 +82,6 @@ Samples::TotalWeights GptSamples::total_weights(SampleRange positions) const {
       sample(positions.first + i, tokens);
       targets -= std::count(tokens.begin(), tokens.end() - 1, documents_.end_token);
     }
-    targets = std::max<std::int64_t>(1, targets);
   }
   return {.targets = static_cast<double>(targets)};
 }

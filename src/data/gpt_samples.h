@@ -39,8 +39,7 @@ class GptSamples : public Samples {
 
   SampleBatch make_batch(std::int64_t samples) const override;
   void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const override;
-  // Every target counts 1, but for those that DocumentOptions::eod_mask_loss leaves out, for which samples are read. At
-  // least 1, so that a mean over no target is 0.
+  // Every target counts 1, but for those that DocumentOptions::eod_mask_loss leaves out, for which samples are read.
   TotalWeights total_weights(SampleRange positions) const override;
 
  private:

@@ -35,7 +35,7 @@ class Samples {
   // Writes the samples at these positions of the run, which go on through the epochs without end, from place `at` of
   // the batch on. Weights say how much a target counts beside the others: 1, or 0 where there is none.
   virtual void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const = 0;
-  // The sums of those weights; a loss is a mean over one of them.
+  // The sums of those weights; a loss is a mean over one of them. One may be 0: then nothing is to be predicted.
   struct TotalWeights {
     double targets = 0, labels = 0;
   };

@@ -43,6 +43,9 @@ MicroBatch micro_batch_of(const SampleBatch& batch, std::int64_t tokens, std::in
           .tokens = tokens};
 }
 
+// A mean over nothing is 0.
+double mean_of(double sum, double total_weight) { return total_weight > 0 ? sum / total_weight : 0; }
+
 // Of the same samples of a batch: weights that add up to 1 over the global batch.
 void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std::int64_t tokens, std::int64_t first,
                     std::int64_t count) {
@@ -50,7 +53,7 @@ void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std
     if (weights.empty()) return;
     const auto begin = weights.begin() + first * of_sample;
     std::transform(begin, begin + count * of_sample, begin,
-                   [total](float weight) { return static_cast<float>(static_cast<double>(weight) / total); });
+                   [total](float weight) { return static_cast<float>(mean_of(static_cast<double>(weight), total)); });
   };
   divide(batch.weights, totals.targets, tokens);
   divide(batch.label_weights, totals.labels, 1);
@@ -202,7 +205,7 @@ LossSums Trainer::mean_losses(const Samples& samples, SampleRange positions) {
   replicas.all_reduce_host(means.of_kind);
   const Samples::TotalWeights totals = samples.total_weights(positions);
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    means.of_kind[kind] /= kinds[kind].of_labels ? totals.labels : totals.targets;
+    means.of_kind[kind] = mean_of(means.of_kind[kind], kinds[kind].of_labels ? totals.labels : totals.targets);
   }
   return means;
 }

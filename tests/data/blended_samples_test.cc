@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "data/dataset_fixture.h"
@@ -43,7 +44,7 @@ class BlendOfCorpora : public ::testing::Test {
   std::unique_ptr<const Samples> samples_of(std::size_t corpus) const {
     const auto& dataset = datasets_[corpus];
     return std::make_unique<GptSamples>(dataset, split_corpus(*dataset, std::vector<double>{1}, kFileOrder).front(),
-                                        seq_length_, order_, seed_ + corpus);
+                                        seq_length_, order_, seed_ + corpus, documents_);
   }
 
   BlendedSamples blend() const {
@@ -66,6 +67,7 @@ class BlendOfCorpora : public ::testing::Test {
   std::int64_t seq_length_ = 1;
   std::uint64_t seed_ = 0;
   SampleOrder order_ = SampleOrder::kShuffled;
+  DocumentOptions documents_;
 };
 
 TEST_F(BlendOfCorpora, EachCorpusGoesThroughItsOwnSamplesInItsOwnOrder) {
@@ -113,6 +115,20 @@ TEST_F(BlendOfCorpora, AnEpochEndsBeforeASampleComesAgain) {
       if (counts[corpus]++ == samples.corpus(corpus).samples_per_epoch()) break;
     }
     ASSERT_EQ(samples.samples_per_epoch(), position);
+  }
+}
+
+// Whatever the targets count, and however few samples of a corpus an update has.
+TEST_F(BlendOfCorpora, WeighsWhatItReads) {
+  for (int round = 0; round < 60; ++round) {
+    make_corpora();
+    documents_ = {.eod_mask_loss = true, .end_token = static_cast<std::int32_t>(below(3))};
+    const BlendedSamples samples = blend();
+    const SampleRange positions{below(500), 1 + below(4)};
+    SampleBatch batch = samples.make_batch(positions.count);
+    samples.read(positions, batch, 0);
+    const double read = std::accumulate(batch.weights.begin(), batch.weights.end(), 0.0);
+    ASSERT_EQ(samples.total_weights(positions).targets, read);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "data/gpt_samples.h"
 #include "train/training_fixture.h"
 
 namespace teratron {
@@ -37,6 +38,40 @@ TEST_F(TrainerTest, LearnsAndAnotherSeedIsAnotherRun) {
   config_.seed = 99;
   config_.train_iters = 1;
   EXPECT_NE(train(config_).losses.front(), run.losses.front());
+}
+
+// Its loss is a mean over nothing.
+TEST_F(TrainerTest, AnUpdateWithoutTargetsChangesNoWeights) {
+  constexpr std::int32_t kEnd = 3;
+  IndexedDatasetWriter writer(folder_ / "ends", kVocab);
+  writer.add_document(std::vector<std::int32_t>(100, kEnd));
+  writer.commit();
+  const auto ends = std::make_shared<const IndexedDataset>(IndexedDataset::open(folder_ / "ends"));
+  const auto samples = [&] {
+    return std::make_unique<GptSamples>(ends, split_corpus(*ends, std::vector<double>{1}, kFileOrder).front(),
+                                        config_.seq_length, SampleOrder::kSequential, 0,
+                                        DocumentOptions{.eod_mask_loss = true, .end_token = kEnd});
+  };
+  config_.optimizer.weight_decay = 0;
+  config_.train_iters = 2;
+  const auto backend = make_cpu_backend();
+  const auto corpus = std::make_shared<const IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
+  TrainingTask task = make_training_task(config_, corpus, kVocab);
+  task.training = samples();
+  task.validation = samples();
+  Trainer trainer(config_, *backend, std::move(task));
+  trainer.start();
+  const auto weights = [&] {
+    test::WholeWeights whole;
+    whole.add(trainer.executor());
+    return whole.values();
+  };
+  const std::vector<double> before = weights();
+  TrainingObserver silent;
+  const TrainingResult result = trainer.run(silent);
+  EXPECT_EQ(result.final_loss, 0);
+  EXPECT_EQ(result.validation_loss, 0);
+  EXPECT_EQ(weights(), before);
 }
 
 TEST_F(TrainerTest, ResumedRunHasTheBitsOfTheUninterruptedOne) {
