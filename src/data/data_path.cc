@@ -1,7 +1,6 @@
 #include "data/data_path.h"
 
 #include <fmt/ranges.h>
-#include <glob.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,6 +10,7 @@
 
 #include "base/error.h"
 #include "data/blend_order.h"
+#include "data/input_files.h"
 
 namespace teratron {
 namespace {
@@ -29,18 +29,14 @@ bool has_weights(std::span<const std::string> words) {
 // The prefixes that match a pattern. A name that is no pattern, or is there as it is written, or that nothing matches,
 // stands for itself.
 std::vector<std::string> matches_of(const std::string& name) {
-  std::error_code ignored;
-  const bool is_pattern = name.find_first_of("*?[") != std::string::npos;
-  if (!is_pattern || std::filesystem::exists(idx_path(name), ignored)) return {name};
-  glob_t found{};
-  const int status = ::glob(idx_path(name).c_str(), GLOB_NOSORT, nullptr, &found);
   std::vector<std::string> prefixes;
-  for (std::size_t i = 0; status == 0 && i < found.gl_pathc; ++i) {
-    prefixes.push_back(std::filesystem::path(found.gl_pathv[i]).replace_extension().string());
+  if (is_pattern(idx_path(name))) {
+    for (std::filesystem::path& match : find_matches(idx_path(name))) {
+      prefixes.push_back(match.replace_extension().string());
+    }
   }
-  ::globfree(&found);
   if (prefixes.empty()) return {name};
-  std::ranges::sort(prefixes);  // by bytes, whatever the user's language
+  std::ranges::sort(prefixes);
   return prefixes;
 }
 

@@ -56,16 +56,23 @@ void add_folder(const fs::path& folder, std::vector<fs::path>& files) {
   files.insert(files.end(), found.begin(), found.end());
 }
 
-std::vector<fs::path> matches_of(const fs::path& pattern) {
+}  // namespace
+
+std::vector<fs::path> find_matches(const fs::path& pattern) {
   glob_t found{};
   const std::unique_ptr<glob_t, decltype(&::globfree)> owner(&found, &::globfree);
-  const int result = ::glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
-  if (result == GLOB_NOMATCH) throw_user_error("no file matches '{}'; check the pattern", pattern.string());
+  const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT, nullptr, &found);
+  if (result == GLOB_NOMATCH) return {};
   if (result != 0) throw_user_error("cannot look for '{}': a folder of it cannot be read", pattern.string());
-  return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
+  std::vector<fs::path> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  std::ranges::sort(paths, {}, [](const fs::path& path) { return path.native(); });
+  return paths;
 }
 
-}  // namespace
+bool is_pattern(const fs::path& path) {
+  std::error_code error;
+  return path.native().find_first_of("*?[") != std::string::npos && !fs::exists(path, error);
+}
 
 std::vector<fs::path> find_input_files(std::span<const fs::path> named) {
   if (named.empty()) throw_user_error("no text files were given; name at least one");
@@ -82,13 +89,13 @@ std::vector<fs::path> find_input_files(std::span<const fs::path> named) {
     }
   };
   for (const fs::path& path : named) {
-    std::error_code error;
-    const bool is_pattern = path.native().find_first_of("*?[") != std::string::npos;
-    if (is_pattern && !fs::exists(path, error)) {
-      std::ranges::for_each(matches_of(path), add);
-    } else {
+    if (!is_pattern(path)) {
       add(path);
+      continue;
     }
+    const std::vector<fs::path> matches = find_matches(path);
+    if (matches.empty()) throw_user_error("no file matches '{}'; check the pattern", path.string());
+    std::ranges::for_each(matches, add);
   }
   return files;
 }

@@ -16,6 +16,13 @@ namespace teratron {
 // gives nothing, or cannot be read; nothing named.
 std::vector<std::filesystem::path> find_input_files(std::span<const std::filesystem::path> named);
 
+// The paths that a pattern (*, ?, [...]) matches, ordered by their bytes, whatever the user's language; none is no
+// error. UserError: a folder of it cannot be read.
+std::vector<std::filesystem::path> find_matches(const std::filesystem::path& pattern);
+
+// Whether a path is a pattern: it has one of its characters, and no file or folder bears it as its name.
+bool is_pattern(const std::filesystem::path& path);
+
 // Whether a file holds a JSON object a line, by its name: it ends in .jsonl, or that and .gz or .zst.
 bool is_named_json_lines(const std::filesystem::path& file);
 

@@ -2,8 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/decompression.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "data/input_files.h"
 
 namespace teratron {
 namespace {
@@ -41,11 +42,11 @@ std::vector<std::string> prompts_of(std::string_view text, bool json_lines, std:
 }
 
 std::vector<std::string> read_prompts(const std::filesystem::path& file, PromptFormat format) {
-  const bool is_input = file == "-";
   const bool json_lines =
-      format == PromptFormat::kJsonLines || (format == PromptFormat::kByName && file.extension() == ".jsonl");
-  return prompts_of(read_file(is_input ? "/dev/stdin" : file), json_lines,
-                    is_input ? "standard input" : "'" + file.string() + "'");
+      format == PromptFormat::kJsonLines || (format == PromptFormat::kByName && is_named_json_lines(file));
+  const std::string text = read_decompressed(file);
+  require_text(text, 0, file);
+  return prompts_of(text, json_lines, name_of_input(file));
 }
 
 }  // namespace teratron

@@ -9,14 +9,14 @@
 namespace teratron {
 
 enum class PromptFormat {
-  kByName,     // kJsonLines for a name that ends in .jsonl, else kLines
+  kByName,     // kJsonLines for a name that is_named_json_lines (data/input_files.h), else kLines
   kLines,      // a prompt a line
   kJsonLines,  // an object a line, with the prompt under "prompt" or, where there is none, "text"
 };
 
-// The prompts of a file, in its order; "-" is standard input. Lines end with \n or \r\n, the last one perhaps with
-// nothing; blank lines are no prompts, but an empty text of JSON is one. UserError: as read_file(); a line that is not
-// such an object, with its number; no prompt at all.
+// The prompts of a file, compressed or not, in its order; "-" is standard input. Lines end with \n or \r\n, the last
+// one perhaps with nothing; blank lines are no prompts, but an empty text of JSON is one. UserError: as
+// read_decompressed() and require_text(); a line that is not such an object, with its number; no prompt at all.
 std::vector<std::string> read_prompts(const std::filesystem::path& file, PromptFormat format);
 
 // The same of a text; `name` is for messages.

@@ -170,7 +170,6 @@ void Executor::extend_each(std::span<const std::int32_t> ids, std::span<const st
                                 .batch = batch,
                                 .tokens = 1,
                                 .cache_lengths = plan_->memory().cache_lengths(batch),
-                                .positions = positions,
                                 .sequence_length = last + 1},
                        .key = {}};
   check_room(call.pass);

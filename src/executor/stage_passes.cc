@@ -136,7 +136,11 @@ void StagePasses::embed(const SliceCall& call, std::span<const std::int32_t> ids
   const TensorRef there = plan_.memory().ids({call.pass.batch, call.pass.tokens});
   check_equal(static_cast<std::int64_t>(ids.size()), there.elements(), "ids of a call");
   backend_.upload(there, ids.data());
-  embed_inputs(call, {.ids = there});
+  // A next token's position is the length of its cache.
+  const LayerPass& pass = call.pass;
+  embed_inputs(
+      call,
+      {.ids = there, .position_ids = pass.is_next_token() ? pass.cache_lengths.reshape({pass.batch, 1}) : TensorRef()});
 }
 
 void StagePasses::embed_backward(const SliceCall& call, const MicroBatch& micro_batch, TensorRef dx) {

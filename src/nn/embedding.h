@@ -36,26 +36,16 @@ struct Embedding {
   std::int64_t vocab_begin() const { return tokens.place.rank * tokens.shape[0]; }
 
   // y, the residual stream's beginning, from ids i32 [batch, tokens], and position_ids likewise where positions are not
-  // those of the sequence; `full` is workspace [batch, tokens, hidden] and
-  // may be y where that is full. A rank adds up what it holds, the first one also the positions; dropout follows the
-  // sum.
+  // those of the sequence; `full` is workspace [batch, tokens, hidden] and may be y where that is full. A rank adds up
+  // what it holds, the first one also the positions; dropout follows the sum.
   void forward(const LayerPass& pass, TensorRef y, TensorRef full, TensorRef ids, TensorRef position_ids = {}) const {
-    const auto embed = [&](TensorRef some, TensorRef some_ids, std::int64_t first_position) {
-      pass.backend.embedding_forward({.y = some,
-                                      .ids = some_ids,
-                                      .tokens = tokens.value,
-                                      .positions = pass.tensor.rank() == 0 ? positions.value : TensorRef(),
-                                      .first_position = first_position,
-                                      .vocab_begin = vocab_begin(),
-                                      .position_ids = position_ids});
-    };
-    if (pass.is_next_token()) {
-      for (std::int64_t b = 0; b < pass.batch; ++b) {
-        embed(full.slice(0, b, b + 1), ids.slice(0, b, b + 1), pass.positions[static_cast<std::size_t>(b)]);
-      }
-    } else {
-      embed(full, ids, pass.first_position);
-    }
+    pass.backend.embedding_forward({.y = full,
+                                    .ids = ids,
+                                    .tokens = tokens.value,
+                                    .positions = pass.tensor.rank() == 0 ? positions.value : TensorRef(),
+                                    .first_position = pass.first_position,
+                                    .vocab_begin = vocab_begin(),
+                                    .position_ids = position_ids});
     pass.start_sum(full).wait();
     const TensorRef sum = pass.own_rows(full);
     if (mask(pass).active()) {  // which is the same forward as backward

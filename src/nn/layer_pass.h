@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "comm/communicator.h"
 #include "nn/carver.h"
@@ -21,10 +20,9 @@ struct LayerPass {
   Communicator& tensor;                // the tensor-parallel group
   std::int64_t batch = 1, tokens = 0;  // sequences, and tokens of each in this call
   std::int64_t first_position = 0;     // of the slice in its sequence
-  // Of next tokens, each of a sequence with a key/value cache of its own: their positions, which are what the caches
-  // hold, on the device (i32 [batch]) and on the host. Otherwise empty.
+  // Of next tokens, each of a sequence with a key/value cache of its own: what the caches hold, i32 [batch], and so
+  // their positions. Otherwise null.
   TensorRef cache_lengths;
-  std::span<const std::int32_t> positions;
   std::int64_t first_cache = 0;      // of generation: of the batch's first sequence
   TensorRef key_lengths;             // i32 [batch], optional: tokens of each sequence; the rest of it is padding
   TensorRef first_keys;              // i32 [batch, tokens], optional: the first position that each token sees

@@ -28,7 +28,7 @@ constexpr ForeignFlag kFlags[] = {
     {kMegatron, "checkpoint-activations", "--recompute-granularity full", ""},
     {kMegatron, "recompute-method", "--recompute-granularity full", "every layer is made again"},
     {kMegatron, "overlap-grad-reduce", "", "always on"},
-    {kMegatron, "overlap-param-gather", "", "always on"},
+    {kMegatron, "overlap-param-gather", "", "weights are gathered after the update"},
     {kMegatron, "use-flash-attn", "", "attention never holds the matrix of scores"},
     {kMegatron, "transformer-impl", "--backend cpu|cuda", ""},
     {kMegatron, "distributed-backend", "--backend cpu|cuda", "MPI between CPUs, NCCL between GPUs"},

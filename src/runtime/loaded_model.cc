@@ -15,9 +15,10 @@ namespace teratron {
 namespace {
 
 // What takes less memory without another model.
-std::string loading_advice(std::int64_t batch, const BackendSettings& settings, const MemoryRoom& room) {
+std::string loading_advice(const ExecutorOptions& options, const BackendSettings& settings, const MemoryRoom& room) {
   std::vector<std::string> ways;
-  if (batch > 1) ways.emplace_back("a smaller --micro-batch-size");
+  if (options.batch > 1) ways.emplace_back("a smaller --micro-batch-size");
+  if (options.caches > 1) ways.emplace_back("a smaller --batch-size");
   if (!settings.bf16 && !settings.fp16) ways.emplace_back("--bf16");
   if (!room.is_host) ways.emplace_back("more devices with --tp or --pp");
   return ways.empty() ? "take a smaller model" : fmt::format("use {}", fmt::join(ways, " or "));
@@ -54,7 +55,7 @@ LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& 
   const std::vector<RankMemory> memory =
       memory_of_ranks(model.model->memory(), *model.backend, rank.mesh->pipeline->rank(), rank.world);
   require_memory(memory, *model.backend, rank.world, rank.ranks_in_this_process(),
-                 [&](const MemoryRoom& room) { return loading_advice(filled.batch, settings, room); });
+                 [&](const MemoryRoom& room) { return loading_advice(filled, settings, room); });
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
   model.model->allocate();
   std::optional<LongTask> told;

@@ -1,9 +1,7 @@
 #include "train/training_task.h"
 
 #include "base/error.h"
-#include "checkpoint/folders.h"
 #include "data/corpus_sidecar.h"
-#include "runtime/loaded_model.h"
 
 namespace teratron {
 namespace {
@@ -29,17 +27,12 @@ void add_gpt_samples(TrainingTask& task, const TrainConfig& config, const Traini
 }  // namespace
 
 void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data) {
-  std::filesystem::path from = config.tokenizer;
-  if (from.empty() && !config.checkpoint().empty()) {
-    const std::filesystem::path checkpoint = find_checkpoint(config.checkpoint());
-    if (holds_tokenizer(checkpoint)) from = checkpoint;
-  }
-  if (from.empty()) return;
-  const Tokenizer tokenizer = Tokenizer::load(from);
+  if (config.tokenizer.empty()) return;
+  const Tokenizer tokenizer = Tokenizer::load(config.tokenizer);
   for (const auto* const corpora : {&data.training, &data.validation}) {
     for (const WeightedCorpus& corpus : *corpora) {
       for (const IndexedShard& shard : corpus.dataset->shards()) {
-        require_tokenizer(shard.prefix(), tokenizer, from.string());
+        require_tokenizer(shard.prefix(), tokenizer, config.tokenizer.string());
       }
     }
   }

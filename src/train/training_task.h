@@ -29,8 +29,8 @@ struct TrainingTask {
   DataCounts data;                // of all parts together
 };
 
-// UserError where a corpus was made with another tokenizer than that of --tokenizer, or of the checkpoint of --load;
-// a corpus or a run that knows of none is taken.
+// UserError where a corpus was made with another tokenizer than the configuration's (which is the checkpoint's where a
+// run goes on: start_reading.h). A corpus or a run that knows of none is taken.
 void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data);
 
 // UserError: what the configuration, the data and the checkpoint of --load, whose split is kept to, cannot do together.
