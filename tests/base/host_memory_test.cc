@@ -2,27 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <string>
-
-#include "base/temporary_folder.h"
+#include "base/system_files.h"
 
 namespace teratron {
 namespace {
 
-namespace fs = std::filesystem;
-
-class HostMemory : public ::testing::Test {
+class HostMemory : public testing::SystemFiles {
  protected:
-  void write(const fs::path& file, const std::string& text) {
-    const fs::path path = folder_.path() / file;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path) << text << '\n';
-  }
-  std::optional<std::int64_t> available() const { return available_host_memory(folder_.path()); }
-
- private:
-  testing::TemporaryFolder folder_;
+  std::optional<std::int64_t> available() const { return available_host_memory(root_.path()); }
 };
 
 TEST_F(HostMemory, IsUnknownWhereTheSystemDoesNotTell) { EXPECT_EQ(available(), std::nullopt); }

@@ -4,28 +4,17 @@
 #include <sched.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <thread>
 
-#include "base/temporary_folder.h"
+#include "base/system_files.h"
 #include "base/threads.h"
 
 namespace teratron {
 namespace {
 
-namespace fs = std::filesystem;
-
-class ProcessorQuota : public ::testing::Test {
+class ProcessorQuota : public testing::SystemFiles {
  protected:
-  void write(const fs::path& file, const std::string& text) {
-    const fs::path path = folder_.path() / file;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path) << text << '\n';
-  }
-  int quota() const { return processor_quota(folder_.path()); }
-
- private:
-  testing::TemporaryFolder folder_;
+  int quota() const { return processor_quota(root_.path()); }
 };
 
 TEST_F(ProcessorQuota, IsNoneWhereThereAreNoControlGroups) { EXPECT_EQ(quota(), 0); }

@@ -6,9 +6,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <sstream>
 #include <vector>
+
+#include "console/written_stream.h"
 
 namespace teratron {
 namespace {
@@ -21,34 +21,6 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// A stream whose text can be looked at once it is closed.
-class Written {
- public:
-  Written() : file_(::open_memstream(&text_, &size_)) {}
-  Written(const Written&) = delete;
-  Written& operator=(const Written&) = delete;
-  ~Written() {
-    std::fclose(file_);
-    std::free(text_);
-  }
-  std::FILE* file() { return file_; }
-  std::string text() {
-    std::fflush(file_);
-    return {text_, size_};
-  }
-  std::vector<std::string> lines() {
-    std::vector<std::string> lines;
-    std::istringstream in(text());
-    for (std::string line; std::getline(in, line);) lines.push_back(line);
-    return lines;
-  }
-
- private:
-  char* text_ = nullptr;
-  std::size_t size_ = 0;
-  std::FILE* file_;
-};
-
 void wait(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
 TEST(LongTask, TellsTheTimeLeftByTheShareThatIsDone) {
@@ -60,7 +32,7 @@ TEST(LongTask, TellsTheTimeLeftByTheShareThatIsDone) {
 
 TEST(LongTask, AShortOneSaysNothing) {
   for (const int columns : {0, 80}) {
-    Written written;
+    testing::WrittenStream written;
     {
       const LongTask task("reading", [] { return 0.5; }, {.file = written.file(), .columns = columns});
       wait(150);
@@ -70,14 +42,14 @@ TEST(LongTask, AShortOneSaysNothing) {
 }
 
 TEST(LongTask, ALongOneSpeaksUpWithinTwoSecondsAndThenNowAndThen) {
-  Written written;
+  testing::WrittenStream written;
   {
     const LongTask task("reading", [] { return 0.5; }, {.file = written.file(), .columns = 0});
     wait(1700);
   }
   ASSERT_EQ(written.lines().size(), 1U) << written.text();
   EXPECT_THAT(written.lines()[0], MatchesRegex("reading: 50 %, about .* left"));
-  Written often;
+  testing::WrittenStream often;
   {
     const LongTask task("reading", {}, {.file = often.file(), .columns = 0, .patience = 0, .between = 0.1});
     wait(800);
@@ -87,7 +59,7 @@ TEST(LongTask, ALongOneSpeaksUpWithinTwoSecondsAndThenNowAndThen) {
 }
 
 TEST(LongTask, TheNextOneHasAClockOfItsOwn) {
-  Written written;
+  testing::WrittenStream written;
   {
     LongTask task("counting", {}, {.file = written.file(), .columns = 0, .patience = 1});
     wait(1500);
@@ -99,7 +71,7 @@ TEST(LongTask, TheNextOneHasAClockOfItsOwn) {
 }
 
 TEST(LongTask, OnATerminalItLeavesAnEmptyLine) {
-  Written written;
+  testing::WrittenStream written;
   {
     const LongTask task("reading", {}, {.file = written.file(), .columns = 80, .patience = 0});
     wait(400);

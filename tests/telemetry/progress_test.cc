@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <sstream>
 #include <vector>
+
+#include "console/written_stream.h"
 
 namespace teratron {
 namespace {
@@ -34,36 +34,8 @@ ProgressPoint point(std::int64_t iteration) {
           .seconds = 0.05};
 }
 
-// A stream whose text can be looked at.
-class Sink {
- public:
-  Sink() : file_(::open_memstream(&text_, &size_)) {}
-  Sink(const Sink&) = delete;
-  Sink& operator=(const Sink&) = delete;
-  ~Sink() {
-    std::fclose(file_);
-    std::free(text_);
-  }
-  std::FILE* file() { return file_; }
-  std::string text() {
-    std::fflush(file_);
-    return {text_, size_};
-  }
-  std::vector<std::string> lines() {
-    std::vector<std::string> lines;
-    std::istringstream in(text());
-    for (std::string line; std::getline(in, line);) lines.push_back(line);
-    return lines;
-  }
-
- private:
-  char* text_ = nullptr;
-  std::size_t size_ = 0;
-  std::FILE* file_;
-};
-
 TEST(Progress, AwayFromATerminalThereIsALineAnIntervalAndOneAtTheEnd) {
-  Sink sink;
+  testing::WrittenStream sink;
   {
     Progress progress(sink.file(), 0, kScale);
     for (std::int64_t i = 1; i <= 25; ++i) progress.iteration(point(i));
@@ -74,7 +46,7 @@ TEST(Progress, AwayFromATerminalThereIsALineAnIntervalAndOneAtTheEnd) {
 }
 
 TEST(Progress, ALogLineHasMegatronsFieldsAveragedOverTheInterval) {
-  Sink sink;
+  testing::WrittenStream sink;
   Progress progress(sink.file(), 0, kScale);
   for (std::int64_t i = 1; i <= 20; ++i) progress.iteration(point(i));
   EXPECT_EQ(sink.lines()[1],
@@ -85,7 +57,7 @@ TEST(Progress, ALogLineHasMegatronsFieldsAveragedOverTheInterval) {
 TEST(Progress, WhereThePeakIsKnownItsUseIsShown) {
   ProgressScale scale = kScale;
   scale.peak_flops = 240e9;
-  Sink sink;
+  testing::WrittenStream sink;
   Progress progress(sink.file(), 0, scale);
   for (std::int64_t i = 1; i <= 20; ++i) progress.iteration(point(i));
   EXPECT_THAT(sink.lines()[1], HasSubstr("GFLOP/s: 60.0 | MFU: 25.0 % | learning"));
@@ -93,14 +65,14 @@ TEST(Progress, WhereThePeakIsKnownItsUseIsShown) {
 }
 
 TEST(Progress, AResumedRunAveragesOnlyOverWhatItHasSeen) {
-  Sink sink;
+  testing::WrittenStream sink;
   Progress progress(sink.file(), 0, kScale);
   for (std::int64_t i = 18; i <= 20; ++i) progress.iteration(point(i));
   EXPECT_THAT(sink.lines(), ElementsAre(HasSubstr("loss: 19.00000")));
 }
 
 TEST(Progress, OnATerminalOneLineIsDrawnOverAndOver) {
-  Sink sink;
+  testing::WrittenStream sink;
   {
     Progress progress(sink.file(), 200, kScale);
     for (std::int64_t i = 1; i <= 25; ++i) progress.iteration(point(i));
@@ -113,14 +85,14 @@ TEST(Progress, OnATerminalOneLineIsDrawnOverAndOver) {
 }
 
 TEST(Progress, TheTimeLeftFollowsFromTheLastIterations) {
-  Sink sink;
+  testing::WrittenStream sink;
   Progress progress(sink.file(), 200, kScale);
   progress.iteration(point(5));
   EXPECT_THAT(progress.live_line(), HasSubstr("1.0 s left"));  // 20 iterations of 50 ms
 }
 
 TEST(Progress, RatesAndTheTimeLeftGoBySamplesWhereTheBatchGrows) {
-  Sink sink;
+  testing::WrittenStream sink;
   Progress progress(sink.file(), 200, kScale);
   ProgressPoint small = point(1), large = point(2);
   small.global_batch_size = 2;
@@ -136,7 +108,7 @@ TEST(Progress, RatesAndTheTimeLeftGoBySamplesWhereTheBatchGrows) {
 
 TEST(Progress, TheLiveLineStaysWithinTheTerminal) {
   for (int columns = 1; columns < 60; ++columns) {
-    Sink sink;
+    testing::WrittenStream sink;
     {
       Progress progress(sink.file(), columns, kScale);
       progress.iteration(point(1));
@@ -148,7 +120,7 @@ TEST(Progress, TheLiveLineStaysWithinTheTerminal) {
 }
 
 TEST(Progress, MessagesStandAboveTheLiveLine) {
-  Sink sink;
+  testing::WrittenStream sink;
   {
     Progress progress(sink.file(), 200, kScale);
     progress.message("before");
@@ -163,7 +135,7 @@ TEST(Progress, MessagesStandAboveTheLiveLine) {
 }
 
 TEST(Progress, APipeOrFileIsNoTerminal) {
-  Sink sink;
+  testing::WrittenStream sink;
   std::FILE* file = std::tmpfile();
   ASSERT_NE(file, nullptr);
   EXPECT_EQ(terminal_columns(file), 0);

@@ -1,0 +1,39 @@
+// What a program writes to a stream, as text.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace teratron::testing {
+
+class WrittenStream {
+ public:
+  WrittenStream() : file_(::open_memstream(&text_, &size_)) {}
+  WrittenStream(const WrittenStream&) = delete;
+  WrittenStream& operator=(const WrittenStream&) = delete;
+  ~WrittenStream() {
+    std::fclose(file_);
+    std::free(text_);
+  }
+  std::FILE* file() { return file_; }
+  std::string text() {  // so far
+    std::fflush(file_);
+    return {text_, size_};
+  }
+  std::vector<std::string> lines() {
+    std::vector<std::string> lines;
+    std::istringstream in(text());
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  }
+
+ private:
+  char* text_ = nullptr;
+  std::size_t size_ = 0;
+  std::FILE* file_;
+};
+
+}  // namespace teratron::testing
