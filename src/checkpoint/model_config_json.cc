@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <type_traits>
@@ -27,16 +28,38 @@ void visit_fields(const Visitor& field) {
   field("max_position_embeddings", &ModelConfig::max_position_embeddings, Decides::kFunction);
   field("activation", &ModelConfig::activation, Decides::kFunction);
   field("layernorm_epsilon", &ModelConfig::layernorm_epsilon, Decides::kFunction);
+  field("layernorm_placement", &ModelConfig::norm_placement, Decides::kFunction);
+  field("head", &ModelConfig::head, Decides::kFunction);
   field("make_vocab_size_divisible_by", &ModelConfig::make_vocab_size_divisible_by, Decides::kTraining);
   field("hidden_dropout", &ModelConfig::hidden_dropout, Decides::kTraining);
   field("attention_dropout", &ModelConfig::attention_dropout, Decides::kTraining);
   field("init_method_std", &ModelConfig::init_method_std, Decides::kTraining);
 }
 
+// The values of a choice, as files name them.
+template <class Value>
+using Named = std::pair<std::string_view, Value>;
+constexpr std::array kActivations = {Named<Activation>{"gelu_tanh", Activation::kGeluTanh},
+                                     Named<Activation>{"gelu_erf", Activation::kGeluErf}};
+constexpr std::array kPlacements = {Named<NormPlacement>{"pre", NormPlacement::kPre},
+                                    Named<NormPlacement>{"post", NormPlacement::kPost}};
+constexpr std::array kHeads = {Named<ModelHead>{"pretraining", ModelHead::kPretraining},
+                               Named<ModelHead>{"none", ModelHead::kNone}};
+
+constexpr const auto& values_of(Activation) { return kActivations; }
+constexpr const auto& values_of(NormPlacement) { return kPlacements; }
+constexpr const auto& values_of(ModelHead) { return kHeads; }
+
 Json to_json(std::int64_t value) { return value; }
 Json to_json(double value) { return value; }
-Json to_json(Activation value) { return name_of(value); }
 Json to_json(ModelKind value) { return name_of(value); }
+template <class Value>
+Json to_json(Value value) {
+  for (const auto& [name, named] : values_of(value)) {
+    if (named == value) return name;
+  }
+  throw InternalError("a value of a model's configuration that has no name");
+}
 
 void read_field(std::int64_t& to, const JsonFields& fields, std::string_view key) {
   to = fields.integer(key, 1, kLargestSize);
@@ -44,38 +67,31 @@ void read_field(std::int64_t& to, const JsonFields& fields, std::string_view key
 
 void read_field(double& to, const JsonFields& fields, std::string_view key) { to = fields.number(key); }
 
-void read_field(Activation& to, const JsonFields& fields, std::string_view key) {
-  const std::string name = fields.string(key);
-  if (name == name_of(Activation::kGeluTanh)) {
-    to = Activation::kGeluTanh;
-  } else if (name == name_of(Activation::kGeluErf)) {
-    to = Activation::kGeluErf;
-  } else {
-    fields.throw_not(key, "gelu_tanh or gelu_erf");
-  }
-}
-
 // Checkpoints from before there were several kinds do not say which one they hold.
 void read_field(ModelKind& to, const JsonFields& fields, std::string_view key) {
-  if (!fields.has(key)) {
-    to = ModelConfig().kind;
-    return;
-  }
+  if (!fields.has(key)) return;
   const std::optional<ModelKind> kind = find_model_kind(fields.string(key));
   if (!kind) fields.throw_not(key, fmt::format("a kind of model: {}", fmt::join(model_kind_names(), ", ")));
   to = *kind;
 }
 
-}  // namespace
-
-std::string_view name_of(Activation activation) {
-  switch (activation) {
-    case Activation::kGeluTanh: return "gelu_tanh";
-    case Activation::kGeluErf: return "gelu_erf";
-    case Activation::kNone: break;
+// Nor what has been a choice only since then.
+template <class Value>
+void read_field(Value& to, const JsonFields& fields, std::string_view key) {
+  if (!std::is_same_v<Value, Activation> && !fields.has(key)) return;
+  const std::string text = fields.string(key);
+  std::vector<std::string_view> names;
+  for (const auto& [name, value] : values_of(to)) {
+    if (name == text) {
+      to = value;
+      return;
+    }
+    names.push_back(name);
   }
-  return "none";
+  fields.throw_not(key, fmt::format("{}", fmt::join(names, " or ")));
 }
+
+}  // namespace
 
 Json model_config_to_json(const ModelConfig& config) {
   Json json = Json::object();

@@ -26,7 +26,4 @@ std::vector<std::string> differences(const ModelConfig& stored, const ModelConfi
 // UserError with all of them: what `folder` holds is not the model that was asked for.
 void check_same_model(const std::filesystem::path& folder, const ModelConfig& stored, const ModelConfig& asked);
 
-// "gelu_tanh" or "gelu_erf".
-std::string_view name_of(Activation activation);
-
 }  // namespace teratron

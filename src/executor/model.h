@@ -19,6 +19,8 @@ struct ModelTraits {
   double init_method_std = 0.02;      // of initial weights, before Parameter::init_scale
   // Inputs besides ids.
   bool token_types = false, key_lengths = false, targets = true, labels = false;
+  // Only some tokens have a target; the head gets those whose weight is not 0.
+  bool sparse_targets = false;
   struct Loss {
     std::string_view name;
     bool of_labels = false;  // a mean over the weights of labels, else over those of targets
@@ -49,9 +51,11 @@ struct ParameterBucket {
 
 // The inputs of a slice on the device; null where the model has no such input, or it belongs to the other end.
 struct SliceInputs {
-  TensorRef ids, token_types;       // i32 [batch, tokens]; for the embedding
-  TensorRef position_ids;           // likewise; null: positions of the sequence
-  TensorRef targets, weights;       // i32 and A [batch * tokens]; for the head
+  TensorRef ids, token_types;  // i32 [batch, tokens]; for the embedding
+  TensorRef position_ids;      // likewise; null: positions of the sequence
+  TensorRef targets, weights;  // i32 and A [batch * tokens], or [targets] where they are sparse; for the head
+  // Where targets are sparse: i32 [targets], the row of each; i32 [batch * tokens], the number of a row's target or -1.
+  TensorRef target_rows, target_numbers;
   TensorRef labels, label_weights;  // i32 and A [batch]. Weights are times the scale of the loss
 };
 

@@ -52,6 +52,8 @@ class StageMemory {
   TensorRef token_types(const Shape& shape) const { return view(blocks_.token_types, shape); }
   TensorRef targets(std::int64_t rows) const { return view(blocks_.targets, {rows}); }
   TensorRef weights(std::int64_t rows) const { return view(blocks_.weights, {rows}); }
+  TensorRef target_rows(std::int64_t targets) const { return view(blocks_.target_rows, {targets}); }
+  TensorRef target_numbers(std::int64_t rows) const { return view(blocks_.target_numbers, {rows}); }
   TensorRef labels(std::int64_t batch) const { return view(blocks_.labels, {batch}); }
   TensorRef label_weights(std::int64_t batch) const { return view(blocks_.label_weights, {batch}); }
 
@@ -75,7 +77,7 @@ class StageMemory {
   };
   struct Blocks {
     Arena::Block cache_lengths, counters, key_lengths, first_keys, position_ids;
-    Arena::Block ids, token_types, targets, weights, labels, label_weights;
+    Arena::Block ids, token_types, targets, weights, target_rows, target_numbers, labels, label_weights;
     Arena::Block normed, branch, dnormed, wide, again_forward, again_backward, embedding, head, losses;
     std::vector<Arena::Block> sent, gradients;
     std::vector<SliceBlocks> slices;               // by the timeline's index

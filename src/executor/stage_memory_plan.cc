@@ -207,6 +207,8 @@ void StageMemory::plan_inputs() {
   blocks_.token_types = input("token_types", DType::kI32, t, embedding_, traits.token_types);
   blocks_.targets = input("targets", DType::kI32, t, head_, traits.targets);
   blocks_.weights = input("weights", accumulation_, t, head_, traits.targets);
+  blocks_.target_rows = input("target_rows", DType::kI32, t, head_, traits.sparse_targets);
+  blocks_.target_numbers = input("target_numbers", DType::kI32, t, head_, traits.sparse_targets);
   blocks_.labels = input("labels", DType::kI32, batch_, head_, traits.labels);
   blocks_.label_weights = input("label_weights", accumulation_, batch_, head_, traits.labels);
 }

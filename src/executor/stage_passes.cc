@@ -93,11 +93,38 @@ SliceInputs StagePasses::embedding_inputs(const SliceCall& call, const MicroBatc
   return inputs;
 }
 
+void StagePasses::upload_sparse_targets(SliceInputs& inputs, const SliceCall& call,
+                                        const MicroBatch& micro_batch) const {
+  const StageMemory& memory = plan_.memory();
+  const std::vector<std::int32_t> all_targets = slice_of(call.pass, micro_batch, micro_batch.targets);
+  const std::vector<float> all_weights = slice_of(call.pass, micro_batch, micro_batch.weights);
+  std::vector<std::int32_t> targets, rows, numbers(all_targets.size(), -1);
+  std::vector<float> weights;
+  for (std::size_t row = 0; row < all_targets.size(); ++row) {
+    if (all_weights[row] == 0) continue;
+    numbers[row] = static_cast<std::int32_t>(targets.size());
+    rows.push_back(static_cast<std::int32_t>(row));
+    targets.push_back(all_targets[row]);
+    weights.push_back(all_weights[row]);
+  }
+  const auto count = static_cast<std::int64_t>(targets.size());
+  inputs.targets = memory.targets(count);
+  inputs.weights = memory.weights(count);
+  inputs.target_rows = memory.target_rows(count);
+  inputs.target_numbers = memory.target_numbers(static_cast<std::int64_t>(numbers.size()));
+  backend_.upload(inputs.target_numbers, numbers.data());
+  backend_.upload(inputs.targets, targets.data());
+  backend_.upload(inputs.target_rows, rows.data());
+  upload_floats(backend_, inputs.weights, weights, micro_batch.loss_scale);
+}
+
 SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& micro_batch) const {
   const StageMemory& memory = plan_.memory();
   const LayerPass& pass = call.pass;
   SliceInputs inputs;
-  if (model_.traits.targets) {
+  if (model_.traits.sparse_targets) {
+    upload_sparse_targets(inputs, call, micro_batch);
+  } else if (model_.traits.targets) {
     const std::int64_t rows = pass.batch * pass.tokens;
     inputs.targets = upload(memory.targets(rows), call, micro_batch, micro_batch.targets);
     inputs.weights = memory.weights(rows);

@@ -9,9 +9,10 @@
 namespace teratron {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, ModelKind>, 1> kKinds = {{{"gpt2", ModelKind::kGpt2}}};
+constexpr std::array<std::pair<std::string_view, ModelKind>, 2> kKinds = {
+    {{"gpt2", ModelKind::kGpt2}, {"bert", ModelKind::kBert}}};
 
-constexpr std::array<ModelPreset, 10> kPresets = {{
+constexpr std::array<ModelPreset, 15> kPresets = {{
     {"tiny", 4, 256, 4, "a laptop's few minutes"},
     {"124M", 12, 768, 12, "GPT-2 small"},
     {"355M", 24, 1024, 16, "GPT-2 medium; Megatron-LM's smallest"},
@@ -22,6 +23,11 @@ constexpr std::array<ModelPreset, 10> kPresets = {{
     {"4.2B", 64, 2304, 24, "Megatron-LM Table 1, 4 GPUs"},
     {"8.3B", 72, 3072, 32, "Megatron-LM Table 1, 8 GPUs: the scaling study's, not the one that was evaluated"},
     {"8.3B-24-heads", 72, 3072, 24, "Megatron-LM Table 2, whose perplexities the paper reports"},
+    {"bert-tiny", 4, 256, 4, "a laptop's few minutes", ModelKind::kBert},
+    {"bert-336M", 24, 1024, 16, "Megatron-LM Table 4; the size of BERT-large", ModelKind::kBert},
+    {"bert-752M", 36, 1280, 20, "Megatron-LM Figure 7, which gives the size alone", ModelKind::kBert},
+    {"bert-1.3B", 24, 2048, 32, "Megatron-LM Table 4", ModelKind::kBert},
+    {"bert-3.9B", 48, 2560, 40, "Megatron-LM Table 4", ModelKind::kBert},
 }};
 
 // As users of Hugging Face know them.
@@ -31,6 +37,9 @@ constexpr std::pair<std::string_view, std::string_view> kForeignNames[] = {
 // Bounds that, with kMostLayers, keep every product of sizes within 64 bits and token ids within 32.
 constexpr std::int64_t kMostFeatures = std::int64_t{1} << 20;
 constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;
+
+// Of the tokens of a text, those that BERT predicts (Megatron-LM section 4.2).
+constexpr double kMaskedShare = 0.15;
 
 void need_probability(Faults& faults, Flag flag, double value) {
   faults.add_if(!(value >= 0 && value < 1), "{} is {}; it must be at least 0 and below 1", flag, value);
@@ -66,19 +75,40 @@ TransformerLayerConfig ModelConfig::layer_config() const {
           .layernorm_epsilon = layernorm_epsilon,
           .hidden_dropout = hidden_dropout,
           .attention_dropout = attention_dropout,
-          .activation = activation};
+          .activation = activation,
+          .norm_placement = norm_placement,
+          .causal = kind == ModelKind::kGpt2};
+}
+
+std::vector<TransformerLayer> ModelConfig::make_layers(GroupRank place) const {
+  const std::vector<std::string> all = faults(place.size).texts();
+  if (!all.empty()) throw UserError(fmt::format("{}", fmt::join(all, "\n")));
+  std::vector<TransformerLayer> layers;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) layers.emplace_back(layer_config(), layer, place);
+  return layers;
+}
+
+void ModelConfig::set_kind(ModelKind new_kind) {
+  kind = new_kind;
+  activation = kind == ModelKind::kGpt2 ? Activation::kGeluTanh : Activation::kGeluErf;
 }
 
 std::int64_t ModelConfig::parameters() const {
   const std::int64_t h = hidden_size;
   const std::int64_t layer = 12 * h * h + 13 * h;  // 4 h^2 + 4 h attention, 8 h^2 + 5 h MLP, 4 h norms
-  return num_layers * layer + (vocab_size + max_position_embeddings) * h + 2 * h;
+  const std::int64_t norm = 2 * h, body = num_layers * layer + (vocab_size + max_position_embeddings) * h + norm;
+  if (kind == ModelKind::kGpt2) return body;
+  const std::int64_t linear = h * h + h, types = 2 * h, pooler = linear, order = 2 * h + 2;
+  const std::int64_t heads = head == ModelHead::kNone ? 0 : linear + norm + vocab_size + order;
+  return body + types + pooler + heads;
 }
 
 double ModelConfig::training_flops_per_token(std::int64_t sequence_length) const {
   const auto l = static_cast<double>(num_layers), h = static_cast<double>(hidden_size);
   const auto v = static_cast<double>(vocab_size), s = static_cast<double>(sequence_length);
-  return 6 * (12 * l * h * h + v * h) + 6 * l * h * s;
+  if (kind == ModelKind::kGpt2) return 6 * (12 * l * h * h + v * h) + 6 * l * h * s;
+  const double of_head = head == ModelHead::kNone ? 0 : kMaskedShare * (h * h + v * h) + h * h / s;
+  return 6 * (12 * l * h * h + of_head) + 12 * l * h * s;
 }
 
 Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
@@ -92,6 +122,9 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
   faults.need_between({"make-vocab-size-divisible-by"}, make_vocab_size_divisible_by, 1, kMostFeatures);
   need_probability(faults, {"hidden-dropout"}, hidden_dropout);
   need_probability(faults, {"attention-dropout"}, attention_dropout);
+  faults.add_if(kind == ModelKind::kGpt2 && norm_placement == NormPlacement::kPost,
+                "{} post is for BERT ({} bert); GPT-2's norms come first", Flag{"layernorm-placement"},
+                Flag{"model-type"});
   faults.add_if(!(layernorm_epsilon > 0), "{} must be above 0", Flag{"layernorm-epsilon"});
   faults.add_if(!(init_method_std > 0), "{} must be above 0", Flag{"init-method-std"});
   if (num_attention_heads < 1 || num_attention_heads > kMostFeatures) return faults;

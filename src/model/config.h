@@ -15,11 +15,17 @@
 
 namespace teratron {
 
-enum class ModelKind { kGpt2 };
-// "gpt2", as in --model-type, checkpoint.json and Hugging Face's config.json.
+enum class ModelKind { kGpt2, kBert };
+// "gpt2" or "bert", as in --model-type, checkpoint.json and Hugging Face's config.json.
 std::string_view name_of(ModelKind kind);
 std::vector<std::string_view> model_kind_names();
 std::optional<ModelKind> find_model_kind(std::string_view name);
+
+// What a model ends in.
+enum class ModelHead {
+  kPretraining,  // GPT-2: the tied output projection. BERT: that with its transform, and the order of sentences
+  kNone,         // of BERT: the encoder and its pooler alone, as Hugging Face's BertModel is
+};
 
 // The most layers of a model, and so of stages that have one each. The training state of the widest model, of 18 bytes
 // a parameter at most, then takes fewer than 2^63 bytes, which plans of memory count in; random streams, of 24 bits,
@@ -39,6 +45,11 @@ struct ModelConfig {
   double attention_dropout = 0.1;  // on attention probabilities
   double init_method_std = 0.02;
   Activation activation = Activation::kGeluTanh;
+  NormPlacement norm_placement = NormPlacement::kPre;  // post, original BERT's, is for kBert
+  ModelHead head = ModelHead::kPretraining;
+
+  // Makes it a model of that kind, with the activation that its paper has: GELU's tanh form for GPT-2, GELU for BERT.
+  void set_kind(ModelKind new_kind);
 
   std::int64_t ffn_hidden_size() const { return 4 * hidden_size; }
   // A multiple of make_vocab_size_divisible_by for each rank that holds a part.
@@ -46,11 +57,14 @@ struct ModelConfig {
     return round_up(vocab_size, make_vocab_size_divisible_by * tensor_parallel_size);
   }
   TransformerLayerConfig layer_config() const;
+  // This tensor-parallel rank's part of every layer. UserError lists the faults of the configuration.
+  std::vector<TransformerLayer> make_layers(GroupRank place) const;
   std::int64_t parameters() const;  // trainable values, without the padding of the vocabulary
 
   // Multiply-adds count twice. 6 (12 L h^2 + V h) + 6 L h s a token: forward and backward, causal attention counted
   // as the half it is, nothing recomputed. (The formula of arXiv 2104.04473 counts attention in full, 12 L h s, and a
-  // recomputed forward.)
+  // recomputed forward.) BERT's attention is counted in full, its output projection and transform for the 15 % of
+  // tokens that are predicted.
   double training_flops_per_token(std::int64_t sequence_length) const;
 
   // Every fault of the configuration, split over so many tensor-parallel ranks, with the nearest values that work.
@@ -65,7 +79,7 @@ struct ModelPreset {
 };
 
 // tiny, GPT-2's published sizes, and those of the Megatron-LM paper: Table 1 (scaling) and Table 2 (evaluation), which
-// differ in the heads of 8.3B.
+// differ in the heads of 8.3B, and the BERTs of Table 4 and Figure 7.
 std::span<const ModelPreset> model_presets();
 const ModelPreset& find_model_preset(std::string_view name);  // UserError lists the names there are
 

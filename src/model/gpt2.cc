@@ -1,35 +1,16 @@
 #include "model/gpt2.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 #include "base/error.h"
 
 namespace teratron {
-namespace {
-
-ModelConfig checked(const ModelConfig& config, GroupRank place) {
-  const std::vector<std::string> faults = config.faults(place.size).texts();
-  if (!faults.empty()) throw UserError(fmt::format("{}", fmt::join(faults, "\n")));
-  return config;
-}
-
-std::vector<TransformerLayer> make_layers(const ModelConfig& config, GroupRank place) {
-  std::vector<TransformerLayer> layers;
-  for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
-    layers.emplace_back(config.layer_config(), layer, place);
-  }
-  return layers;
-}
-
-}  // namespace
 
 Gpt2::Gpt2(const ModelConfig& model_config, GroupRank place)
     : Model({.hidden_size = model_config.hidden_size,
              .longest_sequence = model_config.max_position_embeddings,
              .init_method_std = model_config.init_method_std},
-            make_layers(checked(model_config, place), place)),
+            model_config.make_layers(place)),
       config(model_config),
       embedding(config.vocab_size, config.padded_vocab_size(place.size), config.max_position_embeddings,
                 config.hidden_size, config.hidden_dropout, place),

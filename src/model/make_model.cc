@@ -1,6 +1,7 @@
 #include "model/make_model.h"
 
 #include "base/error.h"
+#include "model/bert.h"
 #include "model/gpt2.h"
 
 namespace teratron {
@@ -8,6 +9,7 @@ namespace teratron {
 std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank place) {
   switch (config.kind) {
     case ModelKind::kGpt2: return std::make_unique<Gpt2>(config, place);
+    case ModelKind::kBert: return std::make_unique<Bert>(config, place);
   }
   throw InternalError("a model of an unknown kind");
 }

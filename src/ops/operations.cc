@@ -17,6 +17,7 @@ bool check_arguments(LinearForward& args, const ArgumentChecks& checks) {
   args.x = checks.matrix("x", args.x, rows, inputs);
   args.weight = checks.matrix("weight", args.weight, outputs, inputs);
   if (args.bias) args.bias = checks.vector("bias", args.bias, outputs);
+  checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU");
   if (args.activation == Activation::kNone) {
     checks.require(!args.activated, "there is no activated output without an activation");
   } else {
@@ -33,6 +34,7 @@ bool check_arguments(LinearInputGradient& args, const ArgumentChecks& checks) {
   args.dx = checks.matrix("dx", args.dx, rows, inputs);
   args.dy = checks.matrix("dy", args.dy, rows, outputs);
   args.weight = checks.matrix("weight", args.weight, outputs, inputs);
+  checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU");
   if (args.activation == Activation::kNone) {
     checks.require(!args.pre_activation && !args.activated, "there are no activations without an activation");
   } else {
@@ -56,6 +58,26 @@ bool check_arguments(LinearWeightGradient& args, const ArgumentChecks& checks) {
   args.x = checks.matrix("x", args.x, rows, inputs);
   if (args.dbias) args.dbias = checks.vector("dbias", args.dbias, outputs, checks.accumulation());
   checks.separate({{"dweight", args.dweight}, {"dbias", args.dbias}}, {{"dy", args.dy}, {"x", args.x}});
+  return args.x.elements() > 0;
+}
+
+bool check_arguments(ActivationForward& args, const ArgumentChecks& checks) {
+  checks.columns("x", args.x);
+  checks.tensor("x", args.x, args.x.shape);
+  checks.tensor("y", args.y, args.x.shape);
+  checks.require(args.activation != Activation::kNone, "there is an activation");
+  if (args.y.data != args.x.data) checks.separate({{"y", args.y}}, {{"x", args.x}});
+  return args.x.elements() > 0;
+}
+
+bool check_arguments(ActivationBackward& args, const ArgumentChecks& checks) {
+  checks.columns("x", args.x);
+  checks.tensor("x", args.x, args.x.shape);
+  checks.tensor("dx", args.dx, args.x.shape);
+  checks.tensor("dy", args.dy, args.x.shape);
+  checks.require(args.activation != Activation::kNone, "there is an activation");
+  checks.separate({{"dx", args.dx}}, {{"x", args.x}});
+  if (args.dx.data != args.dy.data) checks.separate({{"dx", args.dx}}, {{"dy", args.dy}});
   return args.x.elements() > 0;
 }
 

@@ -25,11 +25,11 @@
 
 namespace teratron {
 
-enum class Activation { kNone, kGeluTanh, kGeluErf };
+enum class Activation { kNone, kGeluTanh, kGeluErf, kTanh };
 
 // y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) of y as stored or, if
 // a back end computes both in one kernel, of y before it is rounded, and y keeps the pre-activation for the backward
-// pass.
+// pass. Linear layers have GELU alone, in either form.
 struct LinearForward {
   TensorRef y, x, weight;
   TensorRef bias;  // optional
@@ -55,6 +55,18 @@ struct LinearWeightGradient {
   TensorRef dy, x;
   TensorRef dbias;  // A, optional
   bool accumulate = false;
+};
+
+// y = activation(x), element by element; not kNone. y may be x.
+struct ActivationForward {
+  TensorRef y, x;  // [.., I]
+  Activation activation = Activation::kGeluErf;
+};
+
+// dx = dy * activation'(x). dx may be dy.
+struct ActivationBackward {
+  TensorRef dx, dy, x;  // [.., I]
+  Activation activation = Activation::kGeluErf;
 };
 
 // Inverted dropout whose mask depends only on the global element: element e of the whole (unsplit) tensor is kept iff
@@ -242,6 +254,8 @@ struct AdamW {
   X(linear_forward, LinearForward)                 \
   X(linear_input_gradient, LinearInputGradient)    \
   X(linear_weight_gradient, LinearWeightGradient)  \
+  X(activation_forward, ActivationForward)         \
+  X(activation_backward, ActivationBackward)       \
   X(layer_norm_forward, LayerNormForward)          \
   X(layer_norm_apply, LayerNormForward)            \
   X(layer_norm_backward, LayerNormBackward)        \

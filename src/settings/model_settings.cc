@@ -18,7 +18,7 @@ std::vector<std::string> preset_names() {
 
 void apply_preset(ModelSettings& settings) {
   const ModelPreset& preset = find_model_preset(settings.preset);
-  settings.model.kind = preset.kind;
+  settings.model.set_kind(preset.kind);
   settings.model.num_layers = preset.num_layers;
   settings.model.hidden_size = preset.hidden_size;
   settings.model.num_attention_heads = preset.num_attention_heads;
@@ -82,7 +82,9 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
   preset.known_values = preset_names();
   std::vector<std::pair<std::string, ModelKind>> kinds;
   for (const std::string_view name : model_kind_names()) kinds.emplace_back(name, find_model_kind(name).value());
-  list.add_choice("model-type", s.model.kind, kinds, "kind of model; a preset sets it too");
+  list.add_choice("model-type", s.model.kind, kinds, "kind of model; a preset sets it too").when_set = [&s] {
+    s.model.set_kind(s.model.kind);
+  };
   list.add("num-layers", &s.model.num_layers, "N", "transformer layers");
   list.add("hidden-size", &s.model.hidden_size, "N", "width of the residual stream");
   list.add("num-attention-heads", &s.model.num_attention_heads, "N", "attention heads; divides the hidden size");
@@ -90,6 +92,10 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
   list.add("max-position-embeddings", &s.model.max_position_embeddings, "N", "longest sequence; 0: --seq-length");
   list.add("make-vocab-size-divisible-by", &s.model.make_vocab_size_divisible_by, "N",
            "the embedding is padded to a multiple of this");
+  list.add_choice("layernorm-placement", s.model.norm_placement,
+                  {{"pre", NormPlacement::kPre}, {"post", NormPlacement::kPost}},
+                  "of BERT: norms before each sub-layer with a final one (Megatron-LM, Figure 7b), or after each "
+                  "residual add, as in the original (7a)");
   list.add("layernorm-epsilon", &s.model.layernorm_epsilon, "X", "added to the variance in layer norms");
   list.add("init-method-std", &s.model.init_method_std, "X", "standard deviation of the initial weights");
   list.add("hidden-dropout", &s.model.hidden_dropout, "P", "dropout after the embedding and before residual adds");

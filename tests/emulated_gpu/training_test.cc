@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "executor/test_encoder.h"
 #include "model/train_in_layout.h"
 
 namespace teratron {
@@ -133,12 +132,12 @@ TEST(GpuTraining, ByGraphsGivesTheBitsOfPlainCalls) {
 
 // One executor may be given batches of several seeds, with padding and without.
 TEST(GpuTraining, ByGraphsDrawsByTheSeedAndSeesThePaddingOfItsBatch) {
-  ModelConfig config = small_config();
+  ModelConfig config = test::small_bert_config();
   config.hidden_dropout = config.attention_dropout = 0.1;
   const RandomBatch data(3, 7, config.vocab_size, 1, /*all_inputs=*/true);
   const auto losses_with = [&](bool graphs) {
     const auto gpu = make_cuda_backend({.graphs = graphs});
-    TestEncoder model(config);
+    Bert model(config);
     Executor executor(*gpu, model, {.batch = 3, .tokens = 7});
     executor.allocate();
     executor.initialize(11);

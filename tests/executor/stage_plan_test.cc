@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include "comm/launch.h"
-#include "executor/test_encoder.h"
 #include "model/random_layouts.h"
 
 namespace teratron {
@@ -100,11 +99,8 @@ TEST(StagePlan, OfSequenceParallelRanksSharesActivationsOut) {
 TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfEitherModel) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     const bool is_encoder = seed % 2 == 0;
-    const test::RandomPipeline random(seed, !is_encoder);
-    const test::MakeModel make = [&](const ModelConfig& config, GroupRank place) -> std::unique_ptr<Model> {
-      if (is_encoder) return std::make_unique<test::TestEncoder>(config, place);
-      return make_model(config, place);
-    };
+    test::RandomPipeline random(seed, !is_encoder);
+    if (is_encoder) random.study.config.set_kind(ModelKind::kBert);
     const test::Layout& layout = random.layout;
     const ExecutorOptions options{.batch = layout.micro_batch,
                                   .tokens = random.study.tokens,
@@ -118,11 +114,11 @@ TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfEitherModel) {
     run_ranks({}, layout.mesh.ranks(), [&](Communicator& world) {
       const auto backend = make_cpu_backend();
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
-      const auto model = make(random.study.config, mesh->place().tensor);
+      const auto model = make_model(random.study.config, mesh->place().tensor);
       Executor live(*backend, *model, options, mesh);
 
       const RankPlace place = rank_place(layout.mesh, world.rank());
-      const auto offline_model = make(random.study.config, place.tensor);
+      const auto offline_model = make_model(random.study.config, place.tensor);
       CountedMemory memory(*backend);
       StagePlan offline(*offline_model, options, place, DType::kF32);
       EXPECT_EQ(bytes_of(live.memory()), bytes_of(offline.memory().arena())) << random.text();

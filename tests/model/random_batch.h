@@ -10,11 +10,12 @@
 namespace teratron::test {
 
 struct RandomBatch {
-  static constexpr std::uint32_t kLabels = 3;
+  static constexpr std::uint32_t kLabels = 2;
   std::int64_t batch, tokens;
   std::vector<std::int32_t> ids, targets;
   std::vector<float> weights;
-  // With all_inputs, for models that need them: two types of tokens, sequences of different lengths, a label for each.
+  // With all_inputs, as BERT needs them: two types of tokens, sequences of different lengths, a label for each, and
+  // targets for some of their tokens, here and there for none.
   std::vector<std::int32_t> token_types, key_lengths, labels;
   std::vector<float> label_weights;
   // After add_documents().
@@ -34,6 +35,10 @@ struct RandomBatch {
       key_lengths.push_back(static_cast<std::int32_t>(1 + random() % static_cast<std::uint32_t>(t)));
       labels.push_back(static_cast<std::int32_t>(random() % kLabels));
       label_weights.push_back(static_cast<float>(0.5 / static_cast<double>(b)));
+    }
+    for (std::int64_t i = 0; i < b * t; ++i) {
+      const bool is_text = i % t < key_lengths[static_cast<std::size_t>(i / t)];
+      if (!is_text || random() % 3 == 0) weights[static_cast<std::size_t>(i)] = 0;
     }
   }
 
@@ -88,6 +93,13 @@ inline ModelConfig small_config() {
   config.make_vocab_size_divisible_by = 8;
   config.hidden_dropout = config.attention_dropout = 0.1;
   config.init_method_std = 0.3;  // large, so that every path carries signal
+  return config;
+}
+
+inline ModelConfig small_bert_config(NormPlacement placement = NormPlacement::kPre) {
+  ModelConfig config = small_config();
+  config.set_kind(ModelKind::kBert);
+  config.norm_placement = placement;
   return config;
 }
 

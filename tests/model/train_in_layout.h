@@ -19,8 +19,6 @@
 
 namespace teratron::test {
 
-using MakeModel = std::function<std::unique_ptr<Model>(const ModelConfig&, GroupRank)>;
-
 struct Study {
   ModelConfig config;
   std::int64_t batch = 4, tokens = 5, logits_chunk = 7;
@@ -28,7 +26,6 @@ struct Study {
   double learning_rate = 1e-2;
   std::uint32_t seed = 1;
   bool documents = false;  // several share a sequence
-  MakeModel make_model = teratron::make_model;
 
   std::string text() const {
     return fmt::format("seed {}: {} layers, hidden {}, {} heads, vocabulary {} (/{}), batch {}, {} tokens", seed,
@@ -102,7 +99,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
     const std::int64_t largest_share = (study.batch + layout.mesh.data - 1) / layout.mesh.data;
     const std::int64_t micro_batches = (largest_share + layout.micro_batch - 1) / layout.micro_batch;
-    const std::unique_ptr<Model> model = study.make_model(study.config, mesh->place().tensor);
+    const std::unique_ptr<Model> model = make_model(study.config, mesh->place().tensor);
     Executor runner(*backend, *model,
                     {.batch = layout.micro_batch,
                      .tokens = study.tokens,

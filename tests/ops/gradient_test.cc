@@ -90,6 +90,21 @@ TEST(Gradients, OfLayerNorm) {
   expect_gradients_match(tested, 2);
 }
 
+TEST(Gradients, OfPointwiseActivations) {
+  for (const Activation activation : {Activation::kGeluTanh, Activation::kGeluErf, Activation::kTanh}) {
+    GradientCase tested;
+    tested.inputs = {{"x", {3, 5}}};
+    tested.outputs = {{"y", {3, 5}}};
+    tested.forward = [=](Backend& backend, const Views& views) {
+      backend.activation_forward({.y = views["y"], .x = views["x"], .activation = activation});
+    };
+    tested.backward = [=](Backend& backend, const Views& views) {
+      backend.activation_backward({.dx = views["dx"], .dy = views["dy"], .x = views["x"], .activation = activation});
+    };
+    expect_gradients_match(tested, 2);
+  }
+}
+
 // sum and y are both outputs, as in a residual stream: dsum joins the layer norm's gradient by accumulate_dx.
 TEST(Gradients, OfResidualAddWithDropoutAndLayerNorm) {
   const Shape shape{2, 3, 5};

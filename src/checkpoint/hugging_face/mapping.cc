@@ -13,6 +13,7 @@ HuggingFaceTensor hugging_face_tensor(ModelKind kind, const Parameter& parameter
       tensor.name = gpt2_tensor_name(parameter.name);
       tensor.transposed = is_gpt2_tensor_transposed(parameter.name);
       break;
+    case ModelKind::kBert: throw_user_error("BERT is not converted from and to Hugging Face yet");
   }
   tensor.shape = stored_shape(parameter);
   if (tensor.transposed) std::ranges::reverse(tensor.shape);

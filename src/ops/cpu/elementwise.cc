@@ -1,4 +1,4 @@
-// Sums, dropout and the residual connection: one pass over memory each.
+// Sums, activations, dropout and the residual connection: one pass over memory each.
 #include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -12,6 +12,7 @@
 #include "ops/cpu/elements.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/math-inl.h"
 #include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
@@ -33,9 +34,38 @@ void dropout_add_range(const DropoutRange& range, std::int64_t begin, std::int64
               count);
 }
 
+// use(function) with what computes the activation.
+template <class Use>
+HWY_INLINE void with_function_of(Activation activation, const Use& use) {
+  if (activation == Activation::kGeluTanh) return use(GeluTanh());
+  if (activation == Activation::kGeluErf) return use(GeluErf());
+  use(Tanh());
+}
+
+template <class T>
+void activation_forward(const ActivationForward& args, std::int64_t begin, std::int64_t end) {
+  T* const y = args.y.as<T>() + begin;
+  const T* const x = args.x.as<T>() + begin;
+  with_function_of(args.activation, [&]<class Function>(Function) {
+    for_each_vector(end - begin, [&](std::int64_t e, auto access)
+                                     HWY_ATTR { access.store(Function::value(access.load(x + e)), y + e); });
+  });
+}
+
+template <class T>
+void activation_backward(const ActivationBackward& args, std::int64_t begin, std::int64_t end) {
+  T* const dx = args.dx.as<T>() + begin;
+  const T *const dy = args.dy.as<T>() + begin, *const x = args.x.as<T>() + begin;
+  with_function_of(args.activation, [&]<class Function>(Function) {
+    for_each_vector(end - begin, [&](std::int64_t e, auto access) HWY_ATTR {
+      access.store(hn::Mul(access.load(dy + e), Function::value_and_slope(access.load(x + e)).slope), dx + e);
+    });
+  });
+}
+
 ElementwiseKernels elementwise_kernels(DType dtype) {
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
-    return ElementwiseKernels{&add_range<T>, &dropout_add_range<T>};
+    return ElementwiseKernels{&activation_forward<T>, &activation_backward<T>, &add_range<T>, &dropout_add_range<T>};
   });
 }
 
@@ -75,6 +105,18 @@ void CpuBackend::do_add(const TensorRef& to, const TensorRef& from) {
   parallel_for(to.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
     kernels.add(to.data, to.data, from.data, begin, end - begin);
   });
+}
+
+void CpuBackend::do_activation_forward(const ActivationForward& args) {
+  const ElementwiseKernels kernels = HWY_DYNAMIC_DISPATCH(elementwise_kernels)(args.x.dtype);
+  parallel_for(args.x.elements(), kGrain,
+               [&](std::int64_t begin, std::int64_t end) { kernels.activation_forward(args, begin, end); });
+}
+
+void CpuBackend::do_activation_backward(const ActivationBackward& args) {
+  const ElementwiseKernels kernels = HWY_DYNAMIC_DISPATCH(elementwise_kernels)(args.x.dtype);
+  parallel_for(args.x.elements(), kGrain,
+               [&](std::int64_t begin, std::int64_t end) { kernels.activation_backward(args, begin, end); });
 }
 
 void CpuBackend::do_residual_add(const ResidualAdd& args) {

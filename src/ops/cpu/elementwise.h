@@ -14,6 +14,9 @@ struct DropoutRange {
 };
 
 struct ElementwiseKernels {
+  // y = activation(x) and dx = dy * activation'(x) for elements [begin, end).
+  void (*activation_forward)(const ActivationForward& args, std::int64_t begin, std::int64_t end);
+  void (*activation_backward)(const ActivationBackward& args, std::int64_t begin, std::int64_t end);
   // sum = a + b for elements [begin, begin + count).
   void (*add)(void* sum, const void* a, const void* b, std::int64_t begin, std::int64_t count);
   // Elements [begin, begin + count) in memory, which start at `first` in the whole tensor.

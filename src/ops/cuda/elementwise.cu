@@ -1,9 +1,10 @@
-// Sums, dropout and the residual connection: one pass over memory each.
+// Sums, activations, dropout and the residual connection: one pass over memory each.
 #include <algorithm>
 
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/chunks.h"
 #include "ops/cuda/kernels/dropout.h"
+#include "ops/cuda/linear/activation.h"
 #include "ops/storage.h"
 
 namespace teratron {
@@ -28,6 +29,29 @@ __global__ void __launch_bounds__(kThreads) add_chunks(T* to, const T* from, std
     for (int e = 0; e < kCount; ++e) sum[e] = a[e] + b[e];
     store_chunk<kCount>(to + i * kCount, sum);
   }
+}
+
+// y = activation(x) where dy is null, else y = dy * activation'(x).
+template <class T, Activation kActivation>
+__global__ void __launch_bounds__(kThreads) activate_elements(T* y, const T* dy, const T* x, std::int64_t count) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    const ValueAndSlope at = activate<kActivation>(static_cast<float>(widened(x[i])));
+    y[i] = narrowed<T>(dy == nullptr ? at.value : static_cast<float>(widened(dy[i])) * at.slope);
+  }
+}
+
+void activate_views(cudaStream_t stream, Activation activation, const TensorRef& y, const TensorRef& dy,
+                    const TensorRef& x) {
+  choose_by_storage(x.dtype, [&]<class T>(ElementType<T>) {
+    const auto run = [&](auto kernel) {
+      launch(stream, shape_for(x.elements(), kThreads), kernel, y.as<T>(), dy ? dy.as<T>() : nullptr, x.as<T>(),
+             x.elements());
+    };
+    if (activation == Activation::kGeluTanh) return run(activate_elements<T, Activation::kGeluTanh>);
+    if (activation == Activation::kGeluErf) return run(activate_elements<T, Activation::kGeluErf>);
+    run(activate_elements<T, Activation::kTanh>);
+  });
 }
 
 // sum = residual + dropout(branch), or dropout(branch) without a residual, of `samples` samples of sample_size elements
@@ -75,6 +99,14 @@ void CudaBackend::do_add(const TensorRef& to, const TensorRef& from) {
                    to.as<T>(), from.as<T>(), to.elements());
     });
   });
+}
+
+void CudaBackend::do_activation_forward(const ActivationForward& args) {
+  cuda::activate_views(stream_, args.activation, args.y, {}, args.x);
+}
+
+void CudaBackend::do_activation_backward(const ActivationBackward& args) {
+  cuda::activate_views(stream_, args.activation, args.dx, args.dy, args.x);
 }
 
 void CudaBackend::do_residual_add(const ResidualAdd& args) {

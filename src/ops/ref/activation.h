@@ -1,4 +1,4 @@
-// GELU (Hendrycks and Gimpel, arXiv 1606.08415), x * P(N(0,1) <= x), exact and in its tanh approximation.
+// GELU (Hendrycks and Gimpel, arXiv 1606.08415), x * P(N(0,1) <= x), exact and in its tanh approximation; and tanh.
 #pragma once
 
 #include <cmath>
@@ -16,6 +16,7 @@ inline double activate(Activation activation, double x) {
     case Activation::kNone: return x;
     case Activation::kGeluTanh: return 0.5 * x * (1 + std::tanh(kGeluScale * (x + kGeluCubic * x * x * x)));
     case Activation::kGeluErf: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    case Activation::kTanh: return std::tanh(x);
   }
   return x;
 }
@@ -32,8 +33,24 @@ inline double activation_derivative(Activation activation, double x) {
       const double density = std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
       return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)) + x * density;
     }
+    case Activation::kTanh: return 1 - std::tanh(x) * std::tanh(x);
   }
   return 1;
+}
+
+template <class C>
+void activation_forward(const ActivationForward& args) {
+  for (std::int64_t e = 0; e < args.x.elements(); ++e) {
+    args.y.as<C>()[e] = static_cast<C>(activate(args.activation, double{args.x.as<C>()[e]}));
+  }
+}
+
+template <class C>
+void activation_backward(const ActivationBackward& args) {
+  for (std::int64_t e = 0; e < args.x.elements(); ++e) {
+    const double slope = activation_derivative(args.activation, double{args.x.as<C>()[e]});
+    args.dx.as<C>()[e] = static_cast<C>(double{args.dy.as<C>()[e]} * slope);
+  }
 }
 
 }  // namespace teratron::reference

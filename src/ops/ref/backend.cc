@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "ops/ref/activation.h"
 #include "ops/ref/attention.h"
 #include "ops/ref/cross_entropy.h"
 #include "ops/ref/dropout.h"

@@ -1,4 +1,4 @@
-// exp and GELU on float vectors. Compiled once per target, so the include guard toggles.
+// exp, GELU and tanh on float vectors. Compiled once per target, so the include guard toggles.
 #if defined(TERATRON_OPS_CPU_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TERATRON_OPS_CPU_MATH_INL_H_
 #undef TERATRON_OPS_CPU_MATH_INL_H_
@@ -106,6 +106,26 @@ struct GeluErf {
     const FloatVector phi = cumulative(u, half_square);
     const FloatVector density = hn::Mul(constant(0.398942280F), exp(hn::Neg(half_square)));
     return {hn::Mul(u, phi), hn::MulAdd(u, density, phi)};
+  }
+};
+
+// (1 - e^-2|x|) / (1 + e^-2|x|) with the sign of x. Near 0, where that difference would lose its digits, the series of
+// tanh, whose next term is below a tenth of a unit in the last place there.
+struct Tanh {
+  static HWY_INLINE FloatVector value(FloatVector x) {
+    const FloatVector one = constant(1.0F), size = hn::Abs(x), square = hn::Mul(x, x);
+    const FloatVector exponential = exp(hn::Mul(constant(-2.0F), size));
+    const FloatVector far = hn::Div(hn::Sub(one, exponential), hn::Add(one, exponential));
+    FloatVector p = constant(0.021869488F);
+    for (const float coefficient : {-0.053968254F, 0.13333333F, -0.33333334F}) {
+      p = hn::MulAdd(p, square, constant(coefficient));
+    }
+    const FloatVector near = hn::MulAdd(hn::Mul(p, square), x, x);
+    return hn::IfThenElse(hn::Lt(size, constant(0.25F)), near, hn::CopySign(far, x));
+  }
+  static HWY_INLINE ValueAndSlope value_and_slope(FloatVector x) {
+    const FloatVector tanh = value(x);
+    return {tanh, hn::NegMulAdd(tanh, tanh, constant(1.0F))};
   }
 };
 

@@ -1,4 +1,4 @@
-// GELU and its derivative (ops/ref/activation.h), in fp32.
+// GELU, tanh and their derivatives (ops/ref/activation.h), in fp32.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,6 +20,9 @@ __device__ inline ValueAndSlope activate(float x) {
     const float tanh = tanhf(kScale * (x + kCubic * x * x * x));
     const float inner_slope = kScale * (1 + 3 * kCubic * x * x);
     return {0.5F * x * (1 + tanh), 0.5F * (1 + tanh) + 0.5F * x * (1 - tanh * tanh) * inner_slope};
+  } else if constexpr (kActivation == Activation::kTanh) {
+    const float tanh = tanhf(x);
+    return {tanh, 1 - tanh * tanh};
   } else {
     constexpr float kRoot = 0.7071067811865476F, kDensity = 0.3989422804014327F;  // 1 / sqrt(2), 1 / sqrt(2 pi)
     const float below = 0.5F * (1 + erff(x * kRoot));

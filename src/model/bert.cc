@@ -1,0 +1,217 @@
+#include "model/bert.h"
+
+namespace teratron {
+namespace {
+
+ModelTraits traits_of(const ModelConfig& config) {
+  ModelTraits traits{.hidden_size = config.hidden_size,
+                     .longest_sequence = config.max_position_embeddings,
+                     .init_method_std = config.init_method_std,
+                     .token_types = true,
+                     .key_lengths = true};
+  if (config.head == ModelHead::kPretraining) {
+    traits.labels = traits.sparse_targets = true;
+    traits.losses = {{"lm loss"}, {"sop loss", true}};
+  } else {
+    traits.targets = false;
+    traits.losses = {};
+  }
+  return traits;
+}
+
+std::optional<LayerNorm> norm_if(bool is_there, const char* name, const ModelConfig& config, GroupRank place) {
+  if (!is_there) return std::nullopt;
+  return LayerNorm(name, config.hidden_size, config.layernorm_epsilon, place);
+}
+
+bool is_pre(const ModelConfig& config) { return config.norm_placement == NormPlacement::kPre; }
+
+// The sequences' first tokens, as far as this rank holds their rows of the residual stream.
+struct FirstTokens {
+  TensorRef rows;      // [count, hidden], strided
+  std::int64_t begin;  // the sequence of the first
+};
+
+FirstTokens first_tokens(const LayerPass& pass, TensorRef stream) {
+  const TensorRef here = stream.flatten_rows();
+  const std::int64_t rows = here.dim(0), first_row = pass.sequence_parallel ? rows * pass.tensor.rank() : 0;
+  const auto sequences_before = [&](std::int64_t row) { return (row + pass.tokens - 1) / pass.tokens; };
+  const std::int64_t begin = sequences_before(first_row), end = sequences_before(first_row + rows);
+  FirstTokens tokens{.rows = here.slice(0, 0, 0), .begin = begin};
+  if (begin == end) return tokens;
+  tokens.rows = here.slice(0, begin * pass.tokens - first_row, rows);
+  tokens.rows.shape[0] = end - begin;
+  tokens.rows.strides[0] *= pass.tokens;
+  return tokens;
+}
+
+}  // namespace
+
+Bert::Bert(const ModelConfig& model_config, GroupRank place)
+    : Model(traits_of(model_config), model_config.make_layers(place)),
+      config(model_config),
+      // Its dropout follows the token types and the norm, so it is none of its own.
+      embedding(config.vocab_size, config.padded_vocab_size(place.size), config.max_position_embeddings,
+                config.hidden_size, /*hidden_dropout=*/0, place),
+      types{.name = "embedding.types.weight",
+            .shape = {kTokenTypes, config.hidden_size},
+            .init = Init::kNormal,
+            .decay = true,
+            .place = place},
+      embedding_norm(norm_if(!is_pre(config), "embedding.norm", config, place)),
+      final_norm(norm_if(is_pre(config), "final_norm", config, place)),
+      pooler(config.hidden_size, place) {
+  if (config.head == ModelHead::kPretraining) {
+    heads.emplace(embedding.tokens, config.vocab_size, config.hidden_size, config.layernorm_epsilon, place);
+  }
+}
+
+void Bert::visit(const ParameterVisitor& visitor) {
+  embedding.visit(visitor);
+  visitor(types);
+  if (embedding_norm) embedding_norm->visit(visitor);
+  for (TransformerLayer& layer : layers) layer.visit(visitor);
+  if (final_norm) final_norm->visit(visitor);
+  pooler.dense.visit(visitor);
+  if (heads) heads->visit(visitor);
+}
+
+std::vector<ParameterBucket> Bert::buckets() {
+  using Part = ParameterBucket::Part;
+  std::vector<ParameterBucket> all = {{"pooler", parameters_of(pooler.dense), Part::kHead}};
+  if (heads) all.push_back({"head", parameters_of(*heads), Part::kHead});
+  if (final_norm) all.push_back({"final_norm", parameters_of(*final_norm), Part::kHead});
+  add_layer_buckets(all);
+  if (embedding_norm) all.push_back({"embedding.norm", parameters_of(*embedding_norm), Part::kEmbedding});
+  all.push_back({"embedding.positions", {&embedding.positions, &types}, Part::kEmbedding});
+  all.push_back({"embedding.tokens", {&embedding.tokens}, heads ? Part::kBothEnds : Part::kEmbedding});
+  return all;
+}
+
+Bert::Kept Bert::carve_kept(const CallSizes& sizes, Carver& kept) const {
+  if (!embedding_norm) return {};
+  const Shape rows{sizes.stream_rows()};
+  return {.sum = kept.take(sizes.compute, sizes.stream_shape(config.hidden_size)),
+          .norm = {.mean = kept.take(sizes.accumulation, rows), .rstd = kept.take(sizes.accumulation, rows)}};
+}
+
+// Where the whole embedding is summed up; without sequence parallelism that is the residual stream itself.
+TensorRef Bert::carve_full(const CallSizes& sizes, Carver& memory) const {
+  if (!sizes.sequence_parallel) return {};
+  return memory.take(sizes.compute, {sizes.batch, sizes.tokens, config.hidden_size});
+}
+
+void Bert::carve_embedding(const EndSizes& sizes, Carver& kept, Carver& memory) const {
+  carve_kept(sizes.call, kept);
+  carve_full(sizes.call, memory);
+}
+
+void Bert::embed(const EndCall& call, TensorRef x) {
+  const LayerPass& pass = call.pass;
+  Carver kept_memory = call.kept, memory = call.memory;
+  const Kept kept = carve_kept(call.sizes.call, kept_memory);
+  const TensorRef full = carve_full(call.sizes.call, memory), sum = embedding_norm ? kept.sum : x;
+  const TensorRef of_types = call.layers.branch;
+  embedding.forward(pass, sum, full ? full : sum, call.inputs.ids, call.inputs.position_ids);
+  pass.backend.embedding_forward({.y = of_types, .ids = call.inputs.token_types, .tokens = types.value});
+  pass.backend.add(sum, pass.own_rows(of_types));
+  if (embedding_norm) embedding_norm->forward(pass, x, sum, kept.norm);
+  const Dropout mask = embedding_dropout(pass);
+  if (mask.active()) pass.backend.dropout_backward({.dbranch = x, .dsum = x, .dropout = mask});
+}
+
+void Bert::embed_backward(const EndCall& call, TensorRef dx, bool has_head) {
+  const LayerPass& pass = call.pass;
+  Carver kept_memory = call.kept, memory = call.memory;
+  const Kept kept = carve_kept(call.sizes.call, kept_memory);
+  const TensorRef full = carve_full(call.sizes.call, memory);
+  const Dropout mask = embedding_dropout(pass);
+  if (mask.active()) pass.backend.dropout_backward({.dbranch = dx, .dsum = dx, .dropout = mask});
+  TensorRef dsum = dx;
+  if (embedding_norm) {
+    dsum = pass.own_rows(call.layers.branch);
+    embedding_norm->backward(pass, dsum, dx, kept.sum, kept.norm, /*accumulate_dx=*/false);
+  }
+  embedding.backward(pass, dsum, full, call.inputs.ids, (heads && has_head) || pass.accumulate,
+                     call.inputs.position_ids);
+  pass.backend.embedding_backward({.dtokens = types.gradient,
+                                   .dy = full ? full : dsum,
+                                   .ids = call.inputs.token_types,
+                                   .accumulate_tokens = pass.accumulate});
+}
+
+Bert::HeadMemory Bert::carve(const EndSizes& sizes, Carver& memory) const {
+  HeadMemory all;
+  if (final_norm) {
+    const Shape rows{sizes.call.stream_rows()};
+    all.final = {.mean = memory.take(sizes.call.accumulation, rows),
+                 .rstd = memory.take(sizes.call.accumulation, rows)};
+  }
+  all.pooler = BertPooler::carve(sizes, config.hidden_size, memory);
+  if (heads) all.heads = heads->carve(sizes, embedding.tokens.shape[0], memory);
+  return all;
+}
+
+TensorRef Bert::encoded(const EndCall& call, TensorRef x) const {
+  const LayerPass& pass = call.pass;
+  const TensorRef all = call.layers.normed, own = pass.own_rows(all);
+  if (final_norm) {
+    final_norm->forward(pass, own, x, head_memory(call).final);
+  } else if (pass.sequence_parallel) {
+    pass.backend.copy(own, x);
+  } else {
+    return x;
+  }
+  pass.gather_rows(all);
+  return all;
+}
+
+TensorRef Bert::pooled(const EndCall& call, TensorRef encoded) const {
+  const BertPooler::Saved saved = head_memory(call).pooler;
+  pooler.forward(call.pass, encoded, saved);
+  return saved.pooled;
+}
+
+void Bert::head(const EndCall& call, TensorRef x, TensorRef dx) {
+  if (!heads) return;
+  const LayerPass& pass = call.pass;
+  const HeadMemory memory = head_memory(call);
+  const TensorRef all = encoded(call, x), rows = all.flatten_rows();
+  // The rows that the heads read are whole on every rank, and so are their gradients.
+  LayerPass whole = pass;
+  whole.sequence_parallel = false;
+  const TensorRef drows = dx ? call.layers.dnormed.flatten_rows() : TensorRef();
+  heads->predict_tokens(whole, embedding.tokens, rows, drows, call.inputs, memory.heads);
+  pooler.forward(whole, all, memory.pooler);
+  heads->predict_order(whole, memory.pooler.pooled, dx ? memory.pooler.dpooled : TensorRef(), call.inputs,
+                       memory.heads);
+  const std::int64_t targets = call.inputs.targets.dim(0);
+  pass.backend.weighted_sum({.total = call.losses.slice(0, 0, 1),
+                             .value = memory.heads.loss.slice(0, 0, targets),
+                             .weight = call.inputs.weights});
+  pass.backend.weighted_sum({.total = call.losses.slice(0, 1, 2),
+                             .value = memory.heads.order_loss.slice(0, 0, pass.batch),
+                             .weight = call.inputs.label_weights});
+  if (!dx) return;
+  pooler.backward(whole, memory.pooler);
+  // The gradient of a row is that of its target, or nothing: again a gather, by the targets' numbers.
+  const TensorRef dencoded = final_norm ? pass.own_rows(call.layers.branch) : dx;
+  const std::int64_t here = dencoded.flatten_rows().dim(0),
+                     first = pass.sequence_parallel ? here * pass.tensor.rank() : 0;
+  pass.backend.embedding_forward({.y = dencoded.reshape({1, here, config.hidden_size}),
+                                  .ids = call.inputs.target_numbers.slice(0, first, first + here).reshape({1, here}),
+                                  .tokens = drows});
+  add_to_first_tokens(pass, dencoded, memory.pooler);
+  if (final_norm) final_norm->backward(pass, dx, dencoded, x, memory.final, /*accumulate_dx=*/false);
+}
+
+void Bert::add_to_first_tokens(const LayerPass& pass, TensorRef dencoded, const BertPooler::Saved& saved) const {
+  const auto [rows, begin] = first_tokens(pass, dencoded);
+  if (rows.dim(0) == 0) return;
+  const TensorRef sums = saved.dpooled.slice(0, begin, begin + rows.dim(0));  // whose value is used up
+  pass.backend.copy(sums, rows);
+  pass.backend.add(sums, saved.dfirst.slice(0, begin, begin + rows.dim(0)));
+  pass.backend.copy(rows, sums);
+}
+
+}  // namespace teratron

@@ -1,0 +1,71 @@
+// BERT (Devlin et al., arXiv 1810.04805) as the Megatron-LM paper trains it (sections 4.2 and 5.3): layers that see all
+// tokens of a pair of texts, the prediction of masked tokens, and that of the order of the two texts. Norms stand where
+// ModelConfig::norm_placement says: `pre` with a final norm (Figure 7b), or `post` with one behind the embedding (7a,
+// the original).
+#pragma once
+
+#include <optional>
+
+#include "executor/model.h"
+#include "model/bert_heads.h"
+#include "model/config.h"
+#include "nn/embedding.h"
+
+namespace teratron {
+
+class Bert : public Model {
+ public:
+  static constexpr std::int64_t kTokenTypes = 2;
+
+  // This tensor-parallel rank's part. UserError lists the faults of the configuration.
+  explicit Bert(const ModelConfig& model_config, GroupRank place = {});
+
+  const ModelConfig config;
+  Embedding embedding;
+  Parameter types;                          // [kTokenTypes, hidden]
+  std::optional<LayerNorm> embedding_norm;  // post alone
+  std::optional<LayerNorm> final_norm;      // pre alone
+  BertPooler pooler;
+  std::optional<BertPretrainingHeads> heads;  // with ModelHead::kPretraining
+
+  void visit(const ParameterVisitor& visitor) override;
+  std::vector<ParameterBucket> buckets() override;
+  void carve_embedding(const EndSizes& sizes, Carver& kept, Carver& memory) const override;
+  void carve_head(const EndSizes& sizes, Carver& memory) const override { carve(sizes, memory); }
+  void embed(const EndCall& call, TensorRef x) override;
+  void embed_backward(const EndCall& call, TensorRef dx, bool has_head) override;
+  void head(const EndCall& call, TensorRef x, TensorRef dx) override;
+
+  // Parts of head(), for who reads the encoder's output (model/encoder.h).
+  // The encoder's output, of x, the last layer's: [batch, tokens, hidden], whole on every tensor-parallel rank.
+  TensorRef encoded(const EndCall& call, TensorRef x) const;
+  // The pooler's, of that: [batch, hidden].
+  TensorRef pooled(const EndCall& call, TensorRef encoded) const;
+
+ private:
+  // What the embedding's norm leaves for backward; nothing without one.
+  struct Kept {
+    TensorRef sum;  // stream: what the norm reads
+    LayerNorm::Saved norm;
+  };
+  struct HeadMemory {
+    LayerNorm::Saved final;  // of the rows of the stream here
+    BertPooler::Saved pooler;
+    BertPretrainingHeads::Workspace heads;
+  };
+
+  Kept carve_kept(const CallSizes& sizes, Carver& kept) const;
+  TensorRef carve_full(const CallSizes& sizes, Carver& memory) const;
+  HeadMemory carve(const EndSizes& sizes, Carver& memory) const;
+  HeadMemory head_memory(const EndCall& call) const {
+    Carver memory = call.memory;
+    return carve(call.sizes, memory);
+  }
+  // dencoded += the gradient of the rows that the pooler reads.
+  void add_to_first_tokens(const LayerPass& pass, TensorRef dencoded, const BertPooler::Saved& saved) const;
+  Dropout embedding_dropout(const LayerPass& pass) const {
+    return pass.stream_dropout(config.hidden_dropout, RandomPurpose::kEmbeddingDropout, 0);
+  }
+};
+
+}  // namespace teratron

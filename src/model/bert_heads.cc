@@ -1,0 +1,149 @@
+#include "model/bert_heads.h"
+
+#include <algorithm>
+
+namespace teratron {
+namespace {
+
+Parameter output_bias(const Parameter& tokens) {
+  return {.name = "head.bias",
+          .shape = {tokens.shape[0]},
+          .padding_rows = tokens.padding_rows,
+          .split = {.axis = 0},
+          .place = tokens.place};
+}
+
+// Every rank computes the norm's rows alike, also where the residual stream is shared out.
+LayerNorm whole_norm(std::int64_t hidden, double epsilon, GroupRank place) {
+  LayerNorm norm("head.norm", hidden, epsilon, place);
+  norm.gamma.sums_over_rows = norm.beta.sums_over_rows = false;
+  return norm;
+}
+
+ColumnParallelLinear order_layer(std::int64_t hidden, GroupRank place) {
+  const std::int64_t padded = round_up<std::int64_t>(BertPretrainingHeads::kOrders, place.size);
+  ColumnParallelLinear order("order", hidden, padded, place);
+  order.weight.padding_rows = order.bias.padding_rows = padded - BertPretrainingHeads::kOrders;
+  return order;
+}
+
+LanguageModelHead::Workspace carve_logits(const CallSizes& sizes, std::int64_t rows, std::int64_t columns,
+                                          Carver& memory) {
+  return {.logits = memory.take(sizes.compute, {rows, columns}),
+          .max = memory.take(sizes.accumulation, {rows}),
+          .own_max = memory.take(sizes.accumulation, {rows}),
+          .sum_and_target = memory.take(sizes.accumulation, {2, rows})};
+}
+
+}  // namespace
+
+BertPooler::BertPooler(std::int64_t hidden, GroupRank place)
+    : dense("pooler", hidden, hidden, 1.0, Linear::Parallel::kNone, place) {}
+
+BertPooler::Saved BertPooler::carve(const EndSizes& sizes, std::int64_t hidden, Carver& memory) {
+  const auto rows = [&] { return memory.take(sizes.call.compute, {sizes.call.batch, hidden}); };
+  Saved saved{.first = rows(), .sum = rows(), .pooled = rows(), .dpooled = {}, .dfirst = {}};
+  if (sizes.training) {
+    saved.dpooled = rows();
+    saved.dfirst = rows();
+  }
+  return saved;
+}
+
+void BertPooler::forward(const LayerPass& pass, TensorRef encoded, const Saved& saved) const {
+  pass.backend.copy(saved.first, encoded.select(1, 0));
+  dense.forward(pass, saved.sum, saved.first);
+  pass.backend.activation_forward({.y = saved.pooled, .x = saved.sum, .activation = Activation::kTanh});
+}
+
+void BertPooler::backward(const LayerPass& pass, const Saved& saved) const {
+  pass.backend.activation_backward(
+      {.dx = saved.dpooled, .dy = saved.dpooled, .x = saved.sum, .activation = Activation::kTanh});
+  dense.backward_input(pass, saved.dfirst, saved.dpooled);
+  dense.backward_weight(pass, saved.dpooled, saved.first);
+}
+
+BertPretrainingHeads::BertPretrainingHeads(const Parameter& tokens, std::int64_t vocab_size, std::int64_t hidden,
+                                           double epsilon, GroupRank place)
+    : transform("head.transform", hidden, hidden, 1.0, Linear::Parallel::kNone, place),
+      norm(whole_norm(hidden, epsilon, place)),
+      bias(output_bias(tokens)),
+      order(order_layer(hidden, place)),
+      output{.vocab_size = vocab_size, .vocab_begin = place.rank * tokens.shape[0]},
+      order_output{.vocab_size = kOrders, .vocab_begin = place.rank * order.weight.shape[0]} {}
+
+void BertPretrainingHeads::visit(const ParameterVisitor& visitor) {
+  transform.visit(visitor);
+  norm.visit(visitor);
+  visitor(bias);
+  order.visit(visitor);
+}
+
+BertPretrainingHeads::Workspace BertPretrainingHeads::carve(const EndSizes& sizes, std::int64_t token_columns,
+                                                            Carver& memory) const {
+  const CallSizes& call = sizes.call;
+  const std::int64_t chunk = std::min(sizes.logits_chunk, call.rows()), hidden = transform.weight.shape[0];
+  const auto statistic = [&](std::int64_t rows) { return memory.take(call.accumulation, {rows}); };
+  const auto rows = [&] { return memory.take(call.compute, {chunk, hidden}); };
+  return {.loss = statistic(call.rows()),
+          .order_loss = statistic(call.batch),
+          .gathered = rows(),
+          .sum = rows(),
+          .activated = rows(),
+          .normed = rows(),
+          .dnormed = sizes.training ? rows() : TensorRef(),
+          .norm = {.mean = statistic(chunk), .rstd = statistic(chunk)},
+          .output = carve_logits(call, chunk, token_columns, memory),
+          .order = carve_logits(call, call.batch, order.weight.shape[0], memory)};
+}
+
+void BertPretrainingHeads::predict_tokens(const LayerPass& pass, const Parameter& tokens, TensorRef encoded,
+                                          TensorRef drows, const SliceInputs& inputs, const Workspace& w) const {
+  const std::int64_t rows = inputs.target_rows.dim(0), hidden = encoded.dim(1);
+  LayerPass chunk_pass = pass;
+  // Once at least: without any row, gradients still become zero.
+  for (std::int64_t begin = 0, end = 0; begin == 0 || begin < rows; begin = end) {
+    end = std::min(rows, begin + w.gathered.dim(0));
+    const auto first = [count = end - begin](TensorRef of_chunk) { return of_chunk.slice(0, 0, count); };
+    const auto here = [&](TensorRef of_all) { return of_all.slice(0, begin, end); };
+    const Shape one_sequence{1, end - begin, hidden};
+    const LayerNorm::Saved saved{.mean = first(w.norm.mean), .rstd = first(w.norm.rstd)};
+    const TensorRef gathered = first(w.gathered), sum = first(w.sum), activated = first(w.activated),
+                    normed = first(w.normed);
+    // A gather of rows is an embedding of their numbers.
+    pass.backend.embedding_forward({.y = gathered.reshape(one_sequence),
+                                    .ids = here(inputs.target_rows).reshape({1, end - begin}),
+                                    .tokens = encoded});
+    pass.backend.linear_forward({.y = sum,
+                                 .x = gathered,
+                                 .weight = transform.weight.value,
+                                 .bias = transform.bias.value,
+                                 .activation = Activation::kGeluErf,
+                                 .activated = activated});
+    norm.forward(pass, normed, activated, saved);
+    const TensorRef loss = here(w.loss), targets = here(inputs.targets);
+    if (!drows) {
+      output.forward(pass, {tokens, &bias}, loss, normed, targets, w.output);
+    } else {
+      const TensorRef dnormed = first(w.dnormed), dsum = normed;  // whose value is used up by then
+      output.forward_backward(chunk_pass, {tokens, &bias}, loss, dnormed, normed, targets, here(inputs.weights),
+                              w.output);
+      norm.backward(chunk_pass, dsum, dnormed, activated, saved, /*accumulate_dx=*/false);
+      pass.backend.activation_backward({.dx = dsum, .dy = dsum, .x = sum, .activation = Activation::kGeluErf});
+      transform.backward_weight(chunk_pass, dsum, gathered);
+      transform.backward_input(pass, here(drows), dsum);
+      chunk_pass.accumulate = true;
+    }
+    if (end == 0) return;
+  }
+}
+
+void BertPretrainingHeads::predict_order(const LayerPass& pass, TensorRef pooled, TensorRef dpooled,
+                                         const SliceInputs& inputs, const Workspace& w) const {
+  const LanguageModelHead::Weights weights{order.weight, &order.bias};
+  if (!dpooled) return order_output.forward(pass, weights, w.order_loss, pooled, inputs.labels, w.order);
+  order_output.forward_backward(pass, weights, w.order_loss, dpooled, pooled, inputs.labels, inputs.label_weights,
+                                w.order);
+}
+
+}  // namespace teratron

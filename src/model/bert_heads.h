@@ -1,0 +1,65 @@
+// What BERT's encoder ends in: the pooler, and the heads of pre-training. Every tensor-parallel rank holds all of the
+// small matrices and computes them alike; the vocabulary is split.
+#pragma once
+
+#include "executor/model.h"
+#include "nn/language_model_head.h"
+#include "nn/linear.h"
+
+namespace teratron {
+
+// tanh of a linear layer of each sequence's first token, [CLS].
+struct BertPooler {
+  Linear dense;  // [hidden, hidden]
+
+  BertPooler(std::int64_t hidden, GroupRank place);
+
+  struct Saved {
+    TensorRef first, sum, pooled;  // [batch, hidden]: what it reads, before tanh, after
+    TensorRef dpooled, dfirst;     // training only
+  };
+  static Saved carve(const EndSizes& sizes, std::int64_t hidden, Carver& memory);
+
+  // saved.pooled from encoded [batch, tokens, hidden].
+  void forward(const LayerPass& pass, TensorRef encoded, const Saved& saved) const;
+  // saved.dfirst from saved.dpooled, which it changes.
+  void backward(const LayerPass& pass, const Saved& saved) const;
+};
+
+// The prediction of masked tokens, by dense, GELU, norm and the token table with a bias of its own; and whether a
+// pair's texts were swapped, by a linear layer on the pooler's output (sentence order prediction, ALBERT, arXiv
+// 1909.11942). Tokens without a weight are no rows of any product.
+struct BertPretrainingHeads {
+  static constexpr std::int64_t kOrders = 2;
+
+  Linear transform;  // [hidden, hidden]
+  LayerNorm norm;
+  Parameter bias;              // [padded vocabulary], split as the token table is
+  ColumnParallelLinear order;  // [kOrders, hidden], its rows split, rounded up to a row a rank
+  LanguageModelHead output, order_output;
+
+  BertPretrainingHeads(const Parameter& tokens, std::int64_t vocab_size, std::int64_t hidden, double epsilon,
+                       GroupRank place);
+
+  struct Workspace {
+    TensorRef loss, order_loss;                  // A [rows], [batch]
+    TensorRef gathered, sum, activated, normed;  // [chunk, hidden], as they follow one another
+    TensorRef dnormed;                           // [chunk, hidden], training only
+    LayerNorm::Saved norm;
+    LanguageModelHead::Workspace output, order;
+  };
+  Workspace carve(const EndSizes& sizes, std::int64_t token_columns, Carver& memory) const;
+
+  void visit(const ParameterVisitor& visitor);
+
+  // Losses of the rows of encoded [rows, hidden] that inputs.target_rows names, in workspace.loss. With drows [rows,
+  // hidden], also the gradients of sum of weight * loss: those of these rows one after the other in the first rows of
+  // drows, those of the parameters added up as pass.accumulate says.
+  void predict_tokens(const LayerPass& pass, const Parameter& tokens, TensorRef encoded, TensorRef drows,
+                      const SliceInputs& inputs, const Workspace& workspace) const;
+  // Likewise of the order of the texts of each pair, from pooled [batch, hidden]; dpooled may be null.
+  void predict_order(const LayerPass& pass, TensorRef pooled, TensorRef dpooled, const SliceInputs& inputs,
+                     const Workspace& workspace) const;
+};
+
+}  // namespace teratron

@@ -1,0 +1,184 @@
+// BERT in both orders of its norms: the gradient is the derivative, and the layout changes nothing. To the executor it
+// is all that GPT-2 is not: it sees later tokens but not padding, has inputs of three kinds and losses of two.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/bert.h"
+#include "model/derivative_check.h"
+#include "model/random_layouts.h"
+
+namespace teratron {
+namespace {
+
+using test::expect_same;
+using test::Layout;
+using test::MakeBackend;
+using test::RandomBatch;
+using test::small_bert_config;
+
+constexpr NormPlacement kPlacements[] = {NormPlacement::kPre, NormPlacement::kPost};
+
+ModelConfig without_dropout(NormPlacement placement) {
+  ModelConfig config = small_bert_config(placement);
+  config.hidden_dropout = config.attention_dropout = 0;
+  return config;
+}
+
+// Some of the studies with either order.
+void become_bert(test::Study& study) {
+  study.config.set_kind(ModelKind::kBert);
+  study.config.norm_placement = kPlacements[study.seed / 2 % 2];
+}
+
+TEST(Bert, GradientIsTheDerivativeAlongRandomDirections) {
+  for (const NormPlacement placement : kPlacements) {
+    const auto backend = make_reference_backend(DType::kF64);
+    const ModelConfig config = small_bert_config(placement);
+    Bert model(config);
+    const RandomBatch batch(3, 7, config.vocab_size, 1, /*all_inputs=*/true);
+    Executor executor(*backend, model, {.batch = 3, .tokens = 7, .logits_chunk = 4});
+    executor.allocate();
+    executor.initialize(11);
+    test::expect_gradient_is_the_derivative(executor, batch.whole());
+  }
+}
+
+// Every weight but those of padding takes part in some loss.
+TEST(Bert, EveryParameterGetsAGradient) {
+  for (const NormPlacement placement : kPlacements) {
+    const auto backend = make_reference_backend(DType::kF64);
+    const ModelConfig config = small_bert_config(placement);
+    Bert model(config);
+    const RandomBatch batch(3, 7, config.vocab_size, 1, true);
+    Executor executor(*backend, model, {.batch = 3, .tokens = 7});
+    executor.allocate();
+    executor.initialize(11);
+    executor.forward_backward(batch.whole());
+    std::int64_t counted = 0;
+    for (const Parameter* parameter : executor.parameters()) {
+      const std::vector<double> gradient = test::values_of(*backend, parameter->gradient);
+      EXPECT_TRUE(std::ranges::any_of(gradient, [](double value) { return value != 0; })) << parameter->name;
+      const Shape shape = parameter->global_shape();
+      counted += shape.elements() / shape[0] * (shape[0] - parameter->padding_rows);
+    }
+    EXPECT_EQ(counted, config.parameters());
+  }
+}
+
+TEST(Bert, LossesAreTheSameInEvaluationWithoutDropoutAndEachOfItsKind) {
+  const auto backend = make_reference_backend(DType::kF64);
+  const ModelConfig config = without_dropout(NormPlacement::kPost);
+  Bert model(config), evaluated(config);
+  const RandomBatch batch(3, 7, config.vocab_size, 1, true);
+  Executor training(*backend, model, {.batch = 3, .tokens = 7});
+  Executor evaluation(*backend, evaluated, {.purpose = Purpose::kEvaluation, .batch = 3, .tokens = 7});
+  EXPECT_LT(evaluation.memory().bytes(), training.memory().bytes() / 2);
+  for (Executor* executor : {&training, &evaluation}) {
+    executor->allocate();
+    executor->initialize(11);
+  }
+  const LossSums trained = training.forward_backward(batch.whole());
+  for (Executor* executor : {&training, &evaluation}) {
+    const LossSums losses = executor->evaluate(batch.whole());
+    ASSERT_EQ(losses.of_kind.size(), 2U);
+    EXPECT_NEAR(losses.of_kind[0], trained.of_kind[0], 1e-12);
+    EXPECT_NEAR(losses.of_kind[1], trained.of_kind[1], 1e-12);
+  }
+  // Weights add up to 0.5 for labels; without training a loss is near that of a guess.
+  const double weights = std::accumulate(batch.weights.begin(), batch.weights.end(), 0.0);
+  EXPECT_NEAR(trained.of_kind[0] / weights, std::log(static_cast<double>(config.vocab_size)), 1.5);
+  EXPECT_NEAR(trained.of_kind[1] / 0.5, std::log(2.0), 1.0);
+}
+
+// As of a micro-batch in which chance masked no token.
+TEST(Bert, ABatchWithoutTargetsHasTheGradientsOfTheOtherLossAlone) {
+  const auto backend = make_reference_backend(DType::kF64);
+  const ModelConfig config = small_bert_config();
+  Bert model(config);
+  RandomBatch batch(3, 7, config.vocab_size, 1, true);
+  Executor executor(*backend, model, {.batch = 3, .tokens = 7});
+  executor.allocate();
+  executor.initialize(11);
+  const LossSums with_targets = executor.forward_backward(batch.whole());
+  std::ranges::fill(batch.weights, 0.0F);
+  const LossSums without = executor.forward_backward(batch.whole());
+  EXPECT_EQ(without.of_kind[0], 0);
+  EXPECT_EQ(without.of_kind[1], with_targets.of_kind[1]);
+  for (const double value : test::values_of(*backend, model.heads->bias.gradient)) EXPECT_EQ(value, 0);
+  for (const double value : test::values_of(*backend, model.heads->transform.weight.gradient)) EXPECT_EQ(value, 0);
+}
+
+TEST(Bert, PaddingChangesNothing) {
+  const auto backend = make_reference_backend(DType::kF64);
+  const ModelConfig config = without_dropout(NormPlacement::kPre);
+  RandomBatch batch(3, 7, config.vocab_size, 1, true);
+  const auto gradients = [&] {
+    Bert model(config);
+    Executor executor(*backend, model, {.batch = 3, .tokens = 7});
+    executor.allocate();
+    executor.initialize(11);
+    std::vector<double> values = {executor.forward_backward(batch.whole()).total()};
+    const std::vector<double> more = test::gradients_of(executor);
+    values.insert(values.end(), more.begin(), more.end());
+    return values;
+  };
+  const std::vector<double> expected = gradients();
+  for (std::size_t i = 0; i < batch.ids.size(); ++i) {
+    if (static_cast<std::int32_t>(i % 7) < batch.key_lengths[i / 7]) continue;
+    batch.ids[i] = (batch.ids[i] + 1) % static_cast<std::int32_t>(config.vocab_size);
+    batch.token_types[i] = 1 - batch.token_types[i];
+  }
+  EXPECT_EQ(gradients(), expected);
+}
+
+// In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
+TEST(Bert, LayoutChangesNothingInDoubleOverRandomShapes) {
+  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
+  for (std::uint32_t seed = 1; seed <= 40; ++seed) {
+    test::RandomStudy random(seed);
+    become_bert(random.study);
+    const Layout layout = random.layout();
+    const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    expect_same(train(random.study, layout, reference), alone, 1e-10, random.study.text() + "; " + layout.text());
+    if (HasFailure()) return;
+  }
+}
+
+TEST(Bert, PipelinesChangeNothingInDoubleOverRandomSchedules) {
+  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
+  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+    test::RandomPipeline random(seed, /*may_slice=*/false);
+    become_bert(random.study);
+    const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
+    if (HasFailure()) return;
+  }
+}
+
+TEST(Bert, RecomputingActivationsChangesNoBit) {
+  test::Study study{.config = small_bert_config(), .batch = 4, .tokens = 6};
+  for (const bool sequence_parallel : {false, true}) {
+    for (const MakeBackend& make : {MakeBackend([] { return make_cpu_backend({.guard_memory = true}); }),
+                                    MakeBackend([] { return make_cpu_backend({.compute_dtype = DType::kBF16}); })}) {
+      Layout layout{{.tensor = 3}, 2, sequence_parallel};
+      const test::Result kept = train(study, layout, make);
+      for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
+        layout.recompute = recompute;
+        EXPECT_EQ(train(study, layout, make).weights, kept.weights) << layout.text();
+      }
+    }
+  }
+}
+
+TEST(Bert, ThatSeesLaterTokensCannotRunInSlices) {
+  const auto backend = make_reference_backend(DType::kF32);
+  Bert model(small_bert_config());
+  const pipeline::Schedule sliced =
+      pipeline::make_schedule(pipeline::ScheduleKind::kTeraPipe, {.micro_batches = 1, .slices = 2});
+  EXPECT_THROW(Executor(*backend, model, {.tokens = 8, .schedule = sliced, .slice_tokens = {4, 4}}), UserError);
+  EXPECT_THROW(Executor(*backend, model, {.purpose = Purpose::kGeneration, .tokens = 8}), UserError);
+}
+
+}  // namespace
+}  // namespace teratron
