@@ -18,8 +18,8 @@ void prepare_tensorboard(const TrainConfig& config);
 
 // Shows every event to a person, and writes it to metrics.jsonl in --save and to TensorBoard's records in
 // --tensorboard-dir, where these are given. Updates that take less than a tenth of a second are told together, ten
-// times a second, because the first of them costs as much as the next ten: an update clears the caches of all that
-// tells.
+// times a second: an update clears the caches of all that tells, so the first of them costs several times what the next
+// ones do.
 class TrainingReporter final : public TrainingObserver {
  public:
   // Of a run that goes on after `start` iterations. `peak_flops`: a second, of all ranks together, which MFU is counted
