@@ -8,6 +8,7 @@
 #include "console/readable.h"
 #include "console/text_table.h"
 #include "data/blended_samples.h"
+#include "data/corpus_sidecar.h"
 #include "data/gpt_samples.h"
 
 namespace teratron {
@@ -123,6 +124,11 @@ TrainingData open_training_data(const TrainConfig& config) {
 }
 
 TrainingSamples make_gpt_samples(const TrainConfig& config, const TrainingData& data, const SplitRule& rule) {
+  for (const auto* corpora : {&data.training, &data.validation}) {
+    for (const WeightedCorpus& corpus : *corpora) {
+      for (const IndexedShard& shard : corpus.dataset->shards()) require_whole_documents(shard.prefix());
+    }
+  }
   std::vector<std::vector<CorpusPart>> splits;
   for (const WeightedCorpus& corpus : data.training) {
     splits.push_back(split_corpus(*corpus.dataset, parse_split(config.parts()), rule));
