@@ -9,6 +9,7 @@
 #include "console/text_table.h"
 #include "data/bert_samples.h"
 #include "data/blended_samples.h"
+#include "data/corpus_sidecar.h"
 #include "data/gpt_samples.h"
 
 namespace teratron {
@@ -48,6 +49,7 @@ class SampleMaker {
       return std::make_unique<BertSamples>(weighted.dataset, part, config_.seq_length, order, seed, bert_tokens_,
                                            config_.bert);
     }
+    for (const IndexedShard& shard : weighted.dataset->shards()) require_whole_documents(shard.prefix());
     return std::make_unique<GptSamples>(weighted.dataset, part, config_.seq_length, order, seed, documents_);
   }
 
