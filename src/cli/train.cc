@@ -1,4 +1,4 @@
-// teratron train: pretrains a GPT-2.
+// teratron train: pretrains a GPT-2 or a BERT.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -179,7 +179,7 @@ void run(const TrainStart& start) {
 }  // namespace
 
 Command train_command() {
-  Command command = make_command<TrainConfig>("train", "trains a GPT-2 on a tokenised corpus", nullptr);
+  Command command = make_command<TrainConfig>("train", "trains a GPT-2 or a BERT on a tokenised corpus", nullptr);
   command.run = [](std::span<const std::string> arguments) { run(read_train_start(arguments)); };
   return command;
 }

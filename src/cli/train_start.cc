@@ -60,6 +60,11 @@ std::vector<std::string> other_than_checkpoint(const CheckpointInfo& checkpoint,
   return words;
 }
 
+std::string_view text_of_kind(const ModelConfig& model) {
+  if (model.kind == ModelKind::kGpt2) return "GPT-2";
+  return model.norm_placement == NormPlacement::kPre ? "BERT (norms before)" : "BERT (norms behind)";
+}
+
 std::string text_of_settings(const TrainConfig& config, const CheckpointInfo* checkpoint) {
   if (checkpoint == nullptr) return wrapped_list("not the defaults", other_than_default(config));
   const std::string differences =
@@ -118,11 +123,11 @@ std::string TrainStartText::text(const Backend& backend) const {
     TrainConfig shown = config;
     lines.push_back(value_table(fields_of(shown)));
   }
-  lines.push_back(fmt::format(
-      "GPT-2 with {} parameters: {} layers, hidden {}, {} heads, {} positions, vocabulary {} (padded to {})",
-      readable_count(static_cast<double>(model.parameters())), model.num_layers, model.hidden_size,
-      model.num_attention_heads, model.max_position_embeddings, model.vocab_size,
-      model.padded_vocab_size(config.tensor_parallel)));
+  lines.push_back(
+      fmt::format("{} with {} parameters: {} layers, hidden {}, {} heads, {} positions, vocabulary {} (padded to {})",
+                  text_of_kind(model), readable_count(static_cast<double>(model.parameters())), model.num_layers,
+                  model.hidden_size, model.num_attention_heads, model.max_position_embeddings, model.vocab_size,
+                  model.padded_vocab_size(config.tensor_parallel)));
   lines.push_back(text_of_origin(config, checkpoint));
   lines.push_back(fmt::format("{} training samples of {} tokens an epoch", epoch, config.seq_length));
   lines.push_back(trainer.task().split_description);

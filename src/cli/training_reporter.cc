@@ -20,8 +20,8 @@ constexpr double kHeldBack = 0.1;  // seconds
 using Curves = std::vector<std::pair<std::string, double>>;
 
 // Megatron-LM's names: training_log() and evaluate_and_print_results() of megatron/training/training.py.
-constexpr const char *kLoss = "lm loss", *kOverSamples = " vs samples";
-constexpr const char* kValidation = "lm loss validation";
+// The kinds of losses have its names, too.
+constexpr const char *kOverSamples = " vs samples", *kOfValidation = " validation";
 constexpr const char* kSample = "sample";  // not one of Megatron-LM's
 
 ProgressScale progress_scale(const TrainConfig& config, const BatchSchedule& batches, double flops_per_token,
@@ -29,8 +29,7 @@ ProgressScale progress_scale(const TrainConfig& config, const BatchSchedule& bat
   return {.total_iterations = config.train_iters,
           .log_interval = config.log_interval,
           .total_samples = batches.consumed_after(config.train_iters),
-          .tokens_per_sample = config.seq_length,
-          .flops_per_sample = static_cast<double>(config.seq_length) * flops_per_token,
+          .flops_per_token = flops_per_token,
           .peak_flops = peak_flops};
 }
 
@@ -54,7 +53,7 @@ void prepare_tensorboard(const TrainConfig& config) {
 
 TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start,
                                    double peak_flops)
-    : tokens_per_sample_(config.seq_length),
+    : kinds_(trainer.task().model->traits.losses),
       flops_per_token_(trainer.task().config.training_flops_per_token(config.seq_length)),
       peak_flops_(peak_flops),
       ranks_(config.mesh().ranks()),
@@ -74,7 +73,7 @@ TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& tra
     tensorboard_.emplace(config.tensorboard_dir, [&](std::int64_t step, std::string_view tag) {
       const std::int64_t last = tag.ends_with(kOverSamples) ? samples : start;
       return step < last ||
-             (step == last && (keeps_validation || !(tag.starts_with(kValidation) || tag.starts_with(kSample))));
+             (step == last && (keeps_validation || !(tag.find(kOfValidation) != tag.npos || tag.starts_with(kSample))));
     });
   }
 }
@@ -103,6 +102,7 @@ void TrainingReporter::tell(const Update& update) {
   progress_.iteration({.iteration = r.iteration,
                        .global_batch_size = r.global_batch_size,
                        .consumed_samples = r.consumed_samples,
+                       .tokens = r.tokens,
                        .loss = r.loss,
                        .gradient_norm = r.gradient_norm,
                        .learning_rate = r.learning_rate,
@@ -111,27 +111,31 @@ void TrainingReporter::tell(const Update& update) {
     progress_.message(fmt::format("iteration {}: gradients overflowed at loss scale {:g}; the update is skipped",
                                   r.iteration, r.loss_scale));
   }
-  const double tokens_per_second = static_cast<double>(r.global_batch_size * tokens_per_sample_) / r.seconds;
+  const double tokens_per_second = static_cast<double>(r.tokens) / r.seconds;
   const double mfu = tokens_per_second * flops_per_token_ / peak_flops_;
   if (metrics_) {
-    metrics_->write(r.iteration, {{"kind", std::string("iteration")},
-                                  {"global_batch_size", r.global_batch_size},
-                                  {"consumed_samples", r.consumed_samples},
-                                  {"consumed_tokens", r.consumed_tokens},
-                                  {"loss", r.loss},
-                                  {"gradient_norm", r.gradient_norm},
-                                  {"learning_rate", r.learning_rate},
-                                  {"loss_scale", r.loss_scale},
-                                  {"skipped", std::int64_t{r.skipped}},
-                                  {"seconds", r.seconds},
-                                  {"tokens_per_second", tokens_per_second},
-                                  {"mfu", mfu}});
+    std::vector<Metric> metrics = {{"kind", std::string("iteration")},
+                                   {"global_batch_size", r.global_batch_size},
+                                   {"consumed_samples", r.consumed_samples},
+                                   {"consumed_tokens", r.consumed_tokens},
+                                   {"loss", r.loss}};
+    add_losses(r.losses, metrics);
+    metrics.insert(metrics.end(), {{"gradient_norm", r.gradient_norm},
+                                   {"learning_rate", r.learning_rate},
+                                   {"loss_scale", r.loss_scale},
+                                   {"skipped", std::int64_t{r.skipped}},
+                                   {"seconds", r.seconds},
+                                   {"tokens_per_second", tokens_per_second},
+                                   {"mfu", mfu}});
+    metrics_->write(r.iteration, metrics);
   }
   if (tensorboard_) {
     Curves curves = {{"learning-rate", r.learning_rate},
                      {"batch-size", static_cast<double>(r.global_batch_size)},
-                     {kLoss, r.loss},
                      {"loss-scale", r.loss_scale}};
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      curves.emplace_back(kinds_[kind].name, r.losses.of_kind[kind]);
+    }
     if (!r.skipped) curves.emplace_back("grad-norm", r.gradient_norm);
     TensorBoardLog::Points over_samples = points(r.consumed_samples, curves, kOverSamples);
     curves.emplace_back("iteration-time", r.seconds);
@@ -143,19 +147,37 @@ void TrainingReporter::tell(const Update& update) {
   }
 }
 
-void TrainingReporter::validation(std::int64_t iteration, double loss) {
-  const double perplexity = std::exp(loss);
-  progress_.message(fmt::format("validation after iteration {}: loss {:.4f}, perplexity {:.2f} per token", iteration,
-                                loss, perplexity));
+// Where there are several, each by its name.
+void TrainingReporter::add_losses(const LossSums& losses, std::vector<Metric>& metrics) const {
+  if (kinds_.size() < 2) return;
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    metrics.emplace_back(kinds_[kind].metric, losses.of_kind[kind]);
+  }
+}
+
+void TrainingReporter::validation(std::int64_t iteration, const LossSums& losses) {
+  // The first kind is that of tokens.
+  const double loss = losses.total(), perplexity = std::exp(losses.of_kind.front());
+  std::string parts;
+  for (std::size_t kind = 0; kinds_.size() > 1 && kind < kinds_.size(); ++kind) {
+    parts += fmt::format(" {} {} {:.4f}", kind == 0 ? "=" : "+", kinds_[kind].name, losses.of_kind[kind]);
+  }
+  progress_.message(fmt::format("validation after iteration {}: loss {:.4f}{}, perplexity {:.2f} per token", iteration,
+                                loss, parts, perplexity));
   if (metrics_) {
-    metrics_->write(
-        iteration,
-        {{"kind", std::string("validation")}, {"validation_loss", loss}, {"validation_perplexity", perplexity}});
+    std::vector<Metric> metrics = {{"kind", std::string("validation")}, {"validation_loss", loss}};
+    add_losses(losses, metrics);
+    metrics.emplace_back("validation_perplexity", perplexity);
+    metrics_->write(iteration, metrics);
   }
   if (tensorboard_) {
     constexpr double kMostExponent = 20;  // Megatron-LM's, so that the first points leave the others visible
-    const double shown = std::exp(std::min(loss, kMostExponent));
-    const Curves curves = {{kValidation, loss}, {fmt::format("{} ppl", kValidation), shown}};
+    Curves curves;
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      const std::string name = std::string(kinds_[kind].name) + kOfValidation;
+      curves.emplace_back(name, losses.of_kind[kind]);
+      curves.emplace_back(name + " ppl", std::exp(std::min(losses.of_kind[kind], kMostExponent)));
+    }
     tensorboard_->scalars(
         {points(iteration, curves), points(batches_.consumed_after(iteration), curves, kOverSamples)});
   }

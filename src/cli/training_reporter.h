@@ -30,7 +30,7 @@ class TrainingReporter final : public TrainingObserver {
   ~TrainingReporter() override;  // tells the rest, where an error ended the run
 
   void iteration(const IterationReport& report) override;
-  void validation(std::int64_t iteration, double loss) override;
+  void validation(std::int64_t iteration, const LossSums& losses) override;
   void sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) override;
   void saved(std::int64_t iteration, const std::filesystem::path& folder) override;
   void notice(const std::string& text) override;
@@ -42,8 +42,9 @@ class TrainingReporter final : public TrainingObserver {
     double wall_time;  // when it was done, in seconds since 1970
   };
   void tell(const Update& update);
+  void add_losses(const LossSums& losses, std::vector<Metric>& metrics) const;
 
-  std::int64_t tokens_per_sample_;
+  std::vector<ModelTraits::Loss> kinds_;
   double flops_per_token_;
   double peak_flops_;
   int ranks_;

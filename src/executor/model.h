@@ -22,10 +22,10 @@ struct ModelTraits {
   // Only some tokens have a target; the head gets those whose weight is not 0.
   bool sparse_targets = false;
   struct Loss {
-    std::string_view name;
-    bool of_labels = false;  // a mean over the weights of labels, else over those of targets
+    std::string_view name, metric;  // for people; in metrics.jsonl
+    bool of_labels = false;         // a mean over the weights of labels, else over those of targets
   };
-  std::vector<Loss> losses = {{"lm loss"}};  // the kinds of LossSums
+  std::vector<Loss> losses = {{"lm loss", "lm_loss"}};  // the kinds of LossSums
 };
 
 // Sums of weight * loss, in nats, by kind of loss. They add up over slices, micro-batches and ranks.

@@ -11,7 +11,7 @@ ModelTraits traits_of(const ModelConfig& config) {
                      .key_lengths = true};
   if (config.head == ModelHead::kPretraining) {
     traits.labels = traits.sparse_targets = true;
-    traits.losses = {{"lm loss"}, {"sop loss", true}};
+    traits.losses = {{"lm loss", "lm_loss"}, {"sop loss", "sop_loss", true}};
   } else {
     traits.targets = false;
     traits.losses = {};

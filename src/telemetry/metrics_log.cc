@@ -62,7 +62,7 @@ MetricsLog::MetricsLog(std::filesystem::path path, std::int64_t iteration, std::
   file_.emplace(std::move(path));
 }
 
-void MetricsLog::write(std::int64_t iteration, std::initializer_list<Metric> metrics) {
+void MetricsLog::write(std::int64_t iteration, const std::vector<Metric>& metrics) {
   nlohmann::ordered_json object;
   object["iteration"] = iteration;
   for (const auto& [name, value] : metrics) {

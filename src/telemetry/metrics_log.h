@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,7 +27,7 @@ class MetricsLog {
 
   // Appends {"iteration": ..., metrics in this order}; on return the line is in the file. Doubles read back exactly;
   // those that are not finite become null. EnvironmentError.
-  void write(std::int64_t iteration, std::initializer_list<Metric> metrics);
+  void write(std::int64_t iteration, const std::vector<Metric>& metrics);
 
   std::int64_t dropped_lines() const { return dropped_lines_; }
 

@@ -24,14 +24,14 @@ double Progress::mean(double ProgressPoint::*member) const {
   return recent_.empty() ? 0 : sum / static_cast<double>(recent_.size());
 }
 
-double Progress::samples_per_second() const {
+double Progress::per_second(std::int64_t ProgressPoint::*count) const {
   double seconds = 0;
-  std::int64_t samples = 0;
+  std::int64_t total = 0;
   for (const ProgressPoint& point : recent_) {
     seconds += point.seconds;
-    samples += point.global_batch_size;
+    total += point.*count;
   }
-  return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
+  return seconds > 0 ? static_cast<double>(total) / seconds : 0;
 }
 
 void Progress::iteration(const ProgressPoint& point) {
@@ -64,8 +64,8 @@ std::string Progress::use_of_peak() const {
 std::string Progress::live_line() const {
   if (recent_.empty()) return "";
   const ProgressPoint& now = recent_.back();
-  const double samples_per_second = this->samples_per_second();
-  const double rate = samples_per_second * static_cast<double>(scale_.tokens_per_sample);
+  const double samples_per_second = per_second(&ProgressPoint::global_batch_size);
+  const double rate = per_second(&ProgressPoint::tokens);
   const auto samples_left = static_cast<double>(scale_.total_samples - now.consumed_samples);
   const double left = samples_per_second > 0 ? samples_left / samples_per_second : 0;
   const std::string mfu = scale_.peak_flops > 0 ? fmt::format("  MFU {}", use_of_peak()) : "";

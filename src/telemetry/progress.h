@@ -16,8 +16,7 @@ struct ProgressScale {
   std::int64_t total_iterations = 0;
   std::int64_t log_interval = 10;  // iterations a line; also what is averaged over
   std::int64_t total_samples = 0;
-  std::int64_t tokens_per_sample = 0;
-  double flops_per_sample = 0;
+  double flops_per_token = 0;
   double peak_flops = 0;  // a second, of all ranks; 0: not known, and MFU (their use by the model) is not shown
 };
 
@@ -25,6 +24,7 @@ struct ProgressPoint {
   std::int64_t iteration = 0;          // just done, counted from 1
   std::int64_t global_batch_size = 0;  // of this iteration: it may grow over a run
   std::int64_t consumed_samples = 0;
+  std::int64_t tokens = 0;  // of this iteration, without padding
   double loss = 0, gradient_norm = 0, learning_rate = 0;
   double seconds = 0;  // that the iteration took
 };
@@ -45,8 +45,9 @@ class Progress {
 
  private:
   double mean(double ProgressPoint::*member) const;
-  double samples_per_second() const;
-  double flops_per_second() const { return samples_per_second() * scale_.flops_per_sample; }
+  // Over the points that are averaged, of a count that each has.
+  double per_second(std::int64_t ProgressPoint::*count) const;
+  double flops_per_second() const { return per_second(&ProgressPoint::tokens) * scale_.flops_per_token; }
   std::string use_of_peak() const;  // "43.2 %"
 
   std::FILE* file_;

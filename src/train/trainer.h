@@ -42,7 +42,7 @@ class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
   virtual void iteration(const IterationReport&) {}
-  virtual void validation(std::int64_t /*iteration*/, double /*loss*/) {}
+  virtual void validation(std::int64_t /*iteration*/, const LossSums& /*losses*/) {}
   // What the model made of a --sample-prompt: the tokens after it.
   virtual void sample(std::int64_t /*iteration*/, const std::string& /*prompt*/,
                       std::span<const std::int32_t> /*tokens*/) {}

@@ -32,7 +32,8 @@ void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
   if (const std::optional<LossSums> losses = validation_losses(config_.eval_iters)) {
     const double loss = losses->total();
     if (!std::isfinite(loss)) throw_weights_diverged("the validation loss");
-    observer.validation(iteration_, result.validation_loss.emplace(loss));
+    result.validation_loss = loss;
+    observer.validation(iteration_, *losses);
     const bool is_best = !best_validation_loss_ || loss < *best_validation_loss_;
     if (is_best) best_validation_loss_ = loss;
     validations_since_best_ = is_best ? 0 : validations_since_best_ + 1;

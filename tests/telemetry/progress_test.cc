@@ -18,16 +18,14 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-constexpr ProgressScale kScale = {.total_iterations = 25,
-                                  .log_interval = 10,
-                                  .total_samples = 8 * 25,
-                                  .tokens_per_sample = 256,
-                                  .flops_per_sample = 3e9 / 8};
+constexpr ProgressScale kScale = {
+    .total_iterations = 25, .log_interval = 10, .total_samples = 8 * 25, .flops_per_token = 3e9 / 8 / 256};
 
 ProgressPoint point(std::int64_t iteration) {
   return {.iteration = iteration,
           .global_batch_size = 8,
           .consumed_samples = 8 * iteration,
+          .tokens = 8 * 256,
           .loss = static_cast<double>(iteration),
           .gradient_norm = 0.25,
           .learning_rate = 1.5e-4,

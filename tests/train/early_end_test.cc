@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 
 struct Recorder final : TrainingObserver {
   void iteration(const IterationReport& report) override { losses.push_back(report.loss); }
-  void validation(std::int64_t iteration, double loss) override {
-    validations.push_back(loss);
+  void validation(std::int64_t iteration, const LossSums& of_kinds) override {
+    validations.push_back(of_kinds.total());
     validated.push_back(iteration);
   }
   void saved(std::int64_t iteration, const fs::path&) override { saves.push_back(iteration); }
@@ -115,7 +115,7 @@ class HoldsBack final : public TrainingObserver {
     for (const std::int64_t iteration : held) EXPECT_THAT(iterations_in(save_), Not(Contains(iteration)));
     held.clear();
   }
-  void validation(std::int64_t iteration, double) override { EXPECT_THAT(held, IsEmpty()) << iteration; }
+  void validation(std::int64_t iteration, const LossSums&) override { EXPECT_THAT(held, IsEmpty()) << iteration; }
   void saved(std::int64_t iteration, const fs::path&) override { EXPECT_THAT(held, IsEmpty()) << iteration; }
   std::vector<std::int64_t> held;
 

@@ -103,7 +103,7 @@ class TrainingFixture : public ::testing::Test {
   class Observer final : public TrainingObserver {
    public:
     void iteration(const IterationReport& report) override { reports.push_back(report); }
-    void validation(std::int64_t, double loss) override { validations.push_back(loss); }
+    void validation(std::int64_t, const LossSums& losses) override { validations.push_back(losses.total()); }
     std::vector<IterationReport> reports;
     std::vector<double> validations;
   };
