@@ -35,6 +35,7 @@ std::string IndexedDataset::name() const {
 // The shard that holds number `number` of them all. Shards without any are passed over.
 std::size_t IndexedDataset::shard_of(std::int64_t Start::*what, std::int64_t number) const {
   check(number >= 0 && number < starts_.back().*what, "IndexedDataset: no such sequence, document or token");
+  if (shards_.size() == 1) return 0;
   const auto behind = std::ranges::upper_bound(starts_, number, {}, what);
   return static_cast<std::size_t>(behind - starts_.begin()) - 1;
 }
@@ -43,6 +44,11 @@ TokenRange IndexedDataset::sequence(std::int64_t sequence) const {
   const std::size_t shard = shard_of(&Start::sequences, sequence);
   const TokenRange range = shards_[shard].sequence(sequence - starts_[shard].sequences);
   return {starts_[shard].tokens + range.begin, starts_[shard].tokens + range.end};
+}
+
+std::int64_t IndexedDataset::sequence_size(std::int64_t sequence) const {
+  const std::size_t shard = shard_of(&Start::sequences, sequence);
+  return shards_[shard].sequence_size(sequence - starts_[shard].sequences);
 }
 
 TokenRange IndexedDataset::document(std::int64_t document) const {

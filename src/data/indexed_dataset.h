@@ -26,8 +26,9 @@ class IndexedDataset {
   std::int64_t sequences() const { return starts_.back().sequences; }
   std::int64_t documents() const { return starts_.back().documents; }
 
-  TokenRange sequence(std::int64_t sequence) const;  // in [0, sequences())
-  TokenRange document(std::int64_t document) const;  // in [0, documents()); may be empty
+  TokenRange sequence(std::int64_t sequence) const;         // in [0, sequences())
+  std::int64_t sequence_size(std::int64_t sequence) const;  // its tokens; costs less
+  TokenRange document(std::int64_t document) const;         // in [0, documents()); may be empty
   // The first sequence of a document; documents() gives sequences(), the end of the last.
   std::int64_t first_sequence(std::int64_t document) const;
 

@@ -169,6 +169,11 @@ TokenRange IndexedShard::sequence(std::int64_t sequence) const {
   return {begin_of(sequence), begin_of(sequence + 1)};
 }
 
+std::int64_t IndexedShard::sequence_size(std::int64_t sequence) const {
+  check(sequence >= 0 && sequence < sequences_, "sequence_size: no such sequence");
+  return length_of(sequence);
+}
+
 TokenRange IndexedShard::document(std::int64_t document) const {
   check(document >= 0 && document < documents_, "document: no such document");
   return {begin_of(first_sequence(document)), begin_of(first_sequence(document + 1))};

@@ -81,7 +81,7 @@ SentenceSegments::Sentences SentenceSegments::sentences_of(std::int64_t document
 }
 
 std::int64_t SentenceSegments::next_sentence(std::int64_t at, std::int64_t end) const {
-  while (at < end && dataset_->sequence(at).size() == 0) ++at;
+  while (at < end && dataset_->sequence_size(at) == 0) ++at;
   return at;
 }
 
@@ -90,7 +90,7 @@ SentenceSegment SentenceSegments::segment_from(std::int64_t first, std::int64_t 
   const std::int64_t target = draw_target(first);
   std::int64_t tokens = 0, sentences = 0;
   for (std::int64_t at = first; at < end;) {
-    tokens += dataset_->sequence(at).size();
+    tokens += dataset_->sequence_size(at);
     ++sentences;
     at = next_sentence(at + 1, end);
     const bool is_enough = tokens >= target && sentences >= 2;

@@ -24,8 +24,8 @@ struct SentenceSegment {
 // sentences count.
 //
 // A pure function of (dataset, part, longest, short_share, seed). Built in one pass over the index by all threads,
-// which ends for any corpus. Memory: 1.5 bytes a segment, and 0.1 bytes a document at most; a segment is found in O(log
-// segments) and a walk over at most 16 segments and the 256 documents they are in. Safe to use from many threads.
+// which ends for any corpus. Memory: 3 bytes a segment, and 0.1 bytes a document at most; a segment is found in O(log
+// segments) and a walk over at most 8 segments and the 256 documents they are in. Safe to use from many threads.
 // Refers to `dataset`, which must outlive it.
 class SentenceSegments {
  public:
@@ -42,7 +42,7 @@ class SentenceSegments {
   std::int64_t next_sentence(std::int64_t at, std::int64_t end) const;
 
  private:
-  static constexpr std::int64_t kSegmentsPerMark = 16, kDocumentsPerRun = 256;
+  static constexpr std::int64_t kSegmentsPerMark = 8, kDocumentsPerRun = 256;
   struct Counts {
     std::int64_t documents = 0, sentences = 0, segments = 0;
   };

@@ -52,10 +52,11 @@ TEST_P(GoldenFiles, AreReadAsTheScriptWroteThem) {
     ASSERT_EQ(dataset.documents(), sentences ? 5 : 12);
     std::int64_t sequence = 0, position = 0;
     for (std::int64_t document = 0; document < dataset.documents(); ++document) {
-      EXPECT_EQ(dataset.shards().front().first_sequence(document), sequence);
+      EXPECT_EQ(dataset.first_sequence(document), sequence);
       const std::int64_t begin = position;
       for (std::int64_t i = 0; i < (sentences ? document % 4 : 1); ++i, ++sequence) {
         EXPECT_EQ(dataset.sequence(sequence), (TokenRange{position, position + golden_length(sequence)}));
+        EXPECT_EQ(dataset.sequence_size(sequence), golden_length(sequence));
         position += golden_length(sequence);
       }
       EXPECT_EQ(dataset.document(document), (TokenRange{begin, position}));
