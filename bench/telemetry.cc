@@ -1,7 +1,8 @@
-// What watching a run costs: small training steps, of which every second one is reported in full (a line of the log,
-// metrics.jsonl, TensorBoard's records), so that both kinds meet the same machine. Also the time within the reporter.
+// What watching a run costs: small training steps, in turns of about a quarter of a second. In every second turn each
+// step is reported in full (a line of the log, a row of metrics.jsonl, TensorBoard's records), so that both kinds meet
+// the same machine. Also the time within the reporter.
 //
-//   chrt -f 10 build/release/bench_telemetry FOLDER [STEPS]     FOLDER: on the disk that is to be written to
+//   chrt -f 10 build/release/bench_telemetry FOLDER [TURNS]     FOLDER: on the disk that is to be written to
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ constexpr std::int64_t kVocabulary = 1000;
 
 struct Size {
   std::int64_t layers, hidden, tokens;
+  std::int64_t turn;  // steps
 };
 
 std::shared_ptr<const IndexedDataset> random_corpus(const fs::path& prefix) {
@@ -40,39 +42,46 @@ std::shared_ptr<const IndexedDataset> random_corpus(const fs::path& prefix) {
   return std::make_shared<const IndexedDataset>(IndexedDataset::open(prefix.string()));
 }
 
-// Seconds from the end of one update to the end of the next, by whether what lies between was reported.
-class EverySecond final : public TrainingObserver {
+// Updates in turns of `turn`: those of every second turn are reported in full. Seconds of a turn go from the end of the
+// update before it to the end of its last one, with all that is written of it.
+class EverySecondTurn final : public TrainingObserver {
  public:
-  explicit EverySecond(TrainingReporter& reporter) : reporter_(reporter) {}
+  EverySecondTurn(TrainingReporter& reporter, std::int64_t turn) : reporter_(reporter), turn_(turn) {}
 
   void iteration(const IterationReport& report) override {
-    constexpr std::int64_t kWarmUp = 10;
     const double updated = monotonic_seconds();
-    const bool reports = report.iteration % 2 == 0;
-    if (reports) reporter_.iteration(report);
-    const double now = monotonic_seconds();
-    if (report.iteration > kWarmUp) {
-      (reports ? with : without).push_back(now - last_);
-      if (reports) inside.push_back(now - updated);
+    const std::int64_t turns = (report.iteration - 1) / turn_;  // that are over; the first warms up
+    const bool reports = turns % 2 == 1, ends = report.iteration % turn_ == 0;
+    if (reports) {
+      reporter_.iteration(report);
+      if (ends) reporter_.flush();
     }
+    const double now = monotonic_seconds();
+    inside_ += now - updated;
+    if (!ends) return;
+    const auto updates = static_cast<double>(turn_);
+    if (turns > 0) (reports ? with : without).push_back((now - last_) / updates);
+    if (reports) inside.push_back(inside_ / updates);
     last_ = now;
+    inside_ = 0;
   }
 
-  std::vector<double> with, without, inside;
+  std::vector<double> with, without, inside;  // of each turn, a mean over its updates
 
  private:
   TrainingReporter& reporter_;
-  double last_ = 0;
+  const std::int64_t turn_;
+  double last_ = 0, inside_ = 0;
 };
 
-void measure(const Size& size, const fs::path& folder, std::int64_t steps) {
+void measure(const Size& size, const fs::path& folder, std::int64_t turns) {
   TrainConfig config;
   config.model.num_layers = size.layers;
   config.model.hidden_size = size.hidden;
   config.model.num_attention_heads = 4;
   config.seq_length = size.tokens;
-  config.train_iters = steps;
-  config.log_interval = 2;  // a line for each reported step
+  config.train_iters = turns * size.turn;
+  config.log_interval = 1;
   config.save = folder / "run";
   config.tensorboard_dir = folder / "tensorboard";
   fs::create_directories(config.save);
@@ -81,20 +90,26 @@ void measure(const Size& size, const fs::path& folder, std::int64_t steps) {
   Trainer trainer(config, *backend, make_training_task(config, corpus, kVocabulary));
   trainer.start();
   TrainingReporter reporter(config, trainer, 0, 1e11);
-  EverySecond observer(reporter);
+  EverySecondTurn observer(reporter, size.turn);
   trainer.run(observer);
+  std::vector<double> more;  // of a turn than of the one before it, which met the same machine
+  for (std::size_t i = 1; i < std::min(observer.with.size(), observer.without.size()); ++i) {
+    more.push_back(observer.with[i] / observer.without[i - 1] - 1);
+  }
   const double with = median(observer.with), without = median(observer.without), inside = median(observer.inside);
   fmt::print("{:2} layers of {:3}, {:3} tokens  {:9.3f} {:12.3f} {:+9.2f} {:12.1f} {:9.2f}\n", size.layers, size.hidden,
-             size.tokens, 1e3 * without, 1e3 * with, 100 * (with / without - 1), 1e6 * inside, 100 * inside / without);
+             size.tokens, 1e3 * without, 1e3 * with, 100 * median(more), 1e6 * inside, 100 * inside / without);
   fs::remove_all(folder);
 }
 
 int run(std::span<char*> arguments) {
-  if (arguments.size() < 2) throw_user_error("usage: bench_telemetry FOLDER [STEPS]");
+  if (arguments.size() < 2) throw_user_error("usage: bench_telemetry FOLDER [TURNS]");
   const fs::path folder = fs::path(arguments[1]) / "bench_telemetry";
-  const std::int64_t steps = arguments.size() > 2 ? std::atoll(arguments[2]) : 400;
+  const std::int64_t turns = arguments.size() > 2 ? std::atoll(arguments[2]) : 21;
   fmt::print("model                      ms a step  reported, ms    more, %  inside, us  share, %\n");
-  for (const Size& size : {Size{2, 64, 64}, Size{3, 128, 128}, Size{4, 256, 256}}) measure(size, folder, steps);
+  for (const Size& size : {Size{2, 64, 64, 100}, Size{3, 128, 128, 20}, Size{4, 256, 256, 4}}) {
+    measure(size, folder, turns);
+  }
   return 0;
 }
 

@@ -16,10 +16,11 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
-constexpr std::array<std::string_view, 8> kNames = {"vocab.json",
+constexpr std::array<std::string_view, 9> kNames = {"vocab.json",
                                                     "encoder.json",
                                                     "merges.txt",
                                                     "vocab.bpe",
+                                                    "vocab.txt",
                                                     "tokenizer.json",
                                                     "tokenizer_config.json",
                                                     "special_tokens_map.json",
@@ -60,12 +61,19 @@ FileContents read_tokenizer_files(const fs::path& folder_or_file) {
   std::error_code error;
   if (fs::is_regular_file(folder_or_file, error)) {
     const std::string name = folder_or_file.filename().string();
-    if (std::ranges::find(kNames, name) != kNames.end()) return {{name, read_file(folder_or_file)}};
+    if (name == "tokenizer.json") return {{name, read_file(folder_or_file)}};
+    if (std::ranges::find(kNames, name) != kNames.end()) {
+      // One of several files, of which tokenizer.json would come before it.
+      FileContents files = find_tokenizer_files(folder_or_file.parent_path());
+      files.erase("tokenizer.json");
+      return files;
+    }
   }
   FileContents files = find_tokenizer_files(folder_or_file);
   if (files.empty()) {
-    throw_user_error("there is no tokenizer in '{}': tokenizer.json, or vocab.json with merges.txt, is needed",
-                     folder_or_file.string());
+    throw_user_error(
+        "there is no tokenizer in '{}': tokenizer.json, vocab.json with merges.txt, or vocab.txt is needed",
+        folder_or_file.string());
   }
   return files;
 }

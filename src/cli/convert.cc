@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
@@ -10,8 +9,8 @@
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "console/long_task.h"
 #include "runtime/loaded_model.h"
+#include "telemetry/checkpoint_progress.h"
 
 namespace teratron {
 namespace {
@@ -58,18 +57,36 @@ void check_tokenizer(const std::filesystem::path& folder, std::int64_t vocab_siz
   if (tokens > vocab_size) refuse(fmt::format("it has {} tokens, and the model {}", tokens, vocab_size));
 }
 
+std::string doing(const ConvertOptions& options) { return fmt::format("converting '{}'", options.in.string()); }
+
+std::uint64_t bytes_of_weights(const ModelConfig& model) {
+  return static_cast<std::uint64_t>(model.parameters()) * sizeof(float);
+}
+
+// The folder that was written.
+std::filesystem::path to_hugging_face(const ConvertOptions& options) {
+  const CheckpointInfo checkpoint = read_checkpoint_info(options.in);
+  check_tokenizer(checkpoint.folder, checkpoint.model.vocab_size);
+  const std::uint64_t bytes = bytes_of_weights(checkpoint.model);
+  // Everything is compared with its checksum before the first byte is written, into a folder that was empty.
+  const LongTask told(doing(options), [&, compared = share_of_checksums(bytes)] {
+    const double written = static_cast<double>(bytes_of_folder(options.out)) / static_cast<double>(bytes);
+    return (compared() + written) / 2;
+  });
+  export_to_hugging_face(options.in, options.out);
+  return options.out;
+}
+
+std::filesystem::path to_teratron(const ConvertOptions& options) {
+  const ModelConfig model = read_hugging_face_config(options.in / "config.json").model;
+  check_tokenizer(options.in, model.vocab_size);
+  const LongTask told(doing(options), share_of_checksums(bytes_of_weights(model)));  // of what is written
+  return import_from_hugging_face(options.in, options.out);
+}
+
 void run(const ConvertOptions& options) {
-  std::filesystem::path written = options.out;
-  std::optional<LongTask> told(std::in_place, fmt::format("converting '{}'", options.in.string()));
-  if (options.to == Format::kHuggingFace) {
-    const CheckpointInfo checkpoint = read_checkpoint_info(options.in);
-    check_tokenizer(checkpoint.folder, checkpoint.model.vocab_size);
-    export_to_hugging_face(options.in, options.out);
-  } else {
-    check_tokenizer(options.in, read_hugging_face_config(options.in / "config.json").model.vocab_size);
-    written = import_from_hugging_face(options.in, options.out);
-  }
-  told.reset();
+  const std::filesystem::path written =
+      options.to == Format::kHuggingFace ? to_hugging_face(options) : to_teratron(options);
   const nlohmann::ordered_json json = {{"from", options.in.string()}, {"to", written.string()}};
   report(options.json, fmt::format("'{}' written from '{}'\n", written.string(), options.in.string()), json.dump());
 }

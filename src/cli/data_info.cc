@@ -38,7 +38,11 @@ std::string table_of(const DatasetInfo& info) {
   if (info.shards > 1) table.row({"shards", readable_integer(info.shards)});
   table.row({"documents", readable_integer(info.documents)});
   table.row({"empty documents", readable_integer(info.empty_documents)});
-  table.row({"sequences", readable_integer(info.sequences)});
+  table.row({info.has_sentences() ? "sentences" : "sequences", readable_integer(info.sequences)});
+  if (info.sequences > info.documents) {
+    table.row({fmt::format("documents of two {} or more", info.has_sentences() ? "sentences" : "sequences"),
+               readable_integer(info.documents_of_pairs)});
+  }
   table.row({"tokens", readable_integer(info.tokens)});
   table.row({"tokens a document, fewest", readable_integer(info.shortest_document)});
   table.row({"median", readable_integer(info.median_document)});
@@ -68,6 +72,8 @@ void run(const DataInfoOptions& options) {
                                  {"documents", info.documents},
                                  {"empty_documents", info.empty_documents},
                                  {"sequences", info.sequences},
+                                 {"sequences_are_sentences", info.has_sentences()},
+                                 {"documents_of_two_sequences", info.documents_of_pairs},
                                  {"tokens", info.tokens},
                                  {"shortest_document", info.shortest_document},
                                  {"median_document", info.median_document},

@@ -24,7 +24,7 @@ struct DataTokenizeOptions {
   std::filesystem::path tokenizer, out, json;
   std::string json_key = TokenizeOptions{}.json_key;
   TextFormat format = TextFormat::kByName;
-  bool no_append_eod = false;
+  bool no_append_eod = false, split_sentences = false;
   std::int64_t threads = 0;
 
   Faults faults() const {
@@ -49,6 +49,8 @@ FieldList fields_of(DataTokenizeOptions& o) {
                   "of files; auto: by their names; standard input is jsonl if its first line is a JSON object");
   list.add("json-key", &o.json_key, "KEY", "the text of a .jsonl line is under this key");
   list.add("no-append-eod", &o.no_append_eod, "", "do not end documents with <|endoftext|>");
+  list.add("split-sentences", &o.split_sentences, "",
+           "a sequence a sentence, which BERT is trained on; by rules for English. Documents get no <|endoftext|>");
   list.add("threads", &o.threads, "N", "0: one a core").between(0);
   add_json_field(list, o.json);
   return list;
@@ -70,6 +72,7 @@ void run(const DataTokenizeOptions& options) {
                                                 .tokenizer_name = options.tokenizer.string(),
                                                 .json_key = options.json_key,
                                                 .append_end_of_text = !options.no_append_eod,
+                                                .split_sentences = options.split_sentences,
                                                 .progress = show});
   told.reset();
 
@@ -80,9 +83,15 @@ void run(const DataTokenizeOptions& options) {
   if (counts.empty_documents > 0) {
     text += fmt::format("{} documents without text were left out\n", readable_integer(counts.empty_documents));
   }
-  const nlohmann::ordered_json json = {{"documents", counts.documents}, {"empty_documents", counts.empty_documents},
-                                       {"tokens", counts.tokens},       {"bytes", counts.bytes},
-                                       {"seconds", seconds()},          {"peak_memory_bytes", peak_memory_bytes()}};
+  if (options.split_sentences) {
+    text += fmt::format("{} sentences; {} documents have one alone, of which BERT makes no pair\n",
+                        readable_integer(counts.sentences), readable_integer(counts.single_sentences));
+  }
+  const nlohmann::ordered_json json = {
+      {"documents", counts.documents}, {"empty_documents", counts.empty_documents},
+      {"sentences", counts.sentences}, {"single_sentence_documents", counts.single_sentences},
+      {"tokens", counts.tokens},       {"bytes", counts.bytes},
+      {"seconds", seconds()},          {"peak_memory_bytes", peak_memory_bytes()}};
   report(options.json, text, json.dump());
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/monotonic_clock.h"
 #include "cli/report.h"
+#include "console/long_task.h"
 
 namespace teratron {
 namespace {
@@ -38,7 +39,7 @@ GenerateOutput::GenerateOutput(const GenerateOptions& options, const Tokenizer& 
   for (std::size_t i = 0; i < requests.size(); ++i) {
     texts_.push_back({.stop = StopTexts(options.stop_texts), .decoder = StreamDecoder(tokenizer)});
   }
-  if (shows && !options.json.empty() && options.json != "-") file_.emplace(options.json);
+  if (shows && !options.json.empty() && !is_standard_stream(options.json)) file_.emplace(options.json);
   if (is_single()) show(prompts.front().text);
 }
 
@@ -58,6 +59,7 @@ bool GenerateOutput::add_token(std::size_t request, std::int32_t token, double l
   const std::string kept = text.stop.push(tokenizer_.bytes_of(token));
   hand_out(text, text.decoder.push_bytes(kept));
   ++tokens_;
+  ++tokens_done_;
   text.tokens.push_back(token);
   text.log_probabilities.push_back(log_probability);
   show_progress();
@@ -70,6 +72,7 @@ void GenerateOutput::end_text(std::size_t request, GenerationEnd end, std::int64
   text.end = end;
   text.moves = moves;
   text.is_finished = true;
+  tokens_done_ += options_.settings.max_new_tokens - static_cast<std::int64_t>(text.tokens.size());
   ++finished_;
   if (is_single()) return show("\n");
   write_finished();
@@ -81,7 +84,7 @@ void GenerateOutput::hand_out(Text& text, const std::string& piece) const {
 }
 
 void GenerateOutput::show(std::string_view text) const {
-  if (shows_ && options_.json != "-") print_result(text);
+  if (shows_ && !is_standard_stream(options_.json)) print_result(text);
 }
 
 std::string GenerateOutput::heading(const GenerationRequest& request) const {
@@ -134,8 +137,11 @@ void GenerateOutput::show_progress() {
   const double now = monotonic_seconds();
   if (!shows_ || is_single() || now < next_progress_) return;
   next_progress_ = now + (line_.possible() ? kLiveSeconds : kLineSeconds);
-  const std::string text = fmt::format("generate: {} of {} texts, {} tokens, {:.1f} tokens/s", finished_, texts_.size(),
-                                       tokens_, static_cast<double>(tokens_) / (now - start_));
+  const double seconds = now - start_;
+  const double all = static_cast<double>(texts_.size()) * static_cast<double>(options_.settings.max_new_tokens);
+  const std::string text = progress_text(fmt::format("generate: {} of {} texts, {:.1f} tokens/s", finished_,
+                                                     texts_.size(), static_cast<double>(tokens_) / seconds),
+                                         static_cast<double>(tokens_done_) / all, seconds);
   line_.show(text);
   if (!line_.possible()) fmt::print(stderr, "{}\n", text);
 }

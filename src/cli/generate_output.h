@@ -54,6 +54,7 @@ class GenerateOutput {
   std::string heading(const GenerationRequest& request) const;
   nlohmann::ordered_json json_of(std::size_t request) const;
   void write_json_line(std::size_t request, const nlohmann::json& run);
+  // A line of its own, not a LongTask: that one's thread could write between the texts, which go to the same terminal.
   void show_progress();
 
   const GenerateOptions& options_;
@@ -63,7 +64,7 @@ class GenerateOutput {
   const bool shows_;
   std::vector<Text> texts_;
   std::size_t written_ = 0, finished_ = 0;
-  std::int64_t tokens_ = 0;
+  std::int64_t tokens_ = 0, tokens_done_ = 0;  // tokens_done_: with those that ended texts did not need
   std::optional<AtomicFile> file_;
   LiveLine line_;
   double start_, next_progress_;

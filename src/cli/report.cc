@@ -28,7 +28,7 @@ void print_result(std::string_view text) {
 }
 
 void write_json(const std::filesystem::path& json, std::string_view json_text) {
-  if (json == "-") {
+  if (is_standard_stream(json)) {
     print_result(fmt::format("{}\n", json_text));
   } else if (!json.empty()) {
     write_file_atomically(json, fmt::format("{}\n", json_text));

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/monotonic_clock.h"
 #include "tokenizer/stream_decoder.h"
 
 namespace teratron {
 namespace {
+
+constexpr double kHeldBack = 0.1;  // seconds
 
 using Curves = std::vector<std::pair<std::string, double>>;
 
@@ -56,7 +59,8 @@ TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& tra
       peak_flops_(peak_flops),
       ranks_(config.mesh().ranks()),
       batches_(trainer.batches()),
-      progress_(stderr, terminal_columns(stderr), progress_scale(config, batches_, flops_per_token_, peak_flops)) {
+      progress_(stderr, terminal_columns(stderr), progress_scale(config, batches_, flops_per_token_, peak_flops)),
+      told_at_(monotonic_seconds()) {
   if (!config.sample_prompts.empty()) tokenizer_ = Tokenizer::load(config.tokenizer);
   // A run that ended at `start` has validated because it ended.
   const bool keeps_validation = trainer.validates_after(start);
@@ -75,7 +79,27 @@ TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& tra
   }
 }
 
-void TrainingReporter::iteration(const IterationReport& r) {
+TrainingReporter::~TrainingReporter() {
+  try {
+    flush();
+  } catch (const std::exception&) {
+    // The error that ended the run is the one to tell.
+  }
+}
+
+void TrainingReporter::iteration(const IterationReport& report) {
+  updates_.push_back({report, wall_seconds()});
+  if (monotonic_seconds() - told_at_ >= kHeldBack) flush();
+}
+
+void TrainingReporter::flush() {
+  const std::vector<Update> updates = std::exchange(updates_, {});
+  for (const Update& update : updates) tell(update);
+  told_at_ = monotonic_seconds();
+}
+
+void TrainingReporter::tell(const Update& update) {
+  const IterationReport& r = update.report;
   progress_.iteration({.iteration = r.iteration,
                        .global_batch_size = r.global_batch_size,
                        .consumed_samples = r.consumed_samples,
@@ -115,7 +139,7 @@ void TrainingReporter::iteration(const IterationReport& r) {
     curves.emplace_back("throughput", tokens_per_second * flops_per_token_ / ranks_ / 1e12);
     curves.emplace_back("tokens-per-second", tokens_per_second);
     curves.emplace_back("mfu", mfu);
-    tensorboard_->scalars({points(r.iteration, curves), std::move(over_samples)});
+    tensorboard_->scalars({points(r.iteration, curves), std::move(over_samples)}, update.wall_time);
   }
 }
 
@@ -151,6 +175,9 @@ void TrainingReporter::saved(std::int64_t, const std::filesystem::path& folder) 
   progress_.message(fmt::format("saved {}", folder.string()));
 }
 
-void TrainingReporter::notice(const std::string& text) { progress_.message(text); }
+void TrainingReporter::notice(const std::string& text) {
+  flush();
+  progress_.message(text);
+}
 
 }  // namespace teratron

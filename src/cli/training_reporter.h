@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
@@ -16,20 +17,32 @@ namespace teratron {
 void prepare_tensorboard(const TrainConfig& config);
 
 // Shows every event to a person, and writes it to metrics.jsonl in --save and to TensorBoard's records in
-// --tensorboard-dir, where these are given.
+// --tensorboard-dir, where these are given. Updates that take less than a tenth of a second are told together, ten
+// times a second: an update clears the caches of all that tells, so the first of them costs several times what the next
+// ones do.
 class TrainingReporter final : public TrainingObserver {
  public:
   // Of a run that goes on after `start` iterations. `peak_flops`: a second, of all ranks together, which MFU is counted
   // against.
   TrainingReporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start, double peak_flops);
+  TrainingReporter(const TrainingReporter&) = delete;
+  TrainingReporter& operator=(const TrainingReporter&) = delete;
+  ~TrainingReporter() override;  // tells the rest, where an error ended the run
 
   void iteration(const IterationReport& report) override;
   void validation(std::int64_t iteration, double loss) override;
   void sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) override;
   void saved(std::int64_t iteration, const std::filesystem::path& folder) override;
   void notice(const std::string& text) override;
+  void flush() override;
 
  private:
+  struct Update {
+    IterationReport report;
+    double wall_time;  // when it was done, in seconds since 1970
+  };
+  void tell(const Update& update);
+
   std::int64_t tokens_per_sample_;
   double flops_per_token_;
   double peak_flops_;
@@ -39,6 +52,8 @@ class TrainingReporter final : public TrainingObserver {
   std::optional<MetricsLog> metrics_;
   std::optional<TensorBoardLog> tensorboard_;
   std::optional<Tokenizer> tokenizer_;  // where there are samples
+  std::vector<Update> updates_;         // not told yet
+  double told_at_;                      // on the monotonic clock
 };
 
 }  // namespace teratron

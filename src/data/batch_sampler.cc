@@ -30,6 +30,17 @@ BatchSampler::BatchSampler(std::int64_t global_batch, std::int64_t micro_batch, 
 
 std::int64_t BatchSampler::largest_micro_batch() const { return std::min(micro_batch_, largest_share()); }
 
+SampleRange BatchSampler::places_by_length(std::int64_t index) const {
+  check(index >= 0 && index < micro_batches(), "BatchSampler: no such micro-batch");
+  const std::int64_t before = index * micro_batch_;  // of each rank, where it has as many
+  const auto share = [&](std::int64_t rank) { return share_begin(rank + 1) - share_begin(rank); };
+  SampleRange places{.first = 0, .count = std::min(micro_batch_, share(rank_) - before)};
+  for (std::int64_t rank = 0; rank < size_; ++rank) {
+    places.first += std::min(share(rank), before + (rank < rank_ ? micro_batch_ : 0));
+  }
+  return places;
+}
+
 SampleRange BatchSampler::samples(std::int64_t consumed, std::int64_t index) const {
   check(consumed >= 0 && index >= 0 && index < micro_batches(), "BatchSampler: no such micro-batch");
   const std::int64_t first = share_begin(rank_) + index * micro_batch_;

@@ -30,6 +30,11 @@ class BatchSampler {
   // Micro-batches that this rank runs in a step.
   std::int64_t micro_batches() const { return rounded_up(share_begin(rank_ + 1) - share_begin(rank_), micro_batch_); }
 
+  // Where samples of similar length are to stand together: the places of micro-batch `index` of this rank among the
+  // step's samples in order of length, counted from 0. Micro-batches are runs of that order, dealt out to the ranks in
+  // turn, so that the ranks' are about as long.
+  SampleRange places_by_length(std::int64_t index) const;
+
   // The positions of micro-batch `index` of this rank in the step that starts after `consumed` samples.
   SampleRange samples(std::int64_t consumed, std::int64_t index) const;
 

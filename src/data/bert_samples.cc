@@ -60,6 +60,28 @@ void cut_pair(std::int64_t excess, TokenRange& a, TokenRange& b, RandomSequence&
 
 }  // namespace
 
+BertTokens bert_tokens(const Tokenizer& tokenizer) {
+  if (tokenizer.kind() != TokenizerKind::kWordPiece) {
+    throw_user_error(
+        "BERT's samples have [CLS], [SEP] and [MASK], and the tokenizer is byte-level BPE, which has none of them; use "
+        "a "
+        "WordPiece vocabulary (vocab.txt), and make the corpus with it");
+  }
+  const WordPieceModel& model = tokenizer.word_piece();
+  const auto size = static_cast<std::int32_t>(model.tokens.size());
+  BertTokens tokens{.classify = model.classify,
+                    .separate = model.separate,
+                    .mask = model.mask,
+                    .pad = model.pad,
+                    .vocab_size = size,
+                    .continues_word = std::vector<bool>(model.tokens.size()),
+                    .is_special = std::vector<bool>(model.tokens.size())};
+  for (std::int32_t id = 0; id < size; ++id)
+    tokens.continues_word[static_cast<std::size_t>(id)] = model.continues_word(id);
+  for (const std::int32_t id : model.special) tokens.is_special[static_cast<std::size_t>(id)] = true;
+  return tokens;
+}
+
 BertSamples::BertSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPart part, std::int64_t seq_length,
                          SampleOrder order, std::uint64_t seed, const BertTokens& tokens, const BertOptions& options)
     : dataset_(std::move(dataset)),
@@ -93,6 +115,23 @@ BertSamples::Counts BertSamples::counts() const {
   return {.documents = part_.documents(),
           .documents_left_out = part_.documents() - segments_.documents(),
           .sentences = segments_.sentences()};
+}
+
+std::string BertSamples::left_out() const {
+  const Counts all = counts();
+  if (all.documents_left_out == 0) return {};
+  return fmt::format("{} of {} documents have fewer than two sentences and are left out", all.documents_left_out,
+                     all.documents);
+}
+
+std::vector<std::int32_t> BertSamples::lengths(SampleRange positions) const {
+  std::vector<std::int32_t> all;
+  for (std::int64_t i = 0; i < positions.count; ++i) {
+    const SentenceSegment segment = segment_at(positions.first + i);
+    const std::int64_t tokens = dataset_->sequence(segment.end - 1).end - dataset_->sequence(segment.first).begin;
+    all.push_back(static_cast<std::int32_t>(std::min(tokens, segment.target) + 3));
+  }
+  return all;
 }
 
 SampleBatch BertSamples::make_batch(std::int64_t samples) const {

@@ -15,6 +15,7 @@
 #include "data/samples.h"
 #include "data/sentence_segments.h"
 #include "data/word_masking.h"
+#include "tokenizer/tokenizer.h"
 
 namespace teratron {
 
@@ -25,6 +26,9 @@ struct BertTokens {
   std::vector<bool> continues_word;  // [vocab_size]: the token goes on with the word before it ("##...")
   std::vector<bool> is_special;      // [vocab_size]: no word: never masked, and never put in a word's place
 };
+
+// UserError: the tokenizer is no WordPiece.
+BertTokens bert_tokens(const Tokenizer& tokenizer);
 
 struct BertOptions {
   double masked_lm_prob = 0.15;
@@ -55,6 +59,7 @@ class BertSamples : public Samples {
 
   std::int64_t seq_length() const override { return seq_length_; }
   std::int64_t samples_per_epoch() const override { return segments_.count(); }
+  std::string left_out() const override;
   // What an epoch is made of, for people.
   struct Counts {
     std::int64_t documents = 0, documents_left_out = 0;  // of the part; left out: those with fewer than two sentences
@@ -65,6 +70,7 @@ class BertSamples : public Samples {
   // UserError of reading: a token outside the vocabulary.
   SampleBatch make_batch(std::int64_t samples) const override;
   void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const override;
+  std::vector<std::int32_t> lengths(SampleRange positions) const override;
   // Draws the samples to count their masked tokens, which takes about as long as reading them.
   TotalWeights total_weights(SampleRange positions) const override;
 

@@ -22,6 +22,25 @@ std::int64_t BlendedSamples::samples_per_epoch() const {
   return samples;
 }
 
+std::string BlendedSamples::left_out() const {
+  std::string text;
+  for (const auto& corpus : corpora_) {
+    const std::string of_corpus = corpus->left_out();
+    if (!of_corpus.empty()) text += (text.empty() ? "" : "; ") + of_corpus;
+  }
+  return text;
+}
+
+std::vector<std::int32_t> BlendedSamples::lengths(SampleRange positions) const {
+  std::vector<std::int32_t> all;
+  for (std::int64_t i = 0; i < positions.count; ++i) {
+    const BlendOrder::Place place = order_.place(positions.first + i);
+    const std::vector<std::int32_t> one = corpora_[place.corpus]->lengths({place.sample, 1});
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
 void BlendedSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t at) const {
   for (std::int64_t i = 0; i < positions.count; ++i) {
     const BlendOrder::Place place = order_.place(positions.first + i);

@@ -26,6 +26,15 @@ CorpusFile file_from(const nlohmann::json& json, const fs::path& path) {
   return {.bytes = fields.integer("bytes", 0, kMost), .checksum = fields.string("xxh3_64")};
 }
 
+constexpr std::string_view kUnit = "sequence_unit", kDocument = "document", kSentence = "sentence";
+
+// Corpora of before BERT do not say.
+SequenceUnit unit_from(const JsonFields& fields) {
+  const std::string name = fields.has(kUnit) ? fields.string(kUnit) : std::string(kDocument);
+  if (name != kDocument && name != kSentence) fields.throw_not(kUnit, "\"document\" or \"sentence\"");
+  return name == kSentence ? SequenceUnit::kSentence : SequenceUnit::kDocument;
+}
+
 std::string description_of(const TokenizerIdentity& tokenizer) {
   return fmt::format("'{}' ({} tokens, {})", tokenizer.name, tokenizer.vocab_size, tokenizer.hash);
 }
@@ -67,6 +76,7 @@ std::string text_of(const CorpusSidecar& sidecar) {
                                         {{"hash", sidecar.tokenizer.hash},
                                          {"vocab_size", sidecar.tokenizer.vocab_size},
                                          {"name", sidecar.tokenizer.name}}},
+                                       {kUnit, sidecar.unit == SequenceUnit::kSentence ? kSentence : kDocument},
                                        {"documents", sidecar.documents},
                                        {"sequences", sidecar.sequences},
                                        {"tokens", sidecar.tokens},
@@ -92,6 +102,7 @@ std::optional<CorpusSidecar> read_sidecar(const fs::path& prefix) {
   return CorpusSidecar{.tokenizer = {.hash = tokenizer.string("hash"),
                                      .vocab_size = tokenizer.integer("vocab_size", 1, kMost),
                                      .name = tokenizer.string("name")},
+                       .unit = unit_from(fields),
                        .documents = fields.integer("documents", 0, kMost),
                        .sequences = fields.integer("sequences", 0, kMost),
                        .tokens = fields.integer("tokens", 0, kMost),
@@ -116,6 +127,16 @@ void require_tokenizer(const fs::path& prefix, const Tokenizer& tokenizer, std::
       "the corpus '{}' was made with the tokenizer {}, and this is another one: {}; use the corpus' own, or "
       "tokenise the text again",
       prefix.string(), description_of(sidecar->tokenizer), description_of(identity));
+}
+
+void require_whole_documents(const fs::path& prefix) {
+  const std::optional<CorpusSidecar> sidecar = read_sidecar(prefix);
+  if (!sidecar || sidecar->unit == SequenceUnit::kDocument) return;
+  throw_user_error(
+      "the corpus '{}' is split into sentences for BERT, and nothing ends its documents; for GPT, tokenise the text "
+      "again "
+      "without --split-sentences",
+      prefix.string());
 }
 
 CorpusVerification verify_corpus(const fs::path& prefix) {

@@ -28,8 +28,15 @@ struct CorpusFile {
   std::string checksum;  // checksum_of
 };
 
+// What one sequence of the corpus is.
+enum class SequenceUnit {
+  kDocument,  // ended by the end-of-document token, as GPT reads it
+  kSentence,  // of a document that may have several, as BERT reads it
+};
+
 struct CorpusSidecar {
   TokenizerIdentity tokenizer;
+  SequenceUnit unit = SequenceUnit::kDocument;
   std::int64_t documents = 0, sequences = 0, tokens = 0;
   CorpusFile bin, idx;
 };
@@ -43,6 +50,10 @@ std::optional<CorpusSidecar> read_sidecar(const std::filesystem::path& prefix);
 // UserError where the corpus' sidecar names another tokenizer than this one (read from `name`), or tells the size of
 // other files than those that lie there. Reads the sidecar alone; without one every tokenizer is taken.
 void require_tokenizer(const std::filesystem::path& prefix, const Tokenizer& tokenizer, std::string_view name);
+
+// UserError where the corpus' sidecar says that its sequences are sentences: nothing ends its documents then, and GPT
+// would read them all as one text.
+void require_whole_documents(const std::filesystem::path& prefix);
 
 // The outcome of reading every byte of a corpus.
 struct CorpusVerification {

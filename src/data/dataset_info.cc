@@ -24,6 +24,15 @@ std::int32_t largest_token(const IndexedDataset& dataset, const std::function<vo
   return largest.empty() ? -1 : *std::ranges::max_element(largest);
 }
 
+bool has_pair(const IndexedDataset& dataset, std::int64_t document) {
+  std::int64_t found = 0;
+  const std::int64_t end = dataset.first_sequence(document + 1);
+  for (std::int64_t at = dataset.first_sequence(document); at < end && found < 2; ++at) {
+    found += dataset.sequence(at).size() > 0 ? 1 : 0;
+  }
+  return found == 2;
+}
+
 }  // namespace
 
 DatasetInfo dataset_info(std::span<const std::filesystem::path> prefixes,
@@ -50,6 +59,7 @@ DatasetInfo dataset_info(std::span<const std::filesystem::path> prefixes,
   info.shortest_document = *std::min_element(sizes.begin(), middle + 1);
   info.longest_document = *std::max_element(middle, sizes.end());
   info.empty_documents = std::ranges::count(sizes, 0);
+  for (std::int64_t i = 0; i < info.documents; ++i) info.documents_of_pairs += has_pair(dataset, i) ? 1 : 0;
   return info;
 }
 

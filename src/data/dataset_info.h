@@ -21,8 +21,12 @@ struct DatasetInfo {
   // Tokens per document; zero where there are no documents.
   std::int64_t shortest_document = 0, median_document = 0, longest_document = 0;
   std::int64_t empty_documents = 0;
+  std::int64_t documents_of_pairs =
+      0;                            // with two sequences or more that have tokens: BERT's, where these are sentences
   std::int32_t largest_token = -1;  // -1 where there are no tokens
   std::optional<CorpusSidecar> sidecar;
+
+  bool has_sentences() const { return sidecar && sidecar->unit == SequenceUnit::kSentence; }
 };
 
 // Reads the whole corpus once, all shards; `progress`, where given, is told the share that is read, by any thread.

@@ -63,7 +63,7 @@ void IndexedDatasetWriter::write_index(ChecksummedFile& file) const {
   file.write_values(std::span<const std::int64_t>(first_sequences_));
 }
 
-void IndexedDatasetWriter::commit(const std::optional<TokenizerIdentity>& tokenizer) {
+void IndexedDatasetWriter::commit(const std::optional<TokenizerIdentity>& tokenizer, SequenceUnit sequences) {
   check_equal(first_sequences_.back(), static_cast<std::int64_t>(lengths_.size()),
               "commit: sequences that belong to a document");
   ChecksummedFile index_file(idx_path(prefix_));
@@ -72,6 +72,7 @@ void IndexedDatasetWriter::commit(const std::optional<TokenizerIdentity>& tokeni
   if (tokenizer) {
     sidecar.emplace(sidecar_path(prefix_));
     sidecar->write(text_of({.tokenizer = *tokenizer,
+                            .unit = sequences,
                             .documents = documents(),
                             .sequences = std::ssize(lengths_),
                             .tokens = tokens_,

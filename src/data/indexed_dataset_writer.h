@@ -57,7 +57,8 @@ class IndexedDatasetWriter {
   // Sequences added since the last end_document() belong to no document: that is a bug of the caller.
   // A corpus of a known tokenizer gets a sidecar (corpus_sidecar.h); one of an unknown tokenizer loses the one that
   // lies there.
-  void commit(const std::optional<TokenizerIdentity>& tokenizer = std::nullopt);
+  void commit(const std::optional<TokenizerIdentity>& tokenizer = std::nullopt,
+              SequenceUnit sequences = SequenceUnit::kDocument);
 
  private:
   void write_index(ChecksummedFile& file) const;

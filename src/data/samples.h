@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "data/batch_sampler.h"
@@ -34,6 +35,12 @@ class Samples {
 
   virtual std::int64_t seq_length() const = 0;  // tokens a sample
   virtual std::int64_t samples_per_epoch() const = 0;
+
+  // What of the corpus is not read, for people; empty: nothing that has to be said.
+  virtual std::string left_out() const { return {}; }
+
+  // Tokens of these samples before their padding; nothing where no sample has any.
+  virtual std::vector<std::int32_t> lengths(SampleRange /*positions*/) const { return {}; }
 
   // Room for so many samples, with what these samples have.
   virtual SampleBatch make_batch(std::int64_t samples) const = 0;

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/threads.h"
 #include "data/indexed_dataset_writer.h"
+#include "data/sentence_splitter.h"
 
 namespace teratron {
 namespace {
@@ -22,6 +23,7 @@ constexpr std::size_t kLongDocument = std::size_t{1} << 20;
 
 struct TokenizedDocument {
   std::vector<std::int32_t> tokens;
+  std::vector<std::int64_t> sentence_ends;  // in `tokens`, where it is split
   std::int64_t bytes = 0;
   std::string error;  // kept, so that of several bad lines the first one is reported
 };
@@ -63,8 +65,8 @@ std::string_view text_of_line(std::string_view line, const std::string& key, sim
 class BatchTokenizer {
  public:
   BatchTokenizer(const Tokenizer& tokenizer, const TokenizeOptions& options)
-      : tokenizer_(tokenizer), key_(options.json_key) {
-    if (!options.append_end_of_text) return;
+      : tokenizer_(tokenizer), key_(options.json_key), splits_(options.split_sentences) {
+    if (!options.append_end_of_text || splits_) return;
     end_of_text_ = tokenizer.end_of_text();
     if (!end_of_text_) {
       throw_user_error(
@@ -105,6 +107,7 @@ class BatchTokenizer {
     }
     result.bytes = static_cast<std::int64_t>(text.size());
     if (text.empty()) return;
+    if (splits_) return tokenize_sentences(text, result);
     if (is_long(document)) {
       result.tokens = tokenizer_.encode_parallel(text);
     } else {
@@ -113,10 +116,41 @@ class BatchTokenizer {
     if (end_of_text_) result.tokens.push_back(*end_of_text_);
   }
 
+  void tokenize_sentences(std::string_view text, TokenizedDocument& result) const {
+    constexpr std::int64_t kSentencesPerTask = 512;
+    const std::vector<std::string_view> sentences = split_sentences(text);
+    std::vector<TokenizedDocument> parts((sentences.size() + kSentencesPerTask - 1) / kSentencesPerTask);
+    parallel_for(std::ssize(sentences), kSentencesPerTask, [&](std::int64_t begin, std::int64_t end) {
+      TokenizedDocument& part = parts[static_cast<std::size_t>(begin / kSentencesPerTask)];
+      for (; begin < end; ++begin) {
+        const std::size_t before = part.tokens.size();
+        tokenizer_.encode_to(sentences[static_cast<std::size_t>(begin)], part.tokens);
+        if (part.tokens.size() > before) part.sentence_ends.push_back(std::ssize(part.tokens));
+      }
+    });
+    for (const TokenizedDocument& part : parts) {
+      for (const std::int64_t end : part.sentence_ends) result.sentence_ends.push_back(std::ssize(result.tokens) + end);
+      result.tokens.insert(result.tokens.end(), part.tokens.begin(), part.tokens.end());
+    }
+  }
+
   const Tokenizer& tokenizer_;
   const std::string& key_;
+  bool splits_;
   std::optional<std::int32_t> end_of_text_;
 };
+
+void add_document(const TokenizedDocument& document, IndexedDatasetWriter& writer) {
+  const std::span tokens(document.tokens);
+  std::size_t begin = 0;
+  for (const std::int64_t sentence_end : document.sentence_ends) {
+    const auto end = static_cast<std::size_t>(sentence_end);
+    writer.add_sequence(tokens.subspan(begin, end - begin));
+    begin = end;
+  }
+  if (begin < tokens.size()) writer.add_sequence(tokens.subspan(begin));
+  writer.end_document();
+}
 
 }  // namespace
 
@@ -136,8 +170,10 @@ TokenizeCounts tokenize_files(const Tokenizer& tokenizer, std::span<const std::f
         ++counts.empty_documents;
         continue;
       }
-      writer.add_document(document.tokens);
+      add_document(document, writer);
       counts.bytes += document.bytes;
+      counts.sentences += std::ssize(document.sentence_ends);
+      counts.single_sentences += document.sentence_ends.size() == 1 ? 1 : 0;
     }
     counts.documents = writer.documents();
     counts.tokens = writer.tokens();
@@ -148,7 +184,8 @@ TokenizeCounts tokenize_files(const Tokenizer& tokenizer, std::span<const std::f
     throw_user_error("there is no text in {}{}; nothing was written", name_of_input(files[0]),
                      files.size() > 1 ? fmt::format(" and {} more files", files.size() - 1) : "");
   }
-  writer.commit(identity_of(tokenizer, options.tokenizer_name));
+  writer.commit(identity_of(tokenizer, options.tokenizer_name),
+                options.split_sentences ? SequenceUnit::kSentence : SequenceUnit::kDocument);
   return counts;
 }
 

@@ -37,6 +37,10 @@ class PipelineFaults {
     const bool stages_make_sense = faults_.empty() && s_.pipeline_parallel >= 1 && s_.pipeline_parallel <= kMostLayers;
     const std::optional<pipeline::TokenSlices> slices = parsed_slices();
     if (slices) check_slices(*slices);
+    faults_.add_if(!s_.token_slices.empty() && s_.model.kind == ModelKind::kBert,
+                   "{} needs a model whose tokens see no later ones, and BERT's see all of them: a sequence cannot be "
+                   "computed in parts. Leave it out; micro-batches fill the pipeline",
+                   kTokenSlices);
     if (!stages_make_sense) return std::move(faults_);
     check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // several, as far as schedules are asked
     if (s_.model.num_layers >= 1 && s_.model.num_layers <= kMostLayers) check_layers();

@@ -18,10 +18,6 @@ namespace fs = std::filesystem;
 // TensorBoard reads what has this in its name, in the order of names.
 constexpr std::string_view kPrefix = "events.out.tfevents.", kSuffix = ".teratron";
 
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
@@ -48,7 +44,7 @@ std::int64_t second_of(const fs::path& file) {
 
 // Files of one second would come in any order.
 fs::path next_file(const fs::path& folder) {
-  auto second = static_cast<std::int64_t>(wall_time());
+  auto second = static_cast<std::int64_t>(wall_seconds());
   for (const fs::path& file : event_files(folder)) second = std::max(second, second_of(file) + 1);
   return folder / fmt::format("{}{:010}.{}.{}{}", kPrefix, second, host_name(), ::getpid(), kSuffix);
 }
@@ -73,26 +69,29 @@ std::int64_t trim(const fs::path& file, const TensorBoardLog::Keeps& keeps) {
 
 }  // namespace
 
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 TensorBoardLog::TensorBoardLog(const fs::path& folder, const Keeps& keeps) {
   make_folders(folder);
   for (const fs::path& file : event_files(folder)) {
     if (is_ours(file)) dropped_records_ += trim(file, keeps);
   }
   file_.emplace(next_file(folder));
-  file_->append(record_of({.wall_time = wall_time(), .file_version = "brain.Event:2"}));
+  file_->append(record_of({.wall_time = wall_seconds(), .file_version = "brain.Event:2"}));
 }
 
-void TensorBoardLog::scalars(std::vector<Points> points) {
-  const double now = wall_time();
+void TensorBoardLog::scalars(std::vector<Points> points, double wall_time) {
   std::string records;
   for (Points& at : points) {
-    records += record_of({.wall_time = now, .step = at.step, .scalars = std::move(at.values)});
+    records += record_of({.wall_time = wall_time, .step = at.step, .scalars = std::move(at.values)});
   }
   file_->append(records);
 }
 
 void TensorBoardLog::text(std::int64_t step, const std::string& tag, const std::string& text) {
-  file_->append(record_of({.wall_time = wall_time(), .step = step, .texts = {{tag, text}}}));
+  file_->append(record_of({.wall_time = wall_seconds(), .step = step, .texts = {{tag, text}}}));
 }
 
 bool TensorBoardLog::holds_records(const fs::path& folder) { return std::ranges::any_of(event_files(folder), is_ours); }

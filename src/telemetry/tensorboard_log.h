@@ -15,6 +15,9 @@
 
 namespace teratron {
 
+// Now, in seconds since 1970.
+double wall_seconds();
+
 class TensorBoardLog {
  public:
   // Whether the record at `step` whose first value has this tag is one of the run that goes on.
@@ -33,7 +36,8 @@ class TensorBoardLog {
     std::int64_t step = 0;
     std::vector<std::pair<std::string, float>> values;
   };
-  void scalars(std::vector<Points> points);  // written at one go
+  // Of one moment, written at one go.
+  void scalars(std::vector<Points> points, double wall_time = wall_seconds());
 
   void text(std::int64_t step, const std::string& tag, const std::string& text);
 

@@ -22,6 +22,22 @@ Faults data_faults(const TrainConfig& config) {
   return faults;
 }
 
+// What BERT's samples need, and what only models that continue text have.
+Faults bert_faults(const TrainConfig& config) {
+  constexpr Flag kBert{"model-type"};
+  Faults faults;
+  if (config.model.kind != ModelKind::kBert) return faults;
+  faults.add_if(config.tokenizer.empty(),
+                "{} bert needs {} DIR with its WordPiece vocabulary: samples have [CLS], [SEP] and [MASK]", kBert,
+                Flag{"tokenizer"});
+  faults.add_if(
+      config.reset_attention_mask || config.reset_position_ids || config.eod_mask_loss,
+      "{}, {} and {} are for models that continue text; each of BERT's samples is from one document. Leave them out",
+      Flag{"reset-attention-mask"}, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"});
+  faults.add_if(!config.sample_prompts.empty(), "BERT does not continue text; leave out {}", Flag{"sample-prompt"});
+  return faults;
+}
+
 // A list of corpora, in which patterns are replaced at once: a run goes on with the shards that it began with.
 Field& add_corpora_field(FieldList& list, std::string name, std::vector<std::string>& words, std::string help) {
   Field& field = list.add(std::move(name), &words, "PREFIX", std::move(help));
@@ -41,6 +57,8 @@ Faults TrainConfig::faults() const {
   faults.add(SplitSettings::faults());
   faults.add(data_faults(*this));
   faults.add(DocumentSettings::faults(tokenizer));
+  faults.add(BertSettings::faults());
+  faults.add(bert_faults(*this));
   faults.add(OutputSettings::faults());
   faults.add_if(!sample_prompts.empty() && tokenizer.empty(), "{} needs a tokenizer: {} DIR", Flag{"sample-prompt"},
                 Flag{"tokenizer"});
@@ -77,6 +95,7 @@ FieldList fields_of(TrainConfig& c) {
   list.add("override-data", &c.override_data, "",
            "let a resumed run go on with another seed, split, sequence length or data set");
   add_document_fields(list, c);
+  add_bert_fields(list, c);
 
   add_output_fields(list, c);
   add_machine_fields(list, c);

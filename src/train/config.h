@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "settings/bert_settings.h"
 #include "settings/document_settings.h"
 #include "settings/split_settings.h"
 #include "settings/step_settings.h"
@@ -14,7 +15,7 @@ namespace teratron {
 
 // The values as the user gave them. A 0 that stands for "follows from another value" is resolved by member functions,
 // so that a saved configuration can be read back and changed.
-struct TrainConfig : StepSettings, OptimizerSettings, SplitSettings, DocumentSettings, OutputSettings {
+struct TrainConfig : StepSettings, OptimizerSettings, SplitSettings, DocumentSettings, BertSettings, OutputSettings {
   // The words of data/data_path.h: one corpus, its shards, or a blend with weights.
   std::vector<std::string> data_path;        // must be given
   std::vector<std::string> valid_data_path;  // empty: the validation part that the split holds out

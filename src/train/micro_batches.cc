@@ -41,6 +41,13 @@ void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std
   divide(batch.label_weights, totals.labels, 1);
 }
 
+std::vector<std::int64_t> order_of_lengths(const std::vector<std::int32_t>& lengths) {
+  std::vector<std::int64_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::int64_t sample) { return lengths[static_cast<std::size_t>(sample)]; });
+  return order;
+}
+
 MicroBatchCutter::MicroBatchCutter(Executor& executor, std::int64_t tokens) : tokens_(tokens), unit_(tokens) {
   const ExecutorOptions& options = executor.options();
   // Slices have lengths of their own, and the rows of several samples that ranks share are those of whole samples.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "data/samples.h"
 #include "executor/executor.h"
@@ -12,6 +13,10 @@ namespace teratron {
 // The totals of a batch's weights become 1: those of samples first .. first + count - 1 are divided by them.
 void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std::int64_t tokens, std::int64_t first,
                     std::int64_t count);
+
+// The samples of a batch in order of their lengths, the shortest first and equal ones as they stand, so that samples of
+// a micro-batch need little padding. Empty if `lengths` is.
+std::vector<std::int64_t> order_of_lengths(const std::vector<std::int32_t>& lengths);
 
 // Cuts micro-batches out of batches of samples of so many tokens. Where all samples of a micro-batch are shorter, the
 // padding behind the longest one is cut off: it would be computed for nothing. Losses and gradients stay the same but

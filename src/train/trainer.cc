@@ -85,9 +85,20 @@ std::vector<MicroBatch> Trainer::read_share() {
   const MicroBatchCutter cutter(executor_, config_.seq_length);
   std::vector<MicroBatch> share;
   std::int64_t done = 0;
+  const std::vector<std::int64_t> by_length =
+      order_of_lengths(task_.training->lengths({consumed, sampler_.global_batch()}));
   for (std::int64_t index = 0; index < sampler_.micro_batches(); ++index) {
-    const SampleRange range = sampler_.samples(consumed, index);
-    task_.training->read(range, share_, done);
+    SampleRange range = sampler_.samples(consumed, index);
+    if (by_length.empty()) {
+      task_.training->read(range, share_, done);
+    } else {
+      const SampleRange places = sampler_.places_by_length(index);
+      for (std::int64_t i = 0; i < places.count; ++i) {
+        const std::int64_t sample = by_length[static_cast<std::size_t>(places.first + i)];
+        task_.training->read({consumed + sample, 1}, share_, done + i);
+      }
+      range = {consumed + places.first, places.count};
+    }
     // Every target of the global batch weighs the same, however the batch is cut.
     divide_weights(share_, totals, config_.seq_length, done, range.count);
     MicroBatch micro_batch = cutter.micro_batch(share_, done, range.count);

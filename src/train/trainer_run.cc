@@ -27,6 +27,7 @@ Requests Trainer::requests(const RunControl& control) const {
 }
 
 void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
+  observer.flush();
   validation_is_owed_ = false;
   if (const std::optional<LossSums> losses = validation_losses(config_.eval_iters)) {
     const double loss = losses->total();
@@ -78,6 +79,7 @@ void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver&
                        best_validation_loss_ && validations_since_best_ == 0;
   const bool is_lasting = is_best || ends || is_due(config_.save_interval, iteration_);
   if (!is_lasting && !requests.save_is_due()) return;
+  observer.flush();  // who goes on from the checkpoint does not report these updates again
   observer.saved(iteration_, save({.best = is_best, .by_time = !is_lasting}));
   saved_at_ = control.seconds();
 }
@@ -114,6 +116,7 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
     end_if_stalled(observer, result);
     save_if_due(agreed, result.end != RunEnd::kComplete, observer, control);
   }
+  observer.flush();
   if (seconds > 0) result.tokens_per_second = static_cast<double>(tokens) / seconds;
   return result;
 }

@@ -7,7 +7,9 @@
 #include "base/philox.h"
 #include "console/readable.h"
 #include "console/text_table.h"
+#include "data/bert_samples.h"
 #include "data/blended_samples.h"
+#include "data/corpus_sidecar.h"
 #include "data/gpt_samples.h"
 
 namespace teratron {
@@ -29,14 +31,39 @@ std::uint64_t seed_of_corpus(std::uint64_t seed, std::size_t corpus) {
   return std::uint64_t{bits[0]} << 32 | bits[1];
 }
 
+// Makes the samples of a part of a corpus, as the kind of model needs them.
+class SampleMaker {
+ public:
+  explicit SampleMaker(const TrainConfig& config) : config_(config) {
+    if (config.model.kind == ModelKind::kBert) {
+      bert_tokens_ = bert_tokens(Tokenizer::load(config.tokenizer));
+    } else {
+      documents_ = config.documents(config.tokenizer);
+    }
+  }
+
+  std::unique_ptr<const Samples> operator()(const PartOfCorpus& from, SampleOrder order, std::size_t corpus) const {
+    const std::uint64_t seed = seed_of_corpus(static_cast<std::uint64_t>(config_.seed), corpus);
+    const auto& [weighted, part] = from;
+    if (config_.model.kind == ModelKind::kBert) {
+      return std::make_unique<BertSamples>(weighted.dataset, part, config_.seq_length, order, seed, bert_tokens_,
+                                           config_.bert);
+    }
+    for (const IndexedShard& shard : weighted.dataset->shards()) require_whole_documents(shard.prefix());
+    return std::make_unique<GptSamples>(weighted.dataset, part, config_.seq_length, order, seed, documents_);
+  }
+
+ private:
+  const TrainConfig& config_;
+  DocumentOptions documents_;
+  BertTokens bert_tokens_;
+};
+
 std::vector<std::unique_ptr<const Samples>> samples_of_each(const std::vector<PartOfCorpus>& parts,
                                                             const TrainConfig& config, SampleOrder order) {
-  const DocumentOptions documents = config.documents(config.tokenizer);
+  const SampleMaker make(config);
   std::vector<std::unique_ptr<const Samples>> samples;
-  for (const auto& [corpus, part] : parts) {
-    const std::uint64_t seed = seed_of_corpus(static_cast<std::uint64_t>(config.seed), samples.size());
-    samples.push_back(std::make_unique<GptSamples>(corpus.dataset, part, config.seq_length, order, seed, documents));
-  }
+  for (const PartOfCorpus& part : parts) samples.push_back(make(part, order, samples.size()));
   return samples;
 }
 
@@ -122,7 +149,7 @@ TrainingData open_training_data(const TrainConfig& config) {
   return data;
 }
 
-TrainingSamples make_gpt_samples(const TrainConfig& config, const TrainingData& data, const SplitRule& rule) {
+TrainingSamples make_training_samples(const TrainConfig& config, const TrainingData& data, const SplitRule& rule) {
   std::vector<std::vector<CorpusPart>> splits;
   for (const WeightedCorpus& corpus : data.training) {
     splits.push_back(split_corpus(*corpus.dataset, parse_split(config.parts()), rule));
@@ -143,6 +170,9 @@ TrainingSamples make_gpt_samples(const TrainConfig& config, const TrainingData& 
                     config.parts(), blend_table(training, *blend, run));
     while (samples.description.ends_with('\n')) samples.description.pop_back();
     samples.training = std::move(blend);
+  }
+  if (const std::string left_out = samples.training->left_out(); !left_out.empty()) {
+    samples.description += "\n" + left_out;
   }
   if (!data.validation.empty()) {
     samples.validation = validation_samples(whole(data.validation), config);

@@ -31,8 +31,8 @@ struct TrainingSamples {
   std::string description;                    // for people: how they are split, and the shares of a blend
 };
 
-// Each corpus of a blend is split by itself and goes through epochs of its own; the validation parts are blended by the
-// same weights. UserError: a part that is too short for one sample.
-TrainingSamples make_gpt_samples(const TrainConfig& config, const TrainingData& data, const SplitRule& rule);
+// Samples as the kind of model needs them. Each corpus of a blend is split by itself and goes through epochs of its
+// own; the validation parts are blended by the same weights. UserError: a part that is too short for one sample.
+TrainingSamples make_training_samples(const TrainConfig& config, const TrainingData& data, const SplitRule& rule);
 
 }  // namespace teratron

@@ -6,14 +6,13 @@
 namespace teratron {
 namespace {
 
-// For models that learn to continue text, as all kinds do that there are.
-void add_gpt_samples(TrainingTask& task, const TrainConfig& config, const TrainingData& data) {
+void add_samples(TrainingTask& task, const TrainConfig& config, const TrainingData& data) {
   task.split_rule = training_split(config, config.checkpoint());
   for (const WeightedCorpus& corpus : data.training) {
     task.data.documents += corpus.dataset->documents();
     task.data.tokens += corpus.dataset->tokens();
   }
-  TrainingSamples samples = make_gpt_samples(config, data, task.split_rule);
+  TrainingSamples samples = make_training_samples(config, data, task.split_rule);
   task.training = std::move(samples.training);
   task.validation = std::move(samples.validation);
   task.split_description = std::move(samples.description);
@@ -41,7 +40,7 @@ void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data)
 TrainingTask make_training_task(const TrainConfig& config, const TrainingData& data, std::int64_t vocab_size,
                                 GroupRank tensor) {
   TrainingTask task{.config = config.model_for(vocab_size)};
-  add_gpt_samples(task, config, data);
+  add_samples(task, config, data);
   for (const auto* const corpora : {&data.training, &data.validation}) {
     for (const WeightedCorpus& corpus : *corpora) corpus.dataset->check_vocabulary(task.config.vocab_size);
   }

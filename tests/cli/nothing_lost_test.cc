@@ -199,6 +199,23 @@ TEST_F(NothingLost, Fp16ThatDivergesEndsWithAnErrorAndNoJson) {
   }
 }
 
+// Updates of milliseconds are told ten times a second.
+TEST_F(NothingLost, WhatARunDidBeforeAnErrorIsWrittenDown) {
+  const std::string records = training_.path("records");
+  const Outcome outcome =
+      run_teratron(training_.command({"--lr", "1e30", "--clip-grad", "0", "--train-iters", "40", "--save",
+                                      training_.path("run"), "--log-interval", "1", "--tensorboard-dir", records}));
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+  const std::size_t done = TinyTraining::losses(training_.path("run")).size();
+  EXPECT_GT(done, 0U);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr(fmt::format("diverged in iteration {}", done + 1)),
+                                    HasSubstr(fmt::format("iteration {:>2}/40", done))));
+  const std::string events = read_file(fs::directory_iterator(records)->path());
+  std::size_t iterations = 0;
+  for (std::size_t at = 0; (at = events.find("iteration-time", at)) != std::string::npos; ++at) ++iterations;
+  EXPECT_EQ(iterations, done);
+}
+
 TEST_F(NothingLost, JsonGoesIntoDevicesAndThroughPipesAndLinks) {
   const Words command = training_.command({"--train-iters", "1", "--json"});
   const auto iterations = [](const std::string& text) { return nlohmann::json::parse(text).at("iterations"); };

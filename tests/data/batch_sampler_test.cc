@@ -44,6 +44,30 @@ std::vector<std::int64_t> positions_from(std::int64_t consumed, std::int64_t cou
   return positions;
 }
 
+// Dealt out by length, every place is some rank's once, micro-batches are as large as without, and those that the ranks
+// run at the same time follow one another.
+TEST(BatchSampler, PlacesByLengthAreDealtOutInTurn) {
+  for (std::int64_t global_batch = 1; global_batch <= 24; ++global_batch) {
+    for (std::int64_t ranks = 1; ranks <= global_batch; ++ranks) {
+      for (std::int64_t micro_batch = 1; micro_batch <= global_batch + 1; ++micro_batch) {
+        const Layout layout{global_batch, micro_batch, ranks};
+        std::int64_t next = 0;
+        for (std::int64_t index = 0; next < global_batch; ++index) {
+          for (std::int64_t rank = 0; rank < ranks; ++rank) {
+            const BatchSampler sampler(global_batch, micro_batch, rank, ranks);
+            if (index >= sampler.micro_batches()) continue;
+            const SampleRange places = sampler.places_by_length(index);
+            ASSERT_EQ(places.first, next) << layout.text();
+            ASSERT_EQ(places.count, sampler.samples(0, index).count) << layout.text();
+            next += places.count;
+          }
+        }
+        ASSERT_EQ(next, global_batch) << layout.text();
+      }
+    }
+  }
+}
+
 TEST(BatchSampler, EveryLayoutReadsTheSamePositionsInTheSameOrder) {
   for (std::int64_t global_batch = 1; global_batch <= 24; ++global_batch) {
     for (std::int64_t ranks = 1; ranks <= global_batch; ++ranks) {

@@ -49,6 +49,25 @@ BpeModel random_model(std::mt19937_64& random) {
   return train_bpe({&view, 1}, {.vocab_size = 270});
 }
 
+TEST_F(Sidecar, TellsSentencesFromDocuments) {
+  const fs::path corpus = make_corpus("One. Two.");
+  EXPECT_EQ(read_sidecar(corpus)->unit, SequenceUnit::kDocument);
+  require_whole_documents(corpus);
+  const std::vector<fs::path> files = {folder_ / "text.txt"};
+  tokenize_files(byte_tokenizer(), files, corpus, {.tokenizer_name = "tok", .split_sentences = true});
+  EXPECT_EQ(read_sidecar(corpus)->unit, SequenceUnit::kSentence);
+  EXPECT_EQ(read_sidecar(corpus)->sequences, 2);
+  EXPECT_THAT(message_of<UserError>([&] { require_whole_documents(corpus); }),
+              AllOf(HasSubstr("split into sentences"), HasSubstr("without --split-sentences")));
+  EXPECT_THAT(verify_corpus(corpus).faults, IsEmpty());
+  change_sidecar([](nlohmann::json& json) { json["sequence_unit"] = "word"; });
+  EXPECT_THAT(message_of<UserError>([&] { read_sidecar(corpus); }), HasSubstr("sequence_unit"));
+  change_sidecar([](nlohmann::json& json) { json.erase("sequence_unit"); });  // as older versions wrote it
+  EXPECT_EQ(read_sidecar(corpus)->unit, SequenceUnit::kDocument);
+  fs::remove(sidecar_path(corpus));
+  require_whole_documents(corpus);
+}
+
 TEST_F(Sidecar, TellsWhatTheCorpusIs) {
   const fs::path corpus = make_corpus("some text");
   const std::optional<CorpusSidecar> sidecar = read_sidecar(corpus);

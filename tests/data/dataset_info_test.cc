@@ -28,6 +28,22 @@ TEST(DatasetInfo, TellsSizesAndTheLargestToken) {
   EXPECT_EQ(info.largest_token, 80);
 }
 
+TEST(DatasetInfo, CountsDocumentsThatMakePairs) {
+  const TemporaryFolder folder;
+  IndexedDatasetWriter writer(folder / "corpus", 100);
+  const std::vector<std::vector<Document>> documents = {{{1}, {2, 3}}, {{4}}, {{}, {5}, {}}, {}, {{6}, {}, {7}, {8}}};
+  for (const auto& document : documents) {
+    for (const Document& sentence : document) writer.add_sequence(sentence);
+    writer.end_document();
+  }
+  writer.commit(identity_of(byte_tokenizer(), "tok"), SequenceUnit::kSentence);
+  const DatasetInfo info = dataset_info(std::array{folder / "corpus"});
+  EXPECT_EQ(info.documents, 5);
+  EXPECT_EQ(info.sequences, 10);
+  EXPECT_EQ(info.documents_of_pairs, 2);
+  EXPECT_TRUE(info.has_sentences());
+}
+
 TEST(DatasetInfo, FindsTheLargestTokenOfALargeCorpus) {
   const TemporaryFolder folder;
   Document document(1'000'000, 7);

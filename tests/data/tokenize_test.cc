@@ -114,6 +114,56 @@ TEST_F(Tokenize, ALongDocumentIsSplitAmongThreadsWithTheSameResult) {
   EXPECT_THAT(texts_of(folder_ / "out"), ElementsAre(text + "|", text + "|", "end|"));
 }
 
+// The sentences of each document.
+std::vector<std::vector<std::string>> sentences_of(const std::filesystem::path& prefix) {
+  const auto dataset = IndexedDataset::open(prefix);
+  std::vector<std::vector<std::string>> documents;
+  for (std::int64_t i = 0; i < dataset.documents(); ++i) {
+    auto& sentences = documents.emplace_back();
+    for (std::int64_t at = dataset.first_sequence(i); at < dataset.first_sequence(i + 1); ++at) {
+      Document tokens(static_cast<std::size_t>(dataset.sequence(at).size()));
+      dataset.read(dataset.sequence(at).begin, tokens);
+      sentences.emplace_back(tokens.begin(), tokens.end());
+    }
+  }
+  return documents;
+}
+
+TEST_F(Tokenize, ASentenceIsASequenceWhereDocumentsAreSplit) {
+  const auto counts = run({file("a.txt", " Mr. A left.  He\ncame.\n\nNo stop"), file("b.txt", "One alone.\n"),
+                           file("c.txt", " \n\n\t"), file("d.txt", "Two. Three!")},
+                          {.split_sentences = true});
+  EXPECT_THAT(sentences_of(folder_ / "out"), ElementsAre(ElementsAre("Mr. A left.", "He\ncame.", "No stop"),
+                                                         ElementsAre("One alone."), ElementsAre("Two.", "Three!")));
+  EXPECT_EQ(counts.documents, 3);
+  EXPECT_EQ(counts.empty_documents, 1);
+  EXPECT_EQ(counts.sentences, 6);
+  EXPECT_EQ(counts.single_sentences, 1);
+}
+
+TEST_F(Tokenize, SplittingNeedsNoEndOfTextAndIsTheSameForAllThreadsAndBatches) {
+  std::string text, lines;
+  for (int i = 0; text.size() < (std::size_t{1} << 20) + 5; ++i) text += fmt::format("Sentence {} goes on. ", i);
+  for (int i = 0; i < 300; ++i) lines += fmt::format("{{\"text\": \"Line {}. {}\"}}\n", i, i % 3 == 0 ? "" : "Is it?");
+  const Files files = {file("a.txt", text), file("b.jsonl", lines)};
+  const int threads = thread_count();
+  std::vector<std::vector<std::vector<std::string>>> found;
+  for (const int used : {1, 3}) {
+    set_thread_count(used);
+    for (const std::int64_t batch_bytes : {100, 1 << 24}) {
+      tokenize_files(byte_tokenizer(false), files, folder_ / "out",
+                     {.split_sentences = true, .batch_bytes = batch_bytes});
+      found.push_back(sentences_of(folder_ / "out"));
+    }
+  }
+  set_thread_count(threads);
+  ASSERT_EQ(found[0].size(), 301U);
+  EXPECT_GT(found[0][0].size(), 40'000U);
+  EXPECT_EQ(found[0][0][40'000], "Sentence 40000 goes on.");
+  EXPECT_EQ(found[0][2], (std::vector<std::string>{"Line 1.", "Is it?"}));
+  for (const auto& other : found) EXPECT_EQ(other, found[0]);
+}
+
 TEST_F(Tokenize, ProgressEndsWithAllBytesRead) {
   const Files files = {file("a.jsonl", "{\"text\": \"x\"}\n\n{\"text\": \"y\"}\n\n\n"), file("b.txt", "text"),
                        file("c.jsonl", "\n\n")};

@@ -16,6 +16,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 namespace fs = std::filesystem;
 
@@ -102,6 +103,39 @@ TEST_F(EarlyEnd, ASignalToAnyRankEndsAllAfterTheSameUpdateAndNothingIsLost) {
     append(both.first.validations, rest.first.validations);  // the one that the signal put off, too
     EXPECT_EQ(both.first.losses, whole.first.losses) << layout;
     EXPECT_EQ(both.first.validations, whole.first.validations) << layout;
+  }
+}
+
+// Holds back what it hears of updates, as long as it may.
+class HoldsBack final : public TrainingObserver {
+ public:
+  explicit HoldsBack(fs::path save) : save_(std::move(save)) {}
+  void iteration(const IterationReport& report) override { held.push_back(report.iteration); }
+  void flush() override {
+    for (const std::int64_t iteration : held) EXPECT_THAT(iterations_in(save_), Not(Contains(iteration)));
+    held.clear();
+  }
+  void validation(std::int64_t iteration, double) override { EXPECT_THAT(held, IsEmpty()) << iteration; }
+  void saved(std::int64_t iteration, const fs::path&) override { EXPECT_THAT(held, IsEmpty()) << iteration; }
+  std::vector<std::int64_t> held;
+
+ private:
+  const fs::path save_;
+};
+
+TEST_F(EarlyEnd, UpdatesAreToldBeforeACheckpointHoldsThemAndBeforeTheEnd) {
+  RandomSequence random(RandomStream{.seed = 42});
+  for (int trial = 0; trial < 8; ++trial) {
+    TrainConfig config = config_;
+    config.eval_interval = 1 + static_cast<std::int64_t>(random.below(5));
+    config.save_interval = 1 + static_cast<std::int64_t>(random.below(5));
+    if (trial % 4 != 0) config.save = folder_ / fmt::format("run-{}", trial);
+    on_ranks(config, [&](Trainer& trainer, Communicator&) {
+      trainer.start();
+      HoldsBack observer(config.save);
+      trainer.run(observer, signal_in(1 + static_cast<int>(random.below(14)), 0, SIGTERM)(0));
+      EXPECT_THAT(observer.held, IsEmpty());
+    });
   }
 }
 

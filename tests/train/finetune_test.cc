@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::TrainingRun;
 
-const fs::path kGolden = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/gpt2_tiny";
+const fs::path kGpt2Tiny = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/gpt2_tiny";
 
 class Finetune : public testing::TrainingFixture {
  protected:
@@ -88,8 +88,8 @@ TEST_F(Finetune, BeginsWithAFreshOptimizer) {
 }
 
 TEST_F(Finetune, AHuggingFaceFolderIsReadAsItsConversionIs) {
-  import_from_hugging_face(kGolden, folder_ / "converted");
-  const WeightSource source = find_weights(kGolden);
+  import_from_hugging_face(kGpt2Tiny, folder_ / "converted");
+  const WeightSource source = find_weights(kGpt2Tiny);
   EXPECT_TRUE(source.is_hugging_face);
   RandomSequence random(RandomStream{.seed = 12});
   config_.model = source.model;
@@ -100,15 +100,15 @@ TEST_F(Finetune, AHuggingFaceFolderIsReadAsItsConversionIs) {
   for (int trial = 0; trial < 8; ++trial) {
     TrainConfig config = under_layout(config_, random);
     config.bf16 = false;
-    config.finetune = kGolden;
+    config.finetune = kGpt2Tiny;
     EXPECT_EQ(weights_at_start(config), expected) << config.tensor_parallel << config.pipeline_parallel;
   }
 }
 
 TEST_F(Finetune, AnotherShapeIsRefusedByName) {
   config_.train_iters = 1;
-  config_.model = find_weights(kGolden).model;
-  config_.finetune = kGolden;
+  config_.model = find_weights(kGpt2Tiny).model;
+  config_.finetune = kGpt2Tiny;
   config_.model.hidden_size = 64;
   try {
     train(config_);

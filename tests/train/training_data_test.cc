@@ -56,7 +56,7 @@ class DataOfRuns : public testing::TrainingFixture {
   }
 
   static TrainingSamples samples_of(const TrainConfig& config, const SplitRule& rule) {
-    return make_gpt_samples(config, open_training_data(config), rule);
+    return make_training_samples(config, open_training_data(config), rule);
   }
 
   static std::vector<std::int32_t> read(const Samples& samples, SampleRange positions) {

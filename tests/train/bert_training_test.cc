@@ -1,0 +1,110 @@
+// BERT's pre-training as `train` runs it: what layouts, resuming and padding may not change.
+#include <fstream>
+
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+using testing::expect_same_training;
+using testing::TrainingFixture;
+using testing::TrainingRun;
+
+class BertTraining : public TrainingFixture {
+ protected:
+  void SetUp() override {
+    TrainingFixture::SetUp();
+    // Five special tokens, words, and pieces that go on with a word.
+    std::filesystem::create_directories(folder_ / "words");
+    std::ofstream vocabulary(folder_ / "words" / "vocab.txt");
+    vocabulary << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+    for (std::int64_t id = 5; id < kVocab; ++id) vocabulary << (id % 4 == 0 ? "##" : "") << "w" << id << "\n";
+    vocabulary.close();
+    // Sentences that count up, so that both what is masked and their order can be told.
+    IndexedDatasetWriter writer(folder_ / "sentences", kVocab);
+    std::mt19937 random(1);
+    for (int document = 0; document < 60; ++document) {
+      auto next = static_cast<std::int32_t>(random() % 20);
+      for (std::uint32_t sentence = 0; sentence < 1 + random() % 8; ++sentence) {
+        std::vector<std::int32_t> tokens(2 + random() % 7);
+        for (std::int32_t& token : tokens) token = 5 + next++ % 45;
+        writer.add_sequence(tokens);
+      }
+      writer.end_document();
+    }
+    writer.commit();
+    config_.model.set_kind(ModelKind::kBert);
+    config_.tokenizer = folder_ / "words";
+    config_.data_path = {(folder_ / "sentences").string()};
+    config_.seq_length = 24;
+    // The gradient of the keys' biases is 0 but for rounding, which AdamW would make steps of.
+    config_.optimizer.epsilon = 1e-6;
+  }
+};
+
+TEST_F(BertTraining, LayoutsChangeNothing) {
+  for (const NormPlacement placement : {NormPlacement::kPre, NormPlacement::kPost}) {
+    config_.model.norm_placement = placement;
+    const TrainingRun alone = train(config_);
+    EXPECT_LT(alone.losses.back(), alone.losses.front());
+    ASSERT_EQ(alone.reports.front().losses.of_kind.size(), 2U);
+    TrainConfig other = config_;
+    other.tensor_parallel = 3;
+    expect_same_training(train(other), alone, "tp 3");
+    other.sequence_parallel = true;
+    other.micro_batch_size = 1;
+    expect_same_training(train(other), alone, "tp 3, sequence parallel, single samples");
+    other = config_;
+    other.data_parallel = 2;
+    other.pipeline_parallel = 2;
+    other.micro_batch_size = 1;
+    other.distributed_optimizer = true;
+    expect_same_training(train(other), alone, "dp 2, pp 2, sharded optimizer");
+    other = config_;
+    other.micro_batch_size = 4;
+    expect_same_training(train(other), alone, "one micro-batch");
+  }
+}
+
+TEST_F(BertTraining, GoesOnBitForBit) {
+  config_.save = folder_ / "whole";
+  const TrainingRun whole = train(config_);
+  TrainConfig first = config_;
+  first.save = folder_ / "parts";
+  first.learning_rate.decay = config_.train_iters;
+  first.train_iters = 3;
+  train(first);
+  TrainConfig rest = config_;
+  rest.save = rest.load = folder_ / "parts";
+  rest.learning_rate.decay = config_.train_iters;
+  const TrainingRun resumed = train(rest);
+  EXPECT_EQ(resumed.parameters, whole.parameters);
+}
+
+TEST_F(BertTraining, CountsTextAndNotPadding) {
+  const TrainingRun run = train(config_);
+  for (const IterationReport& report : run.reports) {
+    EXPECT_LT(report.tokens, report.global_batch_size * config_.seq_length);
+    EXPECT_GE(report.tokens, report.global_batch_size * 5);
+    EXPECT_EQ(report.consumed_tokens, report.consumed_samples * config_.seq_length);
+  }
+}
+
+TEST_F(BertTraining, SaysWhatItNeeds) {
+  config_.tokenizer.clear();
+  config_.reset_attention_mask = true;
+  config_.token_slices = "2";
+  config_.sample_prompts = {"w"};
+  const std::vector<std::string> faults = config_.faults().texts();
+  const auto are_told = [&](const std::string& words) {
+    return std::ranges::any_of(faults,
+                               [&](const std::string& fault) { return fault.find(words) != std::string::npos; });
+  };
+  EXPECT_TRUE(are_told("WordPiece vocabulary"));
+  EXPECT_TRUE(are_told("--reset-attention-mask"));
+  EXPECT_TRUE(are_told("tokens see no later ones"));
+  EXPECT_TRUE(are_told("does not continue text"));
+}
+
+}  // namespace
+}  // namespace teratron
