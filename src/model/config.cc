@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::pair<std::string_view, ModelKind>, 2> kKinds = {
     {{"gpt2", ModelKind::kGpt2}, {"bert", ModelKind::kBert}}};
 
-constexpr std::array<ModelPreset, 15> kPresets = {{
+constexpr std::array<ModelPreset, 19> kPresets = {{
     {"tiny", 4, 256, 4, "a laptop's few minutes"},
     {"124M", 12, 768, 12, "GPT-2 small"},
     {"355M", 24, 1024, 16, "GPT-2 medium; Megatron-LM's smallest"},
@@ -23,6 +23,10 @@ constexpr std::array<ModelPreset, 15> kPresets = {{
     {"4.2B", 64, 2304, 24, "Megatron-LM Table 1, 4 GPUs"},
     {"8.3B", 72, 3072, 32, "Megatron-LM Table 1, 8 GPUs: the scaling study's, not the one that was evaluated"},
     {"8.3B-24-heads", 72, 3072, 24, "Megatron-LM Table 2, whose perplexities the paper reports"},
+    {"gpt3-1B", 24, 2048, 16, "TeraPipe Table 1; heads as in its program, since GPT-3's 24 do not divide the width"},
+    {"gpt3-13B", 40, 5120, 40, "TeraPipe Table 1; GPT-3 Table 2.1 has a width of 5140, which 40 heads do not divide"},
+    {"gpt3-44B", 96, 6144, 48, "TeraPipe Table 1; heads as in its program"},
+    {"gpt3-175B", 96, 12288, 96, "GPT-3 Table 2.1"},
     {"bert-tiny", 4, 256, 4, "a laptop's few minutes", ModelKind::kBert},
     {"bert-336M", 24, 1024, 16, "Megatron-LM Table 4; the size of BERT-large", ModelKind::kBert},
     {"bert-752M", 36, 1280, 20, "Megatron-LM Figure 7, which gives the size alone", ModelKind::kBert},

@@ -79,7 +79,7 @@ struct ModelPreset {
 };
 
 // tiny, GPT-2's published sizes, and those of the Megatron-LM paper: Table 1 (scaling) and Table 2 (evaluation), which
-// differ in the heads of 8.3B, and the BERTs of Table 4 and Figure 7.
+// differ in the heads of 8.3B, and the BERTs of Table 4 and Figure 7. Then the GPT-3 models that TeraPipe's paper runs.
 std::span<const ModelPreset> model_presets();
 const ModelPreset& find_model_preset(std::string_view name);  // UserError lists the names there are
 
