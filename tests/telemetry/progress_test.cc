@@ -89,19 +89,21 @@ TEST(Progress, TheTimeLeftFollowsFromTheLastIterations) {
   EXPECT_THAT(progress.live_line(), HasSubstr("1.0 s left"));  // 20 iterations of 50 ms
 }
 
-TEST(Progress, RatesAndTheTimeLeftGoBySamplesWhereTheBatchGrows) {
+TEST(Progress, RatesGoByTokensAndTheTimeLeftBySamplesWhereTheBatchGrows) {
   testing::WrittenStream sink;
   Progress progress(sink.file(), 200, kScale);
   ProgressPoint small = point(1), large = point(2);
   small.global_batch_size = 2;
+  small.tokens = 400;  // the rest of its samples is padding
   small.seconds = 1;
   large.global_batch_size = 18;
   large.consumed_samples = 20;
+  large.tokens = 4000;
   large.seconds = 3;
   progress.iteration(small);
-  progress.iteration(large);  // 20 samples in 4 s, 180 to go
-  EXPECT_THAT(progress.live_line(), AllOf(HasSubstr("1.28 k tokens/s"), HasSubstr("36.0 s left")));
-  EXPECT_THAT(progress.log_line(), AllOf(HasSubstr("global batch size: 18 "), HasSubstr("GFLOP/s: 1.9 ")));
+  progress.iteration(large);  // 4400 tokens and 20 samples in 4 s, 180 to go
+  EXPECT_THAT(progress.live_line(), AllOf(HasSubstr("1.10 k tokens/s"), HasSubstr("36.0 s left")));
+  EXPECT_THAT(progress.log_line(), AllOf(HasSubstr("global batch size: 18 "), HasSubstr("GFLOP/s: 1.6 ")));
 }
 
 TEST(Progress, TheLiveLineStaysWithinTheTerminal) {
