@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "model/bert.h"
 #include "model/train_in_layout.h"
 
 namespace teratron {
@@ -78,6 +79,26 @@ TEST(GpuTraining, InSixteenBitsStaysWithinTheirRounding) {
       expect_near(result.losses, exact.losses, 2e-3, layout.text() + ": losses");
       EXPECT_LT(mean_difference(result, exact, study), dtype == DType::kBF16 ? 0.05 : 0.01) << layout.text();
     }
+  }
+}
+
+// Heads and inputs of other kinds, padding that differs from sequence to sequence, and both orders of norms.
+TEST(GpuTraining, OfBertIsThatOfOneRankOnTheCpu) {
+  for (const NormPlacement placement : {NormPlacement::kPre, NormPlacement::kPost}) {
+    Study study = small_study();
+    study.config.set_kind(ModelKind::kBert);
+    study.config.norm_placement = placement;
+    const Result alone = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
+    for (const Layout& layout : some_layouts()) {
+      if (!layout.slices.empty()) continue;
+      const Result result = train(study, layout, cuda(DType::kF32));
+      expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
+      expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
+      EXPECT_LT(mean_difference(result, alone, study), 1e-4) << layout.text();
+    }
+    const Result rounded = train(study, {.micro_batch = 4}, cuda(DType::kBF16));
+    expect_near(rounded.losses, alone.losses, 2e-3, "bf16: losses");
+    EXPECT_LT(mean_difference(rounded, alone, study), 0.05);
   }
 }
 
