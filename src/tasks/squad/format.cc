@@ -1,0 +1,90 @@
+#include "tasks/squad/format.h"
+
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "base/decompression.h"
+#include "base/error.h"
+#include "base/json_fields.h"
+
+namespace teratron::squad {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+const Json& list(const JsonFields& fields, std::string_view key) {
+  const Json& value = fields[key];
+  if (!value.is_array()) fields.throw_not(key, "a list");
+  return value;
+}
+
+class Reader {
+ public:
+  Reader(const fs::path& path, Version version) : path_(path), version_(version) {}
+
+  Dataset read() {
+    const Json json = parse_json_object(read_decompressed(path_), path_);
+    for (const Json& article : list(JsonFields(json, path_), "data")) {
+      for (const Json& paragraph : list(JsonFields(article, path_), "paragraphs")) read_paragraph(paragraph);
+    }
+    if (data_.questions.empty()) throw_user_error("'{}' holds no questions", path_.string());
+    return std::move(data_);
+  }
+
+ private:
+  void read_paragraph(const Json& paragraph) {
+    const JsonFields fields(paragraph, path_);
+    data_.paragraphs.push_back(fields.string("context"));
+    for (const Json& question : list(fields, "qas")) read_question(question);
+  }
+
+  void read_question(const Json& json) {
+    const JsonFields fields(json, path_);
+    Question question{.id = fields.string("id"),
+                      .text = fields.string("question"),
+                      .answers = {},
+                      .paragraph = data_.paragraphs.size() - 1};
+    if (!ids_.insert(question.id).second) {
+      throw_user_error("'{}' has the question '{}' twice", path_.string(), question.id);
+    }
+    const bool has_none = fields.has("is_impossible") && fields.boolean("is_impossible");
+    for (const Json& one : list(fields, "answers")) {
+      const JsonFields answer(one, path_);
+      question.answers.push_back({.text = answer.string("text"), .start = {}});
+      if (answer.has("answer_start")) {
+        question.answers.back().start = answer.integer("answer_start", 0, std::int64_t{1} << 40);
+      }
+      if (data_.paragraphs.back().find(question.answers.back().text) == std::string::npos) {
+        throw_user_error("'{}': the answer '{}' of the question '{}' does not occur in its paragraph", path_.string(),
+                         question.answers.back().text, question.id);
+      }
+    }
+    if (has_none) question.answers.clear();
+    if (question.answers.empty() && (version_ == Version::kSquad1 || !has_none)) {
+      throw_user_error("'{}': the question '{}' has no answer{}", path_.string(), question.id,
+                       version_ == Version::kSquad1 ? ", as only SQuAD 2.0 has such: score it as squad2"
+                                                    : " and does not say is_impossible");
+    }
+    data_.questions.push_back(std::move(question));
+  }
+
+  const fs::path& path_;
+  Version version_;
+  Dataset data_;
+  std::unordered_set<std::string> ids_;
+};
+
+}  // namespace
+
+Dataset read_dataset(const fs::path& path, Version version) { return Reader(path, version).read(); }
+
+std::map<std::string, std::string> read_predictions(const fs::path& path) {
+  const Json json = parse_json_object(read_decompressed(path), path);
+  const JsonFields fields(json, path);
+  std::map<std::string, std::string> predictions;
+  for (const auto& item : json.items()) predictions.emplace(item.key(), fields.string(item.key()));
+  return predictions;
+}
+
+}  // namespace teratron::squad

@@ -1,0 +1,38 @@
+// SQuAD's files (Rajpurkar et al., arXiv 1606.05250 and 1806.03822): questions on paragraphs, and predicted answers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace teratron::squad {
+
+struct Answer {
+  std::string text;
+  std::optional<std::int64_t> start;  // the character (code point) of the context it begins with
+};
+
+struct Question {
+  std::string id, text;
+  std::vector<Answer> answers;  // by several people; none: it has no answer (2.0)
+  std::size_t paragraph = 0;
+};
+
+struct Dataset {
+  std::vector<std::string> paragraphs;
+  std::vector<Question> questions;
+};
+
+enum class Version { kSquad1, kSquad2 };
+
+// UserError: no JSON, a field that is missing, an id that occurs twice, an answer that its paragraph does not hold, a
+// question without an answer in version 1.1.
+Dataset read_dataset(const std::filesystem::path& path, Version version);
+
+// {question id: answer}; "" says that there is none. UserError: no JSON object of texts.
+std::map<std::string, std::string> read_predictions(const std::filesystem::path& path);
+
+}  // namespace teratron::squad

@@ -1,0 +1,144 @@
+#include "tasks/squad/score.h"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "tokenizer/bert_characters.h"
+#include "tokenizer/unicode.h"
+#include "tokenizer/utf8.h"
+
+namespace teratron::squad {
+namespace {
+
+bool is_ascii_punctuation(char32_t code) {
+  return (code >= '!' && code <= '/') || (code >= ':' && code <= '@') || (code >= '[' && code <= '`') ||
+         (code >= '{' && code <= '~');
+}
+
+// As \w of Python's patterns has it; the underscore was removed before.
+bool is_of_word(char32_t code) { return class_of(code) == CharClass::kLetter || class_of(code) == CharClass::kNumber; }
+
+std::vector<char32_t> lower_without_punctuation(std::string_view text) {
+  std::vector<char32_t> codes;
+  for (; !text.empty();) {
+    const Utf8Step step = decode_utf8(text);
+    text.remove_prefix(step.length);
+    if (step.status != Utf8Status::kValid) continue;
+    for (const char32_t code : bert::to_lower(step.code)) {
+      if (!is_ascii_punctuation(code)) codes.push_back(code);
+    }
+  }
+  return codes;
+}
+
+bool is_article(const std::vector<char32_t>& codes, std::size_t begin, std::size_t end) {
+  const auto is = [&](std::u32string_view word) {
+    return std::ranges::equal(std::u32string_view(codes.data() + begin, end - begin), word);
+  };
+  return is(U"a") || is(U"an") || is(U"the");
+}
+
+std::vector<std::string_view> words_of(std::string_view normalized) {
+  std::vector<std::string_view> words;
+  while (!normalized.empty()) {
+    const std::size_t end = std::min(normalized.find(' '), normalized.size());
+    words.push_back(normalized.substr(0, end));
+    normalized.remove_prefix(std::min(end + 1, normalized.size()));
+  }
+  return words;
+}
+
+struct Points {
+  double exact = 0, f1 = 0;
+};
+
+Points points_of(const std::string& prediction, const Question& question, Version version) {
+  const std::string given = normalized(prediction);
+  Points best;
+  const auto compare = [&](const std::string& answer) {
+    best.exact = std::max(best.exact, given == answer ? 1.0 : 0.0);
+    best.f1 = std::max(best.f1, f1(given, answer));
+  };
+  bool has_words = false;
+  for (const Answer& answer : question.answers) {
+    const std::string text = normalized(answer.text);
+    if (version == Version::kSquad2 && text.empty()) continue;
+    has_words = true;
+    compare(text);
+  }
+  if (!has_words) compare("");
+  return best;
+}
+
+void add(Scores& scores, const Points& points, bool predicted) {
+  ++scores.questions;
+  if (!predicted) ++scores.without_prediction;
+  scores.exact_match += points.exact;
+  scores.f1 += points.f1;
+}
+
+void make_shares(Scores& scores) {
+  if (scores.questions == 0) return;
+  scores.exact_match *= 100.0 / static_cast<double>(scores.questions);
+  scores.f1 *= 100.0 / static_cast<double>(scores.questions);
+}
+
+}  // namespace
+
+std::string normalized(std::string_view answer) {
+  const std::vector<char32_t> codes = lower_without_punctuation(answer);
+  std::string text;
+  bool is_parted = false;  // from what comes next
+  const auto append = [&](char32_t code) {
+    if (is_parted && !text.empty()) text += ' ';
+    is_parted = false;
+    append_utf8(code, text);
+  };
+  for (std::size_t i = 0; i < codes.size();) {
+    if (is_of_word(codes[i])) {
+      std::size_t end = i;
+      while (end < codes.size() && is_of_word(codes[end])) ++end;
+      if (is_article(codes, i, end)) {
+        is_parted = true;
+      } else {
+        for (; i < end; ++i) append(codes[i]);
+      }
+      i = end;
+    } else if (class_of(codes[i]) == CharClass::kSpace) {
+      is_parted = true;
+      ++i;
+    } else {
+      append(codes[i++]);
+    }
+  }
+  return text;
+}
+
+double f1(std::string_view prediction, std::string_view answer) {
+  std::vector<std::string_view> given = words_of(prediction), right = words_of(answer);
+  if (given.empty() || right.empty()) return given.empty() && right.empty() ? 1 : 0;
+  std::ranges::sort(given);
+  std::ranges::sort(right);
+  std::vector<std::string_view> common;
+  std::ranges::set_intersection(given, right, std::back_inserter(common));
+  if (common.empty()) return 0;
+  const auto same = static_cast<double>(common.size());
+  const double precision = same / static_cast<double>(given.size()), recall = same / static_cast<double>(right.size());
+  return 2 * precision * recall / (precision + recall);
+}
+
+ScoresByAnswer score(const Dataset& dataset, const std::map<std::string, std::string>& predictions, Version version) {
+  ScoresByAnswer scores;
+  for (const Question& question : dataset.questions) {
+    const auto found = predictions.find(question.id);
+    const bool predicted = found != predictions.end();
+    const Points points = predicted ? points_of(found->second, question, version) : Points{};
+    add(scores.all, points, predicted);
+    add(question.answers.empty() ? scores.without_answer : scores.with_answer, points, predicted);
+  }
+  for (Scores* each : {&scores.all, &scores.with_answer, &scores.without_answer}) make_shares(*each);
+  return scores;
+}
+
+}  // namespace teratron::squad

@@ -1,0 +1,33 @@
+// SQuAD's official scores: exact match and F1 of words, each against the best of a question's answers.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "tasks/squad/format.h"
+
+namespace teratron::squad {
+
+// In lower case, without ASCII punctuation and the words a, an and the, words parted by single spaces.
+std::string normalized(std::string_view answer);
+
+// Of normalized texts: the harmonic mean of precision and recall of the prediction's words, repeated ones counted. 1
+// where both have no words, 0 where one has none.
+double f1(std::string_view prediction, std::string_view answer);
+
+struct Scores {
+  std::int64_t questions = 0, without_prediction = 0;
+  double exact_match = 0, f1 = 0;  // in per cent
+};
+
+struct ScoresByAnswer {
+  Scores all, with_answer, without_answer;
+};
+
+// A question without a prediction scores 0. Where there is no answer, the empty prediction is right and others are
+// wrong (2.0); of the answers to others, those count that have words. Predictions of other questions are not looked at.
+ScoresByAnswer score(const Dataset& dataset, const std::map<std::string, std::string>& predictions, Version version);
+
+}  // namespace teratron::squad

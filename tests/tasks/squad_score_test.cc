@@ -1,0 +1,143 @@
+// SQuAD's scores: by hand, by properties, and on the predictions that its own site keeps.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "base/error.h"
+#include "tasks/squad/score.h"
+
+namespace teratron::squad {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+TEST(SquadScore, NormalizesAsTheOfficialScriptDoes) {
+  EXPECT_EQ(normalized("The  Cat's  hat."), "cats hat");
+  EXPECT_EQ(normalized("an apple a day: the theatre"), "apple day theatre");
+  EXPECT_EQ(normalized("U.S.A."), "usa");
+  EXPECT_EQ(normalized("a-b"), "ab");  // punctuation goes first and parts nothing
+  EXPECT_EQ(normalized("10\xE2\x82\xAC"
+                       "a b"),
+            "10\xE2\x82\xAC b");  // "10EURa b": the sign ends a word, so "a" is one
+  EXPECT_EQ(normalized("\xC3\x89T\xC3\x89 the\xC2\xA0"
+                       "a"),
+            "\xC3\xA9t\xC3\xA9");
+  EXPECT_EQ(normalized("the"), "");
+  EXPECT_EQ(normalized(""), "");
+}
+
+TEST(SquadScore, F1CountsWordsThatRepeat) {
+  EXPECT_DOUBLE_EQ(f1("x y", "x y"), 1);
+  EXPECT_DOUBLE_EQ(f1("x x y", "x y y"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(f1("x y z w", "x"), 2 * 0.25 / 1.25);
+  EXPECT_DOUBLE_EQ(f1("x", "y"), 0);
+  EXPECT_DOUBLE_EQ(f1("", ""), 1);
+  EXPECT_DOUBLE_EQ(f1("", "x"), 0);
+}
+
+// F1 is between the exact match and 1, the same both ways, and does not depend on the order of words.
+TEST(SquadScore, F1OverRandomTexts) {
+  std::mt19937 random(1);
+  const auto text = [&] {
+    std::vector<std::string> words(random() % 6);
+    for (std::string& word : words) word = std::string(1, static_cast<char>('p' + random() % 4));
+    return words;
+  };
+  const auto joined = [](const std::vector<std::string>& words) {
+    std::string all;
+    for (const std::string& word : words) all += (all.empty() ? "" : " ") + word;
+    return all;
+  };
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::vector<std::string> a = text(), b = text();
+    const double score = f1(joined(a), joined(b));
+    EXPECT_GE(score, joined(a) == joined(b) ? 1 : 0);
+    EXPECT_LE(score, 1);
+    EXPECT_DOUBLE_EQ(f1(joined(b), joined(a)), score);
+    std::ranges::shuffle(a, random);
+    EXPECT_DOUBLE_EQ(f1(joined(a), joined(b)), score);
+  }
+}
+
+class SquadFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-squad-{}", ::getpid());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path write(const std::string& text) {
+    std::ofstream(folder_ / "file.json") << text;
+    return folder_ / "file.json";
+  }
+  std::string refusal(const std::string& questions, Version version) {
+    try {
+      read_dataset(write(R"({"data": [{"paragraphs": [{"context": "It was red.", "qas": [)" + questions + "]}]}]}"),
+                   version);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  fs::path folder_;
+};
+
+TEST_F(SquadFiles, WhatIsWrongIsToldByItsQuestion) {
+  const std::string right = R"({"id": "q", "question": "?", "answers": [{"text": "red", "answer_start": 7}]})";
+  EXPECT_EQ(refusal(right, Version::kSquad1), "");
+  EXPECT_THAT(refusal(right + "," + right, Version::kSquad1), HasSubstr("the question 'q' twice"));
+  EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": [{"text": "blue"}]})", Version::kSquad1),
+              HasSubstr("'blue' of the question 'q' does not occur"));
+  EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", Version::kSquad1), HasSubstr("squad2"));
+  EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", Version::kSquad2), HasSubstr("is_impossible"));
+  EXPECT_EQ(refusal(R"({"id": "q", "question": "?", "answers": [], "is_impossible": true})", Version::kSquad2), "");
+  EXPECT_THAT(refusal(R"({"question": "?", "answers": []})", Version::kSquad2), HasSubstr("lacks \"id\""));
+  EXPECT_THAT(refusal("", Version::kSquad2), HasSubstr("no questions"));
+  EXPECT_THROW(read_predictions(write("[1]")), UserError);
+  EXPECT_THROW(read_predictions(write(R"({"q": 1})")), UserError);
+}
+
+TEST_F(SquadFiles, AnAnswerThatIsNoneAndAMissingOneScore) {
+  const Dataset dataset{.paragraphs = {"It was red and blue."},
+                        .questions = {{.id = "a", .text = "?", .answers = {{"red", {}}, {"red and blue", {}}}},
+                                      {.id = "b", .text = "?", .answers = {}},
+                                      {.id = "c", .text = "?", .answers = {{"blue", {}}}},
+                                      {.id = "d", .text = "?", .answers = {}}}};
+  const ScoresByAnswer scores = score(dataset, {{"a", "The red and"}, {"b", ""}, {"d", "red"}}, Version::kSquad2);
+  EXPECT_EQ(scores.all.questions, 4);
+  EXPECT_EQ(scores.all.without_prediction, 1);
+  EXPECT_DOUBLE_EQ(scores.all.exact_match, 25);
+  EXPECT_DOUBLE_EQ(scores.all.f1, (0.8 + 1) / 4 * 100);  // "red and" of "red and blue"
+  EXPECT_DOUBLE_EQ(scores.without_answer.exact_match, 50);
+  EXPECT_DOUBLE_EQ(scores.with_answer.f1, 40);
+}
+
+// The figures of the data's SOURCE.txt, by another implementation of the official rules.
+TEST(SquadPredictions, OfTheOfficialSiteScoreAsPublishedElsewhere) {
+  const fs::path data = fs::path(TERATRON_SOURCE_DIR) / "../shared/data/squad";
+  if (!fs::exists(data)) GTEST_SKIP() << "../shared/data/squad is absent";
+  const Scores first =
+      score(read_dataset(data / "dev-v1.1.from-html.json", Version::kSquad1),
+            read_predictions(data / "predictions/v1.1-Logistic-Regression-Baseline.json"), Version::kSquad1)
+          .all;
+  EXPECT_EQ(first.questions, 10570);
+  EXPECT_EQ(first.without_prediction, 13);
+  EXPECT_NEAR(first.exact_match, 40.1419, 5e-5);
+  EXPECT_NEAR(first.f1, 50.9815, 5e-5);
+  const Scores second =
+      score(read_dataset(data / "dev-v2.0.from-html.json", Version::kSquad2),
+            read_predictions(data / "predictions/v2.0-BiDAF-Self-Attention-ELMo.json"), Version::kSquad2)
+          .all;
+  EXPECT_EQ(second.without_prediction, 0);
+  EXPECT_NEAR(second.exact_match, 65.7037, 5e-5);
+  EXPECT_NEAR(second.f1, 67.8765, 5e-5);
+}
+
+}  // namespace
+}  // namespace teratron::squad
