@@ -84,7 +84,7 @@ void run(const DataTokenizeOptions& options) {
     text += fmt::format("{} documents without text were left out\n", readable_integer(counts.empty_documents));
   }
   if (options.split_sentences) {
-    text += fmt::format("{} sentences; {} documents have one alone, of which BERT makes no pair\n",
+    text += fmt::format("{} sentences; documents of a single one, of which BERT makes no pair: {}\n",
                         readable_integer(counts.sentences), readable_integer(counts.single_sentences));
   }
   const nlohmann::ordered_json json = {

@@ -68,6 +68,21 @@ TEST_F(DataCommands, PipesAndFilesMakeTheSame) {
   EXPECT_EQ(outcome.output, "<svg");
 }
 
+TEST_F(DataCommands, SentencesAreForBertAlone) {
+  write_file_atomically(path("two.txt"), "Dr. A came. He left.\nAnd\n\nthat is all");
+  write_file_atomically(path("one.txt"), "One sentence alone.");
+  const Outcome split = run_teratron({"data", "tokenize", "--split-sentences", "--tokenizer", path("tokenizer"),
+                                      "--out", path("split"), path("two.txt"), path("one.txt")});
+  EXPECT_EQ(split.exit_code, 0) << split.errors;
+  EXPECT_THAT(split.output, HasSubstr("5 sentences; documents of a single one, of which BERT makes no pair: 1"));
+  const Outcome info = run_teratron({"data", "info", path("split"), "--json", "-"});
+  EXPECT_THAT(info.output, HasSubstr("\"sequences\":5,\"sequences_are_sentences\":true,"
+                                     "\"documents_of_two_sequences\":1"));
+  Words train = small_run({"--train-iters", "1"});
+  std::ranges::replace(train, path("data"), path("split"));
+  expect_refused(train, {"split into sentences", "without --split-sentences"});
+}
+
 TEST_F(DataCommands, TwoResultsOnStandardOutputAreRefused) {
   const std::string tokenizer = path("tokenizer"), corpus = path("corpus.txt");
   expect_refused({"tokenizer", "encode", "--tokenizer", tokenizer, corpus, "-", "--json", "-"},

@@ -51,6 +51,7 @@ TEST(SentenceSplitter, NoStopEndsASentenceThatGoesOn) {
 
 TEST(SentenceSplitter, TitlesInitialsAndAbbreviationsGoOn) {
   expect_split("Mr. and Mrs. Smith met Dr. Who.|Prof. A. B. Jones left.");
+  expect_split("We met J. A. Smith and 'B. Jones' there.|End.");
   expect_split("J. R. R. Tolkien and George W. Bush met (Mr. X).|End.");
   expect_split("Lt.-Col. Blimp v. Gen. Li vs. The People.|End.");
   expect_split("The U.S. Army and the U.K. government at 5 p.m. Monday.|End.");
