@@ -1,7 +1,8 @@
-// WordPiece vocabularies for tests.
+// WordPiece vocabularies and checksums for tests.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,22 @@ inline Tokenizer random_word_piece(RandomSequence& random, std::string_view alph
   model.strip_accents = random.below(2) == 0;
   model.split_chinese = random.below(2) == 0;
   return Tokenizer(model);
+}
+
+// As zlib's: the lowest bit first.
+inline std::uint32_t crc32(std::string_view bytes) {
+  static const std::array<std::uint32_t, 256> table = [] {
+    std::array<std::uint32_t, 256> values{};
+    for (std::uint32_t byte = 0; byte < 256; ++byte) {
+      std::uint32_t value = byte;
+      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) * 0xEDB88320);
+      values[byte] = value;
+    }
+    return values;
+  }();
+  std::uint32_t sum = 0xFFFFFFFF;
+  for (const char byte : bytes) sum = (sum >> 8) ^ table[(sum ^ static_cast<unsigned char>(byte)) & 0xFF];
+  return ~sum;
 }
 
 }  // namespace teratron

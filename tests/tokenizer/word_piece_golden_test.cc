@@ -7,8 +7,8 @@
 
 #include "tokenizer/bert_characters.h"
 #include "tokenizer/bert_normalizer.h"
-#include "tokenizer/tokenizer_fixture.h"
 #include "tokenizer/utf8.h"
+#include "tokenizer/word_piece_fixture.h"
 
 namespace teratron {
 namespace {
@@ -55,22 +55,6 @@ TEST(WordPieceGolden, HardTextsHaveTheTokensPlacesAndTextOfHuggingFace) {
     }
   }
   EXPECT_GT(known, tokens * 2 / 3);  // [UNK] would hide what words are made of
-}
-
-// As zlib's: the lowest bit first.
-std::uint32_t crc32(std::string_view bytes) {
-  static const std::array<std::uint32_t, 256> table = [] {
-    std::array<std::uint32_t, 256> values{};
-    for (std::uint32_t byte = 0; byte < 256; ++byte) {
-      std::uint32_t value = byte;
-      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) * 0xEDB88320);
-      values[byte] = value;
-    }
-    return values;
-  }();
-  std::uint32_t sum = 0xFFFFFFFF;
-  for (const char byte : bytes) sum = (sum >> 8) ^ table[(sum ^ static_cast<unsigned char>(byte)) & 0xFF];
-  return ~sum;
 }
 
 // The words of a normalized text, each with a line end behind it.
