@@ -20,17 +20,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Where a recipe leaves it to the tokenizer.
+constexpr std::int64_t kVocabulary = 50257;
+
 // What a paper publishes of a run. `batch`: samples of an update.
 struct Published {
   std::int64_t layers, hidden, heads, sequence, batch, tensor, pipeline, data;
-  std::int64_t vocabulary = 50257;
+  std::int64_t vocabulary = kVocabulary;
   std::int64_t device_gib = 32;  // of the paper's GPUs
   bool operator==(const Published&) const = default;
 };
 
 Published terapipe(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t batch, std::int64_t data,
                    std::int64_t pipeline, std::int64_t tensor) {
-  return {layers, hidden, heads, 2048, batch, tensor, pipeline, data, 50257, 16};
+  return {layers, hidden, heads, 2048, batch, tensor, pipeline, data, kVocabulary, 16};
 }
 
 // Megatron-LM's Tables 1, 2 and 4, and TeraPipe's Table 1.
@@ -90,10 +93,10 @@ TrainConfig read_recipe(const std::string& recipe, const std::vector<std::string
 }
 
 std::vector<std::int64_t> memory_of(const TrainConfig& config) {
-  return planned_memory(config, {.vocab_size = 8192, .compute_dtype = config.compute_dtype()});
+  return planned_memory(config, {.vocab_size = kVocabulary, .compute_dtype = config.compute_dtype()});
 }
 
-std::int64_t parameters_of(const TrainConfig& config) { return config.model_for(8192).parameters(); }
+std::int64_t parameters_of(const TrainConfig& config) { return config.model_for(kVocabulary).parameters(); }
 
 std::string readable(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
 
@@ -240,7 +243,7 @@ TEST(Recipes, OfOursAreSmall) {
     const TrainConfig config = read_recipe(recipe);
     EXPECT_EQ(config.mesh().ranks(), 1) << recipe;
     EXPECT_EQ(config.backend, BackendKind::kCpu) << recipe;
-    EXPECT_LT(parameters_of(config), 10'000'000) << recipe;
+    EXPECT_LT(parameters_of(config), 20'000'000) << recipe;
     EXPECT_LT(memory_of(config).front(), 1 << 30) << recipe;
   }
 }

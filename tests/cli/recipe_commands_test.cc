@@ -1,0 +1,66 @@
+// The small recipes of configs/ train here and now, by their own settings.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "cli/tiny_training.h"
+
+namespace teratron {
+namespace {
+
+using testing::json_of;
+using testing::succeed;
+using testing::TinyTraining;
+
+class RecipeCommands : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return training_.path(name); }
+
+  // The losses of a run that is cut short.
+  std::vector<double> train(const std::string& recipe, const std::string& data, const std::string& tokenizer) const {
+    const std::string file = std::string(TERATRON_SOURCE_DIR) + "/configs/" + recipe;
+    const nlohmann::json result =
+        json_of({"train", "--config", file, "--data-path", path(data), "--tokenizer", path(tokenizer), "--save",
+                 path("run"), "--train-iters", "6", "--lr-warmup-iters", "2", "--log-interval", "1"});
+    EXPECT_EQ(result.at("iterations"), 6);
+    return TinyTraining::losses(path("run"));
+  }
+
+ private:
+  const TinyTraining training_;
+};
+
+TEST_F(RecipeCommands, TheSmallGpt2Learns) {
+  const std::vector<double> losses = train("gpt2-tiny.toml", "data", "tokenizer");
+  ASSERT_EQ(losses.size(), 6U);
+  EXPECT_LT(losses.back(), losses.front());
+}
+
+TEST_F(RecipeCommands, TheSmallBertLearns) {
+  std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\nThe\nthe\n", documents;
+  for (char word = 'a'; word <= 'z'; ++word) vocabulary += std::string(1, word) + "\n";
+  RandomSequence random(RandomStream{.seed = 7});
+  for (int document = 0; document < 60; ++document) {
+    std::string sentences;
+    for (int sentence = 0; sentence < 8; ++sentence) {
+      sentences += "The";
+      for (std::uint64_t word = random.below(5); word < 9; ++word) {
+        sentences += fmt::format(" {}", static_cast<char>('a' + word));
+      }
+      sentences += ". ";
+    }
+    documents += "{\"text\": \"" + sentences + "\"}\n";
+  }
+  std::filesystem::create_directories(path("words"));
+  write_file_atomically(path("words/vocab.txt"), vocabulary);
+  write_file_atomically(path("documents.jsonl"), documents);
+  succeed({"data", "tokenize", "--split-sentences", "--tokenizer", path("words"), "--out", path("sentences"),
+           path("documents.jsonl")});
+  const std::vector<double> losses = train("bert-tiny.toml", "sentences", "words");
+  ASSERT_EQ(losses.size(), 6U);
+  EXPECT_LT(losses.back(), losses.front());
+}
+
+}  // namespace
+}  // namespace teratron
