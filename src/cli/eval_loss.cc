@@ -107,6 +107,7 @@ void run(const EvalLossOptions& options) {
   Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
   const std::filesystem::path& tokenizer_from = options.tokenizer.empty() ? checkpoint.folder : options.tokenizer;
   for (const IndexedShard& shard : dataset->shards()) {
+    require_whole_documents(shard.prefix());
     require_tokenizer(shard.prefix(), tokenizer, tokenizer_from.string());
   }
   dataset->check_vocabulary(checkpoint.model.vocab_size);

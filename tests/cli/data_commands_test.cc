@@ -81,6 +81,7 @@ TEST_F(DataCommands, SentencesAreForBertAlone) {
   Words train = small_run({"--train-iters", "1"});
   std::ranges::replace(train, path("data"), path("split"));
   expect_refused(train, {"split into sentences", "without --split-sentences"});
+  expect_refused({"eval", "loss", "--load", path("run"), "--data-path", path("split")}, {"split into sentences"});
 }
 
 TEST_F(DataCommands, TwoResultsOnStandardOutputAreRefused) {
