@@ -6,19 +6,20 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace teratron {
 
 using FileContents = std::map<std::string, std::string>;  // name -> bytes
 
-// Those of vocab.json, encoder.json, merges.txt, vocab.bpe, tokenizer.json, tokenizer_config.json,
+// Those of vocab.json, encoder.json, merges.txt, vocab.bpe, vocab.txt, tokenizer.json, tokenizer_config.json,
 // special_tokens_map.json and added_tokens.json that lie in `folder`; none if there are none.
 FileContents find_tokenizer_files(const std::filesystem::path& folder);
 
 // The same, or the one file that `folder_or_file` is. UserError where that is no tokenizer.
 FileContents read_tokenizer_files(const std::filesystem::path& folder_or_file);
 
-// The id of "<|endoftext|>" in them, where they have it. UserError: a vocabulary that is not JSON.
-std::optional<std::int64_t> end_of_text_id(const FileContents& files);
+// The id of a special token, as "<|endoftext|>", in them, where they have it. UserError: a vocabulary that is not JSON.
+std::optional<std::int64_t> special_token_id(const FileContents& files, std::string_view token);
 
 }  // namespace teratron

@@ -6,8 +6,9 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/hugging_face/gpt2_config.h"
 #include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/hugging_face/model_folder.h"
+#include "checkpoint/initial_weights.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/long_task.h"
@@ -66,7 +67,9 @@ void run(const ConvertOptions& options) {
     check_tokenizer(checkpoint.folder, checkpoint.model.vocab_size);
     export_to_hugging_face(options.in, options.out);
   } else {
-    check_tokenizer(options.in, read_hugging_face_config(options.in / "config.json").model.vocab_size);
+    const HuggingFaceFolder source(options.in);
+    check_tokenizer(options.in, source.model().vocab_size);
+    if (!source.drawn().empty()) fmt::print(stderr, "{}\n", text_of_drawn(options.in, source.drawn()));
     written = import_from_hugging_face(options.in, options.out);
   }
   told.reset();
