@@ -80,10 +80,14 @@ std::vector<CorpusPart> drawn_parts(const IndexedDataset& dataset, std::span<con
 
 }  // namespace
 
-TokenRange CorpusPart::document(const IndexedDataset& dataset, std::int64_t i) const {
+std::int64_t CorpusPart::number(std::int64_t i) const {
   check(i >= 0 && i < documents(), "CorpusPart: no such document");
-  if (drawn) return dataset.document(drawn->document(i));
-  const TokenRange whole = dataset.document(first_document + i);
+  return drawn ? drawn->document(i) : first_document + i;
+}
+
+TokenRange CorpusPart::document(const IndexedDataset& dataset, std::int64_t i) const {
+  const TokenRange whole = dataset.document(number(i));
+  if (drawn) return whole;
   return {std::max(whole.begin, run.begin), std::min(whole.end, run.end)};
 }
 

@@ -32,7 +32,9 @@ struct CorpusPart {
 
   std::int64_t documents() const { return drawn ? drawn->documents() : end_document - first_document; }
   std::int64_t tokens() const { return drawn ? drawn->tokens() : run.size(); }
-  // The part's own tokens of its document i in [0, documents()).
+  // The number in the corpus of the part's document i in [0, documents()).
+  std::int64_t number(std::int64_t i) const;
+  // The part's own tokens of that document.
   TokenRange document(const IndexedDataset& dataset, std::int64_t i) const;
   // Reads out.size() tokens from `position` on, of the part's documents joined to one stream of tokens() tokens.
   void read(const IndexedDataset& dataset, std::int64_t position, std::span<std::int32_t> out) const;

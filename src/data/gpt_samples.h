@@ -15,11 +15,6 @@
 
 namespace teratron {
 
-enum class SampleOrder {
-  kShuffled,    // training: epoch_order.h
-  kSequential,  // validation: the part's chunks from its first token on, the same every time
-};
-
 // Sample number `position` of a run is a pure function of (dataset, part, seq_length, order, seed, position): a run
 // resumes from the number of samples it has consumed, and any two instances agree. Positions go on through the epochs
 // without end, and every epoch holds each chunk once. Safe to use from many threads.

@@ -51,6 +51,12 @@ TokenRange IndexedDataset::document(std::int64_t document) const {
   return {starts_[shard].tokens + range.begin, starts_[shard].tokens + range.end};
 }
 
+std::int64_t IndexedDataset::first_sequence(std::int64_t document) const {
+  if (document == documents()) return sequences();
+  const std::size_t shard = shard_of(&Start::documents, document);
+  return starts_[shard].sequences + shards_[shard].first_sequence(document - starts_[shard].documents);
+}
+
 void IndexedDataset::read(std::int64_t position, std::span<std::int32_t> out) const {
   const auto count = static_cast<std::int64_t>(out.size());
   check(position >= 0 && count <= tokens() && position <= tokens() - count, "read: outside the corpus");

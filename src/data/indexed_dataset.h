@@ -28,6 +28,8 @@ class IndexedDataset {
 
   TokenRange sequence(std::int64_t sequence) const;  // in [0, sequences())
   TokenRange document(std::int64_t document) const;  // in [0, documents()); may be empty
+  // The first sequence of a document; documents() gives sequences(), the end of the last.
+  std::int64_t first_sequence(std::int64_t document) const;
 
   // Reads out.size() tokens from `position` on. UserError: a stored value that is negative or above 2^31 - 1.
   void read(std::int64_t position, std::span<std::int32_t> out) const;

@@ -22,6 +22,11 @@ struct SampleBatch {
   std::vector<float> label_weights;   // of the labels
 };
 
+enum class SampleOrder {
+  kShuffled,    // training: every epoch in an order of its own
+  kSequential,  // validation: as the corpus has them, the same every time
+};
+
 // Safe to use from many threads.
 class Samples {
  public:

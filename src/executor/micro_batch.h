@@ -22,6 +22,9 @@ struct MicroBatch {
   std::span<const std::int32_t> labels;  // [batch]
   std::span<const float> label_weights;  // [batch]
   std::int64_t batch = 0, tokens = 0;
+  // Tokens of a sequence before padding that no sequence here needs was cut off, which dropout masks count by; 0:
+  // nothing was.
+  std::int64_t uncut_tokens = 0;
   std::int64_t first_sample = 0;
   std::uint64_t seed = 0;
   std::uint32_t iteration = 0;

@@ -1,5 +1,6 @@
 #include "executor/stage_passes.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -43,7 +44,7 @@ SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SliceKey& ke
                    .tokens = tokens,
                    .first_position = first,
                    .first_sample = micro_batch.first_sample,
-                   .sequence_length = micro_batch.tokens,
+                   .sequence_length = std::max(micro_batch.tokens, micro_batch.uncut_tokens),
                    .seed = micro_batch.seed,
                    .iteration = micro_batch.iteration,
                    .counters = training && graphs_.capture(*mesh_.tensor) ? memory.counters() : TensorRef(),

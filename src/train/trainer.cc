@@ -1,12 +1,12 @@
 #include "train/trainer.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/monotonic_clock.h"
 #include "checkpoint/initial_weights.h"
 #include "train/memory_plan.h"
+#include "train/micro_batches.h"
 #include "train/resume_rules.h"
 
 namespace teratron {
@@ -21,42 +21,6 @@ constexpr const char* kValidationIsOwed = "validation_is_owed";
 
 BatchSampler sampler_of(const TrainConfig& config, std::int64_t global_batch, const Mesh* mesh) {
   return {global_batch, config.micro_batch_size, mesh ? mesh->data->rank() : 0, mesh ? mesh->data->size() : 1};
-}
-
-// Samples first .. first + count - 1 of a batch. What the samples do not have stays empty.
-MicroBatch micro_batch_of(const SampleBatch& batch, std::int64_t tokens, std::int64_t first, std::int64_t count) {
-  const auto part = [&]<class T>(const std::vector<T>& values, std::int64_t of_sample) -> std::span<const T> {
-    if (values.empty()) return {};
-    return std::span(values).subspan(static_cast<std::size_t>(first * of_sample),
-                                     static_cast<std::size_t>(count * of_sample));
-  };
-  return {.ids = part(batch.ids, tokens),
-          .token_types = part(batch.token_types, tokens),
-          .key_lengths = part(batch.key_lengths, 1),
-          .first_keys = part(batch.first_keys, tokens),
-          .position_ids = part(batch.position_ids, tokens),
-          .targets = part(batch.targets, tokens),
-          .weights = part(batch.weights, tokens),
-          .labels = part(batch.labels, 1),
-          .label_weights = part(batch.label_weights, 1),
-          .batch = count,
-          .tokens = tokens};
-}
-
-// A mean over nothing is 0.
-double mean_of(double sum, double total_weight) { return total_weight > 0 ? sum / total_weight : 0; }
-
-// Of the same samples of a batch: weights that add up to 1 over the global batch.
-void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std::int64_t tokens, std::int64_t first,
-                    std::int64_t count) {
-  const auto divide = [&](std::vector<float>& weights, double total, std::int64_t of_sample) {
-    if (weights.empty()) return;
-    const auto begin = weights.begin() + first * of_sample;
-    std::transform(begin, begin + count * of_sample, begin,
-                   [total](float weight) { return static_cast<float>(mean_of(static_cast<double>(weight), total)); });
-  };
-  divide(batch.weights, totals.targets, tokens);
-  divide(batch.label_weights, totals.labels, 1);
 }
 
 }  // namespace
@@ -118,6 +82,7 @@ void Trainer::require_same_data(const TrainingState& state) const {
 std::vector<MicroBatch> Trainer::read_share() {
   const std::int64_t consumed = batches_.consumed_after(iteration_);
   const Samples::TotalWeights totals = task_.training->total_weights({consumed, sampler_.global_batch()});
+  const MicroBatchCutter cutter(executor_, config_.seq_length);
   std::vector<MicroBatch> share;
   std::int64_t done = 0;
   for (std::int64_t index = 0; index < sampler_.micro_batches(); ++index) {
@@ -125,7 +90,7 @@ std::vector<MicroBatch> Trainer::read_share() {
     task_.training->read(range, share_, done);
     // Every target of the global batch weighs the same, however the batch is cut.
     divide_weights(share_, totals, config_.seq_length, done, range.count);
-    MicroBatch micro_batch = micro_batch_of(share_, config_.seq_length, done, range.count);
+    MicroBatch micro_batch = cutter.micro_batch(share_, done, range.count);
     micro_batch.first_sample = range.first - consumed;
     micro_batch.seed = static_cast<std::uint64_t>(config_.seed);
     micro_batch.iteration = static_cast<std::uint32_t>(iteration_);
@@ -143,15 +108,18 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
                          .learning_rate = schedule_.at(applied_updates() + 1),
                          .loss_scale = scaler_ ? scaler_->scale() : 1.0};
   if (trace_) executor_.record(trace_->begin(iteration_ + 1));
-  report.losses = executor_.forward_backward(read_share());
+  const std::vector<MicroBatch> share = read_share();
+  report.losses = executor_.forward_backward(share);
   executor_.mesh().set_activity(fmt::format("update of iteration {}", iteration_ + 1));
   agreed = requests(control);
   const auto losses = static_cast<std::ptrdiff_t>(report.losses.of_kind.size());
   std::vector<double> sums = report.losses.of_kind;
   sums.insert(sums.end(), agreed.counts().begin(), agreed.counts().end());
+  sums.push_back(static_cast<double>(tokens_before_padding(share)));
   executor_.mesh().data->all_reduce_host(sums);
+  report.tokens = static_cast<std::int64_t>(sums.back());
   report.losses.of_kind.assign(sums.begin(), sums.begin() + losses);
-  std::copy(sums.begin() + losses, sums.end(), agreed.counts().begin());
+  std::copy(sums.begin() + losses, sums.end() - 1, agreed.counts().begin());
   report.loss = report.losses.total();
   // No scale of the loss explains it: the forward pass does not know the scale.
   if (!std::isfinite(report.loss)) throw_diverged();
@@ -195,17 +163,19 @@ LossSums Trainer::mean_losses(const Samples& samples, SampleRange positions) {
   const std::int64_t size = executor_.options().batch;
   const std::vector<ModelTraits::Loss>& kinds = task_.model->traits.losses;
   LossSums means{std::vector<double>(kinds.size())};
+  const MicroBatchCutter cutter(executor_, config_.seq_length);
   SampleBatch batch = samples.make_batch(size);
   for (std::int64_t done = replicas.rank() * size; done < positions.count; done += replicas.size() * size) {
     const SampleRange range{positions.first + done, std::min(size, positions.count - done)};
     samples.read(range, batch, 0);
-    const LossSums sums = executor_.evaluate(micro_batch_of(batch, config_.seq_length, 0, range.count));
+    const LossSums sums = executor_.evaluate(cutter.micro_batch(batch, 0, range.count));
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) means.of_kind[kind] += sums.of_kind[kind];
   }
   replicas.all_reduce_host(means.of_kind);
   const Samples::TotalWeights totals = samples.total_weights(positions);
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    means.of_kind[kind] = mean_of(means.of_kind[kind], kinds[kind].of_labels ? totals.labels : totals.targets);
+    const double total = kinds[kind].of_labels ? totals.labels : totals.targets;
+    means.of_kind[kind] = total > 0 ? means.of_kind[kind] / total : 0;  // a mean over nothing is 0
   }
   return means;
 }

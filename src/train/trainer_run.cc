@@ -101,7 +101,7 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
                                   report.loss, iteration_, loss_watch_.lowest()));
     }
     seconds += report.seconds;
-    tokens += report.global_batch_size * config_.seq_length;
+    tokens += report.tokens;
     result.iterations = iteration_;
     result.consumed_samples = report.consumed_samples;
     result.final_loss = report.loss;

@@ -91,6 +91,44 @@ TEST(Bert, LossesAreTheSameInEvaluationWithoutDropoutAndEachOfItsKind) {
   EXPECT_NEAR(trained.of_kind[1] / 0.5, std::log(2.0), 1.0);
 }
 
+// Padding that no sequence of a micro-batch needs may be cut off: dropout's masks stay those of the uncut sequences.
+TEST(Bert, CutPaddingChangesNothing) {
+  const auto backend = make_reference_backend(DType::kF64);
+  const ModelConfig config = small_bert_config(NormPlacement::kPost);
+  RandomBatch batch(3, 9, config.vocab_size, 1, true);
+  for (std::int32_t& length : batch.key_lengths) length = std::min(length, 5);
+  for (std::size_t i = 0; i < batch.weights.size(); ++i) {
+    if (i % 9 >= 5) batch.weights[i] = 0;
+  }
+  const auto gradients = [&](const MicroBatch& of) {
+    Bert model(config);
+    Executor executor(*backend, model, {.batch = 3, .tokens = 9});
+    executor.allocate();
+    executor.initialize(11);
+    std::vector<double> values = executor.forward_backward(of).of_kind;
+    const std::vector<double> more = test::gradients_of(executor);
+    values.insert(values.end(), more.begin(), more.end());
+    return values;
+  };
+  const std::vector<double> expected = gradients(batch.whole());
+  const auto cut = [](auto& values) {
+    for (std::size_t i = values.size(); i-- > 0;) {
+      if (i % 9 >= 5) values.erase(values.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  };
+  cut(batch.ids), cut(batch.token_types), cut(batch.targets), cut(batch.weights);
+  batch.tokens = 5;
+  MicroBatch shorter = batch.whole();
+  shorter.uncut_tokens = 9;
+  const std::vector<double> actual = gradients(shorter);
+  ASSERT_EQ(actual.size(), expected.size());
+  // The same products in sums of other lengths.
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(actual[i], expected[i], 1e-13 + 1e-12 * std::abs(expected[i]));
+  shorter.uncut_tokens = 0;
+  EXPECT_NE(gradients(shorter), actual) << "masks that count by the cut sequences are others";
+}
+
 // As of a micro-batch in which chance masked no token.
 TEST(Bert, ABatchWithoutTargetsHasTheGradientsOfTheOtherLossAlone) {
   const auto backend = make_reference_backend(DType::kF64);

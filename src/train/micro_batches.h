@@ -1,0 +1,37 @@
+// Samples as the executor takes them, some at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "data/samples.h"
+#include "executor/executor.h"
+
+namespace teratron {
+
+// The totals of a batch's weights become 1: those of samples first .. first + count - 1 are divided by them.
+void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std::int64_t tokens, std::int64_t first,
+                    std::int64_t count);
+
+// Cuts micro-batches out of batches of samples of so many tokens. Where all samples of a micro-batch are shorter, the
+// padding behind the longest one is cut off: it would be computed for nothing. Losses and gradients stay the same but
+// for rounding, with dropout too, since masks go by the places in the uncut samples.
+class MicroBatchCutter {
+ public:
+  MicroBatchCutter(Executor& executor, std::int64_t tokens);
+
+  // Samples first .. first + count - 1, which are moved together within the batch. What samples do not have stays
+  // empty.
+  MicroBatch micro_batch(SampleBatch& batch, std::int64_t first, std::int64_t count) const;
+
+ private:
+  std::int64_t cut_length(const SampleBatch& batch, std::int64_t first, std::int64_t count) const;
+
+  std::int64_t tokens_;
+  std::int64_t unit_;  // lengths are multiples of it, but for tokens_ itself
+};
+
+// The tokens of micro-batches, without padding.
+std::int64_t tokens_before_padding(std::span<const MicroBatch> micro_batches);
+
+}  // namespace teratron

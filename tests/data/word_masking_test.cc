@@ -1,0 +1,195 @@
+// Masked words against the rules they are drawn by, and their numbers against those of the rules' plainest form.
+#include "data/word_masking.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+#include <set>
+
+namespace teratron {
+namespace {
+
+using Words = std::vector<WordRun>;
+
+RandomStream stream_of(std::uint32_t step) { return {.seed = 9, .purpose = RandomPurpose::kBertSamples, .step = step}; }
+
+struct Ngrams {
+  Words drawn;
+  std::int64_t masked = 0;
+};
+Ngrams draw(const Words& words, std::int64_t budget, int max_ngram, std::uint32_t step) {
+  Ngrams result;
+  std::vector<std::int32_t> scratch;
+  result.masked = draw_ngrams(words, budget, max_ngram, stream_of(step), result.drawn, scratch);
+  return result;
+}
+
+// Some words of some sizes, with gaps.
+Words random_words(std::mt19937_64& random, int most_words, int longest, double gap) {
+  const auto up_to = [&](int most) { return std::uniform_int_distribution<int>(1, most)(random); };
+  std::bernoulli_distribution has_gap(gap);
+  Words words;
+  std::int32_t at = 0;
+  for (int left = up_to(most_words); left > 0; --left) {
+    at += has_gap(random) ? up_to(3) : 0;
+    const std::int32_t size = up_to(longest);
+    words.push_back({at, at + size});
+    at += size;
+  }
+  return words;
+}
+
+TEST(WordMasking, AWordIsItsFirstPieceAndThoseThatGoOn) {
+  using enum TokenKind;
+  Words words;
+  find_words(std::vector{kSpecial, kContinuesWord, kContinuesWord, kBeginsWord, kContinuesWord, kBeginsWord, kSpecial,
+                         kContinuesWord, kSpecial, kSpecial, kBeginsWord},
+             words);
+  EXPECT_EQ(words, (Words{{1, 3}, {3, 5}, {5, 6}, {7, 8}, {10, 11}}));
+  find_words(std::vector{kSpecial, kSpecial}, words);
+  EXPECT_TRUE(words.empty());
+}
+
+TEST(WordMasking, DrawsWholeWordsSideBySideWithinTheBudget) {
+  std::mt19937_64 random(1);
+  for (std::uint32_t round = 0; round < 3000; ++round) {
+    const Words words = random_words(random, 40, 5, 0.2);
+    const std::int64_t budget = std::uniform_int_distribution<std::int64_t>(1, 60)(random);
+    const int max_ngram = std::uniform_int_distribution<int>(1, 5)(random);
+    const Ngrams result = draw(words, budget, max_ngram, round);
+    ASSERT_FALSE(result.drawn.empty());
+    std::set<std::int32_t> taken;
+    std::int64_t masked = 0;
+    for (const WordRun& run : result.drawn) {
+      masked += run.size();
+      auto word = std::ranges::find(words, run.begin, &WordRun::begin);
+      ASSERT_NE(word, words.end());
+      std::int32_t end = run.begin, count = 0;
+      for (; word != words.end() && word->begin == end && end < run.end; ++word, ++count) end = word->end;
+      ASSERT_EQ(end, run.end) << "ends within a word";
+      ASSERT_LE(count, max_ngram);
+      for (std::int32_t i = run.begin; i < run.end; ++i) ASSERT_TRUE(taken.insert(i).second) << "masked twice";
+    }
+    ASSERT_EQ(result.masked, masked);
+    const std::int32_t shortest = std::ranges::min(words, {}, &WordRun::size).size();
+    if (shortest > budget) {
+      ASSERT_EQ(result.drawn.size(), 1U);
+      ASSERT_EQ(masked, shortest);
+      continue;
+    }
+    ASSERT_LE(masked, budget);
+    for (const WordRun& word : words) {  // every word was tried; by itself, nothing but the budget stands in its way
+      ASSERT_TRUE(max_ngram > 1 || taken.contains(word.begin) || masked + word.size() > budget);
+    }
+  }
+}
+
+// Where nothing can get in the way, the length of the first n-gram is drawn with p(n) proportional to 1 / n: of 100
+// words, 98 begin n-grams of up to 3 words (6/11, 3/11, 2/11), one those of up to 2 (2/3, 1/3), one that of itself. Of
+// 12,000 samples of 100 tokens, a share p has a standard deviation of sqrt(p (1 - p) / 12,000).
+TEST(WordMasking, LengthsGoAsOneOverN) {
+  constexpr std::uint32_t kSamples = 12'000;
+  Words words;
+  for (std::int32_t i = 0; i < 100; ++i) words.push_back({i, i + 1});
+  std::array<double, 4> count{};
+  for (std::uint32_t i = 0; i < kSamples; ++i) ++count[static_cast<std::size_t>(draw(words, 15, 3, i).drawn[0].size())];
+  const std::array<double, 4> expected = {0, (98 * 6.0 / 11 + 2.0 / 3 + 1) / 100, (98 * 3.0 / 11 + 1.0 / 3) / 100,
+                                          (98 * 2.0 / 11) / 100};
+  for (std::size_t n = 1; n <= 3; ++n) {
+    const double p = expected[n];
+    EXPECT_NEAR(count[n] / kSamples, p, 3 * std::sqrt(p * (1 - p) / kSamples)) << n << " words";
+  }
+}
+
+// The rules as BERT's and Megatron-LM's programs put them: all n-grams listed, shuffled, tried one after the other.
+Words plainly_drawn(const Words& words, std::int64_t budget, int max_ngram, std::mt19937_64& random) {
+  std::vector<std::size_t> order(words.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::shuffle(order, random);
+  std::set<std::size_t> covered;
+  Words drawn;
+  std::int64_t masked = 0;
+  for (const std::size_t first : order) {
+    if (masked >= budget) break;
+    std::vector<double> weights = {1};
+    while (std::ssize(weights) < max_ngram && first + weights.size() < words.size()) {
+      weights.push_back(1 / static_cast<double>(weights.size() + 1));
+    }
+    auto n = 1 + std::discrete_distribution<std::size_t>(weights.begin(), weights.end())(random);
+    const auto size = [&] { return words[first + n - 1].end - words[first].begin; };
+    while (n > 1 && masked + size() > budget) --n;
+    if (masked + size() > budget) continue;
+    bool is_free = true;
+    for (std::size_t i = first; i < first + n; ++i) is_free = is_free && !covered.contains(i);
+    if (!is_free) continue;
+    for (std::size_t i = first; i < first + n; ++i) covered.insert(i);
+    drawn.push_back({words[first].begin, words[first + n - 1].end});
+    masked += size();
+  }
+  return drawn;
+}
+
+// Two samples of the same law: their means differ by less than 3 times the standard deviation of the difference.
+struct Moments {
+  double n = 0, sum = 0, squares = 0;
+  void add(double value) { ++n, sum += value, squares += value * value; }
+  double mean() const { return sum / n; }
+  double variance_of_mean() const { return (squares / n - mean() * mean()) / n; }
+};
+void expect_alike(const Moments& a, const Moments& b) {
+  EXPECT_NEAR(a.mean(), b.mean(), 3 * std::sqrt(a.variance_of_mean() + b.variance_of_mean()));
+}
+
+TEST(WordMasking, DrawsAsTheRulesPlainestFormDoes) {
+  std::mt19937_64 random(4);
+  Words row;  // words of 1, 2, 1, 3, 1, 1, 2, ... tokens, 126 in all
+  std::int32_t at = 1;
+  for (const std::int32_t size : {1, 2, 1, 3, 1, 1, 2, 1, 1, 4, 1}) {
+    for (int again = 0; again < 7; ++again, at += size) row.push_back({at, at + size});
+  }
+  std::ranges::sort(row, {}, &WordRun::begin);
+  constexpr std::uint32_t kSamples = 8'000;
+  std::array<Moments, 5> ours,
+      plain;  // n-grams; their tokens; masked tokens in the first 10, the middle 20, the last 10
+  for (std::uint32_t i = 0; i < kSamples; ++i) {
+    for (const auto& [drawn, moments] : {std::pair<Words, std::array<Moments, 5>*>(draw(row, 19, 3, i).drawn, &ours),
+                                         {plainly_drawn(row, 19, 3, random), &plain}}) {
+      (*moments)[0].add(static_cast<double>(drawn.size()));
+      std::array<double, 3> masked{};
+      for (const WordRun& run : drawn) {
+        (*moments)[1].add(run.size());
+        for (std::int32_t token = run.begin; token < run.end; ++token) {
+          if (token < 10) ++masked[0];
+          if (token >= at / 2 - 10 && token < at / 2 + 10) ++masked[1];
+          if (token >= at - 10) ++masked[2];
+        }
+      }
+      for (std::size_t k = 0; k < 3; ++k) (*moments)[2 + k].add(masked[k]);
+    }
+  }
+  for (std::size_t k = 0; k < ours.size(); ++k) {
+    SCOPED_TRACE(k);
+    expect_alike(ours[k], plain[k]);
+  }
+}
+
+TEST(WordMasking, TheBudgetIsTheShareRoundedAndOneAtLeast) {
+  EXPECT_EQ(masking_budget(5, 0.15), 1);
+  EXPECT_EQ(masking_budget(3, 0.01), 1);
+  EXPECT_EQ(masking_budget(128, 0.15), 19);
+  EXPECT_EQ(masking_budget(512, 0.15), 77);
+  EXPECT_EQ(masking_budget(10, 0.25), 2);
+  EXPECT_EQ(masking_budget(14, 0.25), 4);
+}
+
+TEST(WordMasking, NothingIsDrawnWhereThereAreNoWords) {
+  const Ngrams result = draw({}, 5, 3, 0);
+  EXPECT_TRUE(result.drawn.empty());
+  EXPECT_EQ(result.masked, 0);
+}
+
+}  // namespace
+}  // namespace teratron
