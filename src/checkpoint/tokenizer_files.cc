@@ -70,12 +70,18 @@ FileContents read_tokenizer_files(const fs::path& folder_or_file) {
   std::error_code error;
   if (fs::is_regular_file(folder_or_file, error)) {
     const std::string name = folder_or_file.filename().string();
-    if (std::ranges::find(kNames, name) != kNames.end()) return {{name, read_file(folder_or_file)}};
+    if (name == "tokenizer.json") return {{name, read_file(folder_or_file)}};
+    if (std::ranges::find(kNames, name) != kNames.end()) {
+      // One of several files, of which tokenizer.json would come before it.
+      FileContents files = find_tokenizer_files(folder_or_file.parent_path());
+      files.erase("tokenizer.json");
+      return files;
+    }
   }
   FileContents files = find_tokenizer_files(folder_or_file);
   if (files.empty()) {
     throw_user_error(
-        "there is no tokenizer in '{}': tokenizer.json, vocab.txt, or vocab.json with merges.txt, is needed",
+        "there is no tokenizer in '{}': tokenizer.json, vocab.json with merges.txt, or vocab.txt is needed",
         folder_or_file.string());
   }
   return files;

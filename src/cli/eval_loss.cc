@@ -66,8 +66,8 @@ struct EvaluationJob {
 };
 
 std::string table_row(const char* name, double loss, double bits_per_nat) {
-  return fmt::format("  {:<19} loss {:.4f}   perplexity {:8.2f} per token   {:.3f} bits per byte\n", name, loss,
-                     std::exp(loss), bits_per_nat * loss);
+  const std::string bits = bits_per_nat > 0 ? fmt::format("   {:.3f} bits per byte", bits_per_nat * loss) : "";
+  return fmt::format("  {:<19} loss {:.4f}   perplexity {:8.2f} per token{}\n", name, loss, std::exp(loss), bits);
 }
 
 std::string table(const CorpusLoss& result, const EvaluationJob& job) {

@@ -30,7 +30,7 @@ CorpusLoss corpus_loss(LanguageModel& model, const IndexedDataset& dataset, cons
   const double sum = score_windows(model, tokens, windows, options.observer, options.documents);
   result.loss = sum / static_cast<double>(result.targets);
 
-  if (tokenizer != nullptr) {
+  if (tokenizer != nullptr && tokenizer->kind() == TokenizerKind::kBytePair) {
     std::size_t bytes = 0;
     for (std::size_t i = 1; i < tokens.size(); ++i) {
       // An end of text stands for no byte of the documents, though predicting it is part of the loss.

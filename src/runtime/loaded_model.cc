@@ -71,7 +71,7 @@ LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& 
 }
 
 bool holds_tokenizer(const std::filesystem::path& folder) {
-  return std::ranges::any_of(std::array{"tokenizer.json", "vocab.json", "encoder.json"},
+  return std::ranges::any_of(std::array{"tokenizer.json", "vocab.json", "encoder.json", "vocab.txt"},
                              [&](const char* name) { return std::filesystem::exists(folder / name); });
 }
 

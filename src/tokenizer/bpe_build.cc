@@ -14,39 +14,6 @@ namespace {
 
 using IdOf = std::unordered_map<std::string_view, std::int32_t>;
 
-// The text of each id.
-std::vector<std::string_view> texts_by_id(const BpeSource& source) {
-  // An added token may be listed in the vocabulary too, under the same id.
-  std::vector<const BpeSource::Token*> tokens;
-  std::unordered_map<std::string_view, std::int64_t> listed;
-  for (const auto* list : {&source.vocabulary, &source.added}) {
-    for (const BpeSource::Token& token : *list) {
-      const auto [before, is_new] = listed.emplace(token.text, token.id);
-      if (is_new) {
-        tokens.push_back(&token);
-      } else if (list == &source.vocabulary || before->second != token.id) {
-        throw_user_error("{}: token '{}' is listed twice, with ids {} and {}", source.vocabulary_file, token.text,
-                         before->second, token.id);
-      }
-    }
-  }
-  std::vector<std::string_view> texts(tokens.size());
-  for (const BpeSource::Token* token : tokens) {
-    if (token->text.empty()) throw_user_error("{}: the token with id {} is empty", source.vocabulary_file, token->id);
-    if (token->id < 0 || std::cmp_greater_equal(token->id, texts.size())) {
-      throw_user_error("{}: token '{}' has id {}, but the ids of {} tokens must be 0 to {} without gaps",
-                       source.vocabulary_file, token->text, token->id, texts.size(), texts.size() - 1);
-    }
-    std::string_view& text = texts[static_cast<std::size_t>(token->id)];
-    if (!text.empty()) {
-      throw_user_error("{}: tokens '{}' and '{}' have the same id, {}", source.vocabulary_file, text, token->text,
-                       token->id);
-    }
-    text = token->text;
-  }
-  return texts;
-}
-
 BpeMerge resolve(const BpeSource::Merge& merge, const IdOf& id_of, const BpeSource& source) {
   const auto id = [&](const std::string& text) {
     const auto found = id_of.find(text);
@@ -61,15 +28,10 @@ BpeMerge resolve(const BpeSource::Merge& merge, const IdOf& id_of, const BpeSour
   return {id(merge.left), id(merge.right), id(merge.left + merge.right)};
 }
 
-bool is_written_like_a_special_token(std::string_view text) {
-  return text.size() > 2 &&
-         ((text.front() == '<' && text.back() == '>') || (text.front() == '[' && text.back() == ']'));
-}
-
 }  // namespace
 
 BpeModel build_bpe_model(const BpeSource& source) {
-  const std::vector<std::string_view> texts = texts_by_id(source);
+  const std::vector<std::string_view> texts = texts_by_id(source.vocabulary, source.added, source.vocabulary_file);
   IdOf id_of;
   for (std::size_t id = 0; id < texts.size(); ++id) id_of.emplace(texts[id], static_cast<std::int32_t>(id));
 
@@ -80,7 +42,7 @@ BpeModel build_bpe_model(const BpeSource& source) {
     is_made[static_cast<std::size_t>(model.merges.back().merged)] = true;
   }
   std::vector<bool> is_added(texts.size());
-  for (const BpeSource::Token& token : source.added) is_added[static_cast<std::size_t>(token.id)] = true;
+  for (const ListedToken& token : source.added) is_added[static_cast<std::size_t>(token.id)] = true;
 
   for (std::size_t id = 0; id < texts.size(); ++id) {
     const std::string_view text = texts[id];

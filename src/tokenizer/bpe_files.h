@@ -1,4 +1,5 @@
-// The files a byte-level BPE tokenizer is kept in: GPT-2's vocabulary and merges, and Hugging Face's tokenizer.json.
+// The files a byte-level BPE tokenizer is kept in: GPT-2's vocabulary and merges. Hugging Face's tokenizer.json is read
+// by tokenizer_json.h.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +8,18 @@
 #include <vector>
 
 #include "tokenizer/bpe_model.h"
+#include "tokenizer/vocabulary.h"
 
 namespace teratron {
 
 // A tokenizer as its files spell it, before anything is checked.
 struct BpeSource {
-  struct Token {
-    std::string text;  // of the vocabulary: in the byte alphabet; of an added token: as it stands in a text
-    std::int64_t id;
-  };
   struct Merge {
     std::string left, right;  // in the byte alphabet
     std::size_t number;       // where it stands in the file
   };
-  std::vector<Token> vocabulary, added;
+  std::vector<ListedToken> vocabulary;  // in the byte alphabet
+  std::vector<ListedToken> added;       // as they stand in a text
   std::vector<Merge> merges;
   std::string vocabulary_file, merges_file;
   std::string merge_unit;  // what a merge's number counts: "line" or "merge"
@@ -33,12 +32,6 @@ BpeModel build_bpe_model(const BpeSource& source);
 
 // GPT-2's pair of files. UserError: missing or not what they should be.
 BpeModel read_vocabulary_and_merges(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
-
-// Hugging Face's single file, where it describes byte-level BPE with GPT-2's splitter. UserError: not so, and what.
-BpeModel read_tokenizer_json(const std::filesystem::path& path);
-
-// Finds the files in a folder, or beside the one file named: as Tokenizer::load says.
-BpeModel read_bpe_model(const std::filesystem::path& folder_or_file);
 
 // vocab.json, merges.txt, tokenizer.json and tokenizer_config.json in a folder that exists.
 void write_bpe_model(const BpeModel& model, const std::filesystem::path& folder);

@@ -1,21 +1,15 @@
 // The files that GPT-2's own tools and Hugging Face's tokenizers read.
 #include <fmt/format.h>
 
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/file.h"
 #include "tokenizer/bpe_files.h"
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/tokenizer_json.h"
 
 namespace teratron {
 namespace {
-
-// A JSON string. Text is UTF-8: of the byte alphabet, or of a special token that was read from JSON.
-std::string json_string(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 // How the files spell each token.
 std::vector<std::string> spell_tokens(const BpeModel& model) {
@@ -25,14 +19,6 @@ std::vector<std::string> spell_tokens(const BpeModel& model) {
     spelled[static_cast<std::size_t>(id)] = model.tokens[static_cast<std::size_t>(id)];
   }
   return spelled;
-}
-
-std::string vocabulary_json(const std::vector<std::string>& spelled) {
-  std::string out = "{";
-  for (std::size_t id = 0; id < spelled.size(); ++id) {
-    fmt::format_to(std::back_inserter(out), "{}{}: {}", id == 0 ? "" : ", ", json_string(spelled[id]), id);
-  }
-  return out + "}";
 }
 
 // Each merge as "left right", with `separator` between them.
@@ -48,18 +34,7 @@ std::string list_merges(const BpeModel& model, const std::vector<std::string>& s
   return out;
 }
 
-std::string added_tokens_json(const BpeModel& model, const std::vector<std::string>& spelled) {
-  std::string out;
-  for (const std::int32_t id : model.special) {
-    fmt::format_to(std::back_inserter(out),
-                   R"({}{{"id": {}, "content": {}, "single_word": false, "lstrip": false, "rstrip": false, )"
-                   R"("normalized": false, "special": true}})",
-                   out.empty() ? "" : ", ", id, json_string(spelled[static_cast<std::size_t>(id)]));
-  }
-  return out;
-}
-
-std::string tokenizer_json(const BpeModel& model, const std::vector<std::string>& spelled) {
+std::string bpe_json(const BpeModel& model, const std::vector<std::string>& spelled) {
   constexpr std::string_view kByteLevel =
       R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true})";
   return fmt::format(R"({{"version": "1.0", "truncation": null, "padding": null,
@@ -73,12 +48,12 @@ std::string tokenizer_json(const BpeModel& model, const std::vector<std::string>
 "vocab": {},
 "merges": [{}]}}}}
 )",
-                     added_tokens_json(model, spelled), kByteLevel, kByteLevel, kByteLevel, vocabulary_json(spelled),
-                     list_merges(model, spelled, ", ", true));
+                     added_tokens_json(spelled, model.special), kByteLevel, kByteLevel, kByteLevel,
+                     vocabulary_json(spelled), list_merges(model, spelled, ", ", true));
 }
 
 // Hugging Face's GPT-2 class adds "<|endoftext|>" to a vocabulary without it, so such a one goes by the general class.
-std::string tokenizer_config_json(const BpeModel& model, const std::vector<std::string>& spelled) {
+std::string bpe_config_json(const BpeModel& model, const std::vector<std::string>& spelled) {
   std::string_view end_of_text;
   for (const std::int32_t id : model.special) {
     if (spelled[static_cast<std::size_t>(id)] == kEndOfText) end_of_text = kEndOfText;
@@ -96,8 +71,8 @@ void write_bpe_model(const BpeModel& model, const std::filesystem::path& folder)
   const std::vector<std::string> spelled = spell_tokens(model);
   write_file_atomically(folder / "vocab.json", vocabulary_json(spelled) + "\n");
   write_file_atomically(folder / "merges.txt", "#version: 0.2\n" + list_merges(model, spelled, "\n", false) + "\n");
-  write_file_atomically(folder / "tokenizer_config.json", tokenizer_config_json(model, spelled));
-  write_file_atomically(folder / "tokenizer.json", tokenizer_json(model, spelled));
+  write_file_atomically(folder / "tokenizer_config.json", bpe_config_json(model, spelled));
+  write_file_atomically(folder / "tokenizer.json", bpe_json(model, spelled));
 }
 
 }  // namespace teratron

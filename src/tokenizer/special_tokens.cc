@@ -5,9 +5,9 @@
 
 namespace teratron {
 
-SpecialTokens::SpecialTokens(const BpeModel& model) {
-  for (const std::int32_t id : model.special) {
-    const std::string& text = model.tokens[static_cast<std::size_t>(id)];
+SpecialTokens::SpecialTokens(std::span<const std::string> tokens, std::span<const std::int32_t> special) {
+  for (const std::int32_t id : special) {
+    const std::string& text = tokens[static_cast<std::size_t>(id)];
     entries_.push_back({text, id});
     begins_[static_cast<unsigned char>(text[0])] = true;
   }

@@ -1,20 +1,20 @@
-// Finds special tokens, such as "<|endoftext|>", in text.
+// Finds special tokens, such as "<|endoftext|>" and "[MASK]", in text.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "tokenizer/bpe_model.h"
 
 namespace teratron {
 
 class SpecialTokens {
  public:
-  explicit SpecialTokens(const BpeModel& model);
+  // The tokens that stand at the ids `special` of a vocabulary.
+  SpecialTokens(std::span<const std::string> tokens, std::span<const std::int32_t> special);
 
   struct Match {
     std::size_t position;

@@ -1,61 +1,48 @@
 #include "tokenizer/tokenizer.h"
 
 #include <algorithm>
-#include <mutex>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/threads.h"
-#include "tokenizer/bpe_encoder.h"
-#include "tokenizer/bpe_files.h"
-#include "tokenizer/merge_table.h"
-#include "tokenizer/special_tokens.h"
-#include "tokenizer/splitter.h"
+#include "tokenizer/tokenizer_files.h"
+#include "tokenizer/tokenizer_implementation.h"
 
 namespace teratron {
 namespace {
 
-// Encoders at rest. A call takes one and gives it back, so the caches stay warm from call to call, and there are as
-// many as calls that ran at the same time.
-class EncoderPool {
- public:
-  std::unique_ptr<BpeEncoder> take(const MergeTable& table) {
-    const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return std::make_unique<BpeEncoder>(table);
-    std::unique_ptr<BpeEncoder> encoder = std::move(idle_.back());
-    idle_.pop_back();
-    return encoder;
+// Calls back with each part of `text` that is plain, and with each special token between them and where it begins.
+template <class Plain, class Special>
+void split_at_special_tokens(std::string_view text, const SpecialTokens& special, const Plain& plain,
+                             const Special& token) {
+  std::size_t at = 0;
+  while (const auto match = special.find(text.substr(at))) {
+    plain(text.substr(at, match->position), at);
+    token(*match, at + match->position);
+    at += match->position + match->length;
   }
-  void give_back(std::unique_ptr<BpeEncoder> encoder) {
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(encoder));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<BpeEncoder>> idle_;
-};
+  plain(text.substr(at), at);
+}
 
 }  // namespace
 
-struct Tokenizer::State {
-  explicit State(BpeModel bpe) : model(std::move(bpe)), table(model), special(model) {}
-
-  BpeModel model;
-  MergeTable table;
-  SpecialTokens special;
-  mutable EncoderPool encoders;
-};
-
 Tokenizer Tokenizer::load(const std::filesystem::path& folder_or_file) {
-  return Tokenizer(read_bpe_model(folder_or_file));
+  return std::visit([](auto model) { return Tokenizer(std::move(model)); }, read_tokenizer_model(folder_or_file));
 }
 
 Tokenizer::Tokenizer(BpeModel model) {
   validate(model, "tokenizer");
-  state_ = std::make_shared<const State>(std::move(model));
+  implementation_ = make_byte_pair_tokenizer(std::move(model));
 }
+
+Tokenizer::Tokenizer(WordPieceModel model) {
+  validate(model, "tokenizer");
+  implementation_ = make_word_piece_tokenizer(std::move(model));
+}
+
+TokenizerKind Tokenizer::kind() const { return implementation_->kind(); }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, SpecialText special) const {
   std::vector<std::int32_t> ids;
@@ -64,23 +51,42 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, SpecialText s
 }
 
 void Tokenizer::encode_to(std::string_view text, std::vector<std::int32_t>& out, SpecialText special) const {
-  std::unique_ptr<BpeEncoder> encoder = state_->encoders.take(state_->table);
-  if (special == SpecialText::kToken) {
-    while (const auto match = state_->special.find(text)) {
-      encoder->encode(text.substr(0, match->position), out);
-      out.push_back(match->id);
-      text.remove_prefix(match->position + match->length);
-    }
+  if (special == SpecialText::kPlain) return implementation_->encode(text, out);
+  split_at_special_tokens(
+      text, implementation_->special(), [&](std::string_view part, std::size_t) { implementation_->encode(part, out); },
+      [&](const SpecialTokens::Match& match, std::size_t) { out.push_back(match.id); });
+}
+
+std::vector<TokenSpan> Tokenizer::encode_with_offsets(std::string_view text, SpecialText special) const {
+  if (text.size() > std::numeric_limits<std::uint32_t>::max()) {
+    throw_user_error("a text of {} bytes has places that 32 bits cannot tell; cut it at a space", text.size());
   }
-  encoder->encode(text, out);
-  state_->encoders.give_back(std::move(encoder));
+  std::vector<TokenSpan> spans;
+  if (special == SpecialText::kPlain) {
+    implementation_->encode_with_offsets(text, spans);
+    return spans;
+  }
+  const auto plain = [&](std::string_view part, std::size_t begin) {
+    const std::size_t before = spans.size();
+    implementation_->encode_with_offsets(part, spans);
+    for (TokenSpan& span : std::span(spans).subspan(before)) {
+      span.begin += static_cast<std::uint32_t>(begin);
+      span.end += static_cast<std::uint32_t>(begin);
+    }
+  };
+  split_at_special_tokens(
+      text, implementation_->special(), plain, [&](const SpecialTokens::Match& match, std::size_t begin) {
+        spans.push_back(
+            {match.id, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(begin + match.length)});
+      });
+  return spans;
 }
 
 std::vector<std::int32_t> Tokenizer::encode_parallel(std::string_view text) const {
   constexpr std::size_t kPart = std::size_t{1} << 18;
   std::vector<std::string_view> parts;
   for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = next_safe_cut(text, std::min(begin + kPart, text.size()));
+    const std::size_t end = implementation_->next_cut(text, std::min(begin + kPart, text.size()));
     parts.push_back(text.substr(begin, end - begin));
     begin = end;
   }
@@ -97,9 +103,11 @@ std::vector<std::int32_t> Tokenizer::encode_parallel(std::string_view text) cons
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids) const {
-  std::string bytes;
-  for (const std::int32_t id : ids) bytes += bytes_of(id);
-  return bytes;
+  const std::int64_t tokens = vocab_size();
+  for (const std::int32_t id : ids) {
+    if (id < 0 || id >= tokens) bytes_of(id);  // the error
+  }
+  return implementation_->decode(ids);
 }
 
 std::string_view Tokenizer::bytes_of(std::int32_t id) const {
@@ -107,24 +115,32 @@ std::string_view Tokenizer::bytes_of(std::int32_t id) const {
     throw_user_error("token id {} is outside the vocabulary of {} tokens; were the ids made with another tokenizer?",
                      id, vocab_size());
   }
-  return state_->model.tokens[static_cast<std::size_t>(id)];
+  return implementation_->bytes_of(id);
 }
 
-std::int64_t Tokenizer::vocab_size() const { return std::ssize(state_->model.tokens); }
+std::int64_t Tokenizer::vocab_size() const { return implementation_->vocab_size(); }
 
 std::optional<std::int32_t> Tokenizer::end_of_text() const { return special_token(kEndOfText); }
 
 std::optional<std::int32_t> Tokenizer::special_token(std::string_view text) const {
-  return state_->special.id_of(text);
+  return implementation_->special().id_of(text);
 }
 
-const BpeModel& Tokenizer::model() const { return state_->model; }
+const BpeModel& Tokenizer::model() const {
+  check(implementation_->byte_pair() != nullptr, "the tokenizer is byte-level BPE");
+  return *implementation_->byte_pair();
+}
 
-std::string Tokenizer::hash() const { return hash_of(state_->model); }
+const WordPieceModel& Tokenizer::word_piece() const {
+  check(implementation_->word_piece() != nullptr, "the tokenizer is WordPiece");
+  return *implementation_->word_piece();
+}
+
+std::string Tokenizer::hash() const { return implementation_->hash(); }
 
 void Tokenizer::save(const std::filesystem::path& folder) const {
   make_folders(folder);
-  write_bpe_model(state_->model, folder);
+  implementation_->save(folder);
 }
 
 }  // namespace teratron

@@ -1,6 +1,12 @@
+// Text to tokens and back, of two kinds that the files tell apart:
+//
 // Byte-level BPE, exactly as GPT-2 does it (Radford et al. 2019, section 2.2; Sennrich et al. 2016): text is split into
 // words by GPT-2's pattern, each word's bytes are merged pair by pair in the order of the merge list. Every string of
 // bytes has an encoding, valid UTF-8 or not, and decoding it gives the same bytes back.
+//
+// WordPiece, exactly as BERT does it (Devlin et al. 2018, section 3): text is normalized (bert_normalizer.h), cut at
+// white space and around punctuation, and each word is cut into the longest tokens there are. Decoding gives words, not
+// the same text: case, accents, spaces and what is [UNK] are lost. Bytes that are not valid UTF-8 are dropped.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +19,14 @@
 #include <vector>
 
 #include "tokenizer/bpe_model.h"
+#include "tokenizer/token_span.h"
+#include "tokenizer/word_piece_model.h"
 
 namespace teratron {
 
-// What to do with the text of a special token, such as "<|endoftext|>", that occurs in the input.
+enum class TokenizerKind { kBytePair, kWordPiece };
+
+// What to do with the text of a special token, such as "<|endoftext|>" or "[MASK]", that occurs in the input.
 enum class SpecialText {
   kPlain,  // it is text like any other: the rule of GPT-2's evaluations, and safe for text from strangers
   kToken,  // it becomes the special token (the longest one where several match)
@@ -25,22 +35,35 @@ enum class SpecialText {
 // Immutable, cheap to copy (copies share the tables), and safe to use from many threads at once.
 class Tokenizer {
  public:
-  // Reads a folder that holds `tokenizer.json`, or `vocab.json` (or `encoder.json`) with `merges.txt` (or `vocab.bpe`);
-  // or one of these files by name. UserError: missing, not what it should be, or not byte-level BPE.
+  // Reads a folder or one of its files by name. Of what a folder holds, the first of these counts:
+  // - `tokenizer.json`, byte-level BPE or WordPiece;
+  // - byte-level BPE: `vocab.json` (or `encoder.json`) with `merges.txt` (or `vocab.bpe`);
+  // - WordPiece: `vocab.txt`, a token a line. A `tokenizer_config.json` beside it says `do_lower_case`, `strip_accents`
+  //   (absent: as lower case), `tokenize_chinese_chars`, and names of special tokens. Where it does not say
+  //   `do_lower_case`, the model is uncased if no token but special ones has a letter that lower case would change.
+  // UserError: missing, not what it should be, or another kind.
   static Tokenizer load(const std::filesystem::path& folder_or_file);
 
   explicit Tokenizer(BpeModel model);
+  explicit Tokenizer(WordPieceModel model);
 
+  TokenizerKind kind() const;
+
+  // The tokens of the text alone: WordPiece adds no [CLS] and no [SEP].
   std::vector<std::int32_t> encode(std::string_view text, SpecialText special = SpecialText::kPlain) const;
   // Appends to `out`.
   void encode_to(std::string_view text, std::vector<std::int32_t>& out,
                  SpecialText special = SpecialText::kPlain) const;
   // The same ids as encode(text), found by all threads of parallel_for: for texts of megabytes.
   std::vector<std::int32_t> encode_parallel(std::string_view text) const;
+  // The same ids, each with the bytes of `text` that it comes from. Parts of one character, such as the letters of a
+  // Hangul syllable, come from the same bytes. UserError: a text of 4 GiB or more.
+  std::vector<TokenSpan> encode_with_offsets(std::string_view text, SpecialText special = SpecialText::kPlain) const;
 
-  // The bytes of the tokens in a row; they need not be valid UTF-8 (StreamDecoder is for terminals).
-  // UserError: an id outside the vocabulary.
+  // Byte-level BPE: the bytes of the tokens in a row; they need not be valid UTF-8 (StreamDecoder is for terminals).
+  // WordPiece: the words with spaces between them. UserError: an id outside the vocabulary.
   std::string decode(std::span<const std::int32_t> ids) const;
+  // What decode() writes for a token that others come before: of WordPiece with the space before a word.
   std::string_view bytes_of(std::int32_t id) const;
 
   std::int64_t vocab_size() const;
@@ -48,18 +71,23 @@ class Tokenizer {
   std::optional<std::int32_t> end_of_text() const;
   // The id of the special token with this text.
   std::optional<std::int32_t> special_token(std::string_view text) const;
+  // What it is made of. InternalError where kind() is the other one.
   const BpeModel& model() const;
-  // 16 hexadecimal digits of what decides the ids: tokens, merges, special tokens and the splitter. The same for every
-  // form of the files; another one for a tokenizer that encodes some text otherwise, but for one chance in 2^64.
+  const WordPieceModel& word_piece() const;
+  // 16 hexadecimal digits of what decides the ids: tokens, merges, special tokens, the normalizer and the splitter. The
+  // same for every form of the files; another one for a tokenizer that encodes some text otherwise, but for one chance
+  // in 2^64.
   std::string hash() const;
 
-  // Writes vocab.json, merges.txt, tokenizer.json and tokenizer_config.json: what load() and Hugging Face's GPT-2
-  // tokenizers read. Creates the folder. EnvironmentError where that fails.
+  // Writes what load() and Hugging Face's tokenizers read: tokenizer.json and tokenizer_config.json, with vocab.json
+  // and merges.txt or with vocab.txt. Creates the folder. EnvironmentError where that fails.
   void save(const std::filesystem::path& folder) const;
 
+  // What both kinds do, each in its way (tokenizer_implementation.h).
+  class Implementation;
+
  private:
-  struct State;
-  std::shared_ptr<const State> state_;
+  std::shared_ptr<const Implementation> implementation_;
 };
 
 }  // namespace teratron

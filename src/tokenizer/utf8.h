@@ -41,6 +41,25 @@ inline Utf8Step decode_utf8(std::string_view text) {
   return {code, static_cast<std::uint8_t>(length), Utf8Status::kValid};
 }
 
+inline bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Step step = decode_utf8(text);
+    if (step.status != Utf8Status::kValid) return false;
+    text.remove_prefix(step.length);
+  }
+  return true;
+}
+
+// How many characters valid UTF-8 has.
+inline std::size_t count_characters(std::string_view text) {
+  std::size_t count = 0;
+  for (const char byte : text) count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80 ? 1 : 0;
+  return count;
+}
+
+// How many bytes append_utf8 appends.
+inline std::size_t utf8_length(char32_t code) { return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4; }
+
 // `code` is a Unicode scalar value.
 inline void append_utf8(char32_t code, std::string& out) {
   const auto put = [&](char32_t byte) { out.push_back(static_cast<char>(static_cast<unsigned char>(byte))); };

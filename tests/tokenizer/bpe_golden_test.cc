@@ -17,12 +17,6 @@ nlohmann::json golden(const std::string& name) {
   return nlohmann::json::parse(read_file(std::filesystem::path(TERATRON_SOURCE_DIR) / "tests/golden/bpe" / name));
 }
 
-std::string fnv1a(std::span<const std::byte> bytes) {
-  std::uint64_t value = 0xCBF29CE484222325;
-  for (const std::byte byte : bytes) value = (value ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001B3;
-  return fmt::format("{:016x}", value);
-}
-
 class Gpt2Vocabulary : public ::testing::Test {
  protected:
   void SetUp() override {

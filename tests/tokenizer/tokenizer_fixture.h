@@ -1,10 +1,12 @@
 // What the tokenizer's tests share: the shared data, folders that go away again, random bytes.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "base/file.h"
@@ -15,6 +17,12 @@
 namespace teratron {
 
 inline std::filesystem::path shared_data() { return std::filesystem::path(TERATRON_SOURCE_DIR) / "../shared/data"; }
+
+inline std::string fnv1a(std::span<const std::byte> bytes) {
+  std::uint64_t value = 0xCBF29CE484222325;
+  for (const std::byte byte : bytes) value = (value ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001B3;
+  return fmt::format("{:016x}", value);
+}
 
 // A new empty folder, removed at the end.
 class TemporaryFolder {

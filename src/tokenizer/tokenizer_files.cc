@@ -1,0 +1,81 @@
+#include "tokenizer/tokenizer_files.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <array>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "tokenizer/bpe_files.h"
+#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/word_piece_files.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+using TokenizerModel = std::variant<BpeModel, WordPieceModel>;
+
+struct PairNames {
+  const char *vocabulary, *merges;
+};
+constexpr std::array<PairNames, 2> kPairs = {{{"vocab.json", "merges.txt"}, {"encoder.json", "vocab.bpe"}}};
+constexpr const char *kJson = "tokenizer.json", *kVocabulary = "vocab.txt";
+
+// Without an exception where a parent folder may not be looked into.
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+TokenizerModel read_json(const fs::path& path) {
+  const std::string content = read_file(path), file = fmt::format("'{}'", path.string());
+  simdjson::dom::parser parser;
+  simdjson::dom::object root, model;
+  if (const auto error = parser.parse(content).get(root)) {
+    throw_user_error("{} is not a tokenizer.json: {}", file, simdjson::error_message(error));
+  }
+  if (root["model"].get(model)) throw_user_error("{} is not a tokenizer.json: it has no \"model\"", file);
+  // Files of before 2021 name no type; then what the model has tells.
+  const std::string_view type =
+      text_or(model["type"], !model["merges"].error()                     ? "BPE"
+                             : !model["max_input_chars_per_word"].error() ? "WordPiece"
+                                                                          : "of unknown type");
+  if (type == "WordPiece") return read_word_piece_json(root, file);
+  if (type == "BPE") return read_bpe_json(root, file);
+  throw_user_error("{} is neither byte-level BPE nor WordPiece, the kinds supported: its model is '{}'", file, type);
+}
+
+TokenizerModel read_named(const fs::path& path) {
+  for (const PairNames& pair : kPairs) {
+    if (path.filename() != pair.vocabulary && path.filename() != pair.merges) continue;
+    return read_vocabulary_and_merges(path.parent_path() / pair.vocabulary, path.parent_path() / pair.merges);
+  }
+  // Also as Hugging Face's save_vocabulary names it: NAME-vocab.txt.
+  if (path.filename().string().ends_with(kVocabulary)) return read_word_piece_vocabulary(path);
+  return read_json(path);
+}
+
+}  // namespace
+
+TokenizerModel read_tokenizer_model(const fs::path& path) {
+  if (!is_there(path)) {
+    throw_user_error("no tokenizer at '{}': there is no such file or folder; check the path", path.string());
+  }
+  if (!fs::is_directory(path)) return read_named(path);
+  if (is_there(path / kJson)) return read_json(path / kJson);
+  for (const PairNames& pair : kPairs) {
+    if (!is_there(path / pair.vocabulary) && !is_there(path / pair.merges)) continue;
+    return read_vocabulary_and_merges(path / pair.vocabulary, path / pair.merges);
+  }
+  if (is_there(path / kVocabulary)) return read_word_piece_vocabulary(path / kVocabulary);
+  throw_user_error(
+      "no tokenizer in '{}': byte-level BPE needs tokenizer.json, or vocab.json with merges.txt, or encoder.json with "
+      "vocab.bpe; WordPiece needs tokenizer.json or vocab.txt",
+      path.string());
+}
+
+}  // namespace teratron

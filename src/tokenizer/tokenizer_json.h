@@ -1,0 +1,56 @@
+// Hugging Face's tokenizer.json (github.com/huggingface/tokenizers): a pipeline of steps, of which we take two, GPT-2's
+// and BERT's, and refuse every other by name, since it would give other tokens. And what files written by us have in
+// common.
+#pragma once
+
+#include <simdjson.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/bpe_model.h"
+#include "tokenizer/vocabulary.h"
+#include "tokenizer/word_piece_model.h"
+
+namespace teratron {
+
+// Each reads the file's object, where it describes byte-level BPE with GPT-2's splitter, or WordPiece as BERT's. `file`
+// is for messages. UserError: not so, and what.
+BpeModel read_bpe_json(simdjson::dom::object root, const std::string& file);
+WordPieceModel read_word_piece_json(simdjson::dom::object root, const std::string& file);
+
+// Values, or what stands for them where they are absent or of another type.
+inline std::string_view text_or(simdjson::simdjson_result<simdjson::dom::element> value, std::string_view otherwise) {
+  std::string_view text;
+  return value.get(text) ? otherwise : text;
+}
+inline bool is_true(simdjson::simdjson_result<simdjson::dom::element> value, bool otherwise) {
+  bool flag = false;
+  return value.get(flag) ? otherwise : flag;
+}
+
+// The "type" of a step of the pipeline; empty where there is no such step.
+std::string_view type_of_step(simdjson::dom::object root, const char* step);
+
+// The model's object "vocab". UserError: an id that is no whole number.
+std::vector<ListedToken> read_json_vocabulary(simdjson::dom::object vocabulary, std::string_view file);
+
+struct AddedToken {
+  ListedToken token;
+  bool is_special;
+  std::string_view refused;  // an option that changes which text it is found in; empty: none is set
+};
+// The list "added_tokens". UserError: a token without a text or an id.
+std::vector<AddedToken> read_added_tokens(simdjson::dom::object root, std::string_view file);
+
+// A JSON string. Text is UTF-8: of the byte alphabet, or of a token that was read from JSON.
+std::string json_string(std::string_view text);
+// {"text": id, ...} of tokens in order of their ids.
+std::string vocabulary_json(std::span<const std::string> tokens);
+// The members of "added_tokens".
+std::string added_tokens_json(std::span<const std::string> tokens, std::span<const std::int32_t> special);
+
+}  // namespace teratron
