@@ -10,6 +10,7 @@ std::vector<Command> all_commands() {
       eval_loss_command(),
       eval_wikitext103_command(),
       generate_command(),
+      embed_command(),
       tokenizer_train_command(),
       tokenizer_encode_command(),
       tokenizer_decode_command(),

@@ -11,6 +11,7 @@ Command train_command();
 Command eval_loss_command();
 Command eval_wikitext103_command();
 Command generate_command();
+Command embed_command();
 Command tokenizer_train_command();
 Command tokenizer_encode_command();
 Command tokenizer_decode_command();

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
     if (!fs::exists(folder / name, error)) continue;
     throw_user_error(
         "'{}' has its weights as {}, a Python pickle; save them as safetensors first: python3 -c \"from transformers "
-        "import AutoModelForCausalLM as M; M.from_pretrained('{}').save_pretrained('NEW_FOLDER')\"",
+        "import AutoModelForPreTraining as M; M.from_pretrained('{}').save_pretrained('NEW_FOLDER')\"",
         folder.string(), name, folder.string());
   }
   throw_user_error("'{}' has no model.safetensors and no model.safetensors.index.json", folder.string());
