@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "checkpoint/checkpoint.h"
 
@@ -12,12 +14,16 @@ struct WeightSource {
   std::filesystem::path folder;  // of the one checkpoint, or of the Hugging Face model
   bool is_hugging_face = false;
   ModelConfig model;
-  bool has_tokenizer = false;  // its files lie in `folder`
+  bool has_tokenizer = false;      // its files lie in `folder`
+  std::vector<std::string> drawn;  // tensors that a Hugging Face model lacks, of heads; they get initial weights
 };
 
 // `path`: a folder that was saved to, one checkpoint's folder, or one that save_pretrained wrote. UserError: none of
 // them, damaged, or a model that ours is not.
 WeightSource find_weights(const std::filesystem::path& path);
+
+// A warning that names them; empty where there are none.
+std::string text_of_drawn(const std::filesystem::path& folder, const std::vector<std::string>& drawn);
 
 // The weights alone, into parameters of any layout; each rank reads its own parts. `verify`: compare the checksums that
 // our checkpoints have. UserError as find_weights and load_checkpoint.

@@ -15,7 +15,6 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEndOfText = "<|endoftext|>";
 constexpr std::array<std::string_view, 9> kNames = {"vocab.json",
                                                     "encoder.json",
                                                     "merges.txt",
@@ -26,24 +25,34 @@ constexpr std::array<std::string_view, 9> kNames = {"vocab.json",
                                                     "special_tokens_map.json",
                                                     "added_tokens.json"};
 
-std::optional<std::int64_t> id_in(const Json& vocabulary) {
+std::optional<std::int64_t> id_in(const Json& vocabulary, std::string_view token) {
   if (!vocabulary.is_object()) return std::nullopt;
-  const auto found = vocabulary.find(kEndOfText);
+  const auto found = vocabulary.find(token);
   if (found == vocabulary.end() || !found->is_number_unsigned()) return std::nullopt;
   return found->get<std::int64_t>();
 }
 
 // tokenizer.json lists special tokens apart; some writers have them in the vocabulary too.
-std::optional<std::int64_t> id_in_tokenizer_json(const Json& json) {
+std::optional<std::int64_t> id_in_tokenizer_json(const Json& json, std::string_view content) {
   const Json added = json.value("added_tokens", Json::array());
   for (const Json& token : added) {
-    if (token.is_object() && token.contains("content") && token["content"] == kEndOfText && token.contains("id") &&
+    if (token.is_object() && token.contains("content") && token["content"] == content && token.contains("id") &&
         token["id"].is_number_unsigned()) {
       return token["id"].get<std::int64_t>();
     }
   }
   const Json model = json.value("model", Json::object());
-  return model.is_object() && model.contains("vocab") ? id_in(model["vocab"]) : std::nullopt;
+  return model.is_object() && model.contains("vocab") ? id_in(model["vocab"], content) : std::nullopt;
+}
+
+// Of a vocabulary that has a token in each line, the first of which is 0.
+std::optional<std::int64_t> line_of(std::string_view text, std::string_view token) {
+  for (std::int64_t line = 0; !text.empty(); ++line) {
+    const std::string_view content = text.substr(0, text.find('\n'));
+    if (content == token || (content.ends_with('\r') && content.substr(0, content.size() - 1) == token)) return line;
+    text.remove_prefix(std::min(content.size() + 1, text.size()));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -78,15 +87,16 @@ FileContents read_tokenizer_files(const fs::path& folder_or_file) {
   return files;
 }
 
-std::optional<std::int64_t> end_of_text_id(const FileContents& files) {
+std::optional<std::int64_t> special_token_id(const FileContents& files, std::string_view token) {
   for (const std::string_view name : {"tokenizer.json", "vocab.json", "encoder.json"}) {
     const auto file = files.find(std::string(name));
     if (file == files.end()) continue;
     const Json json = parse_json_object(file->second, file->first);
-    const auto id = name == "tokenizer.json" ? id_in_tokenizer_json(json) : id_in(json);
+    const auto id = name == "tokenizer.json" ? id_in_tokenizer_json(json, token) : id_in(json, token);
     if (id) return id;
   }
-  return std::nullopt;
+  const auto lines = files.find("vocab.txt");
+  return lines == files.end() ? std::nullopt : line_of(lines->second, token);
 }
 
 }  // namespace teratron

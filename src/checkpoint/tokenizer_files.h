@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace teratron {
 
@@ -19,7 +20,7 @@ FileContents find_tokenizer_files(const std::filesystem::path& folder);
 // UserError where that is no tokenizer.
 FileContents read_tokenizer_files(const std::filesystem::path& folder_or_file);
 
-// The id of "<|endoftext|>" in them, where they have it. UserError: a vocabulary that is not JSON.
-std::optional<std::int64_t> end_of_text_id(const FileContents& files);
+// The id of a special token, as "<|endoftext|>", in them, where they have it. UserError: a vocabulary that is not JSON.
+std::optional<std::int64_t> special_token_id(const FileContents& files, std::string_view token);
 
 }  // namespace teratron

@@ -12,6 +12,7 @@ std::vector<Command> all_commands() {
       generate_command(),
       score_squad1_command(),
       score_squad2_command(),
+      embed_command(),
       tokenizer_train_command(),
       tokenizer_encode_command(),
       tokenizer_decode_command(),

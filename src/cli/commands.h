@@ -13,6 +13,7 @@ Command eval_wikitext103_command();
 Command generate_command();
 Command score_squad1_command();
 Command score_squad2_command();
+Command embed_command();
 Command tokenizer_train_command();
 Command tokenizer_encode_command();
 Command tokenizer_decode_command();

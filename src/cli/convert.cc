@@ -5,8 +5,9 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/hugging_face/gpt2_config.h"
 #include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/hugging_face/model_folder.h"
+#include "checkpoint/initial_weights.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "runtime/loaded_model.h"
@@ -78,9 +79,10 @@ std::filesystem::path to_hugging_face(const ConvertOptions& options) {
 }
 
 std::filesystem::path to_teratron(const ConvertOptions& options) {
-  const ModelConfig model = read_hugging_face_config(options.in / "config.json").model;
-  check_tokenizer(options.in, model.vocab_size);
-  const LongTask told(doing(options), share_of_checksums(bytes_of_weights(model)));  // of what is written
+  const HuggingFaceFolder source(options.in);
+  check_tokenizer(options.in, source.model().vocab_size);
+  if (!source.drawn().empty()) fmt::print(stderr, "{}\n", text_of_drawn(options.in, source.drawn()));
+  const LongTask told(doing(options), share_of_checksums(bytes_of_weights(source.model())));  // of what is written
   return import_from_hugging_face(options.in, options.out);
 }
 

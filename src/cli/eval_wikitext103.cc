@@ -86,7 +86,7 @@ void report_score(const EvalWikitext103Options& options, const Counts& counts, d
 
 void run(const EvalWikitext103Options& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
-  launcher.require_file("data", options.data);
+  launcher.require_file("--data", options.data);
   const std::string text = read_decompressed(options.data);
   Counts counts{.words = count_wikitext_words(text), .tokens = 0};
   if (options.count_only) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "checkpoint/initial_weights.h"
 #include "console/readable.h"
 #include "options/output.h"
 #include "train/resume_rules.h"
@@ -79,7 +80,11 @@ std::string text_of_origin(const TrainConfig& config, const CheckpointInfo* chec
     return fmt::format("goes on from '{}', {} of {} updates done", checkpoint->folder.string(),
                        checkpoint->state.iteration, config.train_iters);
   }
-  if (!config.finetune.empty()) return fmt::format("starts from the weights in '{}'", config.finetune.string());
+  if (!config.finetune.empty()) {
+    const std::string drawn = text_of_drawn(config.finetune, find_weights(config.finetune).drawn);
+    return fmt::format("starts from the weights in '{}'{}{}", config.finetune.string(), drawn.empty() ? "" : "\n",
+                       drawn);
+  }
   return fmt::format("starts from random weights of --seed {}", config.seed);
 }
 

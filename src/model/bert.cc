@@ -62,7 +62,8 @@ Bert::Bert(const ModelConfig& model_config, GroupRank place)
       final_norm(norm_if(is_pre(config), "final_norm", config, place)),
       pooler(config.hidden_size, place) {
   if (config.head == ModelHead::kPretraining) {
-    heads.emplace(embedding.tokens, config.vocab_size, config.hidden_size, config.layernorm_epsilon, place);
+    heads.emplace(embedding.tokens, config.vocab_size, config.hidden_size, config.layernorm_epsilon, config.activation,
+                  place);
   }
 }
 

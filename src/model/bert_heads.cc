@@ -64,13 +64,14 @@ void BertPooler::backward(const LayerPass& pass, const Saved& saved) const {
 }
 
 BertPretrainingHeads::BertPretrainingHeads(const Parameter& tokens, std::int64_t vocab_size, std::int64_t hidden,
-                                           double epsilon, GroupRank place)
+                                           double epsilon, Activation layer_activation, GroupRank place)
     : transform("head.transform", hidden, hidden, 1.0, Linear::Parallel::kNone, place),
       norm(whole_norm(hidden, epsilon, place)),
       bias(output_bias(tokens)),
       order(order_layer(hidden, place)),
       output{.vocab_size = vocab_size, .vocab_begin = place.rank * tokens.shape[0]},
-      order_output{.vocab_size = kOrders, .vocab_begin = place.rank * order.weight.shape[0]} {}
+      order_output{.vocab_size = kOrders, .vocab_begin = place.rank * order.weight.shape[0]},
+      activation(layer_activation) {}
 
 void BertPretrainingHeads::visit(const ParameterVisitor& visitor) {
   transform.visit(visitor);
@@ -118,7 +119,7 @@ void BertPretrainingHeads::predict_tokens(const LayerPass& pass, const Parameter
                                  .x = gathered,
                                  .weight = transform.weight.value,
                                  .bias = transform.bias.value,
-                                 .activation = Activation::kGeluErf,
+                                 .activation = activation,
                                  .activated = activated});
     norm.forward(pass, normed, activated, saved);
     const TensorRef loss = here(w.loss), targets = here(inputs.targets);
@@ -129,7 +130,7 @@ void BertPretrainingHeads::predict_tokens(const LayerPass& pass, const Parameter
       output.forward_backward(chunk_pass, {tokens, &bias}, loss, dnormed, normed, targets, here(inputs.weights),
                               w.output);
       norm.backward(chunk_pass, dsum, dnormed, activated, saved, /*accumulate_dx=*/false);
-      pass.backend.activation_backward({.dx = dsum, .dy = dsum, .x = sum, .activation = Activation::kGeluErf});
+      pass.backend.activation_backward({.dx = dsum, .dy = dsum, .x = sum, .activation = activation});
       transform.backward_weight(chunk_pass, dsum, gathered);
       transform.backward_input(pass, here(drows), dsum);
       chunk_pass.accumulate = true;

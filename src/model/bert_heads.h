@@ -37,9 +37,10 @@ struct BertPretrainingHeads {
   Parameter bias;              // [padded vocabulary], split as the token table is
   ColumnParallelLinear order;  // [kOrders, hidden], its rows split, rounded up to a row a rank
   LanguageModelHead output, order_output;
+  Activation activation;  // behind the transform: that of the layers
 
   BertPretrainingHeads(const Parameter& tokens, std::int64_t vocab_size, std::int64_t hidden, double epsilon,
-                       GroupRank place);
+                       Activation layer_activation, GroupRank place);
 
   struct Workspace {
     TensorRef loss, order_loss;                  // A [rows], [batch]

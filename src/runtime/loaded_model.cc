@@ -24,19 +24,64 @@ std::string loading_advice(const ExecutorOptions& options, const BackendSettings
   return ways.empty() ? "take a smaller model" : fmt::format("use {}", fmt::join(ways, " or "));
 }
 
-}  // namespace
-
-CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout) {
-  CheckpointInfo checkpoint = read_checkpoint_info(path);
-  Faults faults = checkpoint.model.faults(layout.tensor_parallel);
-  const std::int64_t layers = checkpoint.model.num_layers;
+void check_layout(const std::filesystem::path& folder, const ModelConfig& model, const LayoutSettings& layout) {
+  Faults faults = model.faults(layout.tensor_parallel);
+  const std::int64_t layers = model.num_layers;
   faults.add_if(layout.pipeline_parallel > layers,
                 "{} is {}, but it has {} layers and every stage needs one; the most that works is {}",
                 Flag{"pipeline-model-parallel-size"}, layout.pipeline_parallel, layers, layers);
   if (!faults.empty()) {
-    throw_user_error("the model in '{}': {}", checkpoint.folder.string(), fmt::join(faults.texts(), "; "));
+    throw_user_error("the model in '{}': {}", folder.string(), fmt::join(faults.texts(), "; "));
   }
+}
+
+// Every rank reads its own parts from `folder`; one is enough to compare the checksums of so many bytes, if there are.
+template <class Runner>
+Loaded<Runner> load(const std::filesystem::path& folder, const ModelConfig& config, std::uint64_t checked_bytes,
+                    const ExecutorOptions& options, const BackendSettings& settings, const Rank& rank) {
+  ExecutorOptions filled = options;
+  if (filled.tokens == 0) filled.tokens = config.max_position_embeddings;
+  filled.tokens = std::min(filled.tokens, config.max_position_embeddings);
+  filled.cell_layers = pipeline::even_slices(config.num_layers, rank.mesh->pipeline->size());
+  Loaded<Runner> loaded{.backend = make_backend(settings, rank), .model = nullptr};
+  loaded.model = std::make_unique<Runner>(*loaded.backend, config, filled, rank.mesh);
+  const std::vector<RankMemory> memory =
+      memory_of_ranks(loaded.model->memory(), *loaded.backend, rank.mesh->pipeline->rank(), rank.world);
+  require_memory(memory, *loaded.backend, rank.world, rank.ranks_in_this_process(),
+                 [&](const MemoryRoom& room) { return loading_advice(filled, settings, room); });
+  rank.world.barrier();  // no rank takes memory before it is known that there is enough
+  loaded.model->allocate();
+  std::optional<LongTask> told;
+  if (rank.is_first()) {
+    told.emplace(fmt::format("loading '{}'", folder.string()),
+                 checked_bytes > 0 ? share_of_checksums(checked_bytes) : LongTask::Share());
+  }
+  load_weights(folder, config, loaded.model->all_parameters(), *loaded.backend, rank.is_first());
+  return loaded;
+}
+
+}  // namespace
+
+CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout) {
+  CheckpointInfo checkpoint = read_checkpoint_info(path);
+  if (checkpoint.model.kind == ModelKind::kBert) {
+    throw_user_error(
+        "the model in '{}' is a BERT, which reads texts and continues none; `teratron embed` makes vectors "
+        "of texts with it",
+        checkpoint.folder.string());
+  }
+  check_layout(checkpoint.folder, checkpoint.model, layout);
   return checkpoint;
+}
+
+WeightSource find_encoder(const std::filesystem::path& path, const LayoutSettings& layout) {
+  WeightSource source = find_weights(path);
+  if (source.model.kind != ModelKind::kBert) {
+    throw_user_error("the model in '{}' is of type {}, which has no vectors of texts; name a BERT's folder",
+                     source.folder.string(), name_of(source.model.kind));
+  }
+  check_layout(source.folder, source.model, layout);
+  return source;
 }
 
 void add_loaded_precision_fields(FieldList& list, BackendSettings& settings) {
@@ -46,28 +91,14 @@ void add_loaded_precision_fields(FieldList& list, BackendSettings& settings) {
 
 LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& options,
                        const BackendSettings& settings, const Rank& rank) {
-  ExecutorOptions filled = options;
-  if (filled.tokens == 0) filled.tokens = checkpoint.model.max_position_embeddings;
-  filled.tokens = std::min(filled.tokens, checkpoint.model.max_position_embeddings);
-  filled.cell_layers = pipeline::even_slices(checkpoint.model.num_layers, rank.mesh->pipeline->size());
-  LoadedModel model{.backend = make_backend(settings, rank)};
-  model.model = std::make_unique<LanguageModel>(*model.backend, checkpoint.model, filled, rank.mesh);
-  const std::vector<RankMemory> memory =
-      memory_of_ranks(model.model->memory(), *model.backend, rank.mesh->pipeline->rank(), rank.world);
-  require_memory(memory, *model.backend, rank.world, rank.ranks_in_this_process(),
-                 [&](const MemoryRoom& room) { return loading_advice(filled, settings, room); });
-  rank.world.barrier();  // no rank takes memory before it is known that there is enough
-  model.model->allocate();
-  std::optional<LongTask> told;
-  if (rank.is_first()) {
-    std::uint64_t bytes = 0;
-    for (const CheckpointFileInfo& file : checkpoint.files) bytes += file.bytes;
-    told.emplace(fmt::format("loading '{}'", checkpoint.folder.string()), share_of_checksums(bytes));
-  }
-  // Every rank reads its own parts; one is enough to compare the checksums.
-  load_checkpoint(checkpoint.folder, checkpoint.model, model.model->all_parameters(), *model.backend,
-                  {.optimizer = false, .verify = rank.is_first()});
-  return model;
+  std::uint64_t bytes = 0;
+  for (const CheckpointFileInfo& file : checkpoint.files) bytes += file.bytes;
+  return load<LanguageModel>(checkpoint.folder, checkpoint.model, bytes, options, settings, rank);
+}
+
+LoadedEncoder load_encoder(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
+                           const Rank& rank) {
+  return load<Encoder>(source.folder, source.model, 0, options, settings, rank);
 }
 
 bool holds_tokenizer(const std::filesystem::path& folder) {
@@ -75,15 +106,16 @@ bool holds_tokenizer(const std::filesystem::path& folder) {
                              [&](const char* name) { return std::filesystem::exists(folder / name); });
 }
 
-Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& folder) {
-  const std::filesystem::path& from = folder.empty() ? checkpoint.folder : folder;
-  if (folder.empty() && !holds_tokenizer(from)) {
-    throw_user_error("the checkpoint '{}' was saved without a tokenizer; name one with --tokenizer DIR", from.string());
+Tokenizer load_tokenizer_for(const std::filesystem::path& folder, const ModelConfig& model,
+                             const std::filesystem::path& given) {
+  const std::filesystem::path& from = given.empty() ? folder : given;
+  if (given.empty() && !holds_tokenizer(from)) {
+    throw_user_error("the model '{}' was saved without a tokenizer; name one with --tokenizer DIR", from.string());
   }
   Tokenizer tokenizer = Tokenizer::load(from);
-  if (tokenizer.vocab_size() > checkpoint.model.vocab_size) {
+  if (tokenizer.vocab_size() > model.vocab_size) {
     throw_user_error("the tokenizer in '{}' has {} tokens and the model {}; use the one it was trained with",
-                     from.string(), tokenizer.vocab_size(), checkpoint.model.vocab_size);
+                     from.string(), tokenizer.vocab_size(), model.vocab_size);
   }
   return tokenizer;
 }

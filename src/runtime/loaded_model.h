@@ -1,10 +1,12 @@
-// A checkpoint made ready to evaluate or generate: its weights on every rank, its tokenizer beside it.
+// A model made ready to evaluate, generate or embed: its weights on every rank, its tokenizer beside it.
 #pragma once
 
 #include <filesystem>
 #include <memory>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/initial_weights.h"
+#include "model/encoder.h"
 #include "model/language_model.h"
 #include "runtime/backend_choice.h"
 #include "runtime/ranks.h"
@@ -14,23 +16,32 @@
 namespace teratron {
 
 // Before any rank runs: what the checkpoint at `path` holds. UserError: there is none, it is damaged, or so many ranks
-// cannot share its model (and which numbers can).
+// cannot share its model (and which numbers can), or it is a BERT, which continues no text.
 CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout);
+// The same of a BERT, which may also lie in a folder of Hugging Face's. UserError: as above, or it is no BERT.
+WeightSource find_encoder(const std::filesystem::path& path, const LayoutSettings& layout);
 
 // Whether a tokenizer's files lie in the folder of a checkpoint or of a Hugging Face model.
 bool holds_tokenizer(const std::filesystem::path& folder);
 
-// The tokenizer in `folder` if that is given, else the one saved with the checkpoint. UserError: there is none, or it
-// has more tokens than the model.
-Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& folder);
+// The tokenizer in `given` if that is not empty, else the one that lies beside the weights in `folder`. UserError:
+// there is none, or it has more tokens than the model.
+Tokenizer load_tokenizer_for(const std::filesystem::path& folder, const ModelConfig& model,
+                             const std::filesystem::path& given);
+inline Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& given) {
+  return load_tokenizer_for(checkpoint.folder, checkpoint.model, given);
+}
 
 // --bf16, --fp16 and --tf32 of commands that only read a model.
 void add_loaded_precision_fields(FieldList& list, BackendSettings& settings);
 
-struct LoadedModel {
+template <class Runner>
+struct Loaded {
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<LanguageModel> model;
+  std::unique_ptr<Runner> model;
 };
+using LoadedModel = Loaded<LanguageModel>;
+using LoadedEncoder = Loaded<Encoder>;
 
 // On every rank of a layout, each of which reads its part; stages of a pipeline have as many layers each, but for one
 // more on the first ones where they don't divide. `options.tokens` 0, or more than the model has positions:
@@ -38,5 +49,7 @@ struct LoadedModel {
 // EnvironmentError: not enough memory for the plans of all ranks.
 LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& options,
                        const BackendSettings& settings, const Rank& rank);
+LoadedEncoder load_encoder(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
+                           const Rank& rank);
 
 }  // namespace teratron

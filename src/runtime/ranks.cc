@@ -56,11 +56,10 @@ void RankLauncher::run(const MeshShape& shape, const std::string& options,
   });
 }
 
-void RankLauncher::require_file(std::string_view flag, const std::filesystem::path& input) const {
+void RankLauncher::require_file(std::string_view name, const std::filesystem::path& input) const {
   if (environment_.processes == 1 || !is_standard_stream(input)) return;
-  throw_user_error(
-      "--{} - cannot be read by {} processes, since {} gives its standard input to one of them; name a file", flag,
-      environment_.processes, environment_.launcher);
+  throw_user_error("{} - cannot be read by {} processes, since {} gives its standard input to one of them; name a file",
+                   name, environment_.processes, environment_.launcher);
 }
 
 std::string RankLauncher::description(const MeshShape& shape) const {

@@ -39,7 +39,8 @@ class RankLauncher {
   void run(const MeshShape& shape, const std::string& options, const std::function<void(const Rank&)>& body) const;
 
   // UserError where every process of the job would read standard input ("-"), which a launcher gives to one of them.
-  void require_file(std::string_view flag, const std::filesystem::path& input) const;
+  // `name`: what the user calls it ("--data").
+  void require_file(std::string_view name, const std::filesystem::path& input) const;
 
   const LaunchEnvironment& environment() const { return environment_; }
   // "4 ranks (tensor 2 x pipeline 1 x data 2) as threads of one process on HOST", for people; empty for one rank.

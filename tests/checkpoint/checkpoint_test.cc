@@ -27,11 +27,11 @@ using testing::TemporaryFolder;
 
 fs::path save(const fs::path& root, const RandomModel& model, const TrainingState& state,
               const SaveOptions& options = {}) {
-  return save_checkpoint(root, model.model.config, model.parameters, *model.backend, state, options);
+  return save_checkpoint(root, model.config, model.parameters, *model.backend, state, options);
 }
 
 TrainingState load(const fs::path& path, RandomModel& model, const LoadOptions& options = {}) {
-  return load_checkpoint(path, model.model.config, model.parameters, *model.backend, options);
+  return load_checkpoint(path, model.config, model.parameters, *model.backend, options);
 }
 
 bool all_zero(const std::map<std::string, std::string>& bytes) {

@@ -75,8 +75,7 @@ TEST(FiniteValues, NoSaveKeepsOneThatIsNotAndWhatStandsStays) {
     const auto root = folder / name_of(dtype);
     RandomModel model(small_config(), dtype);
     const auto save = [&](std::int64_t iteration) {
-      save_checkpoint(root, model.model.config, model.parameters, *model.backend, some_state(iteration),
-                      {.keep_last = 1});
+      save_checkpoint(root, model.config, model.parameters, *model.backend, some_state(iteration), {.keep_last = 1});
     };
     save(1);
     const auto before = testing::all_files(root);

@@ -12,13 +12,15 @@ namespace fs = std::filesystem;
 
 TEST(HuggingFaceOracle, TransformersLoadsOurExportAsTheSameModel) {
   if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
-  const fs::path golden = fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden" / "gpt2_tiny";
-  import_from_hugging_face(golden, folder / "run");
-  export_to_hugging_face(folder / "run", folder / "hf");
-  const int status =
-      testing::run_oracle("hugging_face_reads_ours.py", {(folder / "hf").string(), golden.string()}, folder / "log");
-  EXPECT_EQ(status, 0) << testing::bytes_of_file(folder / "log");
+  for (const char* model : {"gpt2_tiny", "bert_tiny"}) {
+    const testing::TemporaryFolder folder;
+    const fs::path golden = fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden" / model;
+    import_from_hugging_face(golden, folder / "run");
+    export_to_hugging_face(folder / "run", folder / "hf");
+    const int status =
+        testing::run_oracle("hugging_face_reads_ours.py", {(folder / "hf").string(), golden.string()}, folder / "log");
+    EXPECT_EQ(status, 0) << testing::bytes_of_file(folder / "log");
+  }
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/damage.h"
+#include "checkpoint/hugging_face_files.h"
 #include "checkpoint/random_model.h"
-#include "checkpoint/safetensors.h"
 
 namespace teratron {
 namespace {
@@ -21,11 +21,14 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using testing::bytes_of_file;
+using testing::FileTensors;
 using ::testing::HasSubstr;
 using testing::message_of;
 using testing::put_file;
 using testing::RandomModel;
 using testing::TemporaryFolder;
+using testing::tensors_of;
+using testing::write_tensors;
 using Json = nlohmann::json;
 
 const fs::path& golden() {
@@ -33,55 +36,14 @@ const fs::path& golden() {
   return path;
 }
 
-struct FileTensor {
-  std::string dtype;
-  std::vector<std::int64_t> shape;
-  std::string bytes;
-  bool operator==(const FileTensor&) const = default;
-};
-using FileTensors = std::map<std::string, FileTensor>;
-
-FileTensors tensors_of(const fs::path& path) {
-  FileTensors tensors;
-  const SafetensorsFile file(path);
-  for (const SafetensorsEntry& entry : file.tensors()) {
-    const auto bytes = file.bytes(entry);
-    tensors[entry.name] = {entry.dtype_name, entry.shape, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
-  }
-  return tensors;
-}
-
-DType dtype_of(const std::string& name) {
-  return name == "F64" ? DType::kF64 : name == "F32" ? DType::kF32 : name == "BF16" ? DType::kBF16 : DType::kF16;
-}
-
-void write_tensors(const fs::path& path, const FileTensors& tensors) {
-  std::vector<SafetensorsDeclaration> declarations;
-  for (const auto& [name, tensor] : tensors) declarations.push_back({name, dtype_of(tensor.dtype), tensor.shape});
-  SafetensorsWriter file(path, declarations);
-  for (const auto& [name, tensor] : tensors) file.write(name, std::as_bytes(std::span(tensor.bytes)));
-  file.commit();
-}
-
-// A copy of the golden folder, changed.
 void make_variant(const fs::path& folder, const std::function<void(Json&)>& change_config,
                   const std::function<void(FileTensors&)>& change_tensors) {
-  make_folders(folder);
-  Json config = Json::parse(bytes_of_file(golden() / "config.json"));
-  FileTensors tensors = tensors_of(golden() / "model.safetensors");
-  change_config(config);
-  change_tensors(tensors);
-  put_file(folder / "config.json", config.dump());
-  write_tensors(folder / "model.safetensors", tensors);
+  testing::make_variant(golden(), folder, change_config, change_tensors);
 }
 
 std::string refusal(const std::function<void(Json&)>& change_config,
                     const std::function<void(FileTensors&)>& change_tensors) {
-  const TemporaryFolder folder;
-  make_variant(folder / "hf", change_config, change_tensors);
-  const std::string message = message_of<UserError>([&] { import_from_hugging_face(folder / "hf", folder / "out"); });
-  EXPECT_FALSE(fs::exists(folder / "out")) << "nothing is written for a model that is refused";
-  return message;
+  return testing::refusal(golden(), change_config, change_tensors);
 }
 
 constexpr auto kSame = [](auto&) {};

@@ -1,4 +1,4 @@
-// A GPT-2's parameters and moments in the memory of the reference back end, filled with random finite bits.
+// A model's parameters and moments in the memory of the reference back end, filled with random finite bits.
 #pragma once
 
 #include <limits>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "model/language_model.h"
+#include "model/make_model.h"
 #include "ops/backend.h"
 
 namespace teratron::testing {
@@ -24,9 +24,9 @@ inline ModelConfig small_config() {
 
 class RandomModel {
  public:
-  explicit RandomModel(const ModelConfig& config, DType dtype = DType::kF32)
-      : backend(make_reference_backend(dtype)), model(config) {
-    model.visit([&](Parameter& parameter) {
+  explicit RandomModel(const ModelConfig& model_config, DType dtype = DType::kF32)
+      : config(model_config), backend(make_reference_backend(dtype)), model(make_model(config)) {
+    model->visit([&](Parameter& parameter) {
       for (TensorRef* view : {&parameter.value, &parameter.state.moment1, &parameter.state.moment2}) {
         tensors_.emplace_back(*backend, dtype, parameter.shape);
         *view = tensors_.back();
@@ -51,8 +51,9 @@ class RandomModel {
   std::map<std::string, std::string> bytes() const { return part(false); }
   std::map<std::string, std::string> padding() const { return part(true); }
 
+  const ModelConfig config;
   std::unique_ptr<Backend> backend;
-  Gpt2 model;
+  std::unique_ptr<Model> model;
   std::vector<Parameter*> parameters;
 
  private:

@@ -16,8 +16,8 @@ using testing::run_teratron;
 using ::testing::StartsWith;
 
 const std::vector<std::string> kCommands = {
-    "train",         "generate",  "tokenizer train", "tokenizer encode",  "tokenizer decode", "tokenizer info",
-    "data tokenize", "data info", "checkpoint info", "checkpoint verify", "convert"};
+    "train",          "generate",      "embed",     "tokenizer train", "tokenizer encode",  "tokenizer decode",
+    "tokenizer info", "data tokenize", "data info", "checkpoint info", "checkpoint verify", "convert"};
 
 std::vector<std::string> words_of(const std::string& name, const std::string& last) {
   const std::size_t space = name.find(' ');

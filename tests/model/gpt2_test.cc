@@ -147,8 +147,9 @@ TEST(Gpt2, ParameterCountIsTheClosedFormAndNamesAreUnique) {
   model.visit([&](Parameter& parameter) {
     count += parameter.shape.elements();
     EXPECT_TRUE(names.insert(parameter.name).second) << parameter.name;
-    const std::string theirs = hugging_face_tensor(ModelKind::kGpt2, parameter).name;
-    EXPECT_TRUE(hugging_face.insert(theirs).second) << theirs;
+    for (const HuggingFaceTensor& theirs : hugging_face_tensors(ModelKind::kGpt2, parameter).parts) {
+      EXPECT_TRUE(hugging_face.insert(theirs.name).second) << theirs.name;
+    }
     EXPECT_EQ(parameter.decay, parameter.shape.rank() == 2) << parameter.name;
   });
   EXPECT_EQ(count, config.parameters());

@@ -2,17 +2,13 @@
 // expected.json names): logits, every gradient, and ten steps of PyTorch's AdamW.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hugging_face/hugging_face.h"
-#include "checkpoint/hugging_face/mapping.h"
-#include "checkpoint/safetensors.h"
-#include "model/random_batch.h"
+#include "model/hugging_face_example.h"
 #include "optim/adamw_optimizer.h"
 
 namespace teratron {
@@ -25,10 +21,10 @@ const fs::path kGolden = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/gpt2_tiny
 std::unique_ptr<Backend> cpu() { return make_cpu_backend(); }
 std::unique_ptr<Backend> reference() { return make_reference_backend(DType::kF32); }
 
-class HuggingFaceParity : public testing::TestWithParam<std::unique_ptr<Backend> (*)()> {
+class HuggingFaceParity : public ::testing::TestWithParam<std::unique_ptr<Backend> (*)()> {
  protected:
   HuggingFaceParity() : backend_(GetParam()()), expected_(kGolden / "expected.safetensors") {
-    folder_ = fs::path(testing::TempDir()) / fmt::format("teratron-parity-{}", ::getpid());
+    folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-parity-{}", ::getpid());
     fs::remove_all(folder_);
     checkpoint_ = import_from_hugging_face(kGolden, folder_);
     const auto inputs = nlohmann::json::parse(read_file(kGolden / "inputs.json"));
@@ -48,14 +44,7 @@ class HuggingFaceParity : public testing::TestWithParam<std::unique_ptr<Backend>
     return runner;
   }
   MicroBatch batch() const { return {.ids = ids_, .targets = targets_, .weights = weights_, .batch = 3, .tokens = 24}; }
-  std::vector<float> expected(const std::string& name) const {
-    const SafetensorsEntry* entry = expected_.find(name);
-    if (entry == nullptr) throw std::runtime_error("no golden tensor " + name);
-    const auto bytes = expected_.bytes(*entry);
-    std::vector<float> values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
+  std::vector<float> expected(const std::string& name) const { return test::floats_of(expected_, name); }
 
   std::unique_ptr<Backend> backend_;
   SafetensorsFile expected_;
@@ -81,26 +70,8 @@ TEST_P(HuggingFaceParity, LossAndEveryGradientAgree) {
   LanguageModel runner = load({.batch = 3, .tokens = 24});
   const auto golden = nlohmann::json::parse(read_file(kGolden / "expected.json"));
   EXPECT_NEAR(runner.forward_backward(batch()).total(), golden["loss"].get<double>(), 1e-5);
-  std::size_t compared = 0;
-  for (const Parameter* parameter : runner.parameters()) {
-    const std::vector<double> actual = test::values_of(*backend_, parameter->gradient);
-    const HuggingFaceTensor there = hugging_face_tensor(ModelKind::kGpt2, *parameter);
-    const std::vector<float> golden_gradient = expected("grad." + there.name);
-    const auto columns = static_cast<std::size_t>(parameter->shape[-1]);
-    const std::size_t rows = golden_gradient.size() / columns;
-    double difference = 0, norm = 0;
-    for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t column = 0; column < columns; ++column) {
-        const double theirs =
-            there.transposed ? golden_gradient[column * rows + row] : golden_gradient[row * columns + column];
-        difference += std::pow(actual[row * columns + column] - theirs, 2);
-        norm += theirs * theirs;
-      }
-    }
-    EXPECT_LT(std::sqrt(difference), 1e-4 * std::sqrt(norm)) << parameter->name;
-    ++compared;
-  }
-  EXPECT_EQ(compared, 28U);  // 2 embeddings, 12 in each of 2 layers, 2 in the last norm
+  test::expect_gradients_agree(runner, expected_, ModelKind::kGpt2);
+  EXPECT_EQ(runner.parameters().size(), 28U);  // 2 embeddings, 12 in each of 2 layers, 2 in the last norm
 }
 
 TEST_P(HuggingFaceParity, TenStepsOfAdamWHaveTheSameLossesAndNorms) {
@@ -118,7 +89,7 @@ TEST_P(HuggingFaceParity, TenStepsOfAdamWHaveTheSameLossesAndNorms) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(BackEnds, HuggingFaceParity, testing::Values(&cpu, &reference),
+INSTANTIATE_TEST_SUITE_P(BackEnds, HuggingFaceParity, ::testing::Values(&cpu, &reference),
                          [](const auto& back_end) { return back_end.index == 0 ? "Cpu" : "Reference"; });
 
 }  // namespace

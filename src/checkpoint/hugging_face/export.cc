@@ -2,8 +2,8 @@
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folders.h"
-#include "checkpoint/hugging_face/gpt2_config.h"
 #include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/integrity.h"
 #include "checkpoint/manifest.h"
@@ -19,8 +19,6 @@ namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::int64_t kGpt2Vocabulary = 50257, kGpt2EndOfText = 50256;
 
 // Damage must not travel on under checksums that nobody keeps.
 void check_intact(const fs::path& checkpoint, const Manifest& manifest) {
@@ -48,24 +46,40 @@ std::vector<Parameter> parameters_in(const TensorFiles& weights, const ModelConf
   return parameters;
 }
 
-void write_weights(const fs::path& path, const TensorFiles& weights, ModelKind kind,
+// The `part`th of so many equal shares of a tensor's rows, passed on as Hugging Face's files have it.
+void pass_on_part(const TensorFiles::Location& from, const HuggingFaceTensor& there, std::size_t part,
+                  std::size_t parts, const ByteSink& sink) {
+  const std::span<const std::byte> all = from.bytes();
+  const std::size_t bytes = all.size() / parts;
+  const std::span<const std::byte> here = all.subspan(part * bytes, bytes);
+  if (there.transposed) {
+    stream_transposed(here, there.shape[1], there.shape[0], size_of(*from.entry->dtype), sink);
+  } else {
+    stream(here, sink);
+  }
+}
+
+void write_weights(const fs::path& path, const TensorFiles& weights, const ModelConfig& model,
                    std::span<const Parameter> parameters, DType dtype) {
-  std::vector<HuggingFaceTensor> there;
+  // A body alone is stored without the prefix that it has beside a head.
+  const std::size_t prefix =
+      model.head == ModelHead::kNone ? hugging_face_mapping(model.kind).prefix.size() : std::size_t{0};
+  std::vector<HuggingFaceTensors> there;
   std::vector<SafetensorsDeclaration> declarations;
   for (const Parameter& parameter : parameters) {
-    there.push_back(hugging_face_tensor(kind, parameter));
-    declarations.push_back({there.back().name, dtype, there.back().shape});
+    there.push_back(hugging_face_tensors(model.kind, parameter));
+    for (HuggingFaceTensor& tensor : there.back().parts) {
+      tensor.name.erase(0, prefix);
+      declarations.push_back({tensor.name, dtype, tensor.shape});
+    }
   }
   SafetensorsWriter file(path, declarations, {{"format", "pt"}});  // without it from_pretrained refuses the file
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const TensorFiles::Location& from = weights.at(parameters[i].name);
-    const DType stored = *from.entry->dtype;
-    const ByteSink sink =
-        converting_sink(stored, dtype, [&](std::span<const std::byte> bytes) { file.write(there[i].name, bytes); });
-    if (there[i].transposed) {
-      stream_transposed(from.bytes(), from.entry->shape[0], from.entry->shape[1], size_of(stored), sink);
-    } else {
-      stream(from.bytes(), sink);
+    const std::vector<HuggingFaceTensor>& parts = there[i].parts;
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      const auto write = [&](std::span<const std::byte> bytes) { file.write(parts[part].name, bytes); };
+      pass_on_part(from, parts[part], part, parts.size(), converting_sink(*from.entry->dtype, dtype, write));
     }
     from.release();
   }
@@ -96,13 +110,12 @@ void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder) 
   const std::vector<Parameter> parameters = parameters_in(weights, manifest.model, source);
   const DType dtype = *weights.at(parameters.front().name).entry->dtype;
   const FileContents tokenizer = find_tokenizer_files(source);
-  std::optional<std::int64_t> end_of_text = end_of_text_id(tokenizer);
-  if (tokenizer.empty() && manifest.model.vocab_size == kGpt2Vocabulary) end_of_text = kGpt2EndOfText;
+  const std::string config = hugging_face_config(manifest.model, dtype, tokenizer);
 
   make_folders(folder);
   for (const auto& [name, content] : tokenizer) write_file_atomically(folder / name, content);
-  write_weights(folder / "model.safetensors", weights, manifest.model.kind, parameters, dtype);
-  write_file_atomically(folder / "config.json", hugging_face_config(manifest.model, dtype, end_of_text));
+  write_weights(folder / "model.safetensors", weights, manifest.model, parameters, dtype);
+  write_file_atomically(folder / "config.json", config);
   sync_folder(folder);
 }
 

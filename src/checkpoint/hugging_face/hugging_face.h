@@ -1,5 +1,6 @@
-// GPT-2 to and from the folders that Hugging Face's transformers read and write (from_pretrained, save_pretrained):
-// config.json, model.safetensors and the tokenizer's files. Weights go through bit by bit, a few MB at a time.
+// GPT-2 and BERT to and from the folders that Hugging Face's transformers read and write (from_pretrained,
+// save_pretrained): config.json, model.safetensors and the tokenizer's files. Weights go through bit by bit, a few MB
+// at a time.
 #pragma once
 
 #include <filesystem>
@@ -12,11 +13,13 @@
 namespace teratron {
 
 // `checkpoint` as load_checkpoint takes it; writes into `folder`, which is created. UserError: no checkpoint, or a
-// damaged one; `folder` is not empty. EnvironmentError: a full disk, no permission.
+// damaged one; `folder` is not empty; Hugging Face has no such model (a BERT with its norms first). EnvironmentError: a
+// full disk, no permission.
 void export_to_hugging_face(const std::filesystem::path& checkpoint, const std::filesystem::path& folder);
 
 // Makes `folder`'s model checkpoint 0 (weights only) under `root`, which must not hold checkpoints yet; returns the
-// checkpoint's folder. 16-bit weights become fp32. UserError: not a GPT-2, or one that computes what ours does not (all
+// checkpoint's folder. 16-bit weights become fp32. An end that the model was saved without is drawn
+// (HuggingFaceFolder). UserError: not a model of a kind that we have, or one that computes what ours does not (all
 // reasons at once), files missing or unsound. EnvironmentError as above.
 std::filesystem::path import_from_hugging_face(const std::filesystem::path& folder, const std::filesystem::path& root);
 

@@ -1,23 +1,77 @@
 #include "checkpoint/hugging_face/mapping.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/error.h"
-#include "checkpoint/hugging_face/gpt2_mapping.h"
 #include "checkpoint/stored_tensor.h"
 
 namespace teratron {
+namespace {
 
-HuggingFaceTensor hugging_face_tensor(ModelKind kind, const Parameter& parameter) {
-  HuggingFaceTensor tensor;
+using Module = HuggingFaceMapping::Module;
+
+constexpr std::string_view kLayers = "layers.";
+
+// "layers.3.mlp.up.weight": the module "mlp.up" of layer "3", and its tensor ".weight".
+struct NameParts {
+  std::string_view layer, module, tensor;  // no layer: of the model as a whole
+};
+
+NameParts parts_of(std::string_view parameter) {
+  NameParts parts;
+  const std::size_t dot = parameter.rfind('.');
+  parts.tensor = parameter.substr(dot);
+  parts.module = parameter.substr(0, dot);
+  if (!parts.module.starts_with(kLayers)) return parts;
+  parts.module.remove_prefix(kLayers.size());
+  const std::size_t end = parts.module.find('.');
+  parts.layer = parts.module.substr(0, end);
+  parts.module.remove_prefix(end + 1);
+  return parts;
+}
+
+const Module& module_of(const HuggingFaceMapping& mapping, const NameParts& parts, std::string_view parameter) {
+  const std::vector<Module>& modules = parts.layer.empty() ? mapping.of_model : mapping.of_layer;
+  const auto found = std::ranges::find(modules, parts.module, &Module::ours);
+  if (found == modules.end()) throw InternalError(fmt::format("there is no name for the parameter '{}'", parameter));
+  return *found;
+}
+
+}  // namespace
+
+std::optional<std::string> HuggingFaceMapping::full_name(std::string_view stored) const {
+  if (stored.starts_with(prefix)) stored.remove_prefix(prefix.size());
+  const std::optional<std::string> name = current_name(stored);
+  if (!name) return std::nullopt;
+  return name->starts_with(head) ? *name : fmt::format("{}{}", prefix, *name);
+}
+
+const HuggingFaceMapping& hugging_face_mapping(ModelKind kind) {
   switch (kind) {
-    case ModelKind::kGpt2:
-      tensor.name = gpt2_tensor_name(parameter.name);
-      tensor.transposed = is_gpt2_tensor_transposed(parameter.name);
-      break;
-    case ModelKind::kBert: throw_user_error("BERT is not converted from and to Hugging Face yet");
+    case ModelKind::kGpt2: return gpt2_mapping();
+    case ModelKind::kBert: return bert_mapping();
   }
-  tensor.shape = stored_shape(parameter);
-  if (tensor.transposed) std::ranges::reverse(tensor.shape);
-  return tensor;
+  throw InternalError("a model of an unknown kind");
+}
+
+HuggingFaceTensors hugging_face_tensors(ModelKind kind, const Parameter& parameter) {
+  const HuggingFaceMapping& mapping = hugging_face_mapping(kind);
+  const NameParts parts = parts_of(parameter.name);
+  const Module& module = module_of(mapping, parts, parameter.name);
+  const std::string layer = parts.layer.empty() ? "" : fmt::format("{}{}.", mapping.layers, parts.layer);
+  std::vector<std::int64_t> shape = stored_shape(parameter);
+  const auto count = static_cast<std::int64_t>(module.theirs.size());
+  check_equal(shape[0] % count, 0, "rows that the tensors share equally");
+  shape[0] /= count;
+  const bool transposed = module.transposed && shape.size() > 1;
+  if (transposed) std::ranges::reverse(shape);
+  HuggingFaceTensors tensors{.parts = {}, .may_lack = module.may_lack};
+  for (const std::string_view theirs : module.theirs) {
+    tensors.parts.push_back({fmt::format("{}{}{}", layer, theirs, parts.tensor), transposed, shape});
+  }
+  return tensors;
 }
 
 }  // namespace teratron

@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/philox.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_list.h"
 #include "model/make_model.h"
+#include "ops/backend.h"
+#include "tensor/memory.h"
 
 namespace teratron {
 namespace {
@@ -13,45 +16,58 @@ namespace {
 namespace fs = std::filesystem;
 using Location = HuggingFaceWeights::Location;
 
-constexpr std::string_view kTokens = "transformer.wte.weight";
-
 std::vector<Parameter> declared_parameters(const ModelConfig& config) {
   std::vector<Parameter> parameters;
   make_model(config)->visit([&](Parameter& parameter) { parameters.push_back(parameter); });
   return parameters;
 }
 
-// The output projection may be stored beside the embedding that it is tied to; then both must be the same.
-void check_head(const HuggingFaceWeights& weights, bool tied, const fs::path& folder) {
-  const auto head = weights.tensors().find(std::string(kOutputProjection));
-  if (head == weights.tensors().end()) {
-    if (!tied) {
-      throw_user_error("'{}' unties the output projection (tie_word_embeddings false) and does not hold it ({})",
-                       folder.string(), kOutputProjection);
-    }
-    return;
+const HuggingFaceMapping& mapping_of(const HuggingFaceConfig& config) {
+  return hugging_face_mapping(config.model.kind);
+}
+
+bool has_head(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping) {
+  return std::ranges::any_of(weights.tensors(),
+                             [&](const auto& tensor) { return tensor.first.starts_with(mapping.head); });
+}
+
+bool is_same(const Location& one, const Location& other) {
+  return one.entry->dtype_name == other.entry->dtype_name && one.entry->shape == other.entry->shape &&
+         std::ranges::equal(one.bytes(), other.bytes());
+}
+
+// The output projection may be stored beside the embedding that it is tied to, and so may its bias; then both must be
+// the same.
+void check_copies(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping, const HuggingFaceConfig& config,
+                  const fs::path& folder) {
+  const auto& tensors = weights.tensors();
+  const std::string projection(mapping.copies.front().name);
+  if (!config.tied && config.model.head != ModelHead::kNone && !tensors.contains(projection)) {
+    throw_user_error("'{}' unties the output projection (tie_word_embeddings false) and does not hold it ({})",
+                     folder.string(), projection);
   }
-  const Location& there = head->second;
-  const auto tokens = weights.tensors().find(std::string(kTokens));
-  const bool same = tokens != weights.tensors().end() && there.entry->dtype_name == tokens->second.entry->dtype_name &&
-                    there.entry->shape == tokens->second.entry->shape &&
-                    std::ranges::equal(there.bytes(), tokens->second.bytes());
-  if (!same) {
-    throw_user_error("'{}': {} differs from {}; Teratron's GPT-2 has one tensor for both, so this model cannot be used",
-                     there.file->path().string(), kOutputProjection, kTokens);
+  for (const auto& [name, of] : mapping.copies) {
+    const auto copy = tensors.find(std::string(name));
+    if (copy == tensors.end() || is_same(copy->second, tensors.at(std::string(of)))) continue;
+    throw_user_error("'{}': {} differs from {}; Teratron's model has one tensor for both, so this one cannot be used",
+                     copy->second.file->path().string(), name, of);
   }
 }
 
-void check_tensors(const HuggingFaceWeights& weights, std::span<const HuggingFaceTensor> wanted,
-                   const fs::path& folder) {
+void check_tensors(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping,
+                   std::span<const HuggingFaceTensors> wanted, const fs::path& folder) {
   std::vector<SafetensorsEntry> there;
   for (const auto& [name, place] : weights.tensors()) {
-    if (name == kOutputProjection) continue;
+    if (std::ranges::find(mapping.copies, name, &HuggingFaceMapping::Copy::name) != mapping.copies.end()) continue;
     there.push_back(*place.entry);
     there.back().name = name;
   }
   std::vector<ExpectedTensor> expected;
-  for (const HuggingFaceTensor& tensor : wanted) expected.push_back({tensor.name, tensor.shape});
+  for (const HuggingFaceTensors& tensors : wanted) {
+    for (const HuggingFaceTensor& tensor : tensors.parts) {
+      if (!tensors.may_lack || weights.tensors().contains(tensor.name)) expected.push_back({tensor.name, tensor.shape});
+    }
+  }
   const std::vector<std::string> faults = compare_tensors(there, expected);
   if (!faults.empty()) {
     throw_user_error("the weights in '{}' are not those of the model in its config.json: {}", folder.string(),
@@ -62,28 +78,74 @@ void check_tensors(const HuggingFaceWeights& weights, std::span<const HuggingFac
 }  // namespace
 
 HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder)
-    : config_(read_hugging_face_config(folder / "config.json")), weights_(folder) {
-  if (static_cast<std::size_t>(config_.model.num_layers) > weights_.tensors().size()) {
-    throw_user_error("'{}' has {} layers in its config.json and {} tensors in all", folder.string(),
-                     config_.model.num_layers, weights_.tensors().size());
+    : HuggingFaceFolder(folder, read_hugging_face_config(folder / "config.json")) {}
+
+HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig config)
+    : model_(config.model), weights_(folder, mapping_of(config)) {
+  const HuggingFaceMapping& mapping = mapping_of(config);
+  if (static_cast<std::size_t>(model_.num_layers) > weights_.tensors().size()) {
+    throw_user_error("'{}' has {} layers in its config.json and {} tensors in all", folder.string(), model_.num_layers,
+                     weights_.tensors().size());
   }
-  parameters_ = declared_parameters(config_.model);
+  if (model_.kind == ModelKind::kBert && !has_head(weights_, mapping)) model_.head = ModelHead::kNone;
+  config.model = model_;
+  parameters_ = declared_parameters(model_);
   for (const Parameter& parameter : parameters_) {
-    tensors_.push_back(hugging_face_tensor(config_.model.kind, parameter));
+    tensors_.push_back(hugging_face_tensors(model_.kind, parameter));
+    if (is_drawn(tensors_.size() - 1)) drawn_.push_back(tensors_.back().parts.front().name);
   }
-  check_tensors(weights_, tensors_, folder);
-  check_head(weights_, config_.tied, folder);
+  check_tensors(weights_, mapping, tensors_, folder);
+  check_copies(weights_, mapping, config, folder);
+}
+
+bool HuggingFaceFolder::is_drawn(std::size_t parameter) const {
+  return tensors_[parameter].may_lack && !weights_.tensors().contains(tensors_[parameter].parts.front().name);
+}
+
+DType HuggingFaceFolder::dtype(std::size_t parameter) const {
+  if (is_drawn(parameter)) return DType::kF32;
+  const std::vector<HuggingFaceTensor>& parts = tensors_[parameter].parts;
+  const DType first = *place(parts.front()).entry->dtype;
+  DType common = first;
+  for (const HuggingFaceTensor& part : parts) {
+    const DType dtype = *place(part).entry->dtype;
+    if (dtype == DType::kF64) return dtype;
+    if (dtype != first) common = DType::kF32;
+  }
+  return common;
 }
 
 void HuggingFaceFolder::pass_on(std::size_t parameter, const ByteSink& sink) const {
-  const Location& from = place(parameter);
-  const std::vector<std::int64_t>& shape = from.entry->shape;
-  if (tensors_[parameter].transposed) {
-    stream_transposed(from.bytes(), shape[0], shape[1], size_of(*from.entry->dtype), sink);
-  } else {
-    stream(from.bytes(), sink);
+  if (is_drawn(parameter)) return draw(parameter, sink);
+  const DType common = dtype(parameter);
+  for (const HuggingFaceTensor& tensor : tensors_[parameter].parts) {
+    const Location& from = place(tensor);
+    const DType stored = *from.entry->dtype;
+    const ByteSink converted = converting_sink(stored, common, sink);
+    if (tensor.transposed) {
+      stream_transposed(from.bytes(), tensor.shape[0], tensor.shape[1], size_of(stored), converted);
+    } else {
+      stream(from.bytes(), converted);
+    }
+    from.release();
   }
-  from.release();
+}
+
+// As a run with --seed 0 draws it.
+void HuggingFaceFolder::draw(std::size_t index, const ByteSink& sink) const {
+  const Parameter& parameter = parameters_[index];
+  const std::vector<std::int64_t> stored = stored_shape(parameter);
+  const Shape shape = stored.size() == 1 ? Shape{stored[0]} : Shape{stored[0], stored[1]};
+  const std::unique_ptr<Backend> backend = make_reference_backend(DType::kF32);
+  const Tensor drawn(*backend, DType::kF32, shape);
+  backend->fill(drawn, parameter.init == Init::kOne ? 1.0 : 0.0);
+  if (parameter.init == Init::kNormal) {
+    const RandomStream random{.purpose = RandomPurpose::kInit, .stream = static_cast<std::uint32_t>(index)};
+    backend->fill_normal(drawn, random, 0, model_.init_method_std * parameter.init_scale);
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(drawn.ref().bytes()));
+  backend->download(bytes.data(), drawn);
+  stream(bytes, sink);
 }
 
 }  // namespace teratron

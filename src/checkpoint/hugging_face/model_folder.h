@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "checkpoint/hugging_face/gpt2_config.h"
+#include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/hugging_face/weights.h"
 #include "checkpoint/tensor_stream.h"
@@ -14,25 +14,34 @@ namespace teratron {
 
 class HuggingFaceFolder {
  public:
-  // UserError: not a GPT-2, or one that computes what ours does not; weights missing, unsound, or of another shape.
+  // UserError: not a model of a kind that we have, or one that computes what ours does not; weights missing, unsound,
+  // or of another shape.
   explicit HuggingFaceFolder(const std::filesystem::path& folder);
 
-  const ModelConfig& model() const { return config_.model; }
+  const ModelConfig& model() const { return model_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }  // of the whole model, without memory
-  DType dtype(std::size_t parameter) const { return *place(parameter).entry->dtype; }
+  // Tensors that the folder lacks, of ends that may be absent (BertForMaskedLM has no pooler). Their values are drawn
+  // as initial weights are, the same each time.
+  const std::vector<std::string>& drawn() const { return drawn_; }
 
-  // The bytes of a parameter, turned as ours are, in the type that they are stored in, a few MB at a time.
+  // One type that holds every value of a parameter as it is stored.
+  DType dtype(std::size_t parameter) const;
+  // The bytes of a parameter, turned as ours are, in that type, a few MB at a time.
   void pass_on(std::size_t parameter, const ByteSink& sink) const;
 
  private:
-  const HuggingFaceWeights::Location& place(std::size_t parameter) const {
-    return weights_.tensors().at(tensors_[parameter].name);
+  HuggingFaceFolder(const std::filesystem::path& folder, HuggingFaceConfig config);
+  bool is_drawn(std::size_t parameter) const;
+  const HuggingFaceWeights::Location& place(const HuggingFaceTensor& tensor) const {
+    return weights_.tensors().at(tensor.name);
   }
+  void draw(std::size_t parameter, const ByteSink& sink) const;
 
-  HuggingFaceConfig config_;
+  ModelConfig model_;
   HuggingFaceWeights weights_;
   std::vector<Parameter> parameters_;
-  std::vector<HuggingFaceTensor> tensors_;  // of the parameters, in their order
+  std::vector<HuggingFaceTensors> tensors_;  // of the parameters, in their order
+  std::vector<std::string> drawn_;
 };
 
 }  // namespace teratron

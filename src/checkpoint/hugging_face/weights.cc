@@ -12,22 +12,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kModelPrefix = "transformer.";
-
-// The causal mask and its fill value, which some versions stored as if they were weights.
-bool is_mask(std::string_view name) { return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"); }
-
-std::string full_name(const std::string& name) {
-  return name.starts_with(kModelPrefix) || name == kOutputProjection ? name : std::string(kModelPrefix) + name;
-}
-
 [[noreturn]] void throw_no_weights(const fs::path& folder) {
   std::error_code error;
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (!fs::exists(folder / name, error)) continue;
     throw_user_error(
         "'{}' has its weights as {}, a Python pickle; save them as safetensors first: python3 -c \"from transformers "
-        "import AutoModelForCausalLM as M; M.from_pretrained('{}').save_pretrained('NEW_FOLDER')\"",
+        "import AutoModelForPreTraining as M; M.from_pretrained('{}').save_pretrained('NEW_FOLDER')\"",
         folder.string(), name, folder.string());
   }
   throw_user_error("'{}' has no model.safetensors and no model.safetensors.index.json", folder.string());
@@ -35,7 +26,7 @@ std::string full_name(const std::string& name) {
 
 }  // namespace
 
-HuggingFaceWeights::HuggingFaceWeights(const fs::path& folder) {
+HuggingFaceWeights::HuggingFaceWeights(const fs::path& folder, const HuggingFaceMapping& mapping) : mapping_(mapping) {
   const fs::path single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
   std::error_code error;
   if (fs::exists(single, error)) {
@@ -45,13 +36,17 @@ HuggingFaceWeights::HuggingFaceWeights(const fs::path& folder) {
   } else {
     throw_no_weights(folder);
   }
+  for (const auto& [name, of] : mapping_.copies) {
+    const auto copy = tensors_.find(std::string(name));
+    if (copy != tensors_.end() && tensors_.emplace(of, copy->second).second) tensors_.erase(copy);
+  }
 }
 
 void HuggingFaceWeights::add_file(const fs::path& path) {
   files_.push_back(std::make_unique<SafetensorsFile>(path));
   for (const SafetensorsEntry& entry : files_.back()->tensors()) {
-    if (is_mask(entry.name)) continue;
-    if (!tensors_.emplace(full_name(entry.name), Location{files_.back().get(), &entry}).second) {
+    const std::optional<std::string> name = mapping_.full_name(entry.name);
+    if (name && !tensors_.emplace(*name, Location{files_.back().get(), &entry}).second) {
       throw_user_error("'{}' has the tensor '{}' a second time", path.string(), entry.name);
     }
   }
@@ -70,7 +65,8 @@ void HuggingFaceWeights::add_index(const fs::path& path) {
     add_file(path.parent_path() / name);
   }
   for (const auto& item : fields["weight_map"].items()) {
-    if (!is_mask(item.key()) && !tensors_.contains(full_name(item.key()))) {
+    const std::optional<std::string> full_name = mapping_.full_name(item.key());
+    if (full_name && !tensors_.contains(*full_name)) {
       throw_user_error("'{}' places '{}' in {}, which does not have it", path.string(), item.key(),
                        map.string(item.key()));
     }

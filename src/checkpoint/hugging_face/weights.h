@@ -1,25 +1,24 @@
-// The weights of a Hugging Face GPT-2 folder, in one file or several, under the names that mapping.h has.
+// The weights of a Hugging Face folder, in one file or several, under the names that mapping.h has.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/safetensors.h"
 
 namespace teratron {
 
-constexpr std::string_view kOutputProjection = "lm_head.weight";  // the one name that never has the prefix
-
 class HuggingFaceWeights {
  public:
-  // Reads model.safetensors, or the files that model.safetensors.index.json lists. Names may lack the prefix
-  // "transformer."; the masks that old versions stored among the weights are left out. UserError: missing or unsound
-  // files, a name given twice, weights only as pytorch_model.bin (says how to convert them).
-  explicit HuggingFaceWeights(const std::filesystem::path& folder);
+  // Reads model.safetensors, or the files that model.safetensors.index.json lists. Names may lack the prefix; what old
+  // versions stored among the weights and is none is left out. A copy stands in for what it is a copy of, where that is
+  // absent. UserError: missing or unsound files, a name given twice, weights only as pytorch_model.bin (says how to
+  // convert them).
+  HuggingFaceWeights(const std::filesystem::path& folder, const HuggingFaceMapping& mapping);
 
   struct Location {
     const SafetensorsFile* file;
@@ -33,6 +32,7 @@ class HuggingFaceWeights {
   void add_file(const std::filesystem::path& path);
   void add_index(const std::filesystem::path& path);
 
+  const HuggingFaceMapping& mapping_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::map<std::string, Location> tensors_;
 };

@@ -1,0 +1,116 @@
+#include "eval/text_vectors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/threads.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::int64_t kTextsAtATime = 64;  // that a thread tokenizes
+
+std::int32_t needed_token(const Tokenizer& tokenizer, std::string_view text) {
+  const std::optional<std::int32_t> id = tokenizer.special_token(text);
+  if (!id) throw_user_error("the tokenizer has no {}, which BERT's texts are framed by; use the model's own", text);
+  return *id;
+}
+
+void make_unit_length(std::span<float> vector) {
+  double squares = 0;
+  for (const float value : vector) squares += static_cast<double>(value) * static_cast<double>(value);
+  const double norm = std::max(std::sqrt(squares), 1e-12);
+  for (float& value : vector) value = static_cast<float>(static_cast<double>(value) / norm);
+}
+
+// Sequences side by side, filled up to the longest, which is the first.
+struct PaddedBatch {
+  std::vector<std::int32_t> ids, types, lengths;
+
+  PaddedBatch(const TokenizedTexts& texts, std::span<const std::size_t> numbers) {
+    const std::size_t tokens = texts.ids[numbers.front()].size();
+    for (const std::size_t number : numbers) {
+      const std::vector<std::int32_t>& text = texts.ids[number];
+      ids.insert(ids.end(), text.begin(), text.end());
+      ids.resize(ids.size() + tokens - text.size());
+      lengths.push_back(static_cast<std::int32_t>(text.size()));
+    }
+    types.resize(ids.size());
+  }
+  MicroBatch micro_batch() const {
+    const std::size_t batch = lengths.size();
+    return {.ids = ids,
+            .token_types = types,
+            .key_lengths = lengths,
+            .batch = static_cast<std::int64_t>(batch),
+            .tokens = static_cast<std::int64_t>(ids.size() / batch)};
+  }
+};
+
+}  // namespace
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+TokenizedTexts tokenize_texts(const Tokenizer& tokenizer, std::span<const std::string_view> texts,
+                              std::int64_t most_tokens) {
+  const std::int32_t begin = needed_token(tokenizer, "[CLS]"), end = needed_token(tokenizer, "[SEP]");
+  if (most_tokens < 2) throw_user_error("a text needs 2 positions at least, and the model has {}", most_tokens);
+  TokenizedTexts all;
+  all.ids.resize(texts.size());
+  parallel_for(static_cast<std::int64_t>(texts.size()), kTextsAtATime, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      std::vector<std::int32_t>& ids = all.ids[static_cast<std::size_t>(i)];
+      ids.push_back(begin);
+      tokenizer.encode_to(texts[static_cast<std::size_t>(i)], ids);
+      ids.push_back(end);
+    }
+  });
+  for (std::vector<std::int32_t>& ids : all.ids) {
+    if (static_cast<std::int64_t>(ids.size()) > most_tokens) {
+      ids.resize(static_cast<std::size_t>(most_tokens));
+      ids.back() = end;
+      ++all.cut;
+    }
+    const auto tokens = static_cast<std::int64_t>(ids.size());
+    all.longest = std::max(all.longest, tokens);
+    all.tokens += tokens;
+  }
+  return all;
+}
+
+void make_text_vectors(Encoder& encoder, const TokenizedTexts& texts, const TextVectorSettings& settings,
+                       const std::function<void(std::size_t number, std::span<const float> vector)>& use,
+                       const std::function<void(std::size_t texts)>& done) {
+  std::vector<std::size_t> order(texts.ids.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t number) { return texts.ids[number].size(); });
+  const auto batch = static_cast<std::size_t>(encoder.options().batch),
+             hidden = static_cast<std::size_t>(encoder.config().hidden_size);
+  std::vector<float> vectors;
+  for (std::size_t begin = 0; begin < order.size(); begin += batch) {
+    const std::span<const std::size_t> numbers = std::span(order).subspan(begin, std::min(batch, order.size() - begin));
+    const PaddedBatch padded(texts, numbers);
+    vectors.resize(numbers.size() * hidden);
+    encoder.embed(padded.micro_batch(), settings.pooling, vectors);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const std::span<float> vector = std::span(vectors).subspan(i * hidden, hidden);
+      if (settings.normalize) make_unit_length(vector);
+      use(numbers[i], vector);
+    }
+    if (done) done(begin + numbers.size());
+  }
+}
+
+}  // namespace teratron

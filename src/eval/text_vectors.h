@@ -1,0 +1,42 @@
+// A vector for each text, by a BERT: the texts as its tokens, sorted by length so that hardly any of a batch is
+// padding.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/encoder.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+
+// The lines of a text, without their ends. Empty ones are lines too.
+std::vector<std::string_view> lines_of(std::string_view text);
+
+struct TokenizedTexts {
+  std::vector<std::vector<std::int32_t>> ids;  // [CLS], the text's tokens, [SEP]
+  std::int64_t cut = 0;                        // texts that were longer than `longest`
+  std::int64_t longest = 0, tokens = 0;        // of the longest; of all together
+};
+
+// A text with more than `most_tokens`, [CLS] and [SEP] among them, loses its end. UserError: the tokenizer has no [CLS]
+// or [SEP], the model no positions for them.
+TokenizedTexts tokenize_texts(const Tokenizer& tokenizer, std::span<const std::string_view> texts,
+                              std::int64_t most_tokens);
+
+struct TextVectorSettings {
+  Pooling pooling = Pooling::kMean;
+  bool normalize = false;  // to an L2 norm of 1
+};
+
+// Calls use(number, vector [hidden]) for each text, in any order, on every rank; all ranks of the model make this call
+// together. done(texts) after each batch, which has as many texts as the encoder takes.
+void make_text_vectors(Encoder& encoder, const TokenizedTexts& texts, const TextVectorSettings& settings,
+                       const std::function<void(std::size_t number, std::span<const float> vector)>& use,
+                       const std::function<void(std::size_t texts)>& done = {});
+
+}  // namespace teratron

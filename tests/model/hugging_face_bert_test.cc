@@ -1,0 +1,219 @@
+// BERT against Hugging Face's: hidden states, both losses, every gradient, and ten steps of PyTorch's AdamW. One
+// example is in the repository (tests/golden/bert_tiny); where there is Python, more are made, of random shapes.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/initial_weights.h"
+#include "comm/launch.h"
+#include "model/encoder.h"
+#include "model/hugging_face_example.h"
+#include "nn/host_values.h"
+#include "optim/adamw_optimizer.h"
+#include "oracle/python.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+class BertExample {
+ public:
+  explicit BertExample(const fs::path& folder)
+      : folder_(folder), expected_(folder / "expected.safetensors"), config_(find_weights(folder).model) {
+    const Json inputs = Json::parse(read_file(folder / "inputs.json"));
+    const auto flatten = [&](const char* name, std::vector<std::int32_t>& to) {
+      for (const auto& row : inputs[name]) to.insert(to.end(), row.begin(), row.end());
+    };
+    flatten("ids", ids_);
+    flatten("token_types", token_types_);
+    flatten("targets", targets_);
+    inputs["lengths"].get_to(lengths_);
+    inputs["labels"].get_to(labels_);
+    const auto count = std::ranges::count_if(targets_, [](std::int32_t target) { return target >= 0; });
+    for (std::int32_t& target : targets_) {
+      weights_.push_back(target >= 0 ? 1.0F / static_cast<float>(count) : 0.0F);
+      target = std::max(target, 0);
+    }
+    label_weights_.assign(labels_.size(), 1.0F / static_cast<float>(labels_.size()));
+  }
+
+  void expect_same_vectors(Backend& backend, const std::shared_ptr<Mesh>& mesh = nullptr) const {
+    Encoder encoder(backend, config_, {.purpose = Purpose::kEvaluation, .batch = batch(), .tokens = tokens()}, mesh);
+    load(encoder);
+    const std::vector<float> hidden = test::floats_of(expected_, "hidden");
+    std::vector<float> actual(hidden.size());
+    encoder.encode(micro_batch(), actual);
+    for_each_value([&](std::size_t i) { EXPECT_NEAR(actual[i], hidden[i], 1e-4) << "value " << i; });
+
+    if (mesh && mesh->pipeline->size() > 1) return;  // the pooler is on the last stage alone
+    const std::vector<float> pooled = test::floats_of(expected_, "pooled");
+    std::vector<float> from_pooler(pooled.size());
+    encoder.forward(micro_batch(), [&](const EndCall& call, TensorRef x) {
+      download_floats(backend, encoder.model().pooled(call, encoder.model().encoded(call, x)), from_pooler);
+    });
+    for (std::size_t i = 0; i < pooled.size(); ++i) EXPECT_NEAR(from_pooler[i], pooled[i], 1e-4) << "value " << i;
+  }
+
+  // The vectors of texts, from their tokens'.
+  void expect_pooled_vectors(Backend& backend) const {
+    Encoder encoder(backend, config_, {.purpose = Purpose::kEvaluation, .batch = batch(), .tokens = tokens()});
+    load(encoder);
+    const std::vector<float> hidden = test::floats_of(expected_, "hidden");
+    const auto size = static_cast<std::size_t>(config_.hidden_size), t = static_cast<std::size_t>(tokens());
+    std::vector<float> vectors(lengths_.size() * size);
+    for (const Pooling pooling : {Pooling::kMean, Pooling::kCls}) {
+      encoder.embed(micro_batch(), pooling, vectors);
+      for (std::size_t i = 0; i < vectors.size(); ++i) {
+        const auto read = pooling == Pooling::kCls ? std::size_t{1} : static_cast<std::size_t>(lengths_[i / size]);
+        double sum = 0;
+        for (std::size_t token = 0; token < read; ++token) sum += hidden[(i / size * t + token) * size + i % size];
+        EXPECT_NEAR(vectors[i], sum / static_cast<double>(read), 1e-4) << "value " << i;
+      }
+    }
+  }
+
+  void expect_same_losses_and_gradients(Backend& backend) const {
+    Bert model(config_);
+    Executor runner(backend, model, {.batch = batch(), .tokens = tokens()});
+    load(runner);
+    const LossSums losses = runner.forward_backward(micro_batch());
+    expect_same_losses(losses);
+    test::expect_gradients_agree(runner, expected_, ModelKind::kBert);
+  }
+
+  // Of one rank of a layout, without gradients.
+  void expect_same_evaluation(Backend& backend, const std::shared_ptr<Mesh>& mesh) const {
+    Bert model(config_, mesh->place().tensor);
+    Executor runner(backend, model, {.purpose = Purpose::kEvaluation, .batch = batch(), .tokens = tokens()}, mesh);
+    load(runner);
+    expect_same_losses(runner.evaluate(micro_batch()));
+  }
+
+  void expect_same_steps(Backend& backend) const {
+    Bert model(config_);
+    Executor runner(backend, model, {.batch = batch(), .tokens = tokens()});
+    load(runner);
+    runner.clear_moments();
+    const Json golden = Json::parse(read_file(folder_ / "expected.json"))["steps_float64"];
+    const std::vector<Parameter*> parameters = runner.parameters();
+    for (int step = 0; step < 10; ++step) {
+      const auto index = static_cast<std::size_t>(step);
+      const double loss = golden["losses"][index].get<double>(), norm = golden["grad_norms"][index].get<double>();
+      EXPECT_NEAR(runner.forward_backward(micro_batch()).total(), loss, 1e-4 * loss) << "step " << step;
+      const double actual = gradient_norm(backend, parameters, runner.mesh());
+      EXPECT_NEAR(actual, norm, 1e-3 * norm) << "step " << step;
+      adamw_update(backend, parameters, {.beta2 = 0.95, .weight_decay = 0.1},
+                   {.learning_rate = 1e-3, .update = step + 1, .gradient_norm = actual});
+    }
+  }
+
+ private:
+  void expect_same_losses(const LossSums& losses) const {
+    const Json golden = Json::parse(read_file(folder_ / "expected.json"));
+    const double masked = golden["masked_loss"].get<double>(), order = golden["order_loss"].get<double>();
+    EXPECT_NEAR(losses.of_kind[0], masked, 1e-4 * masked);
+    EXPECT_NEAR(losses.of_kind[1], order, 1e-4 * order);
+  }
+  std::int64_t batch() const { return static_cast<std::int64_t>(lengths_.size()); }
+  std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size() / lengths_.size()); }
+  MicroBatch micro_batch() const {
+    return {.ids = ids_,
+            .token_types = token_types_,
+            .key_lengths = lengths_,
+            .targets = targets_,
+            .weights = weights_,
+            .labels = labels_,
+            .label_weights = label_weights_,
+            .batch = batch(),
+            .tokens = tokens()};
+  }
+  void load(Executor& executor) const {
+    executor.allocate();
+    load_from_hugging_face(folder_, config_, executor.all_parameters(), executor.backend());
+  }
+  // Of the tokens' vectors, those of padding apart.
+  void for_each_value(const std::function<void(std::size_t)>& use) const {
+    const auto size = static_cast<std::size_t>(config_.hidden_size), t = static_cast<std::size_t>(tokens());
+    for (std::size_t i = 0; i < ids_.size() * size; ++i) {
+      if (static_cast<std::int32_t>(i / size % t) < lengths_[i / size / t]) use(i);
+    }
+  }
+
+  fs::path folder_;
+  SafetensorsFile expected_;
+  ModelConfig config_;
+  std::vector<std::int32_t> ids_, token_types_, lengths_, targets_, labels_;
+  std::vector<float> weights_, label_weights_;
+};
+
+class HuggingFaceBert : public ::testing::TestWithParam<std::unique_ptr<Backend> (*)()> {
+ protected:
+  const std::unique_ptr<Backend> backend_ = GetParam()();
+  const BertExample golden_{fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_tiny"};
+};
+
+TEST_P(HuggingFaceBert, VectorsOfTokensAgree) { golden_.expect_same_vectors(*backend_); }
+TEST_P(HuggingFaceBert, VectorsOfTextsAgree) { golden_.expect_pooled_vectors(*backend_); }
+TEST_P(HuggingFaceBert, LossesAndEveryGradientAgree) { golden_.expect_same_losses_and_gradients(*backend_); }
+TEST_P(HuggingFaceBert, TenStepsOfAdamWHaveTheSameLossesAndNorms) { golden_.expect_same_steps(*backend_); }
+
+TEST_P(HuggingFaceBert, EveryLayoutReadsItsPartsOfTheFiles) {
+  for (const MeshShape shape :
+       {MeshShape{.tensor = 2}, MeshShape{.pipeline = 2}, MeshShape{.tensor = 2, .pipeline = 2}}) {
+    run_ranks({}, shape.ranks(), [&](Communicator& world) {
+      const std::unique_ptr<Backend> backend = GetParam()();
+      const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
+      golden_.expect_same_vectors(*backend, mesh);
+      golden_.expect_same_evaluation(*backend, mesh);
+    });
+  }
+}
+
+std::unique_ptr<Backend> bert_cpu() { return make_cpu_backend(); }
+std::unique_ptr<Backend> bert_reference() { return make_reference_backend(DType::kF32); }
+INSTANTIATE_TEST_SUITE_P(BackEnds, HuggingFaceBert, ::testing::Values(&bert_cpu, &bert_reference),
+                         [](const auto& back_end) { return back_end.index == 0 ? "Cpu" : "Reference"; });
+
+TEST(HuggingFaceBertOracle, RandomModelsAgreeInAllOfIt) {
+  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-bert-{}", ::getpid());
+  make_folders(folder);
+  std::vector<std::string> arguments = {folder.string()};
+  for (int seed = 100; seed < 116; ++seed) arguments.push_back(fmt::format("{}", seed));
+  const int status = testing::run_oracle("../golden/make_bert_golden.py", arguments, folder / "log");
+  ASSERT_EQ(status, 0) << read_file(folder / "log");
+  for (std::size_t i = 1; i < arguments.size() && !HasFailure(); ++i) {
+    SCOPED_TRACE("seed " + arguments[i]);
+    const BertExample example(folder / arguments[i]);
+    const std::unique_ptr<Backend> backend = make_cpu_backend();
+    example.expect_same_vectors(*backend);
+    example.expect_pooled_vectors(*backend);
+    example.expect_same_losses_and_gradients(*backend);
+    example.expect_same_steps(*backend);
+  }
+  fs::remove_all(folder);
+}
+
+// 22 million weights that were trained, on texts of 3 to 303 tokens.
+TEST(HuggingFaceBertOracle, APublishedSentenceTransformerHasTheVectorsOfTransformers) {
+  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-minilm-{}", ::getpid());
+  const fs::path log = folder.string() + ".log";
+  const int status = testing::run_oracle("published_bert.py", {(folder / "model").string()}, log);
+  const std::string said = read_file(log);
+  fs::remove(log);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << said;
+  ASSERT_EQ(status, 0) << said;
+  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  const BertExample example(folder / "model");
+  example.expect_same_vectors(*backend);
+  example.expect_pooled_vectors(*backend);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace teratron

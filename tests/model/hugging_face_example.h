@@ -1,0 +1,54 @@
+// What the scripts of tests/golden wrote of a Hugging Face model, and our gradients next to theirs.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "checkpoint/hugging_face/mapping.h"
+#include "checkpoint/safetensors.h"
+#include "model/random_batch.h"
+
+namespace teratron::test {
+
+inline std::vector<float> floats_of(const SafetensorsFile& file, const std::string& name) {
+  const SafetensorsEntry* entry = file.find(name);
+  if (entry == nullptr) throw std::runtime_error("no golden tensor " + name);
+  const auto bytes = file.bytes(*entry);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+// The gradient of a parameter, as ours has it, from the tensors "grad.NAME".
+inline std::vector<float> golden_gradient(const SafetensorsFile& file, ModelKind kind, const Parameter& parameter) {
+  std::vector<float> whole;
+  for (const HuggingFaceTensor& tensor : hugging_face_tensors(kind, parameter).parts) {
+    const std::vector<float> theirs = floats_of(file, "grad." + tensor.name);
+    const auto columns = static_cast<std::size_t>(parameter.shape[-1]), rows = theirs.size() / columns;
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      whole.push_back(tensor.transposed ? theirs[i % columns * rows + i / columns] : theirs[i]);
+    }
+  }
+  return whole;
+}
+
+// Each to 1e-4 of its norm: fp32 sums leave about 1e-6. Padding rows come last and have none.
+inline void expect_gradients_agree(Executor& runner, const SafetensorsFile& file, ModelKind kind) {
+  for (const Parameter* parameter : runner.parameters()) {
+    const std::vector<double> actual = values_of(runner.backend(), parameter->gradient);
+    const std::vector<float> golden = golden_gradient(file, kind, *parameter);
+    ASSERT_GE(actual.size(), golden.size()) << parameter->name;
+    double difference = 0, norm = 0;
+    for (std::size_t i = 0; i < golden.size(); ++i) {
+      const double theirs = static_cast<double>(golden[i]);
+      difference += std::pow(actual[i] - theirs, 2);
+      norm += theirs * theirs;
+    }
+    EXPECT_LT(std::sqrt(difference), 1e-4 * std::sqrt(norm)) << parameter->name;
+  }
+}
+
+}  // namespace teratron::test
