@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/text_format.h"
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "data/tokenize.h"
@@ -44,10 +45,7 @@ FieldList fields_of(DataTokenizeOptions& o) {
   list.add("out", &o.out, "PREFIX",
            "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json, which names the tokenizer")
       .required = true;
-  list.add_choice("format", o.format,
-                  {{"auto", TextFormat::kByName}, {"jsonl", TextFormat::kJsonLines}, {"text", TextFormat::kText}},
-                  "of files; auto: by their names; standard input is jsonl if its first line is a JSON object");
-  list.add("json-key", &o.json_key, "KEY", "the text of a .jsonl line is under this key");
+  add_text_format_fields(list, o.format, o.json_key);
   list.add("no-append-eod", &o.no_append_eod, "", "do not end documents with <|endoftext|>");
   list.add("split-sentences", &o.split_sentences, "",
            "a sequence a sentence, which BERT is trained on; by rules for English. Documents get no <|endoftext|>");

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -14,9 +15,12 @@
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/text_format.h"
 #include "console/long_task.h"
 #include "console/readable.h"
+#include "data/document_text.h"
 #include "data/input_files.h"
+#include "data/tokenize.h"
 #include "telemetry/peak_memory.h"
 #include "tokenizer/bpe_trainer.h"
 #include "tokenizer/tokenizer.h"
@@ -27,45 +31,69 @@ namespace {
 struct TokenizerTrainOptions {
   std::vector<std::filesystem::path> files;
   std::filesystem::path out, json;
+  std::string json_key = TokenizeOptions{}.json_key;
+  TextFormat format = TextFormat::kByName;
   std::int64_t vocab_size = 0, minimum_count = BpeTrainingOptions{}.minimum_count, threads = 0;
 };
 
 FieldList fields_of(TokenizerTrainOptions& o) {
   FieldList list;
-  list.add_positional(
-      &o.files, "FILE",
-      "text to learn from, plain or compressed (gzip, zstd); a folder: all .txt files below; -: standard input");
+  list.add_positional(&o.files, "FILE",
+                      "text to learn from, as data tokenize takes it: plain or .jsonl, also compressed (gzip, zstd). A "
+                      "folder: all .jsonl "
+                      "and .txt files below. -: standard input");
   list.add("vocab-size", &o.vocab_size, "N", "tokens, with the 256 bytes and <|endoftext|>").required = true;
   list.add("out", &o.out, "DIR", "where vocab.json, merges.txt and tokenizer.json go").required = true;
+  add_text_format_fields(list, o.format, o.json_key);
   list.add("minimum-count", &o.minimum_count, "N", "a pair seen more rarely gets no token").between(1);
   list.add("threads", &o.threads, "N", "0: one a core").between(0);
   add_json_field(list, o.json);
   return list;
 }
 
-// What to learn from: files are mapped, what is compressed or comes through a pipe is read.
+// What to learn from: plain text is mapped; of what is compressed, comes through a pipe or is JSON lines, the
+// documents' texts are kept. No word spans two documents.
 class LearningTexts {
  public:
-  explicit LearningTexts(const std::vector<std::filesystem::path>& named) {
-    for (const std::filesystem::path& file : find_input_files(named)) {
-      if (is_named_json_lines(file)) {
-        throw_user_error(
-            "'{}' is JSON lines, and a vocabulary is learned from plain text; write the text of its documents to a "
-            "file of its own",
-            file.string());
+  explicit LearningTexts(const TokenizerTrainOptions& options) {
+    for (const std::filesystem::path& file : find_input_files(options.files)) {
+      if (is_mappable(file, options.format)) {
+        add(mapped_.emplace_back(file).text());
+        require_text(texts_.back(), 0, file);
+      } else {
+        read(file, options);
       }
-      texts_.push_back(is_mappable(file) ? mapped_.emplace_back(file).text()
-                                         : std::string_view(read_.emplace_back(read_decompressed(file))));
-      require_text(texts_.back(), 0, file);
-      bytes_ += texts_.back().size();
     }
   }
   const std::vector<std::string_view>& texts() const { return texts_; }
   std::uint64_t bytes() const { return bytes_; }
 
  private:
-  static bool is_mappable(const std::filesystem::path& file) {
-    return std::filesystem::is_regular_file(file) && !DecompressingReader(file).is_compressed();
+  static bool is_mappable(const std::filesystem::path& file, TextFormat format) {
+    if (format == TextFormat::kJsonLines || (format == TextFormat::kByName && is_named_json_lines(file))) return false;
+    return !is_standard_stream(file) && std::filesystem::is_regular_file(file) &&
+           !DecompressingReader(file).is_compressed();
+  }
+
+  void read(const std::filesystem::path& file, const TokenizerTrainOptions& options) {
+    DocumentReader reader(std::span(&file, 1), TokenizeOptions{}.batch_bytes, options.format);
+    DocumentText text(options.json_key);
+    for (DocumentBatch batch; reader.next(batch);) {
+      std::size_t most = 0;
+      for (const RawDocument& document : batch.documents) most += document.bytes.size();
+      std::string& block = read_.emplace_back();
+      block.reserve(most);  // never moves: no text is longer than the line that holds it
+      for (const RawDocument& document : batch.documents) {
+        const std::size_t begin = block.size();
+        block += text.of(document);
+        add(std::string_view(block).substr(begin));
+      }
+    }
+  }
+
+  void add(std::string_view text) {
+    texts_.push_back(text);
+    bytes_ += text.size();
   }
 
   std::deque<MappedFile> mapped_;
@@ -91,7 +119,9 @@ BpeModel train(const TokenizerTrainOptions& options, std::span<const std::string
 
 void run(const TokenizerTrainOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
-  const LearningTexts learning(options.files);
+  std::optional<LongTask> told(std::in_place, "reading text");
+  const LearningTexts learning(options);
+  told.reset();
   const std::uint64_t bytes = learning.bytes();
   const double start = monotonic_seconds();
   const Tokenizer tokenizer(train(options, learning.texts()));

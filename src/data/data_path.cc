@@ -91,6 +91,35 @@ std::vector<std::string> without_patterns(std::span<const std::string> words) {
   return result;
 }
 
+std::filesystem::path absolute_name(const std::filesystem::path& name) {
+  if (name.empty()) return name;
+  const std::filesystem::path whole = std::filesystem::absolute(name), shorter = whole.lexically_normal();
+  std::error_code error;  // where a folder is a link, the one above what it leads to is another
+  return std::filesystem::equivalent(whole.parent_path(), shorter.parent_path(), error) ? shorter : whole;
+}
+
+std::vector<std::string> with_absolute_names(std::span<const std::string> words) {
+  const auto absolute = [](const std::string& name) { return absolute_name(name).string(); };
+  const bool is_blend = has_weights(words);
+  std::vector<std::string> result;
+  for (const std::string& word : words) {
+    if (!is_blend) {
+      result.push_back(absolute(word));
+    } else if (number_in(word)) {
+      result.push_back(word);
+    } else {
+      std::vector<std::string> shards = shards_of(word);
+      std::ranges::transform(shards, shards.begin(), absolute);
+      // A folder above that has a comma in its name would be read as two.
+      const bool is_list = shards.size() == 1 || std::ranges::none_of(shards, [](const std::string& shard) {
+                             return shard.find(',') != std::string::npos;
+                           });
+      result.push_back(is_list ? fmt::format("{}", fmt::join(shards, ",")) : word);
+    }
+  }
+  return result;
+}
+
 Faults data_path_faults(Flag flag, std::span<const std::string> words) {
   Faults faults;
   faults.add_if(std::ranges::count(words, "") > 0, "{} has an empty name; give PREFIX of PREFIX.bin and PREFIX.idx",

@@ -7,6 +7,7 @@
 // is a number is a weight; a corpus that is called 7 is given as ./7.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +27,11 @@ Faults one_corpus_faults(Flag flag, std::span<const std::string> words);
 // The same words with names for patterns, so that what is kept of them means the same when there are more files. What
 // nothing matches stays.
 std::vector<std::string> without_patterns(std::span<const std::string> words);
+
+// From the root, and without "." and ".." where that names the same; nothing for nothing.
+std::filesystem::path absolute_name(const std::filesystem::path& name);
+// The same words, of which names do not depend on the working directory any more.
+std::vector<std::string> with_absolute_names(std::span<const std::string> words);
 
 // Those of a blend, in their order; none where the words have no weights.
 std::vector<double> weights_of(std::span<const std::string> words);

@@ -1,7 +1,5 @@
 #include "data/tokenize.h"
 
-#include <simdjson.h>
-
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -10,13 +8,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/threads.h"
+#include "data/document_text.h"
 #include "data/indexed_dataset_writer.h"
 #include "data/sentence_splitter.h"
 
 namespace teratron {
 namespace {
-
-static_assert(DocumentReader::kPadding >= simdjson::SIMDJSON_PADDING);
 
 // A document this long is worth all threads by itself.
 constexpr std::size_t kLongDocument = std::size_t{1} << 20;
@@ -27,40 +24,6 @@ struct TokenizedDocument {
   std::int64_t bytes = 0;
   std::string error;  // kept, so that of several bad lines the first one is reported
 };
-
-std::string keys_of(const simdjson::dom::object& object) {
-  std::string keys;
-  int listed = 0;
-  for (const auto& field : object) {
-    if (++listed > 8) return keys + ", ...";
-    keys += fmt::format("{}\"{}\"", keys.empty() ? "" : ", ", field.key);
-  }
-  return keys.empty() ? "none" : keys;
-}
-
-// The text of a .jsonl line, valid until the parser is used again; throws UserError without the file and line.
-std::string_view text_of_line(std::string_view line, const std::string& key, simdjson::dom::parser& parser) {
-  simdjson::dom::element value;
-  // The line has DocumentReader::kPadding readable bytes behind it, so simdjson need not copy it.
-  if (const auto error = parser.parse(line.data(), line.size(), false).get(value)) {
-    throw_user_error("this line is not valid JSON ({}); repair or remove it", simdjson::error_message(error));
-  }
-  simdjson::dom::object object;
-  if (value.get(object)) {
-    throw_user_error("this line is not a JSON object; a line is to look like {{\"{}\": \"the document's text\"}}", key);
-  }
-  simdjson::dom::element member;
-  if (object.at_key(key).get(member)) {
-    throw_user_error("this object has no \"{}\" (its keys: {}); name the key of the text with --json-key", key,
-                     keys_of(object));
-  }
-  std::string_view text;
-  if (member.get(text)) {
-    throw_user_error("\"{}\" is not a string; name the key of the text with --json-key", key);
-  }
-  if (text.find('\0') != text.npos) throw_user_error("\"{}\" holds a NUL (\\u0000), as no text does; remove it", key);
-  return text;
-}
 
 class BatchTokenizer {
  public:
@@ -80,14 +43,14 @@ class BatchTokenizer {
     std::vector<TokenizedDocument> results(batch.documents.size());
     constexpr std::int64_t kDocumentsPerTask = 8;
     parallel_for(count, kDocumentsPerTask, [&](std::int64_t begin, std::int64_t end) {
-      simdjson::dom::parser parser;
+      DocumentText text(key_);
       for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-        if (!is_long(batch.documents[i])) tokenize(batch.documents[i], parser, results[i]);
+        if (!is_long(batch.documents[i])) tokenize(batch.documents[i], text, results[i]);
       }
     });
-    simdjson::dom::parser parser;
+    DocumentText text(key_);
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (is_long(batch.documents[i])) tokenize(batch.documents[i], parser, results[i]);
+      if (is_long(batch.documents[i])) tokenize(batch.documents[i], text, results[i]);
     }
     return results;
   }
@@ -95,14 +58,12 @@ class BatchTokenizer {
  private:
   static bool is_long(const RawDocument& document) { return document.bytes.size() >= kLongDocument; }
 
-  void tokenize(const RawDocument& document, simdjson::dom::parser& parser, TokenizedDocument& result) const {
-    std::string_view text = document.bytes;
+  void tokenize(const RawDocument& document, DocumentText& text_of, TokenizedDocument& result) const {
+    std::string_view text;
     try {
-      if (document.line > 0) text = text_of_line(document.bytes, key_, parser);
+      text = text_of.of(document);
     } catch (const UserError& error) {
-      const bool has_name = !is_standard_stream(*document.file);
-      result.error =
-          fmt::format("{}:{}: {}", has_name ? document.file->string() : "standard input", document.line, error.what());
+      result.error = error.what();
       return;
     }
     result.bytes = static_cast<std::int64_t>(text.size());

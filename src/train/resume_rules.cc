@@ -55,7 +55,7 @@ TrainConfig resolved(TrainConfig config, const ModelConfig& model, const SplitRu
   config.learning_rate.decay = config.schedule().decay;
   config.split_order = split.seed ? SplitOrder::kRandom : SplitOrder::kFile;
   config.split_seed = static_cast<std::int64_t>(split.seed.value_or(0));
-  return config;
+  return with_absolute_paths(std::move(config));
 }
 
 bool has_tokenizer_of(const fs::path& checkpoint, const fs::path& tokenizer) {
@@ -92,6 +92,13 @@ std::string text_of(const SettingDifference& difference) {
 
 }  // namespace
 
+TrainConfig with_absolute_paths(TrainConfig config) {
+  config.data_path = with_absolute_names(config.data_path);
+  config.valid_data_path = with_absolute_names(config.valid_data_path);
+  for (fs::path* const path : {&config.tokenizer, &config.load, &config.finetune}) *path = absolute_name(*path);
+  return config;
+}
+
 bool is_of_command(std::string_view field) { return is_among(kOfCommand, field); }
 
 std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split) {
@@ -122,7 +129,7 @@ TrainConfig filled_from(const CheckpointInfo& checkpoint, TrainConfig config) {
 std::vector<SettingDifference> differences_from(const CheckpointInfo& checkpoint, const TrainConfig& config) {
   const std::optional<TrainConfig> recorded = settings_of(checkpoint);
   if (!recorded) return differences_from_state(checkpoint.state, config);
-  TrainConfig there = *recorded;
+  TrainConfig there = with_absolute_paths(*recorded);  // older versions recorded paths as they were given
   TrainConfig here =
       resolved(config, config.model_for(checkpoint.model.vocab_size), evaluation_split(config, checkpoint.state));
   std::vector<SettingDifference> found;

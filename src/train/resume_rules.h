@@ -17,7 +17,11 @@ namespace teratron {
 // are neither taken from a checkpoint nor compared with one.
 bool is_of_command(std::string_view field);
 
-// What config.toml of a checkpoint says: every value, with those filled in that follow from others or from `model`.
+// With the places of what a run reads, so that its record means the same in another working directory.
+TrainConfig with_absolute_paths(TrainConfig config);
+
+// What config.toml of a checkpoint says: every value, with those filled in that follow from others or from `model`, and
+// absolute paths.
 std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split);
 
 // The settings of the training that wrote the checkpoint. Nothing where it has no record of them.

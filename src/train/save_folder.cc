@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/folders.h"
+#include "train/resume_rules.h"
 
 namespace teratron {
 namespace {
@@ -30,7 +31,7 @@ std::vector<fs::path> begin_save_folder(const TrainConfig& config, std::int64_t 
   make_folders(config.save);
   std::vector<fs::path> aside;
   if (goes_on_in_its_folder(config)) aside = set_aside_later(config.save, iteration);
-  write_file_atomically(config.save / kSettingsFile, to_toml(config));
+  write_file_atomically(config.save / kSettingsFile, to_toml(with_absolute_paths(config)));
   return aside;
 }
 

@@ -51,6 +51,41 @@ class DataCommands : public ::testing::Test {
   }
 };
 
+TEST_F(DataCommands, AVocabularyIsLearnedFromTheDocumentsThatAreTokenised) {
+  RandomSequence random(RandomStream{.seed = 6});
+  const Words pieces = {"ab", "ba", " ab", "\n", "a", "\u00e9", " \"b\"", "\\"};
+  Words texts;
+  std::string lines;
+  for (int document = 0; document < 40; ++document) {
+    std::string text;
+    for (std::uint64_t left = random.below(30); left > 0; --left) text += pieces[random.below(pieces.size())];
+    texts.push_back(path("learn-" + std::to_string(document) + ".txt"));
+    write_file_atomically(texts.back(), text);
+    lines += nlohmann::json{{"id", document}, {"content", text}}.dump() + "\n\n";
+  }
+  write_file_atomically(path("learn.jsonl"), lines);
+  const Words train = {"tokenizer", "train", "--vocab-size", "290", "--out"};
+  succeed(with(with(train, {path("from-texts")}), texts));
+  const std::string expected = read_file(path("from-texts/tokenizer.json"));
+  for (const std::string line :
+       {"$t tokenizer train --vocab-size 290 --json-key content --out learned learn.jsonl",
+        "gzip -kf learn.jsonl; $t tokenizer train --vocab-size 290 --json-key content --out learned learn.jsonl.gz",
+        "$t tokenizer train --vocab-size 290 --json-key content --out learned - < learn.jsonl",
+        "cp learn.jsonl lines; $t tokenizer train --vocab-size 290 --format jsonl --json-key content --out learned "
+        "lines"}) {
+    const Outcome outcome = shell(line);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    EXPECT_EQ(read_file(path("learned/tokenizer.json")), expected) << line;
+    fs::remove_all(path("learned"));
+  }
+  expect_refused(with(train, {path("none"), path("learn.jsonl")}), {"learn.jsonl:1: ", "--json-key", "content"});
+  write_file_atomically(path("cut.jsonl"), lines.substr(0, lines.size() - 5));
+  expect_refused(with(train, {path("none"), "--json-key", "content", path("cut.jsonl")}), {"cut.jsonl:79: "});
+  write_file_atomically(path("blank.jsonl"), "\n\n");
+  expect_refused(with(train, {path("none"), path("blank.jsonl")}), {"no text"});
+  EXPECT_FALSE(fs::exists(path("none")));
+}
+
 TEST_F(DataCommands, PipesAndFilesMakeTheSame) {
   const Outcome outcome = shell(
       "gzip -c corpus.txt | $t tokenizer encode --tokenizer tokenizer - - >ids 2>said;"

@@ -72,6 +72,29 @@ TEST_F(ResumeCommands, LoadAndTrainItersSufficeAndGiveTheBitsOfTheUninterruptedR
             read_file(path("whole/iter_0000006/model.safetensors")));
 }
 
+TEST_F(ResumeCommands, ARunOfRelativePathsGoesOnFromAnotherWorkingDirectory) {
+  const auto in = [&](const std::string& folder, const std::string& arguments) {
+    fs::create_directories(path(folder));
+    const Outcome outcome =
+        testing::ChildProgram({"sh", "-c", "cd " + path(folder) + "; " + TERATRON_BINARY + " train " + arguments})
+            .wait();
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return outcome;
+  };
+  const std::string first =
+      "--num-layers 1 --hidden-size 16 --num-attention-heads 4 --seq-length 8 --train-iters 2 --tokenizer tokenizer "
+      "--data-path data --save run";
+  in(".", first);
+  // Neither the place nor how the same place is written makes another data set.
+  for (const std::string more : {"", " --data-path ../data"}) {
+    const Outcome resumed = in("elsewhere", "--load ../run --save '' --train-iters 3" + more);
+    EXPECT_THAT(resumed.errors, AllOf(HasSubstr("train-iters 2 -> 3\n"), HasSubstr("iteration 3/3")));
+  }
+  EXPECT_THAT(in(".", "--load run --train-iters 3 --data-path data").errors, Not(HasSubstr("data-path ")));
+  EXPECT_THAT(in("elsewhere", "--config ../run/config.toml --train-iters 4 --save again").errors,
+              HasSubstr("saved again"));
+}
+
 TEST_F(ResumeCommands, FlagsOverrideTheCheckpointAndWhatDiffersIsListed) {
   must(told("run", "2", {"--tp", "2", "--sequence-parallel"}));
   const Outcome resumed = must({"train", "--load", path("run"), "--train-iters", "4", "--clip-grad", "0.5", "--dp", "2",

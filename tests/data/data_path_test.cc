@@ -101,6 +101,32 @@ TEST_F(DataPathFiles, AreFoundByPatternsInTheOrderOfTheirBytes) {
   EXPECT_EQ(without_patterns(Words{"1", path("a,b")}), (Words{"1", path("a,b")}));
 }
 
+TEST_F(DataPathFiles, WithAbsoluteNamesAreTheSameFromAnyWorkingDirectory) {
+  for (const std::string name : {"a", "b-1", "b-2", "7", "c,d"}) make(name);
+  const std::filesystem::path before = std::filesystem::current_path();
+  const auto tokens_in = [](const Words& words) {
+    std::vector<std::int64_t> tokens;
+    for (const WeightedCorpus& corpus : open_corpora(words)) tokens.push_back(corpus.dataset->tokens());
+    return tokens;
+  };
+  for (const Words& words : {Words{"a"}, Words{"./7", "b-1"}, Words{"0.5", "b-1,b-2", "2", "./7", "1", "c,d"},
+                             Words{path("a"), "b-2"}, Words{"1", "b-*"}}) {
+    std::filesystem::current_path(folder_.path());
+    const std::vector<std::int64_t> tokens = tokens_in(words);
+    const Words absolute = with_absolute_names(words);
+    std::filesystem::current_path(before);
+    EXPECT_EQ(tokens_in(absolute), tokens);
+    EXPECT_EQ(weights_of(absolute), weights_of(words));
+    EXPECT_EQ(with_absolute_names(absolute), absolute);
+  }
+  EXPECT_EQ(with_absolute_names(Words{}), Words{});
+  EXPECT_EQ(absolute_name(folder_ / "x" / ".." / "a"), folder_ / "x" / ".." / "a");  // there is no x
+  std::filesystem::create_directories(folder_ / "x" / "y");
+  EXPECT_EQ(absolute_name(folder_ / "x" / ".." / "a"), folder_ / "a");
+  std::filesystem::create_directory_symlink(folder_ / "x" / "y", folder_ / "link");
+  EXPECT_EQ(absolute_name(folder_ / "link" / ".." / "a"), folder_ / "link" / ".." / "a");
+}
+
 TEST_F(DataPathFiles, AreReadOnceEach) {
   const std::string a = make("a"), b = make("b");
   std::filesystem::create_symlink(folder_ / "a.idx", folder_ / "link.idx");
