@@ -37,6 +37,11 @@ int open_for_reading(const std::filesystem::path& path, struct stat& status) {
 }
 
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int error) {
+  std::error_code ignored;
+  if (path.has_parent_path() && !std::filesystem::exists(path.parent_path(), ignored)) {
+    throw_environment_error("cannot write '{}': there is no folder '{}'; make it first, or choose another place",
+                            path.string(), path.parent_path().string());
+  }
   throw_environment_error("cannot write '{}': {}; free some space or choose another place, then run again",
                           path.string(), std::strerror(error));
 }

@@ -11,7 +11,8 @@ using Json = nlohmann::json;
 
 Json parse_json_object(std::string_view text, const std::filesystem::path& path) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) throw_user_error("'{}' is not a JSON object; is it complete?", path.string());
+  if (!json.is_object())
+    throw_user_error("'{}' is not a JSON object, or not all of one; copy or make it again", path.string());
   return json;
 }
 

@@ -29,7 +29,7 @@ std::int64_t safetensors_element_size(std::string_view dtype_name);
 template <class... Args>
 [[noreturn]] void throw_safetensors_error(const std::filesystem::path& path, fmt::format_string<Args...> format,
                                           Args&&... args) {
-  throw_user_error("'{}' is not a sound safetensors file: {}", path.string(),
+  throw_user_error("'{}' is not a sound safetensors file: {}; copy or download it again", path.string(),
                    fmt::format(format, std::forward<Args>(args)...));
 }
 

@@ -41,13 +41,28 @@ void prepare_trace(const TrainConfig& config) {
   write_file_atomically(config.trace, trace_file({}));
 }
 
-// Held to the end of the process's part in the run.
-std::unique_ptr<SaveLock> lock_save_folder(const TrainConfig& config) {
-  if (config.save.empty()) return nullptr;
-  make_folders(config.save);
-  return std::make_unique<SaveLock>(
-      config.save, SaveLockSettings{.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); }});
-}
+// Made where it is missing, and held to the end of the process's part in the run. A run that ends before it writes
+// leaves no folder that was not there.
+class HeldSaveFolder {
+ public:
+  explicit HeldSaveFolder(const fs::path& folder) : folder_(folder), was_there_(fs::exists(folder)) {
+    make_folders(folder);
+    lock_.emplace(folder,
+                  SaveLockSettings{.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); }});
+  }
+  HeldSaveFolder(const HeldSaveFolder&) = delete;
+  HeldSaveFolder& operator=(const HeldSaveFolder&) = delete;
+  ~HeldSaveFolder() {
+    lock_.reset();
+    std::error_code not_empty;
+    if (!was_there_) fs::remove(folder_, not_empty);
+  }
+
+ private:
+  const fs::path folder_;
+  const bool was_there_;
+  std::optional<SaveLock> lock_;
+};
 
 std::string_view name_of_end(const TrainingResult& result) {
   switch (result.end) {
@@ -131,11 +146,11 @@ void run_rank(const Job& job, const Rank& rank) {
                   rank.mesh, profile ? &*profile : nullptr);
   const std::vector<RankMemory> memory =
       memory_of_ranks(trainer.executor().memory(), *backend, rank.mesh->pipeline->rank(), rank.world);
-  std::unique_ptr<SaveLock> save_lock;
+  std::optional<HeldSaveFolder> save_folder;
   if (rank.is_first()) {
     const TrainStartText start{config, job.checkpoint, trainer, job.layout, memory};
     fmt::print(stderr, "{}\n", start.text(*backend));
-    save_lock = lock_save_folder(config);
+    if (!config.save.empty()) save_folder.emplace(config.save);
     check_save_folder(config);
   }
   require_memory(memory, *backend, rank.world, rank.ranks_in_this_process(), [&](const MemoryRoom& room) {

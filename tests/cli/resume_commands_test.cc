@@ -146,6 +146,21 @@ TEST_F(ResumeCommands, ARefusedOrFinishedResumeChangesNoFile) {
   }
 }
 
+TEST_F(ResumeCommands, ADamagedModelToStartFromLeavesNoFolder) {
+  must(told("run", "1"));
+  must({"convert", "--from", "teratron", "--to", "hf", path("run"), path("hf")});
+  const std::string weights = read_file(path("hf/model.safetensors"));
+  write_file_atomically(path("hf/model.safetensors"), weights.substr(0, weights.size() / 2));
+  const Words tune = {"train", "--finetune", path("hf"), "--data-path", path("data"), "--train-iters", "1", "--save"};
+  const Outcome refused = run_teratron(with(tune, {path("new")}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, AllOf(HasSubstr("model.safetensors"), HasSubstr("copy or download it again")));
+  EXPECT_FALSE(fs::exists(path("new")));
+  fs::create_directories(path("old"));
+  EXPECT_EQ(run_teratron(with(tune, {path("old")})).exit_code, 2);
+  EXPECT_TRUE(fs::is_empty(path("old")));
+}
+
 TEST_F(ResumeCommands, TheAdviceAfterDamageIsOneToFollow) {
   must(told("run", "6", {"--save-interval", "2"}));
   must(told("whole", "6"));
