@@ -20,7 +20,7 @@ enum class Byte : std::uint8_t {
   kOther,  // of a character that is not ASCII
 };
 
-constexpr std::array<Byte, 256> kBytes = [] {
+constexpr std::array<Byte, 256> kByteKinds = [] {
   std::array<Byte, 256> kinds{};
   for (int byte = 0; byte < 256; ++byte) {
     const bool is_letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
@@ -34,7 +34,7 @@ constexpr std::array<Byte, 256> kBytes = [] {
   return kinds;
 }();
 
-Byte kind_of(char byte) { return kBytes[static_cast<unsigned char>(byte)]; }
+Byte kind_of(char byte) { return kByteKinds[static_cast<unsigned char>(byte)]; }
 
 // The end of the letters and numbers that begin at `at`.
 std::size_t alphanumeric_end(std::string_view text, std::size_t at) {
