@@ -60,12 +60,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--updates", type=int, default=400)
     parser.add_argument("--data", default="../shared/data/race/train.high.jsonl.zst", help="a file of documents")
+    parser.add_argument("--json-key", default="article", help="where its documents are JSON: the key of their text")
     parser.add_argument("--vocab", default="../shared/data/bert-vocab", help="a folder with vocab.txt")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        made = run(TERATRON, "data", "tokenize", "--tokenizer", options.vocab, "--split-sentences", "--out",
-                   folder / "corpus", options.data)
+        made = run(TERATRON, "data", "tokenize", "--tokenizer", options.vocab, "--split-sentences", "--json-key",
+                   options.json_key, "--out", folder / "corpus", options.data)
         if made.returncode != 0:
             sys.exit(made.stderr)
         rows = ["| learning rate | layers | post-norm (7a) | pre-norm (7b) |", "|---|---|---|---|"]
