@@ -48,6 +48,7 @@ Options read_options(std::span<char*> arguments) {
   }
   if (options.lengths.empty())
     options.lengths.assign(static_cast<std::size_t>(options.count("batch")), options.count("seq"));
+  std::ranges::sort(options.lengths);  // as `train` puts samples of similar length together
   return options;
 }
 

@@ -1,7 +1,8 @@
 """Drives bench/train_bert: starts each side as a process of its own, lets them take turns, prints medians as ratios.
 
 Mixed lengths are those of a fixed draw, uniform from an eighth of the longest on. PyTorch has its choice of modes, and of
-padding the batch with a mask or computing each sequence alone; ours computes each sequence alone, cut to its length.
+padding the batch with a mask or computing each sequence alone; ours, as `train` does, puts sequences of similar length
+together, here in two micro-batches, and cuts off what padding neither needs.
 """
 
 import argparse
@@ -28,7 +29,7 @@ def lengths_of(kind, shape, batch):
 def measure(shape, batch, kind, options):
     lengths = ",".join(map(str, lengths_of(kind, shape, batch)))
     more = dict(threads=2, dropout=options.dropout, lengths=lengths)
-    ours = Side(["build/release/bench_train_bert"], shape, micro=options.micro if kind == "full" else 1, **more)
+    ours = Side(["build/release/bench_train_bert"], shape, micro=batch if kind == "full" else batch // 2, **more)
     torch = {}
     for padding in ("padded",) if kind == "full" else ("padded", "alone"):
         for mode in ("eager", "eager keep", "compile"):
@@ -54,7 +55,6 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--micro", type=int, default=4, help="sequences of our micro-batches of one length")
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--only", choices=SHAPES)
     options = parser.parse_args()
