@@ -1,0 +1,218 @@
+#include "tasks/glue/format.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/decompression.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "data/input_files.h"
+
+namespace teratron::glue {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 3> kMnliLabels = {"contradiction", "entailment", "neutral"};
+constexpr std::array<std::string_view, 2> kQqpLabels = {"0", "1"};
+constexpr std::string_view kWithoutGold = "-";
+
+bool is_blank_text(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
+
+std::optional<int> label_of(std::string_view name, Task task) {
+  const auto labels = labels_of(task);
+  const auto found = std::ranges::find(labels, name);
+  if (found == labels.end()) return {};
+  return static_cast<int>(found - labels.begin());
+}
+
+// The lines of a file that are not blank, cut at tabs.
+class TabSeparatedFile {
+ public:
+  explicit TabSeparatedFile(const fs::path& path)
+      : name_(name_of_input(path)), text_(read_decompressed(path)), rest_(text_) {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    require_text(text_, 0, path);
+    if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
+  }
+  TabSeparatedFile(const TabSeparatedFile&) = delete;
+  TabSeparatedFile& operator=(const TabSeparatedFile&) = delete;
+
+  bool next() {
+    while (!rest_.empty()) {
+      const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+      std::string_view line = rest_.substr(0, end);
+      rest_.remove_prefix(std::min(end + 1, rest_.size()));
+      ++line_;
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      if (is_blank_text(line)) continue;
+      cut(line);
+      return true;
+    }
+    return false;
+  }
+
+  // Of the line that next() went to.
+  const std::vector<std::string_view>& cells() const { return cells_; }
+  std::optional<std::size_t> column(std::string_view name) const {
+    const auto found = std::ranges::find(cells_, name);
+    if (found == cells_.end()) return {};
+    return static_cast<std::size_t>(found - cells_.begin());
+  }
+
+  const std::string& name() const { return name_; }
+  template <class... Args>
+  [[noreturn]] void throw_here(fmt::format_string<Args...> format, Args&&... args) const {
+    throw_user_error("{}, line {}: {}", name_, line_, fmt::format(format, std::forward<Args>(args)...));
+  }
+  int label(std::string_view name, Task task) const {
+    const std::optional<int> label = label_of(name, task);
+    if (!label) throw_here("'{}' is none of the labels {}", name, fmt::join(labels_of(task), ", "));
+    return *label;
+  }
+
+ private:
+  void cut(std::string_view line) {
+    cells_.clear();
+    for (std::size_t begin = 0; begin <= line.size();) {
+      const std::size_t end = std::min(line.find('\t', begin), line.size());
+      cells_.push_back(line.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+
+  std::string name_, text_;
+  std::string_view rest_;  // of the text
+  std::vector<std::string_view> cells_;
+  std::int64_t line_ = 0;
+};
+
+class PairReader {
+ public:
+  PairReader(const fs::path& path, Task task) : file_(path) { data_.task = task; }
+
+  Dataset read() {
+    if (!file_.next()) throw_user_error("{} is empty", file_.name());
+    if (!take_header()) {
+      take_plain_columns();
+      add_row();
+    }
+    while (file_.next()) add_row();
+    if (data_.pairs.empty()) {
+      const auto& [without_gold, wrong_columns, empty] = data_.skipped;
+      throw_user_error(
+          "{} holds no pair of sentences that can be used: of {} rows {} are labelled '{}', {} have a wrong "
+          "number of columns and {} an empty sentence",
+          file_.name(), data_.rows, without_gold, kWithoutGold, wrong_columns, empty);
+    }
+    return std::move(data_);
+  }
+
+ private:
+  bool is_mnli() const { return data_.task == Task::kMnli; }
+
+  bool take_header() {
+    const auto first = file_.column(is_mnli() ? "sentence1" : "question1");
+    const auto second = file_.column(is_mnli() ? "sentence2" : "question2");
+    if (!first || !second) return false;
+    columns_ = file_.cells().size();
+    first_ = *first;
+    second_ = *second;
+    label_ = file_.column(is_mnli() ? "gold_label" : "is_duplicate");
+    return true;
+  }
+
+  void take_plain_columns() {
+    if (!is_mnli()) file_.throw_here("the columns' names are missing; a header with question1 and question2 is needed");
+    columns_ = 3;
+    const auto& cells = file_.cells();
+    if (cells.size() != columns_ || (cells[0] != kWithoutGold && !label_of(cells[0], Task::kMnli))) {
+      file_.throw_here(
+          "this is neither a header with sentence1 and sentence2 nor a label ({}), a premise and a hypothesis, parted "
+          "by "
+          "tabs",
+          fmt::join(kMnliLabels, ", "));
+    }
+    label_ = 0;
+    first_ = 1;
+    second_ = 2;
+  }
+
+  void add_row() {
+    const std::int64_t index = data_.rows++;
+    const auto& cells = file_.cells();
+    if (cells.size() != columns_) {
+      if (is_mnli()) file_.throw_here("{} columns, where the first line has {}", cells.size(), columns_);
+      ++data_.skipped.wrong_columns;
+      return;
+    }
+    if (is_mnli() && label_ && cells[*label_] == kWithoutGold) {
+      ++data_.skipped.without_gold;
+      return;
+    }
+    Pair pair{.first = std::string(cells[first_]), .second = std::string(cells[second_]), .label = {}, .index = index};
+    if (label_) pair.label = file_.label(cells[*label_], data_.task);
+    if (is_blank_text(pair.first) || is_blank_text(pair.second)) {
+      ++data_.skipped.empty;
+      return;
+    }
+    data_.pairs.push_back(std::move(pair));
+  }
+
+  TabSeparatedFile file_;
+  Dataset data_;
+  std::size_t columns_ = 0, first_ = 0, second_ = 0;
+  std::optional<std::size_t> label_;
+};
+
+}  // namespace
+
+std::span<const std::string_view> labels_of(Task task) {
+  if (task == Task::kMnli) return kMnliLabels;
+  return kQqpLabels;
+}
+
+Dataset read_dataset(const fs::path& path, Task task) { return PairReader(path, task).read(); }
+
+std::vector<std::int64_t> count_labels(const Dataset& dataset) {
+  std::vector<std::int64_t> counts(labels_of(dataset.task).size());
+  for (const Pair& pair : dataset.pairs) {
+    if (pair.label) ++counts.at(static_cast<std::size_t>(*pair.label));
+  }
+  return counts;
+}
+
+Predictions read_predictions(const fs::path& path, Task task) {
+  TabSeparatedFile file(path);
+  if (!file.next()) throw_user_error("{} is empty", file.name());
+  if (file.cells() != std::vector<std::string_view>{"index", "prediction"}) {
+    file.throw_here("predictions begin with the header index<TAB>prediction");
+  }
+  Predictions predictions;
+  while (file.next()) {
+    if (file.cells().size() != 2)
+      file.throw_here("{} columns; an index and a prediction are needed", file.cells().size());
+    const std::string_view text = file.cells()[0];
+    std::int64_t index = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+    if (error != std::errc() || end != text.data() + text.size() || index < 0) {
+      file.throw_here("'{}' is not the index of a row, which is counted from 0", text);
+    }
+    if (!predictions.emplace(index, file.label(file.cells()[1], task)).second) {
+      file.throw_here("the row {} is predicted twice", index);
+    }
+  }
+  return predictions;
+}
+
+void write_predictions(const fs::path& path, const Predictions& predictions, Task task) {
+  std::string text = "index\tprediction\n";
+  for (const auto& [index, label] : predictions) {
+    text += fmt::format("{}\t{}\n", index, labels_of(task)[static_cast<std::size_t>(label)]);
+  }
+  write_file_atomically(path, text);
+}
+
+}  // namespace teratron::glue

@@ -1,0 +1,91 @@
+// Files of tasks that a disk or a person has spoilt: reading and scoring them is a UserError or a result, never a crash
+// and never bytes from outside of the file. Worth most under the address sanitizer.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "checkpoint/damage.h"
+#include "tasks/glue/score.h"
+#include "tasks/race/score.h"
+
+namespace teratron {
+namespace {
+
+using testing::put_file;
+using testing::TemporaryFolder;
+
+const std::string kSoundMnli =
+    "index\tsentence1\tsentence2\tgold_label\n0\tIt rains.\tIt is wet.\tentailment\n1\ta\tb\t-\n2\tc\td\tneutral\n";
+const std::string kSoundQqp = "id\tquestion1\tquestion2\tis_duplicate\n7\tWho?\tWhat?\t0\n8\t\tb\t1\n9\tc\td\t1\n";
+const std::string kSoundPredictions = "index\tprediction\n0\t1\n2\t0\n";
+const std::string kSoundRace =
+    R"({"id": "high1.txt", "article": "It rained.", "questions": ["It _ .", "Was it?"], "answers": ["A", "C"],)"
+    R"( "options": [["a", "b", "c", "d"], ["e", "f", "g", "h"]]})";
+const std::string kSoundAnswers = R"({"high1.txt": ["A", "D"], "middle2.txt": []})";
+
+// Each reader, and the score of what it read, of a sound file and of what `spoilt` makes of it, `trials` times.
+void spoil(int trials, const std::function<std::string(const std::string&)>& spoilt) {
+  const TemporaryFolder folder;
+  const auto file = folder / "file.jsonl";
+  int read = 0, refused = 0;
+  const auto reads = [&](const std::string& content, const auto& body) {
+    put_file(file, content);
+    try {
+      body();
+      ++read;
+    } catch (const UserError& error) {
+      EXPECT_STRNE(error.what(), "");
+      ++refused;
+    }
+  };
+  const auto read_all = [&](const auto& change) {
+    reads(change(kSoundMnli), [&] { score(glue::read_dataset(file, glue::Task::kMnli), {{0, 1}}); });
+    reads(change(kSoundQqp), [&] { score(glue::read_dataset(file, glue::Task::kQqp), {{0, 1}}); });
+    reads(change(kSoundPredictions), [&] { glue::read_predictions(file, glue::Task::kQqp); });
+    const std::vector<std::filesystem::path> files = {file};
+    reads(change(kSoundRace), [&] { score(race::read_dataset(files), {{"high1.txt", {0, 1}}}); });
+    reads(change(kSoundAnswers), [&] { race::read_predictions(file); });
+  };
+  read_all([](const std::string& sound) { return sound; });
+  ASSERT_EQ(read, 5);
+  for (int trial = 0; trial < trials; ++trial) read_all(spoilt);
+  EXPECT_EQ(read + refused, 5 * (trials + 1));
+  EXPECT_GT(refused, trials) << "most damage cannot be read as another file";
+}
+
+TEST(DamagedTaskFiles, RandomBytesAreRefusedOrRead) {
+  RandomSequence random({.seed = 5});
+  spoil(1000, [&](const std::string& sound) {
+    std::string bytes(random.below(sound.size()), '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random.below(256));
+    return bytes;
+  });
+}
+
+TEST(DamagedTaskFiles, FilesCutShortAreRefusedOrRead) {
+  std::size_t length = 0;
+  spoil(250, [&](const std::string& sound) { return sound.substr(0, length++ / 5 % sound.size()); });
+}
+
+TEST(DamagedTaskFiles, RandomEditsAreRefusedOrRead) {
+  const std::string alphabet = "\t\t\n\n\r{}[]\",:_-01AE \xff\xc3\\" + std::string(1, '\0');
+  RandomSequence random({.seed = 6});
+  spoil(2000, [&](std::string damaged) {
+    for (std::uint64_t edits = 1 + random.below(4); edits > 0 && !damaged.empty(); --edits) {
+      const std::size_t at = random.below(damaged.size()), length = random.below(6);
+      const char byte = alphabet[random.below(alphabet.size())];
+      switch (random.below(4)) {
+        case 0: damaged[at] = byte; break;
+        case 1: damaged.insert(at, 1, byte); break;
+        case 2: damaged.erase(at, length); break;
+        default: damaged.insert(at, damaged.substr(random.below(damaged.size()), length)); break;
+      }
+    }
+    return damaged;
+  });
+}
+
+}  // namespace
+}  // namespace teratron
