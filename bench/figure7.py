@@ -58,7 +58,7 @@ def draw(name, lines, rate):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--updates", type=int, default=400)
+    parser.add_argument("--updates", type=int, default=2000)
     parser.add_argument("--data", default="../shared/data/race/train.high.jsonl.zst", help="a file of documents")
     parser.add_argument("--json-key", default="article", help="where its documents are JSON: the key of their text")
     parser.add_argument("--vocab", default="../shared/data/bert-vocab", help="a folder with vocab.txt")
@@ -78,7 +78,8 @@ def main():
                     losses = losses_of(folder, folder / "corpus", options.vocab, depth, placement, rate, options.updates)
                     last = sum(losses[-LAST:]) / len(losses[-LAST:]) if losses else math.nan
                     cells.append(f"{last:.3f}" if len(losses) == options.updates else f"diverged after {len(losses)}")
-                    lines.append(dict(name=f"{placement}, {depth} layers", points=smooth(losses)))
+                    if depth in (DEPTHS[0], DEPTHS[-1]):
+                        lines.append(dict(name=f"{placement}, {depth} layers", points=smooth(losses)))
                     print(rate, depth, placement, cells[-1], file=sys.stderr, flush=True)
                 rows.append(f"| {rate:g} | {depth} | {cells[0]} | {cells[1]} |")
             draw(f"figure7_lr{rate:g}", lines, rate)
