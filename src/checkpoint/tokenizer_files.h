@@ -16,8 +16,8 @@ using FileContents = std::map<std::string, std::string>;  // name -> bytes
 // special_tokens_map.json and added_tokens.json that lie in `folder`; none if there are none.
 FileContents find_tokenizer_files(const std::filesystem::path& folder);
 
-// The same; or tokenizer.json where `folder_or_file` is that; or all but tokenizer.json where it is another of the files.
-// UserError where that is no tokenizer.
+// The same; or tokenizer.json where `folder_or_file` is that; or all but tokenizer.json where it is another of the
+// files. UserError where that is no tokenizer.
 FileContents read_tokenizer_files(const std::filesystem::path& folder_or_file);
 
 // The id of a special token, as "<|endoftext|>", in them, where they have it. UserError: a vocabulary that is not JSON.

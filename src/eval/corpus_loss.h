@@ -13,8 +13,8 @@ namespace teratron {
 
 struct CorpusLoss {
   std::int64_t targets = 0;
-  double loss = 0;                                   // nats a token, mean over the targets
-  std::optional<double> bits_per_byte;               // of the text the targets stand for; needs byte-level BPE, which loses none
+  double loss = 0;                      // nats a token, mean over the targets
+  std::optional<double> bits_per_byte;  // of the text the targets stand for; needs byte-level BPE, which loses none
   std::optional<double> unigram_loss, trigram_loss;  // of models trained on the training part, on the same targets
 };
 

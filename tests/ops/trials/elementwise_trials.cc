@@ -43,8 +43,8 @@ Trial activation_forward_trial(Random& random) {
   return trial;
 }
 
-// The slope of GELU's tanh form multiplies the rounding of one minus a sigmoid by up to u * (1.6 + 0.2 u^2), which is 30
-// where u is 4.5.
+// The slope of GELU's tanh form multiplies the rounding of one minus a sigmoid by up to u * (1.6 + 0.2 u^2), which is
+// 30 where u is 4.5.
 Trial activation_backward_trial(Random& random) {
   const std::int64_t n = std::max<std::int64_t>(1, some_length(random)), rows = random.below(3);
   const Activation activation = some_pointwise_activation(random);
