@@ -17,12 +17,30 @@ class RecipeCommands : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return training_.path(name); }
 
-  // The losses of a run that is cut short.
+  // The losses of a run that is cut short, of samples that are: programs with sanitizers run this, too.
   std::vector<double> train(const std::string& recipe, const std::string& data, const std::string& tokenizer) const {
     const std::string file = std::string(TERATRON_SOURCE_DIR) + "/configs/" + recipe;
-    const nlohmann::json result =
-        json_of({"train", "--config", file, "--data-path", path(data), "--tokenizer", path(tokenizer), "--save",
-                 path("run"), "--train-iters", "6", "--lr-warmup-iters", "2", "--log-interval", "1"});
+    const nlohmann::json result = json_of({"train",
+                                           "--config",
+                                           file,
+                                           "--data-path",
+                                           path(data),
+                                           "--tokenizer",
+                                           path(tokenizer),
+                                           "--save",
+                                           path("run"),
+                                           "--train-iters",
+                                           "6",
+                                           "--lr-warmup-iters",
+                                           "2",
+                                           "--log-interval",
+                                           "1",
+                                           "--seq-length",
+                                           "32",
+                                           "--global-batch-size",
+                                           "4",
+                                           "--micro-batch-size",
+                                           "4"});
     EXPECT_EQ(result.at("iterations"), 6);
     return TinyTraining::losses(path("run"));
   }
