@@ -9,6 +9,9 @@ namespace teratron {
 namespace {
 
 TEST(EmbedOracle, TextsHaveTheVectorsThatTransformersGivesThem) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "with sanitizers, a published model takes minutes; the plain build has this test too";
+#endif
   if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
   const testing::TemporaryFolder folder;
   const int status =
