@@ -24,6 +24,14 @@ struct ProfileOptions : StepSettings {
   ProfileOptions() { token_slices = "auto"; }
   std::int64_t repeats = 3;
   std::filesystem::path output, json;
+
+  Faults faults() const {
+    if (model.kind == ModelKind::kGpt2) return StepSettings::faults();
+    Faults faults;
+    faults.add("profile measures what slices of tokens cost, and sequences of a BERT are not cut into slices; {} gpt2",
+               Flag{"model-type"});
+    return faults;
+  }
 };
 
 FieldList fields_of(ProfileOptions& o) {
