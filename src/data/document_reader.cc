@@ -32,8 +32,6 @@ std::size_t read_all(DecompressingReader& reader, std::span<char> to) {
   return used;
 }
 
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
-
 }  // namespace
 
 DocumentReader::DocumentReader(std::span<const std::filesystem::path> named, std::int64_t batch_bytes,

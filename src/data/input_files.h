@@ -30,4 +30,7 @@ bool is_named_json_lines(const std::filesystem::path& file);
 // to), can be text: it has no NUL, and the file does not begin as UTF-16 does.
 void require_text(std::string_view text, std::int64_t offset, const std::filesystem::path& file);
 
+// Whether a text or a line holds nothing but spaces, tabs and line ends.
+inline bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
 }  // namespace teratron

@@ -99,6 +99,8 @@ TEST_F(SquadFiles, WhatIsWrongIsToldByItsQuestion) {
   EXPECT_EQ(refusal(R"({"id": "q", "question": "?", "answers": [], "is_impossible": true})", Version::kSquad2), "");
   EXPECT_THAT(refusal(R"({"question": "?", "answers": []})", Version::kSquad2), HasSubstr("lacks \"id\""));
   EXPECT_THAT(refusal("", Version::kSquad2), HasSubstr("no questions"));
+  EXPECT_THROW(read_dataset(write(R"({"data": [{"paragraphs": [{"context": " ", "qas": []}]}]})"), Version::kSquad2),
+               UserError);
   EXPECT_THROW(read_predictions(write("[1]")), UserError);
   EXPECT_THROW(read_predictions(write(R"({"q": 1})")), UserError);
 }

@@ -19,8 +19,6 @@ constexpr std::array<std::string_view, 3> kMnliLabels = {"contradiction", "entai
 constexpr std::array<std::string_view, 2> kQqpLabels = {"0", "1"};
 constexpr std::string_view kWithoutGold = "-";
 
-bool is_blank_text(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
-
 std::optional<int> label_of(std::string_view name, Task task) {
   const auto labels = labels_of(task);
   const auto found = std::ranges::find(labels, name);
@@ -47,7 +45,7 @@ class TabSeparatedFile {
       rest_.remove_prefix(std::min(end + 1, rest_.size()));
       ++line_;
       if (line.ends_with('\r')) line.remove_suffix(1);
-      if (is_blank_text(line)) continue;
+      if (is_blank(line)) continue;
       cut(line);
       return true;
     }
@@ -154,7 +152,7 @@ class PairReader {
     }
     Pair pair{.first = std::string(cells[first_]), .second = std::string(cells[second_]), .label = {}, .index = index};
     if (label_) pair.label = file_.label(cells[*label_], data_.task);
-    if (is_blank_text(pair.first) || is_blank_text(pair.second)) {
+    if (is_blank(pair.first) || is_blank(pair.second)) {
       ++data_.skipped.empty;
       return;
     }

@@ -57,7 +57,7 @@ class ArticleReader {
     article_.id = fields_.string("id");
     article_.text = fields_.string("article");
     article_.level = level_of(article_.id, file);
-    if (is_blank_text(article_.text)) throw_here("its text is empty");
+    if (is_blank(article_.text)) throw_here("its text is empty");
     const Json &questions = list("questions"), &options = list("options"), &answers = list("answers");
     if (questions.size() != options.size() || questions.size() != answers.size()) {
       throw_here("{} questions, {} lists of options and {} answers, which should be as many", questions.size(),
@@ -68,10 +68,6 @@ class ArticleReader {
   }
 
  private:
-  static bool is_blank_text(std::string_view text) {
-    return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-  }
-
   template <class... Args>
   [[noreturn]] void throw_here(fmt::format_string<Args...> format, Args&&... args) const {
     throw_user_error("'{}', article '{}': {}", place_.string(), article_.id,
@@ -86,7 +82,7 @@ class ArticleReader {
 
   std::string text_of(const Json& json, std::string_view what) const {
     const auto* text = json.get_ptr<const std::string*>();
-    if (text == nullptr || is_blank_text(*text)) {
+    if (text == nullptr || is_blank(*text)) {
       throw_here("{} of question {} is empty or no text", what, article_.questions.size() + 1);
     }
     return *text;

@@ -6,6 +6,7 @@
 #include "base/decompression.h"
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "data/input_files.h"
 
 namespace teratron::squad {
 namespace {
@@ -36,6 +37,9 @@ class Reader {
   void read_paragraph(const Json& paragraph) {
     const JsonFields fields(paragraph, path_);
     data_.paragraphs.push_back(fields.string("context"));
+    if (is_blank(data_.paragraphs.back())) {
+      throw_user_error("'{}': paragraph {} has an empty context", path_.string(), data_.paragraphs.size());
+    }
     for (const Json& question : list(fields, "qas")) read_question(question);
   }
 
