@@ -102,9 +102,9 @@ void BertPretrainingHeads::predict_tokens(const LayerPass& pass, const Parameter
                                           TensorRef drows, const SliceInputs& inputs, const Workspace& w) const {
   const std::int64_t rows = inputs.target_rows.dim(0), hidden = encoded.dim(1);
   LayerPass chunk_pass = pass;
-  // Once at least: without any row, gradients still become zero.
-  for (std::int64_t begin = 0, end = 0; begin == 0 || begin < rows; begin = end) {
-    end = std::min(rows, begin + w.gathered.dim(0));
+  std::int64_t begin = 0;
+  do {  // once at least: without any row, gradients still become zero
+    const std::int64_t end = std::min(rows, begin + w.gathered.dim(0));
     const auto first = [count = end - begin](TensorRef of_chunk) { return of_chunk.slice(0, 0, count); };
     const auto here = [&](TensorRef of_all) { return of_all.slice(0, begin, end); };
     const Shape one_sequence{1, end - begin, hidden};
@@ -135,8 +135,8 @@ void BertPretrainingHeads::predict_tokens(const LayerPass& pass, const Parameter
       transform.backward_input(pass, here(drows), dsum);
       chunk_pass.accumulate = true;
     }
-    if (end == 0) return;
-  }
+    begin = end;
+  } while (begin < rows);
 }
 
 void BertPretrainingHeads::predict_order(const LayerPass& pass, TensorRef pooled, TensorRef dpooled,

@@ -13,60 +13,42 @@ std::int64_t some_length(Random& random) {
 
 Precision some_precision(Random& random) { return random.one_of({Precision::kCompute, Precision::kAccumulation}); }
 
-Activation some_pointwise_activation(Random& random) {
-  return random.one_of({Activation::kGeluTanh, Activation::kGeluErf, Activation::kTanh});
+// `gradient`: dx of dy in its place or apart, with x beside them; else y of x.
+Trial activation_trial(Random& random, bool gradient, Tolerance tolerance) {
+  const Shape shape{random.below(3), std::max<std::int64_t>(1, some_length(random))};
+  const Activation activation = random.one_of({Activation::kGeluTanh, Activation::kGeluErf, Activation::kTanh});
+  const bool in_place = random.coin();
+  const std::string from = gradient ? "dy" : "x", to = gradient ? "dx" : "y";
+  Trial trial{
+      .sizes = fmt::format("{} activation={} {}", shape, static_cast<int>(activation), in_place ? "in place" : "apart"),
+      .arguments = {},
+      .run = {}};
+  if (gradient) trial.input("x", shape, random.normals(shape));
+  if (in_place) {
+    trial.in_out(to, shape, random.normals(shape), tolerance);
+  } else {
+    trial.input(from, shape, random.normals(shape));
+    trial.output(to, shape, tolerance);
+  }
+  trial.run = [=](Backend& backend, const Views& views) {
+    const TensorRef read = views[in_place ? to : from];
+    if (gradient) {
+      backend.activation_backward({.dx = views[to], .dy = read, .x = views["x"], .activation = activation});
+    } else {
+      backend.activation_forward({.y = views[to], .x = read, .activation = activation});
+    }
+  };
+  return trial;
 }
 
 }  // namespace
 
-// The functions' values and slopes are within a few roundoffs of 1 and grow with x alone: sixteen steps for exp, a
-// division and a dozen terms of a polynomial.
-Trial activation_forward_trial(Random& random) {
-  const std::int64_t n = std::max<std::int64_t>(1, some_length(random)), rows = random.below(3);
-  const Activation activation = some_pointwise_activation(random);
-  const bool in_place = random.coin();
-  Trial trial{.sizes = fmt::format("[{}, {}] activation={} {}", rows, n, static_cast<int>(activation),
-                                   in_place ? "in place" : "apart"),
-              .arguments = {},
-              .run = {}};
-  const Tolerance tolerance = sum_tolerance(1, 16, 1);
-  const Values x = random.normals({rows, n}, 0, 2);
-  if (in_place) {
-    trial.in_out("y", {rows, n}, x, tolerance);
-  } else {
-    trial.input("x", {rows, n}, x);
-    trial.output("y", {rows, n}, tolerance);
-  }
-  trial.run = [=](Backend& backend, const Views& views) {
-    backend.activation_forward({.y = views["y"], .x = views[in_place ? "y" : "x"], .activation = activation});
-  };
-  return trial;
-}
+// Sixteen steps for exp, a division and a dozen terms of a polynomial.
+Trial activation_forward_trial(Random& random) { return activation_trial(random, false, sum_tolerance(1, 16, 1)); }
 
 // The slope of GELU's tanh form multiplies the rounding of one minus a sigmoid by up to u * (1.6 + 0.2 u^2), which is
 // 30 where u is 4.5.
-Trial activation_backward_trial(Random& random) {
-  const std::int64_t n = std::max<std::int64_t>(1, some_length(random)), rows = random.below(3);
-  const Activation activation = some_pointwise_activation(random);
-  const bool in_place = random.coin();
-  Trial trial{.sizes = fmt::format("[{}, {}] activation={} {}", rows, n, static_cast<int>(activation),
-                                   in_place ? "in place" : "apart"),
-              .arguments = {},
-              .run = {}};
-  const Tolerance tolerance = sum_tolerance(1, 64, 1);
-  trial.input("x", {rows, n}, random.normals({rows, n}));
-  if (in_place) {
-    trial.in_out("dx", {rows, n}, random.normals({rows, n}), tolerance);
-  } else {
-    trial.input("dy", {rows, n}, random.normals({rows, n}));
-    trial.output("dx", {rows, n}, tolerance);
-  }
-  trial.run = [=](Backend& backend, const Views& views) {
-    backend.activation_backward(
-        {.dx = views["dx"], .dy = views[in_place ? "dx" : "dy"], .x = views["x"], .activation = activation});
-  };
-  return trial;
-}
+Trial activation_backward_trial(Random& random) { return activation_trial(random, true, sum_tolerance(1, 64, 1)); }
 
 // A few parameters, or more than a launch on a GPU takes.
 Trial adamw_trial(Random& random) {
