@@ -51,6 +51,28 @@ class EmbedCommands : public ::testing::Test {
   const testing::TemporaryFolder folder_;
 };
 
+// What transformers have saved is trained on, by any layout, and given back to them.
+TEST_F(EmbedCommands, AFolderOfHuggingFacesIsTrainedOn) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += fmt::format("w{} w{} w{}.\n\n", 5 + i % 49, 5 + 2 * i % 49, 5 + 3 * i % 49);
+  write_file_atomically(path("text.txt"), text);
+  succeed(
+      {"data", "tokenize", "--split-sentences", "--tokenizer", path("hf"), "--out", path("data"), path("text.txt")});
+  const Words train = {"train", "--finetune",    path("hf"), "--data-path", path("data"), "--seq-length",
+                       "12",    "--train-iters", "4",        "--split",     "1"};
+  const double alone = json_of(with(train, {"--save", path("tuned")})).at("final_loss");
+  EXPECT_NEAR(json_of(with(train, {"--tp", "2"})).at("final_loss"), alone, 1e-5 * alone);
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("tuned"), path("back")});
+  EXPECT_EQ(nlohmann::json::parse(read_file(path("back") + "/config.json")).at("architectures")[0],
+            "BertForPreTraining");
+}
+
+TEST_F(EmbedCommands, AProfileOfSlicesIsRefused) {
+  const Outcome refused = run_teratron({"profile", "--model", "bert-tiny", "--vocab-size", "100", "--pp", "2"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, AllOf(HasSubstr("not cut into slices"), ::testing::Not(HasSubstr("--token-slices"))));
+}
+
 TEST_F(EmbedCommands, ConvertedCheckpointsHaveTheirTokenizerAndTheVectorsOfTheirSource) {
   EXPECT_EQ(read_file(path("run") + "/iter_0000000/vocab.txt"), read_file(path("hf") + "/vocab.txt"));
   const auto report = json_of(embed({"--load", path("hf")}));
