@@ -18,9 +18,9 @@ struct MicroBatch {
   // A target for every token, each with its weight in the loss: loss mask over what the loss is a mean of.
   std::span<const std::int32_t> targets;  // [batch, tokens]
   std::span<const float> weights;         // [batch, tokens]
-  // Labels of whole sequences, likewise.
-  std::span<const std::int32_t> labels;  // [batch]
-  std::span<const float> label_weights;  // [batch]
+  // Labels of whole sequences or of groups of them, likewise: [ModelTraits::labels_of(batch)].
+  std::span<const std::int32_t> labels;
+  std::span<const float> label_weights;
   std::int64_t batch = 0, tokens = 0;
   // Tokens of a sequence before padding that no sequence here needs was cut off, which dropout masks count by; 0:
   // nothing was.

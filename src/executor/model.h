@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "nn/transformer_layer.h"
 
 namespace teratron {
@@ -21,12 +22,24 @@ struct ModelTraits {
   bool token_types = false, key_lengths = false, targets = true, labels = false;
   // Only some tokens have a target; the head gets those whose weight is not 0.
   bool sparse_targets = false;
+  // Every `label_sequences` sequences, one after the other, have `labels_each` labels: a choice between four sequences
+  // has one, a span in each sequence two. Micro-batches have whole groups.
+  std::int64_t label_sequences = 1, labels_each = 1;
+  std::int64_t labels_of(std::int64_t sequences) const { return sequences / label_sequences * labels_each; }
+  // UserError: so many sequences in a micro-batch are no whole groups.
+  void check_groups(std::int64_t sequences) const;
   struct Loss {
     std::string_view name, metric;  // for people; in metrics.jsonl
     bool of_labels = false;         // a mean over the weights of labels, else over those of targets
   };
   std::vector<Loss> losses = {{"lm loss", "lm_loss"}};  // the kinds of LossSums
 };
+
+inline void ModelTraits::check_groups(std::int64_t sequences) const {
+  if (sequences % label_sequences == 0) return;
+  throw_user_error("a micro-batch of {} sequences: the model has labels for {} sequences at a time; take a multiple",
+                   sequences, label_sequences);
+}
 
 // Sums of weight * loss, in nats, by kind of loss. They add up over slices, micro-batches and ranks.
 struct LossSums {
@@ -56,7 +69,8 @@ struct SliceInputs {
   TensorRef targets, weights;  // i32 and A [batch * tokens], or [targets] where they are sparse; for the head
   // Where targets are sparse: i32 [targets], the row of each; i32 [batch * tokens], the number of a row's target or -1.
   TensorRef target_rows, target_numbers;
-  TensorRef labels, label_weights;  // i32 and A [batch]. Weights are times the scale of the loss
+  // i32 and A [ModelTraits::labels_of(batch)]. Weights are times the scale of the loss.
+  TensorRef labels, label_weights;
 };
 
 // The sizes that an end's memory is planned with.

@@ -54,8 +54,8 @@ class StageMemory {
   TensorRef weights(std::int64_t rows) const { return view(blocks_.weights, {rows}); }
   TensorRef target_rows(std::int64_t targets) const { return view(blocks_.target_rows, {targets}); }
   TensorRef target_numbers(std::int64_t rows) const { return view(blocks_.target_numbers, {rows}); }
-  TensorRef labels(std::int64_t batch) const { return view(blocks_.labels, {batch}); }
-  TensorRef label_weights(std::int64_t batch) const { return view(blocks_.label_weights, {batch}); }
+  TensorRef labels(std::int64_t labels) const { return view(blocks_.labels, {labels}); }
+  TensorRef label_weights(std::int64_t labels) const { return view(blocks_.label_weights, {labels}); }
 
   EndSizes end_sizes(const LayerPass& pass) const { return {pass.sizes(), logits_chunk_, training()}; }
   Carver embedding_kept(const SliceKey& key) const;

@@ -33,6 +33,7 @@ LayerPass of_end(LayerPass pass) {
 SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SliceKey& key, bool training) const {
   const StageMemory& memory = plan_.memory();
   std::int64_t first = 0, tokens = micro_batch.tokens;
+  if (!micro_batch.labels.empty()) model_.traits.check_groups(micro_batch.batch);
   if (memory.timeline().slices() > 1) {
     check_equal(micro_batch.tokens, plan_.options().tokens, "tokens of a sequence that is cut into slices");
     for (int slice = 0; slice < key.slice; ++slice) first += memory.slice_tokens(slice);
@@ -119,6 +120,18 @@ void StagePasses::upload_sparse_targets(SliceInputs& inputs, const SliceCall& ca
   upload_floats(backend_, inputs.weights, weights, micro_batch.loss_scale);
 }
 
+void StagePasses::upload_labels(SliceInputs& inputs, const MicroBatch& micro_batch) const {
+  const StageMemory& memory = plan_.memory();
+  const ModelTraits& traits = model_.traits;
+  const std::int64_t labels = traits.labels_of(micro_batch.batch);
+  check_equal(static_cast<std::int64_t>(micro_batch.labels.size()), labels, "labels");
+  check_equal(micro_batch.label_weights.size(), micro_batch.labels.size(), "weights of labels");
+  inputs.labels = memory.labels(labels);
+  inputs.label_weights = memory.label_weights(labels);
+  backend_.upload(inputs.labels, micro_batch.labels.data());
+  upload_floats(backend_, inputs.label_weights, micro_batch.label_weights, micro_batch.loss_scale);
+}
+
 SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& micro_batch) const {
   const StageMemory& memory = plan_.memory();
   const LayerPass& pass = call.pass;
@@ -131,14 +144,7 @@ SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& mi
     inputs.weights = memory.weights(rows);
     upload_floats(backend_, inputs.weights, slice_of(pass, micro_batch, micro_batch.weights), micro_batch.loss_scale);
   }
-  if (model_.traits.labels) {
-    check_equal(static_cast<std::int64_t>(micro_batch.labels.size()), pass.batch, "labels");
-    check_equal(micro_batch.label_weights.size(), micro_batch.labels.size(), "weights of labels");
-    inputs.labels = memory.labels(pass.batch);
-    inputs.label_weights = memory.label_weights(pass.batch);
-    backend_.upload(inputs.labels, micro_batch.labels.data());
-    upload_floats(backend_, inputs.label_weights, micro_batch.label_weights, micro_batch.loss_scale);
-  }
+  if (model_.traits.labels) upload_labels(inputs, micro_batch);
   return inputs;
 }
 

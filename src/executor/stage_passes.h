@@ -59,6 +59,7 @@ class StagePasses {
                    std::span<const std::int32_t> values) const;
   SliceInputs embedding_inputs(const SliceCall& call, const MicroBatch& micro_batch) const;
   void upload_sparse_targets(SliceInputs& inputs, const SliceCall& call, const MicroBatch& micro_batch) const;
+  void upload_labels(SliceInputs& inputs, const MicroBatch& micro_batch) const;
   SliceInputs head_inputs(const SliceCall& call, const MicroBatch& micro_batch) const;
   TransformerLayer& layer(int chunk, int index) {
     return model_.layers[static_cast<std::size_t>(plan_.part().first_layer(chunk) + index)];

@@ -63,6 +63,7 @@ StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankPla
       memory_(model, options_, part_, place.tensor.size, compute_dtype, timeline_of(options_, part_),
               options_.schedule.stages > 1 ? pipeline::send_slots(options_.schedule) : 1) {
   check_mask(model, options_);
+  if (options_.trains()) model.traits.check_groups(options_.batch);
   plan_parameters(model, compute_dtype);
   memory_.plan();
   memory_.arena().plan();
