@@ -257,6 +257,17 @@ bool check_arguments(EmbeddingBackward& args, const ArgumentChecks& checks) {
   return args.dy.elements() > 0 && (args.dtokens || args.dpositions);
 }
 
+// What both passes of the cross-entropy say of the columns that are valid.
+template <class Arguments>
+void check_valid_columns(const ArgumentChecks& checks, Arguments& args, std::int64_t rows, std::int64_t columns) {
+  checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
+  checks.require(args.valid_columns >= 0 && args.valid_columns <= columns, "the valid columns are among the logits");
+  if (!args.lengths) return;
+  const std::int64_t sequences = args.lengths.elements();
+  args.lengths = checks.vector("lengths", args.lengths, sequences, DType::kI32);
+  checks.require(sequences > 0 && rows % sequences == 0, "each of the lengths is of as many rows of logits");
+}
+
 bool check_arguments(CrossEntropyPartials& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("logits", args.logits), columns = checks.columns("logits", args.logits);
   args.max = checks.vector("max", args.max, rows, checks.accumulation());
@@ -264,10 +275,9 @@ bool check_arguments(CrossEntropyPartials& args, const ArgumentChecks& checks) {
   args.target_logit = checks.vector("target_logit", args.target_logit, rows, checks.accumulation());
   args.logits = checks.matrix("logits", args.logits, rows, columns);
   args.targets = checks.vector("targets", args.targets, rows, DType::kI32);
-  checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
-  checks.require(args.valid_columns >= 0 && args.valid_columns <= columns, "the valid columns are among the logits");
+  check_valid_columns(checks, args, rows, columns);
   checks.separate({{"max", args.max}, {"sum", args.sum}, {"target_logit", args.target_logit}},
-                  {{"logits", args.logits}, {"targets", args.targets}});
+                  {{"logits", args.logits}, {"targets", args.targets}, {"lengths", args.lengths}});
   return args.logits.elements() > 0;
 }
 
@@ -297,10 +307,12 @@ bool check_arguments(CrossEntropyBackward& args, const ArgumentChecks& checks) {
   args.sum = checks.vector("sum", args.sum, rows, checks.accumulation());
   args.targets = checks.vector("targets", args.targets, rows, DType::kI32);
   args.weight = checks.vector("weight", args.weight, rows, checks.accumulation());
-  checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
-  checks.require(args.valid_columns >= 0 && args.valid_columns <= columns, "the valid columns are among the logits");
-  checks.separate({{"logits", args.logits}},
-                  {{"max", args.max}, {"sum", args.sum}, {"targets", args.targets}, {"weight", args.weight}});
+  check_valid_columns(checks, args, rows, columns);
+  checks.separate({{"logits", args.logits}}, {{"max", args.max},
+                                              {"sum", args.sum},
+                                              {"targets", args.targets},
+                                              {"weight", args.weight},
+                                              {"lengths", args.lengths}});
   return args.logits.elements() > 0;
 }
 

@@ -200,12 +200,14 @@ struct EmbeddingBackward {
 
 // Softmax statistics of the columns held here, for a cross-entropy that never gathers the logits (Megatron section 3).
 // Columns at or beyond valid_columns (counted from the first one held here) are padding: left out of the softmax, their
-// gradient is zero. Where all are, max is -infinity and sum 0.
+// gradient is zero. Where all are, max is -infinity and sum 0. With `lengths`, rows are of B sequences that follow one
+// another, T / B of each, and columns at or beyond a sequence's length are padding of its rows, too.
 struct CrossEntropyPartials {
   // A [T]: row maximum, sum of exp(logit - max), logit of the target (0 if not here)
   TensorRef max, sum, target_logit;
   TensorRef logits;   // [T, V]
   TensorRef targets;  // i32 [T], global ids
+  TensorRef lengths;  // i32 [B], optional; T is a multiple of B
   std::int64_t vocab_begin = 0, valid_columns = 0;
 };
 
@@ -232,6 +234,7 @@ struct CrossEntropyBackward {
   TensorRef max, sum;  // A [T]
   TensorRef targets;   // i32 [T]
   TensorRef weight;    // A [T]: loss mask times the scale of the loss
+  TensorRef lengths;   // as in CrossEntropyPartials
   std::int64_t vocab_begin = 0, valid_columns = 0;
 };
 

@@ -90,6 +90,25 @@ TEST_F(BackendRules, FewerKeysThanQueriesAreRefused) {
       HasSubstr("queries are the last"));
 }
 
+TEST_F(BackendRules, LengthsOfRowsOfLogitsAreOfAsManyRowsEach) {
+  const Tensor logits = zeros({4, 3}), max = zeros({4}), sum = zeros({4}), weight = zeros({4});
+  const Tensor targets = make_ids(*backend_, {4}, {0, 0, 0, 0});
+  const auto error_with = [&](const Tensor& lengths) {
+    return error_of([&] {
+      backend_->cross_entropy_backward({.logits = logits,
+                                        .max = max,
+                                        .sum = sum,
+                                        .targets = targets,
+                                        .weight = weight,
+                                        .lengths = lengths,
+                                        .valid_columns = 3});
+    });
+  };
+  EXPECT_THAT(error_with(make_ids(*backend_, {3}, {1, 2, 3})), HasSubstr("each of the lengths is of as many rows"));
+  EXPECT_THAT(error_with(zeros({2})), HasSubstr("dtype of lengths: got f32, expected i32"));
+  EXPECT_EQ(error_with(make_ids(*backend_, {2}, {3, 1})), "");
+}
+
 TEST_F(BackendRules, LengthsAreAnIntegerForEachSequence) {
   const Shape shape{2, 3, 1, 2};
   const Tensor q = zeros(shape), k = zeros(shape), v = zeros(shape), out = zeros(shape), log_sum_exp = zeros({2, 1, 3});

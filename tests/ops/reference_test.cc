@@ -102,6 +102,33 @@ TEST_F(Reference, CrossEntropyOfEqualLogitsIsTheLogarithmOfTheValidVocabulary) {
   expect_values(logits, {2, 2, -4, 0, 0});
 }
 
+// Two sequences of two rows each; the second one's target lies in its padding, so that it has no term.
+TEST_F(Reference, CrossEntropyOfSequencesCountsTheColumnsOfTheirLengths) {
+  const Tensor logits = tensor({4, 3}, {1, 9, 9, 2, 9, 9, 5, 5, 9, 7, 7, 9}),
+               lengths = make_ids(*backend_, {2}, {1, 2});
+  const Tensor targets = make_ids(*backend_, {4}, {0, 0, 1, 2});
+  const Tensor max = make_poisoned(*backend_, {4}), sum = make_poisoned(*backend_, {4});
+  const Tensor target_logit = make_poisoned(*backend_, {4});
+  backend_->cross_entropy_partials({.max = max,
+                                    .sum = sum,
+                                    .target_logit = target_logit,
+                                    .logits = logits,
+                                    .targets = targets,
+                                    .lengths = lengths,
+                                    .valid_columns = 3});
+  expect_values(max, {1, 2, 5, 7});
+  expect_values(sum, {1, 1, 2, 2});
+  expect_values(target_logit, {1, 2, 5, 0});
+  backend_->cross_entropy_backward({.logits = logits,
+                                    .max = max,
+                                    .sum = sum,
+                                    .targets = targets,
+                                    .weight = tensor({4}, {1, 1, 2, 4}),
+                                    .lengths = lengths,
+                                    .valid_columns = 3});
+  expect_values(logits, {0, 0, 0, 0, 0, 0, 1, -1, 0, 2, 2, 0});
+}
+
 TEST_F(Reference, AVocabularyPartThatIsAllPaddingAddsNothing) {
   const Tensor logits = tensor({1, 2}, {3, 4}), targets = make_ids(*backend_, {1}, {0});
   const Tensor max = make_poisoned(*backend_, {1}), sum = make_poisoned(*backend_, {1});

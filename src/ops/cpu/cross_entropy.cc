@@ -16,6 +16,7 @@
 #include "ops/cpu/simd/math-inl.h"
 #include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
+#include "ops/valid_columns.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
@@ -24,8 +25,10 @@ namespace {
 
 template <class T>
 void partials_rows(const CrossEntropyPartials& args, std::int64_t begin, std::int64_t end) {
-  const std::int64_t columns = args.logits.dim(1), valid = args.valid_columns;
+  const std::int64_t columns = args.logits.dim(1);
+  const ValidColumns valid_columns(args);
   for (std::int64_t row = begin; row < end; ++row) {
+    const std::int64_t valid = valid_columns.of(row);
     const T* const logits = args.logits.as<T>() + row * columns;
     const float max = max_of(logits, valid);
     const FloatVector shift = constant(max);
@@ -40,8 +43,10 @@ void partials_rows(const CrossEntropyPartials& args, std::int64_t begin, std::in
 
 template <class T>
 void backward_rows(const CrossEntropyBackward& args, std::int64_t begin, std::int64_t end) {
-  const std::int64_t columns = args.logits.dim(1), valid = args.valid_columns;
+  const std::int64_t columns = args.logits.dim(1);
+  const ValidColumns valid_columns(args);
   for (std::int64_t row = begin; row < end; ++row) {
+    const std::int64_t valid = valid_columns.of(row);
     T* const logits = args.logits.as<T>() + row * columns;
     const float weight = args.weight.as<float>()[row];
     const FloatVector shift = constant(args.max.as<float>()[row]),

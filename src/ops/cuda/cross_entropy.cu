@@ -6,6 +6,7 @@
 #include "ops/cuda/kernels/chunks.h"
 #include "ops/cuda/kernels/reduce.h"
 #include "ops/storage.h"
+#include "ops/valid_columns.h"
 
 namespace teratron {
 namespace cuda {
@@ -30,9 +31,9 @@ struct Softmax {
 
 template <class T, int kCount>
 __global__ void __launch_bounds__(kThreads)
-    softmax_partials(const T* logits, std::int64_t columns, std::int64_t valid, const std::int32_t* targets,
+    softmax_partials(const T* logits, std::int64_t columns, ValidColumns valid_columns, const std::int32_t* targets,
                      std::int64_t vocab_begin, float* max, float* sum, float* target_logit) {
-  const std::int64_t row = blockIdx.x, chunks = valid / kCount;
+  const std::int64_t row = blockIdx.x, valid = valid_columns.of(row), chunks = valid / kCount;
   const T* const from = logits + row * columns;
   Softmax own;
   for_each_chunk<kCount>(from, threadIdx.x, chunks, kThreads, [&](std::int64_t, const Chunk<T, kCount>& chunk) {
@@ -68,9 +69,9 @@ struct RowGradient {
 
 template <class T, int kCount>
 __global__ void __launch_bounds__(kThreads)
-    softmax_gradient(T* logits, std::int64_t columns, std::int64_t valid, const std::int32_t* targets,
+    softmax_gradient(T* logits, std::int64_t columns, ValidColumns valid_columns, const std::int32_t* targets,
                      std::int64_t vocab_begin, const float* max, const float* sum, const float* weight) {
-  const std::int64_t row = blockIdx.x, chunks = valid / kCount;
+  const std::int64_t row = blockIdx.x, valid = valid_columns.of(row), chunks = valid / kCount;
   T* const at = logits + row * columns;
   const RowGradient gradient{
       .max = max[row], .factor = weight[row] / sum[row], .weight = weight[row], .target = targets[row] - vocab_begin};
@@ -119,7 +120,7 @@ void CudaBackend::do_cross_entropy_partials(const CrossEntropyPartials& args) {
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
     cuda::choose_chunk<T>(cuda::takes_vectors(args.logits.as<T>(), columns), [&](auto count) {
       cuda::launch(stream_, cuda::shape_for(rows * cuda::kThreads, cuda::kThreads), cuda::softmax_partials<T, count>,
-                   args.logits.as<T>(), columns, args.valid_columns, args.targets.as<std::int32_t>(), args.vocab_begin,
+                   args.logits.as<T>(), columns, ValidColumns(args), args.targets.as<std::int32_t>(), args.vocab_begin,
                    args.max.as<float>(), args.sum.as<float>(), args.target_logit.as<float>());
     });
   });
@@ -145,7 +146,7 @@ void CudaBackend::do_cross_entropy_backward(const CrossEntropyBackward& args) {
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
     cuda::choose_chunk<T>(cuda::takes_vectors(args.logits.as<T>(), columns), [&](auto count) {
       cuda::launch(stream_, cuda::shape_for(rows * cuda::kThreads, cuda::kThreads), cuda::softmax_gradient<T, count>,
-                   args.logits.as<T>(), columns, args.valid_columns, args.targets.as<std::int32_t>(), args.vocab_begin,
+                   args.logits.as<T>(), columns, ValidColumns(args), args.targets.as<std::int32_t>(), args.vocab_begin,
                    args.max.as<float>(), args.sum.as<float>(), args.weight.as<float>());
     });
   });

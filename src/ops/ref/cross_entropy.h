@@ -8,6 +8,7 @@
 
 #include "ops/backend.h"
 #include "ops/ref/elements.h"
+#include "ops/valid_columns.h"
 
 namespace teratron::reference {
 
@@ -16,13 +17,15 @@ void cross_entropy_partials(const CrossEntropyPartials& args) {
   const Elements<Accumulator<C>> max(args.max), sum(args.sum), target_logit(args.target_logit);
   const Elements<C> logits(args.logits);
   const Elements<std::int32_t> targets(args.targets);
+  const ValidColumns columns(args);
   for (std::int64_t t = 0; t < args.logits.dim(0); ++t) {
+    const std::int64_t valid = columns.of(t);
     double row_max = -std::numeric_limits<double>::infinity();
-    for (std::int64_t c = 0; c < args.valid_columns; ++c) row_max = std::max(row_max, double{logits(t, c)});
+    for (std::int64_t c = 0; c < valid; ++c) row_max = std::max(row_max, double{logits(t, c)});
     double row_sum = 0;
-    for (std::int64_t c = 0; c < args.valid_columns; ++c) row_sum += std::exp(double{logits(t, c)} - row_max);
+    for (std::int64_t c = 0; c < valid; ++c) row_sum += std::exp(double{logits(t, c)} - row_max);
     const std::int64_t target = targets(t) - args.vocab_begin;
-    const bool is_here = target >= 0 && target < args.valid_columns;
+    const bool is_here = target >= 0 && target < valid;
     max(t) = static_cast<Accumulator<C>>(row_max);
     sum(t) = static_cast<Accumulator<C>>(row_sum);
     target_logit(t) = is_here ? Accumulator<C>{logits(t, target)} : Accumulator<C>{0};
@@ -60,10 +63,11 @@ void cross_entropy_backward(const CrossEntropyBackward& args) {
   const Elements<C> logits(args.logits);
   const Elements<Accumulator<C>> max(args.max), sum(args.sum), weight(args.weight);
   const Elements<std::int32_t> targets(args.targets);
+  const ValidColumns columns(args);
   for (std::int64_t t = 0; t < args.logits.dim(0); ++t) {
     const std::int64_t target = targets(t) - args.vocab_begin;
     for (std::int64_t c = 0; c < args.logits.dim(1); ++c) {
-      const bool is_padding = c >= args.valid_columns;
+      const bool is_padding = c >= columns.of(t);
       const double probability = is_padding ? 0 : std::exp(double{logits(t, c)} - max(t)) / sum(t);
       const double one_hot = !is_padding && c == target ? 1 : 0;
       logits(t, c) = static_cast<C>(weight(t) * (probability - one_hot));

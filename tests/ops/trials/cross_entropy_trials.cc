@@ -1,26 +1,60 @@
 #include "ops/trials/operations.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace teratron::testing {
 namespace {
 
 struct Sizes {
   std::int64_t rows, columns, valid_columns, vocab_begin;
+  Values lengths = {};  // of the sequences that the rows are of; empty: without them
   explicit Sizes(Random& random)
       : rows(some_rows(random)),
         columns(random.one_of<std::int64_t>({1, 2, 3, 37, 64, 100, 513, 1031, 8320})),
         valid_columns(columns),
         vocab_begin(random.one_of<std::int64_t>({0, 11})) {
     if (random.coin()) valid_columns = std::max<std::int64_t>(0, columns - random.below(40));
+    if (rows > 0 && random.coin()) add_lengths(random);
+  }
+  // One row of every sequence, two, or all of one; lengths of one, all, beyond what is valid, and in between.
+  void add_lengths(Random& random) {
+    const std::int64_t each = random.one_of<std::int64_t>({1, 2, rows});
+    if (rows % each != 0) return;
+    for (std::int64_t b = 0; b < rows / each; ++b) {
+      const std::int64_t between = 1 + random.below(columns);
+      lengths.push_back(static_cast<double>(random.one_of<std::int64_t>({1, columns, between, between})));
+    }
+  }
+  std::int64_t valid_of(std::int64_t row) const {
+    if (lengths.empty()) return valid_columns;
+    const std::int64_t each = rows / static_cast<std::int64_t>(lengths.size());
+    return std::min(valid_columns, static_cast<std::int64_t>(lengths[static_cast<std::size_t>(row / each)]));
   }
   // Targets here, in the other parts of a split vocabulary, and the -1 of an ignored row.
   Values targets(Random& random) const { return random.integers({rows}, -1, vocab_begin + valid_columns + 5); }
+  void add_to(Trial& trial) const {
+    if (!lengths.empty()) trial.ids("lengths", {static_cast<std::int64_t>(lengths.size())}, lengths);
+  }
   std::string text() const {
-    return fmt::format("T={} V={} valid={} vocab_begin={}", rows, columns, valid_columns, vocab_begin);
+    return fmt::format("T={} V={} valid={} vocab_begin={} lengths={}", rows, columns, valid_columns, vocab_begin,
+                       fmt::join(lengths, ","));
   }
 };
+
+// Where lengths say so, padding is NaN: it is not read.
+Values logits_of(const Sizes& sizes, Random& random) {
+  Values logits = random.normals({sizes.rows, sizes.columns}, 0, 3);
+  if (sizes.lengths.empty()) return logits;
+  for (std::int64_t t = 0; t < sizes.rows; ++t) {
+    const auto row = logits.begin() + t * sizes.columns;
+    std::fill(row + sizes.valid_of(t), row + sizes.columns, std::numeric_limits<double>::quiet_NaN());
+  }
+  return logits;
+}
 
 struct Statistics {
   Values max, sum;
@@ -32,8 +66,8 @@ Statistics statistics_of(const Values& logits, const Sizes& sizes) {
   for (std::int64_t t = 0; t < sizes.rows; ++t) {
     const auto row = logits.begin() + t * sizes.columns;
     double max = 1, sum = 0;
-    for (std::int64_t c = 0; c < sizes.valid_columns; ++c) max = std::max(max, row[c]);
-    for (std::int64_t c = 0; c < sizes.valid_columns; ++c) sum += std::exp(row[c] - max);
+    for (std::int64_t c = 0; c < sizes.valid_of(t); ++c) max = std::max(max, row[c]);
+    for (std::int64_t c = 0; c < sizes.valid_of(t); ++c) sum += std::exp(row[c] - max);
     statistics.max.push_back(max);
     statistics.sum.push_back(sum + std::exp(1 - max));
   }
@@ -46,8 +80,9 @@ Trial cross_entropy_partials_trial(Random& random) {
   const Sizes sizes(random);
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
   const Shape rows{sizes.rows}, logits{sizes.rows, sizes.columns};
-  trial.input("logits", logits, random.normals(logits, 0, 3));
+  trial.input("logits", logits, logits_of(sizes, random));
   trial.ids("targets", rows, sizes.targets(random));
+  sizes.add_to(trial);
   trial.output("max", rows, {}, Precision::kAccumulation);
   trial.output("sum", rows, sum_tolerance(sizes.columns, 24), Precision::kAccumulation);
   trial.output("target_logit", rows, {}, Precision::kAccumulation);
@@ -57,6 +92,7 @@ Trial cross_entropy_partials_trial(Random& random) {
                                     .target_logit = views["target_logit"],
                                     .logits = views["logits"],
                                     .targets = views["targets"],
+                                    .lengths = views["lengths"],
                                     .vocab_begin = sizes.vocab_begin,
                                     .valid_columns = sizes.valid_columns});
   };
@@ -116,12 +152,13 @@ Trial cross_entropy_backward_trial(Random& random) {
   const Sizes sizes(random);
   Trial trial{.sizes = sizes.text(), .arguments = {}, .run = {}};
   const Shape rows{sizes.rows}, shape{sizes.rows, sizes.columns};
-  const Values logits = random.normals(shape, 0, 3);
+  const Values logits = logits_of(sizes, random);
   const Statistics statistics = statistics_of(logits, sizes);
   trial.in_out("logits", shape, logits, sum_tolerance(1, 32, 1));
   trial.input("max", rows, statistics.max, Precision::kAccumulation);
   trial.input("sum", rows, statistics.sum, Precision::kAccumulation);
   trial.ids("targets", rows, sizes.targets(random));
+  sizes.add_to(trial);
   trial.input("weight", rows, random.normals(rows), Precision::kAccumulation);
   trial.run = [=](Backend& backend, const Views& views) {
     backend.cross_entropy_backward({.logits = views["logits"],
@@ -129,6 +166,7 @@ Trial cross_entropy_backward_trial(Random& random) {
                                     .sum = views["sum"],
                                     .targets = views["targets"],
                                     .weight = views["weight"],
+                                    .lengths = views["lengths"],
                                     .vocab_begin = sizes.vocab_begin,
                                     .valid_columns = sizes.valid_columns});
   };
