@@ -23,6 +23,7 @@ enum class RandomPurpose : std::uint32_t {
   kSampling = 5,
   kSplit = 6,
   kBertSamples = 7,
+  kClassifierDropout = 8,
 };
 
 constexpr std::uint32_t kPhiloxMultiplierA = 0xD2511F53U, kPhiloxMultiplierB = 0xCD9E8D57U;

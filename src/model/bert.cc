@@ -9,7 +9,9 @@ ModelTraits traits_of(const ModelConfig& config) {
                      .init_method_std = config.init_method_std,
                      .token_types = true,
                      .key_lengths = true};
-  if (config.head == ModelHead::kPretraining) {
+  if (is_task_head(config.head)) {
+    BertTaskHead::add_to(traits, config.head);
+  } else if (config.head == ModelHead::kPretraining) {
     traits.labels = traits.sparse_targets = true;
     traits.losses = {{"lm loss", "lm_loss"}, {"sop loss", "sop_loss", true}};
   } else {
@@ -26,6 +28,16 @@ std::optional<LayerNorm> norm_if(bool is_there, const char* name, const ModelCon
 
 bool is_pre(const ModelConfig& config) { return config.norm_placement == NormPlacement::kPre; }
 
+std::int64_t first_own_row(const LayerPass& pass, std::int64_t own_rows) {
+  return pass.sequence_parallel ? own_rows * pass.tensor.rank() : 0;
+}
+
+// What heads read is whole on every rank, and so is its gradient.
+LayerPass of_heads(LayerPass pass) {
+  pass.sequence_parallel = false;
+  return pass;
+}
+
 // The sequences' first tokens, as far as this rank holds their rows of the residual stream.
 struct FirstTokens {
   TensorRef rows;      // [count, hidden], strided
@@ -34,7 +46,7 @@ struct FirstTokens {
 
 FirstTokens first_tokens(const LayerPass& pass, TensorRef stream) {
   const TensorRef here = stream.flatten_rows();
-  const std::int64_t rows = here.dim(0), first_row = pass.sequence_parallel ? rows * pass.tensor.rank() : 0;
+  const std::int64_t rows = here.dim(0), first_row = first_own_row(pass, rows);
   const auto sequences_before = [&](std::int64_t row) { return (row + pass.tokens - 1) / pass.tokens; };
   const std::int64_t begin = sequences_before(first_row), end = sequences_before(first_row + rows);
   FirstTokens tokens{.rows = here.slice(0, 0, 0), .begin = begin};
@@ -59,8 +71,9 @@ Bert::Bert(const ModelConfig& model_config, GroupRank place)
             .decay = true,
             .place = place},
       embedding_norm(norm_if(!is_pre(config), "embedding.norm", config, place)),
-      final_norm(norm_if(is_pre(config), "final_norm", config, place)),
-      pooler(config.hidden_size, place) {
+      final_norm(norm_if(is_pre(config), "final_norm", config, place)) {
+  if (config.has_pooler()) pooler.emplace(config.hidden_size, place);
+  if (is_task_head(config.head)) task.emplace(config, place);
   if (config.head == ModelHead::kPretraining) {
     heads.emplace(embedding.tokens, config.vocab_size, config.hidden_size, config.layernorm_epsilon, config.activation,
                   place);
@@ -73,13 +86,16 @@ void Bert::visit(const ParameterVisitor& visitor) {
   if (embedding_norm) embedding_norm->visit(visitor);
   for (TransformerLayer& layer : layers) layer.visit(visitor);
   if (final_norm) final_norm->visit(visitor);
-  pooler.dense.visit(visitor);
+  if (pooler) pooler->dense.visit(visitor);
   if (heads) heads->visit(visitor);
+  if (task) task->visit(visitor);
 }
 
 std::vector<ParameterBucket> Bert::buckets() {
   using Part = ParameterBucket::Part;
-  std::vector<ParameterBucket> all = {{"pooler", parameters_of(pooler.dense), Part::kHead}};
+  std::vector<ParameterBucket> all;
+  if (pooler) all.push_back({"pooler", parameters_of(pooler->dense), Part::kHead});
+  if (task) all.push_back({"task", parameters_of(*task), Part::kHead});
   if (heads) all.push_back({"head", parameters_of(*heads), Part::kHead});
   if (final_norm) all.push_back({"final_norm", parameters_of(*final_norm), Part::kHead});
   add_layer_buckets(all);
@@ -148,8 +164,9 @@ Bert::HeadMemory Bert::carve(const EndSizes& sizes, Carver& memory) const {
     all.final = {.mean = memory.take(sizes.call.accumulation, rows),
                  .rstd = memory.take(sizes.call.accumulation, rows)};
   }
-  all.pooler = BertPooler::carve(sizes, config.hidden_size, memory);
+  if (pooler) all.pooler = BertPooler::carve(sizes, config.hidden_size, memory);
   if (heads) all.heads = heads->carve(sizes, embedding.tokens.shape[0], memory);
+  if (task) all.task = task->carve(sizes, memory);
   return all;
 }
 
@@ -168,22 +185,56 @@ TensorRef Bert::encoded(const EndCall& call, TensorRef x) const {
 }
 
 TensorRef Bert::pooled(const EndCall& call, TensorRef encoded) const {
+  check(pooler.has_value(), "a BERT with a pooler");
   const BertPooler::Saved saved = head_memory(call).pooler;
-  pooler.forward(call.pass, encoded, saved);
+  pooler->forward(call.pass, encoded, saved);
   return saved.pooled;
 }
 
+TensorRef Bert::read_by_task(const EndCall& call, TensorRef x) const {
+  const TensorRef all = encoded(call, x);
+  return task->reads_tokens() ? all.flatten_rows() : pooled(call, all);
+}
+
+TensorRef Bert::task_outputs(const EndCall& call, TensorRef x) const {
+  check(task.has_value(), "a BERT with the head of a task");
+  return task->forward(of_heads(call.pass), read_by_task(call, x), head_memory(call).task);
+}
+
 void Bert::head(const EndCall& call, TensorRef x, TensorRef dx) {
-  if (!heads) return;
+  if (heads) pretraining_head(call, x, dx);
+  if (task) task_head(call, x, dx);
+}
+
+void Bert::task_head(const EndCall& call, TensorRef x, TensorRef dx) {
+  const LayerPass &pass = call.pass, whole = of_heads(pass);
+  const HeadMemory memory = head_memory(call);
+  const TensorRef read = read_by_task(call, x);
+  task->forward(whole, read, memory.task);
+  task->find_losses(whole, call.inputs, memory.task);
+  pass.backend.weighted_sum({.total = call.losses, .value = memory.task.loss, .weight = call.inputs.label_weights});
+  if (!dx) return;
+  const TensorRef dencoded = final_norm ? pass.own_rows(call.layers.branch) : dx;
+  if (task->reads_tokens()) {
+    const TensorRef drows = dencoded.flatten_rows();
+    task->backward(whole, drows, first_own_row(pass, drows.dim(0)), read, call.inputs, memory.task);
+  } else {
+    task->backward(whole, memory.pooler.dpooled, 0, read, call.inputs, memory.task);
+    pooler->backward(whole, memory.pooler);
+    pass.backend.fill_zero(dencoded);
+    add_to_first_tokens(pass, dencoded, memory.pooler);
+  }
+  if (final_norm) final_norm->backward(pass, dx, dencoded, x, memory.final, /*accumulate_dx=*/false);
+}
+
+void Bert::pretraining_head(const EndCall& call, TensorRef x, TensorRef dx) {
   const LayerPass& pass = call.pass;
   const HeadMemory memory = head_memory(call);
   const TensorRef all = encoded(call, x), rows = all.flatten_rows();
-  // The rows that the heads read are whole on every rank, and so are their gradients.
-  LayerPass whole = pass;
-  whole.sequence_parallel = false;
+  const LayerPass whole = of_heads(pass);
   const TensorRef drows = dx ? call.layers.dnormed.flatten_rows() : TensorRef();
   heads->predict_tokens(whole, embedding.tokens, rows, drows, call.inputs, memory.heads);
-  pooler.forward(whole, all, memory.pooler);
+  pooler->forward(whole, all, memory.pooler);
   heads->predict_order(whole, memory.pooler.pooled, dx ? memory.pooler.dpooled : TensorRef(), call.inputs,
                        memory.heads);
   const std::int64_t targets = call.inputs.targets.dim(0);
@@ -194,11 +245,10 @@ void Bert::head(const EndCall& call, TensorRef x, TensorRef dx) {
                              .value = memory.heads.order_loss.slice(0, 0, pass.batch),
                              .weight = call.inputs.label_weights});
   if (!dx) return;
-  pooler.backward(whole, memory.pooler);
+  pooler->backward(whole, memory.pooler);
   // The gradient of a row is that of its target, or nothing: again a gather, by the targets' numbers.
   const TensorRef dencoded = final_norm ? pass.own_rows(call.layers.branch) : dx;
-  const std::int64_t here = dencoded.flatten_rows().dim(0),
-                     first = pass.sequence_parallel ? here * pass.tensor.rank() : 0;
+  const std::int64_t here = dencoded.flatten_rows().dim(0), first = first_own_row(pass, here);
   pass.backend.embedding_forward({.y = dencoded.reshape({1, here, config.hidden_size}),
                                   .ids = call.inputs.target_numbers.slice(0, first, first + here).reshape({1, here}),
                                   .tokens = drows});

@@ -8,6 +8,7 @@
 
 #include "executor/model.h"
 #include "model/bert_heads.h"
+#include "model/bert_task_head.h"
 #include "model/config.h"
 #include "nn/embedding.h"
 
@@ -22,11 +23,12 @@ class Bert : public Model {
 
   const ModelConfig config;
   Embedding embedding;
-  Parameter types;                          // [kTokenTypes, hidden]
-  std::optional<LayerNorm> embedding_norm;  // post alone
-  std::optional<LayerNorm> final_norm;      // pre alone
-  BertPooler pooler;
+  Parameter types;                            // [kTokenTypes, hidden]
+  std::optional<LayerNorm> embedding_norm;    // post alone
+  std::optional<LayerNorm> final_norm;        // pre alone
+  std::optional<BertPooler> pooler;           // but with ModelHead::kSpans
   std::optional<BertPretrainingHeads> heads;  // with ModelHead::kPretraining
+  std::optional<BertTaskHead> task;           // with the head of a task
 
   void visit(const ParameterVisitor& visitor) override;
   std::vector<ParameterBucket> buckets() override;
@@ -41,6 +43,8 @@ class Bert : public Model {
   TensorRef encoded(const EndCall& call, TensorRef x) const;
   // The pooler's, of that: [batch, hidden].
   TensorRef pooled(const EndCall& call, TensorRef encoded) const;
+  // The logits of the task, of x (BertTaskHead::forward).
+  TensorRef task_outputs(const EndCall& call, TensorRef x) const;
 
  private:
   // What the embedding's norm leaves for backward; nothing without one.
@@ -52,6 +56,7 @@ class Bert : public Model {
     LayerNorm::Saved final;  // of the rows of the stream here
     BertPooler::Saved pooler;
     BertPretrainingHeads::Workspace heads;
+    BertTaskHead::Workspace task;
   };
 
   Kept carve_kept(const CallSizes& sizes, Carver& kept) const;
@@ -61,6 +66,10 @@ class Bert : public Model {
     Carver memory = call.memory;
     return carve(call.sizes, memory);
   }
+  void pretraining_head(const EndCall& call, TensorRef x, TensorRef dx);
+  // What the task's head reads, of the last layer's x.
+  TensorRef read_by_task(const EndCall& call, TensorRef x) const;
+  void task_head(const EndCall& call, TensorRef x, TensorRef dx);
   // dencoded += the gradient of the rows that the pooler reads.
   void add_to_first_tokens(const LayerPass& pass, TensorRef dencoded, const BertPooler::Saved& saved) const;
   Dropout embedding_dropout(const LayerPass& pass) const {

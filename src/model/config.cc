@@ -102,8 +102,10 @@ std::int64_t ModelConfig::parameters() const {
   const std::int64_t layer = 12 * h * h + 13 * h;  // 4 h^2 + 4 h attention, 8 h^2 + 5 h MLP, 4 h norms
   const std::int64_t norm = 2 * h, body = num_layers * layer + (vocab_size + max_position_embeddings) * h + norm;
   if (kind == ModelKind::kGpt2) return body;
-  const std::int64_t linear = h * h + h, types = 2 * h, pooler = linear, order = 2 * h + 2;
-  const std::int64_t heads = head == ModelHead::kNone ? 0 : linear + norm + vocab_size + order;
+  const std::int64_t linear = h * h + h, types = 2 * h, pooler = has_pooler() ? linear : 0, order = 2 * h + 2;
+  const std::int64_t heads = is_task_head(head)                ? task_logits() * (h + 1)
+                             : head == ModelHead::kPretraining ? linear + norm + vocab_size + order
+                                                               : 0;
   return body + types + pooler + heads;
 }
 
@@ -111,7 +113,10 @@ double ModelConfig::training_flops_per_token(std::int64_t sequence_length) const
   const auto l = static_cast<double>(num_layers), h = static_cast<double>(hidden_size);
   const auto v = static_cast<double>(vocab_size), s = static_cast<double>(sequence_length);
   if (kind == ModelKind::kGpt2) return 6 * (12 * l * h * h + v * h) + 6 * l * h * s;
-  const double of_head = head == ModelHead::kNone ? 0 : kMaskedShare * (h * h + v * h) + h * h / s;
+  const auto logits = static_cast<double>(task_logits());
+  double of_head = 0;
+  if (head == ModelHead::kPretraining) of_head = kMaskedShare * (h * h + v * h) + h * h / s;
+  if (is_task_head(head)) of_head = has_pooler() ? (h * h + logits * h) / s : logits * h;
   return 6 * (12 * l * h * h + of_head) + 12 * l * h * s;
 }
 
@@ -129,6 +134,10 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
   faults.add_if(kind == ModelKind::kGpt2 && norm_placement == NormPlacement::kPost,
                 "{} post is for BERT ({} bert); GPT-2's norms come first", Flag{"layernorm-placement"},
                 Flag{"model-type"});
+  faults.add_if(kind == ModelKind::kGpt2 && is_task_head(head), "the heads of tasks are for BERT ({} bert)",
+                Flag{"model-type"});
+  faults.add_if(head == ModelHead::kClassification && (num_labels < 2 || num_labels > kMostFeatures),
+                "a text has one of {} labels; there must be 2 at least, and {} at most", num_labels, kMostFeatures);
   faults.add_if(!(layernorm_epsilon > 0), "{} must be above 0", Flag{"layernorm-epsilon"});
   faults.add_if(!(init_method_std > 0), "{} must be above 0", Flag{"init-method-std"});
   if (num_attention_heads < 1 || num_attention_heads > kMostFeatures) return faults;

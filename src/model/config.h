@@ -25,7 +25,13 @@ std::optional<ModelKind> find_model_kind(std::string_view name);
 enum class ModelHead {
   kPretraining,  // GPT-2: the tied output projection. BERT: that with its transform, and the order of sentences
   kNone,         // of BERT: the encoder and its pooler alone, as Hugging Face's BertModel is
+  // Of BERT, for fine-tuning (model/bert_task_head.h).
+  kClassification,  // one of num_labels for each text or pair of texts
+  kChoice,          // one of kChoices texts
+  kSpans,           // the beginning and the end of an answer in each text; without a pooler
 };
+constexpr bool is_task_head(ModelHead head) { return head >= ModelHead::kClassification; }
+constexpr std::int64_t kChoices = 4;
 
 // The most layers of a model, and so of stages that have one each. The training state of the widest model, of 18 bytes
 // a parameter at most, then takes fewer than 2^63 bytes, which plans of memory count in; random streams, of 24 bits,
@@ -47,9 +53,16 @@ struct ModelConfig {
   Activation activation = Activation::kGeluTanh;
   NormPlacement norm_placement = NormPlacement::kPre;  // post, original BERT's, is for kBert
   ModelHead head = ModelHead::kPretraining;
+  std::int64_t num_labels = 2;  // of kClassification
 
   // Makes it a model of that kind, with the activation that its paper has: GELU's tanh form for GPT-2, GELU for BERT.
   void set_kind(ModelKind new_kind);
+
+  bool has_pooler() const { return kind == ModelKind::kBert && head != ModelHead::kSpans; }
+  // Rows of the linear layer that a task's head ends in: numbers for each text, or for each token.
+  std::int64_t task_logits() const {
+    return head == ModelHead::kClassification ? num_labels : head == ModelHead::kSpans ? 2 : 1;
+  }
 
   std::int64_t ffn_hidden_size() const { return 4 * hidden_size; }
   // A multiple of make_vocab_size_divisible_by for each rank that holds a part.
@@ -64,7 +77,7 @@ struct ModelConfig {
   // Multiply-adds count twice. 6 (12 L h^2 + V h) + 6 L h s a token: forward and backward, causal attention counted
   // as the half it is, nothing recomputed. (The formula of arXiv 2104.04473 counts attention in full, 12 L h s, and a
   // recomputed forward.) BERT's attention is counted in full, its output projection and transform for the 15 % of
-  // tokens that are predicted.
+  // tokens that are predicted, its pooler once a sequence.
   double training_flops_per_token(std::int64_t sequence_length) const;
 
   // Every fault of the configuration, split over so many tensor-parallel ranks, with the nearest values that work.

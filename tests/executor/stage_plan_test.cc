@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <mutex>
 
 #include "comm/launch.h"
@@ -96,11 +97,14 @@ TEST(StagePlan, OfSequenceParallelRanksSharesActivationsOut) {
   EXPECT_NEAR(activations(4) / activations(1), 1.0 / 4, 0.01);
 }
 
+constexpr std::array kHeads = {ModelHead::kPretraining, ModelHead::kNone, ModelHead::kClassification,
+                               ModelHead::kChoice, ModelHead::kSpans};
+
 TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfEitherModel) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     const bool is_encoder = seed % 2 == 0;
     test::RandomPipeline random(seed, !is_encoder);
-    if (is_encoder) random.study.config.set_kind(ModelKind::kBert);
+    if (is_encoder) random.study.become_bert(kHeads[seed / 2 % kHeads.size()], random.layout);
     const test::Layout& layout = random.layout;
     const ExecutorOptions options{.batch = layout.micro_batch,
                                   .tokens = random.study.tokens,

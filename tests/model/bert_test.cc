@@ -25,12 +25,6 @@ ModelConfig without_dropout(NormPlacement placement) {
   return config;
 }
 
-// Some of the studies with either order.
-void become_bert(test::Study& study) {
-  study.config.set_kind(ModelKind::kBert);
-  study.config.norm_placement = kPlacements[study.seed / 2 % 2];
-}
-
 TEST(Bert, GradientIsTheDerivativeAlongRandomDirections) {
   for (const NormPlacement placement : kPlacements) {
     const auto backend = make_reference_backend(DType::kF64);
@@ -175,8 +169,8 @@ TEST(Bert, LayoutChangesNothingInDoubleOverRandomShapes) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
   for (std::uint32_t seed = 1; seed <= 40; ++seed) {
     test::RandomStudy random(seed);
-    become_bert(random.study);
-    const Layout layout = random.layout();
+    Layout layout = random.layout();
+    random.study.become_bert(ModelHead::kPretraining, layout);
     const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
     expect_same(train(random.study, layout, reference), alone, 1e-10, random.study.text() + "; " + layout.text());
     if (HasFailure()) return;
@@ -187,7 +181,7 @@ TEST(Bert, PipelinesChangeNothingInDoubleOverRandomSchedules) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     test::RandomPipeline random(seed, /*may_slice=*/false);
-    become_bert(random.study);
+    random.study.become_bert(ModelHead::kPretraining, random.layout);
     const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
     expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
     if (HasFailure()) return;

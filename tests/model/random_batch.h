@@ -42,6 +42,21 @@ struct RandomBatch {
     }
   }
 
+  // Instead of the labels above: those of a task's head, some without a weight.
+  void add_labels(const ModelConfig& config, const ModelTraits& traits, std::uint32_t seed) {
+    std::mt19937 random(seed);
+    labels.assign(static_cast<std::size_t>(traits.labels_of(batch)), 0);
+    label_weights.clear();
+    for (std::size_t label = 0; label < labels.size(); ++label) {
+      const std::size_t text = label * static_cast<std::size_t>(batch) / labels.size();
+      const std::int64_t count = config.head == ModelHead::kClassification ? config.num_labels
+                                 : config.head == ModelHead::kChoice       ? kChoices
+                                                                           : std::int64_t{key_lengths[text]};
+      labels[label] = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(count));
+      label_weights.push_back(random() % 4 == 0 ? 0 : 1.0F / static_cast<float>(labels.size()));
+    }
+  }
+
   // Documents that share the sequences: `end`, of which some are strewn in, ends one.
   void add_documents(std::int32_t end, std::uint32_t seed) {
     std::mt19937 random(seed);
@@ -66,8 +81,8 @@ struct RandomBatch {
             .position_ids = part_of(position_ids, begin, length),
             .targets = std::span(targets).subspan(begin, length),
             .weights = std::span(weights).subspan(begin, length),
-            .labels = part_of(labels, sample, samples),
-            .label_weights = part_of(label_weights, sample, samples),
+            .labels = labels_of(labels, sample, samples),
+            .label_weights = labels_of(label_weights, sample, samples),
             .batch = count,
             .tokens = tokens,
             .first_sample = first,
@@ -80,6 +95,11 @@ struct RandomBatch {
   template <class T>
   static std::span<const T> part_of(const std::vector<T>& values, std::size_t begin, std::size_t count) {
     return values.empty() ? std::span<const T>() : std::span(values).subspan(begin, count);
+  }
+  template <class T>
+  std::span<const T> labels_of(const std::vector<T>& values, std::size_t sample, std::size_t samples) const {
+    const auto all = static_cast<std::size_t>(batch);
+    return part_of(values, sample * values.size() / all, samples * values.size() / all);
   }
 };
 

@@ -19,6 +19,8 @@
 
 namespace teratron::test {
 
+struct Layout;
+
 struct Study {
   ModelConfig config;
   std::int64_t batch = 4, tokens = 5, logits_chunk = 7;
@@ -26,6 +28,10 @@ struct Study {
   double learning_rate = 1e-2;
   std::uint32_t seed = 1;
   bool documents = false;  // several share a sequence
+  std::int64_t group = 1;  // sequences that have labels together; batches and micro-batches are of whole groups
+
+  // A BERT with that head; of the layout, micro-batches become those of whole groups.
+  void become_bert(ModelHead head, Layout& layout);
 
   std::string text() const {
     return fmt::format("seed {}: {} layers, hidden {}, {} heads, vocabulary {} (/{}), batch {}, {} tokens", seed,
@@ -66,6 +72,17 @@ struct Layout {
   }
 };
 
+inline void Study::become_bert(ModelHead head, Layout& layout) {
+  config.set_kind(ModelKind::kBert);
+  config.head = head;
+  config.num_labels = 2 + seed % 3;
+  config.norm_placement = seed / 2 % 2 == 0 ? NormPlacement::kPre : NormPlacement::kPost;
+  if (head != ModelHead::kChoice) return;
+  group = kChoices;
+  batch *= group;
+  layout.micro_batch *= group;
+}
+
 struct Result {
   std::vector<double> losses, norms, weights;  // weights of the whole model, parameter after parameter
 };
@@ -75,8 +92,9 @@ using MakeBackend = std::function<std::unique_ptr<Backend>()>;
 inline double update(Executor& runner, const Study& study, const RandomBatch& data, std::int64_t micro_batch, int step,
                      double& norm) {
   Mesh& mesh = runner.mesh();
-  const std::int64_t first = study.batch * mesh.data->rank() / mesh.data->size();
-  const std::int64_t share = study.batch * (mesh.data->rank() + 1) / mesh.data->size() - first;
+  const std::int64_t groups = study.batch / study.group;
+  const std::int64_t first = groups * mesh.data->rank() / mesh.data->size() * study.group;
+  const std::int64_t share = groups * (mesh.data->rank() + 1) / mesh.data->size() * study.group - first;
   std::vector<MicroBatch> parts;
   for (std::int64_t done = 0; done < share; done += micro_batch) {
     parts.push_back(data.part(first + done, std::min(micro_batch, share - done)));
@@ -97,7 +115,8 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
   run_ranks({}, layout.mesh.ranks(), [&](Communicator& world) {
     const std::unique_ptr<Backend> backend = make_backend();
     auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
-    const std::int64_t largest_share = (study.batch + layout.mesh.data - 1) / layout.mesh.data;
+    const std::int64_t groups = study.batch / study.group;
+    const std::int64_t largest_share = (groups + layout.mesh.data - 1) / layout.mesh.data * study.group;
     const std::int64_t micro_batches = (largest_share + layout.micro_batch - 1) / layout.micro_batch;
     const std::unique_ptr<Model> model = make_model(study.config, mesh->place().tensor);
     Executor runner(*backend, *model,
@@ -118,6 +137,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     for (int step = 0; step < study.steps; ++step) {
       RandomBatch data(study.batch, study.tokens, study.config.vocab_size,
                        study.seed * 100 + static_cast<std::uint32_t>(step), model->traits.labels);
+      if (is_task_head(study.config.head)) data.add_labels(study.config, model->traits, study.seed);
       if (study.documents) data.add_documents(0, study.seed + static_cast<std::uint32_t>(step));
       double norm = 0;
       const double loss = update(runner, study, data, layout.micro_batch, step, norm);

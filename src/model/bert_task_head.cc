@@ -1,0 +1,93 @@
+#include "model/bert_task_head.h"
+
+#include <utility>
+
+namespace teratron {
+namespace {
+
+// [batch, tokens, logits], seen as [batch, logits, tokens].
+TensorRef by_text(TensorRef of_tokens, const LayerPass& pass) {
+  TensorRef turned = of_tokens.reshape({pass.batch, pass.tokens, of_tokens.dim(-1)});
+  std::swap(turned.shape[1], turned.shape[2]);
+  std::swap(turned.strides[1], turned.strides[2]);
+  return turned;
+}
+
+}  // namespace
+
+BertTaskHead::BertTaskHead(const ModelConfig& config, GroupRank place)
+    : kind(config.head),
+      logits(config.task_logits()),
+      hidden_dropout(config.hidden_dropout),
+      linear(config.head == ModelHead::kSpans ? "spans" : "classifier", config.hidden_size, logits, 1.0,
+             Linear::Parallel::kNone, place) {}
+
+void BertTaskHead::add_to(ModelTraits& traits, ModelHead kind) {
+  traits.targets = false;
+  traits.labels = true;
+  if (kind == ModelHead::kChoice) traits.label_sequences = kChoices;
+  if (kind == ModelHead::kSpans) traits.labels_each = 2;
+  traits.losses = {{"task loss", "task_loss", true}};
+}
+
+BertTaskHead::Workspace BertTaskHead::carve(const EndSizes& sizes, Carver& memory) const {
+  const CallSizes& call = sizes.call;
+  const std::int64_t rows = reads_tokens() ? call.rows() : call.batch;
+  Workspace w{.of_rows = memory.take(call.compute, {rows, logits})};
+  switch (kind) {
+    case ModelHead::kChoice:  // texts that are no whole group have logits and no losses
+      w.by_label = {w.of_rows.data, call.compute, {call.batch / kChoices, kChoices}};
+      break;
+    case ModelHead::kSpans: w.by_label = memory.take(call.compute, {call.batch, logits, call.tokens}); break;
+    default: w.by_label = w.of_rows;
+  }
+  const std::int64_t labels = w.by_label.elements() / w.by_label.dim(-1);
+  for (TensorRef* values : {&w.loss, &w.max, &w.sum, &w.target_logit}) {
+    *values = memory.take(call.accumulation, {labels});
+  }
+  return w;
+}
+
+void BertTaskHead::drop(const LayerPass& pass, TensorRef pooled) const {
+  Dropout mask = pass.dropout(hidden_dropout, RandomPurpose::kClassifierDropout, 0);
+  if (!mask.active()) return;
+  mask.first_position = 0;
+  mask.sequence_length = 1;
+  const TensorRef texts = pooled.reshape({pass.batch, 1, pooled.dim(1)});
+  pass.backend.dropout_backward({.dbranch = texts, .dsum = texts, .dropout = mask});
+}
+
+TensorRef BertTaskHead::forward(const LayerPass& pass, TensorRef read, const Workspace& w) const {
+  if (!reads_tokens()) drop(pass, read);
+  linear.forward(pass, w.of_rows, read);
+  if (reads_tokens()) pass.backend.copy(w.by_label, by_text(w.of_rows, pass));
+  return w.by_label;
+}
+
+void BertTaskHead::find_losses(const LayerPass& pass, const SliceInputs& inputs, const Workspace& w) const {
+  pass.backend.cross_entropy_partials({.max = w.max,
+                                       .sum = w.sum,
+                                       .target_logit = w.target_logit,
+                                       .logits = w.by_label,
+                                       .targets = inputs.labels,
+                                       .lengths = reads_tokens() ? pass.key_lengths : TensorRef(),
+                                       .valid_columns = w.by_label.dim(-1)});
+  pass.backend.cross_entropy_loss({.loss = w.loss, .max = w.max, .sum = w.sum, .target_logit = w.target_logit});
+}
+
+void BertTaskHead::backward(const LayerPass& pass, TensorRef dread, std::int64_t first, TensorRef read,
+                            const SliceInputs& inputs, const Workspace& w) const {
+  pass.backend.cross_entropy_backward({.logits = w.by_label,
+                                       .max = w.max,
+                                       .sum = w.sum,
+                                       .targets = inputs.labels,
+                                       .weight = inputs.label_weights,
+                                       .lengths = reads_tokens() ? pass.key_lengths : TensorRef(),
+                                       .valid_columns = w.by_label.dim(-1)});
+  if (reads_tokens()) pass.backend.copy(by_text(w.of_rows, pass), w.by_label);
+  linear.backward_input(pass, dread, w.of_rows.slice(0, first, first + dread.dim(0)));
+  linear.backward_weight(pass, w.of_rows, read);
+  if (!reads_tokens()) drop(pass, dread);
+}
+
+}  // namespace teratron

@@ -1,0 +1,55 @@
+// What BERT ends in when it is fine-tuned: a linear layer and a softmax. Every tensor-parallel rank holds all of the
+// layer and computes it alike, so that the loss needs no exchange.
+//
+//   kClassification  num_labels logits of the pooled text, after dropout; a label for each text
+//   kChoice          one logit of each pooled text, after dropout; of each kChoices texts one is the answer (one label)
+//   kSpans           two logits of each token: whether an answer begins, or ends, there; two labels for each text, the
+//                    places of its answer's first and last token. The softmaxes are over the text's own tokens. Hugging
+//                    Face's are over its padding, too; here a loss does not depend on how much padding there is.
+#pragma once
+
+#include "executor/model.h"
+#include "model/config.h"
+#include "nn/linear.h"
+
+namespace teratron {
+
+struct BertTaskHead {
+  ModelHead kind;
+  std::int64_t logits;    // of a text, or of a token
+  double hidden_dropout;  // of pooled texts
+  // [logits, hidden]; "spans" of kSpans, otherwise "classifier".
+  Linear linear;
+
+  BertTaskHead(const ModelConfig& config, GroupRank place);
+
+  // What such a head reads and loses, added to the traits of a BERT.
+  static void add_to(ModelTraits& traits, ModelHead kind);
+
+  struct Workspace {
+    TensorRef of_rows;                       // [texts or tokens, logits], as the linear layer gives them
+    TensorRef by_label;                      // one row for each label; the same memory but for kSpans
+    TensorRef loss, max, sum, target_logit;  // A [labels]
+  };
+  Workspace carve(const EndSizes& sizes, Carver& memory) const;
+
+  void visit(const ParameterVisitor& visitor) { linear.visit(visitor); }
+
+  bool reads_tokens() const { return kind == ModelHead::kSpans; }
+
+  // [batch, num_labels], [batch / kChoices, kChoices] or [batch, 2, tokens] in the workspace, from pooled [batch,
+  // hidden] or encoded [batch * tokens, hidden]. What training drops of `pooled` becomes zero in it.
+  TensorRef forward(const LayerPass& pass, TensorRef read, const Workspace& workspace) const;
+  // Then the loss of each label, in workspace.loss.
+  void find_losses(const LayerPass& pass, const SliceInputs& inputs, const Workspace& workspace) const;
+  // Then the gradients of sum of weight * loss: those of the layer, added up as pass.accumulate says, and dread, of the
+  // rows of `read` from row `first` on.
+  void backward(const LayerPass& pass, TensorRef dread, std::int64_t first, TensorRef read, const SliceInputs& inputs,
+                const Workspace& workspace) const;
+
+ private:
+  // The masks of pooled texts go by the number of the text.
+  void drop(const LayerPass& pass, TensorRef pooled) const;
+};
+
+}  // namespace teratron

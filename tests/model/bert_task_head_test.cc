@@ -1,0 +1,297 @@
+// BERT with the head of a task: its loss is that of its outputs by the definition, its gradient is the derivative, and
+// neither padding nor the layout changes anything.
+#include "model/bert_task_head.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "model/bert.h"
+#include "model/derivative_check.h"
+#include "model/random_layouts.h"
+#include "model/task_outputs.h"
+
+namespace teratron {
+namespace {
+
+using test::expect_same;
+using test::Layout;
+using test::MakeBackend;
+using test::RandomBatch;
+using test::small_bert_config;
+
+constexpr ModelHead kTaskHeads[] = {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans};
+constexpr NormPlacement kTaskPlacements[] = {NormPlacement::kPre, NormPlacement::kPost};
+
+// A small model with eight texts, and its executor.
+struct TaskStudy {
+  TaskStudy(ModelHead head, NormPlacement placement, double dropout = 0.1, const ExecutorOptions& options = sizes())
+      : config(config_of(head, placement, dropout)),
+        model(config),
+        batch(8, 7, config.vocab_size, 1, /*all_inputs=*/true),
+        executor(*backend, model, options) {
+    batch.add_labels(config, model.traits, 3);
+    executor.allocate();
+    executor.initialize(11);
+  }
+
+  static ExecutorOptions sizes() { return {.batch = 8, .tokens = 9}; }
+  static ModelConfig config_of(ModelHead head, NormPlacement placement, double dropout) {
+    ModelConfig config = small_bert_config(placement);
+    config.head = head;
+    config.num_labels = 3;
+    config.hidden_dropout = config.attention_dropout = dropout;
+    return config;
+  }
+
+  std::size_t outputs() const {
+    const std::int64_t rows = config.head == ModelHead::kSpans ? batch.batch * batch.tokens : batch.batch;
+    return static_cast<std::size_t>(rows * config.task_logits());
+  }
+  std::vector<float> outputs_of(const MicroBatch& micro_batch) {
+    std::vector<float> values(outputs());
+    task_outputs(executor, model, micro_batch, values);
+    return values;
+  }
+  std::vector<double> loss_and_gradients(const MicroBatch& micro_batch) {
+    std::vector<double> values = executor.forward_backward(micro_batch).of_kind;
+    const std::vector<double> more = test::gradients_of(executor);
+    values.insert(values.end(), more.begin(), more.end());
+    return values;
+  }
+
+  const std::unique_ptr<Backend> backend = make_reference_backend(DType::kF64);
+  ModelConfig config;
+  Bert model;
+  RandomBatch batch;
+  Executor executor;
+};
+
+void for_each_study(const std::function<void(ModelHead, NormPlacement)>& use) {
+  for (const ModelHead head : kTaskHeads) {
+    for (const NormPlacement placement : kTaskPlacements) use(head, placement);
+  }
+}
+
+// The sum of weight * loss by the definition: a row of outputs for each label, of spans as long as the text.
+double loss_of(const std::vector<float>& outputs, const RandomBatch& batch, ModelHead head) {
+  const std::size_t labels = batch.labels.size(), columns = outputs.size() / labels;
+  double total = 0;
+  for (std::size_t label = 0; label < labels; ++label) {
+    const std::size_t valid =
+        head == ModelHead::kSpans ? static_cast<std::size_t>(batch.key_lengths[label / 2]) : columns;
+    double sum = 0;
+    for (std::size_t c = 0; c < valid; ++c) sum += std::exp(static_cast<double>(outputs[label * columns + c]));
+    const auto target = static_cast<std::size_t>(batch.labels[label]);
+    total += static_cast<double>(batch.label_weights[label]) *
+             (std::log(sum) - static_cast<double>(outputs[label * columns + target]));
+  }
+  return total;
+}
+
+TEST(BertTaskHead, LossIsThatOfTheOutputsByTheDefinition) {
+  for_each_study([](ModelHead head, NormPlacement placement) {
+    TaskStudy study(head, placement, /*dropout=*/0);
+    const double expected = loss_of(study.outputs_of(study.batch.whole()), study.batch, head);
+    ASSERT_GT(expected, 0.1);
+    const LossSums losses = study.executor.forward_backward(study.batch.whole());
+    ASSERT_EQ(losses.of_kind.size(), 1U);
+    EXPECT_NEAR(losses.total(), expected, 1e-6);  // outputs come as floats
+    EXPECT_NEAR(study.executor.evaluate(study.batch.whole()).total(), losses.total(), 1e-12);
+  });
+}
+
+TEST(BertTaskHead, OutputsAreThoseWithoutDropoutAndLeaveTrainingAsItIs) {
+  for_each_study([](ModelHead head, NormPlacement placement) {
+    TaskStudy training(head, placement);
+    TaskStudy evaluation(head, placement, 0,
+                         {.purpose = Purpose::kEvaluation, .batch = 8, .tokens = 7, .logits_chunk = 1});
+    const std::vector<double> before = training.loss_and_gradients(training.batch.whole());
+    MicroBatch without_labels = training.batch.whole();
+    without_labels.labels = {};
+    without_labels.label_weights = {};
+    EXPECT_EQ(training.outputs_of(without_labels), evaluation.outputs_of(without_labels));
+    EXPECT_EQ(training.loss_and_gradients(training.batch.whole()), before);
+    // Dropout is active in training, before the classifier too: another sample's masks are others.
+    MicroBatch later = training.batch.whole();
+    later.first_sample = 8;
+    EXPECT_NE(training.loss_and_gradients(later)[0], before[0]);
+  });
+}
+
+TEST(BertTaskHead, TrainingDropsOfWhatTheClassifierReads) {
+  for (const ModelHead head : {ModelHead::kClassification, ModelHead::kChoice}) {
+    TaskStudy study(head, NormPlacement::kPost);
+    study.executor.forward_backward(study.batch.whole());
+    // The gradient of a weight is zero where the value that it reads was dropped of every text: of eight texts often
+    // with a probability of 0.9, and next to never with 0.1.
+    ModelConfig config = study.config;
+    config.hidden_dropout = 0.9;
+    config.attention_dropout = 0;
+    Bert model(config);
+    Executor executor(*study.backend, model, TaskStudy::sizes());
+    executor.allocate();
+    executor.initialize(11);
+    executor.forward_backward(study.batch.whole());
+    const auto zeros = [&](const Bert& of) {
+      const std::vector<double> gradient = test::values_of(*study.backend, of.task->linear.weight.gradient);
+      return std::ranges::count(gradient, 0.0);
+    };
+    EXPECT_EQ(zeros(study.model), 0);
+    EXPECT_GT(zeros(model), 0);
+  }
+}
+
+TEST(BertTaskHead, GradientIsTheDerivativeAlongRandomDirections) {
+  for_each_study([](ModelHead head, NormPlacement placement) {
+    TaskStudy study(head, placement);
+    test::expect_gradient_is_the_derivative(study.executor, study.batch.whole());
+  });
+}
+
+TEST(BertTaskHead, EveryParameterGetsAGradient) {
+  for_each_study([](ModelHead head, NormPlacement placement) {
+    TaskStudy study(head, placement);
+    study.executor.forward_backward(study.batch.whole());
+    std::int64_t counted = 0;
+    for (const Parameter* parameter : study.executor.parameters()) {
+      const std::vector<double> gradient = test::values_of(*study.backend, parameter->gradient);
+      // Softmaxes ignore what is added to all of their logits; then rounding alone is left of the gradient.
+      EXPECT_TRUE(std::ranges::any_of(gradient, [](double value) { return value != 0; })) << parameter->name;
+      const Shape shape = parameter->global_shape();
+      counted += shape.elements() / shape[0] * (shape[0] - parameter->padding_rows);
+    }
+    EXPECT_EQ(counted, study.config.parameters());
+  });
+}
+
+// Whatever padding holds, and with its places cut off as far as no text needs them.
+TEST(BertTaskHead, NeitherPaddingNorHowMuchOfItIsThereChangesAnything) {
+  for_each_study([](ModelHead head, NormPlacement placement) {
+    TaskStudy study(head, placement);
+    RandomBatch& batch = study.batch;
+    for (std::int32_t& length : batch.key_lengths) length = std::min(length, 5);
+    batch.add_labels(study.config, study.model.traits, 4);
+    const std::vector<double> expected = study.loss_and_gradients(batch.whole());
+    for (std::size_t i = 0; i < batch.ids.size(); ++i) {
+      if (static_cast<std::int32_t>(i % 7) < batch.key_lengths[i / 7]) continue;
+      batch.ids[i] = (batch.ids[i] + 1) % static_cast<std::int32_t>(study.config.vocab_size);
+      batch.token_types[i] = 1 - batch.token_types[i];
+    }
+    EXPECT_EQ(study.loss_and_gradients(batch.whole()), expected);
+    const auto cut = [](auto& values) {
+      for (std::size_t i = values.size(); i-- > 0;) {
+        if (i % 7 >= 5) values.erase(values.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    };
+    cut(batch.ids), cut(batch.token_types), cut(batch.targets), cut(batch.weights);
+    batch.tokens = 5;
+    MicroBatch shorter = batch.whole();
+    shorter.uncut_tokens = 7;
+    const std::vector<double> actual = study.loss_and_gradients(shorter);
+    ASSERT_EQ(actual.size(), expected.size());
+    // The same products in sums of other lengths.
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(actual[i], expected[i], 1e-13 + 1e-12 * std::abs(expected[i])) << i;
+    }
+  });
+}
+
+TEST(BertTaskHead, PartsOfGroupsOfChoicesAreRefused) {
+  TaskStudy study(ModelHead::kChoice, NormPlacement::kPost);
+  const auto message_of = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto said =
+      ::testing::HasSubstr("a micro-batch of 6 sequences: the model has labels for 4 sequences at a time");
+  EXPECT_THAT(message_of([&] { study.executor.forward_backward(study.batch.part(0, 6)); }), said);
+  std::vector<float> outputs(6);
+  EXPECT_THAT(message_of([&] { task_outputs(study.executor, study.model, study.batch.part(0, 6), outputs); }), said);
+  EXPECT_THAT(message_of([&] { Executor(*study.backend, study.model, {.batch = 6, .tokens = 7}); }), said);
+  EXPECT_NO_THROW(study.executor.forward_backward(study.batch.part(0, 4)));
+}
+
+// In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
+TEST(BertTaskHead, LayoutChangesNothingInDoubleOverRandomShapes) {
+  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
+  for (std::uint32_t seed = 1; seed <= 45; ++seed) {
+    test::RandomStudy random(seed);
+    Layout layout = random.layout();
+    random.study.become_bert(kTaskHeads[seed % 3], layout);
+    const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    expect_same(train(random.study, layout, reference), alone, 1e-10, random.study.text() + "; " + layout.text());
+    if (HasFailure()) return;
+  }
+}
+
+TEST(BertTaskHead, PipelinesChangeNothingInDoubleOverRandomSchedules) {
+  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
+  for (std::uint32_t seed = 1; seed <= 45; ++seed) {
+    test::RandomPipeline random(seed, /*may_slice=*/false);
+    random.study.become_bert(kTaskHeads[seed % 3], random.layout);
+    const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
+    if (HasFailure()) return;
+  }
+}
+
+TEST(BertTaskHead, EveryRankOfALayoutHasTheOutputs) {
+  for_each_study([](ModelHead head, NormPlacement placement) {
+    TaskStudy alone(head, placement);
+    alone.batch = RandomBatch(8, 6, alone.config.vocab_size, 1, true);  // 3 ranks share the tokens
+    const std::vector<float> expected = alone.outputs_of(alone.batch.whole());
+    for (const MeshShape shape :
+         {MeshShape{.tensor = 3}, MeshShape{.pipeline = 2}, MeshShape{.tensor = 3, .pipeline = 2}}) {
+      for (const bool sequence_parallel : {false, true}) {
+        run_ranks({}, shape.ranks(), [&](Communicator& world) {
+          const auto backend = make_reference_backend(DType::kF64);
+          const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
+          Bert model(alone.config, mesh->place().tensor);
+          Executor executor(*backend, model,
+                            {.batch = 8,
+                             .tokens = 6,
+                             .schedule = Layout{shape}.schedule_of(1),
+                             .sequence_parallel = sequence_parallel && shape.tensor > 1},
+                            mesh);
+          executor.allocate();
+          executor.initialize(11);
+          std::vector<float> outputs(expected.size());
+          task_outputs(executor, model, alone.batch.whole(), outputs);
+          for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(outputs[i], expected[i], 1e-6) << i;
+        });
+      }
+    }
+  });
+}
+
+// Storage alone is of 16 bits: losses and outputs are near those in fp32.
+TEST(BertTaskHead, SixteenBitsAreNearFp32) {
+  for_each_study([](ModelHead head, NormPlacement placement) {
+    TaskStudy exact(head, placement, 0);
+    const std::vector<float> expected = exact.outputs_of(exact.batch.whole());
+    const auto backend = make_cpu_backend({.compute_dtype = DType::kBF16, .guard_memory = true});
+    Bert model(exact.config);
+    Executor executor(*backend, model, TaskStudy::sizes());
+    executor.allocate();
+    executor.initialize(11);
+    std::vector<float> outputs(expected.size());
+    task_outputs(executor, model, exact.batch.whole(), outputs);
+    const double largest = *std::ranges::max_element(expected, {}, [](float value) { return std::abs(value); });
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const bool is_padding =
+          head == ModelHead::kSpans && static_cast<std::int32_t>(i % 7) >= exact.batch.key_lengths[i / 14];
+      if (is_padding) continue;
+      EXPECT_NEAR(outputs[i], expected[i], 0.05 * std::abs(largest)) << i;
+    }
+    const double loss = exact.executor.forward_backward(exact.batch.whole()).total();
+    EXPECT_NEAR(executor.forward_backward(exact.batch.whole()).total(), loss, 0.05 * loss);
+  });
+}
+
+}  // namespace
+}  // namespace teratron
