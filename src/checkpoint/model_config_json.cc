@@ -15,7 +15,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-enum class Decides { kFunction, kTraining };
+enum class Decides { kFunction, kHead, kTraining };
+
+constexpr const char* kNumLabels = "num_labels";
 
 // Every field: its name in the file, a pointer to it, and what it decides.
 template <class Visitor>
@@ -29,7 +31,8 @@ void visit_fields(const Visitor& field) {
   field("activation", &ModelConfig::activation, Decides::kFunction);
   field("layernorm_epsilon", &ModelConfig::layernorm_epsilon, Decides::kFunction);
   field("layernorm_placement", &ModelConfig::norm_placement, Decides::kFunction);
-  field("head", &ModelConfig::head, Decides::kFunction);
+  field("head", &ModelConfig::head, Decides::kHead);
+  field(kNumLabels, &ModelConfig::num_labels, Decides::kHead);
   field("make_vocab_size_divisible_by", &ModelConfig::make_vocab_size_divisible_by, Decides::kTraining);
   field("hidden_dropout", &ModelConfig::hidden_dropout, Decides::kTraining);
   field("attention_dropout", &ModelConfig::attention_dropout, Decides::kTraining);
@@ -43,8 +46,10 @@ constexpr std::array kActivations = {Named<Activation>{"gelu_tanh", Activation::
                                      Named<Activation>{"gelu_erf", Activation::kGeluErf}};
 constexpr std::array kPlacements = {Named<NormPlacement>{"pre", NormPlacement::kPre},
                                     Named<NormPlacement>{"post", NormPlacement::kPost}};
-constexpr std::array kHeads = {Named<ModelHead>{"pretraining", ModelHead::kPretraining},
-                               Named<ModelHead>{"none", ModelHead::kNone}};
+constexpr std::array kHeads = {
+    Named<ModelHead>{"pretraining", ModelHead::kPretraining}, Named<ModelHead>{"none", ModelHead::kNone},
+    Named<ModelHead>{"classification", ModelHead::kClassification}, Named<ModelHead>{"choice", ModelHead::kChoice},
+    Named<ModelHead>{"spans", ModelHead::kSpans}};
 
 constexpr const auto& values_of(Activation) { return kActivations; }
 constexpr const auto& values_of(NormPlacement) { return kPlacements; }
@@ -62,6 +67,7 @@ Json to_json(Value value) {
 }
 
 void read_field(std::int64_t& to, const JsonFields& fields, std::string_view key) {
+  if (key == kNumLabels && !fields.has(key)) return;  // since there are heads of tasks
   to = fields.integer(key, 1, kLargestSize);
 }
 
@@ -110,18 +116,21 @@ ModelConfig model_config_from_json(const Json& json, const std::filesystem::path
   return config;
 }
 
-std::vector<std::string> differences(const ModelConfig& stored, const ModelConfig& asked) {
+std::vector<std::string> differences(const ModelConfig& stored, const ModelConfig& asked, bool heads) {
   std::vector<std::string> found;
   visit_fields([&](const char* name, auto member, Decides decides) {
     if (decides == Decides::kTraining || stored.*member == asked.*member) return;
+    if (decides == Decides::kHead && !heads) return;
+    if (name == kNumLabels && asked.head != ModelHead::kClassification) return;
     const Json there = to_json(stored.*member), here = to_json(asked.*member);
     found.push_back(fmt::format("{} is {} there, {} was asked for", name, there.dump(), here.dump()));
   });
   return found;
 }
 
-void check_same_model(const std::filesystem::path& folder, const ModelConfig& stored, const ModelConfig& asked) {
-  const std::vector<std::string> found = differences(stored, asked);
+void check_same_model(const std::filesystem::path& folder, const ModelConfig& stored, const ModelConfig& asked,
+                      bool heads) {
+  const std::vector<std::string> found = differences(stored, asked, heads);
   if (!found.empty()) throw_user_error("'{}' holds another model: {}", folder.string(), fmt::join(found, "; "));
 }
 

@@ -14,4 +14,10 @@ std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank place) {
   throw InternalError("a model of an unknown kind");
 }
 
+std::vector<Parameter> declared_parameters(const ModelConfig& config) {
+  std::vector<Parameter> parameters;
+  make_model(config)->visit([&](Parameter& parameter) { parameters.push_back(parameter); });
+  return parameters;
+}
+
 }  // namespace teratron

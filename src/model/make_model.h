@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "executor/model.h"
 #include "model/config.h"
@@ -10,5 +11,8 @@ namespace teratron {
 
 // This tensor-parallel rank's part of the model. UserError lists the faults of the configuration.
 std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank place = {});
+
+// All of the whole model's parameters, in the order of Model::visit, without memory.
+std::vector<Parameter> declared_parameters(const ModelConfig& config);
 
 }  // namespace teratron

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -9,6 +10,48 @@
 
 namespace teratron {
 namespace {
+
+// Hugging Face's classes of what BERT ends in.
+struct HeadClass {
+  ModelHead head;
+  const char* name;
+};
+constexpr HeadClass kClasses[] = {{ModelHead::kPretraining, "BertForPreTraining"},
+                                  {ModelHead::kNone, "BertModel"},
+                                  {ModelHead::kClassification, "BertForSequenceClassification"},
+                                  {ModelHead::kChoice, "BertForMultipleChoice"},
+                                  {ModelHead::kSpans, "BertForQuestionAnswering"}};
+
+const char* class_of(ModelHead head) { return std::ranges::find(kClasses, head, &HeadClass::head)->name; }
+
+// The head of a task if `architectures` names its class; otherwise weights tell what there is.
+ModelHead read_head(const JsonFields& fields) {
+  if (!fields.has("architectures")) return ModelHead::kPretraining;
+  const nlohmann::json& architectures = fields["architectures"];
+  for (const HeadClass& known : kClasses) {
+    if (is_task_head(known.head) && architectures == nlohmann::json::array({known.name})) return known.head;
+  }
+  return ModelHead::kPretraining;
+}
+
+std::int64_t read_num_labels(const JsonFields& fields) {
+  if (fields.has("id2label")) return static_cast<std::int64_t>(fields.object("id2label").size());
+  return fields.has("num_labels") ? fields.integer("num_labels", 1, kLargestSize) : 2;
+}
+
+void find_unsupported_in_task(const JsonFields& fields, const ModelConfig& model,
+                              std::vector<std::string>& unsupported) {
+  if (!is_task_head(model.head)) return;
+  constexpr std::string_view kOneLabel = "single_label_classification";
+  if (fields.has("problem_type") && fields.string("problem_type") != kOneLabel) {
+    unsupported.push_back(fmt::format("problem_type '{}' (there is {})", fields.string("problem_type"), kOneLabel));
+  }
+  const double dropout = number_or(fields, "classifier_dropout", model.hidden_dropout);
+  if (model.has_pooler() && dropout != model.hidden_dropout) {
+    unsupported.push_back(
+        fmt::format("classifier_dropout {} (it must be hidden_dropout_prob = {})", dropout, model.hidden_dropout));
+  }
+}
 
 // What would make the model compute something that ours does not.
 void find_unsupported_in_bert(const JsonFields& fields, const ModelConfig& model,
@@ -31,19 +74,22 @@ void find_unsupported_in_bert(const JsonFields& fields, const ModelConfig& model
 }  // namespace
 
 ModelConfig read_bert_config(const JsonFields& fields, std::vector<std::string>& unsupported) {
-  const ModelConfig model{.kind = ModelKind::kBert,
-                          .num_layers = fields.integer("num_hidden_layers", 1, kLargestSize),
-                          .hidden_size = fields.integer("hidden_size", 1, kLargestSize),
-                          .num_attention_heads = fields.integer("num_attention_heads", 1, kLargestSize),
-                          .vocab_size = fields.integer("vocab_size", 1, kLargestSize),
-                          .max_position_embeddings = fields.integer("max_position_embeddings", 1, kLargestSize),
-                          .layernorm_epsilon = number_or(fields, "layer_norm_eps", 1e-12),
-                          .hidden_dropout = number_or(fields, "hidden_dropout_prob", 0.1),
-                          .attention_dropout = number_or(fields, "attention_probs_dropout_prob", 0.1),
-                          .init_method_std = number_or(fields, "initializer_range", 0.02),
-                          .activation = read_gelu(fields, "hidden_act", "gelu", unsupported),
-                          .norm_placement = NormPlacement::kPost};
+  ModelConfig model{.kind = ModelKind::kBert,
+                    .num_layers = fields.integer("num_hidden_layers", 1, kLargestSize),
+                    .hidden_size = fields.integer("hidden_size", 1, kLargestSize),
+                    .num_attention_heads = fields.integer("num_attention_heads", 1, kLargestSize),
+                    .vocab_size = fields.integer("vocab_size", 1, kLargestSize),
+                    .max_position_embeddings = fields.integer("max_position_embeddings", 1, kLargestSize),
+                    .layernorm_epsilon = number_or(fields, "layer_norm_eps", 1e-12),
+                    .hidden_dropout = number_or(fields, "hidden_dropout_prob", 0.1),
+                    .attention_dropout = number_or(fields, "attention_probs_dropout_prob", 0.1),
+                    .init_method_std = number_or(fields, "initializer_range", 0.02),
+                    .activation = read_gelu(fields, "hidden_act", "gelu", unsupported),
+                    .norm_placement = NormPlacement::kPost,
+                    .head = read_head(fields)};
+  if (model.head == ModelHead::kClassification) model.num_labels = read_num_labels(fields);
   find_unsupported_in_bert(fields, model, unsupported);
+  find_unsupported_in_task(fields, model, unsupported);
   return model;
 }
 
@@ -53,8 +99,8 @@ nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents&
         "this BERT's norms come before its sub-layers (--layernorm-placement pre), and Hugging Face has no such model: "
         "its BERT has them behind (post)");
   }
-  return {
-      {"architectures", {model.head == ModelHead::kNone ? "BertModel" : "BertForPreTraining"}},
+  nlohmann::ordered_json json = {
+      {"architectures", {class_of(model.head)}},
       {"model_type", "bert"},
       {"num_hidden_layers", model.num_layers},
       {"num_attention_heads", model.num_attention_heads},
@@ -74,6 +120,14 @@ nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents&
       {"is_decoder", false},
       {"use_cache", true},
   };
+  if (is_task_head(model.head)) json["classifier_dropout"] = nullptr;  // that of hidden layers
+  if (model.head != ModelHead::kClassification) return json;
+  for (std::int64_t label = 0; label < model.num_labels; ++label) {
+    const std::string name = fmt::format("LABEL_{}", label);
+    json["id2label"][fmt::format("{}", label)] = name;
+    json["label2id"][name] = label;
+  }
+  return json;
 }
 
 }  // namespace teratron

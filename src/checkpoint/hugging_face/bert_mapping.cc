@@ -1,5 +1,5 @@
-// The names of a BERT's tensors: those of BertForPreTraining, of which BertModel has the body. Norms of old files have
-// a gamma and a beta.
+// The names of a BERT's tensors: those of BertForPreTraining, of which BertModel has the body, and of the classes that
+// are fine-tuned (bert_config.cc). Norms of old files have a gamma and a beta.
 //
 // seq_relationship has two rows, as our head of sentence orders has: 0 says that the second text follows the first, 1
 // that it does not. What does not follow is a random text in the original BERT's pre-training, and the pair in the
@@ -28,7 +28,8 @@ std::optional<std::string> current_bert_name(std::string_view stored) {
 const HuggingFaceMapping& bert_mapping() {
   static const HuggingFaceMapping mapping{
       .prefix = "bert.",
-      .head = "cls.",
+      .heads = {"cls.", "classifier.", "qa_outputs."},
+      .pooler = "bert.pooler.",
       .layers = "bert.encoder.layer.",
       .of_model = {{"embedding.tokens", {"bert.embeddings.word_embeddings"}},
                    {"embedding.positions", {"bert.embeddings.position_embeddings"}},
@@ -38,7 +39,9 @@ const HuggingFaceMapping& bert_mapping() {
                    {.ours = "head.transform", .theirs = {"cls.predictions.transform.dense"}, .may_lack = true},
                    {.ours = "head.norm", .theirs = {"cls.predictions.transform.LayerNorm"}, .may_lack = true},
                    {.ours = "head", .theirs = {"cls.predictions"}, .may_lack = true},
-                   {.ours = "order", .theirs = {"cls.seq_relationship"}, .may_lack = true}},
+                   {.ours = "order", .theirs = {"cls.seq_relationship"}, .may_lack = true},
+                   {"classifier", {"classifier"}},
+                   {"spans", {"qa_outputs"}}},
       .of_layer = {{"attention.qkv", {"attention.self.query", "attention.self.key", "attention.self.value"}},
                    {"attention.projection", {"attention.output.dense"}},
                    {"norm1", {"attention.output.LayerNorm"}},

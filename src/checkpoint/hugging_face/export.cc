@@ -33,12 +33,9 @@ std::vector<Parameter> parameters_in(const TensorFiles& weights, const ModelConf
   if (static_cast<std::size_t>(config.num_layers) > weights.entries().size()) {
     throw_user_error("'{}' has fewer tensors than its model has layers", folder.string());
   }
-  std::vector<Parameter> parameters;
+  std::vector<Parameter> parameters = declared_parameters(config);
   std::vector<ExpectedTensor> expected;
-  make_model(config)->visit([&](Parameter& parameter) {
-    parameters.push_back(parameter);
-    expected.push_back({parameter.name, stored_shape(parameter)});
-  });
+  for (const Parameter& parameter : parameters) expected.push_back({parameter.name, stored_shape(parameter)});
   const std::vector<std::string> faults = compare_tensors(weights.entries(), expected);
   if (!faults.empty()) {
     throw_user_error("'{}' does not hold its model: {}", folder.string(), summary_of(faults));

@@ -12,7 +12,7 @@ bool is_mask(std::string_view name) { return name.ends_with(".attn.bias") || nam
 
 const HuggingFaceMapping& gpt2_mapping() {
   static const HuggingFaceMapping mapping{.prefix = "transformer.",
-                                          .head = "lm_head.",
+                                          .heads = {"lm_head."},
                                           .layers = "transformer.h.",
                                           .of_model = {{"embedding.tokens", {"transformer.wte"}},
                                                        {"embedding.positions", {"transformer.wpe"}},

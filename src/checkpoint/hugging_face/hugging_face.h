@@ -23,8 +23,9 @@ void export_to_hugging_face(const std::filesystem::path& checkpoint, const std::
 // reasons at once), files missing or unsound. EnvironmentError as above.
 std::filesystem::path import_from_hugging_face(const std::filesystem::path& folder, const std::filesystem::path& root);
 
-// Fills the weights of `parameters`, those of the whole model, as load_checkpoint does, straight from `folder`. One
-// matrix at a time is held in host memory. UserError as above, or another model than `config`.
+// Fills the weights of `parameters`, those of the whole model or some of them in its order, as load_checkpoint does,
+// straight from `folder`. One matrix at a time is held in host memory. UserError as above, or another model than
+// `config`.
 void load_from_hugging_face(const std::filesystem::path& folder, const ModelConfig& config,
                             std::span<Parameter* const> parameters, Backend& backend);
 

@@ -15,7 +15,7 @@
 namespace teratron {
 
 struct HuggingFaceConfig {
-  ModelConfig model;  // as if it had all heads; which it has, its weights tell
+  ModelConfig model;  // a BERT of no task as if it had all heads of pre-training; which it has, its weights tell
   bool tied = true;   // tie_word_embeddings: the output projection is the token embedding
 };
 

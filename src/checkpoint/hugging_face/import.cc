@@ -50,11 +50,12 @@ void load_from_hugging_face(const fs::path& folder, const ModelConfig& config, s
                             Backend& backend) {
   const HuggingFaceFolder source(folder);
   check_same_model(folder, source.model(), config);
-  check_equal(parameters.size(), source.parameters().size(), "parameters of the model");
   std::vector<std::byte> whole;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Parameter& parameter = *parameters[i];
-    check(parameter.name == source.parameters()[i].name, "parameters come in the order of the model");
+  std::size_t i = 0;
+  for (Parameter* const here : parameters) {
+    const Parameter& parameter = *here;
+    while (i < source.parameters().size() && source.parameters()[i].name != parameter.name) ++i;
+    check(i < source.parameters().size(), "parameters of the model, in its order");
     if (!is_held(parameter)) continue;
     whole.clear();
     source.pass_on(i, [&](std::span<const std::byte> bytes) { whole.insert(whole.end(), bytes.begin(), bytes.end()); });

@@ -45,7 +45,8 @@ std::optional<std::string> HuggingFaceMapping::full_name(std::string_view stored
   if (stored.starts_with(prefix)) stored.remove_prefix(prefix.size());
   const std::optional<std::string> name = current_name(stored);
   if (!name) return std::nullopt;
-  return name->starts_with(head) ? *name : fmt::format("{}{}", prefix, *name);
+  const bool is_head = std::ranges::any_of(heads, [&](std::string_view head) { return name->starts_with(head); });
+  return is_head ? *name : fmt::format("{}{}", prefix, *name);
 }
 
 const HuggingFaceMapping& hugging_face_mapping(ModelKind kind) {

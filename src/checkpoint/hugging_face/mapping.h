@@ -24,8 +24,9 @@ struct HuggingFaceMapping {
     std::string_view name, of;
   };
 
-  std::string_view prefix;  // of all names but those of heads; models saved without a head leave it out
-  std::string_view head;    // what the names of heads begin with
+  std::string_view prefix;              // of all names but those of heads; models saved without a head leave it out
+  std::vector<std::string_view> heads;  // what the names of heads begin with; that of pre-training comes first
+  std::string_view pooler;  // of BERT: what its pooler's names begin with, which files of spans had once and do not use
   std::string_view layers;  // what stands before a layer's number, "layers." in ours
   std::vector<Module> of_model, of_layer;
   // Tensors that are stored a second time where the model has them once; the output projection comes first.

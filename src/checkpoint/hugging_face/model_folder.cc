@@ -16,19 +16,13 @@ namespace {
 namespace fs = std::filesystem;
 using Location = HuggingFaceWeights::Location;
 
-std::vector<Parameter> declared_parameters(const ModelConfig& config) {
-  std::vector<Parameter> parameters;
-  make_model(config)->visit([&](Parameter& parameter) { parameters.push_back(parameter); });
-  return parameters;
-}
-
 const HuggingFaceMapping& mapping_of(const HuggingFaceConfig& config) {
   return hugging_face_mapping(config.model.kind);
 }
 
-bool has_head(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping) {
+bool has_pretraining_head(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping) {
   return std::ranges::any_of(weights.tensors(),
-                             [&](const auto& tensor) { return tensor.first.starts_with(mapping.head); });
+                             [&](const auto& tensor) { return tensor.first.starts_with(mapping.heads.front()); });
 }
 
 bool is_same(const Location& one, const Location& other) {
@@ -42,7 +36,7 @@ void check_copies(const HuggingFaceWeights& weights, const HuggingFaceMapping& m
                   const fs::path& folder) {
   const auto& tensors = weights.tensors();
   const std::string projection(mapping.copies.front().name);
-  if (!config.tied && config.model.head != ModelHead::kNone && !tensors.contains(projection)) {
+  if (!config.tied && config.model.head == ModelHead::kPretraining && !tensors.contains(projection)) {
     throw_user_error("'{}' unties the output projection (tie_word_embeddings false) and does not hold it ({})",
                      folder.string(), projection);
   }
@@ -54,11 +48,12 @@ void check_copies(const HuggingFaceWeights& weights, const HuggingFaceMapping& m
   }
 }
 
-void check_tensors(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping,
+void check_tensors(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping, const ModelConfig& model,
                    std::span<const HuggingFaceTensors> wanted, const fs::path& folder) {
   std::vector<SafetensorsEntry> there;
   for (const auto& [name, place] : weights.tensors()) {
     if (std::ranges::find(mapping.copies, name, &HuggingFaceMapping::Copy::name) != mapping.copies.end()) continue;
+    if (model.head == ModelHead::kSpans && name.starts_with(mapping.pooler)) continue;
     there.push_back(*place.entry);
     there.back().name = name;
   }
@@ -87,14 +82,17 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig c
     throw_user_error("'{}' has {} layers in its config.json and {} tensors in all", folder.string(), model_.num_layers,
                      weights_.tensors().size());
   }
-  if (model_.kind == ModelKind::kBert && !has_head(weights_, mapping)) model_.head = ModelHead::kNone;
+  if (model_.head == ModelHead::kPretraining && model_.kind == ModelKind::kBert &&
+      !has_pretraining_head(weights_, mapping)) {
+    model_.head = ModelHead::kNone;
+  }
   config.model = model_;
   parameters_ = declared_parameters(model_);
   for (const Parameter& parameter : parameters_) {
     tensors_.push_back(hugging_face_tensors(model_.kind, parameter));
     if (is_drawn(tensors_.size() - 1)) drawn_.push_back(tensors_.back().parts.front().name);
   }
-  check_tensors(weights_, mapping, tensors_, folder);
+  check_tensors(weights_, mapping, model_, tensors_, folder);
   check_copies(weights_, mapping, config, folder);
 }
 

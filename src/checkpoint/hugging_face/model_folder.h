@@ -23,6 +23,7 @@ class HuggingFaceFolder {
   // Tensors that the folder lacks, of ends that may be absent (BertForMaskedLM has no pooler). Their values are drawn
   // as initial weights are, the same each time.
   const std::vector<std::string>& drawn() const { return drawn_; }
+  bool is_drawn(std::size_t parameter) const;
 
   // One type that holds every value of a parameter as it is stored.
   DType dtype(std::size_t parameter) const;
@@ -31,7 +32,6 @@ class HuggingFaceFolder {
 
  private:
   HuggingFaceFolder(const std::filesystem::path& folder, HuggingFaceConfig config);
-  bool is_drawn(std::size_t parameter) const;
   const HuggingFaceWeights::Location& place(const HuggingFaceTensor& tensor) const {
     return weights_.tensors().at(tensor.name);
   }
