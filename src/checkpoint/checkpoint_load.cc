@@ -13,6 +13,7 @@
 #include "checkpoint/tensor_files.h"
 #include "checkpoint/tensor_list.h"
 #include "checkpoint/tensor_parts.h"
+#include "model/make_model.h"
 #include "nn/parameter_state.h"
 
 namespace teratron {
@@ -40,6 +41,12 @@ std::vector<Incoming> of_optimizer(std::span<Parameter* const> parameters) {
     incoming.push_back({p->name + ".moment2", p, p->state.moment2});
   }
   return incoming;
+}
+
+std::vector<Parameter*> addresses_of(std::vector<Parameter>& parameters) {
+  std::vector<Parameter*> addresses;
+  for (Parameter& parameter : parameters) addresses.push_back(&parameter);
+  return addresses;
 }
 
 void check_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, const fs::path& folder) {
@@ -99,11 +106,12 @@ TrainingState load_checkpoint(const fs::path& path, const ModelConfig& config, s
     if (options.optimizer) optimizer.emplace(folder, manifest, TensorKind::kOptimizer, options.verify);
     require_files(model, optimizer ? &*optimizer : nullptr, folder);
     if (options.verify) check_other_files(folder, manifest);
-    const std::vector<Incoming> weights = of_model(parameters), moments = of_optimizer(parameters);
-    check_tensors(model, weights, folder);
-    if (optimizer) check_tensors(*optimizer, moments, folder);
-    load_tensors(model, weights, backend, options.verify);
-    if (optimizer) load_tensors(*optimizer, moments, backend, options.verify);
+    std::vector<Parameter> declared = declared_parameters(manifest.model);
+    const std::vector<Parameter*> all = addresses_of(declared);
+    check_tensors(model, of_model(all), folder);
+    if (optimizer) check_tensors(*optimizer, of_optimizer(all), folder);
+    load_tensors(model, of_model(parameters), backend, options.verify);
+    if (optimizer) load_tensors(*optimizer, of_optimizer(parameters), backend, options.verify);
     return manifest.state;
   });
 }

@@ -22,12 +22,19 @@ struct WeightSource {
 // them, damaged, or a model that ours is not.
 WeightSource find_weights(const std::filesystem::path& path);
 
+// The names of what `model` takes from nowhere when its weights are those in `path`, and what is therefore drawn: with
+// the head of a task that the model there does not have, that head and what else it lacks; otherwise
+// WeightSource::drawn. UserError as find_weights, or if the models differ in more than their heads.
+std::vector<std::string> drawn_weights(const std::filesystem::path& path, const ModelConfig& model);
+
 // A warning that names them; empty where there are none.
 std::string text_of_drawn(const std::filesystem::path& folder, const std::vector<std::string>& drawn);
 
 // The weights alone, into parameters of any layout; each rank reads its own parts. `verify`: compare the checksums that
-// our checkpoints have. UserError as find_weights and load_checkpoint.
-void load_weights(const std::filesystem::path& path, const ModelConfig& config, std::span<Parameter* const> parameters,
-                  Backend& backend, bool verify = true);
+// our checkpoints have. A model with the head of a task takes what it has in common with one that ends otherwise: the
+// encoder, and the pooler where both have one. Returns those of `parameters` that it does not find there, which stay as
+// they are (Executor::initialize draws them). UserError as find_weights and load_checkpoint.
+std::vector<Parameter*> load_weights(const std::filesystem::path& path, const ModelConfig& config,
+                                     std::span<Parameter* const> parameters, Backend& backend, bool verify = true);
 
 }  // namespace teratron

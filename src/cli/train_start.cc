@@ -81,7 +81,7 @@ std::string text_of_origin(const TrainConfig& config, const CheckpointInfo* chec
                        checkpoint->state.iteration, config.train_iters);
   }
   if (!config.finetune.empty()) {
-    const std::string drawn = text_of_drawn(config.finetune, find_weights(config.finetune).drawn);
+    const std::string drawn = text_of_drawn(config.finetune, drawn_weights(config.finetune, config.model));
     return fmt::format("starts from the weights in '{}'{}{}", config.finetune.string(), drawn.empty() ? "" : "\n",
                        drawn);
   }

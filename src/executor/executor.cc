@@ -41,13 +41,21 @@ std::vector<Parameter*> Executor::parameters() {
 std::vector<Parameter*> Executor::all_parameters() { return parameters_of(model_); }
 
 void Executor::initialize(std::uint64_t seed) {
+  draw_weights(seed, [](const Parameter*) { return true; });
+  if (options().trains()) clear_moments();
+}
+
+void Executor::initialize(std::uint64_t seed, std::span<Parameter* const> some) {
+  draw_weights(seed, [&](const Parameter* parameter) { return std::ranges::find(some, parameter) != some.end(); });
+}
+
+void Executor::draw_weights(std::uint64_t seed, const std::function<bool(const Parameter*)>& is_wanted) {
   std::uint32_t stream = 0;
   for (Parameter* parameter : all_parameters()) {
     const RandomStream random{.seed = seed, .purpose = RandomPurpose::kInit, .stream = stream++};
-    if (!plan_->is_here(*parameter)) continue;
+    if (!plan_->is_here(*parameter) || !is_wanted(parameter)) continue;
     store_weights(backend_, *parameter, [&](TensorRef whole) { initialize_weights(*parameter, whole, random); });
   }
-  if (options().trains()) clear_moments();
 }
 
 void Executor::clear_moments() {

@@ -19,7 +19,9 @@ class Executor {
 
   void allocate();                      // takes the planned memory
   void initialize(std::uint64_t seed);  // weights from the paper's distribution, moments zero
-  void clear_moments();                 // the latter alone, for weights from elsewhere; training only
+  // The same weights of some parameters alone, and no moments.
+  void initialize(std::uint64_t seed, std::span<Parameter* const> some);
+  void clear_moments();  // the latter alone, for weights from elsewhere; training only
 
   // A step: gradients of loss_scale * sum(weights * loss), added up over its micro-batches, of which there are no more
   // than the schedule's, and over the data-parallel ranks. Returns this model copy's losses, on all its ranks.
@@ -79,6 +81,7 @@ class Executor {
   // A call of generation: layers(out) runs the layers of this stage.
   void run_call(const SliceCall& call, std::span<const std::int32_t> ids,
                 const std::function<void(TensorRef out)>& layers, const UseOutput& use);
+  void draw_weights(std::uint64_t seed, const std::function<bool(const Parameter*)>& is_wanted);
   void initialize_weights(const Parameter& parameter, TensorRef whole, const RandomStream& random);
 
   Backend& backend_;

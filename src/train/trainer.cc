@@ -50,7 +50,9 @@ std::int64_t Trainer::start() {
   if (!config_.load.empty()) {
     resume();
   } else {
-    load_weights(config_.finetune, task_.config, executor_.all_parameters(), executor_.backend(), verifies());
+    const std::vector<Parameter*> lacking =
+        load_weights(config_.finetune, task_.config, executor_.all_parameters(), executor_.backend(), verifies());
+    executor_.initialize(static_cast<std::uint64_t>(config_.seed), lacking);
   }
   return iteration_;
 }

@@ -130,8 +130,14 @@ TEST(Checkpoint, MissingAndUnknownTensorsAreListed) {
   EXPECT_THAT(
       message_of<UserError>([&] { load_checkpoint(folder / "few", small_config(), all, *model.backend); }),
       AllOf(HasSubstr("'embedding.tokens.weight' is missing"), HasSubstr("'embedding.positions.weight' is missing")));
-  EXPECT_THAT(message_of<UserError>([&] { load_checkpoint(folder / "all", small_config(), fewer, *model.backend); }),
-              HasSubstr("'embedding.tokens.weight' is not part of the model"));
+  ModelConfig one_layer = small_config();
+  one_layer.num_layers = 1;
+  const RandomModel smaller(one_layer);
+  save_checkpoint(folder / "more", one_layer, all, *model.backend, some_state(1));
+  EXPECT_THAT(
+      message_of<UserError>([&] { load_checkpoint(folder / "more", one_layer, smaller.parameters, *smaller.backend); }),
+      AllOf(HasSubstr("'layers.1."), HasSubstr("' is not part of the model")));
+  EXPECT_NO_THROW(load_checkpoint(folder / "all", small_config(), fewer, *model.backend)) << "some may be loaded";
 }
 
 TEST(Checkpoint, TheLastOneSavedIsCurrentAndAnyOtherCanBeNamed) {

@@ -35,8 +35,15 @@ inline std::vector<float> golden_gradient(const SafetensorsFile& file, ModelKind
   return whole;
 }
 
-// Each to 1e-4 of its norm: fp32 sums leave about 1e-6. Padding rows come last and have none.
+// Each to 1e-4 of its norm: fp32 sums leave about 1e-6. That is also left of gradients whose terms cancel, so of the
+// largest 1e-6 is allowed. Padding rows come last and have none.
 inline void expect_gradients_agree(Executor& runner, const SafetensorsFile& file, ModelKind kind) {
+  double largest = 0;
+  for (const Parameter* parameter : runner.parameters()) {
+    for (const float value : golden_gradient(file, kind, *parameter)) {
+      largest = std::max(largest, static_cast<double>(std::abs(value)));
+    }
+  }
   for (const Parameter* parameter : runner.parameters()) {
     const std::vector<double> actual = values_of(runner.backend(), parameter->gradient);
     const std::vector<float> golden = golden_gradient(file, kind, *parameter);
@@ -47,7 +54,7 @@ inline void expect_gradients_agree(Executor& runner, const SafetensorsFile& file
       difference += std::pow(actual[i] - theirs, 2);
       norm += theirs * theirs;
     }
-    EXPECT_LT(std::sqrt(difference), 1e-4 * std::sqrt(norm)) << parameter->name;
+    EXPECT_LT(std::sqrt(difference), 1e-4 * std::sqrt(norm) + 1e-6 * largest) << parameter->name;
   }
 }
 

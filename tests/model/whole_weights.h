@@ -34,7 +34,9 @@ class WholeWeights {
       if (mesh.tensor->rank() == 0) keep(parameter->name, std::move(values));
     }
   }
-  // After all ranks have: one parameter after the other, by name.
+  // After all ranks have.
+  const std::map<std::string, std::vector<double>>& by_name() const { return by_name_; }
+  // One parameter after the other, by name.
   std::vector<double> values() const {
     std::vector<double> all;
     for (const auto& [name, values] : by_name_) all.insert(all.end(), values.begin(), values.end());

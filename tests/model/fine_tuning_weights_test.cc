@@ -1,0 +1,141 @@
+// Weights for a task from a model that ends otherwise: what both have is taken bit by bit, the rest is drawn by the
+// seed, alike under any layout.
+#include <gmock/gmock.h>
+
+#include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/initial_weights.h"
+#include "comm/launch.h"
+#include "executor/executor.h"
+#include "model/make_model.h"
+#include "model/random_batch.h"
+#include "model/whole_weights.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using test::small_bert_config;
+using ::testing::HasSubstr;
+
+class FineTuningWeights : public ::testing::Test {
+ protected:
+  FineTuningWeights() { make_folders(folder_); }
+  ~FineTuningWeights() override { fs::remove_all(folder_); }
+
+  static ModelConfig config_with(ModelHead head, std::int64_t labels = 3) {
+    ModelConfig config = small_bert_config(NormPlacement::kPost);
+    config.head = head;
+    if (head == ModelHead::kClassification) config.num_labels = labels;
+    return config;
+  }
+  // A checkpoint of random weights.
+  fs::path save(const ModelConfig& config, const std::string& name) const {
+    const auto backend = make_cpu_backend();
+    const auto model = make_model(config);
+    Executor executor(*backend, *model, {.batch = 4, .tokens = 5});
+    executor.allocate();
+    executor.initialize(77);
+    save_checkpoint(folder_ / name, config, executor.parameters(), *backend, {.iteration = 3});
+    return folder_ / name;
+  }
+  // All weights of a run that starts from `path`, by name.
+  static std::map<std::string, std::vector<double>> start(const fs::path& path, const ModelConfig& config,
+                                                          std::uint64_t seed, const MeshShape& shape = {}) {
+    test::WholeWeights weights;
+    run_ranks({}, shape.ranks(), [&](Communicator& world) {
+      const auto backend = make_cpu_backend();
+      const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
+      const auto model = make_model(config, mesh->place().tensor);
+      Executor executor(
+          *backend, *model,
+          {.batch = 4,
+           .tokens = 6,
+           .schedule = pipeline::make_schedule(pipeline::ScheduleKind::k1F1B, {.stages = shape.pipeline})},
+          mesh);
+      executor.allocate();
+      executor.initialize(seed, load_weights(path, config, executor.all_parameters(), *backend));
+      weights.add(executor);
+    });
+    return weights.by_name();
+  }
+
+  const fs::path folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-fine-tuning-{}", ::getpid());
+};
+
+constexpr ModelHead kAllHeads[] = {ModelHead::kPretraining, ModelHead::kNone, ModelHead::kClassification,
+                                   ModelHead::kChoice, ModelHead::kSpans};
+
+TEST_F(FineTuningWeights, TakeWhatBothModelsHaveAndDrawTheRest) {
+  for (const ModelHead from : kAllHeads) {
+    const ModelConfig stored = config_with(from, 4);
+    const fs::path path = save(stored, fmt::format("from-{}", static_cast<int>(from)));
+    const auto there = start(path, stored, 1);
+    for (const ModelHead to : {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
+      const ModelConfig config = config_with(to);
+      const auto here = start(path, config, 1), other_seed = start(path, config, 2);
+      std::vector<std::string> drawn;
+      if (to != ModelHead::kSpans && from == ModelHead::kSpans) drawn = {"pooler.weight", "pooler.bias"};
+      const std::string layer = to == ModelHead::kSpans ? "spans" : "classifier";
+      if (to != from || to == ModelHead::kClassification) {
+        drawn.push_back(layer + ".weight");
+        drawn.push_back(layer + ".bias");
+      }
+      EXPECT_EQ(drawn_weights(path, config), drawn);
+      for (const auto& [name, values] : here) {
+        const bool is_drawn = std::ranges::count(drawn, name) > 0;
+        if (!is_drawn) {
+          EXPECT_EQ(values, there.at(name)) << name;
+          EXPECT_EQ(values, other_seed.at(name)) << name;
+        } else if (name.ends_with("bias")) {
+          EXPECT_EQ(values, std::vector<double>(values.size())) << name;
+        } else {
+          EXPECT_NE(values, other_seed.at(name)) << name;
+          for (const double value : values) EXPECT_NE(value, 0) << name;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(FineTuningWeights, AreTheSameUnderAnyLayout) {
+  for (const ModelHead to : {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
+    const ModelConfig config = config_with(to);
+    const fs::path path = save(config_with(ModelHead::kPretraining), fmt::format("to-{}", static_cast<int>(to)));
+    const auto alone = start(path, config, 5);
+    for (const MeshShape shape : {MeshShape{.tensor = 3}, MeshShape{.pipeline = 2}, MeshShape{.data = 2},
+                                  MeshShape{.tensor = 3, .pipeline = 2}}) {
+      EXPECT_EQ(start(path, config, 5, shape), alone) << shape.tensor << shape.pipeline << shape.data;
+    }
+  }
+}
+
+TEST_F(FineTuningWeights, OfAHuggingFaceFolderAreThoseOfItsConversion) {
+  for (const char* name : {"bert_tiny", "bert_classification", "bert_spans"}) {
+    const fs::path golden = fs::path(TERATRON_SOURCE_DIR) / "tests/golden" / name;
+    import_from_hugging_face(golden, folder_ / name);
+    ModelConfig config = find_weights(golden).model;
+    config.head = ModelHead::kChoice;
+    EXPECT_EQ(start(golden, config, 5), start(folder_ / name, config, 5)) << name;
+    EXPECT_EQ(drawn_weights(golden, config), drawn_weights(folder_ / name, config));
+  }
+}
+
+TEST_F(FineTuningWeights, OfAnotherShapeOrForAnotherHeadAreRefused) {
+  const fs::path path = save(config_with(ModelHead::kPretraining), "source");
+  const auto message_of = [&](const ModelConfig& config) -> std::string {
+    try {
+      start(path, config, 1);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  ModelConfig wider = config_with(ModelHead::kSpans);
+  wider.hidden_size = 24;
+  EXPECT_THAT(message_of(wider), HasSubstr("hidden_size is 12 there, 24 was asked for"));
+  EXPECT_THAT(message_of(config_with(ModelHead::kNone)),
+              HasSubstr("head is \"pretraining\" there, \"none\" was asked for"));
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,155 @@
+// BERT with the head of a task against Hugging Face's classes: logits, losses, every gradient, and three steps of
+// PyTorch's AdamW. An example of each is in the repository (tests/golden/bert_classification, bert_choice, bert_spans);
+// where there is Python, more are made, of random shapes.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "checkpoint/initial_weights.h"
+#include "model/hugging_face_example.h"
+#include "model/task_outputs.h"
+#include "optim/adamw_optimizer.h"
+#include "oracle/python.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+class TaskExample {
+ public:
+  explicit TaskExample(const fs::path& folder)
+      : folder_(folder), expected_(folder / "expected.safetensors"), config_(find_weights(folder).model) {
+    const Json inputs = Json::parse(read_file(folder / "inputs.json"));
+    const auto flatten = [&](const char* name, std::vector<std::int32_t>& to) {
+      for (const auto& row : inputs[name]) to.insert(to.end(), row.begin(), row.end());
+    };
+    flatten("ids", ids_);
+    flatten("token_types", token_types_);
+    inputs["lengths"].get_to(lengths_);
+    inputs["trained_lengths"].get_to(trained_lengths_);
+    inputs["labels"].get_to(labels_);
+    label_weights_.assign(labels_.size(), 1.0F / static_cast<float>(labels_.size()));
+  }
+
+  void expect_same_outputs(Backend& backend) const {
+    Bert model(config_);
+    Executor runner(backend, model, {.purpose = Purpose::kEvaluation, .batch = batch(), .tokens = tokens()});
+    load(runner);
+    const std::vector<float> golden = test::floats_of(expected_, "outputs");
+    std::vector<float> actual(golden.size());
+    task_outputs(runner, model, micro_batch(lengths_), actual);
+    const auto t = static_cast<std::size_t>(tokens());
+    for (std::size_t i = 0; i < golden.size(); ++i) {
+      const bool is_padding =
+          config_.head == ModelHead::kSpans && static_cast<std::int32_t>(i % t) >= lengths_[i / t / 2];
+      if (is_padding) continue;
+      EXPECT_NEAR(actual[i], golden[i], 1e-4) << "value " << i;
+    }
+  }
+
+  void expect_same_gradients(Backend& backend) const {
+    Bert model(config_);
+    Executor runner(backend, model, {.batch = batch(), .tokens = tokens()});
+    load(runner);
+    const double loss = steps()["losses"][0].get<double>();
+    EXPECT_NEAR(runner.forward_backward(micro_batch(trained_lengths_)).total(), loss, 1e-4 * loss);
+    test::expect_gradients_agree(runner, expected_, ModelKind::kBert);
+  }
+
+  void expect_same_steps(Backend& backend) const {
+    Bert model(config_);
+    Executor runner(backend, model, {.batch = batch(), .tokens = tokens()});
+    load(runner);
+    runner.clear_moments();
+    const Json golden = steps();
+    const std::vector<Parameter*> parameters = runner.parameters();
+    ASSERT_EQ(golden["losses"].size(), 3U);
+    for (int step = 0; step < 3; ++step) {
+      const auto index = static_cast<std::size_t>(step);
+      const double loss = golden["losses"][index].get<double>(), norm = golden["grad_norms"][index].get<double>();
+      EXPECT_NEAR(runner.forward_backward(micro_batch(trained_lengths_)).total(), loss, 1e-4 * loss) << step;
+      const double actual = gradient_norm(backend, parameters, runner.mesh());
+      EXPECT_NEAR(actual, norm, 1e-3 * norm) << step;
+      adamw_update(backend, parameters, {.beta2 = 0.95, .weight_decay = 0.1},
+                   {.learning_rate = 1e-3, .update = step + 1, .gradient_norm = actual});
+    }
+  }
+
+ private:
+  Json steps() const { return Json::parse(read_file(folder_ / "expected.json"))["steps_float64"]; }
+  std::int64_t batch() const { return static_cast<std::int64_t>(lengths_.size()); }
+  std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size() / lengths_.size()); }
+  MicroBatch micro_batch(const std::vector<std::int32_t>& lengths) const {
+    return {.ids = ids_,
+            .token_types = token_types_,
+            .key_lengths = lengths,
+            .labels = labels_,
+            .label_weights = label_weights_,
+            .batch = batch(),
+            .tokens = tokens()};
+  }
+  void load(Executor& executor) const {
+    executor.allocate();
+    EXPECT_TRUE(load_weights(folder_, config_, executor.all_parameters(), executor.backend()).empty());
+  }
+
+  fs::path folder_;
+  SafetensorsFile expected_;
+  ModelConfig config_;
+  std::vector<std::int32_t> ids_, token_types_, lengths_, trained_lengths_, labels_;
+  std::vector<float> label_weights_;
+};
+
+constexpr const char* kTasks[] = {"classification", "choice", "spans"};
+
+class HuggingFaceTask : public ::testing::TestWithParam<const char*> {
+ protected:
+  const TaskExample golden_{fs::path(TERATRON_SOURCE_DIR) / "tests/golden" / fmt::format("bert_{}", GetParam())};
+  const std::unique_ptr<Backend> cpu_ = make_cpu_backend(), reference_ = make_reference_backend(DType::kF32);
+};
+
+TEST_P(HuggingFaceTask, OutputsAgree) {
+  golden_.expect_same_outputs(*cpu_);
+  golden_.expect_same_outputs(*reference_);
+}
+
+TEST_P(HuggingFaceTask, LossAndEveryGradientAgree) {
+  golden_.expect_same_gradients(*cpu_);
+  golden_.expect_same_gradients(*reference_);
+}
+
+TEST_P(HuggingFaceTask, ThreeStepsOfAdamWHaveTheSameLossesAndNorms) {
+  golden_.expect_same_steps(*cpu_);
+  golden_.expect_same_steps(*reference_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Heads, HuggingFaceTask, ::testing::ValuesIn(kTasks),
+                         [](const auto& head) { return std::string(head.param); });
+
+TEST(HuggingFaceTaskOracle, RandomModelsAgreeInAllOfIt) {
+  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-tasks-{}", ::getpid());
+  make_folders(folder);
+  std::vector<std::string> arguments = {folder.string()};
+  for (int seed = 100; seed < 110; ++seed) arguments.push_back(fmt::format("{}", seed));
+  const int status = testing::run_oracle("../golden/make_bert_task_golden.py", arguments, folder / "log");
+  ASSERT_EQ(status, 0) << read_file(folder / "log");
+  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    for (const char* head : kTasks) {
+      SCOPED_TRACE(fmt::format("seed {}, {}", arguments[i], head));
+      const TaskExample example(folder / fmt::format("{}-{}", arguments[i], head));
+      example.expect_same_outputs(*backend);
+      example.expect_same_gradients(*backend);
+      example.expect_same_steps(*backend);
+      if (HasFailure()) return;
+    }
+  }
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace teratron
