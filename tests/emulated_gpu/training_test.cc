@@ -102,6 +102,27 @@ TEST(GpuTraining, OfBertIsThatOfOneRankOnTheCpu) {
   }
 }
 
+// Micro-batches of whole groups of choices, spans whose rows ranks share, and the copies of turned logits.
+TEST(GpuTraining, OfTheHeadsOfTasksIsThatOfOneRankOnTheCpu) {
+  for (const ModelHead head : {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
+    for (Layout layout : {Layout{.micro_batch = 1}, Layout{.mesh = {.tensor = 2},
+                                                    .micro_batch = 1,
+                                                    .sequence_parallel = true,
+                                                    .recompute = Recompute::kSelective}}) {
+      Study study = small_study();
+      study.batch = 2;
+      study.become_bert(head, layout);
+      const Result alone = train(study, {.micro_batch = study.batch}, [] { return make_cpu_backend(); });
+      const Result result = train(study, layout, cuda(DType::kF32));
+      expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
+      expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
+      EXPECT_LT(mean_difference(result, alone, study), 1e-4) << layout.text();
+      const Result rounded = train(study, layout, cuda(DType::kBF16));
+      expect_near(rounded.losses, alone.losses, 2e-3, "bf16: losses");
+    }
+  }
+}
+
 // Whole sequences, of which cuDNN computes both passes, and slices, of which it computes the forward pass.
 TEST(GpuTraining, WithAttentionByCudnnStaysWithinTheRoundingOfSixteenBits) {
   Study study = small_study();

@@ -69,7 +69,10 @@ struct TaskStudy {
 
 void for_each_study(const std::function<void(ModelHead, NormPlacement)>& use) {
   for (const ModelHead head : kTaskHeads) {
-    for (const NormPlacement placement : kTaskPlacements) use(head, placement);
+    for (const NormPlacement placement : kTaskPlacements) {
+      SCOPED_TRACE(fmt::format("head {}, norms {}", static_cast<int>(head), static_cast<int>(placement)));
+      use(head, placement);
+    }
   }
 }
 
