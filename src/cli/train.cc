@@ -1,68 +1,21 @@
 // teratron train: pretrains a GPT-2 or a BERT.
-#include <fmt/format.h>
-
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/file.h"
 #include "base/monotonic_clock.h"
-#include "base/threads.h"
-#include "checkpoint/save_lock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "cli/train_start.h"
-#include "cli/training_reporter.h"
-#include "console/readable.h"
-#include "profile/peak_speed.h"
+#include "cli/training_run.h"
+#include "console/long_task.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
-#include "runtime/end_signals.h"
-#include "runtime/memory_table.h"
-#include "runtime/ranks.h"
-#include "telemetry/checkpoint_progress.h"
 #include "telemetry/trace_file.h"
-#include "train/memory_plan.h"
-#include "train/save_folder.h"
 #include "train/start_reading.h"
-#include "train/trainer.h"
 
 namespace teratron {
 namespace {
-
-namespace fs = std::filesystem;
-
-// A run whose trace could not be written in the end is stopped before it starts.
-void prepare_trace(const TrainConfig& config) {
-  if (config.trace.empty() || is_standard_stream(config.trace)) return;
-  if (config.trace.has_parent_path()) make_folders(config.trace.parent_path());
-  write_file_atomically(config.trace, trace_file({}));
-}
-
-// Made where it is missing, and held to the end of the process's part in the run. A run that ends before it writes
-// leaves no folder that was not there.
-class HeldSaveFolder {
- public:
-  explicit HeldSaveFolder(const fs::path& folder) : folder_(folder), was_there_(fs::exists(folder)) {
-    make_folders(folder);
-    lock_.emplace(folder,
-                  SaveLockSettings{.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); }});
-  }
-  HeldSaveFolder(const HeldSaveFolder&) = delete;
-  HeldSaveFolder& operator=(const HeldSaveFolder&) = delete;
-  ~HeldSaveFolder() {
-    lock_.reset();
-    std::error_code not_empty;
-    if (!was_there_) fs::remove(folder_, not_empty);
-  }
-
- private:
-  const fs::path folder_;
-  const bool was_there_;
-  std::optional<SaveLock> lock_;
-};
 
 std::string_view name_of_end(const TrainingResult& result) {
   switch (result.end) {
@@ -96,46 +49,9 @@ struct Job {
   TrainingData data;
 };
 
-// A large checkpoint takes long to read and compare; then it is told how far that is.
-std::int64_t start_told(const Job& job, Trainer& trainer, const Rank& rank) {
-  std::optional<LongTask> told;
-  if (rank.is_first() && job.checkpoint != nullptr) {
-    std::uint64_t bytes = 0;
-    for (const CheckpointFileInfo& file : job.checkpoint->files) bytes += file.bytes;
-    told.emplace(fmt::format("loading '{}'", job.checkpoint->folder.string()), share_of_checksums(bytes));
-  } else if (rank.is_first()) {
-    told.emplace(job.config.finetune.empty() ? "drawing weights"
-                                             : fmt::format("loading '{}'", job.config.finetune.string()));
-  }
-  return trainer.start();
-}
-
-// A run that has nothing left to do changes no file.
-// `peak_flops`: of all ranks.
-TrainingResult run_first_rank(const Job& job, Trainer& trainer, std::int64_t done, double peak_flops,
-                              const RunControl& control) {
-  const TrainConfig& config = job.config;
-  const std::string progress = text_of_progress(config, job.checkpoint, done, trainer.has_work());
-  if (!progress.empty()) fmt::print(stderr, "{}\n", progress);
-  if (!trainer.has_work()) {
-    TrainingObserver silent;
-    return trainer.run(silent, control);
-  }
-  prepare_trace(config);
-  prepare_tensorboard(config);
-  if (const std::vector<fs::path> aside = begin_save_folder(config, done); !aside.empty()) {
-    fmt::print(stderr, "{} later checkpoint{} set aside in '{}'\n", aside.size(), aside.size() > 1 ? "s" : "",
-               aside.front().parent_path().string());
-  }
-  TrainingReporter reporter(config, trainer, done, peak_flops);
-  return trainer.run(reporter, control);
-}
-
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
   const std::unique_ptr<Backend> backend = make_backend(config, rank);
-  const double peak =
-      config.peak_tflops > 0 ? 1e12 * config.peak_tflops * rank.world.size() : peak_flops(*backend, rank.world);
   std::optional<slicing::Profile> profile;
   if (config.token_slices == "auto" || !config.profile.empty()) {
     profile =
@@ -144,27 +60,14 @@ void run_rank(const Job& job, const Rank& rank) {
   }
   Trainer trainer(config, *backend, make_training_task(config, job.data, job.vocab_size, rank.mesh->place().tensor),
                   rank.mesh, profile ? &*profile : nullptr);
-  const std::vector<RankMemory> memory =
-      memory_of_ranks(trainer.executor().memory(), *backend, rank.mesh->pipeline->rank(), rank.world);
-  std::optional<HeldSaveFolder> save_folder;
-  if (rank.is_first()) {
-    const TrainStartText start{config, job.checkpoint, trainer, job.layout, memory};
-    fmt::print(stderr, "{}\n", start.text(*backend));
-    if (!config.save.empty()) save_folder.emplace(config.save);
-    check_save_folder(config);
-  }
-  require_memory(memory, *backend, rank.world, rank.ranks_in_this_process(), [&](const MemoryRoom& room) {
-    return memory_advice(config, {job.vocab_size, backend->compute_dtype(), profile ? &*profile : nullptr}, room);
-  });
-  rank.world.barrier();  // no rank takes memory before it is known that there is enough
-  const std::int64_t done = start_told(job, trainer, rank);
-  rank.world.barrier();  // no file is changed before it is known that every rank has started
-  const RunControl control{.signal = EndSignals::came, .began = job.began};
-  job.end_signals.listen();
-  const TrainingResult result = rank.is_first() ? run_first_rank(job, trainer, done, peak, control) : [&] {
-    TrainingObserver silent;
-    return trainer.run(silent, control);
-  }();
+  const TrainingRun run{.config = config,
+                        .checkpoint = job.checkpoint,
+                        .began = job.began,
+                        .end_signals = job.end_signals,
+                        .layout = job.layout,
+                        .memory = {job.vocab_size, backend->compute_dtype(), profile ? &*profile : nullptr},
+                        .peak_flops = peak_flops_of(config, *backend, rank)};
+  const TrainingResult result = run_training(run, trainer, *backend, rank);
   job.signal = result.signal;
   if (trainer.trace()) write_trace(config.trace, *trainer.trace(), *rank.mesh, rank.world);
   const std::vector<std::int64_t> peaks = rank.peak_memory(*backend);

@@ -65,7 +65,7 @@ TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& tra
   const bool keeps_validation = trainer.validates_after(start);
   if (!config.save.empty()) {
     std::vector<std::string> unwanted;
-    if (!keeps_validation) unwanted = {"validation_loss", "text"};
+    if (!keeps_validation) unwanted = {"validation_loss", "score", "text"};
     metrics_.emplace(config.save / "metrics.jsonl", start, std::move(unwanted));
   }
   if (!config.tensorboard_dir.empty()) {
@@ -181,6 +181,20 @@ void TrainingReporter::validation(std::int64_t iteration, const LossSums& losses
     tensorboard_->scalars(
         {points(iteration, curves), points(batches_.consumed_after(iteration), curves, kOverSamples)});
   }
+}
+
+void TrainingReporter::scored(std::int64_t iteration, std::span<const TaskScore> scores) {
+  std::string text;
+  std::vector<Metric> metrics = {{"kind", std::string("score")}, {"score", scores.front().value}};
+  Curves curves;
+  for (const TaskScore& score : scores) {
+    text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", score.name, score.value);
+    metrics.emplace_back(score.name, score.value);
+    curves.emplace_back(score.name + kOfValidation, score.value);
+  }
+  progress_.message(fmt::format("validation after iteration {}: {}", iteration, text));
+  if (metrics_) metrics_->write(iteration, metrics);
+  if (tensorboard_) tensorboard_->scalars({points(iteration, curves)});
 }
 
 void TrainingReporter::sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) {

@@ -31,6 +31,7 @@ class TrainingReporter final : public TrainingObserver {
 
   void iteration(const IterationReport& report) override;
   void validation(std::int64_t iteration, const LossSums& losses) override;
+  void scored(std::int64_t iteration, std::span<const TaskScore> scores) override;
   void sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) override;
   void saved(std::int64_t iteration, const std::filesystem::path& folder) override;
   void notice(const std::string& text) override;

@@ -19,8 +19,9 @@ struct SampleBatch {
   std::vector<std::int32_t> first_keys, position_ids;
   std::vector<std::int32_t> targets;  // [samples, tokens]
   std::vector<float> weights;         // of the targets
-  std::vector<std::int32_t> labels;   // [samples]
-  std::vector<float> label_weights;   // of the labels
+  // Of whole samples: one each, or another number for every so many of them (ModelTraits::labels_each).
+  std::vector<std::int32_t> labels;
+  std::vector<float> label_weights;
 };
 
 enum class SampleOrder {

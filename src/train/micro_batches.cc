@@ -25,20 +25,26 @@ std::span<const T> part_of(const std::vector<T>& values, std::int64_t begin, std
   return std::span(values).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
 }
 
+// Labels that belong to the first so many samples of a batch.
+std::int64_t labels_before(const SampleBatch& batch, std::int64_t tokens, std::int64_t sample) {
+  const auto labels = static_cast<std::int64_t>(batch.labels.size());
+  return sample * labels / (static_cast<std::int64_t>(batch.ids.size()) / tokens);
+}
+
 }  // namespace
 
 void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std::int64_t tokens, std::int64_t first,
                     std::int64_t count) {
-  const auto divide = [&](std::vector<float>& weights, double total, std::int64_t of_sample) {
+  const auto divide = [](std::vector<float>& weights, double total, std::int64_t begin, std::int64_t end) {
     if (weights.empty()) return;
-    const auto begin = weights.begin() + first * of_sample;
     // Where nothing weighs anything, there is nothing to divide.
-    std::transform(begin, begin + count * of_sample, begin, [total](float weight) {
+    std::transform(weights.begin() + begin, weights.begin() + end, weights.begin() + begin, [total](float weight) {
       return total > 0 ? static_cast<float>(static_cast<double>(weight) / total) : 0;
     });
   };
-  divide(batch.weights, totals.targets, tokens);
-  divide(batch.label_weights, totals.labels, 1);
+  divide(batch.weights, totals.targets, first * tokens, (first + count) * tokens);
+  divide(batch.label_weights, totals.labels, labels_before(batch, tokens, first),
+         labels_before(batch, tokens, first + count));
 }
 
 std::vector<std::int64_t> order_of_lengths(const std::vector<std::int32_t>& lengths) {
@@ -65,6 +71,8 @@ std::int64_t MicroBatchCutter::cut_length(const SampleBatch& batch, std::int64_t
 
 MicroBatch MicroBatchCutter::micro_batch(SampleBatch& batch, std::int64_t first, std::int64_t count) const {
   const std::int64_t length = cut_length(batch, first, count), begin = first * tokens_, size = count * length;
+  const std::int64_t first_label = labels_before(batch, tokens_, first),
+                     labels = labels_before(batch, tokens_, first + count) - first_label;
   for (auto* values : {&batch.ids, &batch.token_types, &batch.first_keys, &batch.position_ids, &batch.targets}) {
     shorten_rows(*values, first, count, tokens_, length);
   }
@@ -76,8 +84,8 @@ MicroBatch MicroBatchCutter::micro_batch(SampleBatch& batch, std::int64_t first,
           .position_ids = part_of(batch.position_ids, begin, size),
           .targets = part_of(batch.targets, begin, size),
           .weights = part_of(batch.weights, begin, size),
-          .labels = part_of(batch.labels, first, count),
-          .label_weights = part_of(batch.label_weights, first, count),
+          .labels = part_of(batch.labels, first_label, labels),
+          .label_weights = part_of(batch.label_weights, first_label, labels),
           .batch = count,
           .tokens = length,
           .uncut_tokens = tokens_};

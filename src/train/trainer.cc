@@ -204,8 +204,8 @@ TrainingState Trainer::state() const {
       .counters = {{kSkippedIterations, skipped_}, {kDocuments, task_.data.documents}, {kTokens, task_.data.tokens}}};
   record_split(task_.split_rule, state);
   record_documents(config_, state);
-  if (best_validation_loss_) {
-    state.values[kBestValidation] = *best_validation_loss_;
+  if (best_validation_) {
+    state.values[kBestValidation] = *best_validation_;
     state.counters[kSinceBest] = validations_since_best_;
   }
   if (validation_is_owed_) state.counters[kValidationIsOwed] = 1;
@@ -226,7 +226,7 @@ void Trainer::restore(const TrainingState& state) {
   validations_since_best_ = counter(kSinceBest, 0);
   validation_is_owed_ = counter(kValidationIsOwed, 0) != 0;
   if (const auto best = state.values.find(kBestValidation); best != state.values.end()) {
-    best_validation_loss_ = best->second;
+    best_validation_ = best->second;
   }
   // A run that was not scaled before begins with the scale it is told.
   const auto scale = state.values.find(kLossScale);

@@ -43,6 +43,7 @@ class TrainingObserver {
   virtual ~TrainingObserver() = default;
   virtual void iteration(const IterationReport&) {}
   virtual void validation(std::int64_t /*iteration*/, const LossSums& /*losses*/) {}
+  virtual void scored(std::int64_t /*iteration*/, std::span<const TaskScore> /*scores*/) {}
   // What the model made of a --sample-prompt: the tokens after it.
   virtual void sample(std::int64_t /*iteration*/, const std::string& /*prompt*/,
                       std::span<const std::int32_t> /*tokens*/) {}
@@ -103,7 +104,7 @@ class Trainer {
   // The first copy of the model is saved, by all its ranks; the others return an empty path. UserError, on all ranks:
   // weights, moments or the loss of a micro-batch are not finite; then checkpoints that stand stay.
   struct SaveReason {
-    bool best = false;     // the lowest validation loss so far
+    bool best = false;     // the best validation so far
     bool by_time = false;  // and nothing else: the next checkpoint replaces it
   };
   std::filesystem::path save(SaveReason reason = {.best = false, .by_time = false});
@@ -129,6 +130,7 @@ class Trainer {
   // trainer_run.cc: what the loop decides.
   Requests requests(const RunControl& control) const;
   void validate(TrainingObserver& observer, TrainingResult& result);
+  void compare_with_best(double validation);
   void sample(TrainingObserver& observer);
   void end_if_asked(const Requests& requests, TrainingObserver& observer, TrainingResult& result) const;
   void end_if_stalled(TrainingObserver& observer, TrainingResult& result) const;
@@ -154,7 +156,8 @@ class Trainer {
   std::optional<StepTrace> trace_;
   std::int64_t iteration_ = 0, skipped_ = 0;
 
-  std::optional<double> best_validation_loss_;  // of the runs that this one goes on from, too
+  // The lowest validation loss, or minus the highest score of a task; of the runs that this one goes on from, too.
+  std::optional<double> best_validation_;
   std::int64_t validations_since_best_ = 0;
   bool validation_is_owed_ = false;            // the run was asked to end before a validation that was due
   std::optional<std::int64_t> saved_by_time_;  // the checkpoint that the next one replaces

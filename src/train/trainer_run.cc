@@ -34,11 +34,21 @@ void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
     if (!std::isfinite(loss)) throw_weights_diverged("the validation loss");
     result.validation_loss = loss;
     observer.validation(iteration_, *losses);
-    const bool is_best = !best_validation_loss_ || loss < *best_validation_loss_;
-    if (is_best) best_validation_loss_ = loss;
-    validations_since_best_ = is_best ? 0 : validations_since_best_ + 1;
+    if (!task_.scores) compare_with_best(loss);
+  }
+  if (task_.scores) {
+    executor_.mesh().set_activity(fmt::format("scores after iteration {}", iteration_));
+    const std::vector<TaskScore> scores = task_.scores(executor_);
+    observer.scored(iteration_, scores);
+    compare_with_best(-scores.front().value);
   }
   sample(observer);
+}
+
+void Trainer::compare_with_best(double validation) {
+  const bool is_best = !best_validation_ || validation < *best_validation_;
+  if (is_best) best_validation_ = validation;
+  validations_since_best_ = is_best ? 0 : validations_since_best_ + 1;
 }
 
 // By the first copy of the model; the draws depend on the run's seed alone, so that samples of different iterations
@@ -70,14 +80,16 @@ void Trainer::end_if_stalled(TrainingObserver& observer, TrainingResult& result)
   if (result.end != RunEnd::kComplete || iteration_ == config_.train_iters) return;
   if (config_.early_stop == 0 || validations_since_best_ < config_.early_stop) return;
   result.end = RunEnd::kEarlyStop;
-  observer.notice(fmt::format("--early-stop {}: ends after iteration {} of {}; the lowest validation loss was {:.4f}",
-                              config_.early_stop, iteration_, config_.train_iters, *best_validation_loss_));
+  const std::string best = task_.scores ? fmt::format("highest score was {:.2f}", -*best_validation_)
+                                        : fmt::format("lowest validation loss was {:.4f}", *best_validation_);
+  observer.notice(fmt::format("--early-stop {}: ends after iteration {} of {}; the {}", config_.early_stop, iteration_,
+                              config_.train_iters, best));
 }
 
 void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver& observer, const RunControl& control) {
   if (config_.save.empty()) return;
-  const bool is_best = config_.save_best && !validation_is_owed_ && validates_after(iteration_) &&
-                       best_validation_loss_ && validations_since_best_ == 0;
+  const bool is_best = config_.save_best && !validation_is_owed_ && validates_after(iteration_) && best_validation_ &&
+                       validations_since_best_ == 0;
   const bool is_lasting = is_best || ends || is_due(config_.save_interval, iteration_);
   if (!is_lasting && !requests.save_is_due()) return;
   observer.flush();  // who goes on from the checkpoint does not report these updates again

@@ -1,10 +1,13 @@
 // What a Trainer trains: a model of some kind, and the samples that this kind of model learns from.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/samples.h"
+#include "executor/executor.h"
 #include "model/make_model.h"
 #include "train/text_sample.h"
 #include "train/training_data.h"
@@ -17,6 +20,12 @@ struct DataCounts {
   bool operator==(const DataCounts&) const = default;
 };
 
+// What a model scores on data of its task, by name: of each, more is better.
+struct TaskScore {
+  std::string name;
+  double value = 0;
+};
+
 struct TrainingTask {
   ModelConfig config;
   std::unique_ptr<Model> model;  // this tensor-parallel rank's part
@@ -27,6 +36,9 @@ struct TrainingTask {
   std::vector<SamplePrompt> prompts;
   std::int32_t end_of_text = -1;  // where there are prompts and their tokenizer has one
   DataCounts data;                // of all parts together
+  // Of fine-tuning: measured at each validation, by all ranks together and with the same result on each. Checkpoints
+  // are compared by the first score then, and not by losses.
+  std::function<std::vector<TaskScore>(Executor&)> scores;
 };
 
 // UserError where a corpus was made with another tokenizer than the configuration's (which is the checkpoint's where a
