@@ -9,6 +9,7 @@ std::vector<Command> all_commands() {
       train_command(),
       eval_loss_command(),
       eval_wikitext103_command(),
+      eval_lambada_command(),
       generate_command(),
       score_squad1_command(),
       score_squad2_command(),

@@ -10,6 +10,7 @@ namespace teratron {
 Command train_command();
 Command eval_loss_command();
 Command eval_wikitext103_command();
+Command eval_lambada_command();
 Command generate_command();
 Command score_squad1_command();
 Command score_squad2_command();

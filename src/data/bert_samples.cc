@@ -173,16 +173,8 @@ SentenceSegment BertSamples::segment_at(std::int64_t position) const {
   check(position >= 0, "BertSamples: position");
   const std::int64_t epoch = position / segments_.count(), index = position % segments_.count();
   if (order_ == SampleOrder::kSequential) return segments_[index];
-  std::shared_ptr<const RandomPermutation> order;
-  {
-    const std::lock_guard lock(mutex_);
-    CachedEpoch& cached = cache_[static_cast<std::size_t>(epoch % 2)];
-    if (cached.epoch != epoch) {
-      cached = {epoch, std::make_shared<const RandomPermutation>(segments_.count(),
-                                                                 bert_stream(BertDraw::kOrder, seed_, epoch))};
-    }
-    order = cached.order;
-  }
+  const auto order = orders_.get(
+      epoch, [&] { return RandomPermutation(segments_.count(), bert_stream(BertDraw::kOrder, seed_, epoch)); });
   return segments_[(*order)(index)];
 }
 

@@ -2,14 +2,13 @@
 // Megatron-LM paper has it): pairs of consecutive texts, some words of which are masked.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "data/corpus_split.h"
+#include "data/epoch_cache.h"
 #include "data/indexed_dataset.h"
 #include "data/permutation.h"
 #include "data/samples.h"
@@ -103,13 +102,7 @@ class BertSamples : public Samples {
   std::vector<std::int32_t> ordinary_;  // its tokens that are not special
   SentenceSegments segments_;
 
-  // The orders of the two epochs last asked for, since a batch may lie astride the end of one.
-  struct CachedEpoch {
-    std::int64_t epoch = -1;
-    std::shared_ptr<const RandomPermutation> order;
-  };
-  mutable std::mutex mutex_;
-  mutable std::array<CachedEpoch, 2> cache_;
+  mutable EpochCache<RandomPermutation> orders_;
 };
 
 }  // namespace teratron

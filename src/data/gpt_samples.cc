@@ -87,12 +87,7 @@ Samples::TotalWeights GptSamples::total_weights(SampleRange positions) const {
 }
 
 std::shared_ptr<const EpochOrder> GptSamples::epoch_order(std::int64_t epoch) const {
-  const std::lock_guard lock(mutex_);
-  CachedEpoch& cached = cache_[static_cast<std::size_t>(epoch % 2)];
-  if (cached.epoch != epoch) {
-    cached = {epoch, std::make_shared<const EpochOrder>(*dataset_, part_, seq_length_, seed_, epoch)};
-  }
-  return cached.order;
+  return orders_.get(epoch, [&] { return EpochOrder(*dataset_, part_, seq_length_, seed_, epoch); });
 }
 
 }  // namespace teratron

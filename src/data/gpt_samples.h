@@ -1,14 +1,13 @@
 // GPT training and validation samples: sequences of tokens by their position in the run.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "data/corpus_split.h"
 #include "data/documents.h"
+#include "data/epoch_cache.h"
 #include "data/epoch_order.h"
 #include "data/indexed_dataset.h"
 #include "data/samples.h"
@@ -49,13 +48,7 @@ class GptSamples : public Samples {
   DocumentOptions documents_;
   std::int64_t samples_per_epoch_;
 
-  // The orders of the two epochs last asked for, since a batch may lie astride the end of one.
-  struct CachedEpoch {
-    std::int64_t epoch = -1;
-    std::shared_ptr<const EpochOrder> order;
-  };
-  mutable std::mutex mutex_;
-  mutable std::array<CachedEpoch, 2> cache_;
+  mutable EpochCache<EpochOrder> orders_;
 };
 
 }  // namespace teratron

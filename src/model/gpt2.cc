@@ -47,7 +47,8 @@ Gpt2::HeadMemory Gpt2::carve(const EndSizes& sizes, Carver& memory) const {
   const Shape stream{call.stream_rows()};
   const std::int64_t chunk = std::min(logits_chunk, call.rows()), columns = embedding.tokens.shape[0];
   HeadMemory head;
-  head.loss = memory.take(call.accumulation, {call.rows()});
+  head.rows.loss = memory.take(call.accumulation, {call.rows()});
+  if (!training) head.rows.gap = memory.take(call.accumulation, {call.rows()});
   head.final = {.mean = memory.take(call.accumulation, stream), .rstd = memory.take(call.accumulation, stream)};
   head.output = {.logits = memory.take(call.compute, {chunk, columns}),
                  .max = memory.take(call.accumulation, {chunk}),
@@ -78,21 +79,22 @@ void Gpt2::head(const EndCall& call, TensorRef x, TensorRef dx) {
   const HeadMemory memory = head_memory(call);
   const TensorRef normed = final_normed(call, x).flatten_rows();
   if (!dx) {
-    output.forward(call.pass, embedding.tokens, memory.loss, normed, call.inputs.targets, memory.output);
+    output.forward(call.pass, embedding.tokens, memory.rows.loss, normed, call.inputs.targets, memory.output);
   } else {
     const TensorRef dnormed = call.layers.dnormed;
-    output.forward_backward(call.pass, embedding.tokens, memory.loss, dnormed.flatten_rows(), normed,
+    output.forward_backward(call.pass, embedding.tokens, memory.rows.loss, dnormed.flatten_rows(), normed,
                             call.inputs.targets, call.inputs.weights, memory.output);
     final_norm.backward(call.pass, dx, call.pass.own_rows(dnormed), x, memory.final, /*accumulate_dx=*/false);
   }
-  call.pass.backend.weighted_sum({.total = call.losses, .value = memory.loss, .weight = call.inputs.weights});
+  call.pass.backend.weighted_sum({.total = call.losses, .value = memory.rows.loss, .weight = call.inputs.weights});
 }
 
-TensorRef Gpt2::row_losses(const EndCall& call, TensorRef normed_rows, TensorRef targets) const {
+Gpt2::RowScores Gpt2::row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets) const {
   const HeadMemory memory = head_memory(call);
-  const TensorRef loss = memory.loss.slice(0, 0, normed_rows.dim(0));
-  output.forward(call.pass, embedding.tokens, loss, normed_rows, targets, memory.output);
-  return loss;
+  const RowScores scores{.loss = memory.rows.loss.slice(0, 0, normed_rows.dim(0)),
+                         .gap = memory.rows.gap.slice(0, 0, normed_rows.dim(0))};
+  output.forward(call.pass, embedding.tokens, scores.loss, normed_rows, targets, memory.output, scores.gap);
+  return scores;
 }
 
 TensorRef Gpt2::own_logits(const EndCall& call, TensorRef normed_rows) const {

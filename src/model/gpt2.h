@@ -34,8 +34,12 @@ class Gpt2 : public Model {
   TensorRef final_normed(const EndCall& call, TensorRef x) const;
   // The final norm of some rows [rows, hidden] of x; without sequence parallelism.
   TensorRef final_normed_rows(const EndCall& call, TensorRef rows) const;
-  // The losses (nats) of targets i32 [rows] that follow the normed rows [rows, hidden]: A [rows].
-  TensorRef row_losses(const EndCall& call, TensorRef normed_rows, TensorRef targets) const;
+  // Of targets i32 [rows] that follow the normed rows [rows, hidden], A [rows] each; not in training.
+  struct RowScores {
+    TensorRef loss;  // nats
+    TensorRef gap;   // how far the target's logit lies below the highest; 0: no token is likelier
+  };
+  RowScores row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets) const;
   // Logits of normed rows [rows, hidden], at most logits_rows() of them, by the tensor-parallel rank that holds their
   // columns: [ranks, rows, columns]. A row's do not depend on the others (LinearForward::rows_alone).
   TensorRef logits(const EndCall& call, TensorRef normed_rows) const;
@@ -43,7 +47,7 @@ class Gpt2 : public Model {
 
  private:
   struct HeadMemory {
-    TensorRef loss;          // A [rows]
+    RowScores rows;          // of all rows of the call; gaps not in training
     LayerNorm::Saved final;  // of the rows of the stream here
     LanguageModelHead::Workspace output;
     TensorRef gathered_logits;  // [ranks, chunk, columns]; not in training, which needs no logits

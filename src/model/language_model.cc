@@ -16,24 +16,40 @@ LanguageModel::LanguageModel(Backend& backend, std::unique_ptr<Gpt2> model, cons
                              const std::shared_ptr<Mesh>& mesh)
     : Executor(backend, *model, options, mesh), model_(std::move(model)) {}
 
-void LanguageModel::losses(const MicroBatch& micro_batch, std::int64_t first_scored, std::span<float> losses) {
-  const std::int64_t b = micro_batch.batch, s = micro_batch.tokens, scored = s - first_scored;
-  check_equal(static_cast<std::int64_t>(losses.size()), b * scored, "losses to fill");
+void LanguageModel::score(const MicroBatch& micro_batch, std::span<const ScoredTargets> scored, std::span<float> losses,
+                          std::span<float> gaps) {
   forward(micro_batch, [&](const EndCall& call, TensorRef x) {
     const std::int64_t slice_begin = call.pass.first_position, slice_end = slice_begin + call.pass.tokens;
-    const std::int64_t begin = std::max(first_scored, slice_begin), count = slice_end - begin;
     const TensorRef normed = model_->final_normed(call, x);
-    if (count <= 0) return;
-    const TensorRef targets = plan().memory().targets(count);
-    for (std::int64_t sequence = 0; sequence < b; ++sequence) {
-      const TensorRef rows = normed.select(0, sequence).slice(0, begin - slice_begin, slice_end - slice_begin);
-      backend().upload(targets, micro_batch.targets.data() + sequence * s + begin);
-      download_floats(backend(), model_->row_losses(call, rows, targets),
-                      losses.subspan(static_cast<std::size_t>(sequence * scored + begin - first_scored),
-                                     static_cast<std::size_t>(count)));
+    std::int64_t done = 0;  // targets of the runs before
+    for (const ScoredTargets& run : scored) {
+      const std::int64_t begin = std::max(run.begin, slice_begin), end = std::min(run.begin + run.count, slice_end),
+                         count = end - begin, at = done + begin - run.begin;
+      done += run.count;
+      if (count <= 0) continue;
+      const TensorRef targets = plan().memory().targets(count);
+      backend().upload(targets, micro_batch.targets.data() + run.sequence * micro_batch.tokens + begin);
+      const TensorRef rows = normed.select(0, run.sequence).slice(0, begin - slice_begin, end - slice_begin);
+      const Gpt2::RowScores scores = model_->row_scores(call, rows, targets);
+      const auto here = [&](std::span<float> all) {
+        return all.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(count));
+      };
+      download_floats(backend(), scores.loss, here(losses));
+      if (!gaps.empty()) download_floats(backend(), scores.gap, here(gaps));
     }
   });
   share_from_last_stage(losses);
+  if (!gaps.empty()) share_from_last_stage(gaps);
+}
+
+void LanguageModel::losses(const MicroBatch& micro_batch, std::int64_t first_scored, std::span<float> losses) {
+  const std::int64_t count = micro_batch.tokens - first_scored;
+  check_equal(static_cast<std::int64_t>(losses.size()), micro_batch.batch * count, "losses to fill");
+  std::vector<ScoredTargets> scored;
+  for (std::int64_t sequence = 0; sequence < micro_batch.batch; ++sequence) {
+    scored.push_back({.sequence = sequence, .begin = first_scored, .count = count});
+  }
+  score(micro_batch, scored, losses);
 }
 
 void LanguageModel::logits(std::span<const std::int32_t> ids, std::int64_t first_position, std::int64_t rows,

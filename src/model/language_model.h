@@ -12,8 +12,15 @@ class LanguageModel : public Executor {
   LanguageModel(Backend& backend, const ModelConfig& config, const ExecutorOptions& options,
                 const std::shared_ptr<Mesh>& mesh = nullptr);
 
-  // The loss (nats) of every target from position `first_scored` of each sequence on, [batch, tokens - first_scored]
-  // in `losses`, on every stage. Weights are not used.
+  // Targets begin .. begin + count - 1 of a sequence of a micro-batch.
+  struct ScoredTargets {
+    std::int64_t sequence = 0, begin = 0, count = 0;
+  };
+  // Of these targets, one after the other, on every stage: the losses (nats), and, where gaps is not empty, how far
+  // their logits lie below the highest; 0: no token is likelier. Weights are not used.
+  void score(const MicroBatch& micro_batch, std::span<const ScoredTargets> scored, std::span<float> losses,
+             std::span<float> gaps = {});
+  // The losses of every target from position `first_scored` of each sequence on, [batch, tokens - first_scored].
   void losses(const MicroBatch& micro_batch, std::int64_t first_scored, std::span<float> losses);
 
   // Logits of the last `rows` of `ids`, tokens of one sequence that stand at first_position and after, on every stage;

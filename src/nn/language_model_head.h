@@ -32,11 +32,18 @@ struct LanguageModelHead {
     std::int64_t chunk() const { return logits.dim(0); }
   };
 
-  // loss[T] from x[T, hidden]; targets i32 [T]
+  // loss[T] from x[T, hidden]; targets i32 [T]. gap[T], where given: how far a target's logit lies below the highest of
+  // its row.
   void forward(const LayerPass& pass, const Weights& weights, TensorRef loss, TensorRef x, TensorRef targets,
-               const Workspace& workspace) const {
+               const Workspace& workspace, TensorRef gap = {}) const {
     for (std::int64_t begin = 0; begin < x.dim(0); begin += workspace.chunk()) {
-      forward_chunk(pass, weights, loss, x, targets, workspace, begin);
+      const Chunk chunk = forward_chunk(pass, weights, loss, x, targets, workspace, begin);
+      if (!gap) continue;
+      pass.backend.fill(chunk.sum, 1.0);  // whose logarithm is 0, and the loss then max - target_logit
+      pass.backend.cross_entropy_loss({.loss = gap.slice(0, begin, begin + chunk.rows),
+                                       .max = chunk.max,
+                                       .sum = chunk.sum,
+                                       .target_logit = chunk.target_logit});
     }
   }
 

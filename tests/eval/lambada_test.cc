@@ -1,0 +1,95 @@
+#include "eval/lambada.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "comm/launch.h"
+#include "model/random_batch.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::int64_t kTokens = 9;
+
+std::vector<ClozeExample> random_examples(std::int64_t vocab) {
+  std::mt19937 random(4);
+  std::vector<ClozeExample> examples(23);
+  for (ClozeExample& example : examples) {
+    example.ids.resize(2 + random() % kTokens);
+    for (std::int32_t& id : example.ids) id = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(vocab));
+    example.word_tokens = 1 + static_cast<std::int64_t>(random() % std::min<std::size_t>(3, example.ids.size() - 1));
+  }
+  return examples;
+}
+
+struct Scored {
+  ClozeResult result;
+  std::vector<bool> found;
+};
+
+Scored score(const std::vector<ClozeExample>& examples, std::int64_t batch, const MeshShape& shape) {
+  Scored scored;
+  run_ranks({}, shape.ranks(), [&](Communicator& world) {
+    const auto backend = make_cpu_backend();
+    LanguageModel model(*backend, test::small_config(),
+                        {.purpose = Purpose::kEvaluation, .batch = batch, .tokens = kTokens, .logits_chunk = 2},
+                        std::make_shared<Mesh>(make_mesh(world, shape)));
+    model.allocate();
+    model.initialize(5);
+    std::vector<bool> found;
+    const ClozeResult result = score_cloze(model, examples, {}, &found);
+    if (world.rank() == shape.ranks() - 1) scored = {result, found};
+  });
+  return scored;
+}
+
+// Each word as generation would find it: the likeliest token after every one.
+TEST(Lambada, AWordIsFoundIfEachOfItsTokensIsTheLikeliest) {
+  const auto backend = make_cpu_backend();
+  LanguageModel model(*backend, test::small_config(), {.purpose = Purpose::kGeneration, .tokens = kTokens});
+  model.allocate();
+  model.initialize(5);
+  const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
+  std::vector<ClozeExample> examples = random_examples(model.config().vocab_size);
+  std::vector<bool> found;
+  double log_probability = 0;
+  for (std::size_t number = 0; number < examples.size(); ++number) {
+    ClozeExample& example = examples[number];
+    const std::size_t inputs = example.ids.size() - 1;
+    std::vector<float> logits(inputs * vocab);
+    bool is_found = true;
+    for (std::size_t at = inputs - static_cast<std::size_t>(example.word_tokens); at < inputs; ++at) {
+      model.logits(std::span(example.ids).first(inputs), 0, static_cast<std::int64_t>(inputs), logits);
+      const std::span<const float> row = std::span(logits).subspan(at * vocab, vocab);
+      const auto likeliest = static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin());
+      if (number % 2 == 0) example.ids[at + 1] = likeliest;  // words that are found
+      is_found = is_found && example.ids[at + 1] == likeliest;
+      double sum = 0;
+      for (const float logit : row) sum += std::exp(static_cast<double>(logit));
+      log_probability += static_cast<double>(row[static_cast<std::size_t>(example.ids[at + 1])]) - std::log(sum);
+    }
+    found.push_back(is_found);
+  }
+  const Scored scored = score(examples, 4, {});
+  EXPECT_EQ(scored.found, found);
+  EXPECT_EQ(scored.result.correct, std::ranges::count(found, true));
+  EXPECT_GE(scored.result.correct, 12);
+  EXPECT_LT(scored.result.correct, 23);
+  EXPECT_NEAR(scored.result.log_probability, log_probability, 1e-5 * std::abs(log_probability));
+}
+
+TEST(Lambada, BatchesAndLayoutsChangeNothing) {
+  const std::vector<ClozeExample> examples = random_examples(test::small_config().vocab_size);
+  const Scored alone = score(examples, 1, {});
+  EXPECT_EQ(alone.result.examples, 23);
+  for (const MeshShape& shape : std::vector<MeshShape>{{}, {.tensor = 3}, {.data = 3}, {.pipeline = 2, .data = 2}}) {
+    const Scored other = score(examples, 5, shape);
+    EXPECT_EQ(other.found, alone.found);
+    EXPECT_NEAR(other.result.log_probability, alone.result.log_probability, 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace teratron
