@@ -9,6 +9,7 @@
 #include "data/samples.h"
 #include "executor/executor.h"
 #include "model/make_model.h"
+#include "tasks/task.h"
 #include "train/text_sample.h"
 #include "train/training_data.h"
 
@@ -18,12 +19,6 @@ namespace teratron {
 struct DataCounts {
   std::int64_t documents = 0, tokens = 0;
   bool operator==(const DataCounts&) const = default;
-};
-
-// What a model scores on data of its task, by name: of each, more is better.
-struct TaskScore {
-  std::string name;
-  double value = 0;
 };
 
 struct TrainingTask {

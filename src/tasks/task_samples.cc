@@ -1,0 +1,96 @@
+#include "tasks/task_samples.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/philox.h"
+
+namespace teratron {
+namespace {
+
+// A stream of RandomPurpose::kShuffle beside those of data/epoch_order.cc, with the epoch as the step.
+constexpr std::uint32_t kExamplesStream = 128;
+
+}  // namespace
+
+TaskSamples::TaskSamples(const TaskExamples& examples, std::int64_t seq_length, SampleOrder order, std::uint64_t seed)
+    : examples_(examples), seq_length_(seq_length), order_(order), seed_(seed) {
+  check(examples.count() > 0, "TaskSamples: examples");
+  check(examples.longest() <= seq_length, "TaskSamples: a sequence longer than samples are");
+}
+
+std::int64_t TaskSamples::sequence_at(std::int64_t position) const {
+  check(position >= 0, "TaskSamples: position");
+  const std::int64_t epoch = position / examples_.sequences(), index = position % examples_.sequences();
+  if (order_ == SampleOrder::kSequential) return index;
+  const auto order = orders_.get(epoch, [&] {
+    return RandomPermutation(examples_.count(), {.seed = seed_,
+                                                 .purpose = RandomPurpose::kShuffle,
+                                                 .stream = kExamplesStream,
+                                                 .step = static_cast<std::uint32_t>(epoch)});
+  });
+  const std::int64_t each = examples_.sequences_each;
+  return (*order)(index / each) * each + index % each;
+}
+
+std::vector<std::int32_t> TaskSamples::lengths(SampleRange positions) const {
+  std::vector<std::int32_t> all;
+  for (std::int64_t i = 0; i < positions.count; ++i) {
+    const std::int64_t first = sequence_at(positions.first + i) / examples_.sequences_each * examples_.sequences_each;
+    std::int64_t longest = 0;
+    for (std::int64_t k = 0; k < examples_.sequences_each; ++k)
+      longest = std::max(longest, examples_.length(first + k));
+    all.push_back(static_cast<std::int32_t>(longest));
+  }
+  return all;
+}
+
+SampleBatch TaskSamples::make_batch(std::int64_t samples) const {
+  const auto tokens = static_cast<std::size_t>(samples * seq_length_),
+             labels = static_cast<std::size_t>(samples / examples_.sequences_each * examples_.labels_each);
+  SampleBatch batch;
+  batch.ids.resize(tokens);
+  batch.token_types.resize(tokens);
+  batch.key_lengths.resize(static_cast<std::size_t>(samples));
+  batch.labels.resize(labels);
+  batch.label_weights.resize(labels);
+  return batch;
+}
+
+void TaskSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t at) const {
+  const std::int64_t each = examples_.sequences_each;
+  for (std::int64_t i = 0; i < positions.count; ++i) {
+    const std::int64_t number = sequence_at(positions.first + i), place = at + i;
+    const std::span<const std::int32_t> ids = examples_.sequence(number);
+    const auto row = place * seq_length_, length = std::ssize(ids);
+    std::copy(ids.begin(), ids.end(), batch.ids.begin() + row);
+    std::fill(batch.ids.begin() + row + length, batch.ids.begin() + row + seq_length_, 0);
+    const auto types = batch.token_types.begin() + row;
+    std::fill(types, types + seq_length_, 0);
+    std::fill(types + examples_.second(number), types + length, 1);
+    batch.key_lengths[static_cast<std::size_t>(place)] = static_cast<std::int32_t>(length);
+    if (number % each != 0) continue;
+    check_equal(place % each, std::int64_t{0}, "the place of an example in its batch");
+    const std::span<const std::int32_t> labels = examples_.labels_of(number / each);
+    const auto first_label = place / each * examples_.labels_each;
+    for (std::int64_t k = 0; k < std::ssize(labels); ++k) {
+      const auto label = static_cast<std::size_t>(first_label + k);
+      const std::int32_t value = labels[static_cast<std::size_t>(k)];
+      batch.labels[label] = std::max(value, 0);
+      batch.label_weights[label] = value < 0 ? 0 : 1;
+    }
+  }
+}
+
+Samples::TotalWeights TaskSamples::total_weights(SampleRange positions) const {
+  double labels = 0;
+  for (std::int64_t i = 0; i < positions.count; ++i) {
+    const std::int64_t number = sequence_at(positions.first + i);
+    if (number % examples_.sequences_each != 0) continue;
+    const std::span<const std::int32_t> here = examples_.labels_of(number / examples_.sequences_each);
+    labels += static_cast<double>(std::ranges::count_if(here, [](std::int32_t label) { return label >= 0; }));
+  }
+  return {.labels = labels};
+}
+
+}  // namespace teratron

@@ -1,0 +1,40 @@
+// The examples of a task as samples to train on.
+#pragma once
+
+#include "data/epoch_cache.h"
+#include "data/permutation.h"
+#include "data/samples.h"
+#include "tasks/examples.h"
+
+namespace teratron {
+
+// A sample is a sequence. Those of an example stand side by side, and an epoch has every example once: in an order that
+// is a pure function of (number of examples, seed, epoch), or as they are. Positions go on through the epochs without
+// end; a batch holds whole examples. Safe to use from many threads.
+//
+// lengths() gives all sequences of an example the length of its longest, so that a stable sort by length leaves them
+// side by side.
+class TaskSamples : public Samples {
+ public:
+  // Refers to `examples`, which must outlive it. InternalError: none of them, or a sequence longer than seq_length.
+  TaskSamples(const TaskExamples& examples, std::int64_t seq_length, SampleOrder order, std::uint64_t seed);
+
+  std::int64_t seq_length() const override { return seq_length_; }
+  std::int64_t samples_per_epoch() const override { return examples_.sequences(); }
+  std::vector<std::int32_t> lengths(SampleRange positions) const override;
+  SampleBatch make_batch(std::int64_t samples) const override;
+  void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const override;
+  TotalWeights total_weights(SampleRange positions) const override;
+
+ private:
+  // The number of the sequence at a position of the run.
+  std::int64_t sequence_at(std::int64_t position) const;
+
+  const TaskExamples& examples_;
+  std::int64_t seq_length_;
+  SampleOrder order_;
+  std::uint64_t seed_;
+  mutable EpochCache<RandomPermutation> orders_;
+};
+
+}  // namespace teratron
