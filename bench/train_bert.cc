@@ -1,5 +1,6 @@
-// Teratron's side of bench/train_bert: full BERT pre-training steps on one batch of random tokens, on one rank. Takes
-// turns with bench/peers/pytorch_bert.py and speaks as it does (bench/peers/training_steps.py).
+// Teratron's side of bench/train_bert: full steps of BERT's pre-training, or with --spans 1 of fine-tuning on SQuAD, on
+// one batch of random tokens, on one rank. Takes turns with bench/peers/pytorch_bert.py and speaks as it does
+// (bench/peers/training_steps.py).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,7 +27,7 @@ namespace {
 struct Options {
   std::map<std::string, double> numbers = {{"layers", 12},   {"hidden", 768}, {"heads", 12},  {"seq", 512},
                                            {"vocab", 30522}, {"batch", 1},    {"threads", 2}, {"dropout", 0},
-                                           {"post", 0},      {"micro", 1},    {"bf16", 0}};
+                                           {"post", 0},      {"micro", 1},    {"bf16", 0},    {"spans", 0}};
   std::vector<std::int64_t> lengths;  // of the batch's sequences
 
   double at(const std::string& name) const { return numbers.at(name); }
@@ -62,10 +63,11 @@ ModelConfig config_of(const Options& o) {
                      .attention_dropout = o.at("dropout")};
   config.set_kind(ModelKind::kBert);
   if (o.at("post") > 0) config.norm_placement = NormPlacement::kPost;
+  if (o.at("spans") > 0) config.head = ModelHead::kSpans;
   return config;
 }
 
-// Text of these lengths, 15 % of each masked; weights are of means.
+// Text of these lengths; 15 % of each masked, or an answer in each. Weights are of means.
 SampleBatch random_batch(const Options& o) {
   const std::int64_t seq = o.count("seq"), samples = static_cast<std::int64_t>(o.lengths.size());
   const auto vocabulary = static_cast<std::uint32_t>(o.at("vocab"));
@@ -88,8 +90,11 @@ SampleBatch random_batch(const Options& o) {
       batch.weights[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = 1;
     }
     batch.key_lengths.push_back(static_cast<std::int32_t>(length));
-    batch.labels.push_back(static_cast<std::int32_t>(random() % 2));
-    batch.label_weights.push_back(1.0F / static_cast<float>(samples));
+    const bool is_spans = o.at("spans") > 0;
+    for (int label = 0; label < (is_spans ? 2 : 1); ++label) {
+      batch.labels.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(is_spans ? length : 2)));
+      batch.label_weights.push_back(1.0F / static_cast<float>(is_spans ? 2 * samples : samples));
+    }
   }
   for (float& weight : batch.weights) weight /= static_cast<float>(masked);
   return batch;

@@ -28,7 +28,7 @@ def lengths_of(kind, shape, batch):
 
 def measure(shape, batch, kind, options):
     lengths = ",".join(map(str, lengths_of(kind, shape, batch)))
-    more = dict(threads=2, dropout=options.dropout, lengths=lengths)
+    more = dict(threads=2, dropout=options.dropout, lengths=lengths, spans=int(options.spans))
     ours = Side(["build/release/bench_train_bert"], shape, micro=batch if kind == "full" else batch // 2, **more)
     torch = {}
     for padding in ("padded",) if kind == "full" else ("padded", "alone"):
@@ -57,19 +57,20 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--only", choices=SHAPES)
+    parser.add_argument("--spans", action="store_true", help="fine-tuning on SQuAD instead of pre-training")
     options = parser.parse_args()
     lines = ["| model | lengths | Teratron ms (GFLOP/s) | PyTorch's modes, ms | against the fastest | peak MB (planned), PyTorch's |",
              "|---" * 6 + "|"]
     for key, (title, shape, batch) in SHAPES.items():
         if options.only not in (None, key):
             continue
-        for kind in ("full", "mixed"):
+        for kind in ("mixed",) if options.spans else ("full", "mixed"):
             r = measure(shape, batch, kind, options)
             modes = "; ".join(f"{name} {1e3 * seconds:.0f}" for name, seconds in r["seconds"].items() if name != "ours")
             lines.append(f"| {title} | {kind} | {1e3 * r['seconds']['ours']:.0f} ({r['rate']:.0f}) | {modes} | {r['ratio']:.2f}x, {r['best']} "
                          f"| {r['peak'] / 1e6:.0f} ({r['planned'] / 1e6:.0f}), {r['peak_torch'] / 1e6:.0f} |")
             print(lines[-1], file=sys.stderr, flush=True)
-    heading = (f"{datetime.date.today()}, {cpu_name()}, {platform.machine()}, 2 threads, fp32, dropout {options.dropout}; torch "
+    heading = (f"{datetime.date.today()}, {cpu_name()}, {platform.machine()}, 2 threads, fp32, dropout {options.dropout}{', fine-tuning on spans' if options.spans else ''}; torch "
                f"{r['torch']}; medians of {options.rounds} interleaved rounds; `bench/train_bert {' '.join(sys.argv[1:])}`")
     text = heading + "\n\n" + "\n".join(lines) + "\n"
     print(text)

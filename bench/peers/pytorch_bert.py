@@ -1,5 +1,5 @@
-"""The PyTorch side of bench/train_bert: full BERT pre-training steps (training_steps.py), masked tokens and sentence
-order, on one fixed batch of random tokens whose lengths are given.
+"""The PyTorch side of bench/train_bert: full BERT steps (training_steps.py) on one fixed batch of random tokens whose
+lengths are given: masked tokens and sentence order, or with --spans 1 the beginnings and ends of answers, as SQuAD has.
 
 Only the masked tokens go through the output projection, as in the original BERT. Lengths: "full" needs no mask;
 "mixed" is padded to the longest with a mask (--padding padded), or every sequence is a micro-batch of its own without
@@ -57,15 +57,22 @@ class Bert(nn.Module):
         self.transform_norm = nn.LayerNorm(o.hidden)
         self.output_bias = nn.Parameter(torch.zeros(o.vocab))
         self.order = nn.Linear(o.hidden, 2)
+        self.spans = nn.Linear(o.hidden, 2) if o.spans else None
+        if o.spans:  # which has no other heads
+            del self.pooler, self.transform, self.transform_norm, self.output_bias, self.order
 
     def forward(self, ids, types, mask, rows, targets, labels):
-        """The sums of both losses."""
+        """The sums of the losses of tokens and of sequences."""
         x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device)) + self.types(types)
         x = F.dropout(self.norm(x) if self.post else x, self.dropout, self.training)
         for block in self.blocks:
             x = block(x, mask)
         if not self.post:
             x = self.norm(x)
+        if self.spans is not None:
+            starts, ends = self.spans(x).unbind(-1)
+            sums = F.cross_entropy(starts, labels[0], reduction="sum") + F.cross_entropy(ends, labels[1], reduction="sum")
+            return sums.detach() * 0, sums / 2
         masked = self.transform_norm(F.gelu(self.transform(x.flatten(0, 1)[rows])))
         tokens = F.cross_entropy(F.linear(masked, self.tokens.weight, self.output_bias), targets, reduction="sum")
         pooled = torch.tanh(self.pooler(x[:, 0]))
@@ -85,6 +92,8 @@ class MicroBatch:
         self.rows = torch.tensor(rows)
         self.targets = torch.randint(o.vocab, (len(rows),))
         self.labels = torch.randint(2, (len(lengths),))
+        if o.spans:
+            self.labels = torch.stack([torch.tensor([torch.randint(length, ()) for length in lengths]) for _ in range(2)])
 
     def inputs(self):
         return self.ids, self.types, self.mask, self.rows, self.targets, self.labels
@@ -92,7 +101,7 @@ class MicroBatch:
 
 def main():
     parser = parser_of("BERT training steps with PyTorch, driven over standard input",
-                       layers=12, hidden=768, heads=12, seq=512, vocab=30522, post=0)
+                       layers=12, hidden=768, heads=12, seq=512, vocab=30522, post=0, spans=0)
     parser.add_argument("--lengths", help="of the batch's sequences; left out: all have --seq tokens")
     parser.add_argument("--padding", choices=["padded", "alone"], default="padded")
     o = parser.parse_args()

@@ -7,9 +7,15 @@ namespace teratron {
 std::vector<Command> all_commands() {
   return {
       train_command(),
+      finetune_command(),
       eval_loss_command(),
       eval_wikitext103_command(),
       eval_lambada_command(),
+      eval_mnli_command(),
+      eval_qqp_command(),
+      eval_squad1_command(),
+      eval_squad2_command(),
+      eval_race_command(),
       generate_command(),
       score_squad1_command(),
       score_squad2_command(),

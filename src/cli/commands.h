@@ -8,9 +8,15 @@
 namespace teratron {
 
 Command train_command();
+Command finetune_command();
 Command eval_loss_command();
 Command eval_wikitext103_command();
 Command eval_lambada_command();
+Command eval_mnli_command();
+Command eval_qqp_command();
+Command eval_squad1_command();
+Command eval_squad2_command();
+Command eval_race_command();
 Command generate_command();
 Command score_squad1_command();
 Command score_squad2_command();

@@ -38,7 +38,7 @@ constexpr std::array kTasks = {
     TaskEntry{TaskKind::kQqp, "qqp", {TaskOutputs::kLabels, 2}, 128, 0, open_pairs<glue::Task::kQqp>},
     TaskEntry{TaskKind::kSquad1, "squad1", {TaskOutputs::kSpans, 2}, 384, 64, open_questions<squad::Version::kSquad1>},
     TaskEntry{TaskKind::kSquad2, "squad2", {TaskOutputs::kSpans, 2}, 384, 64, open_questions<squad::Version::kSquad2>},
-    TaskEntry{TaskKind::kRace, "race", {TaskOutputs::kChoices, 4}, 512, 128, race::open_choices},
+    TaskEntry{TaskKind::kRace, "race", {TaskOutputs::kChoice, 4}, 512, 128, race::open_choices},
 };
 
 constexpr auto kKinds = [] {

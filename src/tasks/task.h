@@ -25,9 +25,9 @@ TaskKind task_named(std::string_view name);
 
 // What a model has to give for an example, by which its head is chosen.
 enum class TaskOutputs {
-  kLabels,   // logits of an example's label, `count` of them
-  kChoices,  // a logit for each of the example's `count` sequences
-  kSpans,    // `count` = 2 logits for each token: of an answer's beginning and of its end
+  kLabels,  // logits of an example's label, `count` of them
+  kChoice,  // a logit for each of the example's `count` sequences
+  kSpans,   // `count` = 2 logits for each token: of an answer's beginning and of its end
 };
 
 struct TaskShape {

@@ -1,0 +1,261 @@
+#include "finetune/config.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "checkpoint/folders.h"
+#include "checkpoint/initial_weights.h"
+#include "options/output.h"
+#include "options/reading.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::array<double, 3> kPaperModels = {336e6, 1.3e9, 3.9e9};
+
+struct PaperTask {
+  TaskKind task;
+  std::array<std::int64_t, 3> batch;  // of each model
+  std::array<double, 3> learning_rate;
+  std::int64_t epochs;
+};
+constexpr std::array<PaperTask, 5> kTable6 = {{
+    {TaskKind::kMnli, {128, 128, 128}, {1e-5, 1e-5, 1e-5}, 10},
+    {TaskKind::kQqp, {128, 128, 256}, {5e-5, 3e-5, 4e-5}, 12},
+    {TaskKind::kSquad1, {64, 48, 48}, {3e-5, 3e-5, 1e-5}, 2},
+    {TaskKind::kSquad2, {48, 64, 48}, {3e-5, 3e-5, 1e-5}, 2},
+    {TaskKind::kRace, {32, 16, 32}, {2e-5, 1e-5, 2e-5}, 3},
+}};
+
+std::vector<std::pair<std::string, TaskKind>> task_choices() {
+  std::vector<std::pair<std::string, TaskKind>> choices;
+  for (const TaskKind task : all_tasks()) choices.emplace_back(name_of(task), task);
+  return choices;
+}
+
+// What the flags leave to the weights, to the paper and to the task.
+void fill_in(FinetuneConfig& config) {
+  set_task_head(config.model, config.task);
+  config.reading.seq_length = config.seq_length;
+  const std::int64_t positions = config.model.max_position_embeddings;
+  config.reading = config.reading_for(config.task, positions > 0 ? positions : std::numeric_limits<int>::max());
+  config.seq_length = config.reading.seq_length;
+  const TaskHyperParameters paper =
+      paper_hyper_parameters(config.task, config.model_for(config.model.vocab_size).parameters());
+  if (config.epochs == 0) config.epochs = paper.epochs;
+  if (config.global_batch_size == 0) config.global_batch_size = paper.batch;
+  if (config.learning_rate.peak == 0) config.learning_rate.peak = paper.learning_rate;
+}
+
+void take_encoder(FinetuneConfig& config, const std::filesystem::path& path) {
+  const WeightSource source = find_weights(path);
+  if (source.model.kind != ModelKind::kBert) {
+    throw_user_error("the model in '{}' is of type {}; fine-tuning needs a BERT (--load)", source.folder.string(),
+                     name_of(source.model.kind));
+  }
+  config.model = source.model;
+  if (source.has_tokenizer) config.tokenizer = source.folder;
+}
+
+bool holds_run(const std::filesystem::path& folder) {
+  std::error_code error;
+  return std::filesystem::exists(folder / kTrackerFile, error);
+}
+
+}  // namespace
+
+TaskHyperParameters paper_hyper_parameters(TaskKind task, std::int64_t model_parameters) {
+  const auto distance = [&](double size) { return std::abs(std::log(static_cast<double>(model_parameters) / size)); };
+  const auto nearest = std::ranges::min_element(kPaperModels, {}, distance);
+  const auto model = static_cast<std::size_t>(nearest - kPaperModels.begin());
+  const PaperTask& row = *std::ranges::find(kTable6, task, &PaperTask::task);
+  return {.batch = row.batch[model], .learning_rate = row.learning_rate[model], .epochs = row.epochs};
+}
+
+TaskReading TaskReadingSettings::reading_for(TaskKind task, std::int64_t positions) const {
+  const TaskReading usual = default_reading(task);
+  TaskReading filled = reading;
+  if (filled.seq_length == 0) filled.seq_length = std::min(usual.seq_length, positions);
+  if (filled.max_query_length == 0) filled.max_query_length = std::min(usual.max_query_length, filled.seq_length / 2);
+  if (filled.doc_stride == 0) filled.doc_stride = std::min(usual.doc_stride, filled.seq_length / 4);
+  return filled;
+}
+
+Faults TaskReadingSettings::faults() const {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  Faults faults;
+  faults.need_between({"max-query-length"}, reading.max_query_length, 0, kMost);
+  faults.need_between({"doc-stride"}, reading.doc_stride, 0, kMost);
+  faults.need_between({"max-answer-length"}, reading.max_answer_length, 1, kMost);
+  faults.need_between({"n-best"}, reading.n_best, 1, kMost);
+  return faults;
+}
+
+void add_task_reading_fields(FieldList& list, TaskReadingSettings& s) {
+  list.add("max-query-length", &s.reading.max_query_length, "N",
+           "SQuAD, RACE: tokens of a question, which loses its end; 0: 64 and 128, and at most half of a sequence");
+  list.add("doc-stride", &s.reading.doc_stride, "N",
+           "SQuAD: tokens that a paragraph's windows share; 0: 128, and at most a quarter of a sequence");
+  list.add("max-answer-length", &s.reading.max_answer_length, "N", "SQuAD: tokens of an answer");
+  list.add("n-best", &s.reading.n_best, "N", "SQuAD: beginnings and ends of a window that are put together");
+  list.add("null-score-diff-threshold", &s.reading.null_score_diff_threshold, "X",
+           "SQuAD 2.0: there is no answer where its score is this much higher than the best answer's");
+}
+
+FinetuneConfig::FinetuneConfig() {
+  seq_length = 0;
+  reading.doc_stride = 0;
+  learning_rate = {.peak = 0, .minimum = 0, .style = DecayStyle::kLinear};
+}
+
+Faults FinetuneConfig::faults() const {
+  Faults faults = StepSettings::faults();
+  faults.add(TaskReadingSettings::faults());
+  OptimizerSettings optimizer_settings = *this;
+  optimizer_settings.train_iters = 1;  // follows from the data
+  faults.add(optimizer_settings.faults());
+  constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
+  faults.need_between({"epochs"}, epochs, 0, kMostCount);
+  faults.need_between({"seeds"}, seeds, 1, 1000);
+  faults.need_between({"log-interval"}, log_interval, 1, kMostCount);
+  faults.add_if(!(warmup_fraction >= 0 && warmup_fraction <= 1), "{} is {}; it must be between 0 and 1",
+                Flag{"lr-warmup-fraction"}, warmup_fraction);
+  faults.add_if(ensemble && seeds < 2, "{} averages models of several seeds: {} 5", Flag{"ensemble"}, Flag{"seeds"});
+  faults.add_if(!rampup_batch_size.empty(), "fine-tuning has batches of one size; leave out {}",
+                Flag{"rampup-batch-size"});
+  faults.add_if(model.kind != ModelKind::kBert,
+                "fine-tuning needs a BERT: its weights with {} DIR, or random ones with {} bert-tiny or another",
+                Flag{"load"}, Flag{"model"});
+  faults.add_if(tokenizer.empty(), "the weights have no tokenizer beside them; give {} DIR with BERT's vocabulary",
+                Flag{"tokenizer"});
+  const bool is_shared_evenly = data_parallel < 1 || global_batch_size % data_parallel == 0;
+  faults.add_if(!is_shared_evenly, "{} {} is no multiple of {} {}; copies of the model have as many examples each",
+                Flag{"global-batch-size"}, global_batch_size, Flag{"data-parallel-size"}, data_parallel);
+  return faults;
+}
+
+FieldList fields_of(FinetuneConfig& c) {
+  FieldList list;
+  list.group("Task");
+  list.add_choice("task", c.task, task_choices(), "what is learned; its files are those of its own site").required =
+      true;
+  list.add("train-data", &c.train_data, "PATH", "files to train on").required = true;
+  list.add("valid-data", &c.valid_data, "PATH",
+           "files to score after each epoch; the checkpoint of the highest score is kept as --save/best")
+      .required = true;
+  list.add("test-data", &c.test_data, "PATH", "files for which that checkpoint then makes predictions");
+  list.add("load", &c.load, "DIR",
+           "weights to start from, with their shape and tokenizer: a checkpoint of a BERT, or a folder of Hugging "
+           "Face's; without it, random weights of --model");
+  list.add("epochs", &c.epochs, "N", "times that training goes through the data; 0: as in Megatron-LM's Table 6");
+  list.add("seeds", &c.seeds, "N",
+           "runs, with --seed and the numbers after it; the median of their scores is reported");
+  list.add("ensemble", &c.ensemble, "", "also score the mean of the outputs of all runs");
+  add_task_reading_fields(list, c);
+  add_model_fields(list, c);
+  list.add("tokenizer", &c.tokenizer, "DIR", "BERT's vocabulary, where --load has none");
+
+  list.group("Training");
+  list.add("seq-length", &c.seq_length, "N",
+           "tokens of a sequence at most; 0: MNLI and QQP 128, SQuAD 384, RACE 512, or what the model has");
+  list.add("micro-batch-size", &c.micro_batch_size, "N", "examples computed at a time; memory grows with it");
+  list.add("global-batch-size", &c.global_batch_size, "N", "examples an update; 0: as in Table 6");
+  list.add("lr", &c.learning_rate.peak, "X", "peak learning rate; 0: as in Table 6, by the size of the model");
+  list.add("min-lr", &c.learning_rate.minimum, "X", "learning rate at the end");
+  list.add_choice(
+      "lr-decay-style", c.learning_rate.style,
+      {{"cosine", DecayStyle::kCosine}, {"linear", DecayStyle::kLinear}, {"constant", DecayStyle::kConstant}},
+      "how the learning rate falls after the warm-up");
+  list.add("lr-warmup-fraction", &c.warmup_fraction, "X", "share of the updates with a linear warm-up");
+  list.add("weight-decay", &c.optimizer.weight_decay, "X", "decoupled weight decay; biases and norms have none");
+  list.add("clip-grad", &c.optimizer.clip, "X", "largest norm of all gradients together; 0: no clipping");
+  list.add("seed", &c.seed, "N", "of the first run: the head's weights, dropout and the order of the data");
+
+  list.group("Precision");
+  add_training_precision_fields(list, c);
+  add_loss_scaling_fields(list, c.loss_scaling);
+  add_training_layout_fields(list, c);
+  add_pipeline_fields(list, c);
+
+  list.group("Checkpoints and reports");
+  list.add("save", &c.save, "DIR",
+           "where checkpoints, metrics.jsonl and predictions go; the same command goes on with what is there")
+      .required = true;
+  list.add("save-interval-in-mins", &c.save_interval_in_mins, "X", "minutes between checkpoints to go on from");
+  list.add("log-interval", &c.log_interval, "N", "updates between lines of the log");
+  list.add("json", &c.json, "FILE", "results as JSON; - is standard output");
+  list.add("tensorboard-dir", &c.tensorboard_dir, "DIR", "curves for TensorBoard, by Megatron-LM's names");
+  list.add("peak-tflops", &c.peak_tflops, "X", "what MFU is counted against, as in train; 0: measured");
+  list.add("verbose", &c.verbose, "", "show all settings at the start");
+  add_machine_fields(list, c);
+  return list;
+}
+
+std::string to_toml(FinetuneConfig config) { return to_toml(fields_of(config)); }
+
+FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
+  FinetuneConfig given;
+  FieldList given_fields = fields_of(given);
+  read_fields(given_fields, arguments);  // whatever is wrong: where the run starts decides what the rest means
+  FinetuneConfig config;
+  if (!given.load.empty()) take_encoder(config, given.load);
+  FieldList fields = fields_of(config);
+  FaultLines lines = read_fields(fields, arguments);
+  fill_in(config);
+  Faults faults = fields.range_faults();
+  faults.add(config.faults());
+  add_value_faults(fields, faults, lines);
+  throw_if_any(lines);
+  config.model = config.model_for(config.vocabulary_size());
+  return config;
+}
+
+void set_task_head(ModelConfig& model, TaskKind task) {
+  const TaskShape shape = shape_of(task);
+  model.num_labels = shape.outputs == TaskOutputs::kLabels ? shape.count : 0;
+  switch (shape.outputs) {
+    case TaskOutputs::kLabels: model.head = ModelHead::kClassification; break;
+    case TaskOutputs::kChoice: model.head = ModelHead::kChoice; break;
+    case TaskOutputs::kSpans: model.head = ModelHead::kSpans; break;
+  }
+}
+
+TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examples, std::int64_t index) {
+  TrainConfig run;
+  static_cast<StepSettings&>(run) = config;
+  static_cast<OptimizerSettings&>(run) = config;
+  run.seed += index;
+  // A batch that the data do not fill is one of all of them, as even as the copies need it.
+  const std::int64_t most = std::max(examples.count() / config.data_parallel, std::int64_t{1}) * config.data_parallel;
+  const std::int64_t batch = std::min(config.global_batch_size, most);
+  run.micro_batch_size = std::min(config.micro_batch_size, batch / config.data_parallel) * examples.sequences_each;
+  run.global_batch_size = batch * examples.sequences_each;
+  const std::int64_t epoch = std::max(examples.count() / batch, std::int64_t{1});
+  run.train_iters = epoch * config.epochs;
+  run.learning_rate.warmup =
+      static_cast<std::int64_t>(std::llround(config.warmup_fraction * static_cast<double>(run.train_iters)));
+  run.learning_rate.decay = run.train_iters;
+  run.eval_interval = epoch;
+  run.save_best = true;
+  run.keep_last = 1;
+  run.save_interval_in_mins = config.save_interval_in_mins;
+  run.log_interval = config.log_interval;
+  run.peak_tflops = config.peak_tflops;
+  run.verbose = config.verbose;
+  const std::string of_seed = config.seeds == 1 ? "" : fmt::format("seed-{}", run.seed);
+  run.save = of_seed.empty() ? config.save : config.save / of_seed;
+  if (!config.tensorboard_dir.empty()) {
+    run.tensorboard_dir = of_seed.empty() ? config.tensorboard_dir : config.tensorboard_dir / of_seed;
+  }
+  if (holds_run(run.save)) {
+    run.load = run.save;
+  } else {
+    run.finetune = config.load;
+  }
+  return run;
+}
+
+}  // namespace teratron

@@ -1,0 +1,24 @@
+#include "finetune/finetune_task.h"
+
+#include "finetune/outputs.h"
+#include "tasks/task_samples.h"
+
+namespace teratron {
+
+TrainingTask make_finetune_task(const TrainConfig& run, const TaskSet& training, const TaskSet& validation,
+                                GroupRank tensor) {
+  const TaskExamples& examples = training.examples();
+  auto model = std::make_unique<Bert>(run.model, tensor);
+  TrainingTask task{.config = run.model,
+                    .training = std::make_unique<TaskSamples>(examples, run.seq_length, SampleOrder::kShuffled,
+                                                              static_cast<std::uint64_t>(run.seed)),
+                    .split_description = training.notes(),
+                    .data = {.documents = examples.count(), .tokens = std::ssize(examples.ids)}};
+  task.scores = [&validation, &bert = *model](Executor& executor) {
+    return validation.scores(outputs_of(executor, bert, validation.examples()));
+  };
+  task.model = std::move(model);
+  return task;
+}
+
+}  // namespace teratron

@@ -1,0 +1,102 @@
+#include "finetune/outputs.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "model/task_outputs.h"
+#include "tasks/task_samples.h"
+#include "train/micro_batches.h"
+
+namespace teratron {
+namespace {
+
+// The numbers of all examples, the longest first.
+std::vector<std::int64_t> order_of(const TaskExamples& examples) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(examples.count()));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  const auto length = [&](std::int64_t example) {
+    std::int64_t longest = 0;
+    for (std::int64_t k = 0; k < examples.sequences_each; ++k) {
+      longest = std::max(longest, examples.length(example * examples.sequences_each + k));
+    }
+    return longest;
+  };
+  std::ranges::stable_sort(order, std::greater(), length);
+  return order;
+}
+
+// Values that an example has.
+std::size_t size_of(const ModelConfig& model, const TaskExamples& examples, std::int64_t example) {
+  switch (model.head) {
+    case ModelHead::kClassification: return static_cast<std::size_t>(model.num_labels);
+    case ModelHead::kChoice: return static_cast<std::size_t>(examples.sequences_each);
+    case ModelHead::kSpans: return static_cast<std::size_t>(2 * examples.length(example));
+    default: break;
+  }
+  throw InternalError("outputs of a model without a task's head");
+}
+
+// Every copy of the model has some; the others' are zero.
+void sum_over(Communicator& replicas, TaskOutputValues& outputs) {
+  if (replicas.size() == 1) return;
+  std::vector<double> all;
+  for (const std::vector<float>& one : outputs) all.insert(all.end(), one.begin(), one.end());
+  replicas.all_reduce_host(all);
+  std::size_t at = 0;
+  for (std::vector<float>& one : outputs) {
+    for (float& value : one) value = static_cast<float>(all[at++]);
+  }
+}
+
+}  // namespace
+
+TaskOutputValues outputs_of(Executor& executor, const Bert& model, const TaskExamples& examples,
+                            const std::function<void(double share)>& done) {
+  TaskOutputValues outputs(static_cast<std::size_t>(examples.count()));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i].resize(size_of(model.config, examples, static_cast<std::int64_t>(i)));
+  }
+  const std::int64_t each = examples.sequences_each, at_a_time = executor.options().batch / each,
+                     tokens = executor.options().tokens;
+  check(at_a_time > 0, "an executor that takes an example at a time");
+  const std::vector<std::int64_t> order = order_of(examples);
+  const TaskSamples samples(examples, tokens, SampleOrder::kSequential, 0);
+  const MicroBatchCutter cutter(executor, tokens);
+  SampleBatch batch = samples.make_batch(at_a_time * each);
+  Communicator& replicas = *executor.mesh().data;
+  std::vector<float> values;
+  for (std::int64_t begin = replicas.rank() * at_a_time; begin < examples.count();
+       begin += replicas.size() * at_a_time) {
+    const std::int64_t count = std::min(at_a_time, examples.count() - begin);
+    for (std::int64_t i = 0; i < count; ++i) {
+      samples.read({order[static_cast<std::size_t>(begin + i)] * each, each}, batch, i * each);
+    }
+    const MicroBatch micro_batch = cutter.micro_batch(batch, 0, count * each);
+    const bool of_tokens = model.config.head == ModelHead::kSpans;
+    const std::int64_t row = of_tokens ? 2 * micro_batch.tokens : std::ssize(outputs.front());
+    values.resize(static_cast<std::size_t>(count * row));
+    task_outputs(executor, model, micro_batch, values);
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::vector<float>& own = outputs[static_cast<std::size_t>(order[static_cast<std::size_t>(begin + i)])];
+      const auto from = values.begin() + i * row;
+      const auto half = of_tokens ? std::ssize(own) / 2 : std::ssize(own);
+      std::copy_n(from, half, own.begin());
+      if (of_tokens) std::copy_n(from + micro_batch.tokens, half, own.begin() + half);
+    }
+    if (done) done(static_cast<double>(begin + count) / static_cast<double>(examples.count()));
+  }
+  sum_over(replicas, outputs);
+  return outputs;
+}
+
+std::size_t median_of(const std::vector<double>& scores) {
+  check(!scores.empty(), "scores");
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t run) { return scores[run]; });
+  const double median = scores[order[(order.size() - 1) / 2]];
+  return static_cast<std::size_t>(std::ranges::find(scores, median) - scores.begin());
+}
+
+}  // namespace teratron

@@ -1,0 +1,23 @@
+// What a model with a task's head gives for the examples of a set.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "executor/executor.h"
+#include "model/bert.h"
+#include "tasks/task.h"
+
+namespace teratron {
+
+// Every rank of the mesh calls it and gets all of them. Copies of the model share out the examples, which run in order
+// of length, so that little of a batch is padding; as many sequences at a time as the executor takes. done(share): on
+// the way, of this copy's part.
+TaskOutputValues outputs_of(Executor& executor, const Bert& model, const TaskExamples& examples,
+                            const std::function<void(double share)>& done = {});
+
+// Which of several runs is the median by its score: of an even number the lower of the two in the middle, of equal ones
+// the first. InternalError: no scores.
+std::size_t median_of(const std::vector<double>& scores);
+
+}  // namespace teratron

@@ -1,0 +1,221 @@
+// Fine-tuning of small models on planted tasks: that it learns them, what layouts and resuming may not change, and how
+// medians are chosen.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "comm/launch.h"
+#include "finetune/finetune_task.h"
+#include "finetune/outputs.h"
+#include "finetune/planted_tasks.h"
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::expect_same_training;
+using testing::PlantedTask;
+using testing::TrainingRun;
+
+class Observer final : public TrainingObserver {
+ public:
+  void iteration(const IterationReport& report) override { reports.push_back(report); }
+  void scored(std::int64_t, std::span<const TaskScore> scores) override { values.push_back(scores.front().value); }
+  std::vector<IterationReport> reports;
+  std::vector<double> values;
+};
+
+class Finetuning : public ::testing::TestWithParam<TaskKind> {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-finetune-{}", ::getpid());
+    fs::remove_all(folder_);
+    testing::write_planted_vocabulary(folder_ / "words");
+    PlantedTask planted(GetParam(), 7);
+    planted.write(folder_ / "train", 24);
+    planted.write(folder_ / "valid", 13);
+    config_.task = GetParam();
+    config_.model.set_kind(ModelKind::kBert);
+    config_.model.num_layers = 2;
+    config_.model.hidden_size = 24;
+    config_.model.num_attention_heads = 3;
+    config_.model.hidden_dropout = config_.model.attention_dropout = 0;
+    config_.tokenizer = folder_ / "words";
+    config_.seq_length = config_.reading.seq_length = 24;
+    config_.reading = config_.reading_for(GetParam(), 24);
+    config_.micro_batch_size = 3;
+    config_.global_batch_size = 6;
+    config_.epochs = 2;
+    config_.learning_rate.peak = 5e-3;
+    // The gradient of the keys' biases is 0 but for rounding, which AdamW would make steps of.
+    config_.optimizer.epsilon = 1e-6;
+    config_.save = folder_ / "run";
+    set_task_head(config_.model, GetParam());
+    config_.model = config_.model_for(config_.vocabulary_size());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::unique_ptr<TaskSet> open(const char* file, bool training) const {
+    const std::vector<fs::path> files = {folder_ / file};
+    return open_task(GetParam(), files, Tokenizer::load(config_.tokenizer), config_.reading, training);
+  }
+
+  // What rank 0 saw; body: after the run, on every rank.
+  using Body = std::function<void(Trainer&, const TaskSet& training)>;
+  TrainingRun train(const TrainConfig& config, std::vector<double>* scores = nullptr, const Body& body = {}) {
+    const auto training = open("train", true), validation = open("valid", false);
+    TrainingRun run;
+    test::WholeWeights weights;
+    run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
+      const auto backend = make_cpu_backend({.compute_dtype = config.compute_dtype()});
+      const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
+      Trainer trainer(config, *backend, make_finetune_task(config, *training, *validation, mesh->place().tensor), mesh);
+      trainer.start();
+      Observer observer;
+      const TrainingResult result = trainer.run(observer);
+      weights.add(trainer.executor());
+      if (body) body(trainer, *training);
+      if (world.rank() != 0) return;
+      run = {.reports = observer.reports, .result = result};
+      for (const IterationReport& report : run.reports) run.losses.push_back(report.loss);
+      if (scores != nullptr) *scores = observer.values;
+    });
+    run.parameters = weights.values();
+    return run;
+  }
+  TrainConfig run_config() const {
+    const auto training = open("train", true);
+    return train_config(config_, training->examples(), 0);
+  }
+
+  fs::path folder_;
+  FinetuneConfig config_;
+};
+
+TEST_P(Finetuning, LayoutsChangeNothing) {
+  config_.model.hidden_dropout = config_.model.attention_dropout = 0.1;
+  TrainConfig plain = run_config();
+  plain.save.clear();
+  plain.save_best = false;
+  std::vector<double> scores, other_scores;
+  const TrainingRun alone = train(plain, &scores);
+  ASSERT_EQ(scores.size(), 2U);
+  TrainConfig other = plain;
+  other.tensor_parallel = 3;
+  expect_same_training(train(other, &other_scores), alone, "tp 3");
+  EXPECT_EQ(other_scores, scores);
+  other = plain;
+  other.pipeline_parallel = 2;
+  other.data_parallel = 2;
+  other.distributed_optimizer = true;
+  other.micro_batch_size = plain.micro_batch_size / 3;
+  expect_same_training(train(other, &other_scores), alone, "pp 2, dp 2, sharded, single examples");
+  EXPECT_EQ(other_scores, scores);
+}
+
+TEST_P(Finetuning, LearnsItsExamples) {
+  config_.epochs = 150;
+  TrainConfig run = run_config();
+  run.save.clear();
+  run.save_best = false;
+  run.eval_interval = 0;
+  TaskOutputValues outputs;
+  train(run, nullptr, [&](Trainer& trainer, const TaskSet& training) {
+    outputs = outputs_of(trainer.executor(), static_cast<const Bert&>(*trainer.task().model), training.examples());
+  });
+  const auto training = open("train", true);
+  EXPECT_GT(training->scores(outputs).front().value, 95);
+}
+
+TEST_P(Finetuning, GoesOnBitForBitAndKeepsTheBest) {
+  std::vector<double> scores, rest;
+  config_.epochs = 4;
+  TrainConfig run = run_config();
+  const TrainingRun whole = train(run, &scores);
+  ASSERT_EQ(scores.size(), 4U);
+  const CheckpointInfo best = read_checkpoint_info(run.save / "best");
+  const auto highest = std::ranges::max_element(scores) - scores.begin();
+  EXPECT_EQ(best.state.iteration, (highest + 1) * run.eval_interval);
+  EXPECT_EQ(best.model.head, config_.model.head);
+  fs::remove_all(run.save);
+  // A run that ends in the middle of an epoch, by a signal.
+  class Ends final : public TrainingObserver {
+   public:
+    void iteration(const IterationReport& report) override { iteration_ = report.iteration; }
+    std::int64_t iteration_ = 0;
+  } ends;
+  const auto training = open("train", true), validation = open("valid", false);
+  {
+    const auto backend = make_cpu_backend({});
+    Trainer trainer(run, *backend, make_finetune_task(run, *training, *validation));
+    trainer.start();
+    RunControl control;
+    control.signal = [&] { return ends.iteration_ == run.eval_interval + 1 ? 15 : 0; };
+    EXPECT_EQ(trainer.run(ends, control).end, RunEnd::kSignal);
+  }
+  run = run_config();
+  EXPECT_EQ(run.load, run.save);
+  const TrainingRun resumed = train(run, &rest);
+  EXPECT_EQ(resumed.parameters, whole.parameters);
+  EXPECT_EQ(rest.back(), scores.back());
+  EXPECT_EQ(read_checkpoint_info(run.save / "best").state.iteration, best.state.iteration);
+}
+
+// Outputs do not depend on what they are computed with.
+TEST_P(Finetuning, OutputsAreTheSameInEveryBatch) {
+  const auto set = open("valid", false);
+  const auto outputs = [&](std::int64_t batch, int data_parallel) {
+    TaskOutputValues values;
+    run_ranks({}, data_parallel, [&](Communicator& world) {
+      const auto backend = make_cpu_backend({});
+      const auto mesh = std::make_shared<Mesh>(make_mesh(world, {.data = data_parallel}));
+      Bert model(config_.model);
+      Executor executor(*backend, model,
+                        {.purpose = Purpose::kEvaluation,
+                         .batch = batch * set->examples().sequences_each,
+                         .tokens = config_.seq_length,
+                         .logits_chunk = 1},
+                        mesh);
+      executor.allocate();
+      executor.initialize(3);
+      TaskOutputValues here = outputs_of(executor, model, set->examples());
+      if (world.rank() == data_parallel - 1) values = std::move(here);
+    });
+    return values;
+  };
+  const TaskOutputValues alone = outputs(1, 1);
+  ASSERT_EQ(alone.size(), static_cast<std::size_t>(set->examples().count()));
+  for (const auto& [batch, copies] : {std::pair{4, 1}, std::pair{13, 1}, std::pair{3, 2}, std::pair{5, 3}}) {
+    const TaskOutputValues together = outputs(batch, copies);
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      ASSERT_EQ(together[i].size(), alone[i].size());
+      // Products of other numbers of rows may be summed in another order.
+      for (std::size_t k = 0; k < alone[i].size(); ++k) EXPECT_NEAR(together[i][k], alone[i][k], 1e-5);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, Finetuning, ::testing::ValuesIn(all_tasks().begin(), all_tasks().end()),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST(Medians, AreTheMiddleOfTheScores) {
+  EXPECT_EQ(median_of({70}), 0U);
+  EXPECT_EQ(median_of({70, 90, 80}), 2U);
+  EXPECT_EQ(median_of({3, 1, 5, 2, 4}), 0U);
+  EXPECT_EQ(median_of({4, 1, 3, 2}), 3U);     // 2, not 3
+  EXPECT_EQ(median_of({7, 7, 1, 9, 7}), 0U);  // the first of equal ones
+}
+
+TEST(PaperHyperParameters, AreTableSixOfTheNearestModel) {
+  const auto of = [](TaskKind task, double size) { return paper_hyper_parameters(task, std::llround(size)); };
+  EXPECT_EQ(of(TaskKind::kMnli, 336e6), (TaskHyperParameters{128, 1e-5, 10}));
+  EXPECT_EQ(of(TaskKind::kQqp, 1.3e9), (TaskHyperParameters{128, 3e-5, 12}));
+  EXPECT_EQ(of(TaskKind::kQqp, 3.9e9), (TaskHyperParameters{256, 4e-5, 12}));
+  EXPECT_EQ(of(TaskKind::kSquad1, 1e6), (TaskHyperParameters{64, 3e-5, 2}));
+  EXPECT_EQ(of(TaskKind::kSquad2, 2e9), (TaskHyperParameters{64, 3e-5, 2}));
+  EXPECT_EQ(of(TaskKind::kSquad2, 1e12), (TaskHyperParameters{48, 1e-5, 2}));
+  EXPECT_EQ(of(TaskKind::kRace, 1e9), (TaskHyperParameters{16, 1e-5, 3}));
+}
+
+}  // namespace
+}  // namespace teratron
