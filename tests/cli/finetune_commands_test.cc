@@ -30,18 +30,18 @@ class FinetuneCommands : public ::testing::Test {
   // A short run of a tiny model on planted sets.
   Words finetune(TaskKind task, const Words& more = {}) {
     PlantedTask planted(task, 3);
-    planted.write(path("train"), 24);
-    planted.write(path("valid"), 12);
-    planted.write(path("test"), 9);
+    planted.write(path("train.jsonl"), 24);
+    planted.write(path("valid.jsonl"), 12);
+    planted.write(path("test.jsonl"), 9);
     return with({"finetune",
                  "--task",
                  std::string(name_of(task)),
                  "--train-data",
-                 path("train"),
+                 path("train.jsonl"),
                  "--valid-data",
-                 path("valid"),
+                 path("valid.jsonl"),
                  "--test-data",
-                 path("test"),
+                 path("test.jsonl"),
                  "--tokenizer",
                  path("words"),
                  "--model",
@@ -78,10 +78,10 @@ TEST_F(FinetuneCommands, ScoresAreThoseOfEvalAndOfScore) {
     const auto json = json_of(finetune(task));
     EXPECT_EQ(json["task"], name);
     ASSERT_EQ(json["runs"].size(), 1U);
-    const auto evaluated = json_of({"eval", name, "--load", path("run") + "/best", "--data", path("valid"),
+    const auto evaluated = json_of({"eval", name, "--load", path("run") + "/best", "--data", path("valid.jsonl"),
                                     "--predictions", path("predictions" + extension)});
     const auto scored =
-        json_of({"score", name, "--data", path("valid"), "--predictions", path("predictions" + extension)});
+        json_of({"score", name, "--data", path("valid.jsonl"), "--predictions", path("predictions" + extension)});
     for (const auto& [metric, value] : json["runs"][0]["valid"].items()) {
       EXPECT_EQ(evaluated[metric], value) << metric;
       if (metric.starts_with("accuracy_")) continue;
@@ -107,8 +107,8 @@ TEST_F(FinetuneCommands, SeveralSeedsGiveAMedianAndAnEnsemble) {
   EXPECT_EQ(json["median"]["valid"]["accuracy"], scores[1]);
   const auto median = static_cast<std::size_t>(json["median"]["seed"].get<int>() - 5);
   EXPECT_EQ(json["median"]["test"], json["runs"][median]["test"]);
-  const auto ensemble =
-      json_of({"score", "race", "--data", path("valid"), "--predictions", path("run") + "/predictions-valid.json"});
+  const auto ensemble = json_of(
+      {"score", "race", "--data", path("valid.jsonl"), "--predictions", path("run") + "/predictions-valid.json"});
   EXPECT_EQ(ensemble["accuracy"], json["ensemble"]["valid"]["accuracy"]);
   // Nothing is trained again, and nothing changes.
   const auto again = json_of(words);
@@ -145,11 +145,11 @@ TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
            "--peak-tflops",
            "1"});
   const Outcome outcome =
-      run_teratron({"finetune", "--task", "mnli", "--load", path("pretrained"), "--train-data", path("train"),
-                    "--valid-data", path("valid"), "--epochs", "1", "--save", path("run"), "--peak-tflops", "1"});
+      run_teratron({"finetune", "--task", "mnli", "--load", path("pretrained"), "--train-data", path("train.jsonl"),
+                    "--valid-data", path("valid.jsonl"), "--epochs", "1", "--save", path("run"), "--peak-tflops", "1"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("starts from the weights in"), HasSubstr("classifier")));
-  EXPECT_THAT(run_teratron({"eval", "mnli", "--load", path("pretrained"), "--data", path("valid")}).errors,
+  EXPECT_THAT(run_teratron({"eval", "mnli", "--load", path("pretrained"), "--data", path("valid.jsonl")}).errors,
               HasSubstr("was not trained for mnli; `teratron finetune --task mnli --load"));
 }
 
@@ -171,7 +171,7 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
   refuses(with(words, {"--task", "cola"}), "mnli");
   // Another number of labels than the model has.
   succeed(words);
-  const Outcome outcome = run_teratron({"eval", "mnli", "--load", path("run"), "--data", path("valid")});
+  const Outcome outcome = run_teratron({"eval", "mnli", "--load", path("run"), "--data", path("valid.jsonl")});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, HasSubstr("was not trained for mnli"));
 }

@@ -32,8 +32,8 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     fs::remove_all(folder_);
     testing::write_planted_vocabulary(folder_ / "words");
     PlantedTask planted(GetParam(), 7);
-    planted.write(folder_ / "train", 24);
-    planted.write(folder_ / "valid", 13);
+    planted.write(folder_ / "train.jsonl", 24);  // the name counts for RACE alone
+    planted.write(folder_ / "valid.jsonl", 13);
     config_.task = GetParam();
     config_.model.set_kind(ModelKind::kBert);
     config_.model.num_layers = 2;
@@ -47,8 +47,6 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     config_.global_batch_size = 6;
     config_.epochs = 2;
     config_.learning_rate.peak = 5e-3;
-    // The gradient of the keys' biases is 0 but for rounding, which AdamW would make steps of.
-    config_.optimizer.epsilon = 1e-6;
     config_.save = folder_ / "run";
     set_task_head(config_.model, GetParam());
     config_.model = config_.model_for(config_.vocabulary_size());
@@ -56,7 +54,7 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
   void TearDown() override { fs::remove_all(folder_); }
 
   std::unique_ptr<TaskSet> open(const char* file, bool training) const {
-    const std::vector<fs::path> files = {folder_ / file};
+    const std::vector<fs::path> files = {folder_ / fmt::format("{}.jsonl", file)};
     return open_task(GetParam(), files, Tokenizer::load(config_.tokenizer), config_.reading, training);
   }
 
@@ -94,6 +92,8 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
 
 TEST_P(Finetuning, LayoutsChangeNothing) {
   config_.model.hidden_dropout = config_.model.attention_dropout = 0.1;
+  // The gradients of the keys' biases and of the spans' are 0 but for rounding, which AdamW would make steps of.
+  config_.optimizer.epsilon = 1e-4;
   TrainConfig plain = run_config();
   plain.save.clear();
   plain.save_best = false;
@@ -114,7 +114,7 @@ TEST_P(Finetuning, LayoutsChangeNothing) {
 }
 
 TEST_P(Finetuning, LearnsItsExamples) {
-  config_.epochs = 150;
+  config_.epochs = 300;
   TrainConfig run = run_config();
   run.save.clear();
   run.save_best = false;
@@ -196,7 +196,7 @@ TEST_P(Finetuning, OutputsAreTheSameInEveryBatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tasks, Finetuning, ::testing::ValuesIn(all_tasks().begin(), all_tasks().end()),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& task) { return std::string(name_of(task.param)); });
 
 TEST(Medians, AreTheMiddleOfTheScores) {
   EXPECT_EQ(median_of({70}), 0U);

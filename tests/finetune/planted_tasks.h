@@ -99,7 +99,10 @@ class PlantedTask {
       const auto at = static_cast<std::size_t>(below(static_cast<int>(words.size()) - 1));
       const bool has_answer = task_ == TaskKind::kSquad1 || i % 3 != 0;
       nlohmann::json answers = nlohmann::json::array();
-      if (has_answer) answers.push_back({{"text", fmt::format("w{}", words[at + 1])}});
+      const std::vector<int> before(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+      if (has_answer) {
+        answers.push_back({{"text", fmt::format("w{}", words[at + 1])}, {"answer_start", joined(before).size() + 1}});
+      }
       std::vector<int> asked = {words[at]};
       if (!has_answer) asked = {words[at], words[at]};  // asked twice: there is no answer
       paragraphs.push_back({{"context", joined(words)},
