@@ -215,7 +215,7 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
 
 void set_task_head(ModelConfig& model, TaskKind task) {
   const TaskShape shape = shape_of(task);
-  model.num_labels = shape.outputs == TaskOutputs::kLabels ? shape.count : 0;
+  if (shape.outputs == TaskOutputs::kLabels) model.num_labels = shape.count;
   switch (shape.outputs) {
     case TaskOutputs::kLabels: model.head = ModelHead::kClassification; break;
     case TaskOutputs::kChoice: model.head = ModelHead::kChoice; break;

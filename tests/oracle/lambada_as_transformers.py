@@ -22,7 +22,7 @@ import transformers
 def passages_of(count, seed):
     draw = random.Random(seed)
     words = [a + b for a in ("ka", "lo", "mi", "re", "su", "ti") for b in ("n", "rd", "st", "ve", "lling", "")]
-    return ["".join(draw.choice(words) + draw.choice([" ", " ", " ", ", ", ".\n\n"]) for _ in range(draw.randint(8, 30)))
+    return ["".join(draw.choice(words) + draw.choice([" ", " ", " ", ", ", ".\n\n"]) for _ in range(draw.randint(6, 14)))
             + draw.choice(words) + draw.choice(["", "\n", "."]) for _ in range(count)]
 
 
@@ -52,7 +52,7 @@ def main():
     def run(*words):
         return subprocess.run([teratron, *map(str, words)], check=True, capture_output=True, text=True).stdout
 
-    known, others = passages_of(40, 1), passages_of(40, 2)
+    known, others = passages_of(24, 1), passages_of(24, 2)
     lambada = [json.loads(line)["text"] for line in open(sys.argv[3])][:400] if len(sys.argv) > 3 else []
     write_jsonl(folder / "known.jsonl", known)
     write_jsonl(folder / "train.jsonl", known + lambada)
@@ -61,7 +61,7 @@ def main():
     run("data", "tokenize", "--tokenizer", folder / "tokenizer", "--out", folder / "data", folder / "known.jsonl")
     run("train", "--data-path", folder / "data", "--tokenizer", folder / "tokenizer", "--num-layers", 2, "--hidden-size", 64,
         "--num-attention-heads", 4, "--seq-length", 64, "--max-position-embeddings", 96, "--micro-batch-size", 8,
-        "--train-iters", 250, "--lr", 5e-3, "--hidden-dropout", 0, "--attention-dropout", 0, "--split", 1,
+        "--train-iters", 400, "--lr", 3e-3, "--lr-warmup-iters", 20, "--hidden-dropout", 0, "--attention-dropout", 0, "--split", 1,
         "--peak-tflops", 1, "--save", folder / "run")
     run("convert", "--from", "teratron", "--to", "hf", folder / "run", folder / "hf")
     model = transformers.GPT2LMHeadModel.from_pretrained(folder / "hf").eval()
