@@ -21,6 +21,7 @@
 #include "corpus/decontaminate_stage.h"
 #include "corpus/dedup_stage.h"
 #include "corpus/langid_stage.h"
+#include "corpus/stream_json.h"
 #include "telemetry/peak_memory.h"
 
 namespace teratron {
@@ -140,6 +141,8 @@ Faults CorpusSettings::faults_of(std::string_view stage) const {
   faults.add_if(!(max_bad_share >= 0 && max_bad_share <= 1), "{} is a share, from 0 to 1", Flag{"max-bad-share"});
   faults.add_if(is_standard_stream(dropped) && is_standard_stream(out),
                 "{} and {} both go to standard output (-); name a file for one of them", Flag{"out"}, Flag{"dropped"});
+  faults.add_if(!dropped.empty() && dropped == out, "{} and {} name one file, and are two", Flag{"out"},
+                Flag{"dropped"});
   faults.add_if(is_standard_stream(dropped) && is_standard_stream(json),
                 "{} and {} both go to standard output (-); name a file for one of them", Flag{"dropped"}, Flag{"json"});
   faults.add_if(!(jaccard >= kLeastJaccard && jaccard < 1), "{} is a share, from {} to below 1", Flag{"jaccard"},

@@ -1,7 +1,6 @@
 #include "corpus/decontaminate_stage.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -138,9 +137,8 @@ class DecontaminateStage final : public Stage {
     return output;
   }
 
-  void describe(nlohmann::ordered_json& json) const override {
-    json["evaluation_ngrams"] = ngrams_.size();
-    json["frequent_ngrams"] = ngrams_.count_frequent();
+  std::vector<Fact> facts() const override {
+    return {{"evaluation_ngrams", ngrams_.size()}, {"frequent_ngrams", ngrams_.count_frequent()}};
   }
 
  private:

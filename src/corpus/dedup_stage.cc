@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
 
@@ -104,7 +103,7 @@ class DedupStage final : public Stage {
   bool needs_survey() const override { return true; }
 
   std::vector<std::uint64_t> measure(const Document& document) const override {
-    return band_hashes(ngram_set(document.text, options_.ngram), shape_);
+    return band_hashes(ngrams_of(words_of(document.text), options_.ngram), shape_);
   }
 
   void note(std::int64_t number, std::vector<std::uint64_t> hashes) override {
@@ -131,15 +130,16 @@ class DedupStage final : public Stage {
     return dropped("duplicate", "of " + spool_->origin(first));
   }
 
-  void describe(nlohmann::ordered_json& json) const override {
-    json["ngram"] = options_.ngram;
-    json["jaccard"] = options_.jaccard;
-    json["hashes"] = shape_.bands * shape_.rows;
-    json["bands"] = shape_.bands;
-    json["groups"] = groups_.count_groups();
-    for (const int percent : {30, 50, 60, 70, 75, 80, 90}) {
-      json["found_at_similarity"][fmt::format("0.{}", percent)] = shape_.meeting_probability(percent / 100.0);
+  std::vector<Fact> facts() const override {
+    std::vector<Fact> facts = {{"ngram", options_.ngram},
+                               {"jaccard", options_.jaccard},
+                               {"hashes", shape_.bands * shape_.rows},
+                               {"bands", shape_.bands},
+                               {"groups", groups_.count_groups()}};
+    for (const double similarity : {0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9}) {
+      facts.push_back({fmt::format("found_at_{}", similarity), shape_.meeting_probability(similarity)});
     }
+    return facts;
   }
 
  private:

@@ -1,7 +1,7 @@
 #include "corpus/document.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <charconv>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -57,9 +57,37 @@ class ObjectScanner {
   std::size_t at_ = 0;
 };
 
+char32_t hexadecimal(std::string_view digits) {
+  std::uint32_t value = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  return value;
+}
+
+// What a valid JSON string stands for; `quoted` has its quotes.
 std::string without_escapes(std::string_view quoted) {
-  if (quoted.find('\\') == quoted.npos) return std::string(quoted.substr(1, quoted.size() - 2));
-  return nlohmann::json::parse(quoted).get<std::string>();
+  std::string_view rest = quoted.substr(1, quoted.size() - 2);
+  std::string text;
+  text.reserve(rest.size());
+  while (true) {
+    const std::size_t escape = rest.find('\\');
+    text += rest.substr(0, escape);
+    if (escape == rest.npos) return text;
+    const char kind = rest[escape + 1];
+    rest.remove_prefix(escape + 2);
+    if (kind != 'u') {
+      constexpr std::string_view kLetters = "bfnrt", kMeanings = "\b\f\n\r\t";
+      const std::size_t known = kLetters.find(kind);
+      text.push_back(known == kLetters.npos ? kind : kMeanings[known]);
+      continue;
+    }
+    char32_t code = hexadecimal(rest.substr(0, 4));
+    rest.remove_prefix(4);
+    if (code >= 0xD800 && code < 0xDC00 && rest.size() >= 6) {  // with the second half of a pair
+      code = 0x10000 + ((code - 0xD800) << 10) + (hexadecimal(rest.substr(2, 4)) - 0xDC00);
+      rest.remove_prefix(6);
+    }
+    append_utf8(code, text);
+  }
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
@@ -31,7 +30,7 @@ class LangidStage final : public Stage {
     return kept(std::move(document));
   }
 
-  void describe(nlohmann::ordered_json& json) const override { json["language"] = code_; }
+  std::vector<Fact> facts() const override { return {{"language", code_}}; }
 
  private:
   std::string code_;

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "corpus/document.h"
@@ -43,8 +42,12 @@ class Stage {
   // Decides, in the stream's order, about a document that process() kept: what depends on those before it.
   virtual std::optional<Drop> admit(const Document&) { return std::nullopt; }
 
-  // Adds what else is worth telling to the stage's part of the statistics. Called at the end.
-  virtual void describe(nlohmann::ordered_json&) const {}
+  // What else is worth telling in the statistics. Asked at the end.
+  struct Fact {
+    std::string name;
+    std::variant<std::int64_t, double, std::string> value;
+  };
+  virtual std::vector<Fact> facts() const { return {}; }
 
  protected:
   static StageOutput kept(Document document) {

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -47,8 +46,5 @@ struct StreamCounts {
 // that is standard output). UserError: as DocumentReader; no document at all; too many bad ones. EnvironmentError:
 // something cannot be written.
 StreamCounts run_stages(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOptions& options);
-
-// The counts and what the stages have to tell, for --json.
-nlohmann::ordered_json json_of(const StreamCounts& counts, const std::vector<std::unique_ptr<Stage>>& stages);
 
 }  // namespace teratron

@@ -104,10 +104,36 @@ std::size_t terminal_escape(std::string_view text) {
   return has_letter ? end + 1 : 0;
 }
 
+// Characters that are their own composed form, and of which none is composed with another.
+bool is_always_composed(char32_t code) {
+  struct Range {
+    char32_t first, last;
+  };
+  static constexpr std::array<Range, 9> kRanges = {{{0, 0x2FF},
+                                                    {0x400, 0x482},
+                                                    {0x2010, 0x2027},
+                                                    {0x2030, 0x205E},
+                                                    {0x20A0, 0x20C0},
+                                                    {0x3041, 0x3096},
+                                                    {0x30A1, 0x30FA},
+                                                    {0x4E00, 0x9FFF},
+                                                    {0xAC00, 0xD7A3}}};
+  return std::ranges::any_of(kRanges, [&](const Range& range) { return code >= range.first && code <= range.last; });
+}
+
+// Whether normalisation would change nothing, as far as can be told at a glance.
+bool is_composed(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Step step = decode_utf8(text);
+    if (!is_always_composed(step.code)) return false;
+    text.remove_prefix(step.length);
+  }
+  return true;
+}
+
 std::string repair_characters(std::string_view line) {
   std::string out;
   out.reserve(line.size());
-  bool needs_composing = false;
   while (!line.empty()) {
     const Utf8Step step = decode_utf8(line);
     std::size_t length = step.length;
@@ -119,10 +145,9 @@ std::string repair_characters(std::string_view line) {
     } else {
       append_repaired(step.code, out);
     }
-    needs_composing = needs_composing || step.code >= 0x300;  // what is below is composed
     line.remove_prefix(length);
   }
-  return needs_composing ? normalised(out, UTF8PROC_COMPOSE) : out;
+  return is_composed(out) ? out : normalised(out, UTF8PROC_COMPOSE);
 }
 
 // Nothing in it can need repair: printable ASCII without an ampersand.

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/temporary_folder.h"
-#include "corpus/stream.h"
+#include "corpus/stream_json.h"
 
 namespace teratron::testing {
 

@@ -59,7 +59,7 @@ class LengthStage final : public Stage {
     if (surveys_ || lengths_.insert(document.text.size()).second) return std::nullopt;
     return Drop{"not the first", ""};
   }
-  void describe(nlohmann::ordered_json& json) const override { json["settled"] = settled_; }
+  std::vector<Fact> facts() const override { return {{"settled", settled_}}; }
 
  private:
   bool surveys_;
@@ -237,12 +237,16 @@ TEST(CorpusJson, StringsComeBackAsTheyWere) {
   for (int trial = 0; trial < 200; ++trial) {
     std::string text;
     for (std::uint64_t left = random.below(20); left > 0; --left) {
-      append_utf8(static_cast<char32_t>(random.below(trial % 2 == 0 ? 0x80 : 0xD000)), text);
+      append_utf8(static_cast<char32_t>(trial % 3 == 2 ? 0x10000 + random.below(0x100000)
+                                                       : random.below(trial % 3 == 0 ? 0x80 : 0xD000)),
+                  text);
     }
     std::string json;
     append_json_string(text, json);
     EXPECT_EQ(nlohmann::json::parse(json).get<std::string>(), text);
     EXPECT_EQ(string_member("{\"a\":1,\"b\":" + json + "}", "b"), text);
+    const std::string ascii = nlohmann::json(text).dump(-1, ' ', /*ensure_ascii=*/true);
+    EXPECT_EQ(string_member("{\"b\": " + ascii + " }", "b"), text) << ascii;
   }
   EXPECT_EQ(find_member("{}", "a"), std::nullopt);
   EXPECT_EQ(find_member(R"({"b":{"a":1}})", "a"), std::nullopt);

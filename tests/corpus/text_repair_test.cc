@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <utf8proc.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -80,6 +81,27 @@ TEST(TextRepair, LeavesNothingToRepair) {
     if (text.find('<') == text.npos) {  // what follows it is not unescaped, and may come after a new line end
       EXPECT_EQ(repair_text(once), once) << nlohmann::json(text);
     }
+  }
+}
+
+// Each character after, and before, one that combines with it if any does.
+TEST(TextRepair, ComposesWhatNormalisationComposes) {
+  const auto composed = [](const std::string& text) {
+    utf8proc_uint8_t* out = utf8proc_NFC(reinterpret_cast<const utf8proc_uint8_t*>(text.c_str()));
+    std::string result(reinterpret_cast<const char*>(out));
+    std::free(out);
+    return result;
+  };
+  for (char32_t code = 0x2A0; code < 0xD800; ++code) {
+    if (code >= 0x2018 && code <= 0x201F) continue;  // quotes
+    std::string text = "a\u00E9";
+    append_utf8(code, text);
+    text += "b";
+    const std::string repaired = repair_text(text);
+    if (repaired.find('\'') != text.npos || repaired.find(' ') != text.npos || repaired.find('\n') != text.npos)
+      continue;
+    if (code >= 0x206A && code <= 0x206F) continue;  // controls
+    EXPECT_EQ(repaired, composed(text)) << static_cast<std::uint32_t>(code);
   }
 }
 
