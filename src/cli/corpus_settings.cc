@@ -180,7 +180,7 @@ FieldList fields_of_corpus(CorpusSettings& s) {
   list.add("language", &s.language, "CODE", "keep documents in this language: en, de, zh, zh-Hant ...");
   list.add("keep-unsure", &s.keep_unsure, "", "keep them where the detector does not rely on what it found, too");
   list.group("Of decontaminate");
-  list.add("evaluation", &s.evaluation, "FILE...", "texts of evaluation sets, named as FILE is");
+  list.add("evaluation", &s.evaluation, "FILE", "texts of evaluation sets, named as FILE is");
   list.add("cut-ngram", &s.cut_ngram, "N", "words in a row that both have are cut out").between(1, 100);
   list.add("frequent", &s.frequent, "N", "but those that FILE has as often stay").between(1);
   list.add("document-share", &s.document_share, "X", "drop a document with this share of its n-grams in the sets");

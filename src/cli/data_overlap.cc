@@ -35,7 +35,7 @@ FieldList fields_of(DataOverlapOptions& o) {
   FieldList list;
   list.add_positional(&o.overlap.training, "FILE",
                       "the training set: .jsonl, text, folders, compressed or not; -: standard input");
-  list.add("test", &o.overlap.test, "FILE...", "the test set").required = true;
+  list.add("test", &o.overlap.test, "FILE", "the test set").required = true;
   list.add("ngram", &o.overlap.ngram, "N", "words in a row that are looked for").between(1, 100);
   list.add("false-positives", &o.overlap.false_positives, "X", "the Bloom filter's share of errors, at most");
   list.add("exact", &o.overlap.exact, "", "no filter: keep the test set in memory, and count without errors");
