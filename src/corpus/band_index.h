@@ -1,0 +1,49 @@
+// Which documents meet in a band: pairs of (hash of a band, document), sorted on disk, in memory that does not grow
+// with them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace teratron {
+
+class BandIndex {
+ public:
+  struct Entry {
+    std::uint64_t hash;
+    std::int64_t document;
+    auto operator<=>(const Entry&) const = default;
+  };
+  static constexpr std::int64_t kParts = 256;
+
+  // Temporary files without names in `folder`. Memory: 16 MiB while it is written. EnvironmentError: as Spool.
+  explicit BandIndex(const std::filesystem::path& folder);
+  BandIndex(const BandIndex&) = delete;
+  BandIndex& operator=(const BandIndex&) = delete;
+  ~BandIndex();
+
+  void add(std::uint64_t hash, std::int64_t document);
+  void end_writing();
+
+  std::int64_t entries() const;
+  // The documents of each hash that several have, ascending. Reads the 256th of the entries whose hashes begin alike;
+  // memory: 16 bytes for each of them.
+  void for_each_meeting(std::int64_t part, const std::function<void(std::span<const Entry>)>& meeting) const;
+
+ private:
+  struct Part {
+    int descriptor = -1;
+    std::int64_t entries = 0;
+    std::vector<Entry> buffer;
+  };
+  void flush(Part& part);
+
+  std::filesystem::path folder_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace teratron

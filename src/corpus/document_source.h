@@ -1,0 +1,64 @@
+// Where a pass gets its documents from: files, or the spool of the pass before.
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "corpus/document.h"
+#include "corpus/spool.h"
+
+namespace teratron {
+
+struct BadDocument {
+  const std::filesystem::path* file = nullptr;
+  std::int64_t line = 0;
+  std::string fault;  // with file and line
+};
+
+class DocumentSource {
+ public:
+  struct Batch {
+    std::vector<Document> documents;
+    std::vector<BadDocument> bad;
+  };
+  virtual ~DocumentSource() = default;
+  virtual bool next(Batch& batch) = 0;  // false: the end
+  virtual double share() const = 0;     // of it that was read, 0 to 1
+};
+
+// Reads a batch ahead, in a thread of its own, and parses with all threads.
+class FileSource final : public DocumentSource {
+ public:
+  FileSource(std::span<const std::filesystem::path> files, TextFormat format, std::string text_key,
+             std::int64_t batch_bytes);
+  ~FileSource() override;
+  bool next(Batch& batch) override;
+  double share() const override;
+
+ private:
+  struct RawBatch {
+    DocumentBatch batch;
+    bool is_end = false;
+  };
+  void read_ahead();
+
+  DocumentReader reader_;
+  std::string text_key_;
+  std::int64_t bytes_read_ = 0;
+  std::future<RawBatch> ahead_;  // declared last: it ends before the reader
+};
+
+class SpoolSource final : public DocumentSource {
+ public:
+  SpoolSource(const Spool& spool, std::int64_t batch_bytes) : spool_(spool), batch_bytes_(batch_bytes) {}
+  bool next(Batch& batch) override;
+  double share() const override;
+
+ private:
+  const Spool& spool_;
+  std::int64_t batch_bytes_, next_ = 0;
+};
+
+}  // namespace teratron

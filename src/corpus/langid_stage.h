@@ -1,0 +1,28 @@
+// data langid: keeps the documents of one language.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "corpus/stage.h"
+
+namespace teratron {
+
+struct DetectedLanguage {
+  std::string code;          // "en", "zh-Hant"; "un": unknown
+  int percent = 0;           // of the text that is in it
+  bool is_reliable = false;  // far enough before the second language
+};
+
+// What CLD2 makes of a text (valid UTF-8). Of more than 2 GiB it sees the beginning.
+DetectedLanguage detect_language(std::string_view text);
+
+// Whether CLD2 can detect a language of this code.
+bool is_language_code(const std::string& code);
+
+// Drops "language" (another one) and, unless `keep_unsure`, "unsure" (CLD2 does not rely on what it found). UserError:
+// not a language code.
+std::unique_ptr<Stage> make_langid_stage(std::string code, bool keep_unsure = false);
+
+}  // namespace teratron

@@ -1,0 +1,63 @@
+// What a stage is: a rule that keeps, changes or drops documents of a stream.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "corpus/document.h"
+#include "corpus/spool.h"
+
+namespace teratron {
+
+// Why a document was dropped: the reason is one of a few words that are counted, the detail is about this document.
+struct Drop {
+  std::string reason;  // "short"
+  std::string detail;  // "97 tokens of 128"
+};
+
+struct StageOutput {
+  std::vector<Document> documents;  // none where it is dropped; several where it is cut into pieces
+  std::optional<Drop> drop;         // set where `documents` is empty
+};
+
+// Documents pass a stage batch by batch, in the order of the stream. Members that are const run on any thread, and
+// their results depend on the document alone (and on the survey), so a stream's output does not depend on the threads.
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  virtual std::string_view name() const = 0;  // "clean"
+
+  // Whether it has to see all documents before it decides about the first. The stream is then written to a spool. Each
+  // document is measured, its measures are noted in order, and settle() ends the survey.
+  virtual bool needs_survey() const { return false; }
+  virtual std::vector<std::uint64_t> measure(const Document&) const { return {}; }
+  virtual void note(std::int64_t /*number*/, std::vector<std::uint64_t> /*measures*/) {}
+  virtual void settle(const Spool&) {}
+
+  virtual StageOutput process(Document document) const = 0;
+  // Decides, in the stream's order, about a document that process() kept: what depends on those before it.
+  virtual std::optional<Drop> admit(const Document&) { return std::nullopt; }
+
+  // What else is worth telling in the statistics. Asked at the end.
+  struct Fact {
+    std::string name;
+    std::variant<std::int64_t, double, std::string> value;
+  };
+  virtual std::vector<Fact> facts() const { return {}; }
+
+ protected:
+  static StageOutput kept(Document document) {
+    StageOutput output;
+    output.documents.push_back(std::move(document));
+    return output;
+  }
+  static StageOutput dropped(std::string reason, std::string detail) {
+    return {.documents = {}, .drop = Drop{std::move(reason), std::move(detail)}};
+  }
+};
+
+}  // namespace teratron

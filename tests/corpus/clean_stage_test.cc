@@ -1,0 +1,114 @@
+// data clean as a stage: lengths in tokens, and the rules about URLs.
+#include "corpus/clean_stage.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "corpus/stage_fixture.h"
+#include "tokenizer/bpe_trainer.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::stages_of;
+
+const Tokenizer& small_tokenizer() {
+  static const Tokenizer made = [] {
+    const std::string_view sentence = "the quick brown fox jumps over the lazy dog, the end of the story it's";
+    const std::vector<std::string_view> texts(3, sentence);
+    return Tokenizer(train_bpe(texts, {.vocab_size = 400}));
+  }();
+  return made;
+}
+
+class CleanStage : public testing::StageTest {
+ protected:
+  std::filesystem::path lists() {
+    write_file_atomically(folder_ / "domains.txt", "# none of these\nbad.org\nShop.Example.com # all of it\n");
+    write_file_atomically(folder_ / "extensions.txt", "jpg\nPDF\n");
+    return folder_.path();
+  }
+  // The numbers of the documents with these URLs that are kept.
+  std::vector<int> kept_of(const std::vector<std::string>& urls) {
+    std::string lines;
+    for (std::size_t i = 0; i < urls.size(); ++i) {
+      lines += nlohmann::json{{"id", i}, {"text", "t"}, {"url", urls[i]}}.dump() + "\n";
+    }
+    write_file_atomically(folder_ / "in.jsonl", lines);
+    CleanOptions rules{.min_tokens = 0};
+    rules.url_rules.emplace(lists());
+    counts_ = run_stages(stages_of(make_clean_stage(std::move(rules))), options());
+    std::vector<int> kept;
+    for (const auto& line : testing::json_lines(folder_ / "out.jsonl")) kept.push_back(line["id"]);
+    return kept;
+  }
+};
+
+TEST(HasTokens, IsWhatCountingAllTokensSays) {
+  RandomSequence random(RandomStream{.seed = 3});
+  const std::vector<std::string> pieces = {"the", " ",    "quick",  "'s", "\n", "  ",
+                                           ", ",  " dog", "\u00e9", "12", " a", "b c"};
+  for (int trial = 0; trial < 500; ++trial) {
+    std::string text;
+    for (std::uint64_t left = random.below(60); left > 0; --left) text += pieces[random.below(pieces.size())];
+    const auto tokens = std::ssize(small_tokenizer().encode(text));
+    EXPECT_TRUE(has_tokens(small_tokenizer(), text, tokens));
+    EXPECT_FALSE(has_tokens(small_tokenizer(), text, tokens + 1));
+  }
+}
+
+TEST_F(CleanStage, DropsShortDocumentsAfterRepair) {
+  CleanOptions options{.tokenizer = small_tokenizer(), .min_tokens = 4};
+  const std::string four = "the quick brown fox", three = "the quick brown";
+  ASSERT_EQ(small_tokenizer().encode(four).size(), 4U);
+  ASSERT_EQ(small_tokenizer().encode(three).size(), 3U);
+  EXPECT_THAT(
+      through(stages_of(make_clean_stage(options)), {four, three, "\x01" + four + "\n\n", "\n" + three + "\n\n\n"}),
+      ElementsAre(four, four));
+  EXPECT_EQ(counts_.stages[0].dropped.at("short"), 2);
+  EXPECT_EQ(counts_.stages[0].changed, 1);
+  EXPECT_THAT(testing::json_lines(folder_ / "dropped.jsonl")[0]["detail"], "3 tokens of 4");
+}
+
+TEST_F(CleanStage, DropsUrlsByDomainEndingFormAndSecondSight) {
+  EXPECT_THAT(kept_of({"http://good.org/a", "https://bad.org/", "http://www.news.bad.org/a.html", "http://notbad.org/",
+                       "http://shop.example.com/x", "http://example.com/x", "http://good.org/pic.JPG?w=1",
+                       "http://good.org/x?f=pic.jpg", "http://good.org/paper.pdf#page=2", "ftp://good.org/b",
+                       "good.org/c", "http://good/d", "http://good.org/a b", "http:///x", "HTTPS://WWW.Good.org/a/#top",
+                       "http://good.org/A", "http://u@good.org:80/a", "http://good.org:x/e"}),
+              ElementsAre(0, 3, 5, 7, 15));
+  EXPECT_EQ(counts_.stages[0].dropped,
+            (std::map<std::string, std::int64_t>{
+                {"domain", 3}, {"extension", 2}, {"malformed url", 6}, {"duplicate url", 2}}));
+}
+
+TEST_F(CleanStage, DocumentsWithoutAnUrlPassTheRulesAboutThem) {
+  CleanOptions rules{.min_tokens = 0};
+  rules.url_rules.emplace(lists());
+  EXPECT_THAT(through(stages_of(make_clean_stage(std::move(rules))), {"a", "a"}), ElementsAre("a", "a"));
+}
+
+TEST_F(CleanStage, ListsThatAreNoneAreErrors) {
+  EXPECT_THROW(UrlRules{folder_.path()}, UserError);
+  lists();
+  write_file_atomically(folder_ / "domains.txt", "a.org\nhttp://b.org/\n");
+  try {
+    UrlRules{folder_.path()};
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("domains.txt:2"));
+  }
+}
+
+TEST(UrlLists, ThoseThatComeWithTheProgramCanBeRead) {
+  const UrlRules rules(std::string(TERATRON_SOURCE_DIR) + "/configs/url-lists");
+  EXPECT_EQ(rules.judge("https://i.imgur.com/a").value_or(Drop{}).reason, "domain");
+  EXPECT_EQ(rules.judge("https://example.org/a.png").value_or(Drop{}).reason, "extension");
+  EXPECT_FALSE(rules.judge("https://example.org/a.html"));
+}
+
+}  // namespace
+}  // namespace teratron
