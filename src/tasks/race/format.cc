@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json_fields.h"
 #include "data/document_reader.h"
+#include "data/input_files.h"
 
 namespace teratron::race {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "base/decompression.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json_fields.h"
 #include "data/input_files.h"
 
@@ -52,6 +53,12 @@ class Reader {
     if (!ids_.insert(question.id).second) {
       throw_user_error("'{}' has the question '{}' twice", path_.string(), question.id);
     }
+    question.is_labelled = fields.has("answers");
+    if (question.is_labelled) read_answers(fields, question);
+    data_.questions.push_back(std::move(question));
+  }
+
+  void read_answers(const JsonFields& fields, Question& question) const {
     const bool has_none = fields.has("is_impossible") && fields.boolean("is_impossible");
     for (const Json& one : list(fields, "answers")) {
       const JsonFields answer(one, path_);
@@ -70,7 +77,6 @@ class Reader {
                        version_ == Version::kSquad1 ? ", as only SQuAD 2.0 has such: score it as squad2"
                                                     : " and does not say is_impossible");
     }
-    data_.questions.push_back(std::move(question));
   }
 
   const fs::path& path_;
@@ -89,6 +95,10 @@ std::map<std::string, std::string> read_predictions(const fs::path& path) {
   std::map<std::string, std::string> predictions;
   for (const auto& item : json.items()) predictions.emplace(item.key(), fields.string(item.key()));
   return predictions;
+}
+
+void write_predictions(const fs::path& path, const std::map<std::string, std::string>& predictions) {
+  write_file_atomically(path, Json(predictions).dump() + "\n");
 }
 
 }  // namespace teratron::squad

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <vector>
 
+#include "base/error.h"
 #include "tokenizer/bert_characters.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
@@ -131,6 +132,9 @@ double f1(std::string_view prediction, std::string_view answer) {
 ScoresByAnswer score(const Dataset& dataset, const std::map<std::string, std::string>& predictions, Version version) {
   ScoresByAnswer scores;
   for (const Question& question : dataset.questions) {
+    if (!question.is_labelled) {
+      throw_user_error("the question '{}' does not tell its answers; what has none is not scored", question.id);
+    }
     const auto found = predictions.find(question.id);
     const bool predicted = found != predictions.end();
     const Points points = predicted ? points_of(found->second, question, version) : Points{};

@@ -28,6 +28,7 @@ struct ScoresByAnswer {
 
 // A question without a prediction scores 0. Where there is no answer, the empty prediction is right and others are
 // wrong (2.0); of the answers to others, those count that have words. Predictions of other questions are not looked at.
+// UserError: a question without a label.
 ScoresByAnswer score(const Dataset& dataset, const std::map<std::string, std::string>& predictions, Version version);
 
 }  // namespace teratron::squad

@@ -1,0 +1,63 @@
+#include "tasks/pair_encoding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::int64_t kSequencesAtATime = 256;
+
+}  // namespace
+
+PairFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length) {
+  if (tokenizer.kind() != TokenizerKind::kWordPiece) {
+    throw_user_error(
+        "the tokenizer is byte-level BPE, and tasks need BERT's [CLS] and [SEP]; use the model's own WordPiece "
+        "vocabulary (vocab.txt)");
+  }
+  if (seq_length < kFrameTokens + 2) {
+    throw_user_error("--seq-length {} is too short for a pair of texts: [CLS] A [SEP] B [SEP] needs {} tokens at least",
+                     seq_length, kFrameTokens + 2);
+  }
+  return {.classify = tokenizer.word_piece().classify, .separate = tokenizer.word_piece().separate};
+}
+
+bool cut_longer_side(TokenPair& pair, std::int64_t most) {
+  if (std::ssize(pair.a) + std::ssize(pair.b) <= most) return false;
+  auto& longer = pair.a.size() > pair.b.size() ? pair.a : pair.b;
+  auto& shorter = pair.a.size() > pair.b.size() ? pair.b : pair.a;
+  const std::int64_t of_shorter = std::min<std::int64_t>(std::ssize(shorter), most / 2);
+  shorter = shorter.first(static_cast<std::size_t>(of_shorter));
+  longer = longer.first(static_cast<std::size_t>(most - of_shorter));
+  return true;
+}
+
+void write_sequences(std::span<const TokenPair> pairs, const PairFrame& frame, TaskExamples& examples) {
+  examples.begins.assign(pairs.size() + 1, 0);
+  examples.seconds.resize(pairs.size());
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    examples.seconds[i] = static_cast<std::int32_t>(pairs[i].a.size() + 2);
+    examples.begins[i + 1] = examples.begins[i] + std::ssize(pairs[i].a) + std::ssize(pairs[i].b) + kFrameTokens;
+  }
+  examples.ids.resize(static_cast<std::size_t>(examples.begins.back()));
+  parallel_for(std::ssize(pairs), kSequencesAtATime, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      auto at = examples.ids.begin() + examples.begins[i];
+      *at++ = frame.classify;
+      at = std::ranges::copy(pairs[i].a, at).out;
+      *at++ = frame.separate;
+      at = std::ranges::copy(pairs[i].b, at).out;
+      *at = frame.separate;
+    }
+  });
+}
+
+std::string note_of(std::int64_t count, std::string_view what) {
+  return count == 0 ? "" : fmt::format("; {} {}", count, what);
+}
+
+}  // namespace teratron

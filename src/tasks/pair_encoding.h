@@ -1,0 +1,57 @@
+// Two texts as one sequence of a BERT: what all tasks do with tokens that they have chosen.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/threads.h"
+#include "tasks/examples.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+
+inline constexpr std::int64_t kFrameTokens = 3;  // [CLS] and two [SEP]
+
+struct PairFrame {
+  std::int32_t classify = 0, separate = 0;  // [CLS], [SEP]
+};
+
+// UserError: the tokenizer is no WordPiece; a sequence of `seq_length` tokens has no room for a token of each text.
+PairFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length);
+
+struct TokenPair {
+  std::span<const std::int32_t> a, b;
+};
+
+// Cuts tokens off the end of the longer side until both have `most` together, and then off both in turn. The side that
+// was longer (b, if none was) keeps one more where `most` is odd. That is "longest_first" of Hugging Face's tokenizers,
+// and the rule of BERT's own code but for that one token. Whether anything was cut.
+bool cut_longer_side(TokenPair& pair, std::int64_t most);
+
+using TokenLists = std::vector<std::vector<std::int32_t>>;
+
+// The tokens of `count` texts, found by all threads; text_of(i) gives text number i, a string or a view of one.
+template <class TextOf>
+TokenLists encode_texts(const Tokenizer& tokenizer, std::int64_t count, const TextOf& text_of) {
+  constexpr std::int64_t kTextsAtATime = 64;
+  TokenLists lists(static_cast<std::size_t>(count));
+  parallel_for(count, kTextsAtATime, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto& text = text_of(static_cast<std::size_t>(i));
+      std::vector<std::int32_t>& ids = lists[static_cast<std::size_t>(i)];
+      tokenizer.encode_to(text, ids);
+      ids.shrink_to_fit();
+    }
+  });
+  return lists;
+}
+
+// Writes [CLS] a [SEP] b [SEP] for each pair into `examples`, which has labels and how many each has of what.
+void write_sequences(std::span<const TokenPair> pairs, const PairFrame& frame, TaskExamples& examples);
+
+// "; 12 things" where there are any, else nothing: for TaskSet::notes.
+std::string note_of(std::int64_t count, std::string_view what);
+
+}  // namespace teratron

@@ -1,0 +1,108 @@
+#include "tasks/race/choices.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "tasks/outputs.h"
+#include "tasks/pair_encoding.h"
+#include "tasks/race/score.h"
+
+namespace teratron::race {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ChoiceSet : public TaskSet {
+ public:
+  ChoiceSet(Dataset articles, const Tokenizer& tokenizer, const TaskReading& reading) : articles_(std::move(articles)) {
+    const PairFrame frame = frame_of_pairs(tokenizer, reading.seq_length);
+    if (reading.max_query_length < 1) throw_user_error("--max-query-length must be 1 at least");
+    examples_.sequences_each = kOptions;
+    struct Place {
+      std::size_t article, question;
+    };
+    std::vector<Place> places;
+    for (std::size_t article = 0; article < articles_.size(); ++article) {
+      for (std::size_t i = 0; i < articles_[article].questions.size(); ++i) {
+        places.push_back({article, i});
+        examples_.labels.push_back(articles_[article].questions[i].answer);
+      }
+    }
+    const TokenLists texts = encode_texts(
+        tokenizer, std::ssize(articles_), [&](std::size_t i) -> auto& { return articles_[i].text; });
+    const TokenLists choices =
+        encode_texts(tokenizer, std::ssize(places) * examples_.sequences_each, [&](std::size_t i) {
+          const Place& place = places[i / kOptions];
+          const Question& question = articles_[place.article].questions[place.question];
+          return question_with_option(question.text, question.options[i % kOptions]);
+        });
+    std::vector<TokenPair> pairs;
+    std::int64_t long_choices = 0, cut = 0;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      std::span<const std::int32_t> choice = choices[i];
+      if (std::ssize(choice) > reading.max_query_length) {
+        choice = choice.first(static_cast<std::size_t>(reading.max_query_length));
+        ++long_choices;
+      }
+      pairs.push_back({.a = texts[places[i / kOptions].article], .b = choice});
+      if (cut_longer_side(pairs.back(), reading.seq_length - kFrameTokens)) ++cut;
+    }
+    write_sequences(pairs, frame, examples_);
+    notes_ = fmt::format("{} questions on {} articles, {} sequences", places.size(), articles_.size(), pairs.size()) +
+             note_of(cut, fmt::format("sequences cut to {} tokens", reading.seq_length)) +
+             note_of(long_choices, fmt::format("questions with an option cut to {} tokens", reading.max_query_length));
+    drop_texts();
+  }
+
+  const TaskExamples& examples() const override { return examples_; }
+  std::string notes() const override { return notes_; }
+  bool has_labels() const override { return true; }  // without answers, no file is read
+
+  std::vector<TaskScore> scores(const TaskOutputValues& outputs) const override {
+    const ScoresByLevel by_level = score(articles_, predictions(outputs));
+    std::vector<TaskScore> list = {{"accuracy", by_level.all.accuracy}};
+    if (by_level.middle.questions > 0) list.push_back({"accuracy_middle", by_level.middle.accuracy});
+    if (by_level.high.questions > 0) list.push_back({"accuracy_high", by_level.high.accuracy});
+    return list;
+  }
+
+  void write_predictions(const fs::path& path, const TaskOutputValues& outputs) const override {
+    race::write_predictions(path, predictions(outputs));
+  }
+
+ private:
+  // What comes later needs answers and ids alone.
+  void drop_texts() {
+    for (Article& article : articles_) {
+      article.text = {};
+      for (Question& question : article.questions) {
+        question.text = {};
+        question.options = {};
+      }
+    }
+  }
+
+  Predictions predictions(const TaskOutputValues& outputs) const {
+    check_outputs(outputs, examples_.count(), [&](std::int64_t) { return examples_.sequences_each; });
+    Predictions answers;
+    std::size_t at = 0;
+    for (const Article& article : articles_) {
+      std::vector<int>& list = answers[article.id];
+      for (std::size_t i = 0; i < article.questions.size(); ++i) list.push_back(place_of_largest(outputs[at++]));
+    }
+    return answers;
+  }
+
+  Dataset articles_;  // without texts
+  TaskExamples examples_;
+  std::string notes_;
+};
+
+}  // namespace
+
+std::unique_ptr<TaskSet> open_choices(std::span<const fs::path> files, const Tokenizer& tokenizer,
+                                      const TaskReading& reading, bool /*training*/) {
+  return std::make_unique<ChoiceSet>(read_dataset(files), tokenizer, reading);
+}
+
+}  // namespace teratron::race

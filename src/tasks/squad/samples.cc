@@ -1,0 +1,232 @@
+#include "tasks/squad/samples.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "tasks/outputs.h"
+#include "tasks/pair_encoding.h"
+#include "tasks/squad/answers.h"
+#include "tasks/squad/score.h"
+#include "tokenizer/utf8.h"
+
+namespace teratron::squad {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kParagraphsAtATime = 16;
+constexpr std::int64_t kQuestionsAtATime = 64;
+
+Dataset read_files(std::span<const fs::path> files, Version version) {
+  Dataset all;
+  std::unordered_set<std::string> ids;
+  for (const fs::path& file : files) {
+    Dataset one = read_dataset(file, version);
+    for (Question& question : one.questions) {
+      if (!ids.insert(question.id).second) {
+        throw_user_error("'{}' has the question '{}', which was read before", file.string(), question.id);
+      }
+      question.paragraph += all.paragraphs.size();
+      all.questions.push_back(std::move(question));
+    }
+    std::ranges::move(one.paragraphs, std::back_inserter(all.paragraphs));
+  }
+  return all;
+}
+
+void check_reading(const TaskReading& reading) {
+  if (reading.max_query_length < 1 || reading.max_answer_length < 1 || reading.n_best < 1 || reading.doc_stride < 0) {
+    throw_user_error(
+        "--max-query-length, --max-answer-length and --n-best must be 1 at least, and --doc-stride 0 at least");
+  }
+  const std::int64_t room = reading.seq_length - kFrameTokens - reading.max_query_length;
+  if (room > reading.doc_stride) return;
+  throw_user_error(
+      "--seq-length {} leaves {} tokens for the paragraph beside a question of --max-query-length {}, and a window "
+      "shares --doc-stride {} with the next; lower one of the latter two, or raise --seq-length by {} at least",
+      reading.seq_length, std::max<std::int64_t>(room, 0), reading.max_query_length, reading.doc_stride,
+      reading.doc_stride + 1 - room);
+}
+
+class SampleSet : public TaskSet {
+ public:
+  SampleSet(Dataset data, Version version, const Tokenizer& tokenizer, const TaskReading& reading, bool training)
+      : data_(std::move(data)),
+        version_(version),
+        rules_{.max_answer_length = reading.max_answer_length,
+               .n_best = reading.n_best,
+               .may_be_none = version == Version::kSquad2,
+               .null_score_diff_threshold = reading.null_score_diff_threshold} {
+    const PairFrame frame = frame_of_pairs(tokenizer, reading.seq_length);
+    check_reading(reading);
+    if (training) leave_out_unlabelled();
+    encode_paragraphs(tokenizer);
+    TokenLists questions = encode_texts(
+        tokenizer, std::ssize(data_.questions), [&](std::size_t i) -> auto& { return data_.questions[i].text; });
+    for (std::vector<std::int32_t>& question : questions) {
+      if (std::ssize(question) <= reading.max_query_length) continue;
+      question.resize(static_cast<std::size_t>(reading.max_query_length));
+      ++cut_questions_;
+    }
+    cut_windows(questions, frame, reading);
+    find_labels();
+    for (Question& question : data_.questions) question.text = {};  // what comes later needs answers and ids alone
+    seq_length_ = reading.seq_length;
+    max_query_length_ = reading.max_query_length;
+  }
+
+  const TaskExamples& examples() const override { return examples_; }
+
+  std::string notes() const override {
+    return fmt::format("{} questions on {} paragraphs, {} windows of up to {} tokens", data_.questions.size(),
+                       data_.paragraphs.size(), windows_.size(), seq_length_) +
+           note_of(unlabelled_, "questions without labels left out") +
+           note_of(cut_questions_, fmt::format("questions cut to {} tokens", max_query_length_)) +
+           note_of(without_answer_, "questions have no answer") +
+           note_of(moved_,
+                   "answers are not where answer_start says, and are taken where their paragraph has them first") +
+           note_of(in_no_window_, "answers are whole in no window, and taken for none") +
+           (has_labels() ? "" : "; no labels");
+  }
+
+  bool has_labels() const override {
+    return std::ranges::all_of(data_.questions, [](const Question& each) { return each.is_labelled; });
+  }
+
+  std::vector<TaskScore> scores(const TaskOutputValues& outputs) const override {
+    check(has_labels(), "scores of questions without labels");
+    const Scores all = score(data_, predictions(outputs), version_).all;
+    return {{"f1", all.f1}, {"exact_match", all.exact_match}};
+  }
+
+  void write_predictions(const fs::path& path, const TaskOutputValues& outputs) const override {
+    squad::write_predictions(path, predictions(outputs));
+  }
+
+ private:
+  void leave_out_unlabelled() {
+    unlabelled_ = static_cast<std::int64_t>(
+        std::erase_if(data_.questions, [](const Question& each) { return !each.is_labelled; }));
+    if (data_.questions.empty()) {
+      throw_user_error("none of the {} questions to train on says its answers; a test set is none to train on",
+                       unlabelled_);
+    }
+  }
+
+  void encode_paragraphs(const Tokenizer& tokenizer) {
+    tokens_.resize(data_.paragraphs.size());
+    parallel_for(std::ssize(tokens_), kParagraphsAtATime, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        tokens_[i] = tokenizer.encode_with_offsets(data_.paragraphs[i]);
+      }
+    });
+  }
+
+  void cut_windows(const TokenLists& questions, const PairFrame& frame, const TaskReading& reading) {
+    TokenLists contexts(tokens_.size());
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      for (const TokenSpan& token : tokens_[i]) contexts[i].push_back(token.id);
+    }
+    std::vector<TokenPair> pairs;
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      first_windows_.push_back(windows_.size());
+      const std::vector<std::int32_t>& context = contexts[data_.questions[i].paragraph];
+      const std::int64_t room = reading.seq_length - kFrameTokens - std::ssize(questions[i]);
+      for (const Window& window : windows_of(std::ssize(context), room, reading.doc_stride)) {
+        windows_.push_back(window);
+        pairs.push_back({.a = questions[i],
+                         .b = std::span(context).subspan(static_cast<std::size_t>(window.first),
+                                                         static_cast<std::size_t>(window.count))});
+      }
+    }
+    first_windows_.push_back(windows_.size());
+    examples_.labels_each = 2;
+    write_sequences(pairs, frame, examples_);
+  }
+
+  // Of the first answer, as BERT learns it.
+  std::optional<AnswerTokens> tokens_of_answer(const Question& question) {
+    const std::string& context = data_.paragraphs[question.paragraph];
+    const Answer& answer = question.answers.front();
+    const std::size_t begin = begin_of_answer(context, answer);
+    if (answer.start &&
+        count_characters(std::string_view(context).substr(0, begin)) != static_cast<std::size_t>(*answer.start)) {
+      ++moved_;
+    }
+    return tokens_of_bytes(tokens_[question.paragraph], begin, begin + answer.text.size());
+  }
+
+  void find_labels() {
+    for (std::size_t i = 0; i < data_.questions.size(); ++i) {
+      const Question& question = data_.questions[i];
+      const bool has_answer = !question.answers.empty();
+      std::optional<AnswerTokens> tokens;
+      if (has_answer) tokens = tokens_of_answer(question);
+      if (question.is_labelled && !has_answer) ++without_answer_;
+      bool is_in_one = false;
+      for (std::size_t at = first_windows_[i]; at < first_windows_[i + 1]; ++at) {
+        const Window& window = windows_[at];
+        std::array<std::int32_t, 2> labels = {0, 0};
+        if (!question.is_labelled) {
+          labels = {-1, -1};
+        } else if (tokens && tokens->first >= window.first && tokens->last < window.first + window.count) {
+          const std::int64_t place = examples_.second(static_cast<std::int64_t>(at)) - window.first;
+          labels = {static_cast<std::int32_t>(tokens->first + place), static_cast<std::int32_t>(tokens->last + place)};
+          is_in_one = true;
+        }
+        examples_.labels.insert(examples_.labels.end(), labels.begin(), labels.end());
+      }
+      if (has_answer && !is_in_one) ++in_no_window_;
+    }
+  }
+
+  std::string_view answer_of(std::size_t question, const TaskOutputValues& outputs) const {
+    const std::size_t paragraph = data_.questions[question].paragraph;
+    std::vector<WindowLogits> logits;
+    for (std::size_t at = first_windows_[question]; at < first_windows_[question + 1]; ++at) {
+      const std::span<const float> both = outputs[at];
+      logits.push_back({.window = windows_[at],
+                        .place = examples_.second(static_cast<std::int64_t>(at)),
+                        .begins = both.first(both.size() / 2),
+                        .ends = both.last(both.size() / 2)});
+    }
+    return best_answer(data_.paragraphs[paragraph], tokens_[paragraph], logits, rules_);
+  }
+
+  std::map<std::string, std::string> predictions(const TaskOutputValues& outputs) const {
+    check_outputs(outputs, examples_.count(), [&](std::int64_t i) { return 2 * examples_.length(i); });
+    std::vector<std::string_view> answers(data_.questions.size());
+    parallel_for(std::ssize(answers), kQuestionsAtATime, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        answers[i] = answer_of(i, outputs);
+      }
+    });
+    std::map<std::string, std::string> by_id;
+    for (std::size_t i = 0; i < answers.size(); ++i) by_id.emplace(data_.questions[i].id, answers[i]);
+    return by_id;
+  }
+
+  Dataset data_;  // without the questions' texts
+  Version version_;
+  AnswerRules rules_;
+  std::vector<std::vector<TokenSpan>> tokens_;  // of the paragraphs
+  std::vector<Window> windows_;                 // an example each
+  std::vector<std::size_t> first_windows_;      // [questions + 1]: of each question, and the end of the last one's
+  TaskExamples examples_;
+  std::int64_t seq_length_ = 0, max_query_length_ = 0;
+  std::int64_t unlabelled_ = 0, cut_questions_ = 0, without_answer_ = 0, moved_ = 0, in_no_window_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<TaskSet> open_samples(Version version, std::span<const fs::path> files, const Tokenizer& tokenizer,
+                                      const TaskReading& reading, bool training) {
+  return std::make_unique<SampleSet>(read_files(files, version), version, tokenizer, reading, training);
+}
+
+}  // namespace teratron::squad
