@@ -55,7 +55,7 @@ class SpanSearch {
     const float of_begin = logits.begins[static_cast<std::size_t>(begin)];
     const float of_end = logits.ends[static_cast<std::size_t>(end)];
     const float score = of_begin + of_end;
-    if (best_ && !(score > best_->score)) return;
+    if (!(score > (best_ ? best_->score : -std::numeric_limits<float>::infinity()))) return;  // NaN is no answer
     const std::int64_t offset = logits.window.first - logits.place;
     best_ = {.first = begin + offset, .last = end + offset, .score = score, .begin = of_begin, .end = of_end};
   }

@@ -1,0 +1,152 @@
+// Small task files in the official formats, by rules that a tiny BERT can learn, with a vocabulary of their words; and
+// outputs that are right.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/philox.h"
+#include "checkpoint/damage.h"
+#include "tasks/task.h"
+#include "tokenizer/word_piece_model.h"
+
+namespace teratron::testing {
+
+inline constexpr std::array kTaskWords = {"rain", "snow", "wind", "sun",  "fog",  "hail",  "tree", "bird",
+                                          "fish", "road", "hill", "lake", "sand", "stone", "moss", "leaf"};
+
+// The tokens of vocab.txt that the files below are made of.
+inline std::string task_vocabulary() {
+  std::string tokens = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (const char* mark : {"yes", "no", "maybe", "same", "other", "key", "what", "is", ".", "?", "_"})
+    tokens += fmt::format("{}\n", mark);
+  for (const char* word : kTaskWords) tokens += fmt::format("{}\n", word);
+  return tokens;
+}
+
+inline Tokenizer task_tokenizer(const TemporaryFolder& folder) {
+  put_file(folder / "vocab.txt", task_vocabulary());
+  return Tokenizer::load(folder / "vocab.txt");
+}
+
+inline std::string task_word(RandomSequence& random) { return kTaskWords[random.below(kTaskWords.size())]; }
+
+inline std::string task_words(RandomSequence& random, std::uint64_t least, std::uint64_t most) {
+  std::string text = task_word(random);
+  for (std::uint64_t more = least - 1 + random.below(most - least + 1); more > 0; --more)
+    text += " " + task_word(random);
+  return text;
+}
+
+// The hypothesis begins with a word that tells the label: no (contradiction), yes (entailment), maybe (neutral).
+inline std::string mnli_file(std::int64_t examples, RandomSequence& random) {
+  std::string text = "index\tsentence1\tsentence2\tgold_label\n";
+  for (std::int64_t i = 0; i < examples; ++i) {
+    const std::uint64_t label = random.below(3);
+    text += fmt::format("{}\t{}\t{} {}\t{}\n", i, task_words(random, 2, 9), std::array{"no", "yes", "maybe"}[label],
+                        task_words(random, 1, 6), std::array{"contradiction", "entailment", "neutral"}[label]);
+  }
+  return text;
+}
+
+// The second question ends with "same" where it is a duplicate, and with "other" where not.
+inline std::string qqp_file(std::int64_t examples, RandomSequence& random) {
+  std::string text = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n";
+  for (std::int64_t i = 0; i < examples; ++i) {
+    const std::uint64_t label = random.below(2);
+    text += fmt::format("{}\t{}\t{}\t{} ?\t{} {} ?\t{}\n", i, 2 * i, 2 * i + 1, task_words(random, 2, 6),
+                        task_words(random, 2, 6), label == 1 ? "same" : "other", label);
+  }
+  return text;
+}
+
+// The answer is the one to three words between "key" and the next dot. In version 2.0, one paragraph in three has no
+// "key", and its question no answer. Paragraphs have up to `most_words` words before it and behind it each.
+inline std::string squad_file(std::int64_t examples, bool has_impossible, RandomSequence& random,
+                              std::uint64_t most_words = 12) {
+  nlohmann::json paragraphs = nlohmann::json::array();
+  for (std::int64_t i = 0; i < examples; ++i) {
+    const bool is_impossible = has_impossible && random.below(3) == 0;
+    std::string context = task_words(random, 1, most_words);
+    nlohmann::json answers = nlohmann::json::array();
+    if (!is_impossible) {
+      const std::string answer = task_words(random, 1, 3);
+      context += " key ";
+      answers.push_back({{"text", answer}, {"answer_start", context.size()}});
+      context += answer;
+    }
+    context += " . " + task_words(random, 1, most_words);
+    nlohmann::json question = {{"id", fmt::format("q{}", i)}, {"question", "what is key ?"}, {"answers", answers}};
+    if (has_impossible) question["is_impossible"] = is_impossible;
+    paragraphs.push_back({{"context", context}, {"qas", {question}}});
+  }
+  return nlohmann::json{{"data", {{{"title", "t"}, {"paragraphs", paragraphs}}}}}.dump();
+}
+
+// One question an article, JSON lines: the right option is the word behind "key".
+inline std::string race_file(std::int64_t examples, RandomSequence& random) {
+  std::string text;
+  for (std::int64_t i = 0; i < examples; ++i) {
+    std::vector<std::string> options;
+    while (options.size() < 4) {
+      std::string option = task_word(random);
+      if (std::ranges::find(options, option) == options.end()) options.push_back(std::move(option));
+    }
+    const std::uint64_t answer = random.below(4);
+    const std::string article = task_words(random, 1, 8) + " key " + options[answer] + " . " + task_words(random, 1, 8);
+    text += nlohmann::json{{"id", fmt::format("{}{}.txt", random.below(2) == 0 ? "middle" : "high", i)},
+                           {"article", article},
+                           {"questions", {random.below(2) == 0 ? "key is _ ." : "what is key ?"}},
+                           {"options", {options}},
+                           {"answers", {std::string(1, "ABCD"[answer])}}}
+                .dump() +
+            "\n";
+  }
+  return text;
+}
+
+// The name of a file that the task's reader takes for its format.
+inline std::string task_file_name(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kMnli:
+    case TaskKind::kQqp: return std::string(name_of(kind)) + ".tsv";
+    case TaskKind::kRace: return "race.jsonl";
+    default: return std::string(name_of(kind)) + ".json";
+  }
+}
+
+inline std::string task_file(TaskKind kind, std::int64_t examples, std::uint64_t seed) {
+  RandomSequence random({.seed = seed});
+  switch (kind) {
+    case TaskKind::kMnli: return mnli_file(examples, random);
+    case TaskKind::kQqp: return qqp_file(examples, random);
+    case TaskKind::kSquad1: return squad_file(examples, false, random);
+    case TaskKind::kSquad2: return squad_file(examples, true, random);
+    case TaskKind::kRace: return race_file(examples, random);
+  }
+  throw std::logic_error("no such task");
+}
+
+// Outputs of a model that knows the labels: 10 for what is right and 0 for the rest.
+inline TaskOutputValues right_outputs(const TaskExamples& examples, const TaskShape& shape) {
+  TaskOutputValues outputs;
+  for (std::int64_t i = 0; i < examples.count(); ++i) {
+    const auto labels = examples.labels_of(i);
+    if (shape.outputs != TaskOutputs::kSpans) {
+      outputs.emplace_back(static_cast<std::size_t>(shape.count))[static_cast<std::size_t>(labels[0])] = 10;
+      continue;
+    }
+    const auto length = static_cast<std::size_t>(examples.length(i));
+    std::vector<float>& logits = outputs.emplace_back(2 * length);
+    logits[static_cast<std::size_t>(labels[0])] = 10;
+    logits[length + static_cast<std::size_t>(labels[1])] = 10;
+  }
+  return outputs;
+}
+
+}  // namespace teratron::testing
