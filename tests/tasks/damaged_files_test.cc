@@ -9,6 +9,7 @@
 #include "checkpoint/damage.h"
 #include "tasks/glue/score.h"
 #include "tasks/race/score.h"
+#include "tasks/synthetic_tasks.h"
 
 namespace teratron {
 namespace {
@@ -23,12 +24,17 @@ const std::string kSoundPredictions = "index\tprediction\n0\t1\n2\t0\n";
 const std::string kSoundRace =
     R"({"id": "high1.txt", "article": "It rained.", "questions": ["It _ .", "Was it?"], "answers": ["A", "C"],)"
     R"( "options": [["a", "b", "c", "d"], ["e", "f", "g", "h"]]})";
+const std::string kSoundSquad =
+    R"({"data": [{"paragraphs": [{"context": "It rained, not snow.", "qas": [{"id": "q", "question": "Did it rain?",)"
+    R"( "answers": [{"text": "rained", "answer_start": 3}]}, {"id": "r", "question": "?", "is_impossible": true,)"
+    R"( "answers": []}]}]}]})";
 const std::string kSoundAnswers = R"({"high1.txt": ["A", "D"], "middle2.txt": []})";
 
 // Each reader, and the score of what it read, of a sound file and of what `spoilt` makes of it, `trials` times.
 void spoil(int trials, const std::function<std::string(const std::string&)>& spoilt) {
   const TemporaryFolder folder;
   const auto file = folder / "file.jsonl";
+  const Tokenizer tokenizer = testing::task_tokenizer(folder);
   int read = 0, refused = 0;
   const auto reads = [&](const std::string& content, const auto& body) {
     put_file(file, content);
@@ -45,13 +51,22 @@ void spoil(int trials, const std::function<std::string(const std::string&)>& spo
     reads(change(kSoundQqp), [&] { score(glue::read_dataset(file, glue::Task::kQqp), {{0, 1}}); });
     reads(change(kSoundPredictions), [&] { glue::read_predictions(file, glue::Task::kQqp); });
     const std::vector<std::filesystem::path> files = {file};
+    const auto use = [&](TaskKind kind) {
+      const TaskReading reading = {.seq_length = 12, .max_query_length = 4, .doc_stride = 2};
+      const auto set = open_task(kind, files, tokenizer, reading, false);
+      EXPECT_LE(set->examples().longest(), 12);
+      if (set->has_labels()) set->scores(testing::right_outputs(set->examples(), shape_of(kind)));
+    };
+    reads(change(kSoundMnli), [&] { use(TaskKind::kMnli); });
+    reads(change(kSoundRace), [&] { use(TaskKind::kRace); });
+    reads(change(kSoundSquad), [&] { use(TaskKind::kSquad2); });
     reads(change(kSoundRace), [&] { score(race::read_dataset(files), {{"high1.txt", {0, 1}}}); });
     reads(change(kSoundAnswers), [&] { race::read_predictions(file); });
   };
   read_all([](const std::string& sound) { return sound; });
-  ASSERT_EQ(read, 5);
+  ASSERT_EQ(read, 8);
   for (int trial = 0; trial < trials; ++trial) read_all(spoilt);
-  EXPECT_EQ(read + refused, 5 * (trials + 1));
+  EXPECT_EQ(read + refused, 8 * (trials + 1));
   EXPECT_GT(refused, trials) << "most damage cannot be read as another file";
 }
 

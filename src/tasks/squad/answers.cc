@@ -41,7 +41,7 @@ class SpanSearch {
     find_largest(logits.ends, rules_.n_best, ends_);
     const std::int64_t first = logits.place, behind = first + logits.window.count;
     for (const std::int64_t begin : begins_) {
-      if (begin < first || begin >= behind) continue;
+      if (begin < first) continue;
       for (const std::int64_t end : ends_) {
         if (end < begin || end >= behind || end - begin >= rules_.max_answer_length) continue;
         consider(logits, begin, end);
