@@ -84,22 +84,51 @@ TEST(DamagedTaskFiles, FilesCutShortAreRefusedOrRead) {
   spoil(250, [&](const std::string& sound) { return sound.substr(0, length++ / 5 % sound.size()); });
 }
 
+std::string edited(std::string text, RandomSequence& random) {
+  static const std::string alphabet = "\t\t\n\n\r{}[]\",:_-01AE \xff\xc3\\" + std::string(1, '\0');
+  for (std::uint64_t edits = 1 + random.below(4); edits > 0 && !text.empty(); --edits) {
+    const std::size_t at = random.below(text.size()), length = random.below(6);
+    const char byte = alphabet[random.below(alphabet.size())];
+    switch (random.below(4)) {
+      case 0: text[at] = byte; break;
+      case 1: text.insert(at, 1, byte); break;
+      case 2: text.erase(at, length); break;
+      default: text.insert(at, text.substr(random.below(text.size()), length)); break;
+    }
+  }
+  return text;
+}
+
 TEST(DamagedTaskFiles, RandomEditsAreRefusedOrRead) {
-  const std::string alphabet = "\t\t\n\n\r{}[]\",:_-01AE \xff\xc3\\" + std::string(1, '\0');
   RandomSequence random({.seed = 6});
-  spoil(2000, [&](std::string damaged) {
-    for (std::uint64_t edits = 1 + random.below(4); edits > 0 && !damaged.empty(); --edits) {
-      const std::size_t at = random.below(damaged.size()), length = random.below(6);
-      const char byte = alphabet[random.below(alphabet.size())];
-      switch (random.below(4)) {
-        case 0: damaged[at] = byte; break;
-        case 1: damaged.insert(at, 1, byte); break;
-        case 2: damaged.erase(at, length); break;
-        default: damaged.insert(at, damaged.substr(random.below(damaged.size()), length)); break;
+  spoil(2000, [&](const std::string& sound) { return edited(sound, random); });
+}
+
+TEST(DamagedTaskFiles, SequencesAndScoresAreMadeOfWhatCanBeRead) {
+  const TemporaryFolder folder;
+  const Tokenizer tokenizer = testing::task_tokenizer(folder);
+  const std::vector<std::filesystem::path> files = {folder / "file.jsonl"};
+  const TaskReading reading = {.seq_length = 12, .max_query_length = 4, .doc_stride = 2};
+  RandomSequence random({.seed = 7});
+  int read = 0, refused = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    for (const auto& [kind, sound] :
+         {std::pair(TaskKind::kMnli, &kSoundMnli), std::pair(TaskKind::kQqp, &kSoundQqp),
+          std::pair(TaskKind::kRace, &kSoundRace), std::pair(TaskKind::kSquad2, &kSoundSquad)}) {
+      put_file(files[0], trial == 0 ? *sound : edited(*sound, random));
+      try {
+        const auto set = open_task(kind, files, tokenizer, reading, false);
+        EXPECT_LE(set->examples().longest(), 12);
+        if (set->has_labels()) set->scores(testing::right_outputs(set->examples(), shape_of(kind)));
+        ++read;
+      } catch (const UserError& error) {
+        EXPECT_GT(trial, 0) << error.what();
+        ++refused;
       }
     }
-    return damaged;
-  });
+  }
+  EXPECT_GT(read, 100);
+  EXPECT_GT(refused, 100);
 }
 
 }  // namespace
