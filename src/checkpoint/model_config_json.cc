@@ -121,7 +121,7 @@ std::vector<std::string> differences(const ModelConfig& stored, const ModelConfi
   visit_fields([&](const char* name, auto member, Decides decides) {
     if (decides == Decides::kTraining || stored.*member == asked.*member) return;
     if (decides == Decides::kHead && !heads) return;
-    if (name == kNumLabels && asked.head != ModelHead::kClassification) return;
+    if (std::string_view(name) == kNumLabels && asked.head != ModelHead::kClassification) return;
     const Json there = to_json(stored.*member), here = to_json(asked.*member);
     found.push_back(fmt::format("{} is {} there, {} was asked for", name, there.dump(), here.dump()));
   });

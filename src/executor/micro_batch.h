@@ -25,7 +25,7 @@ struct MicroBatch {
   // Tokens of a sequence before padding that no sequence here needs was cut off, which dropout masks count by; 0:
   // nothing was.
   std::int64_t uncut_tokens = 0;
-  std::int64_t first_sample = 0;
+  std::int64_t first_sample = 0;  // the number of the first sequence in the whole batch; choices count one by one
   std::uint64_t seed = 0;
   std::uint32_t iteration = 0;
   double loss_scale = 1;  // times the gradients, not the loss that is returned

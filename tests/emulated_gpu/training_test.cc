@@ -111,6 +111,7 @@ TEST(GpuTraining, OfTheHeadsOfTasksIsThatOfOneRankOnTheCpu) {
                                                     .recompute = Recompute::kSelective}}) {
       Study study = small_study();
       study.batch = 2;
+      study.config.num_layers = 1;
       study.become_bert(head, layout);
       const Result alone = train(study, {.micro_batch = study.batch}, [] { return make_cpu_backend(); });
       const Result result = train(study, layout, cuda(DType::kF32));

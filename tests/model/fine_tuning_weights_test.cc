@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/hugging_face_files.h"
 #include "checkpoint/initial_weights.h"
 #include "comm/launch.h"
 #include "executor/executor.h"
@@ -127,6 +128,22 @@ TEST_F(FineTuningWeights, OfAHuggingFaceFolderAreThoseOfItsConversion) {
     EXPECT_EQ(start(golden, config, 5), start(folder_ / name, config, 5)) << name;
     EXPECT_EQ(drawn_weights(golden, config), drawn_weights(folder_ / name, config));
   }
+}
+
+// As BertForMaskedLM is saved. The pooler of its conversion would be that of --seed 0.
+TEST_F(FineTuningWeights, OfAHuggingFaceFolderWithoutAPoolerDrawThatToo) {
+  testing::make_variant(
+      fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_tiny", folder_ / "hf", [](auto&) {},
+      [](testing::FileTensors& tensors) {
+        std::erase_if(tensors, [](const auto& tensor) { return tensor.first.starts_with("bert.pooler."); });
+      });
+  ModelConfig config = find_weights(folder_ / "hf").model;
+  config.head = ModelHead::kChoice;
+  EXPECT_THAT(drawn_weights(folder_ / "hf", config),
+              ::testing::ElementsAre("pooler.weight", "pooler.bias", "classifier.weight", "classifier.bias"));
+  const Weights here = start(folder_ / "hf", config, 5), fresh = draw(config, 5);
+  EXPECT_EQ(here.at("pooler.weight"), fresh.at("pooler.weight"));
+  EXPECT_NE(here.at("layers.0.mlp.up.weight"), fresh.at("layers.0.mlp.up.weight"));
 }
 
 TEST_F(FineTuningWeights, OfAnotherShapeOrForAnotherHeadAreRefused) {
