@@ -56,8 +56,8 @@ def finetune(name, start, folder, options):
     """dev accuracy and its distance from chance in standard errors."""
     questions = folder / "race.jsonl"
     out = run("finetune", "--task", "race", *start, "--train-data", questions, "--valid-data", DATA / "race/dev.middle.jsonl",
-              DATA / "race/dev.high.jsonl", "--seq-length", TOKENS, "--epochs", options.epochs, "--global-batch-size", 32, "--micro-batch-size", 8,
-              "--lr", 2e-4, "--hidden-dropout", 0, "--attention-dropout", 0, "--threads", options.threads, "--save", folder / name, "--json", "-")
+              DATA / "race/dev.high.jsonl", "--seq-length", TOKENS, "--epochs", options.epochs, "--global-batch-size", 16, "--micro-batch-size", 8,
+              "--lr", 3e-4, "--hidden-dropout", 0, "--attention-dropout", 0, "--threads", options.threads, "--save", folder / name, "--json", "-")
     scores = json.loads(out)["runs"][0]["valid"]
     asked = sum(len(json.loads(line)["questions"]) for level in ("middle", "high") for line in open(DATA / f"race/dev.{level}.jsonl"))
     error = 100 * math.sqrt(0.25 * 0.75 / asked)
@@ -75,8 +75,8 @@ def draw(name, title, lines):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--updates", type=int, default=4000)
-    parser.add_argument("--articles", type=int, default=2600, help="of RACE's middle schools, to fine-tune on")
-    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--articles", type=int, default=1400, help="of RACE's middle schools, to fine-tune on")
+    parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--pretrained", type=Path, help="a run that has been pre-trained so; otherwise it is made")
     options = parser.parse_args()

@@ -15,6 +15,7 @@
 #include "finetune/finetune_task.h"
 #include "finetune/outputs.h"
 #include "runtime/backend_choice.h"
+#include "train/resume_rules.h"
 
 namespace teratron {
 namespace {
@@ -144,6 +145,23 @@ void run_rank(const FinetuneJob& job, const Rank& rank) {
   if (rank.is_first()) report_results(job, results, peaks);
 }
 
+// What --save holds is gone on with, if it is of this command.
+void require_same_runs(const FinetuneJob& job) {
+  for (std::int64_t index = 0; index < job.config.seeds; ++index) {
+    const TrainConfig run = train_config(job.config, job.training->examples(), index);
+    if (run.load.empty()) continue;
+    std::string differences;
+    for (const SettingDifference& one : differences_from(read_checkpoint_info(run.load), run)) {
+      if (one.rule == ResumeRule::kAllowed) continue;
+      differences +=
+          fmt::format("{}{} {} there, {} now", differences.empty() ? "" : "; ", one.field, one.there, one.here);
+    }
+    if (differences.empty()) continue;
+    throw_user_error("'{}' holds a run with other settings: {}; choose another --save, or give that run's settings",
+                     run.load.string(), differences);
+  }
+}
+
 void run(const FinetuneConfig& config) {
   const double began = monotonic_seconds();
   const RankLauncher launcher(config.threads, config.backend);
@@ -164,6 +182,7 @@ void run(const FinetuneConfig& config) {
   if (!job.validation->has_labels()) {
     throw_user_error("--valid-data has no labels to score by; give a set that has them, and this one as --test-data");
   }
+  require_same_runs(job);
   launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
   if (signal != 0) throw EndedBySignal(signal);
 }

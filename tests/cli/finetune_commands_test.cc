@@ -169,8 +169,11 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
   refuses(with(words, {"--train-data", path("missing")}), "missing");
   refuses(with(words, {"--lr-warmup-fraction", "2"}), "--lr-warmup-fraction is 2; it must be between 0 and 1");
   refuses(with(words, {"--task", "cola"}), "mnli");
-  // Another number of labels than the model has.
   succeed(words);
+  EXPECT_THAT(run_teratron(with(words, {"--epochs", "3"})).errors,
+              AllOf(HasSubstr("holds a run with other settings: lr-decay-iters 6 there, 9 now"),
+                    HasSubstr("choose another --save")));
+  // Another number of labels than the model has.
   const Outcome outcome = run_teratron({"eval", "mnli", "--load", path("run"), "--data", path("valid.jsonl")});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, HasSubstr("was not trained for mnli"));
