@@ -1,11 +1,11 @@
-// `teratron finetune` and `eval TASK` end to end on planted sets: what they keep and say, medians and ensembles, going
-// on, and how they refuse.
+// `teratron finetune` and `eval TASK` end to end on synthetic sets: what they keep and say, medians and ensembles,
+// going on, and how they refuse.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "cli/binary.h"
-#include "finetune/planted_tasks.h"
+#include "tasks/synthetic_tasks.h"
 
 namespace teratron {
 namespace {
@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::json_of;
 using testing::Outcome;
-using testing::PlantedTask;
+using testing::put_file;
 using testing::run_teratron;
 using testing::succeed;
 using testing::with;
@@ -23,16 +23,18 @@ using testing::Words;
 
 class FinetuneCommands : public ::testing::Test {
  protected:
-  void SetUp() override { testing::write_planted_vocabulary(path("words")); }
+  void SetUp() override {
+    fs::create_directories(path("words"));
+    put_file(path("words") + "/vocab.txt", testing::task_vocabulary());
+  }
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
-  // A short run of a tiny model on planted sets.
+  // A short run of a tiny model on synthetic sets.
   Words finetune(TaskKind task, const Words& more = {}) {
-    PlantedTask planted(task, 3);
-    planted.write(path("train.jsonl"), 24);
-    planted.write(path("valid.jsonl"), 12);
-    planted.write(path("test.jsonl"), 9);
+    put_file(path("train.jsonl"), testing::task_file(task, 24, 3));
+    put_file(path("valid.jsonl"), testing::task_file(task, 12, 4));
+    put_file(path("test.jsonl"), testing::task_file(task, 9, 5));
     return with({"finetune",
                  "--task",
                  std::string(name_of(task)),
@@ -119,7 +121,9 @@ TEST_F(FinetuneCommands, SeveralSeedsGiveAMedianAndAnEnsemble) {
 TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
   finetune(TaskKind::kMnli);  // its files
   std::string text;
-  for (int i = 0; i < 60; ++i) text += fmt::format("w{} w{}. w{} w{} w{}.\n\n", i % 7, i % 9, i % 5, i % 3, i % 11);
+  for (std::size_t i = 0; i < 60; ++i)
+    text += fmt::format("{0} {1}. {2} {0} {1}.\n\n", testing::kTaskWords[i % 7], testing::kTaskWords[i % 9],
+                        testing::kTaskWords[i % 5]);
   write_file_atomically(path("text.txt"), text);
   succeed(
       {"data", "tokenize", "--split-sentences", "--tokenizer", path("words"), "--out", path("data"), path("text.txt")});

@@ -1,12 +1,12 @@
-// Fine-tuning of small models on planted tasks: that it learns them, what layouts and resuming may not change, and how
-// medians are chosen.
+// Fine-tuning of small models on synthetic tasks: that it learns them, what layouts and resuming may not change, and
+// how medians are chosen.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "comm/launch.h"
 #include "finetune/finetune_task.h"
 #include "finetune/outputs.h"
-#include "finetune/planted_tasks.h"
+#include "tasks/synthetic_tasks.h"
 #include "train/training_fixture.h"
 
 namespace teratron {
@@ -14,7 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::expect_same_training;
-using testing::PlantedTask;
 using testing::TrainingRun;
 
 class Observer final : public TrainingObserver {
@@ -30,10 +29,10 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
   void SetUp() override {
     folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-finetune-{}", ::getpid());
     fs::remove_all(folder_);
-    testing::write_planted_vocabulary(folder_ / "words");
-    PlantedTask planted(GetParam(), 7);
-    planted.write(folder_ / "train.jsonl", 24);  // the name counts for RACE alone
-    planted.write(folder_ / "valid.jsonl", 13);
+    fs::create_directories(folder_ / "words");
+    testing::put_file(folder_ / "words/vocab.txt", testing::task_vocabulary());
+    testing::put_file(folder_ / "train.jsonl", testing::task_file(GetParam(), 24, 7));  // the name counts for RACE
+    testing::put_file(folder_ / "valid.jsonl", testing::task_file(GetParam(), 13, 8));
     config_.task = GetParam();
     config_.model.set_kind(ModelKind::kBert);
     config_.model.num_layers = 2;
@@ -114,7 +113,7 @@ TEST_P(Finetuning, LayoutsChangeNothing) {
 }
 
 TEST_P(Finetuning, LearnsItsExamples) {
-  config_.epochs = 300;
+  config_.epochs = 80;
   TrainConfig run = run_config();
   run.save.clear();
   run.save_best = false;
