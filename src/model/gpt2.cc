@@ -92,7 +92,7 @@ void Gpt2::head(const EndCall& call, TensorRef x, TensorRef dx) {
 Gpt2::RowScores Gpt2::row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets) const {
   const HeadMemory memory = head_memory(call);
   const RowScores scores{.loss = memory.rows.loss.slice(0, 0, normed_rows.dim(0)),
-                         .gap = memory.rows.gap.slice(0, 0, normed_rows.dim(0))};
+                         .gap = memory.rows.gap ? memory.rows.gap.slice(0, 0, normed_rows.dim(0)) : TensorRef()};
   output.forward(call.pass, embedding.tokens, scores.loss, normed_rows, targets, memory.output, scores.gap);
   return scores;
 }

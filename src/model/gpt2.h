@@ -34,10 +34,10 @@ class Gpt2 : public Model {
   TensorRef final_normed(const EndCall& call, TensorRef x) const;
   // The final norm of some rows [rows, hidden] of x; without sequence parallelism.
   TensorRef final_normed_rows(const EndCall& call, TensorRef rows) const;
-  // Of targets i32 [rows] that follow the normed rows [rows, hidden], A [rows] each; not in training.
+  // Of targets i32 [rows] that follow the normed rows [rows, hidden], A [rows] each.
   struct RowScores {
     TensorRef loss;  // nats
-    TensorRef gap;   // how far the target's logit lies below the highest; 0: no token is likelier
+    TensorRef gap;   // how far the target's logit lies below the highest; 0: no token is likelier. Null in training
   };
   RowScores row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets) const;
   // Logits of normed rows [rows, hidden], at most logits_rows() of them, by the tensor-parallel rank that holds their
