@@ -1,8 +1,6 @@
-#!/usr/bin/env python3
 """Measure data clean beside ftfy, data dedup beside datasketch, and memory over a ten times larger input.
 
-    $(scripts/oracle-env | tail -n 1) -m pip install ftfy datasketch
-    nice $(scripts/oracle-env | tail -n 1) bench/corpus.py [TERATRON] [--megabytes 20] [--rounds 3] [--threads N]
+One command: bench/corpus.
 
 The text is made: paragraphs of words that occur as often as in English (Zipf), a third of the documents garbled, with
 references of HTML or curly quotes, a tenth nearly the same as another one. The programs take turns; medians of the
