@@ -17,23 +17,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from learning import DATA, draw, metrics_of, run
 from side import cpu_name
 
-TERATRON = "build/release/teratron"
-DATA = Path("../shared/data")
 TOKENS, BATCH = 128, 32
-
-
-def run(*words, tell=True):
-    done = subprocess.run([TERATRON, *map(str, words)], stdout=subprocess.PIPE, stderr=None if tell else subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        sys.exit(done.returncode)
-    return done.stdout
-
-
-def metrics_of(folder, kind):
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [line for line in lines if line["kind"] == kind]
 
 
 def token_entropy(prefix):
@@ -64,14 +51,6 @@ def finetune(name, start, folder, options):
     return scores, (scores["accuracy"] - 25) / error
 
 
-def draw(name, title, lines):
-    chart = dict(title=title, x_axis="updates", y_axis="loss of masked tokens, nats", lines=lines)
-    path = Path("bench/results") / f"{name}.json"
-    path.write_text(json.dumps(chart))
-    with path.open() as source, path.with_suffix(".svg").open("w") as picture:
-        subprocess.run(["build/release/bench_line_chart"], check=True, stdin=source, stdout=picture)
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--updates", type=int, default=4000)
@@ -94,7 +73,7 @@ def main():
         shape = ["--model", "bert-tiny", "--tokenizer", DATA / "bert-vocab"]
         tuned = {name: finetune(name, start, folder, options)
                  for name, start in (("pre-trained", ["--load", save]), ("from random weights", shape))}
-    draw("bert_learning", f"BERT (L 4, h 256) on RACE's articles; entropy of single tokens {entropy:.3f}",
+    draw("bert_learning", f"BERT (L 4, h 256) on RACE's articles; entropy of single tokens {entropy:.3f}", "updates", "loss of masked tokens, nats",
          [dict(name="held-out documents", points=[[i, lm] for i, lm, _ in curve]),
           dict(name="entropy of single tokens", points=[[curve[0][0], entropy], [last[0], entropy]])])
     rows = ["| after updates | masked tokens | entropy of single tokens | order of sentences | chance |", "|---|---|---|---|---|"]

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from learning import draw
 from side import cpu_name
 
 TERATRON = "build/release/teratron"
@@ -47,15 +48,6 @@ def smooth(losses, width=20):
             for i in range(0, len(losses), 5)]
 
 
-def draw(name, lines, rate):
-    chart = dict(title=f"BERTs of growing depth, learning rate {rate:g}", x_axis="updates", y_axis="training loss, nats",
-                 lines=lines)
-    path = Path("bench/results") / f"{name}.json"
-    path.write_text(json.dumps(chart))
-    with path.open() as source, path.with_suffix(".svg").open("w") as picture:
-        subprocess.run(["build/release/bench_line_chart"], check=True, stdin=source, stdout=picture)
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--updates", type=int, default=2000)
@@ -82,7 +74,7 @@ def main():
                         lines.append(dict(name=f"{placement}, {depth} layers", points=smooth(losses)))
                     print(rate, depth, placement, cells[-1], file=sys.stderr, flush=True)
                 rows.append(f"| {rate:g} | {depth} | {cells[0]} | {cells[1]} |")
-            draw(f"figure7_lr{rate:g}", lines, rate)
+            draw(f"figure7_lr{rate:g}", f"BERTs of growing depth, learning rate {rate:g}", "updates", "training loss, nats", lines)
     heading = (f"{datetime.date.today()}, {cpu_name()}; hidden {HIDDEN}, {HEADS} heads, {TOKENS} tokens, batch {BATCH}, "
                f"{options.updates} updates, linear decay after a tenth of warm-up, no dropout; the mean loss (masked tokens "
                f"and sentence order) of the last {LAST} updates; `bench/figure7 {' '.join(sys.argv[1:])}`")

@@ -111,7 +111,8 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
     Requests agreed;
     const IterationReport report = update(control, agreed);
     observer.iteration(report);
-    if (loss_watch_.explodes(report.loss)) {
+    // The batches of a task differ too much; its scores tell.
+    if (!task_.scores && loss_watch_.explodes(report.loss)) {
       observer.notice(fmt::format("warning: the loss explodes: {:.4f} in iteration {}, after a level of {:.4f}",
                                   report.loss, iteration_, loss_watch_.lowest()));
     }

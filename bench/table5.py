@@ -1,0 +1,100 @@
+"""Table 5 of the Megatron-LM paper at a size that fits a laptop: BERTs of growing size, pre-trained on the same tokens, and
+fine-tuned on the tasks whose data is at hand. One command: bench/table5.
+
+Pre-training reads RACE's training articles. RACE: middle schools, a part of the training questions and all of the dev set.
+SQuAD 1.1 has its dev set alone here: the last articles are held out, the others trained on. MNLI has 1,000 pairs of each
+kind: the matched ones are trained on and the mismatched ones scored. Scores are medians over seeds. The paper has 336M to
+3.9B parameters, and all of the data; only the shape of the result compares.
+"""
+
+import argparse
+import datetime
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from learning import DATA, draw, metrics_of, run
+from side import cpu_name
+
+TOKENS, BATCH = 128, 32
+PLAIN = ["--hidden-dropout", 0, "--attention-dropout", 0]
+HELD_OUT = 8  # articles of SQuAD's dev set, of 48
+
+
+def race_questions(folder, articles):
+    lines = subprocess.run(["zstd", "-dc", DATA / "race/train.middle.jsonl.zst"], check=True, capture_output=True, text=True).stdout.splitlines()
+    (folder / "race.jsonl").write_text("\n".join(lines[:articles]) + "\n")
+    return [folder / "race.jsonl"], [DATA / "race/dev.middle.jsonl"]
+
+
+def squad_articles(folder):
+    articles = json.loads((DATA / "squad/dev-v1.1.from-html.json").read_text())["data"]
+    for name, part in (("train", articles[:-HELD_OUT]), ("valid", articles[-HELD_OUT:])):
+        (folder / f"squad-{name}.json").write_text(json.dumps({"data": part}))
+    return [folder / "squad-train.json"], [folder / "squad-valid.json"]
+
+
+def tasks_of(folder, options):
+    """Name, flags, files to train on and to score, and what the score is called."""
+    return [("race", ["--epochs", options.epochs, "--lr", 2e-4], *race_questions(folder, options.articles), "accuracy"),
+            ("squad1", ["--epochs", options.epochs, "--lr", 3e-4], *squad_articles(folder), "f1"),
+            ("mnli", ["--epochs", 3 * options.epochs, "--lr", 2e-4], [DATA / "mnli-subset/mnli_matched.tsv"],
+             [DATA / "mnli-subset/mnli_mismatched.tsv"], "accuracy")]
+
+
+def pretrain(save, corpus, size, options):
+    layers, hidden, heads = size.split(":")
+    run("train", "--model-type", "bert", "--num-layers", layers, "--hidden-size", hidden, "--num-attention-heads", heads,
+        "--seq-length", TOKENS, "--tokenizer", DATA / "bert-vocab", "--data-path", corpus, "--split", "29,1", "--micro-batch-size", BATCH // 2,
+        "--global-batch-size", BATCH, "--lr", 1e-3, "--lr-decay-style", "linear", "--lr-warmup-iters", options.updates // 20, *PLAIN,
+        "--train-iters", options.updates, "--eval-interval", max(1, options.updates // 8), "--eval-iters", 32, "--threads", options.threads,
+        "--save", save)
+    return [(line["iteration"], line["lm_loss"]) for line in metrics_of(save, "validation")]
+
+
+def finetune(save, name, flags, train, valid, encoder, options):
+    out = run("finetune", "--task", name, "--load", encoder, "--train-data", *train, "--valid-data", *valid, "--seq-length", TOKENS,
+              "--global-batch-size", 16, "--micro-batch-size", 8, *flags, *PLAIN, "--seeds", options.seeds, "--threads", options.threads,
+              "--save", save, "--json", "-")
+    result = json.loads(out)
+    return (result["median"] if options.seeds > 1 else result["runs"][0])["valid"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--updates", type=int, default=3000)
+    parser.add_argument("--articles", type=int, default=1400, help="of RACE's middle schools, to fine-tune on")
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sizes", nargs="+", default=["2:128:2", "4:256:4", "6:512:8"], help="layers:hidden:heads")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        files = [DATA / f"race/train.{level}.jsonl.zst" for level in ("high", "middle")]
+        run("data", "tokenize", "--tokenizer", DATA / "bert-vocab", "--split-sentences", "--json-key", "article", "--out", folder / "corpus", *files,
+            tell=False)
+        tasks = tasks_of(folder, options)
+        lines, rows = [], ["| layers, hidden, heads | masked tokens, nats | " + " | ".join(f"{name} {metric}" for name, *_, metric in tasks) + " |",
+                           "|---" * (2 + len(tasks)) + "|"]
+        for size in options.sizes:
+            encoder = folder / size.replace(":", "-")
+            curve = pretrain(encoder, folder / "corpus", size, options)
+            lines.append(dict(name=size.replace(":", ", "), points=curve))
+            scores = [finetune(folder / f"{encoder.name}-{name}", name, flags, train, valid, encoder, options)[metric]
+                      for name, flags, train, valid, metric in tasks]
+            rows.append(f"| {size.replace(':', ', ')} | {curve[-1][1]:.3f} | " + " | ".join(f"{score:.2f}" for score in scores) + " |")
+            print(rows[-1], file=sys.stderr, flush=True)
+    draw("table5", "BERTs of growing size on the same tokens", "updates", "loss of masked tokens, nats", lines)
+    heading = (f"{datetime.date.today()}, {cpu_name()}; {TOKENS} tokens, batch {BATCH}, {options.updates} updates; medians of {options.seeds} seeds; "
+               f"`bench/table5 {' '.join(sys.argv[1:])}`")
+    text = heading + "\n\n" + "\n".join(rows) + "\n"
+    print(text)
+    Path("bench/results/table5.md").write_text(
+        "# BERTs of growing size\n\nTable 5 of the Megatron-LM paper at a size that fits a laptop: a thousandth of its parameters, and parts of the data,\n"
+        "so only the order of the rows compares.\n\n" + text)
+
+
+main()
