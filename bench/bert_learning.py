@@ -77,7 +77,7 @@ def main():
          [dict(name="held-out documents", points=[[i, lm] for i, lm, _ in curve]),
           dict(name="entropy of single tokens", points=[[curve[0][0], entropy], [last[0], entropy]])])
     rows = ["| after updates | masked tokens | entropy of single tokens | order of sentences | chance |", "|---|---|---|---|---|"]
-    rows += [f"| {i} | {lm:.4f} | {entropy:.4f} | {sop:.4f} | {math.log(2):.4f} |" for i, lm, sop in curve[:: max(1, len(curve) // 8)] + [last]]
+    rows += [f"| {i} | {lm:.4f} | {entropy:.4f} | {sop:.4f} | {math.log(2):.4f} |" for i, lm, sop in curve]
     rows += ["", "| RACE dev, fine-tuned | accuracy | middle | high | standard errors above chance |", "|---|---|---|---|---|"]
     rows += [f"| {name} | {s['accuracy']:.2f} % | {s['accuracy_middle']:.2f} % | {s['accuracy_high']:.2f} % | {above:.1f} |"
              for name, (s, above) in tuned.items()]
