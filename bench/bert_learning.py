@@ -12,15 +12,12 @@ import collections
 import datetime
 import json
 import math
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from learning import DATA, draw, metrics_of, run
+from learning import BERT_BATCH, BERT_TOKENS, DATA, NO_DROPOUT, draw, metrics_of, pretrain_bert, race_corpus, race_questions, run
 from side import cpu_name
-
-TOKENS, BATCH = 128, 32
 
 
 def token_entropy(prefix):
@@ -30,21 +27,11 @@ def token_entropy(prefix):
     return sum(-count / len(tokens) * math.log(count / len(tokens)) for count in counts.values())
 
 
-def pretrain(folder, corpus, options):
-    save = folder / "pretrained"
-    run("train", "--model", "bert-tiny", "--seq-length", TOKENS, "--tokenizer", DATA / "bert-vocab", "--data-path", corpus,
-        "--split", "29,1", "--micro-batch-size", BATCH // 2, "--global-batch-size", BATCH, "--lr", 1e-3, "--lr-decay-style", "linear",
-        "--lr-warmup-iters", 100, "--hidden-dropout", 0, "--attention-dropout", 0, "--train-iters", options.updates,
-        "--eval-interval", 250, "--eval-iters", 64, "--threads", options.threads, "--save", save)
-    return save
-
-
-def finetune(name, start, folder, options):
+def finetune(name, start, questions, folder, options):
     """dev accuracy and its distance from chance in standard errors."""
-    questions = folder / "race.jsonl"
     out = run("finetune", "--task", "race", *start, "--train-data", questions, "--valid-data", DATA / "race/dev.middle.jsonl",
-              DATA / "race/dev.high.jsonl", "--seq-length", TOKENS, "--epochs", options.epochs, "--global-batch-size", 16, "--micro-batch-size", 8,
-              "--lr", 3e-4, "--hidden-dropout", 0, "--attention-dropout", 0, "--threads", options.threads, "--save", folder / name, "--json", "-")
+              DATA / "race/dev.high.jsonl", "--seq-length", BERT_TOKENS, "--epochs", options.epochs, "--global-batch-size", 16, "--micro-batch-size", 8,
+              "--lr", 3e-4, *NO_DROPOUT, "--threads", options.threads, "--save", folder / name, "--json", "-")
     scores = json.loads(out)["runs"][0]["valid"]
     asked = sum(len(json.loads(line)["questions"]) for level in ("middle", "high") for line in open(DATA / f"race/dev.{level}.jsonl"))
     error = 100 * math.sqrt(0.25 * 0.75 / asked)
@@ -61,17 +48,16 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        files = [DATA / f"race/train.{level}.jsonl.zst" for level in ("high", "middle")]
-        run("data", "tokenize", "--tokenizer", DATA / "bert-vocab", "--split-sentences", "--json-key", "article", "--out", folder / "corpus", *files,
-            tell=False)
-        entropy = token_entropy(folder / "corpus")
-        save = options.pretrained or pretrain(folder, folder / "corpus", options)
+        corpus = race_corpus(folder)
+        entropy = token_entropy(corpus)
+        save = options.pretrained or folder / "pretrained"
+        if not options.pretrained:
+            pretrain_bert(save, corpus, ["--model", "bert-tiny"], options.updates, 100, 250, 64, options.threads)
         curve = [(line["iteration"], line["lm_loss"], line["sop_loss"]) for line in metrics_of(save, "validation")]
         last = curve[-1]
-        articles = subprocess.run(["zstd", "-dc", files[1]], check=True, capture_output=True, text=True).stdout.splitlines()
-        (folder / "race.jsonl").write_text("\n".join(articles[:options.articles]) + "\n")
+        questions = race_questions(folder, options.articles)
         shape = ["--model", "bert-tiny", "--tokenizer", DATA / "bert-vocab"]
-        tuned = {name: finetune(name, start, folder, options)
+        tuned = {name: finetune(name, start, questions, folder, options)
                  for name, start in (("pre-trained", ["--load", save]), ("from random weights", shape))}
     draw("bert_learning", f"BERT (L 4, h 256) on RACE's articles; entropy of single tokens {entropy:.3f}", "updates", "loss of masked tokens, nats",
          [dict(name="held-out documents", points=[[i, lm] for i, lm, _ in curve]),
@@ -81,7 +67,7 @@ def main():
     rows += ["", "| RACE dev, fine-tuned | accuracy | middle | high | standard errors above chance |", "|---|---|---|---|---|"]
     rows += [f"| {name} | {s['accuracy']:.2f} % | {s['accuracy_middle']:.2f} % | {s['accuracy_high']:.2f} % | {above:.1f} |"
              for name, (s, above) in tuned.items()]
-    heading = (f"{datetime.date.today()}, {cpu_name()}; L 4, h 256, 4 heads, {TOKENS} tokens, batch {BATCH}, {last[0]} updates; fine-tuned on the "
+    heading = (f"{datetime.date.today()}, {cpu_name()}; L 4, h 256, 4 heads, {BERT_TOKENS} tokens, batch {BERT_BATCH}, {last[0]} updates; fine-tuned on the "
                f"first {options.articles} articles of train.middle, {options.epochs} epochs; seed 1234; `bench/bert_learning {' '.join(sys.argv[1:])}`")
     text = heading + "\n\n" + "\n".join(rows) + "\n"
     print(text)

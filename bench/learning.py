@@ -7,6 +7,8 @@ from pathlib import Path
 
 TERATRON = "build/release/teratron"
 DATA = Path("../shared/data")
+BERT_TOKENS, BERT_BATCH = 128, 32
+NO_DROPOUT = ["--hidden-dropout", 0, "--attention-dropout", 0]
 
 
 def run(*words, tell=True):
@@ -14,6 +16,29 @@ def run(*words, tell=True):
     if done.returncode != 0:
         sys.exit(done.returncode)
     return done.stdout
+
+
+def race_corpus(folder):
+    """RACE's training articles as sentences of WordPiece tokens; the prefix of the files."""
+    files = [DATA / f"race/train.{level}.jsonl.zst" for level in ("high", "middle")]
+    run("data", "tokenize", "--tokenizer", DATA / "bert-vocab", "--split-sentences", "--json-key", "article", "--out", folder / "corpus", *files,
+        tell=False)
+    return folder / "corpus"
+
+
+def race_questions(folder, articles):
+    """A file of the first articles for middle schools, with their questions, to fine-tune on."""
+    lines = subprocess.run(["zstd", "-dc", DATA / "race/train.middle.jsonl.zst"], check=True, capture_output=True, text=True).stdout.splitlines()
+    (folder / "race.jsonl").write_text("\n".join(lines[:articles]) + "\n")
+    return folder / "race.jsonl"
+
+
+def pretrain_bert(save, corpus, model, updates, warmup, interval, evaluated, threads):
+    """A BERT without dropout, on sequences of BERT_TOKENS. model: flags; evaluated: micro-batches every `interval` updates."""
+    run("train", *model, "--seq-length", BERT_TOKENS, "--tokenizer", DATA / "bert-vocab", "--data-path", corpus, "--split", "29,1",
+        "--micro-batch-size", BERT_BATCH // 2, "--global-batch-size", BERT_BATCH, "--lr", 1e-3, "--lr-decay-style", "linear",
+        "--lr-warmup-iters", warmup, *NO_DROPOUT, "--train-iters", updates, "--eval-interval", interval, "--eval-iters", evaluated,
+        "--threads", threads, "--save", save)
 
 
 def metrics_of(folder, kind):

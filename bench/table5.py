@@ -10,23 +10,14 @@ kind: the matched ones are trained on and the mismatched ones scored. Scores are
 import argparse
 import datetime
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from learning import DATA, draw, metrics_of, run
+from learning import BERT_BATCH, BERT_TOKENS, DATA, NO_DROPOUT, draw, metrics_of, pretrain_bert, race_corpus, race_questions, run
 from side import cpu_name
 
-TOKENS, BATCH = 128, 32
-PLAIN = ["--hidden-dropout", 0, "--attention-dropout", 0]
 HELD_OUT = 8  # articles of SQuAD's dev set, of 48
-
-
-def race_questions(folder, articles):
-    lines = subprocess.run(["zstd", "-dc", DATA / "race/train.middle.jsonl.zst"], check=True, capture_output=True, text=True).stdout.splitlines()
-    (folder / "race.jsonl").write_text("\n".join(lines[:articles]) + "\n")
-    return [folder / "race.jsonl"], [DATA / "race/dev.middle.jsonl"]
 
 
 def squad_articles(folder):
@@ -38,7 +29,8 @@ def squad_articles(folder):
 
 def tasks_of(folder, options):
     """Name, flags, files to train on and to score, and what the score is called."""
-    return [("race", ["--epochs", options.epochs, "--lr", 2e-4], *race_questions(folder, options.articles), "accuracy"),
+    return [("race", ["--epochs", options.epochs, "--lr", 2e-4], [race_questions(folder, options.articles)],
+             [DATA / "race/dev.middle.jsonl"], "accuracy"),
             ("squad1", ["--epochs", options.epochs, "--lr", 3e-4], *squad_articles(folder), "f1"),
             ("mnli", ["--epochs", 3 * options.epochs, "--lr", 2e-4], [DATA / "mnli-subset/mnli_matched.tsv"],
              [DATA / "mnli-subset/mnli_mismatched.tsv"], "accuracy")]
@@ -46,17 +38,14 @@ def tasks_of(folder, options):
 
 def pretrain(save, corpus, size, options):
     layers, hidden, heads = size.split(":")
-    run("train", "--model-type", "bert", "--num-layers", layers, "--hidden-size", hidden, "--num-attention-heads", heads,
-        "--seq-length", TOKENS, "--tokenizer", DATA / "bert-vocab", "--data-path", corpus, "--split", "29,1", "--micro-batch-size", BATCH // 2,
-        "--global-batch-size", BATCH, "--lr", 1e-3, "--lr-decay-style", "linear", "--lr-warmup-iters", options.updates // 20, *PLAIN,
-        "--train-iters", options.updates, "--eval-interval", max(1, options.updates // 8), "--eval-iters", 32, "--threads", options.threads,
-        "--save", save)
+    model = ["--model-type", "bert", "--num-layers", layers, "--hidden-size", hidden, "--num-attention-heads", heads]
+    pretrain_bert(save, corpus, model, options.updates, options.updates // 20, max(1, options.updates // 8), 32, options.threads)
     return [(line["iteration"], line["lm_loss"]) for line in metrics_of(save, "validation")]
 
 
 def finetune(save, name, flags, train, valid, encoder, options):
-    out = run("finetune", "--task", name, "--load", encoder, "--train-data", *train, "--valid-data", *valid, "--seq-length", TOKENS,
-              "--global-batch-size", 16, "--micro-batch-size", 8, *flags, *PLAIN, "--seeds", options.seeds, "--threads", options.threads,
+    out = run("finetune", "--task", name, "--load", encoder, "--train-data", *train, "--valid-data", *valid, "--seq-length", BERT_TOKENS,
+              "--global-batch-size", 16, "--micro-batch-size", 8, *flags, *NO_DROPOUT, "--seeds", options.seeds, "--threads", options.threads,
               "--save", save, "--json", "-")
     result = json.loads(out)
     return (result["median"] if options.seeds > 1 else result["runs"][0])["valid"]
@@ -73,22 +62,20 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        files = [DATA / f"race/train.{level}.jsonl.zst" for level in ("high", "middle")]
-        run("data", "tokenize", "--tokenizer", DATA / "bert-vocab", "--split-sentences", "--json-key", "article", "--out", folder / "corpus", *files,
-            tell=False)
+        corpus = race_corpus(folder)
         tasks = tasks_of(folder, options)
         lines, rows = [], ["| layers, hidden, heads | masked tokens, nats | " + " | ".join(f"{name} {metric}" for name, *_, metric in tasks) + " |",
                            "|---" * (2 + len(tasks)) + "|"]
         for size in options.sizes:
             encoder = folder / size.replace(":", "-")
-            curve = pretrain(encoder, folder / "corpus", size, options)
+            curve = pretrain(encoder, corpus, size, options)
             lines.append(dict(name=size.replace(":", ", "), points=curve))
             scores = [finetune(folder / f"{encoder.name}-{name}", name, flags, train, valid, encoder, options)[metric]
                       for name, flags, train, valid, metric in tasks]
             rows.append(f"| {size.replace(':', ', ')} | {curve[-1][1]:.3f} | " + " | ".join(f"{score:.2f}" for score in scores) + " |")
             print(rows[-1], file=sys.stderr, flush=True)
     draw("table5", "BERTs of growing size on the same tokens", "updates", "loss of masked tokens, nats", lines)
-    heading = (f"{datetime.date.today()}, {cpu_name()}; {TOKENS} tokens, batch {BATCH}, {options.updates} updates; medians of {options.seeds} seeds; "
+    heading = (f"{datetime.date.today()}, {cpu_name()}; {BERT_TOKENS} tokens, batch {BERT_BATCH}, {options.updates} updates; medians of {options.seeds} seeds; "
                f"`bench/table5 {' '.join(sys.argv[1:])}`")
     text = heading + "\n\n" + "\n".join(rows) + "\n"
     print(text)

@@ -16,31 +16,17 @@
 namespace teratron {
 namespace {
 
-struct EvalLambadaOptions {
-  std::filesystem::path load, data, tokenizer, json;
-  std::int64_t batch = 16;
-  LayoutSettings layout;
-  BackendSettings backend;
+struct EvalLambadaOptions : EvaluationOptions {
+  std::filesystem::path data;
 
-  Faults faults() const {
-    Faults faults = layout.faults();
-    faults.add(backend.faults());
-    return faults;
-  }
+  EvalLambadaOptions() { batch = 16; }
 };
 
 FieldList fields_of(EvalLambadaOptions& o) {
   FieldList list;
   list.add("load", &o.load, "DIR", "checkpoint of a GPT-2 to evaluate").required = true;
   list.add("data", &o.data, "FILE", "lambada_test.jsonl: {\"text\": ...} a line, plain or compressed").required = true;
-  list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the checkpoint if not given");
-  list.add("micro-batch-size", &o.batch, "N", "passages computed at a time").between(1, 1 << 16);
-  add_model_parallel_fields(list, o.layout);
-  add_data_parallel_field(list, o.layout, "copies of the model, each with its share of the passages");
-  add_threads_field(list, o.layout);
-  add_json_field(list, o.json);
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
+  add_evaluation_fields(list, o, "passages");
   return list;
 }
 

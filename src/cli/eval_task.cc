@@ -9,6 +9,7 @@
 #include "base/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/scoring.h"
 #include "cli/task_results.h"
 #include "console/long_task.h"
 #include "console/readable.h"
@@ -21,17 +22,13 @@
 namespace teratron {
 namespace {
 
-struct EvalTaskOptions : TaskReadingSettings {
+struct EvalTaskOptions : EvaluationOptions, TaskReadingSettings {
   std::vector<std::filesystem::path> data;
-  std::filesystem::path load, tokenizer, predictions, json;
-  std::int64_t batch = 8;
-  LayoutSettings layout;
-  BackendSettings backend;
+  std::filesystem::path predictions;
 
   EvalTaskOptions() { reading.doc_stride = 0; }
   Faults faults() const {
-    Faults faults = layout.faults();
-    faults.add(backend.faults());
+    Faults faults = EvaluationOptions::faults();
     faults.add(TaskReadingSettings::faults());
     faults.need_between({"seq-length"}, reading.seq_length, 0, std::numeric_limits<std::int32_t>::max());
     return faults;
@@ -44,16 +41,9 @@ FieldList fields_of(EvalTaskOptions& o) {
       .required = true;
   list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`").required = true;
   list.add("predictions", &o.predictions, "FILE", "write what the model answers, as the task's site takes it");
-  list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the model if not given");
   list.add("seq-length", &o.reading.seq_length, "N", "tokens of a sequence at most; 0: as the model was fine-tuned");
   add_task_reading_fields(list, o);
-  list.add("micro-batch-size", &o.batch, "N", "examples computed at a time").between(1, 1 << 16);
-  add_model_parallel_fields(list, o.layout);
-  add_data_parallel_field(list, o.layout, "copies of the model, each with its share of the examples");
-  add_threads_field(list, o.layout);
-  add_json_field(list, o.json);
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
+  add_evaluation_fields(list, o, "examples");
   return list;
 }
 

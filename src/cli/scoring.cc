@@ -11,23 +11,32 @@
 
 namespace teratron {
 
-Faults ScoringOptions::faults() const {
+Faults EvaluationOptions::faults() const {
   Faults faults = layout.faults();
   faults.add(backend.faults());
+  return faults;
+}
+
+void add_evaluation_fields(FieldList& list, EvaluationOptions& o, std::string_view items) {
+  list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the model if not given");
+  list.add("micro-batch-size", &o.batch, "N", fmt::format("{} computed at a time", items)).between(1, 1 << 16);
+  add_model_parallel_fields(list, o.layout);
+  add_data_parallel_field(list, o.layout, fmt::format("copies of the model, each with its share of the {}", items));
+  add_threads_field(list, o.layout);
+  add_json_field(list, o.json);
+  add_loaded_precision_fields(list, o.backend);
+  add_backend_fields(list, o.backend);
+}
+
+Faults ScoringOptions::faults() const {
+  Faults faults = EvaluationOptions::faults();
   faults.add_if(stride < 0, "{} is {}; it must not be negative", Flag{"overlapping-eval"}, stride);
   return faults;
 }
 
 void add_scoring_fields(FieldList& list, ScoringOptions& o, std::string stride_help) {
-  list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the checkpoint if not given");
   list.add("overlapping-eval", &o.stride, "N", std::move(stride_help));
-  list.add("micro-batch-size", &o.batch, "N", "windows computed at a time").between(1);
-  add_model_parallel_fields(list, o.layout);
-  add_data_parallel_field(list, o.layout, "copies of the model, each with its share of the windows");
-  add_threads_field(list, o.layout);
-  add_json_field(list, o.json);
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
+  add_evaluation_fields(list, o, "windows");
 }
 
 ScoringObserver show_scoring(const Rank& rank) {

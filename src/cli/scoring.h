@@ -1,4 +1,4 @@
-// What the evaluations of `teratron eval` share: their common flags, and a live line while they score.
+// What the commands of `teratron eval` share: their common flags, and a live line while they score.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,21 @@
 
 namespace teratron {
 
-struct ScoringOptions {
+struct EvaluationOptions {
   std::filesystem::path load, tokenizer, json;
-  std::int64_t stride = 0, batch = 8;
+  std::int64_t batch = 8;
   LayoutSettings layout;
   BackendSettings backend;
+
+  Faults faults() const;
+};
+
+// All flags but --load. items: what is evaluated, in the words of the help.
+void add_evaluation_fields(FieldList& list, EvaluationOptions& options, std::string_view items);
+
+// Of evaluations that score a text in windows.
+struct ScoringOptions : EvaluationOptions {
+  std::int64_t stride = 0;
 
   Faults faults() const;
   ExecutorOptions executor_options() const { return {.purpose = Purpose::kEvaluation, .batch = batch}; }

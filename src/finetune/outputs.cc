@@ -90,13 +90,4 @@ TaskOutputValues outputs_of(Executor& executor, const Bert& model, const TaskExa
   return outputs;
 }
 
-std::size_t median_of(const std::vector<double>& scores) {
-  check(!scores.empty(), "scores");
-  std::vector<std::size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t run) { return scores[run]; });
-  const double median = scores[order[(order.size() - 1) / 2]];
-  return static_cast<std::size_t>(std::ranges::find(scores, median) - scores.begin());
-}
-
 }  // namespace teratron

@@ -16,8 +16,4 @@ namespace teratron {
 TaskOutputValues outputs_of(Executor& executor, const Bert& model, const TaskExamples& examples,
                             const std::function<void(double share)>& done = {});
 
-// Which of several runs is the median by its score: of an even number the lower of the two in the middle, of equal ones
-// the first. InternalError: no scores.
-std::size_t median_of(const std::vector<double>& scores);
-
 }  // namespace teratron

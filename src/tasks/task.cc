@@ -1,6 +1,8 @@
 #include "tasks/task.h"
 
+#include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "base/error.h"
 #include "tasks/glue/pairs.h"
@@ -90,6 +92,15 @@ TaskOutputValues mean_of(std::span<const TaskOutputValues> models) {
     for (std::size_t k = 0; k < sums.size(); ++k) means[i][k] = static_cast<float>(sums[k] / count);
   }
   return means;
+}
+
+std::size_t median_of(const std::vector<double>& scores) {
+  check(!scores.empty(), "scores");
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t run) { return scores[run]; });
+  const double median = scores[order[(order.size() - 1) / 2]];
+  return static_cast<std::size_t>(std::ranges::find(scores, median) - scores.begin());
 }
 
 }  // namespace teratron

@@ -96,4 +96,8 @@ std::unique_ptr<TaskSet> open_task(TaskKind kind, std::span<const std::filesyste
 // task. InternalError: no model, outputs of different shapes.
 TaskOutputValues mean_of(std::span<const TaskOutputValues> models);
 
+// Which of several runs is the median by its score: of an even number the lower of the two in the middle, of equal ones
+// the first. InternalError: no scores.
+std::size_t median_of(const std::vector<double>& scores);
+
 }  // namespace teratron

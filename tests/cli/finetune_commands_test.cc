@@ -21,6 +21,10 @@ using testing::succeed;
 using testing::with;
 using testing::Words;
 
+const Words kTinyBert = {"--model",       "bert-tiny", "--num-layers",          "2",
+                         "--hidden-size", "24",        "--num-attention-heads", "3",
+                         "--seq-length",  "24"};
+
 class FinetuneCommands : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -35,38 +39,27 @@ class FinetuneCommands : public ::testing::Test {
     put_file(path("train.jsonl"), testing::task_file(task, 24, 3));
     put_file(path("valid.jsonl"), testing::task_file(task, 12, 4));
     put_file(path("test.jsonl"), testing::task_file(task, 9, 5));
-    return with({"finetune",
-                 "--task",
-                 std::string(name_of(task)),
-                 "--train-data",
-                 path("train.jsonl"),
-                 "--valid-data",
-                 path("valid.jsonl"),
-                 "--test-data",
-                 path("test.jsonl"),
-                 "--tokenizer",
-                 path("words"),
-                 "--model",
-                 "bert-tiny",
-                 "--num-layers",
-                 "2",
-                 "--hidden-size",
-                 "24",
-                 "--num-attention-heads",
-                 "3",
-                 "--seq-length",
-                 "24",
-                 "--lr",
-                 "3e-3",
-                 "--epochs",
-                 "2",
-                 "--global-batch-size",
-                 "8",
-                 "--peak-tflops",
-                 "1",
-                 "--save",
-                 path("run")},
-                more);
+    return with(with({"finetune"}, kTinyBert), with({"--task",
+                                                     std::string(name_of(task)),
+                                                     "--train-data",
+                                                     path("train.jsonl"),
+                                                     "--valid-data",
+                                                     path("valid.jsonl"),
+                                                     "--test-data",
+                                                     path("test.jsonl"),
+                                                     "--tokenizer",
+                                                     path("words"),
+                                                     "--lr",
+                                                     "3e-3",
+                                                     "--epochs",
+                                                     "2",
+                                                     "--global-batch-size",
+                                                     "8",
+                                                     "--peak-tflops",
+                                                     "1",
+                                                     "--save",
+                                                     path("run")},
+                                                    more));
   }
 
   const testing::TemporaryFolder folder_;
@@ -127,27 +120,8 @@ TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
   write_file_atomically(path("text.txt"), text);
   succeed(
       {"data", "tokenize", "--split-sentences", "--tokenizer", path("words"), "--out", path("data"), path("text.txt")});
-  succeed({"train",
-           "--model",
-           "bert-tiny",
-           "--num-layers",
-           "2",
-           "--hidden-size",
-           "24",
-           "--num-attention-heads",
-           "3",
-           "--seq-length",
-           "24",
-           "--data-path",
-           path("data"),
-           "--tokenizer",
-           path("words"),
-           "--train-iters",
-           "2",
-           "--save",
-           path("pretrained"),
-           "--peak-tflops",
-           "1"});
+  succeed(with({"train"}, with(kTinyBert, {"--data-path", path("data"), "--tokenizer", path("words"), "--train-iters",
+                                           "2", "--save", path("pretrained"), "--peak-tflops", "1"})));
   const Outcome outcome =
       run_teratron({"finetune", "--task", "mnli", "--load", path("pretrained"), "--train-data", path("train.jsonl"),
                     "--valid-data", path("valid.jsonl"), "--epochs", "1", "--save", path("run"), "--peak-tflops", "1"});

@@ -197,14 +197,6 @@ TEST_P(Finetuning, OutputsAreTheSameInEveryBatch) {
 INSTANTIATE_TEST_SUITE_P(Tasks, Finetuning, ::testing::ValuesIn(all_tasks().begin(), all_tasks().end()),
                          [](const auto& task) { return std::string(name_of(task.param)); });
 
-TEST(Medians, AreTheMiddleOfTheScores) {
-  EXPECT_EQ(median_of({70}), 0U);
-  EXPECT_EQ(median_of({70, 90, 80}), 2U);
-  EXPECT_EQ(median_of({3, 1, 5, 2, 4}), 0U);
-  EXPECT_EQ(median_of({4, 1, 3, 2}), 3U);     // 2, not 3
-  EXPECT_EQ(median_of({7, 7, 1, 9, 7}), 0U);  // the first of equal ones
-}
-
 TEST(PaperHyperParameters, AreTableSixOfTheNearestModel) {
   const auto of = [](TaskKind task, double size) { return paper_hyper_parameters(task, std::llround(size)); };
   EXPECT_EQ(of(TaskKind::kMnli, 336e6), (TaskHyperParameters{128, 1e-5, 10}));

@@ -8,15 +8,13 @@
 
 #include "model/bert.h"
 #include "model/derivative_check.h"
-#include "model/random_layouts.h"
 #include "model/task_outputs.h"
+#include "model/train_in_layout.h"
 
 namespace teratron {
 namespace {
 
-using test::expect_same;
 using test::Layout;
-using test::MakeBackend;
 using test::RandomBatch;
 using test::small_bert_config;
 
@@ -217,30 +215,6 @@ TEST(BertTaskHead, PartsOfGroupsOfChoicesAreRefused) {
   EXPECT_THAT(message_of([&] { task_outputs(study.executor, study.model, study.batch.part(0, 6), outputs); }), said);
   EXPECT_THAT(message_of([&] { Executor(*study.backend, study.model, {.batch = 6, .tokens = 7}); }), said);
   EXPECT_NO_THROW(study.executor.forward_backward(study.batch.part(0, 4)));
-}
-
-// In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
-TEST(BertTaskHead, LayoutChangesNothingInDoubleOverRandomShapes) {
-  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= 45; ++seed) {
-    test::RandomStudy random(seed);
-    Layout layout = random.layout();
-    random.study.become_bert(kTaskHeads[seed % 3], layout);
-    const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
-    expect_same(train(random.study, layout, reference), alone, 1e-10, random.study.text() + "; " + layout.text());
-    if (HasFailure()) return;
-  }
-}
-
-TEST(BertTaskHead, PipelinesChangeNothingInDoubleOverRandomSchedules) {
-  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= 45; ++seed) {
-    test::RandomPipeline random(seed, /*may_slice=*/false);
-    random.study.become_bert(kTaskHeads[seed % 3], random.layout);
-    const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
-    expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
-    if (HasFailure()) return;
-  }
 }
 
 TEST(BertTaskHead, EveryRankOfALayoutHasTheOutputs) {

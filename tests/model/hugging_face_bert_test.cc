@@ -11,7 +11,6 @@
 #include "model/encoder.h"
 #include "model/hugging_face_example.h"
 #include "nn/host_values.h"
-#include "optim/adamw_optimizer.h"
 #include "oracle/python.h"
 
 namespace teratron {
@@ -25,12 +24,9 @@ class BertExample {
   explicit BertExample(const fs::path& folder)
       : folder_(folder), expected_(folder / "expected.safetensors"), config_(find_weights(folder).model) {
     const Json inputs = Json::parse(read_file(folder / "inputs.json"));
-    const auto flatten = [&](const char* name, std::vector<std::int32_t>& to) {
-      for (const auto& row : inputs[name]) to.insert(to.end(), row.begin(), row.end());
-    };
-    flatten("ids", ids_);
-    flatten("token_types", token_types_);
-    flatten("targets", targets_);
+    ids_ = test::flattened(inputs, "ids");
+    token_types_ = test::flattened(inputs, "token_types");
+    targets_ = test::flattened(inputs, "targets");
     inputs["lengths"].get_to(lengths_);
     inputs["labels"].get_to(labels_);
     const auto count = std::ranges::count_if(targets_, [](std::int32_t target) { return target >= 0; });
@@ -99,16 +95,7 @@ class BertExample {
     load(runner);
     runner.clear_moments();
     const Json golden = Json::parse(read_file(folder_ / "expected.json"))["steps_float64"];
-    const std::vector<Parameter*> parameters = runner.parameters();
-    for (int step = 0; step < 10; ++step) {
-      const auto index = static_cast<std::size_t>(step);
-      const double loss = golden["losses"][index].get<double>(), norm = golden["grad_norms"][index].get<double>();
-      EXPECT_NEAR(runner.forward_backward(micro_batch()).total(), loss, 1e-4 * loss) << "step " << step;
-      const double actual = gradient_norm(backend, parameters, runner.mesh());
-      EXPECT_NEAR(actual, norm, 1e-3 * norm) << "step " << step;
-      adamw_update(backend, parameters, {.beta2 = 0.95, .weight_decay = 0.1},
-                   {.learning_rate = 1e-3, .update = step + 1, .gradient_norm = actual});
-    }
+    test::expect_steps_agree(runner, golden, micro_batch(), 1e-4, 1e-3);
   }
 
  private:

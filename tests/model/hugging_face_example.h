@@ -6,10 +6,12 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/safetensors.h"
 #include "model/random_batch.h"
+#include "optim/adamw_optimizer.h"
 
 namespace teratron::test {
 
@@ -35,9 +37,17 @@ inline std::vector<float> golden_gradient(const SafetensorsFile& file, ModelKind
   return whole;
 }
 
-// Each to 1e-4 of its norm: fp32 sums leave about 1e-6. That is also left of gradients whose terms cancel, so of the
-// largest 1e-6 is allowed. Padding rows come last and have none.
-inline void expect_gradients_agree(Executor& runner, const SafetensorsFile& file, ModelKind kind) {
+// The rows of a matrix of `inputs`, one after the other.
+inline std::vector<std::int32_t> flattened(const nlohmann::json& inputs, const char* name) {
+  std::vector<std::int32_t> values;
+  for (const auto& row : inputs[name]) values.insert(values.end(), row.begin(), row.end());
+  return values;
+}
+
+// Each to 1e-4 of its norm: fp32 sums leave about 1e-6. Where terms of a gradient cancel, that much of the largest
+// value of all is left: `of_largest` is allowed besides. Padding rows come last and have none.
+inline void expect_gradients_agree(Executor& runner, const SafetensorsFile& file, ModelKind kind,
+                                   double of_largest = 0) {
   double largest = 0;
   for (const Parameter* parameter : runner.parameters()) {
     for (const float value : golden_gradient(file, kind, *parameter)) {
@@ -54,7 +64,24 @@ inline void expect_gradients_agree(Executor& runner, const SafetensorsFile& file
       difference += std::pow(actual[i] - theirs, 2);
       norm += theirs * theirs;
     }
-    EXPECT_LT(std::sqrt(difference), 1e-4 * std::sqrt(norm) + 1e-6 * largest) << parameter->name;
+    EXPECT_LT(std::sqrt(difference), 1e-4 * std::sqrt(norm) + of_largest * largest) << parameter->name;
+  }
+}
+
+// As many steps of PyTorch's AdamW as `golden` has: losses, and gradient norms before clipping.
+inline void expect_steps_agree(Executor& runner, const nlohmann::json& golden, const MicroBatch& micro_batch,
+                               double of_losses, double of_norms) {
+  const std::vector<Parameter*> parameters = runner.parameters();
+  const auto steps = static_cast<std::int64_t>(golden["losses"].size());
+  ASSERT_GE(steps, 3);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const auto index = static_cast<std::size_t>(step);
+    const double loss = golden["losses"][index].get<double>(), norm = golden["grad_norms"][index].get<double>();
+    EXPECT_NEAR(runner.forward_backward(micro_batch).total(), loss, of_losses * loss) << "step " << step;
+    const double actual = gradient_norm(runner.backend(), parameters, runner.mesh());
+    EXPECT_NEAR(actual, norm, of_norms * norm) << "step " << step;
+    adamw_update(runner.backend(), parameters, {.beta2 = 0.95, .weight_decay = 0.1},
+                 {.learning_rate = 1e-3, .update = step + 1, .gradient_norm = actual});
   }
 }
 

@@ -25,7 +25,7 @@ struct Study {
   ModelConfig config;
   std::int64_t batch = 4, tokens = 5, logits_chunk = 7;
   int steps = 3;
-  double learning_rate = 1e-2;
+  double learning_rate = 1e-2, epsilon = 1e-8;  // AdamW's
   std::uint32_t seed = 1;
   bool documents = false;  // several share a sequence
   std::int64_t group = 1;  // sequences that have labels together; batches and micro-batches are of whole groups
@@ -78,6 +78,8 @@ inline void Study::become_bert(ModelHead head, Layout& layout) {
   config.num_labels = 2 + seed % 3;
   config.norm_placement = seed / 2 % 2 == 0 ? NormPlacement::kPre : NormPlacement::kPost;
   if (head != ModelHead::kChoice) return;
+  epsilon =
+      1e-6;  // of gradients that are zero but for rounding, some 1e-16, AdamW's own 1e-8 would make steps of 1e-10
   group = kChoices;
   batch *= group;
   layout.micro_batch *= group;
@@ -103,7 +105,7 @@ inline double update(Executor& runner, const Study& study, const RandomBatch& da
   double loss = runner.forward_backward(parts).total();
   mesh.data->all_reduce_host({&loss, 1});
   norm = gradient_norm(runner.backend(), runner.parameters(), mesh);
-  adamw_update(runner.backend(), runner.parameters(), {.weight_decay = 0.1},
+  adamw_update(runner.backend(), runner.parameters(), {.epsilon = study.epsilon, .weight_decay = 0.1},
                {.learning_rate = study.learning_rate, .update = step + 1, .gradient_norm = norm});
   runner.gather_weights();
   return loss;

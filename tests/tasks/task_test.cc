@@ -265,5 +265,14 @@ TEST_F(SharedTasks, RightOutputsScoreOneHundredPerCent) {
   }
 }
 
+TEST(Medians, AreTheMiddleOfTheScores) {
+  EXPECT_EQ(median_of({70}), 0U);
+  EXPECT_EQ(median_of({70, 90, 80}), 2U);
+  EXPECT_EQ(median_of({3, 1, 5, 2, 4}), 0U);
+  EXPECT_EQ(median_of({4, 1, 3, 2}), 3U);     // 2, not 3
+  EXPECT_EQ(median_of({7, 7, 1, 9, 7}), 0U);  // the first of equal ones
+}
+
 }  // namespace
+
 }  // namespace teratron
