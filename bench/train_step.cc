@@ -80,7 +80,7 @@ class TrainingStep {
                  .tokens = seq_,
                  .logits_chunk = static_cast<std::int64_t>(o.at("logits_chunk")),
                  .schedule = schedule_of(o),
-                 .slice_tokens = o.lists.at("slices"),
+                 .cuts = cut_alike(micro_batch_, o.lists.at("slices")),
                  .recompute = static_cast<Recompute>(o.at("recompute")),
                  .sequence_parallel = o.at("sp") > 0,
                  .shard_optimizer = o.at("zero") > 0,

@@ -11,6 +11,7 @@
 #include "console/live_line.h"
 #include "console/text_table.h"
 #include "pipeline/drawing.h"
+#include "pipeline/token_slices.h"
 #include "settings/pipeline_settings.h"
 #include "slicing/scenario.h"
 
@@ -30,8 +31,9 @@ FieldList fields_of(SimulateOptions& o) {
   list.add_choice("schedule", o.schedule, schedule_choices(), "in what order stages work");
   list.add("stages", &o.stages, "K", "stages of the pipeline");
   list.add("micro-batches", &o.micro_batches, "M", "micro-batches an iteration");
-  list.add("slices", &o.slices, "uniform:N|L,L,..|auto",
-           "slices of tokens: so many (N does too), their lengths, or the best for the profile");
+  list.add("slices", &o.slices, "uniform:N|L,L,..|NxL,L,..+NxL,..|auto",
+           "slices of tokens: so many (N does too), their lengths, micro-batches of N sequences each in its own way "
+           "(2x512,512+1x1024), or the best for the profile");
   list.add("virtual-stages", &o.virtual_stages, "V", "cells a stage, for interleaved");
   list.add("defer-weight-gradients", &o.defer_weight_gradients, "",
            "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
@@ -57,23 +59,33 @@ Faults SimulateOptions::faults() const {
   return faults;
 }
 
+// As the flag takes them; empty: of no known length.
+std::string slices_of(const slicing::ScenarioResult& result) {
+  return result.cuts.empty() ? fmt::format("{}", fmt::join(result.lengths, ",")) : pipeline::text_of(result.cuts);
+}
+
 std::string text_of(const SimulateOptions& options, const slicing::ScenarioResult& result) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight});
-  table.row({"", "simulated", "closed form"});
-  table.row({"iteration, ms", fmt::format("{:.4g}", result.simulation.iteration),
-             fmt::format("{:.4g}", result.work + result.closed_form.bubble)});
-  table.row({"bubbles, % of all stages' time", fmt::format("{:.2f}", 100 * result.simulation.bubble_share()),
-             fmt::format("{:.2f}", 100 * result.closed_form.bubble / (result.work + result.closed_form.bubble))});
+  const std::optional<pipeline::ClosedForm>& closed = result.closed_form;
+  const double whole = closed ? result.work + closed->bubble : 0;
+  const auto row = [&](const char* what, const char* format, double simulated, double closed_form) {
+    table.row({what, fmt::format(fmt::runtime(format), simulated),
+               closed ? fmt::format(fmt::runtime(format), closed_form) : ""});
+  };
   double most = 0;
   for (const pipeline::MemoryPeak& peak : result.peaks) most = std::max(most, peak.micro_batches);
-  table.row({"peak activations, micro-batches a stage", fmt::format("{:.4g}", most),
-             fmt::format("{:.4g}", result.closed_form.peak_micro_batches)});
+  table.row({"", "simulated", closed ? "closed form" : ""});
+  row("iteration, ms", "{:.4g}", result.simulation.iteration, whole);
+  row("bubbles, % of all stages' time", "{:.2f}", 100 * result.simulation.bubble_share(),
+      closed ? 100 * closed->bubble / whole : 0);
+  row("peak activations, micro-batches a stage", "{:.4g}", most, closed ? closed->peak_micro_batches : 0);
   std::string text = table.text(0);
-  if (!result.lengths.empty()) text += fmt::format("slices, tokens: {}\n", fmt::join(result.lengths, ","));
+  const std::string slices = slices_of(result);
+  if (!slices.empty()) text += fmt::format("slices, tokens: {}\n", slices);
   std::vector<std::string> peaks;
   for (const pipeline::MemoryPeak& peak : result.peaks) peaks.push_back(fmt::format("{:.4g}", peak.micro_batches));
   if (peaks.size() <= 16) text += fmt::format("peak activations by stage: {}\n", fmt::join(peaks, " "));
-  text += "the closed form is of slices and stages alike, free transfers and whole backwards\n";
+  if (closed) text += "the closed form is of slices and stages alike, free transfers and whole backwards\n";
   const int columns = terminal_columns(stdout);
   const std::string drawing = pipeline::to_text(result.schedule, result.simulation, columns > 0 ? columns : 120);
   if (!drawing.empty()) text += "\n" + drawing;
@@ -86,27 +98,31 @@ nlohmann::ordered_json json_of(const SimulateOptions& options, const slicing::Sc
   for (const pipeline::MemoryPeak& peak : result.peaks) {
     peaks.push_back({{"slices", peak.slices}, {"deferred", peak.deferred}, {"micro_batches", peak.micro_batches}});
   }
+  nlohmann::ordered_json closed_form;  // null where there is none
+  if (result.closed_form) {
+    closed_form = {{"iteration_ms", result.work + result.closed_form->bubble},
+                   {"bubble_ms", result.closed_form->bubble},
+                   {"peak_micro_batches", result.closed_form->peak_micro_batches}};
+  }
   return {{"schedule", pipeline::name_of(options.schedule)},
           {"stages", result.schedule.stages},
           {"micro_batches", result.schedule.micro_batches},
           {"slices", result.schedule.slices},
           {"slice_tokens", result.lengths},
+          {"cuts", pipeline::text_of(result.cuts)},
           {"virtual_stages", result.schedule.virtual_stages},
           {"iteration_ms", result.simulation.iteration},
           {"bubble_share", result.simulation.bubble_share()},
           {"busy_ms", result.simulation.busy},
           {"peak_activations", peaks},
-          {"closed_form",
-           {{"iteration_ms", result.work + result.closed_form.bubble},
-            {"bubble_ms", result.closed_form.bubble},
-            {"peak_micro_batches", result.closed_form.peak_micro_batches}}}};
+          {"closed_form", closed_form}};
 }
 
 std::string title_of(const SimulateOptions& options, const slicing::ScenarioResult& result) {
   std::string title = fmt::format("{}: {} stages, {} micro-batches", pipeline::name_of(options.schedule),
                                   result.schedule.stages, result.schedule.micro_batches);
-  if (!result.lengths.empty()) {
-    title += fmt::format(", slices of {} tokens", fmt::join(result.lengths, ","));
+  if (!slices_of(result).empty()) {
+    title += fmt::format(", slices of {} tokens", slices_of(result));
   } else if (result.schedule.slices > 1) {
     title += fmt::format(", {} slices", result.schedule.slices);
   }

@@ -60,6 +60,12 @@ void run_rank(const Job& job, const Rank& rank) {
   }
   Trainer trainer(config, *backend, make_training_task(config, job.data, job.vocab_size, rank.mesh->place().tensor),
                   rank.mesh, profile ? &*profile : nullptr);
+  if (profile && rank.is_first()) {
+    trainer.when_slices_are_chosen([&](const slicing::ChosenSlices& chosen) {
+      profile->chosen.push_back(chosen);
+      write_profile(*profile, config.profile.empty() ? cached_profile(profile->key) : config.profile);
+    });
+  }
   const TrainingRun run{.config = config,
                         .checkpoint = job.checkpoint,
                         .began = job.began,

@@ -94,9 +94,10 @@ std::string text_of_batches(const TrainConfig& config, const CheckpointInfo* che
                                                                .samples = checkpoint->state.consumed_samples};
   const BatchSchedule batches = config.batches(done);
   const std::int64_t updates = std::max(config.train_iters, done.updates), samples = batches.consumed_after(updates);
+  const std::vector<std::int64_t> sizes = config.micro_batch_sizes();
   return fmt::format("{} samples an update{}, {} at a time; {} updates read {} samples, {:.1f} epochs",
-                     batches.largest(), batches.is_constant() ? "" : " in the end", config.micro_batch_size, updates,
-                     samples, static_cast<double>(samples) / static_cast<double>(epoch));
+                     batches.largest(), batches.is_constant() ? "" : " in the end", fmt::join(sizes, ", then "),
+                     updates, samples, static_cast<double>(samples) / static_cast<double>(epoch));
 }
 
 // In a line; where stages differ, in a table.

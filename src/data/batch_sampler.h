@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace teratron {
 
@@ -13,22 +14,26 @@ struct SampleRange {
 };
 
 // Rank r of R takes the samples [G r / R, G (r + 1) / R) of a global batch of G (shares differ by one sample at most)
-// in micro-batches one after the other, of which the last may be short: rank by rank and micro-batch by micro-batch,
-// the positions are consumed, consumed + 1, ... in every layout. Ranks may run different numbers of micro-batches, but
-// each runs one at least. A sampler is for one size of the global batch; making one costs nothing.
+// in micro-batches of given sizes one after the other, of which the last may be short: rank by rank and micro-batch by
+// micro-batch, the positions are consumed, consumed + 1, ... in every layout. Ranks may run different numbers of
+// micro-batches, but each runs one at least. A sampler is for one size of the global batch; making one costs nothing.
 class BatchSampler {
  public:
-  // UserError: sizes below 1 (or absurd), or a global batch with fewer samples than ranks.
-  BatchSampler(std::int64_t global_batch, std::int64_t micro_batch, std::int64_t data_parallel_rank = 0,
+  // micro_batches: samples of each; the last one stands for all that follow. UserError: sizes below 1 (or absurd), or a
+  // global batch with fewer samples than ranks.
+  BatchSampler(std::int64_t global_batch, std::vector<std::int64_t> micro_batches, std::int64_t data_parallel_rank = 0,
                std::int64_t data_parallel_size = 1);
+  BatchSampler(std::int64_t global_batch, std::int64_t micro_batch, std::int64_t data_parallel_rank = 0,
+               std::int64_t data_parallel_size = 1)
+      : BatchSampler(global_batch, std::vector{micro_batch}, data_parallel_rank, data_parallel_size) {}
 
   std::int64_t global_batch() const { return global_batch_; }
   // The most samples of a micro-batch, on any rank.
   std::int64_t largest_micro_batch() const;
   // The most micro-batches that any rank runs in a step.
-  std::int64_t most_micro_batches() const { return rounded_up(largest_share(), micro_batch_); }
+  std::int64_t most_micro_batches() const { return needed_for(largest_share()); }
   // Micro-batches that this rank runs in a step.
-  std::int64_t micro_batches() const { return rounded_up(share_begin(rank_ + 1) - share_begin(rank_), micro_batch_); }
+  std::int64_t micro_batches() const { return needed_for(share_of(rank_)); }
 
   // Where samples of similar length are to stand together: the places of micro-batch `index` of this rank among the
   // step's samples in order of length, counted from 0. Micro-batches are runs of that order, dealt out to the ranks in
@@ -39,11 +44,16 @@ class BatchSampler {
   SampleRange samples(std::int64_t consumed, std::int64_t index) const;
 
  private:
-  static std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit; }
   std::int64_t share_begin(std::int64_t rank) const { return global_batch_ * rank / size_; }
-  std::int64_t largest_share() const { return rounded_up(global_batch_, size_); }
+  std::int64_t share_of(std::int64_t rank) const { return share_begin(rank + 1) - share_begin(rank); }
+  std::int64_t largest_share() const { return (global_batch_ + size_ - 1) / size_; }
+  // Samples of micro-batch `index`, and of all before it, where a share has as many.
+  std::int64_t size_of(std::int64_t index) const;
+  std::int64_t before(std::int64_t index) const;
+  std::int64_t needed_for(std::int64_t samples) const;  // micro-batches
 
-  std::int64_t global_batch_, micro_batch_, rank_, size_;
+  std::int64_t global_batch_, rank_, size_;
+  std::vector<std::int64_t> sizes_;  // of micro-batches; the last one stands for all that follow
 };
 
 }  // namespace teratron

@@ -78,8 +78,10 @@ void Executor::initialize_weights(const Parameter& parameter, TensorRef whole, c
   }
 }
 
-LossSums Executor::forward_backward(std::span<const MicroBatch> micro_batches) {
-  return StepRun(backend_, *mesh_, *plan_, passes_, micro_batches, {.sums_over_copies = true, .trace = trace_}).run();
+LossSums Executor::forward_backward(std::span<const MicroBatch> micro_batches, int first) {
+  return StepRun(backend_, *mesh_, *plan_, passes_, micro_batches,
+                 {.first = first, .sums_over_copies = true, .trace = trace_})
+      .run();
 }
 
 LossSums Executor::forward_backward_alone(const MicroBatch& only) {
@@ -104,7 +106,7 @@ void Executor::run_forward(const MicroBatch& micro_batch, bool training,
                            const std::function<void(const SliceCall&, TensorRef)>& use_output, const After& after) {
   const StagePart& part = plan_->part();
   const StageMemory& memory = plan_->memory();
-  for (int slice = 0; slice < memory.timeline().slices(); ++slice) {
+  for (int slice = 0; slice < memory.timeline().slices_of(0); ++slice) {
     for (int chunk = 0; chunk < part.chunks(); ++chunk) {
       SliceCall call = passes_.call_of(micro_batch, {.chunk = chunk, .slice = slice}, training);
       passes_.begin(call, micro_batch);

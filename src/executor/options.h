@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "nn/transformer_layer.h"
@@ -24,7 +25,9 @@ struct ExecutorOptions {
   // What the stages do in a step with the most micro-batches; of as many stages as the mesh has. No actions: one stage
   // runs schedule.micro_batches one after another. With several slices, every sequence has `tokens` tokens.
   pipeline::Schedule schedule;
-  std::vector<std::int64_t> slice_tokens;  // of the schedule's slices; together `tokens`. Empty: one slice
+  // How each micro-batch of the schedule is cut; the last one stands for all that follow. A cut's slices have `tokens`
+  // tokens together, its sequences are the most that the micro-batch may have. Empty: `batch` sequences, whole.
+  std::vector<pipeline::MicroBatchCut> cuts;
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false;  // batch * tokens of every call is a multiple of the tensor-parallel ranks
   bool shard_optimizer = false;    // the optimizer's state is shared out over the data-parallel ranks
@@ -33,5 +36,11 @@ struct ExecutorOptions {
 
   bool trains() const { return purpose == Purpose::kTraining; }
 };
+
+// ExecutorOptions::cuts of micro-batches that are all cut alike; no slices: not at all.
+inline std::vector<pipeline::MicroBatchCut> cut_alike(std::int64_t sequences, std::vector<std::int64_t> slice_tokens) {
+  if (slice_tokens.empty()) return {};
+  return {{.sequences = sequences, .slice_tokens = std::move(slice_tokens)}};
+}
 
 }  // namespace teratron

@@ -24,7 +24,8 @@ class StageMemory {
   const Timeline& timeline() const { return timeline_; }
   // The moments in which the head works.
   const Span& head_moments() const { return head_; }
-  std::int64_t slice_tokens(int slice) const;  // the most, of one sequence
+  // How a micro-batch is cut: the most of its sequences, and the most tokens of a sequence in each slice.
+  const pipeline::MicroBatchCut& cut_of(int micro_batch) const;
 
   // Views for a call, after the arena is allocated. `layer` counts from 0 in the key's chunk.
   TensorRef input(const LayerPass& pass, const SliceKey& key, int layer) const;  // x, as all of the residual stream
@@ -83,21 +84,27 @@ class StageMemory {
     std::vector<SliceBlocks> slices;               // by the timeline's index
     std::vector<std::vector<CacheBlocks>> caches;  // [chunk, micro-batch][layer]
   };
-  // What a layer leaves for its backward, of the largest call there is of a slice.
+  // What a layer leaves for its backward, of the largest call of a slice.
   struct LayerBytes {
     std::int64_t kept = 0, again = 0, deferred = 0;
   };
 
   bool training() const { return purpose_ == Purpose::kTraining; }
-  bool sliced() const { return timeline_.slices() > 1; }
+  bool sliced() const { return timeline_.most_slices() > 1; }
   // A layer's packed projections are a cache of their own where other calls see them.
   bool has_cache() const { return sliced() || purpose_ == Purpose::kGeneration; }
   const TransformerLayer& layer(int chunk, int index) const {
     return model_.layers[static_cast<std::size_t>(part_.first_layer(chunk) + index)];
   }
-  CallSizes largest_call(std::int64_t tokens) const;
-  EndSizes largest_end() const { return {largest_call(most_tokens_), logits_chunk_, training()}; }
-  LayerBytes layer_bytes(const TransformerLayer& layer, int slice) const;
+  // The most of a call: of a slice, and of any.
+  struct Call {
+    std::int64_t batch = 0, tokens = 0;
+    std::int64_t rows() const { return batch * tokens; }
+  };
+  Call call_of(const SliceKey& key) const;
+  CallSizes sizes_of(const Call& call) const;
+  EndSizes largest_end() const { return {sizes_of(largest_), logits_chunk_, training()}; }
+  LayerBytes layer_bytes(const TransformerLayer& layer, const Call& call) const;
   std::size_t cache_index(const SliceKey& key) const {
     return static_cast<std::size_t>(key.chunk * timeline_.micro_batches() + key.micro_batch);
   }
@@ -116,7 +123,7 @@ class StageMemory {
   const StagePart& part_;
   const Purpose purpose_;
   const std::int64_t batch_, tokens_, caches_, cache_tokens_, logits_chunk_, hidden_;
-  const std::vector<std::int64_t> slice_tokens_;
+  const std::vector<pipeline::MicroBatchCut> cuts_;
   const Recompute recompute_;
   const bool sequence_parallel_, first_keys_, position_ids_;
   const int tensor_ranks_;
@@ -124,7 +131,7 @@ class StageMemory {
   const Timeline timeline_;
   const int slots_;
   Span all_, forward_, backward_, embedding_, head_;
-  std::int64_t most_tokens_ = 0;  // of a sequence in a slice
+  Call largest_;  // the one with most rows
   Arena arena_;
   Blocks blocks_{};
 };

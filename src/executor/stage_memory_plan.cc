@@ -19,7 +19,7 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
       cache_tokens_(options.cache_tokens == 0 ? model.traits.longest_sequence : options.cache_tokens),
       logits_chunk_(options.logits_chunk),
       hidden_(model.traits.hidden_size),
-      slice_tokens_(options.slice_tokens),
+      cuts_(options.cuts.empty() ? cut_alike(batch_, {tokens_}) : options.cuts),
       recompute_(options.recompute),
       sequence_parallel_(options.sequence_parallel),
       first_keys_(options.first_keys),
@@ -29,19 +29,25 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
       accumulation_(accumulation_dtype_of(compute_dtype)),
       timeline_(timeline),
       slots_(send_slots) {
-  for (int slice = 0; slice < timeline_.slices(); ++slice) {
-    most_tokens_ = std::max(most_tokens_, slice_tokens(slice));
-  }
+  timeline_.for_each([&](const SliceKey& key) {
+    const Call call = call_of(key);
+    if (call.rows() > largest_.rows()) largest_ = call;
+  });
   find_spans();
 }
 
-std::int64_t StageMemory::slice_tokens(int slice) const {
-  return sliced() ? slice_tokens_[static_cast<std::size_t>(slice)] : tokens_;
+const pipeline::MicroBatchCut& StageMemory::cut_of(int micro_batch) const {
+  return cuts_[std::min(static_cast<std::size_t>(micro_batch), cuts_.size() - 1)];
 }
 
-CallSizes StageMemory::largest_call(std::int64_t tokens) const {
-  return {.batch = batch_,
-          .tokens = tokens,
+StageMemory::Call StageMemory::call_of(const SliceKey& key) const {
+  const pipeline::MicroBatchCut& cut = cut_of(key.micro_batch);
+  return {cut.sequences, cut.slice_tokens[static_cast<std::size_t>(key.slice)]};
+}
+
+CallSizes StageMemory::sizes_of(const Call& call) const {
+  return {.batch = call.batch,
+          .tokens = call.tokens,
           .tensor_ranks = tensor_ranks_,
           .sequence_parallel = sequence_parallel_,
           .compute = dtype_,
@@ -76,7 +82,7 @@ void StageMemory::plan() {
   plan_exchange();
   plan_inputs();
   plan_ends();
-  blocks_.slices.resize(static_cast<std::size_t>(timeline_.chunks() * timeline_.micro_batches() * timeline_.slices()));
+  blocks_.slices.resize(timeline_.indices());
   timeline_.for_each([&](const SliceKey& key) { plan_slice(key); });
   if (!has_cache()) return;
   for (int chunk = 0; chunk < timeline_.chunks(); ++chunk) {
@@ -84,8 +90,8 @@ void StageMemory::plan() {
   }
 }
 
-StageMemory::LayerBytes StageMemory::layer_bytes(const TransformerLayer& layer, int slice) const {
-  const CallSizes largest = largest_call(slice_tokens(slice));
+StageMemory::LayerBytes StageMemory::layer_bytes(const TransformerLayer& layer, const Call& call) const {
+  const CallSizes largest = sizes_of(call);
   Carver kept, again, deferred;
   layer.carve(largest, recompute_, has_cache(), kept, again);
   layer.carve_gradients(largest, deferred);
@@ -94,7 +100,7 @@ StageMemory::LayerBytes StageMemory::layer_bytes(const TransformerLayer& layer, 
 
 void StageMemory::plan_slice(const SliceKey& key) {
   const Timeline::Passes& passes = timeline_.of(key);
-  const CallSizes sizes = largest_call(slice_tokens(key.slice));
+  const CallSizes sizes = sizes_of(call_of(key));
   const Shape stream{sizes.stream_rows(), hidden_};
   SliceBlocks& blocks = blocks_.slices[timeline_.index(key)];
   const auto activation = [&](const char* name, DType dtype, const Shape& shape, int first, int last) {
@@ -103,7 +109,7 @@ void StageMemory::plan_slice(const SliceKey& key) {
   for (int index = 0; index < passes.layers; ++index) {
     const int at = passes.forward_of(index), last = passes.last_of(index);
     const int written = index > 0 ? at - 1 : part_.is_first(key.chunk) ? passes.forward : passes.received;
-    const LayerBytes bytes = layer_bytes(layer(key.chunk, index), key.slice);
+    const LayerBytes bytes = layer_bytes(layer(key.chunk, index), call_of(key));
     LayerBlocks there;
     there.x = activation("x", dtype_, stream, written, last);
     there.kept = activation("kept", DType::kU8, {bytes.kept}, at, last);
@@ -126,7 +132,8 @@ void StageMemory::plan_slice(const SliceKey& key) {
 
 void StageMemory::plan_cache(int chunk, int micro_batch) {
   const Timeline::Passes& first = timeline_.of({chunk, micro_batch, 0});
-  const Timeline::Passes& last = timeline_.of({chunk, micro_batch, timeline_.slices() - 1});
+  const Timeline::Passes& last = timeline_.of({chunk, micro_batch, timeline_.slices_of(micro_batch) - 1});
+  const std::int64_t batch = cut_of(micro_batch).sequences;
   std::vector<CacheBlocks>& caches = blocks_.caches.emplace_back();
   for (int index = 0; index < first.layers; ++index) {
     const std::int64_t packed = layer(chunk, index).packed_columns(), width = layer(chunk, index).attention.width();
@@ -135,23 +142,25 @@ void StageMemory::plan_cache(int chunk, int micro_batch) {
       cache.qkv = arena_.add("key/value cache", MemoryKind::kActivations, dtype_, {caches_, cache_tokens_, packed}, 0,
                              Arena::kForever);
     } else {
-      cache.qkv = arena_.add("key/value cache", MemoryKind::kActivations, dtype_, {batch_, tokens_, packed},
+      cache.qkv = arena_.add("key/value cache", MemoryKind::kActivations, dtype_, {batch, tokens_, packed},
                              first.forward_of(index), first.backward_of(index));
       cache.dkv = arena_.add("key/value gradients", MemoryKind::kActivations, accumulation_,
-                             {batch_, tokens_, 2 * width}, last.backward_of(index), first.backward_of(index));
+                             {batch, tokens_, 2 * width}, last.backward_of(index), first.backward_of(index));
     }
     caches.push_back(cache);
   }
 }
 
 void StageMemory::plan_workspace() {
-  const std::int64_t t = batch_ * most_tokens_;
+  const std::int64_t t = largest_.rows();
   std::int64_t wide = 0, again = 0;
   for (int chunk = 0; chunk < part_.chunks(); ++chunk) {
     for (int index = 0; index < part_.layers(chunk); ++index) {
       wide = std::max(wide, layer(chunk, index).wide_columns());
-      for (int slice = 0; slice < timeline_.slices(); ++slice) {
-        again = std::max(again, layer_bytes(layer(chunk, index), slice).again);
+      for (const pipeline::MicroBatchCut& cut : cuts_) {
+        for (const std::int64_t tokens : cut.slice_tokens) {
+          again = std::max(again, layer_bytes(layer(chunk, index), {cut.sequences, tokens}).again);
+        }
       }
     }
   }
@@ -177,7 +186,7 @@ void StageMemory::plan_workspace() {
 // What is under way to or from other stages, and the gradient of the residual stream, which is received, worked on and
 // sent in one place.
 void StageMemory::plan_exchange() {
-  const Shape shape{largest_call(most_tokens_).stream_rows(), hidden_};
+  const Shape shape{sizes_of(largest_).stream_rows(), hidden_};
   const bool alone = part_.stages() == 1;
   if (!alone) {
     for (int slot = 0; slot < (training() ? slots_ : 1); ++slot) {
@@ -194,7 +203,7 @@ void StageMemory::plan_exchange() {
 
 void StageMemory::plan_inputs() {
   const ModelTraits& traits = model_.traits;
-  const std::int64_t t = batch_ * most_tokens_;
+  const std::int64_t t = largest_.rows();
   const auto input = [&](const char* name, DType dtype, std::int64_t elements, const Span& life, bool is_needed) {
     return add(name, MemoryKind::kActivations, dtype, {elements}, is_needed ? life : Span{});
   };

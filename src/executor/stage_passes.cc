@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "nn/host_values.h"
@@ -34,10 +35,11 @@ SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SliceKey& ke
   const StageMemory& memory = plan_.memory();
   std::int64_t first = 0, tokens = micro_batch.tokens;
   if (!micro_batch.labels.empty()) model_.traits.check_groups(micro_batch.batch);
-  if (memory.timeline().slices() > 1) {
+  if (memory.timeline().most_slices() > 1) {
     check_equal(micro_batch.tokens, plan_.options().tokens, "tokens of a sequence that is cut into slices");
-    for (int slice = 0; slice < key.slice; ++slice) first += memory.slice_tokens(slice);
-    tokens = memory.slice_tokens(key.slice);
+    const std::vector<std::int64_t>& slices = memory.cut_of(key.micro_batch).slice_tokens;
+    first = std::accumulate(slices.begin(), slices.begin() + key.slice, std::int64_t{0});
+    tokens = slices[static_cast<std::size_t>(key.slice)];
   }
   return {.pass = {.backend = backend_,
                    .tensor = *mesh_.tensor,

@@ -17,7 +17,7 @@ ExecutorOptions with_schedule(ExecutorOptions options) {
   if (!options.trains()) {
     // Each stage runs its layers once, whatever is trained with.
     options.schedule = {};
-    options.slice_tokens.clear();
+    options.cuts.clear();
   } else if (options.schedule.actions.empty()) {
     options.schedule = pipeline::make_schedule(pipeline::ScheduleKind::k1F1B,
                                                {.micro_batches = std::max(options.schedule.micro_batches, 1)});
@@ -28,7 +28,7 @@ ExecutorOptions with_schedule(ExecutorOptions options) {
 // One stage that has done with a micro-batch before it takes the next runs them all in the same place.
 int places_of_micro_batches(const ExecutorOptions& options, const StagePart& part) {
   check_equal(options.schedule.stages, part.stages(), "stages of the schedule and of the mesh");
-  if (part.stages() > 1) return options.schedule.micro_batches;
+  if (part.stages() > 1 || options.cuts.size() > 1) return options.schedule.micro_batches;
   int current = 0;
   for (const pipeline::Action& action : options.schedule.actions.front()) {
     if (action.micro_batch < current) return options.schedule.micro_batches;
@@ -38,10 +38,25 @@ int places_of_micro_batches(const ExecutorOptions& options, const StagePart& par
 }
 
 Timeline timeline_of(const ExecutorOptions& options, const StagePart& part) {
-  if (!options.trains()) return {{pipeline::Action{}}, part, 1, 1};
+  if (!options.trains()) return {{pipeline::Action{}}, part, {1}};
   const int places = places_of_micro_batches(options, part);
-  const Schedule planned = pipeline::first_micro_batches(options.schedule, places);
-  return {planned.actions[static_cast<std::size_t>(part.stage())], part, places, planned.slices};
+  const Schedule planned = pipeline::some_micro_batches(options.schedule, 0, places);
+  std::vector<int> slices;
+  for (int m = 0; m < places; ++m) slices.push_back(planned.slices_of(m));
+  return {planned.actions[static_cast<std::size_t>(part.stage())], part, std::move(slices)};
+}
+
+// That the cuts are of this schedule and of these sizes.
+void check_cuts(const ExecutorOptions& options) {
+  const pipeline::Schedule& schedule = options.schedule;
+  if (options.cuts.empty()) return check_equal(schedule.slices, 1, "slices of sequences that are not cut");
+  for (int m = 0; m < schedule.micro_batches; ++m) {
+    const std::size_t at = std::min(static_cast<std::size_t>(m), options.cuts.size() - 1);
+    const pipeline::MicroBatchCut& cut = options.cuts[at];
+    check_equal(std::ssize(cut.slice_tokens), schedule.slices_of(m), "slices of a micro-batch");
+    check_equal(cut.tokens(), options.tokens, "tokens of all slices of a sequence");
+    check(cut.sequences >= 1 && cut.sequences <= options.batch, "a micro-batch has `batch` sequences at most");
+  }
 }
 
 void check_mask(const Model& model, const ExecutorOptions& options) {
@@ -63,6 +78,7 @@ StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankPla
       memory_(model, options_, part_, place.tensor.size, compute_dtype, timeline_of(options_, part_),
               options_.schedule.stages > 1 ? pipeline::send_slots(options_.schedule) : 1) {
   check_mask(model, options_);
+  if (options_.trains()) check_cuts(options_);
   if (options_.trains()) model.traits.check_groups(options_.batch);
   plan_parameters(model, compute_dtype);
   memory_.plan();

@@ -1,12 +1,15 @@
 #include "executor/timeline.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace teratron {
 
-Timeline::Timeline(const std::vector<pipeline::Action>& actions, const StagePart& part, int micro_batches, int slices)
+Timeline::Timeline(const std::vector<pipeline::Action>& actions, const StagePart& part, std::vector<int> slices)
     : chunks_(part.chunks()),
-      micro_batches_(micro_batches),
-      slices_(slices),
-      passes_(static_cast<std::size_t>(chunks_ * micro_batches * slices)) {
+      slices_(std::move(slices)),
+      most_slices_(*std::ranges::max_element(slices_)),
+      passes_(static_cast<std::size_t>(chunks_ * micro_batches() * most_slices_)) {
   int previous = 0;
   for (const pipeline::Action& action : actions) {
     Passes& passes = passes_[index({action.chunk, action.micro_batch, action.slice})];

@@ -16,8 +16,8 @@ struct SliceKey {
 
 class Timeline {
  public:
-  // The stage's actions; micro-batches and slices count from 0.
-  Timeline(const std::vector<pipeline::Action>& actions, const StagePart& part, int micro_batches, int slices);
+  // The stage's actions; micro-batches and slices count from 0. slices: of each micro-batch.
+  Timeline(const std::vector<pipeline::Action>& actions, const StagePart& part, std::vector<int> slices);
 
   // The moments of one slice's way through a cell of `layers` layers.
   struct Passes {
@@ -40,24 +40,28 @@ class Timeline {
 
   int end() const { return end_; }  // after all of them: the optimizer's
   int chunks() const { return chunks_; }
-  int micro_batches() const { return micro_batches_; }
-  int slices() const { return slices_; }
+  int micro_batches() const { return static_cast<int>(slices_.size()); }
+  int slices_of(int micro_batch) const { return slices_[static_cast<std::size_t>(micro_batch)]; }
+  int most_slices() const { return most_slices_; }
+  std::size_t indices() const { return passes_.size(); }
 
   // Calls use(key) for every slice of every micro-batch in every chunk.
   template <class Use>
   void for_each(const Use& use) const {
     for (int chunk = 0; chunk < chunks_; ++chunk) {
-      for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
-        for (int slice = 0; slice < slices_; ++slice) use(SliceKey{chunk, micro_batch, slice});
+      for (int micro_batch = 0; micro_batch < micro_batches(); ++micro_batch) {
+        for (int slice = 0; slice < slices_of(micro_batch); ++slice) use(SliceKey{chunk, micro_batch, slice});
       }
     }
   }
   std::size_t index(const SliceKey& key) const {
-    return static_cast<std::size_t>((key.chunk * micro_batches_ + key.micro_batch) * slices_ + key.slice);
+    return static_cast<std::size_t>((key.chunk * micro_batches() + key.micro_batch) * most_slices_ + key.slice);
   }
 
  private:
-  int chunks_, micro_batches_, slices_, end_ = 0;
+  int chunks_;
+  std::vector<int> slices_;  // by micro-batch
+  int most_slices_, end_ = 0;
   std::vector<Passes> passes_;
 };
 

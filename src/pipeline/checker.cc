@@ -22,6 +22,13 @@ Lines size_faults(const Schedule& schedule) {
                                  schedule.stages, schedule.micro_batches, schedule.slices, schedule.virtual_stages));
     return faults;
   }
+  const std::vector<int>& each = schedule.slices_each;
+  if (!each.empty() && (each.size() != static_cast<std::size_t>(schedule.micro_batches) || std::ranges::min(each) < 1 ||
+                        std::ranges::max(each) != schedule.slices)) {
+    faults.push_back(fmt::format("the slices of {} micro-batches are [{}], {} at most", schedule.micro_batches,
+                                 fmt::join(each, ", "), schedule.slices));
+    return faults;
+  }
   if (schedule.actions.size() != static_cast<std::size_t>(schedule.stages)) {
     faults.push_back(fmt::format("there are lists for {} stages of {}", schedule.actions.size(), schedule.stages));
     return faults;
@@ -29,7 +36,8 @@ Lines size_faults(const Schedule& schedule) {
   const auto within = [](int value, int count) { return value >= 0 && value < count; };
   for (int stage = 0; stage < schedule.stages; ++stage) {
     for (const Action& action : schedule.actions[static_cast<std::size_t>(stage)]) {
-      if (!within(action.micro_batch, schedule.micro_batches) || !within(action.slice, schedule.slices) ||
+      if (!within(action.micro_batch, schedule.micro_batches) ||
+          !within(action.slice, schedule.slices_of(action.micro_batch)) ||
           !within(action.chunk, schedule.virtual_stages)) {
         faults.push_back(fmt::format("stage {}: {} (slice {}, chunk {}) does not exist", stage,
                                      text_of(schedule, action), action.slice, action.chunk));
@@ -70,13 +78,14 @@ Lines completeness_faults(const Schedule& schedule) {
     const auto index = [&](const Action& a) {
       return static_cast<std::size_t>((a.micro_batch * schedule.slices + a.slice) * schedule.virtual_stages + a.chunk);
     };
-    std::vector<Counts> counts(schedule.forwards_per_stage(), Counts{});
+    const int most = schedule.micro_batches * schedule.slices * schedule.virtual_stages;
+    std::vector<Counts> counts(static_cast<std::size_t>(most), Counts{});
     for (const Action& action : schedule.actions[static_cast<std::size_t>(stage)]) {
       ++counts[index(action)][static_cast<std::size_t>(action.pass)];
     }
     Action action;
     for (action.micro_batch = 0; action.micro_batch < schedule.micro_batches; ++action.micro_batch) {
-      for (action.slice = 0; action.slice < schedule.slices; ++action.slice) {
+      for (action.slice = 0; action.slice < schedule.slices_of(action.micro_batch); ++action.slice) {
         for (action.chunk = 0; action.chunk < schedule.virtual_stages; ++action.chunk) {
           add_count_faults(schedule, stage, action, counts[index(action)], faults);
         }

@@ -28,8 +28,8 @@ PassTimes PassTimes::times(double factor) const {
 }
 
 double Costs::of(const Schedule& schedule, int stage, const Action& action) const {
-  return passes[static_cast<std::size_t>(schedule.cell(stage, action))][static_cast<std::size_t>(action.slice)].of(
-      action.pass);
+  const std::size_t cell = static_cast<std::size_t>(schedule.cell(stage, action));
+  return passes[cell][column(action.micro_batch, action.slice)].of(action.pass);
 }
 
 std::vector<PassTimes> even_times(int slices, std::span<const std::int64_t> slice_tokens, double forward,
@@ -46,7 +46,23 @@ std::vector<PassTimes> even_times(int slices, std::span<const std::int64_t> slic
 }
 
 Costs even_costs(const Schedule& schedule, double forward, double backward, double transfer) {
-  return sliced_costs(schedule, even_times(schedule.slices, {}, forward, backward), transfer);
+  return costs_of_each(
+      schedule, !schedule.slices_each.empty(),
+      [&](int m) { return even_times(schedule.slices_of(m), {}, forward, backward); }, transfer);
+}
+
+Costs costs_of_each(const Schedule& schedule, bool differ,
+                    const std::function<std::vector<PassTimes>(int micro_batch)>& slices_of, double transfer) {
+  if (!differ) return sliced_costs(schedule, slices_of(0), transfer);
+  Costs costs;
+  std::vector<PassTimes> cell;
+  for (int m = 0; m < schedule.micro_batches; ++m) {
+    costs.first_columns.push_back(cell.size());
+    for (const PassTimes& times : slices_of(m)) cell.push_back(times.times(1.0 / schedule.virtual_stages));
+  }
+  costs.transfers.assign(cell.size(), transfer);
+  costs.passes.assign(static_cast<std::size_t>(schedule.cells()), cell);
+  return costs;
 }
 
 Costs sliced_costs(const Schedule& schedule, std::span<const PassTimes> slices, double transfer) {

@@ -65,7 +65,7 @@ class Deferral {
     double time = 0;
     for_each_need(source_, stage, next_of(stage), [&](const Event& need) {
       const bool here = source_.stage_of(need.cell) == stage;
-      const double transfer = here ? 0 : costs_.transfers[static_cast<std::size_t>(need.slice)];
+      const double transfer = here ? 0 : costs_.transfer(need.micro_batch, need.slice);
       time = std::max(time, happened_[number_of(source_, need)] + transfer);
     });
     return time;

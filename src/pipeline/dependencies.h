@@ -21,7 +21,8 @@ struct Event {
 
 // A number for each event of a schedule, from 0 to events(schedule) - 1.
 inline std::size_t events(const Schedule& schedule) {
-  return 3 * static_cast<std::size_t>(schedule.stages) * schedule.forwards_per_stage();
+  const auto size = [](int value) { return static_cast<std::size_t>(value); };
+  return 3 * size(schedule.cells()) * size(schedule.micro_batches) * size(schedule.slices);
 }
 inline std::size_t number_of(const Schedule& schedule, const Event& event) {
   const auto size = [](int value) { return static_cast<std::size_t>(value); };
@@ -53,7 +54,7 @@ void for_each_need(const Schedule& schedule, int stage, const Action& action, co
     case Pass::kBackward:
     case Pass::kBackwardInput:
       use(Event{Outcome::kOutput, cell, m, s});
-      if (s + 1 < schedule.slices)
+      if (s + 1 < schedule.slices_of(m))
         use(Event{Outcome::kInputGradient, cell, m, s + 1});  // its part in our keys' gradient
       if (cell + 1 < schedule.cells()) use(Event{Outcome::kInputGradient, cell + 1, m, s});
       return;

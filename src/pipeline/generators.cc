@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 
@@ -32,9 +33,10 @@ std::vector<Action> one_forward_one_backward(const Orders& orders, std::size_t w
 Orders slice_orders(const ScheduleSize& size) {
   Orders orders;
   for (int m = 0; m < size.micro_batches; ++m) {
-    for (int s = 0; s < size.slices; ++s) {
+    const int slices = size.slices_of(m);
+    for (int s = 0; s < slices; ++s) {
       orders.forward.push_back({.pass = Pass::kForward, .micro_batch = m, .slice = s});
-      orders.backward.push_back({.pass = Pass::kBackward, .micro_batch = m, .slice = size.slices - 1 - s});
+      orders.backward.push_back({.pass = Pass::kBackward, .micro_batch = m, .slice = slices - 1 - s});
     }
   }
   return orders;
@@ -64,6 +66,7 @@ int warm_up_of(ScheduleKind kind, const ScheduleSize& size, int stage) {
     case ScheduleKind::k1F1B: return below;
     case ScheduleKind::kInterleaved:  // with one chunk there is nothing to interleave: 1F1B
       return size.virtual_stages == 1 ? below : 2 * below + (size.virtual_stages - 1) * size.stages;
+    // The slices of any micro-batch are all forward before the last of them goes back.
     case ScheduleKind::kSeq1F1B: return below + size.slices - 1;
   }
   return 0;
@@ -80,6 +83,13 @@ const char* name_of(ScheduleKind kind) {
     case ScheduleKind::kSeq1F1B: return "seq1f1b";
   }
   return "?";
+}
+
+void ScheduleSize::set_slices(std::vector<int> of_micro_batches) {
+  Schedule cut;
+  cut.set_slices(std::move(of_micro_batches));
+  slices = cut.slices;
+  slices_each = std::move(cut.slices_each);
 }
 
 Faults size_faults(ScheduleKind kind, const ScheduleSize& size, const ScheduleFlags& flags) {
@@ -115,6 +125,7 @@ Schedule make_schedule(ScheduleKind kind, const ScheduleSize& size) {
   Schedule schedule{.stages = size.stages,
                     .micro_batches = size.micro_batches,
                     .slices = size.slices,
+                    .slices_each = size.slices_each,
                     .virtual_stages = size.virtual_stages};
   const Orders orders = kind == ScheduleKind::kInterleaved ? interleaved_orders(size) : slice_orders(size);
   for (int stage = 0; stage < size.stages; ++stage) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/faults.h"
 #include "pipeline/schedule.h"
@@ -25,6 +26,13 @@ const char* name_of(ScheduleKind kind);  // "gpipe", "1f1b", "interleaved", "ter
 
 struct ScheduleSize {
   int stages = 1, micro_batches = 1, slices = 1, virtual_stages = 1;
+  // Slices of each micro-batch where they differ; `slices` are then the most.
+  std::vector<int> slices_each = {};
+
+  int slices_of(int micro_batch) const {
+    return slices_each.empty() ? slices : slices_each[static_cast<std::size_t>(micro_batch)];
+  }
+  void set_slices(std::vector<int> of_micro_batches);  // one each
 };
 
 // The options that a command takes the kind and the size of a schedule from, for messages.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -33,24 +34,39 @@ struct Action {
 
 struct Schedule {
   int stages = 1, micro_batches = 1;
-  int slices = 1;                            // of tokens, a micro-batch
+  int slices = 1;                            // of tokens, a micro-batch; the most where they differ
+  std::vector<int> slices_each;              // of every micro-batch where they differ; else empty
   int virtual_stages = 1;                    // cells a stage
   std::vector<std::vector<Action>> actions;  // [stage], in order
 
   int cells() const { return stages * virtual_stages; }
   int cell(int stage, const Action& action) const { return action.chunk * stages + stage; }
   int stage_of(int cell) const { return cell % stages; }
-  // Slices times cells that one stage sees: as many forwards as it has to do.
-  std::size_t forwards_per_stage() const {
-    return static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(slices) *
-           static_cast<std::size_t>(virtual_stages);
+  int slices_of(int micro_batch) const {
+    return slices_each.empty() ? slices : slices_each[static_cast<std::size_t>(micro_batch)];
   }
+  void set_slices(std::vector<int> of_micro_batches);  // one each
+  // Slices times cells that one stage sees: as many forwards as it has to do.
+  std::size_t forwards_per_stage() const;
   bool operator==(const Schedule&) const = default;
 };
 
-// The schedule of the first `count` micro-batches of this one: each stage's list without the others. Fit to run if this
-// one is, since a micro-batch needs nothing of another, and with no more alive at any moment.
-Schedule first_micro_batches(const Schedule& schedule, int count);
+// How the sequences of a micro-batch are cut (TeraPipe, section 3.4: several at a time, each time in its own way).
+struct MicroBatchCut {
+  std::int64_t sequences = 1;
+  std::vector<std::int64_t> slice_tokens;  // first slice first
+  std::int64_t tokens() const;             // of a sequence
+  bool operator==(const MicroBatchCut&) const = default;
+};
+
+// The schedule of micro-batches first .. first + count - 1 of this one, counted from 0: each stage's list without the
+// others. Fit to run if this one is, since a micro-batch needs nothing of another, and with no more alive at any
+// moment.
+Schedule some_micro_batches(const Schedule& schedule, int first, int count);
+
+// What `first` does, and then what `second` does with the micro-batches after those. Both have as many stages and
+// cells.
+Schedule one_after_the_other(const Schedule& first, const Schedule& second);
 
 // "forward of micro-batch 3, slice 1, chunk 0"; slice and chunk only where the schedule has several.
 std::string text_of(const Schedule& schedule, const Action& action);

@@ -26,7 +26,7 @@ Simulation simulate(const Schedule& schedule, const Costs& costs) {
     double start = result.actions[at].empty() ? 0 : result.actions[at].back().end;
     for_each_need(schedule, stage, action, [&](const Event& need) {
       const bool here = schedule.stage_of(need.cell) == stage;
-      const double transfer = here ? 0 : costs.transfers[static_cast<std::size_t>(need.slice)];
+      const double transfer = here ? 0 : costs.transfer(need.micro_batch, need.slice);
       start = std::max(start, happened[number_of(schedule, need)] + transfer);
     });
     const double time = costs.of(schedule, stage, action), end = start + time;

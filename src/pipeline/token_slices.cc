@@ -1,6 +1,10 @@
 #include "pipeline/token_slices.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "base/error.h"
 
@@ -9,30 +13,99 @@ namespace {
 
 constexpr std::int64_t kMost = std::int64_t{1} << 24;  // tokens, or slices
 
+// The parts between separators; of an empty text one empty part.
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// Nothing where it is no number from 1 on.
+std::optional<std::int64_t> number_in(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && stop == text.data() + text.size() && number >= 1 && number <= kMost;
+  return is_number ? std::optional(number) : std::nullopt;
+}
+
+std::optional<std::vector<std::int64_t>> numbers_in(std::string_view text) {
+  std::vector<std::int64_t> numbers;
+  for (const std::string_view part : split(text, ',')) {
+    const std::optional<std::int64_t> number = number_in(part);
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+// "2x512,512+1x1024"
+std::optional<std::vector<MicroBatchCut>> cuts_in(std::string_view text) {
+  std::vector<MicroBatchCut> cuts;
+  for (const std::string_view part : split(text, '+')) {
+    const std::size_t x = part.find('x');
+    if (x == part.npos) return std::nullopt;
+    const std::optional<std::int64_t> sequences = number_in(part.substr(0, x));
+    std::optional<std::vector<std::int64_t>> lengths = numbers_in(part.substr(x + 1));
+    if (!sequences || !lengths) return std::nullopt;
+    cuts.push_back({.sequences = *sequences, .slice_tokens = std::move(*lengths)});
+  }
+  return cuts;
+}
+
+std::optional<TokenSlices> slices_in(std::string_view text) {
+  if (text.find('x') != text.npos) {
+    std::optional<std::vector<MicroBatchCut>> cuts = cuts_in(text);
+    if (!cuts) return std::nullopt;
+    TokenSlices slices{.cuts = std::move(*cuts)};
+    slices.count = std::ranges::max(slices.slices_each());
+    return slices;
+  }
+  constexpr std::string_view kUniform = "uniform:";
+  if (text.starts_with(kUniform)) {
+    const std::optional<std::int64_t> count = number_in(text.substr(kUniform.size()));
+    return count ? std::optional(TokenSlices{.count = static_cast<int>(*count)}) : std::nullopt;
+  }
+  std::optional<std::vector<std::int64_t>> lengths = numbers_in(text);
+  if (!lengths) return std::nullopt;
+  if (lengths->size() == 1) return TokenSlices{.count = static_cast<int>(lengths->front())};
+  return TokenSlices{.count = static_cast<int>(lengths->size()), .lengths = std::move(*lengths)};
+}
+
 }  // namespace
+
+std::vector<int> TokenSlices::slices_each() const {
+  std::vector<int> slices;
+  for (const MicroBatchCut& cut : cuts) slices.push_back(static_cast<int>(cut.slice_tokens.size()));
+  return slices;
+}
 
 TokenSlices parse_token_slices(std::string_view flag, std::string_view text) {
   if (text == "auto") return {.automatic = true};
-  constexpr std::string_view kUniform = "uniform:";
-  const bool uniform = text.starts_with(kUniform);
-  std::vector<std::int64_t> numbers;
-  for (std::size_t begin = uniform ? kUniform.size() : 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    std::int64_t number = 0;
-    const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, number);
-    const bool is_number = error == std::errc() && stop == text.data() + end && number >= 1 && number <= kMost;
-    if (!is_number || (uniform && end != text.size())) {
-      throw_user_error(
-          "{} is '{}'; it must be a number of slices, such as uniform:4, their lengths in tokens, such as 704,688,656, "
-          "or auto",
-          flag, text);
-    }
-    numbers.push_back(number);
-    begin = end + 1;
+  const std::optional<TokenSlices> slices = slices_in(text);
+  if (!slices) {
+    throw_user_error(
+        "{} is '{}'; it must be a number of slices, such as uniform:4, their lengths in tokens, such as 704,688,656, "
+        "those of several micro-batches, such as 2x512,512+1x1024, or auto",
+        flag, text);
   }
-  if (numbers.size() == 1) return {.count = static_cast<int>(numbers.front())};
-  const int count = static_cast<int>(numbers.size());
-  return {.count = count, .lengths = std::move(numbers)};
+  for (const MicroBatchCut& cut : slices->cuts) {
+    if (cut.sequences <= slices->cuts.front().sequences) continue;
+    throw_user_error("{} {} has a micro-batch of {} sequences after one of {}; put the one with the most first", flag,
+                     text, cut.sequences, slices->cuts.front().sequences);
+  }
+  return *slices;
+}
+
+std::string text_of(std::span<const MicroBatchCut> cuts) {
+  std::vector<std::string> parts;
+  for (const MicroBatchCut& cut : cuts) {
+    parts.push_back(fmt::format("{}x{}", cut.sequences, fmt::join(cut.slice_tokens, ",")));
+  }
+  return fmt::format("{}", fmt::join(parts, "+"));
 }
 
 std::vector<std::int64_t> even_slices(std::int64_t tokens, int count) {

@@ -18,7 +18,7 @@ ExecutorOptions options_of(const ProfileRequest& request, const pipeline::Schedu
           .tokens = request.tokens,
           .logits_chunk = request.logits_chunk,
           .schedule = schedule,
-          .slice_tokens = slices,
+          .cuts = cut_alike(request.sequences, slices),
           .recompute = request.recompute,
           .sequence_parallel = request.sequence_parallel,
           .shard_optimizer = request.shard_optimizer,

@@ -136,23 +136,49 @@ class PipelineFaults {
 
   void check_slices(const pipeline::TokenSlices& slices) {
     const bool sequence_parallel = s_.sequence_parallel && s_.tensor_parallel > 1;
-    faults_.add_if(sequence_parallel && s_.micro_batch_size > 1 && (slices.automatic || slices.count > 1),
+    const std::int64_t most = slices.cuts.empty() ? s_.micro_batch_size : slices.cuts.front().sequences;
+    faults_.add_if(sequence_parallel && most > 1 && (slices.automatic || slices.count > 1),
                    "{} with {} takes one sequence at a time, but {} is {}; give 1", kSequenceParallel, kTokenSlices,
-                   kMicroBatchSize, s_.micro_batch_size);
+                   slices.cuts.empty() ? kMicroBatchSize : kTokenSlices,
+                   slices.cuts.empty() ? fmt::format("{}", most) : s_.token_slices);
     if (slices.automatic || s_.seq_length < 1) return;
     const std::int64_t unit = sequence_parallel ? s_.tensor_parallel : 1;
+    if (!slices.cuts.empty()) return check_cuts(slices.cuts, unit);
     if (slices.lengths.empty()) return check_count(slices.count, unit);
-    const std::int64_t sum = std::accumulate(slices.lengths.begin(), slices.lengths.end(), std::int64_t{0});
+    check_lengths(slices.lengths, unit);
+  }
+
+  void check_cuts(const std::vector<pipeline::MicroBatchCut>& cuts, std::int64_t unit) {
+    std::int64_t sequences = 0;
+    for (const pipeline::MicroBatchCut& cut : cuts) {
+      sequences += cut.sequences;
+      if (!check_lengths(cut.slice_tokens, unit)) return;
+    }
+    if (s_.data_parallel < 1 || s_.micro_batch_size < 1 || s_.global_batch_size < 0) return;
+    const std::int64_t share = (s_.largest_batch() + s_.data_parallel - 1) / s_.data_parallel;
+    faults_.add_if(
+        sequences != share,
+        "{} {} is of {} sequences, but an update has {} on each copy of the model; give {} {}, or micro-batches "
+        "of {} sequences",
+        kTokenSlices, s_.token_slices, sequences, share, Flag{"global-batch-size"}, sequences * s_.data_parallel,
+        share);
+  }
+
+  // Of one sequence; false where they cannot be.
+  bool check_lengths(const std::vector<std::int64_t>& lengths, std::int64_t unit) {
+    const std::int64_t sum = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
     faults_.add_if(sum != s_.seq_length, "{} {} adds up to {} tokens, {} {} than {} {}; change one of them",
                    kTokenSlices, s_.token_slices, sum, std::abs(sum - s_.seq_length),
                    sum > s_.seq_length ? "more" : "fewer", kSeqLength, s_.seq_length);
-    for (const std::int64_t length : slices.lengths) {
+    for (const std::int64_t length : lengths) {
       if (length % unit == 0) continue;
-      return faults_.add(
+      faults_.add(
           "{} {} has a slice of {} tokens, which {} cannot share out over the {} ranks of {}; nearest that it can: {}",
           kTokenSlices, s_.token_slices, length, kSequenceParallel, unit, Flag{"tensor-model-parallel-size"},
           nearest_multiples(length, unit));
+      return false;
     }
+    return sum == s_.seq_length;
   }
 
   void check_count(std::int64_t count, std::int64_t unit) {

@@ -30,6 +30,16 @@ Faults StepSettings::faults() const {
   return faults;
 }
 
+std::vector<std::int64_t> StepSettings::micro_batch_sizes() const {
+  std::vector<std::int64_t> sizes;
+  if (!token_slices.empty()) {
+    for (const pipeline::MicroBatchCut& cut : pipeline::parse_token_slices("--token-slices", token_slices).cuts) {
+      sizes.push_back(cut.sequences);
+    }
+  }
+  return sizes.empty() ? std::vector{micro_batch_size} : sizes;
+}
+
 std::vector<std::int64_t> cell_layers(const StepSettings& settings) {
   if (!settings.pipeline_layout.empty()) return comma_separated(settings.pipeline_layout).value();
   return pipeline::even_slices(settings.model.num_layers,

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "pipeline/token_slices.h"
 
 namespace teratron::slicing {
 namespace {
@@ -131,6 +132,22 @@ MeasuredIteration iteration_from_json(const JsonFields& fields) {
   return iteration;
 }
 
+ChosenSlices chosen_from_json(const JsonFields& fields, std::int64_t tokens) {
+  ChosenSlices chosen{.schedule = fields.string("schedule"),
+                      .micro_batches = static_cast<int>(fields.integer("micro_batches", 1, kMostTokens))};
+  const std::string cuts = fields.string("cuts");
+  if (cuts.empty()) return chosen;
+  try {
+    chosen.cuts = pipeline::parse_token_slices("cuts", cuts).cuts;
+  } catch (const UserError&) {
+  }
+  const auto is_whole = [&](const pipeline::MicroBatchCut& cut) { return cut.tokens() == tokens; };
+  if (chosen.cuts.empty() || !std::ranges::all_of(chosen.cuts, is_whole)) {
+    fields.throw_not("cuts", fmt::format("a way to cut sequences of {} tokens, such as 1x{}", tokens, tokens));
+  }
+  return chosen;
+}
+
 void require_alike(const Profile& profile, const std::filesystem::path& path) {
   const auto refuse = [&](std::string_view what) {
     throw_user_error("{}: {}; measure again with 'teratron profile'", path.string(), what);
@@ -164,7 +181,7 @@ std::string text_of(const ProfileKey& key) {
 }
 
 std::string to_json(const Profile& profile) {
-  Json key = Json::object(), stages = Json::array(), iterations = Json::array();
+  Json key = Json::object(), stages = Json::array(), iterations = Json::array(), chosen_slices = Json::array();
   const auto put = [&](const char* name, const auto& value) { key[name] = value; };
   visit(profile.key, put, put);
   for (const StageCosts& stage : profile.stages) {
@@ -177,6 +194,11 @@ std::string to_json(const Profile& profile) {
                           {"held_out", iteration.held_out},
                           {"pipeline_milliseconds", iteration.pipeline}});
   }
+  for (const ChosenSlices& chosen : profile.chosen) {
+    chosen_slices.push_back({{"schedule", chosen.schedule},
+                             {"micro_batches", chosen.micro_batches},
+                             {"cuts", pipeline::text_of(chosen.cuts)}});
+  }
   return Json{{"format", kFormat},
               {"measured_for", key},
               {"stages", stages},
@@ -185,7 +207,8 @@ std::string to_json(const Profile& profile) {
               {"transfer_latency_milliseconds", profile.transfer.latency},
               {"transfer_milliseconds_per_token", profile.transfer.per_token},
               {"update_milliseconds", profile.update},
-              {"iterations", iterations}}
+              {"iterations", iterations},
+              {"chosen_slices", chosen_slices}}
       .dump(1);
 }
 
@@ -210,6 +233,10 @@ Profile profile_from_json(std::string_view text, const std::filesystem::path& pa
   profile.update = time(fields, "update_milliseconds");
   for (const nlohmann::json& iteration : objects(fields, "iterations")) {
     profile.iterations.push_back(iteration_from_json(JsonFields(iteration, path)));
+  }
+  if (!fields.has("chosen_slices")) return profile;
+  for (const nlohmann::json& chosen : objects(fields, "chosen_slices")) {
+    profile.chosen.push_back(chosen_from_json(JsonFields(chosen, path), profile.key.tokens));
   }
   return profile;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/schedule.h"
 #include "slicing/cost_model.h"
 
 namespace teratron::slicing {
@@ -66,6 +67,15 @@ struct Pace {
   bool operator==(const Pace&) const = default;
 };
 
+// What was fastest of the likeliest ways to cut a batch, timed in a run's own updates (train/slice_trial.h), so that
+// later runs do the same.
+struct ChosenSlices {
+  std::string schedule;                       // its name
+  int micro_batches = 1;                      // of an update
+  std::vector<pipeline::MicroBatchCut> cuts;  // the last one stands for all that follow; empty: sequences run whole
+  bool operator==(const ChosenSlices&) const = default;
+};
+
 struct Profile {
   ProfileKey key;
   std::vector<StageCosts> stages;
@@ -73,6 +83,7 @@ struct Profile {
   TransferTime transfer;
   double update = 0;  // milliseconds of an iteration after the last pass: the rest of the sums, the norm, AdamW
   std::vector<MeasuredIteration> iterations;
+  std::vector<ChosenSlices> chosen;  // one for each schedule and number of micro-batches
   std::int64_t longest() const { return stages.front().forward.lengths.back(); }  // slice that it knows
   bool operator==(const Profile&) const = default;
 };

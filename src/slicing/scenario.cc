@@ -30,8 +30,16 @@ void need_time(Faults& faults, Flag flag, double value, bool zero) {
 struct Slices {
   std::vector<std::int64_t> lengths;  // tokens; empty: of no known length
   int count = 1;
-  std::optional<Profile> profile;  // nothing: the times that the user gave
+  std::vector<pipeline::MicroBatchCut> cuts;  // of micro-batches that are cut in different ways
+  std::optional<Profile> profile;             // nothing: the times that the user gave
 };
+
+void require_tokens(const Scenario& scenario, const std::vector<std::int64_t>& lengths, std::int64_t tokens) {
+  const std::int64_t sum = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  if (sum == tokens) return;
+  throw_user_error("--slices {} add up to {} tokens, not to the {} of a sequence; change --slices or --seq-length",
+                   scenario.slices, sum, tokens);
+}
 
 // With the lengths that the user gives or the best ones.
 Slices profiled_slices(const Scenario& scenario) {
@@ -47,14 +55,14 @@ Slices profiled_slices(const Scenario& scenario) {
     lengths = best_slice_lengths(profile, tokens, scenario.schedule, static_cast<int>(scenario.stages),
                                  static_cast<int>(scenario.micro_batches));
   } else {
-    const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", scenario.slices);
+    pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", scenario.slices);
+    if (!slices.cuts.empty()) {
+      for (const pipeline::MicroBatchCut& cut : slices.cuts) require_tokens(scenario, cut.slice_tokens, tokens);
+      return {.count = slices.count, .cuts = std::move(slices.cuts), .profile = std::move(profile)};
+    }
     lengths = slices.lengths.empty() ? pipeline::even_slices(tokens, slices.count) : slices.lengths;
   }
-  const std::int64_t sum = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-  if (sum != tokens) {
-    throw_user_error("--slices {} add up to {} tokens, not to the {} of a sequence; change --slices or --seq-length",
-                     scenario.slices, sum, tokens);
-  }
+  require_tokens(scenario, lengths, tokens);
   const int count = static_cast<int>(lengths.size());
   return {.lengths = std::move(lengths), .count = count, .profile = std::move(profile)};
 }
@@ -62,14 +70,21 @@ Slices profiled_slices(const Scenario& scenario) {
 Slices given_slices(const Scenario& scenario) {
   const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", scenario.slices);
   if (slices.count > kMostActions) throw_user_error("--slices is {}; use {} at most", slices.count, kMostActions);
-  return {.lengths = slices.lengths, .count = slices.count, .profile = std::nullopt};
+  for (const pipeline::MicroBatchCut& cut : slices.cuts) {
+    require_tokens(scenario, cut.slice_tokens, slices.cuts.front().tokens());
+  }
+  return {.lengths = slices.lengths, .count = slices.count, .cuts = slices.cuts, .profile = std::nullopt};
 }
 
 pipeline::ScheduleSize size_of(const Scenario& scenario, const Slices& slices) {
-  const pipeline::ScheduleSize size{.stages = static_cast<int>(scenario.stages),
-                                    .micro_batches = static_cast<int>(scenario.micro_batches),
-                                    .slices = slices.count,
-                                    .virtual_stages = static_cast<int>(scenario.virtual_stages)};
+  pipeline::ScheduleSize size{.stages = static_cast<int>(scenario.stages),
+                              .micro_batches = static_cast<int>(scenario.micro_batches),
+                              .slices = slices.count,
+                              .virtual_stages = static_cast<int>(scenario.virtual_stages)};
+  if (!slices.cuts.empty()) {
+    size.micro_batches = static_cast<int>(slices.cuts.size());
+    size.set_slices(pipeline::TokenSlices{.cuts = slices.cuts}.slices_each());
+  }
   const double actions = 3.0 * size.stages * size.micro_batches * size.slices * size.virtual_stages;
   const bool can_be = pipeline::size_faults(scenario.schedule, size).empty();  // else make_schedule() tells
   if (can_be && actions > static_cast<double>(kMostActions)) {
@@ -82,17 +97,29 @@ pipeline::ScheduleSize size_of(const Scenario& scenario, const Slices& slices) {
 }
 
 pipeline::Costs costs_of(const Scenario& scenario, const Slices& slices, const pipeline::Schedule& schedule) {
+  if (!slices.profile && !slices.cuts.empty()) {
+    return pipeline::costs_of_each(
+        schedule, true,
+        [&](int m) {
+          const pipeline::MicroBatchCut& cut = slices.cuts[static_cast<std::size_t>(m)];
+          const double share = static_cast<double>(cut.sequences) / static_cast<double>(slices.cuts.front().sequences);
+          return pipeline::even_times(schedule.slices_of(m), cut.slice_tokens, share * scenario.forward,
+                                      share * scenario.backward);
+        },
+        scenario.transfer);
+  }
   if (!slices.profile) {
     return pipeline::sliced_costs(
         schedule, pipeline::even_times(slices.count, slices.lengths, scenario.forward, scenario.backward),
         scenario.transfer);
   }
-  pipeline::Costs costs = slice_costs(*slices.profile, schedule, slices.lengths);
+  pipeline::Costs costs = slices.cuts.empty() ? slice_costs(*slices.profile, schedule, slices.lengths)
+                                              : slice_costs(*slices.profile, schedule, slices.cuts);
   for (double& transfer : costs.transfers) transfer += scenario.transfer;
   return costs;
 }
 
-// Of a micro-batch in the stage that takes longest.
+// Of all slices that cost something of their own, in the stage that takes longest.
 pipeline::PassTimes slowest_stage(const pipeline::Schedule& schedule, const pipeline::Costs& costs) {
   pipeline::PassTimes slowest;
   for (int stage = 0; stage < schedule.stages; ++stage) {
@@ -130,7 +157,8 @@ Faults Scenario::faults() const {
 ScenarioResult simulate(const Scenario& scenario) {
   const Slices slices = scenario.profile.empty() ? given_slices(scenario) : profiled_slices(scenario);
   const pipeline::ScheduleSize size = size_of(scenario, slices);
-  ScenarioResult result{.schedule = pipeline::make_schedule(scenario.schedule, size), .lengths = slices.lengths};
+  ScenarioResult result{
+      .schedule = pipeline::make_schedule(scenario.schedule, size), .lengths = slices.lengths, .cuts = slices.cuts};
   const pipeline::Costs costs = costs_of(scenario, slices, result.schedule);
   const std::int64_t most = pipeline::most_live_slices(result.schedule);
   if (scenario.defer_weight_gradients) {
@@ -138,10 +166,15 @@ ScenarioResult simulate(const Scenario& scenario) {
   }
   pipeline::check_schedule(result.schedule, most);
   result.simulation = pipeline::simulate(result.schedule, costs);
-  result.peaks = pipeline::memory_peaks(result.schedule, result.lengths);
   const pipeline::PassTimes stage = slowest_stage(result.schedule, costs);
+  result.work = stage.forward + stage.backward;
+  if (!result.cuts.empty()) {
+    result.peaks = pipeline::memory_peaks(result.schedule, result.cuts);
+    return result;
+  }
+  result.peaks = pipeline::memory_peaks(result.schedule, result.lengths);
+  result.work *= size.micro_batches;
   result.closed_form = pipeline::closed_form(scenario.schedule, size, stage.forward, stage.backward);
-  result.work = size.micro_batches * (stage.forward + stage.backward);
   return result;
 }
 

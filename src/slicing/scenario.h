@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace teratron::slicing {
 struct Scenario {
   pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
   std::int64_t stages = 4, micro_batches = 8, virtual_stages = 1;
-  std::string slices = "1";                        // pipeline/token_slices.h
+  std::string slices = "1";                        // pipeline/token_slices.h; may say the micro-batches, too
   double forward = 1, backward = 2, transfer = 0;  // milliseconds
   std::filesystem::path profile;                   // costs as measured, in place of forward and backward; empty: none
   std::int64_t tokens = 0;                         // of a sequence, with a profile; 0: the longest that it holds
@@ -31,9 +32,11 @@ struct ScenarioResult {
   pipeline::Schedule schedule;
   pipeline::Simulation simulation;
   std::vector<pipeline::MemoryPeak> peaks;  // by stage
-  pipeline::ClosedForm closed_form;         // of the schedule as it is named, slices alike
-  std::vector<std::int64_t> lengths;        // of the slices, in tokens; empty: not known
-  double work = 0;                          // of the busiest stage, in milliseconds
+  // Of the schedule as it is named, slices alike; nothing where micro-batches are cut in different ways.
+  std::optional<pipeline::ClosedForm> closed_form;
+  std::vector<std::int64_t> lengths;          // of the slices, in tokens; empty: not known
+  std::vector<pipeline::MicroBatchCut> cuts;  // of micro-batches that are cut in different ways
+  double work = 0;                            // of the busiest stage, in milliseconds
 };
 
 // The scenario has no faults. UserError where its values, or its profile, do not fit one another.

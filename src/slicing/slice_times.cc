@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "base/error.h"
@@ -56,26 +57,35 @@ SlicerOptions options_for(const CostTable& both, int stages, int micro_batches) 
   return {.stages = stages, .micro_batches = micro_batches, .epsilon = 1e-4 * both.of(0, both.intervals())};
 }
 
-// As the costs are measured, whatever other stages do meanwhile.
+// As the costs are measured, whatever other stages do meanwhile. One cut: of all micro-batches.
 pipeline::Costs undisturbed(const Profile& profile, const pipeline::Schedule& schedule,
-                            std::span<const std::int64_t> lengths) {
-  check_equal(lengths.size(), static_cast<std::size_t>(schedule.slices), "slices of a known length");
+                            const std::vector<pipeline::MicroBatchCut>& cuts) {
   pipeline::Costs costs;
-  for (int cell = 0; cell < schedule.cells(); ++cell) {
-    const StageCosts& stage = stage_of(profile, schedule.stage_of(cell), schedule.stages);
-    costs.passes.emplace_back();
+  costs.passes.resize(static_cast<std::size_t>(schedule.cells()));
+  for (std::size_t m = 0; m < cuts.size(); ++m) {
+    const pipeline::MicroBatchCut& cut = cuts[m];
+    check_equal(std::ssize(cut.slice_tokens), schedule.slices_of(static_cast<int>(m)), "slices of a known length");
+    if (cuts.size() > 1) costs.first_columns.push_back(costs.transfers.size());
+    const double share =
+        static_cast<double>(cut.sequences) / static_cast<double>(profile.key.sequences * schedule.virtual_stages);
     std::int64_t context = 0;
-    for (const std::int64_t length : lengths) {
-      costs.passes.back().push_back(
-          pipeline::PassTimes::even_parts(stage.forward.milliseconds(length, context) / schedule.virtual_stages,
-                                          stage.backward.milliseconds(length, context) / schedule.virtual_stages));
+    for (const std::int64_t length : cut.slice_tokens) {
+      for (int cell = 0; cell < schedule.cells(); ++cell) {
+        const StageCosts& stage = stage_of(profile, schedule.stage_of(cell), schedule.stages);
+        costs.passes[static_cast<std::size_t>(cell)].push_back(pipeline::PassTimes::even_parts(
+            share * stage.forward.milliseconds(length, context), share * stage.backward.milliseconds(length, context)));
+      }
+      costs.transfers.push_back(profile.transfer.of(length * cut.sequences));
       context += length;
     }
   }
-  for (const std::int64_t length : lengths) {
-    costs.transfers.push_back(profile.transfer.of(length * profile.key.sequences));
-  }
   return costs;
+}
+
+pipeline::Costs undisturbed(const Profile& profile, const pipeline::Schedule& schedule,
+                            std::span<const std::int64_t> lengths) {
+  return undisturbed(profile, schedule,
+                     {{.sequences = profile.key.sequences, .slice_tokens = {lengths.begin(), lengths.end()}}});
 }
 
 // 0 where one stage is at work at a time, 1 where all of them always are.
@@ -83,6 +93,16 @@ double together_share(const pipeline::Simulation& simulation) {
   const auto stages = static_cast<double>(simulation.busy.size());
   if (stages == 1) return 1;
   return std::max(0.0, 1 - simulation.bubble_share() * stages / (stages - 1));
+}
+
+// At the pace of this schedule.
+pipeline::Costs disturbed(const Profile& profile, const pipeline::Schedule& schedule, pipeline::Costs costs) {
+  const double pace = profile.pace.of(together_share(pipeline::simulate(schedule, costs)));
+  for (std::vector<pipeline::PassTimes>& cell : costs.passes) {
+    for (pipeline::PassTimes& slice : cell) slice = slice.times(pace);
+  }
+  for (double& transfer : costs.transfers) transfer *= pace;
+  return costs;
 }
 
 // Finds the slicing that the simulation likes best.
@@ -105,7 +125,33 @@ class Search {
     return best_;
   }
 
+  // Of those that best() has looked at.
+  std::vector<Lengths> likely() {
+    std::vector<Lengths> likely = {best()};
+    const auto add = [&](const std::map<std::size_t, Tried>& by_count, std::size_t most) {
+      std::vector<const Tried*> order;
+      for (const auto& [count, tried] : by_count) order.push_back(&tried);
+      std::ranges::stable_sort(order, {}, &Tried::milliseconds);
+      for (const Tried* tried : order) {
+        if (most == 0) return;
+        if (std::ranges::find(likely, tried->lengths) != likely.end()) continue;
+        likely.push_back(tried->lengths);
+        --most;
+      }
+    };
+    std::map<std::size_t, Tried> others = of_count_;
+    others.erase(likely.front().size());
+    add(others, kOthers);
+    add(even_of_count_, kEven);
+    return likely;
+  }
+
  private:
+  struct Tried {
+    double milliseconds = std::numeric_limits<double>::infinity();
+    Lengths lengths;
+  };
+
   void algorithm_1() {
     const CostTable both = both_passes(profile_, tokens_, step_);
     for (int quarters = 1; quarters <= 16; quarters *= 2) {
@@ -134,6 +180,7 @@ class Search {
       Lengths lengths = pipeline::even_slices(steps, static_cast<int>(count));
       for (std::int64_t& length : lengths) length *= step_;
       lengths.front() += tokens_ - steps * step_;
+      even_of_count_[lengths.size()] = {time_of(lengths), lengths};
       consider(std::move(lengths));
     }
   }
@@ -156,11 +203,17 @@ class Search {
     }
   }
 
-  bool consider(Lengths lengths) {
+  double time_of(const Lengths& lengths) {
     const pipeline::Schedule schedule = pipeline::make_schedule(
         kind_, {.stages = stages_, .micro_batches = micro_batches_, .slices = static_cast<int>(lengths.size())});
     simulated_actions_ += 2 * static_cast<std::int64_t>(schedule.forwards_per_stage()) * stages_;
-    const double time = pipeline_milliseconds(profile_, schedule, lengths);
+    return pipeline_milliseconds(profile_, schedule, lengths);
+  }
+
+  bool consider(Lengths lengths) {
+    const double time = time_of(lengths);
+    Tried& of_count = of_count_[lengths.size()];
+    if (time < of_count.milliseconds) of_count = {time, lengths};
     if (time >= least_) return false;
     least_ = time;
     best_ = std::move(lengths);
@@ -168,12 +221,14 @@ class Search {
   }
 
   static constexpr std::int64_t kMostActions = 2'000'000;  // that even slices and improvements may take
+  static constexpr std::size_t kOthers = 2, kEven = 2;     // of likely(), besides the best
 
   const Profile& profile_;
   const std::int64_t tokens_;
   const pipeline::ScheduleKind kind_;
   const int stages_, micro_batches_;
   const std::int64_t step_;
+  std::map<std::size_t, Tried> of_count_, even_of_count_;  // the best, by the number of slices
   Lengths best_;
   double least_ = std::numeric_limits<double>::infinity();
   std::int64_t simulated_actions_ = 0;
@@ -183,13 +238,12 @@ class Search {
 
 pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
                             std::span<const std::int64_t> lengths) {
-  pipeline::Costs costs = undisturbed(profile, schedule, lengths);
-  const double pace = profile.pace.of(together_share(pipeline::simulate(schedule, costs)));
-  for (std::vector<pipeline::PassTimes>& cell : costs.passes) {
-    for (pipeline::PassTimes& slice : cell) slice = slice.times(pace);
-  }
-  for (double& transfer : costs.transfers) transfer *= pace;
-  return costs;
+  return disturbed(profile, schedule, undisturbed(profile, schedule, lengths));
+}
+
+pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
+                            std::span<const pipeline::MicroBatchCut> cuts) {
+  return disturbed(profile, schedule, undisturbed(profile, schedule, {cuts.begin(), cuts.end()}));
 }
 
 double pipeline_milliseconds(const Profile& profile, const pipeline::Schedule& schedule,
@@ -242,6 +296,13 @@ std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_
   check(schedule == pipeline::ScheduleKind::kTeraPipe || schedule == pipeline::ScheduleKind::kSeq1F1B,
         "only terapipe and seq1f1b take slices");
   return Search(profile, tokens, schedule, stages, micro_batches).best();
+}
+
+std::vector<Lengths> likely_slicings(const Profile& profile, std::int64_t tokens, pipeline::ScheduleKind schedule,
+                                     int stages, int micro_batches) {
+  check(schedule == pipeline::ScheduleKind::kTeraPipe || schedule == pipeline::ScheduleKind::kSeq1F1B,
+        "only terapipe and seq1f1b take slices");
+  return Search(profile, tokens, schedule, stages, micro_batches).likely();
 }
 
 }  // namespace teratron::slicing

@@ -17,6 +17,10 @@ namespace teratron::slicing {
 // part of its pipeline. The cells of a stage share its time evenly.
 pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
                             std::span<const std::int64_t> lengths);
+// The same of micro-batches that are cut in different ways. Of other numbers of sequences than were measured, passes
+// take proportionally longer.
+pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
+                            std::span<const pipeline::MicroBatchCut> cuts);
 
 // Milliseconds until the last pass of an iteration is done; the update comes on top (Profile::update).
 double pipeline_milliseconds(const Profile& profile, const pipeline::Schedule& schedule,
@@ -36,5 +40,10 @@ Pace pace_of(const Profile& profile);
 // even ones; then each is made better by moving its boundaries while that helps. In well under a second.
 std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_t tokens,
                                              pipeline::ScheduleKind schedule, int stages, int micro_batches);
+
+// The same, and after them what else may be fastest, since predictions are off by some per cent: the best of two other
+// numbers of slices, and the two best even ways to cut. No two are alike.
+std::vector<std::vector<std::int64_t>> likely_slicings(const Profile& profile, std::int64_t tokens,
+                                                       pipeline::ScheduleKind schedule, int stages, int micro_batches);
 
 }  // namespace teratron::slicing

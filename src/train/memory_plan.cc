@@ -118,15 +118,15 @@ std::int64_t bytes_in(const MemoryRoom& room, const TrainConfig& config, const s
 
 ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& pipeline) {
   // Every rank plans for the largest share of the largest batch.
-  const BatchSampler largest(config.largest_batch(), config.micro_batch_size, 0, config.data_parallel);
+  const BatchSampler largest = pipeline.sampler(config.largest_batch(), {0, static_cast<int>(config.data_parallel)});
   return {.purpose = Purpose::kTraining,
           .batch = largest.largest_micro_batch(),
           .tokens = config.seq_length,
           .logits_chunk = config.rows_of_logits(),
           .first_keys = config.reset_attention_mask,
           .position_ids = config.reset_position_ids,
-          .schedule = pipeline.schedule,
-          .slice_tokens = pipeline.slice_tokens,
+          .schedule = pipeline.schedule_of_all(),
+          .cuts = pipeline.cuts_of_all(largest.largest_micro_batch(), config.seq_length),
           .recompute = config.recompute,
           .sequence_parallel = config.sequence_parallel,
           .shard_optimizer = config.distributed_optimizer,

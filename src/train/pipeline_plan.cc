@@ -21,9 +21,13 @@ using pipeline::PassTimes;
 using pipeline::Schedule;
 using pipeline::ScheduleKind;
 
-int micro_batches_of(const TrainConfig& config) {
-  const BatchSampler largest(config.largest_batch(), config.micro_batch_size, 0, config.data_parallel);
-  return static_cast<int>(largest.most_micro_batches());
+// The share of the rank that has most of the largest batch.
+BatchSampler largest_of(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
+  return {config.largest_batch(), sizes, 0, config.data_parallel};
+}
+
+int micro_batches_of(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
+  return static_cast<int>(largest_of(config, sizes).most_micro_batches());
 }
 
 // A rank's rows of the residual stream are whole tokens.
@@ -42,50 +46,93 @@ std::vector<std::int64_t> rounded_to(std::int64_t unit, const std::vector<std::i
   return rounded;
 }
 
-std::vector<std::int64_t> slice_tokens(const TrainConfig& config, ScheduleKind kind, const slicing::Profile* profile) {
-  if (config.token_slices.empty()) return {};
-  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", config.token_slices);
-  const std::int64_t unit = slice_unit(config);
+// Slices of micro-batches that are all cut alike, the likeliest to be fastest first; an empty one: they run whole.
+using Slicings = std::vector<std::vector<std::int64_t>>;
+
+Slicings measured_slicings(const TrainConfig& config, const PipelinePlan& plan, const slicing::Profile& profile) {
+  const auto stages = static_cast<int>(config.pipeline_parallel);
+  Slicings slicings;
+  for (const std::vector<std::int64_t>& lengths : slicing::likely_slicings(
+           profile, config.seq_length, plan.kind, stages, micro_batches_of(config, plan.micro_batch_sizes))) {
+    std::vector<std::int64_t> rounded = rounded_to(slice_unit(config), lengths);
+    if (rounded.size() == 1) rounded.clear();
+    if (std::ranges::find(slicings, rounded) == slicings.end()) slicings.push_back(std::move(rounded));
+  }
+  return slicings;
+}
+
+std::vector<std::int64_t> given_slicing(const TrainConfig& config, const pipeline::TokenSlices& slices) {
   std::vector<std::int64_t> lengths = slices.lengths;
-  if (slices.automatic) {
-    check(profile != nullptr, "slices are chosen by measured costs");
-    lengths = rounded_to(
-        unit, slicing::best_slice_lengths(*profile, config.seq_length, kind, static_cast<int>(config.pipeline_parallel),
-                                          micro_batches_of(config)));
-  } else if (lengths.empty()) {
-    lengths = pipeline::even_slices(config.seq_length / unit, slices.count);
-    for (std::int64_t& length : lengths) length *= unit;
+  if (lengths.empty()) {
+    lengths = pipeline::even_slices(config.seq_length / slice_unit(config), slices.count);
+    for (std::int64_t& length : lengths) length *= slice_unit(config);
   }
   if (lengths.size() == 1) lengths.clear();
   return lengths;
 }
 
+// The winner of an earlier run's trial; nullptr: there is none.
+const slicing::ChosenSlices* chosen_before(const TrainConfig& config, const PipelinePlan& plan,
+                                           const slicing::Profile& profile) {
+  const auto is_ours = [&](const slicing::ChosenSlices& chosen) {
+    return chosen.schedule == pipeline::name_of(plan.kind) &&
+           chosen.micro_batches == micro_batches_of(config, plan.micro_batch_sizes);
+  };
+  const auto found = std::ranges::find_if(profile.chosen, is_ours);
+  return found == profile.chosen.end() ? nullptr : &*found;
+}
+
+// Every way that is to be tried.
+std::vector<std::vector<pipeline::MicroBatchCut>> cuts_of(const TrainConfig& config, const PipelinePlan& plan,
+                                                          const slicing::Profile* profile) {
+  if (config.token_slices.empty()) return {{}};
+  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", config.token_slices);
+  if (!slices.cuts.empty()) return {slices.cuts};
+  const std::int64_t sequences = largest_of(config, plan.micro_batch_sizes).largest_micro_batch();
+  if (!slices.automatic) return {cut_alike(sequences, given_slicing(config, slices))};
+  check(profile != nullptr, "slices are chosen by measured costs");
+  if (const slicing::ChosenSlices* chosen = chosen_before(config, plan, *profile)) return {chosen->cuts};
+  std::vector<std::vector<pipeline::MicroBatchCut>> ways;
+  for (const std::vector<std::int64_t>& lengths : measured_slicings(config, plan, *profile)) {
+    ways.push_back(cut_alike(sequences, lengths));
+  }
+  return ways;
+}
+
 // Interleaved schedules exist for multiples of the stages; what one has too many is left out of it.
-Schedule schedule_of(const TrainConfig& config, const PipelinePlan& plan) {
-  const int micro_batches = micro_batches_of(config), stages = static_cast<int>(config.pipeline_parallel);
-  const int unit = plan.kind == ScheduleKind::kInterleaved ? stages : 1;
-  const Schedule whole =
-      pipeline::make_schedule(plan.kind, {.stages = stages,
-                                          .micro_batches = round_up(micro_batches, unit),
-                                          .slices = std::max(1, static_cast<int>(plan.slice_tokens.size())),
-                                          .virtual_stages = static_cast<int>(config.virtual_stages)});
-  return pipeline::first_micro_batches(whole, micro_batches);
+Schedule schedule_of(const TrainConfig& config, ScheduleKind kind, const UpdatePlan& plan) {
+  const int micro_batches = micro_batches_of(config, plan.micro_batch_sizes),
+            stages = static_cast<int>(config.pipeline_parallel);
+  const int unit = kind == ScheduleKind::kInterleaved ? stages : 1;
+  pipeline::ScheduleSize size{.stages = stages,
+                              .micro_batches = round_up(micro_batches, unit),
+                              .virtual_stages = static_cast<int>(config.virtual_stages)};
+  std::vector<int> slices;
+  for (int m = 0; m < size.micro_batches; ++m) {
+    slices.push_back(std::max(1, static_cast<int>(plan.slices_of(static_cast<std::size_t>(m)).size())));
+  }
+  size.set_slices(std::move(slices));
+  const Schedule whole = pipeline::make_schedule(kind, size);
+  return pipeline::some_micro_batches(whole, 0, micro_batches);
 }
 
 // As measured, or what the cells' layers do.
-Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, const slicing::Profile* profile) {
+Costs costs_of(const UpdatePlan& plan, std::span<const std::int64_t> cell_layers, std::int64_t tokens,
+               const slicing::Profile* profile) {
   if (profile != nullptr) {
-    const std::vector<std::int64_t> whole = {tokens};
-    return slicing::slice_costs(*profile, plan.schedule, plan.slice_tokens.empty() ? whole : plan.slice_tokens);
+    const std::vector<pipeline::MicroBatchCut> whole = cut_alike(plan.micro_batch_sizes.front(), {tokens});
+    return slicing::slice_costs(*profile, plan.schedule, plan.cuts.empty() ? whole : plan.cuts);
   }
-  const std::vector<PassTimes> slices =
-      pipeline::even_times(plan.schedule.slices, plan.slice_tokens, /*forward=*/1, /*backward=*/2);
-  Costs costs = pipeline::sliced_costs(plan.schedule, slices);
-  const auto cells = static_cast<double>(plan.cell_layers.size());
-  const auto layers =
-      static_cast<double>(std::accumulate(plan.cell_layers.begin(), plan.cell_layers.end(), std::int64_t{0}));
-  for (std::size_t cell = 0; cell < plan.cell_layers.size(); ++cell) {
-    const double share = static_cast<double>(plan.cell_layers[cell]) * cells / layers;
+  Costs costs = pipeline::costs_of_each(plan.schedule, plan.cuts.size() > 1, [&](int m) {
+    if (plan.cuts.empty()) return pipeline::even_times(1, {}, /*forward=*/1, /*backward=*/2);
+    const pipeline::MicroBatchCut& cut = plan.cuts[std::min(static_cast<std::size_t>(m), plan.cuts.size() - 1)];
+    const auto share = static_cast<double>(cut.sequences) / static_cast<double>(plan.cuts.front().sequences);
+    return pipeline::even_times(plan.schedule.slices_of(m), cut.slice_tokens, share, 2 * share);
+  });
+  const auto cells = static_cast<double>(cell_layers.size());
+  const auto layers = static_cast<double>(std::accumulate(cell_layers.begin(), cell_layers.end(), std::int64_t{0}));
+  for (std::size_t cell = 0; cell < cell_layers.size(); ++cell) {
+    const double share = static_cast<double>(cell_layers[cell]) * cells / layers;
     for (PassTimes& times : costs.passes[cell]) {
       for (double* time : {&times.forward, &times.backward, &times.backward_input, &times.backward_weight}) {
         *time *= share;
@@ -95,24 +142,68 @@ Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, const slicing::Pro
   return costs;
 }
 
+UpdatePlan plan_update(const TrainConfig& config, const PipelinePlan& plan, std::vector<pipeline::MicroBatchCut> cuts,
+                       const slicing::Profile* profile) {
+  UpdatePlan update{.micro_batch_sizes = plan.micro_batch_sizes, .cuts = std::move(cuts)};
+  update.schedule = schedule_of(config, plan.kind, update);
+  update.costs = costs_of(update, plan.cell_layers, config.seq_length, profile);
+  if (config.defer_weight_gradients) {
+    update.schedule =
+        pipeline::defer_weight_gradients(update.schedule, update.costs, pipeline::most_live_slices(update.schedule));
+  }
+  return update;
+}
+
 }  // namespace
 
-PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* profile) {
-  PipelinePlan plan{.kind = schedule_kind(config), .cell_layers = cell_layers(config)};
-  plan.slice_tokens = slice_tokens(config, plan.kind, profile);
-  plan.is_measured = profile != nullptr;
-  plan.schedule = schedule_of(config, plan);
-  plan.costs = costs_of(plan, config.seq_length, profile);
-  if (config.defer_weight_gradients) {
-    plan.schedule =
-        pipeline::defer_weight_gradients(plan.schedule, plan.costs, pipeline::most_live_slices(plan.schedule));
+const std::vector<std::int64_t>& UpdatePlan::slices_of(std::size_t micro_batch) const {
+  static const std::vector<std::int64_t> kWhole;
+  return cuts.empty() ? kWhole : cuts[std::min(micro_batch, cuts.size() - 1)].slice_tokens;
+}
+
+Schedule PipelinePlan::schedule_of_all() const {
+  Schedule all = schedule;
+  for (const UpdatePlan& other : alternatives) all = pipeline::one_after_the_other(all, other.schedule);
+  return all;
+}
+
+std::vector<pipeline::MicroBatchCut> PipelinePlan::cuts_of_all(std::int64_t batch, std::int64_t tokens) const {
+  if (alternatives.empty()) return cuts;
+  std::vector<pipeline::MicroBatchCut> all;
+  for (std::size_t number = 0; number < ways(); ++number) {
+    const UpdatePlan& update = way(number);
+    const pipeline::MicroBatchCut whole{.sequences = batch, .slice_tokens = {tokens}};
+    for (std::size_t m = 0; m < static_cast<std::size_t>(update.schedule.micro_batches); ++m) {
+      all.push_back(update.cuts.empty() ? whole : update.cuts[std::min(m, update.cuts.size() - 1)]);
+    }
   }
+  return all;
+}
+
+int PipelinePlan::first_micro_batch(std::size_t number) const {
+  int first = 0;
+  for (std::size_t before = 0; before < number; ++before) first += way(before).schedule.micro_batches;
+  return first;
+}
+
+PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* profile) {
+  PipelinePlan plan;
+  plan.kind = schedule_kind(config);
+  plan.cell_layers = cell_layers(config);
+  plan.is_measured = profile != nullptr;
+  plan.micro_batch_sizes = config.micro_batch_sizes();
+  std::vector<UpdatePlan> ways;
+  for (std::vector<pipeline::MicroBatchCut>& cuts : cuts_of(config, plan, profile)) {
+    ways.push_back(plan_update(config, plan, std::move(cuts), profile));
+  }
+  static_cast<UpdatePlan&>(plan) = std::move(ways.front());
+  plan.alternatives.assign(std::make_move_iterator(ways.begin() + 1), std::make_move_iterator(ways.end()));
   return plan;
 }
 
 std::string text_of(const PipelinePlan& plan) {
   const Schedule& schedule = plan.schedule;
-  if (schedule.stages == 1 && schedule.slices == 1) return "";
+  if (schedule.stages == 1 && schedule.slices == 1 && plan.cuts.size() < 2) return "";
   const bool deferred = std::ranges::any_of(schedule.actions.front(), [](const pipeline::Action& action) {
     return action.pass == pipeline::Pass::kBackwardWeight;
   });
@@ -122,7 +213,11 @@ std::string text_of(const PipelinePlan& plan) {
                                  schedule.stages, schedule.stages > 1 ? "s" : "", fmt::join(plan.cell_layers, ","),
                                  interleaved ? fmt::format(" ({} cells each, in turns)", schedule.virtual_stages) : "",
                                  schedule.micro_batches, schedule.micro_batches > 1 ? "es" : "");
-  if (schedule.slices > 1) text += fmt::format(" in slices of {} tokens", fmt::join(plan.slice_tokens, ","));
+  if (plan.cuts.size() == 1) {
+    text += fmt::format(" in slices of {} tokens", fmt::join(plan.cuts.front().slice_tokens, ","));
+  } else if (!plan.cuts.empty()) {
+    text += fmt::format(" cut into {}", pipeline::text_of(plan.cuts));
+  }
   return text + fmt::format("; bubbles are {:.1f} % of the stages' time {}",
                             100 * pipeline::simulate(schedule, plan.costs).bubble_share(),
                             plan.is_measured ? "by the profile" : "if tokens cost alike");

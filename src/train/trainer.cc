@@ -19,10 +19,6 @@ constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft =
 constexpr const char *kBestValidation = "best_validation_loss", *kSinceBest = "validations_since_best";
 constexpr const char* kValidationIsOwed = "validation_is_owed";
 
-BatchSampler sampler_of(const TrainConfig& config, std::int64_t global_batch, const Mesh* mesh) {
-  return {global_batch, config.micro_batch_size, mesh ? mesh->data->rank() : 0, mesh ? mesh->data->size() : 1};
-}
-
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, const std::shared_ptr<Mesh>& mesh,
@@ -30,13 +26,14 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
     : config_(config),
       task_(std::move(task)),
       batches_(config.batches()),
-      sampler_(sampler_of(config, batches_.batch_size(0), mesh.get())),
       pipeline_(plan_pipeline(config, profile)),
+      slice_trial_(pipeline_.ways()),
+      sampler_(pipeline_.sampler(batches_.batch_size(0), mesh ? mesh->place().data : GroupRank{})),
       executor_(backend, *task_.model, training_options(config, pipeline_), mesh),
       parameters_(executor_.parameters()),
       schedule_(config.schedule()),
       scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),
-      share_(task_.training->make_batch(executor_.options().batch * executor_.options().schedule.micro_batches)) {
+      share_(task_.training->make_batch(executor_.options().batch * pipeline_.schedule.micro_batches)) {
   if (!config.trace.empty()) trace_.emplace();
 }
 
@@ -114,15 +111,48 @@ std::vector<MicroBatch> Trainer::read_share() {
   return share;
 }
 
-IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
+LossSums Trainer::forward_backward(std::span<const MicroBatch> share, TrainingObserver& observer) {
+  const int first = pipeline_.first_micro_batch(slice_trial_.way());
+  // A ramp's smaller batches say nothing about the largest one's.
+  const bool counts = slice_trial_.is_open() && sampler_.global_batch() == config_.largest_batch();
   const double start = monotonic_seconds();
-  sampler_ = sampler_of(config_, batches_.batch_size(iteration_), &executor_.mesh());
+  LossSums losses = executor_.forward_backward(share, first);
+  if (!counts) return losses;
+  double seconds = monotonic_seconds() - start;
+  for (Communicator* const group : {executor_.mesh().model.get(), executor_.mesh().data.get()}) {
+    group->all_reduce_host({&seconds, 1}, ReduceOp::kMax);
+  }
+  slice_trial_.add(seconds);
+  if (!slice_trial_.is_open()) tell_chosen_slices(observer);
+  return losses;
+}
+
+void Trainer::tell_chosen_slices(TrainingObserver& observer) const {
+  const std::vector<double> medians = slice_trial_.medians();
+  std::vector<std::string> tried;
+  for (std::size_t way = 0; way < medians.size(); ++way) {
+    const std::vector<std::int64_t>& slices = pipeline_.way(way).slices_of(0);
+    tried.push_back(fmt::format("{} {:.4g} ms", slices.empty() ? "whole" : fmt::format("{}", fmt::join(slices, ",")),
+                                1e3 * medians[way]));
+  }
+  const UpdatePlan& fastest = pipeline_.way(slice_trial_.way());
+  observer.notice(fmt::format("slices tried in {} updates: {}; goes on with {}", medians.size() * SliceTrial::kRounds,
+                              fmt::join(tried, "; "), tried[slice_trial_.way()]));
+  if (!use_chosen_slices_) return;
+  use_chosen_slices_({.schedule = pipeline::name_of(pipeline_.kind),
+                      .micro_batches = fastest.schedule.micro_batches,
+                      .cuts = fastest.cuts});
+}
+
+IterationReport Trainer::update(const RunControl& control, Requests& agreed, TrainingObserver& observer) {
+  const double start = monotonic_seconds();
+  sampler_ = pipeline_.way(slice_trial_.way()).sampler(batches_.batch_size(iteration_), executor_.mesh().place().data);
   IterationReport report{.global_batch_size = sampler_.global_batch(),
                          .learning_rate = schedule_.at(applied_updates() + 1),
                          .loss_scale = scaler_ ? scaler_->scale() : 1.0};
   if (trace_) executor_.record(trace_->begin(iteration_ + 1));
   const std::vector<MicroBatch> share = read_share();
-  report.losses = executor_.forward_backward(share);
+  report.losses = forward_backward(share, observer);
   executor_.mesh().set_activity(fmt::format("update of iteration {}", iteration_ + 1));
   agreed = requests(control);
   const auto losses = static_cast<std::ptrdiff_t>(report.losses.of_kind.size());

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "train/loss_watch.h"
 #include "train/pipeline_plan.h"
 #include "train/run_control.h"
+#include "train/slice_trial.h"
 #include "train/step_trace.h"
 #include "train/training_task.h"
 
@@ -78,6 +80,10 @@ class Trainer {
   Executor& executor() { return executor_; }
   const TrainingTask& task() const { return task_; }
   const PipelinePlan& pipeline() const { return pipeline_; }
+  // Called on every rank when a trial of the pipeline's alternatives has found the fastest one.
+  void when_slices_are_chosen(std::function<void(const slicing::ChosenSlices&)> use) {
+    use_chosen_slices_ = std::move(use);
+  }
   const BatchSchedule& batches() const { return batches_; }  // after start(): of the whole run, earlier parts included
   const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
 
@@ -114,7 +120,10 @@ class Trainer {
     return iteration == config_.train_iters || (interval > 0 && iteration % interval == 0);
   }
   // `agreed`: what all ranks together ask for, looked up as late in the update as they still can agree on it.
-  IterationReport update(const RunControl& control, Requests& agreed);
+  IterationReport update(const RunControl& control, Requests& agreed, TrainingObserver& observer);
+  // The gradients of the update under way, in the way that is tried or chosen.
+  LossSums forward_backward(std::span<const MicroBatch> share, TrainingObserver& observer);
+  void tell_chosen_slices(TrainingObserver& observer) const;
   // This rank's share of the update under way.
   std::vector<MicroBatch> read_share();
   // From this update's gradients; tells whether they were finite and so applied.
@@ -147,8 +156,10 @@ class Trainer {
   TrainConfig config_;
   TrainingTask task_;
   BatchSchedule batches_;
-  BatchSampler sampler_;  // of the update under way
   PipelinePlan pipeline_;
+  SliceTrial slice_trial_;
+  std::function<void(const slicing::ChosenSlices&)> use_chosen_slices_;
+  BatchSampler sampler_;  // of the update under way
   Executor executor_;
   std::vector<Parameter*> parameters_;  // those that this rank holds
   LearningRateSchedule schedule_;

@@ -109,7 +109,7 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
   }
   while (iteration_ < config_.train_iters && result.end == RunEnd::kComplete) {
     Requests agreed;
-    const IterationReport report = update(control, agreed);
+    const IterationReport report = update(control, agreed, observer);
     observer.iteration(report);
     // The batches of a task differ too much; its scores tell.
     if (!task_.scores && loss_watch_.explodes(report.loss)) {

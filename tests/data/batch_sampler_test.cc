@@ -119,6 +119,33 @@ TEST(BatchSampler, RanksTakeEqualRunsOfABatchThatDivides) {
   EXPECT_EQ(sampler.samples(100, 1), (SampleRange{112, 4}));
 }
 
+// A share is cut as the sizes say, and after them as the last one does.
+TEST(BatchSampler, MicroBatchesOfDifferentSizesAreTheSamePositionsInTheSameOrder) {
+  RandomSequence random(RandomStream{.seed = 5});
+  const auto up_to = [&](std::int64_t most) {
+    return 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most)));
+  };
+  for (int trial = 0; trial < 300; ++trial) {
+    const std::int64_t ranks = up_to(4), global_batch = ranks + up_to(30) - 1;
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(up_to(5)));
+    for (std::int64_t& size : sizes) size = up_to(5);
+    std::vector<std::int64_t> positions;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      const BatchSampler sampler(global_batch, sizes, rank, ranks);
+      ASSERT_LE(sampler.micro_batches(), sampler.most_micro_batches());
+      for (std::int64_t index = 0; index < sampler.micro_batches(); ++index) {
+        const SampleRange range = sampler.samples(100, index);
+        const std::int64_t size = sizes[std::min(static_cast<std::size_t>(index), sizes.size() - 1)];
+        const bool is_last = index + 1 == sampler.micro_batches();
+        ASSERT_TRUE(is_last ? range.count >= 1 && range.count <= size : range.count == size);
+        ASSERT_LE(range.count, sampler.largest_micro_batch());
+        for (std::int64_t i = 0; i < range.count; ++i) positions.push_back(range.first + i);
+      }
+    }
+    ASSERT_EQ(positions, positions_from(100, global_batch));
+  }
+}
+
 TEST(BatchSampler, SizesThatLeaveARankWithoutASampleAreToldWithTheLeastThatWorks) {
   EXPECT_THAT(message_of<UserError>([] { BatchSampler(3, 2, 0, 5); }),
               AllOf(HasSubstr("--global-batch-size 3"), HasSubstr("the least that works is 5")));

@@ -105,16 +105,18 @@ TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfEitherModel) {
     const bool is_encoder = seed % 2 == 0;
     test::RandomPipeline random(seed, !is_encoder);
     if (is_encoder) random.study.become_bert(kHeads[seed / 2 % kHeads.size()], random.layout);
+    if (!is_encoder && seed % 3 == 0) random.cut_jointly();
     const test::Layout& layout = random.layout;
-    const ExecutorOptions options{.batch = layout.micro_batch,
-                                  .tokens = random.study.tokens,
-                                  .logits_chunk = random.study.logits_chunk,
-                                  .schedule = layout.schedule_of(3),
-                                  .slice_tokens = layout.slices,
-                                  .recompute = layout.recompute,
-                                  .sequence_parallel = layout.sequence_parallel,
-                                  .shard_optimizer = layout.shard_optimizer,
-                                  .cell_layers = layout.cell_layers};
+    const ExecutorOptions options{
+        .batch = layout.sequences_of(0),
+        .tokens = random.study.tokens,
+        .logits_chunk = random.study.logits_chunk,
+        .schedule = layout.schedule_of(3),
+        .cuts = layout.cuts.empty() ? cut_alike(layout.micro_batch, layout.slices) : layout.cuts,
+        .recompute = layout.recompute,
+        .sequence_parallel = layout.sequence_parallel,
+        .shard_optimizer = layout.shard_optimizer,
+        .cell_layers = layout.cell_layers};
     run_ranks({}, layout.mesh.ranks(), [&](Communicator& world) {
       const auto backend = make_cpu_backend();
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));

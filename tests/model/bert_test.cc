@@ -214,7 +214,7 @@ TEST(Bert, ThatSeesLaterTokensCannotRunInSlices) {
   Bert model(small_bert_config());
   const pipeline::Schedule sliced =
       pipeline::make_schedule(pipeline::ScheduleKind::kTeraPipe, {.micro_batches = 1, .slices = 2});
-  EXPECT_THROW(Executor(*backend, model, {.tokens = 8, .schedule = sliced, .slice_tokens = {4, 4}}), UserError);
+  EXPECT_THROW(Executor(*backend, model, {.tokens = 8, .schedule = sliced, .cuts = cut_alike(1, {4, 4})}), UserError);
   EXPECT_THROW(Executor(*backend, model, {.purpose = Purpose::kGeneration, .tokens = 8}), UserError);
 }
 

@@ -28,6 +28,17 @@ TEST(PipelineLayout, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
   }
 }
 
+TEST(PipelineLayout, ChangesNothingInDoubleWhateverMicroBatchesHaveWhichSlices) {
+  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
+  for (std::uint32_t seed = 1; seed <= 80; ++seed) {
+    RandomPipeline random(seed);
+    random.cut_jointly();
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
+    if (HasFailure()) return;
+  }
+}
+
 Study pipeline_float_study() {
   Study study{.batch = 6, .tokens = 24, .logits_chunk = 50, .steps = 20, .learning_rate = 1e-4};
   study.config = test::small_config();
@@ -43,6 +54,11 @@ Study pipeline_float_study() {
 std::vector<Layout> some_pipelines() {
   return {{.mesh = {.pipeline = 2}, .micro_batch = 6, .schedule = ScheduleKind::kTeraPipe, .slices = {11, 7, 5, 1}},
           {.mesh = {.pipeline = 4}, .micro_batch = 2},
+          {.mesh = {.pipeline = 2},
+           .schedule = ScheduleKind::kTeraPipe,
+           .cuts = {{.sequences = 3, .slice_tokens = {13, 11}},
+                    {.sequences = 2, .slice_tokens = {24}},
+                    {.sequences = 1, .slice_tokens = {9, 8, 4, 3}}}},
           {.mesh = {.tensor = 2, .pipeline = 2},
            .micro_batch = 1,
            .sequence_parallel = true,
@@ -159,7 +175,7 @@ TEST(PipelineEvaluation, ByARunnerThatTrainsInSlicesIsTheSame) {
       .batch = 2,
       .tokens = 8,
       .schedule = pipeline::make_schedule(ScheduleKind::kSeq1F1B, {.stages = 2, .micro_batches = 3, .slices = 3}),
-      .slice_tokens = {3, 4, 1}};
+      .cuts = cut_alike(2, {3, 4, 1})};
   const ExecutorOptions interleaved{
       .batch = 2,
       .tokens = 8,
@@ -204,7 +220,7 @@ TEST(PipelineMemory, OfActivationsIsWhatTheScheduleBounds) {
     std::int64_t bytes = 0;
     run_ranks({}, 2, [&](Communicator& world) {
       const auto backend = make_cpu_backend();
-      const LanguageModel runner(*backend, config, {.tokens = 64, .schedule = schedule, .slice_tokens = slices},
+      const LanguageModel runner(*backend, config, {.tokens = 64, .schedule = schedule, .cuts = cut_alike(1, slices)},
                                  std::make_shared<Mesh>(make_mesh(world, {.pipeline = 2})));
       if (world.rank() == stage) bytes = runner.memory().bytes_of(MemoryKind::kActivations);
     });

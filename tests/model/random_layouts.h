@@ -74,6 +74,28 @@ class RandomPipeline {
     study.logits_chunk = one_of({1, 3, 100});
     study.seed = seed;
   }
+  // Micro-batches of random sizes, each with slices of its own, of one sequence where its rows are shared out.
+  void cut_jointly() {
+    using Kind = pipeline::ScheduleKind;
+    layout.schedule = one_of({0, 1}) == 1 ? Kind::kTeraPipe : Kind::kSeq1F1B;
+    layout.virtual_stages = 1;
+    layout.cell_layers.clear();
+    choose_layers();
+    layout.slices.clear();
+    const std::int64_t unit = layout.sequence_parallel ? layout.mesh.tensor : 1;
+    study.tokens = unit * one_of({3, 5, 8});
+    study.batch = layout.mesh.data * one_of({1, 3, 5}) + one_of({0, 0, 1});
+    const std::int64_t share = (study.batch + layout.mesh.data - 1) / layout.mesh.data;
+    for (std::int64_t left = share; left > 0; left -= layout.cuts.back().sequences) {
+      const std::int64_t most = layout.sequence_parallel ? 1 : layout.cuts.empty() ? 3 : layout.cuts.front().sequences;
+      pipeline::MicroBatchCut cut{.sequences = std::min<std::int64_t>({left, most, one_of({1, 2, 3})})};
+      for (std::int64_t units = study.tokens / unit; units > 0; units -= cut.slice_tokens.back() / unit) {
+        cut.slice_tokens.push_back(unit * std::min<std::int64_t>(units, one_of({1, 2, 4, 8})));
+      }
+      layout.cuts.push_back(std::move(cut));
+    }
+  }
+
   std::string text() const { return study.text() + "; " + layout.text(); }
   Study study;
   Layout layout;

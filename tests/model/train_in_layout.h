@@ -16,6 +16,7 @@
 #include "optim/adamw_optimizer.h"
 #include "pipeline/deferral.h"
 #include "pipeline/generators.h"
+#include "pipeline/token_slices.h"
 
 namespace teratron::test {
 
@@ -48,25 +49,33 @@ struct Layout {
   // Of a pipeline.
   pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
   int virtual_stages = 1;
-  std::vector<std::int64_t> slices = {};  // their tokens
+  std::vector<std::int64_t> slices = {};           // their tokens
+  std::vector<pipeline::MicroBatchCut> cuts = {};  // of micro-batches in ways of their own; empty: all as above
   std::vector<std::int64_t> cell_layers = {};
   bool defer_weight_gradients = false;
 
   std::string text() const {
-    return fmt::format("tp {} pp {} dp {} micro-batch {}{}{} recompute {}{} {} v {} slices {} cells {}", mesh.tensor,
+    return fmt::format("tp {} pp {} dp {} micro-batch {}{}{} recompute {}{} {} v {} slices {}{} cells {}", mesh.tensor,
                        mesh.pipeline, mesh.data, micro_batch, sequence_parallel ? " sequence parallel" : "",
                        shard_optimizer ? " sharded optimizer" : "", static_cast<int>(recompute),
                        defer_weight_gradients ? " deferred" : "", pipeline::name_of(schedule), virtual_stages,
-                       fmt::join(slices, ","), fmt::join(cell_layers, ","));
+                       fmt::join(slices, ","), pipeline::text_of(cuts), fmt::join(cell_layers, ","));
+  }
+  std::int64_t sequences_of(std::size_t micro_batch_index) const {
+    return cuts.empty() ? micro_batch : cuts.at(micro_batch_index).sequences;
   }
   pipeline::Schedule schedule_of(std::int64_t micro_batches) const {
     const bool interleaved = schedule == pipeline::ScheduleKind::kInterleaved;
     const int unit = interleaved ? mesh.pipeline : 1;
-    const pipeline::Schedule made =
-        pipeline::make_schedule(schedule, {.stages = mesh.pipeline,
-                                           .micro_batches = (static_cast<int>(micro_batches) + unit - 1) / unit * unit,
-                                           .slices = std::max(1, static_cast<int>(slices.size())),
-                                           .virtual_stages = virtual_stages});
+    pipeline::ScheduleSize size{.stages = mesh.pipeline,
+                                .micro_batches = (static_cast<int>(micro_batches) + unit - 1) / unit * unit,
+                                .slices = std::max(1, static_cast<int>(slices.size())),
+                                .virtual_stages = virtual_stages};
+    if (!cuts.empty()) {
+      size.micro_batches = static_cast<int>(cuts.size());
+      size.set_slices(pipeline::TokenSlices{.cuts = cuts}.slices_each());
+    }
+    const pipeline::Schedule made = pipeline::make_schedule(schedule, size);
     if (!defer_weight_gradients) return made;
     return pipeline::defer_weight_gradients(made, pipeline::even_costs(made, 1, 2), pipeline::most_live_slices(made));
   }
@@ -91,15 +100,15 @@ struct Result {
 
 using MakeBackend = std::function<std::unique_ptr<Backend>()>;
 
-inline double update(Executor& runner, const Study& study, const RandomBatch& data, std::int64_t micro_batch, int step,
+inline double update(Executor& runner, const Study& study, const RandomBatch& data, const Layout& layout, int step,
                      double& norm) {
   Mesh& mesh = runner.mesh();
   const std::int64_t groups = study.batch / study.group;
   const std::int64_t first = groups * mesh.data->rank() / mesh.data->size() * study.group;
   const std::int64_t share = groups * (mesh.data->rank() + 1) / mesh.data->size() * study.group - first;
   std::vector<MicroBatch> parts;
-  for (std::int64_t done = 0; done < share; done += micro_batch) {
-    parts.push_back(data.part(first + done, std::min(micro_batch, share - done)));
+  for (std::int64_t done = 0; done < share; done += layout.sequences_of(parts.size() - 1)) {
+    parts.push_back(data.part(first + done, std::min(layout.sequences_of(parts.size()), share - done)));
     parts.back().iteration = static_cast<std::uint32_t>(step);
   }
   double loss = runner.forward_backward(parts).total();
@@ -122,13 +131,13 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     const std::int64_t micro_batches = (largest_share + layout.micro_batch - 1) / layout.micro_batch;
     const std::unique_ptr<Model> model = make_model(study.config, mesh->place().tensor);
     Executor runner(*backend, *model,
-                    {.batch = layout.micro_batch,
+                    {.batch = layout.sequences_of(0),
                      .tokens = study.tokens,
                      .logits_chunk = study.logits_chunk,
                      .first_keys = study.documents,
                      .position_ids = study.documents,
                      .schedule = layout.schedule_of(micro_batches),
-                     .slice_tokens = layout.slices,
+                     .cuts = layout.cuts.empty() ? cut_alike(layout.micro_batch, layout.slices) : layout.cuts,
                      .recompute = layout.recompute,
                      .sequence_parallel = layout.sequence_parallel,
                      .shard_optimizer = layout.shard_optimizer,
@@ -142,7 +151,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
       if (is_task_head(study.config.head)) data.add_labels(study.config, model->traits, study.seed);
       if (study.documents) data.add_documents(0, study.seed + static_cast<std::uint32_t>(step));
       double norm = 0;
-      const double loss = update(runner, study, data, layout.micro_batch, step, norm);
+      const double loss = update(runner, study, data, layout, step, norm);
       if (world.rank() != 0) continue;
       result.losses.push_back(loss);
       result.norms.push_back(norm);

@@ -181,7 +181,8 @@ TEST(Checker, StagesThatWaitForOneAnotherAreNamedThoughEachListIsInOrder) {
 
 TEST(Checker, WhatIsTakenInAnotherOrderThanItWasSentIsNamed) {
   expect_rejected(10, [](Schedule& schedule, RandomSequence&) -> std::vector<std::string> {
-    if (schedule.stages < 2 || schedule.micro_batches < 2 || schedule.virtual_stages > 1) return {};
+    const bool alike = schedule.slices_each.empty();
+    if (!alike || schedule.stages < 2 || schedule.micro_batches < 2 || schedule.virtual_stages > 1) return {};
     // A stage without work behind it does its micro-batches the other way round: no wait is longer than for the first.
     std::vector<Action>& last = schedule.actions.back();
     if (find(last, {.pass = Pass::kBackward, .micro_batch = schedule.micro_batches - 1}) < 0) return {};
@@ -208,6 +209,8 @@ TEST(Checker, MoreLiveActivationsThanTheBoundAreNamed) {
 TEST(Checker, AScheduleOfNothingAndListsForTheWrongNumberOfStagesAreFaults) {
   EXPECT_THAT(schedule_faults({.stages = 0}), ElementsAre(HasSubstr("0 stages")));
   EXPECT_THAT(schedule_faults({.stages = 2, .actions = {{}}}), ElementsAre("there are lists for 1 stages of 2"));
+  EXPECT_THAT(schedule_faults({.micro_batches = 2, .slices = 3, .slices_each = {1, 2}, .actions = {{}}}),
+              ElementsAre("the slices of 2 micro-batches are [1, 2], 3 at most"));
 }
 
 }  // namespace

@@ -116,6 +116,16 @@ TEST(TokenSlices, AreANumberOrLengthsOrAuto) {
                             "uniform", "uniform:", "uniform:0", "uniform:4,4", "Auto", "auto,4"}) {
     EXPECT_THROW(parse_token_slices("--slices", wrong), UserError) << wrong;
   }
+  const TokenSlices joint = parse_token_slices("--slices", "2x512,400,112+2x1024+1x1000,24");
+  EXPECT_EQ(joint.count, 3);
+  EXPECT_THAT(joint.cuts,
+              ElementsAre(MicroBatchCut{2, {512, 400, 112}}, MicroBatchCut{2, {1024}}, MicroBatchCut{1, {1000, 24}}));
+  EXPECT_THAT(joint.slices_each(), ElementsAre(3, 1, 2));
+  EXPECT_EQ(text_of(joint.cuts), "2x512,400,112+2x1024+1x1000,24");
+  for (const char* wrong :
+       {"2x", "x4", "2x4+", "+2x4", "2x4,+1x4", "2x4+1", "2*4", "0x4", "2x0", "2x4 +1x4", "1x4+2x4"}) {
+    EXPECT_THROW(parse_token_slices("--slices", wrong), UserError) << wrong;
+  }
   EXPECT_THAT(even_slices(10, 3), ElementsAre(4, 3, 3));
   EXPECT_THROW(even_slices(2, 3), UserError);
 }

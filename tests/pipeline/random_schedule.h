@@ -36,6 +36,7 @@ class RandomSchedule {
     schedule_ = {.stages = size.stages,
                  .micro_batches = size.micro_batches,
                  .slices = size.slices,
+                 .slices_each = size.slices_each,
                  .virtual_stages = size.virtual_stages};
     schedule_.actions.resize(static_cast<std::size_t>(size.stages));
   }
@@ -70,7 +71,7 @@ class RandomSchedule {
     for (int chunk = 0; chunk < schedule_.virtual_stages; ++chunk) {
       const int cell = chunk * schedule_.stages + stage;
       for (int m = 0; m < schedule_.micro_batches; ++m) {
-        for (int s = 0; s < schedule_.slices; ++s) add_ready(stage, cell, {Pass::kForward, m, s, chunk}, ready);
+        for (int s = 0; s < schedule_.slices_of(m); ++s) add_ready(stage, cell, {Pass::kForward, m, s, chunk}, ready);
       }
     }
     return ready;
@@ -81,7 +82,7 @@ class RandomSchedule {
       const bool context = s == 0 || done_.contains({kOutput, cell, m, s - 1});
       if (context && (cell == 0 || at_hand(stage, {kOutput, cell - 1, m, s}))) ready.push_back(action);
     } else if (!done_.contains({kGradient, cell, m, s})) {
-      const bool later = s + 1 == schedule_.slices || done_.contains({kGradient, cell, m, s + 1});
+      const bool later = s + 1 == schedule_.slices_of(m) || done_.contains({kGradient, cell, m, s + 1});
       if (later && (cell == last || at_hand(stage, {kGradient, cell + 1, m, s}))) {
         action.pass = random_.below(2) == 0 ? Pass::kBackward : Pass::kBackwardInput;
         ready.push_back(action);
@@ -131,14 +132,30 @@ inline Schedule random_schedule(RandomSequence& random, const ScheduleSize& size
   return RandomSchedule(random, size).make();
 }
 
+// Micro-batches with slices of their own each.
+inline void cut_unequally(RandomSequence& random, ScheduleSize& size) {
+  std::vector<int> slices;
+  for (int m = 0; m < size.micro_batches; ++m) slices.push_back(between(random, 1, 5));
+  size.set_slices(std::move(slices));
+}
+
 // Of any kind, or of no kind.
 inline Schedule any_schedule(RandomSequence& random) {
-  const int choice = between(random, 0, 7);
+  const int choice = between(random, 0, 10);
   if (choice < 5) return make_schedule(kAllKinds[choice], random_size(random, kAllKinds[choice]));
-  return random_schedule(random, {.stages = between(random, 1, 4),
-                                  .micro_batches = between(random, 1, 4),
-                                  .slices = between(random, 1, 4),
-                                  .virtual_stages = between(random, 1, 3)});
+  ScheduleSize size{.stages = between(random, 1, 4),
+                    .micro_batches = between(random, 1, 4),
+                    .slices = between(random, 1, 4),
+                    .virtual_stages = between(random, 1, 3)};
+  if (choice < 8) return random_schedule(random, size);
+  cut_unequally(random, size);
+  if (choice == 8) return random_schedule(random, size);
+  size.virtual_stages = 1;
+  const Schedule first = make_schedule(ScheduleKind::kTeraPipe, size);
+  if (choice == 9) return first;
+  size.micro_batches = between(random, 1, 4);
+  cut_unequally(random, size);
+  return one_after_the_other(first, make_schedule(ScheduleKind::kSeq1F1B, size));
 }
 
 }  // namespace teratron::pipeline::testing

@@ -38,10 +38,10 @@ struct Gradients {
 // One rank, whole sequences, straight from the equation.
 Gradients on_one_rank(const Schedule& schedule) {
   Gradients gradients;
-  const auto k = static_cast<std::size_t>(schedule.slices);
   for (int m = 0; m < schedule.micro_batches; ++m) {
+    const auto k = static_cast<std::size_t>(schedule.slices_of(m));
     std::vector<std::vector<Value>> x = {{}};  // [cell][slice]
-    for (int s = 0; s < schedule.slices; ++s) x[0].push_back(input_of(m, s));
+    for (int s = 0; s < schedule.slices_of(m); ++s) x[0].push_back(input_of(m, s));
     for (int cell = 0; cell < schedule.cells(); ++cell) {
       const std::vector<Value> in = x.back();
       std::vector<Value> out(k);
@@ -68,7 +68,7 @@ Gradients on_one_rank(const Schedule& schedule) {
       }
       dy = dx;
     }
-    for (int s = 0; s < schedule.slices; ++s) gradients.inputs[{m, s}] = dy[static_cast<std::size_t>(s)];
+    for (int s = 0; s < schedule.slices_of(m); ++s) gradients.inputs[{m, s}] = dy[static_cast<std::size_t>(s)];
   }
   return gradients;
 }

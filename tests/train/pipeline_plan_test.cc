@@ -32,15 +32,16 @@ TEST(PipelinePlan, IsMadeOfEverythingWithoutFaults) {
     const TrainConfig layout = testing::random_pipeline(config, random);
     ASSERT_THAT(layout.faults(), IsEmpty()) << testing::text_of_layout(layout);
     const PipelinePlan plan = plan_pipeline(layout);
-    std::int64_t layers = 0, tokens = 0;
+    std::int64_t layers = 0;
     for (const std::int64_t cell : plan.cell_layers) layers += cell;
-    for (const std::int64_t slice : plan.slice_tokens) tokens += slice;
     EXPECT_EQ(layers, 12);
-    EXPECT_EQ(tokens, plan.slice_tokens.empty() ? 0 : 64);
+    for (const pipeline::MicroBatchCut& cut : plan.cuts) EXPECT_EQ(cut.tokens(), 64);
     EXPECT_EQ(plan.kind, schedule_kind(layout));
     const std::int64_t share = (config.global_batch_size + layout.data_parallel - 1) / layout.data_parallel;
-    EXPECT_EQ(plan.schedule.micro_batches, (share + layout.micro_batch_size - 1) / layout.micro_batch_size);
-    EXPECT_EQ(text_of(plan).empty(), plan.schedule.stages == 1 && plan.slice_tokens.empty());
+    const bool is_joint = layout.token_slices.find('x') != std::string::npos;
+    EXPECT_EQ(plan.schedule.micro_batches,
+              is_joint ? std::ssize(plan.cuts) : (share + layout.micro_batch_size - 1) / layout.micro_batch_size);
+    EXPECT_EQ(text_of(plan).empty(), plan.schedule.stages == 1 && plan.schedule.slices == 1 && plan.cuts.size() < 2);
   }
 }
 
@@ -92,8 +93,8 @@ TEST(PipelinePlan, SlicesAreWholeOnEveryRankOfSequenceParallelism) {
     config.micro_batch_size = 1;
     ASSERT_THAT(config.faults(), IsEmpty());
     const PipelinePlan plan = plan_pipeline(config, &profile);
-    EXPECT_EQ(std::accumulate(plan.slice_tokens.begin(), plan.slice_tokens.end(), std::int64_t{0}), 2046);
-    for (const std::int64_t length : plan.slice_tokens) EXPECT_EQ(length % 3, 0);
+    EXPECT_EQ(std::accumulate(plan.slices_of(0).begin(), plan.slices_of(0).end(), std::int64_t{0}), 2046);
+    for (const std::int64_t length : plan.slices_of(0)) EXPECT_EQ(length % 3, 0);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "pipeline/token_slices.h"
 #include "train/config.h"
 #include "train/pipeline_plan.h"
 
@@ -19,6 +20,21 @@ inline std::vector<std::int64_t> random_parts(RandomSequence& random, std::int64
   std::vector<std::int64_t> list(static_cast<std::size_t>(parts), 1);
   for (std::int64_t left = total - parts; left > 0; --left) ++list[random.below(list.size())];
   return list;
+}
+
+// Micro-batches of random sizes, each with slices of its own, for the settings' largest batch.
+inline std::string random_cuts(const TrainConfig& c, std::int64_t unit, RandomSequence& random) {
+  std::vector<pipeline::MicroBatchCut> cuts;
+  for (std::int64_t left = (c.largest_batch() + c.data_parallel - 1) / c.data_parallel; left > 0;) {
+    const std::int64_t most = unit > 1 ? 1 : cuts.empty() ? 3 : cuts.front().sequences;
+    const std::int64_t sequences = std::min({left, most, 1 + static_cast<std::int64_t>(random.below(3))});
+    std::vector<std::int64_t> lengths =
+        random_parts(random, c.seq_length / unit, 1 + static_cast<std::int64_t>(random.below(4)));
+    for (std::int64_t& length : lengths) length *= unit;
+    cuts.push_back({.sequences = sequences, .slice_tokens = std::move(lengths)});
+    left -= sequences;
+  }
+  return pipeline::text_of(cuts);
 }
 
 // Any pipeline, sliced or not, of 8 ranks at most. The heads are a multiple of 2, the layers at least 4, the sequence
@@ -47,6 +63,7 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
     c.token_slices =
         random.below(3) == 0 ? fmt::format("uniform:{}", count) : fmt::format("{}", fmt::join(lengths, ","));
     if (c.sequence_parallel) c.micro_batch_size = 1;
+    if (random.below(3) == 0) c.token_slices = random_cuts(c, unit, random);
   }
   c.guard_memory = random.below(4) == 0;
   const std::int64_t cells = c.pipeline_parallel * c.virtual_stages;

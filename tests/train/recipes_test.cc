@@ -203,15 +203,15 @@ TEST(Recipes, OfTerapipeRunItsScheduleOverWholeSequences) {
     const PipelinePlan plan = plan_pipeline(read_recipe(recipe));
     EXPECT_EQ(plan.kind, pipeline::ScheduleKind::kTeraPipe) << recipe;
     const bool is_whole = recipe.ends_with("02-1b") || recipe.ends_with("03-1b");
-    EXPECT_EQ(plan.slice_tokens.empty(), is_whole) << recipe;
-    EXPECT_EQ(std::reduce(plan.slice_tokens.begin(), plan.slice_tokens.end()), is_whole ? 0 : 2048) << recipe;
+    EXPECT_EQ(plan.slices_of(0).empty(), is_whole) << recipe;
+    EXPECT_EQ(std::reduce(plan.slices_of(0).begin(), plan.slices_of(0).end()), is_whole ? 0 : 2048) << recipe;
     const PipelinePlan whole = plan_pipeline(read_recipe(recipe, {"--token-slices", "uniform:1"}));
-    EXPECT_TRUE(whole.slice_tokens.empty()) << recipe << ", as its comment has it for GPipe";
+    EXPECT_TRUE(whole.slices_of(0).empty()) << recipe << ", as its comment has it for GPipe";
   }
-  EXPECT_EQ(plan_pipeline(read_recipe("terapipe/setting-05-13b")).slice_tokens,
+  EXPECT_EQ(plan_pipeline(read_recipe("terapipe/setting-05-13b")).slices_of(0),
             (std::vector<std::int64_t>{704, 688, 656}));
-  EXPECT_EQ(plan_pipeline(read_recipe("terapipe/setting-06-44b")).slice_tokens.size(), 33U);
-  EXPECT_EQ(plan_pipeline(read_recipe("terapipe/setting-09-175b")).slice_tokens.size(), 19U);
+  EXPECT_EQ(plan_pipeline(read_recipe("terapipe/setting-06-44b")).slices_of(0).size(), 33U);
+  EXPECT_EQ(plan_pipeline(read_recipe("terapipe/setting-09-175b")).slices_of(0).size(), 19U);
 }
 
 // On the GPUs of the papers. Beside the plan, a GiB is left to the driver and to libraries.

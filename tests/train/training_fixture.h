@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -71,7 +72,8 @@ class TrainingFixture : public ::testing::Test {
       const auto backend =
           make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
-      Trainer trainer(config, *backend, make_training_task(config, data, kVocab, mesh->place().tensor), mesh);
+      Trainer trainer(config, *backend, make_training_task(config, data, kVocab, mesh->place().tensor), mesh,
+                      profile_ ? &*profile_ : nullptr);
       body(trainer, world);
     });
   }
@@ -98,6 +100,7 @@ class TrainingFixture : public ::testing::Test {
 
   std::filesystem::path folder_;
   TrainConfig config_;
+  std::optional<slicing::Profile> profile_;  // of what slices cost
 
  private:
   class Observer final : public TrainingObserver {

@@ -1,0 +1,129 @@
+// The ways to cut a batch that take turns in a run's first updates, and what is kept of them.
+#include "train/slice_trial.h"
+
+#include <gmock/gmock.h>
+
+#include <mutex>
+
+#include "pipeline/token_slices.h"
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST(SliceTrial, GoesOnWithTheLeastMedianWhateverDisturbsAFewUpdates) {
+  RandomSequence random(RandomStream{.seed = 3});
+  for (int trial = 0; trial < 50; ++trial) {
+    const std::size_t ways = 2 + random.below(4), fastest = random.below(ways);
+    SliceTrial slices(ways);
+    std::vector<std::size_t> turns(ways, 0);
+    std::size_t updates = 0;
+    for (; slices.is_open(); ++updates) {
+      const std::size_t way = slices.way();
+      ASSERT_LT(way, ways);
+      const bool is_warm_up = turns[way]++ == 0, is_disturbed = turns[way] % 5 == 2;
+      const double usual = way == fastest ? 1 : 1.1;
+      slices.add(is_warm_up ? 1 - usual / 2 : is_disturbed ? 3 : usual + 0.01 * random.uniform());
+    }
+    EXPECT_EQ(updates, ways * SliceTrial::kRounds);
+    EXPECT_THAT(turns, ::testing::Each(SliceTrial::kRounds));
+    EXPECT_EQ(slices.way(), fastest);
+  }
+}
+
+TEST(SliceTrial, OfOneWayIsOverBeforeItBegins) {
+  EXPECT_FALSE(SliceTrial(1).is_open());
+  EXPECT_EQ(SliceTrial(1).way(), 0U);
+}
+
+class TriedSlices : public testing::TrainingFixture {
+ protected:
+  void SetUp() override {
+    TrainingFixture::SetUp();
+    config_.train_iters = 50;
+    config_.pipeline_parallel = 2;
+    config_.micro_batch_size = 2;
+    config_.token_slices = "auto";
+    config_.eval_interval = 0;
+    const slicing::CostModel forward{.lengths = {1, 4, 8, 16}, .without_context = {2, 5, 8.5, 15}};
+    const slicing::StageCosts stage{.forward = forward, .backward = forward.times(2)};
+    profile_ = slicing::Profile{.stages = {stage, stage}};
+    profile_->key.stages = 2;
+    profile_->key.sequences = 2;
+    profile_->key.tokens = 16;
+  }
+
+  // What the first rank's Trainer says was chosen; every rank must say the same.
+  std::vector<slicing::ChosenSlices> chosen_by_training() {
+    std::mutex mutex;
+    std::vector<slicing::ChosenSlices> all;
+    on_ranks(config_, [&](Trainer& trainer, Communicator&) {
+      trainer.when_slices_are_chosen([&](const slicing::ChosenSlices& chosen) {
+        const std::lock_guard lock(mutex);
+        all.push_back(chosen);
+      });
+      trainer.start();
+      TrainingObserver observer;
+      trainer.run(observer);
+    });
+    return all;
+  }
+};
+
+TEST_F(TriedSlices, TrainAsAnyOtherUpdatesDo) {
+  const PipelinePlan plan = plan_pipeline(config_, &*profile_);
+  ASSERT_GE(plan.ways(), 3U);
+  const testing::TrainingRun tried = train(config_);
+  TrainConfig alone = config_;
+  alone.pipeline_parallel = 1;
+  alone.token_slices = "";
+  testing::expect_same_training(tried, train(alone), "slices in turns");
+}
+
+TEST_F(TriedSlices, AreChosenAlikeByAllRanksAndTakenWithoutATrialAfterwards) {
+  config_.data_parallel = 2;
+  const PipelinePlan plan = plan_pipeline(config_, &*profile_);
+  const std::vector<slicing::ChosenSlices> chosen = chosen_by_training();
+  ASSERT_EQ(chosen.size(), 4U);  // ranks
+  EXPECT_THAT(chosen, ::testing::Each(chosen.front()));
+  const auto is_chosen = [&](std::size_t way) { return plan.way(way).cuts == chosen.front().cuts; };
+  std::size_t found = 0;
+  for (std::size_t way = 0; way < plan.ways(); ++way) found += is_chosen(way) ? 1U : 0U;
+  EXPECT_EQ(found, 1U);
+  profile_->chosen = {chosen.front()};
+  const PipelinePlan later = plan_pipeline(config_, &*profile_);
+  EXPECT_THAT(later.alternatives, IsEmpty());
+  EXPECT_EQ(later.cuts, chosen.front().cuts);
+  EXPECT_THAT(chosen_by_training(), IsEmpty());
+  const testing::TrainingRun first = train(config_), second = train(config_);
+  EXPECT_EQ(first.losses, second.losses);  // bit for bit
+  EXPECT_EQ(first.parameters, second.parameters);
+}
+
+TEST_F(TriedSlices, NeedTheMemoryOfTheLargestWayAlone) {
+  const PipelinePlan plan = plan_pipeline(config_, &*profile_);
+  config_.train_iters = 1;
+  const double all = train(config_).plans.front();
+  double largest = 0;
+  for (std::size_t way = 0; way < plan.ways(); ++way) {
+    profile_->chosen = {{.schedule = pipeline::name_of(plan.kind),
+                         .micro_batches = plan.schedule.micro_batches,
+                         .cuts = plan.way(way).cuts}};
+    largest = std::max(largest, train(config_).plans.front());
+  }
+  EXPECT_GE(all, largest);
+  EXPECT_LE(all, 1.02 * largest);  // lives that never meet are packed together; packing is no exact science
+}
+
+TEST_F(TriedSlices, OfARampWaitForItsLargestBatch) {
+  config_.rampup_batch_size = {2, 2, 20};
+  config_.global_batch_size = 4;
+  EXPECT_EQ(chosen_by_training().size(), 2U);
+  config_.train_iters = 5 + 12;  // ten updates of two samples; too few of four
+  EXPECT_THAT(chosen_by_training(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace teratron
