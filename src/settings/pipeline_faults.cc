@@ -15,17 +15,24 @@ namespace {
 
 using pipeline::ScheduleKind;
 
-constexpr std::int64_t kMostVirtualStages = 1000;
+constexpr std::int64_t kMostVirtualStages = 1000, kMostFlushes = 1'000'000;
 constexpr double kMostActions = 4'000'000;  // of a schedule, which every rank holds
 
 constexpr Flag kStages{"pipeline-model-parallel-size"}, kVirtualStages{"virtual-stages"}, kSchedule{"schedule"},
     kLayout{"pipeline-layout"}, kLayers{"num-layers"}, kTokenSlices{"token-slices"}, kSeqLength{"seq-length"},
-    kSequenceParallel{"sequence-parallel"}, kMicroBatchSize{"micro-batch-size"};
+    kSequenceParallel{"sequence-parallel"}, kMicroBatchSize{"micro-batch-size"}, kFlushes{"pipeline-flushes"};
 
 // "below or above", of multiples of `unit` next to a value that is none.
 std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
   const std::int64_t below = value / unit * unit;
   return below > 0 ? fmt::format("{} and {}", below, below + unit) : fmt::format("{}", unit);
+}
+
+// The most of any copy of the model. Values make sense, but for those of --token-slices.
+std::int64_t pipeline_micro_batches(const StepSettings& s) {
+  const std::int64_t share = (s.largest_batch() + s.data_parallel - 1) / s.data_parallel;
+  if (s.token_slices.find('x') != std::string::npos) return 1 + std::ranges::count(s.token_slices, '+');
+  return (share + s.micro_batch_size - 1) / s.micro_batch_size;
 }
 
 class PipelineFaults {
@@ -35,6 +42,7 @@ class PipelineFaults {
   Faults find() {
     faults_.need_between(kVirtualStages, s_.virtual_stages, 1, kMostVirtualStages);
     const bool stages_make_sense = faults_.empty() && s_.pipeline_parallel >= 1 && s_.pipeline_parallel <= kMostLayers;
+    faults_.need_between(kFlushes, s_.flushes, 1, kMostFlushes);
     const std::optional<pipeline::TokenSlices> slices = parsed_slices();
     if (slices) check_slices(*slices);
     faults_.add_if(!s_.token_slices.empty() && s_.model.kind == ModelKind::kBert,
@@ -42,6 +50,7 @@ class PipelineFaults {
                    "computed in parts. Leave it out; micro-batches fill the pipeline",
                    kTokenSlices);
     if (!stages_make_sense) return std::move(faults_);
+    check_flushes();
     check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // several, as far as schedules are asked
     if (s_.model.num_layers >= 1 && s_.model.num_layers <= kMostLayers) check_layers();
     if (slices && !slices->automatic) check_size(slices->count);
@@ -50,6 +59,19 @@ class PipelineFaults {
 
  private:
   std::int64_t cells() const { return s_.pipeline_parallel * s_.virtual_stages; }
+
+  void check_flushes() {
+    const bool holds_all = kind_ == ScheduleKind::kGpipe || kind_ == ScheduleKind::kTeraPipe;
+    faults_.add_if(
+        s_.flushes > 1 && !holds_all,
+        "{} is {}, but schedule {} holds the activations of few micro-batches anyway; leave it out, or choose "
+        "{} gpipe or terapipe",
+        kFlushes, s_.flushes, pipeline::name_of(kind_), kSchedule);
+    if (s_.micro_batch_size < 1 || s_.global_batch_size < 0 || s_.data_parallel < 1) return;
+    const std::int64_t most = pipeline_micro_batches(s_);
+    faults_.add_if(s_.flushes > most, "{} is {}, but an update has {} micro-batch{}; the most that works is {}",
+                   kFlushes, s_.flushes, most, most == 1 ? "" : "es", most);
+  }
 
   void check_kind(int slices) {
     faults_.add_if(s_.virtual_stages > 1 && s_.pipeline_parallel == 1,

@@ -40,6 +40,8 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
   list.add("token-slices", &s.token_slices, "L,L,..|uniform:N|NxL,L,..+NxL,..|auto",
            "cut sequences into slices of so many tokens, into N slices, micro-batches of N sequences each in its own "
            "way (2x512,512+1x1024), or as --profile says is best");
+  list.add("pipeline-flushes", &s.flushes, "N",
+           "empty the pipeline N times an update, so that gpipe and terapipe hold 1/N of the activations at a time");
   list.add("defer-weight-gradients", &s.defer_weight_gradients, "",
            "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
   list.add("profile", &s.profile, "FILE",

@@ -19,6 +19,7 @@ struct PipelineSettings {
   std::int64_t virtual_stages = 1;                          // cells of a stage
   std::string pipeline_layout;                              // layers of each cell, "5,7"; empty: as many in each
   std::string token_slices;  // "704,688,656", "uniform:8" or "auto"; empty: sequences run whole
+  std::int64_t flushes = 1;  // of the pipeline in an update, each of a part of its micro-batches
   bool defer_weight_gradients = false;
   std::filesystem::path profile;  // what slices cost; "auto" needs it
 };

@@ -75,6 +75,26 @@ Variants with_smaller_micro_batches(const Variant& from) {
   return more;
 }
 
+// Schedules that hold what all micro-batches have made take them in parts. The bubble comes as often.
+Variants with_more_flushes(const Variant& from) {
+  const pipeline::ScheduleKind kind = schedule_kind(from.config);
+  if (kind != pipeline::ScheduleKind::kGpipe && kind != pipeline::ScheduleKind::kTeraPipe) return {};
+  if (from.config.pipeline_parallel == 1 || !from.config.faults().empty()) return {};
+  const BatchSampler largest(from.config.largest_batch(), from.config.micro_batch_sizes(), 0,
+                             from.config.data_parallel);
+  const std::int64_t micro_batches = largest.most_micro_batches();
+  const auto work = static_cast<double>(micro_batches), bubble = static_cast<double>(from.config.pipeline_parallel - 1);
+  Variants more;
+  for (std::int64_t flushes = std::max<std::int64_t>(4 * from.config.flushes, 2);; flushes *= 4) {
+    flushes = std::min(flushes, micro_batches);
+    if (flushes <= from.config.flushes) return more;
+    more.push_back(from.with(fmt::format("--pipeline-flushes {}", flushes),
+                             (work + static_cast<double>(flushes) * bubble) / (work + bubble),
+                             [&](TrainConfig& c) { c.flushes = flushes; }));
+    if (flushes == micro_batches) return more;
+  }
+}
+
 // Layouts of so many times the ranks, by tensors or by layers.
 Variants on_devices(std::int64_t devices, const TrainConfig& config) {
   Variants layouts;
@@ -99,7 +119,7 @@ Variants on_devices(std::int64_t devices, const TrainConfig& config) {
 Variants variants_of(const Variant& layout) {
   Variants variants = {layout};
   for (Variants (*const more_of)(const Variant&) :
-       {sharing_optimizer, sharing_residuals, recomputing_more, with_smaller_micro_batches}) {
+       {sharing_optimizer, sharing_residuals, recomputing_more, with_smaller_micro_batches, with_more_flushes}) {
     const Variants before = variants;
     for (const Variant& from : before) std::ranges::move(more_of(from), std::back_inserter(variants));
   }

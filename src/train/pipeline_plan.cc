@@ -99,6 +99,23 @@ std::vector<std::vector<pipeline::MicroBatchCut>> cuts_of(const TrainConfig& con
   return ways;
 }
 
+// The pipeline is empty after each part of the micro-batches.
+Schedule schedule_in_parts(ScheduleKind kind, const pipeline::ScheduleSize& size, int parts) {
+  Schedule all;
+  int first = 0;
+  for (const std::int64_t count : pipeline::even_slices(size.micro_batches, parts)) {
+    pipeline::ScheduleSize part = size;
+    part.micro_batches = static_cast<int>(count);
+    std::vector<int> slices;
+    for (int m = 0; m < part.micro_batches; ++m) slices.push_back(size.slices_of(first + m));
+    part.set_slices(std::move(slices));
+    const Schedule next = pipeline::make_schedule(kind, part);
+    all = first == 0 ? next : pipeline::one_after_the_other(all, next);
+    first += part.micro_batches;
+  }
+  return all;
+}
+
 // Interleaved schedules exist for multiples of the stages; what one has too many is left out of it.
 Schedule schedule_of(const TrainConfig& config, ScheduleKind kind, const UpdatePlan& plan) {
   const int micro_batches = micro_batches_of(config, plan.micro_batch_sizes),
@@ -112,6 +129,7 @@ Schedule schedule_of(const TrainConfig& config, ScheduleKind kind, const UpdateP
     slices.push_back(std::max(1, static_cast<int>(plan.slices_of(static_cast<std::size_t>(m)).size())));
   }
   size.set_slices(std::move(slices));
+  if (config.flushes > 1) return schedule_in_parts(kind, size, static_cast<int>(config.flushes));
   const Schedule whole = pipeline::make_schedule(kind, size);
   return pipeline::some_micro_batches(whole, 0, micro_batches);
 }

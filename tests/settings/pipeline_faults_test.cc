@@ -34,6 +34,10 @@ TEST(PipelineFaults, ThereAreNoneInWhatWorks) {
            {"--pp", "2", "--token-slices", "auto"},
            {"--token-slices", "uniform:1024", "--defer-weight-gradients"},
            {"--pp", "2", "--tp", "4", "--sequence-parallel", "--token-slices", "uniform:3", "--micro-batch-size", "1"},
+           {"--pp", "2", "--token-slices", "2x1000,24+1x1024", "--global-batch-size", "3"},
+           {"--pp", "2", "--dp", "2", "--token-slices", "2x1024+1x1024", "--schedule", "gpipe", "--global-batch-size",
+            "5"},
+           {"--pp", "2", "--schedule", "terapipe", "--global-batch-size", "12", "--pipeline-flushes", "3"},
            {"--pipeline-layout", "12"}}) {
     EXPECT_THAT(faults_of(words), IsEmpty()) << words[1];
   }
@@ -107,6 +111,33 @@ TEST(PipelineFaults, SlicesAreToldWithHowFarTheyAreOff) {
                                 HasSubstr("--micro-batch-size is 4; give 1"))));
   EXPECT_THAT(faults("uniform:1024", {"--global-batch-size", "100000", "--micro-batch-size", "1"}),
               ElementsAre(HasSubstr("actions")));
+}
+
+TEST(PipelineFaults, MicroBatchesOfTheirOwnSlicesMakeUpTheBatch) {
+  const auto faults = [](const char* slices, Words more = {}) {
+    more.insert(more.end(), {"--pp", "2", "--global-batch-size", "6", "--token-slices", slices});
+    return faults_of(more);
+  };
+  EXPECT_THAT(faults("4x512,512+2x1024"), IsEmpty());
+  EXPECT_THAT(faults("4x512,512+2x1023"), ElementsAre(HasSubstr("1 fewer than --seq-length 1024")));
+  EXPECT_THAT(faults("4x512,512+1x1024"),
+              ElementsAre(AllOf(HasSubstr("is of 5 sequences, but an update has 6 on each copy of the model"),
+                                HasSubstr("--global-batch-size 5"))));
+  EXPECT_THAT(faults("2x1024+4x1024"), ElementsAre(HasSubstr("a micro-batch of 4 sequences after one of 2")));
+  EXPECT_THAT(faults("4x512,512+2x1024", {"--schedule", "1f1b"}), ElementsAre(HasSubstr("terapipe or seq1f1b")));
+  EXPECT_THAT(faults("4x512,512+2x1024", {"--tp", "4", "--sequence-parallel"}),
+              ElementsAre(HasSubstr("takes one sequence at a time, but --token-slices is 4x512,512+2x1024; give 1")));
+}
+
+TEST(PipelineFaults, FlushesAreOfSchedulesThatHoldAllMicroBatches) {
+  const auto faults = [](const char* flushes, const char* schedule) {
+    return faults_of({"--pp", "2", "--global-batch-size", "12", "--pipeline-flushes", flushes, "--schedule", schedule});
+  };
+  EXPECT_THAT(faults("0", "gpipe"), ElementsAre("--pipeline-flushes is 0; it must be at least 1"));
+  EXPECT_THAT(faults("4", "gpipe"), ElementsAre(AllOf(HasSubstr("has 3 micro-batches"), HasSubstr("that works is 3"))));
+  for (const char* schedule : {"1f1b", "seq1f1b"}) {
+    EXPECT_THAT(faults("2", schedule), ElementsAre(HasSubstr("choose --schedule gpipe or terapipe")));
+  }
 }
 
 TEST(PipelineFaults, AllAreToldAtOnce) {

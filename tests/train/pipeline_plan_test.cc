@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "pipeline/checker.h"
 #include "pipeline/deferral.h"
+#include "pipeline/memory.h"
 #include "pipeline/simulate.h"
 #include "train/random_pipeline.h"
 
@@ -95,6 +96,22 @@ TEST(PipelinePlan, SlicesAreWholeOnEveryRankOfSequenceParallelism) {
     const PipelinePlan plan = plan_pipeline(config, &profile);
     EXPECT_EQ(std::accumulate(plan.slices_of(0).begin(), plan.slices_of(0).end(), std::int64_t{0}), 2046);
     for (const std::int64_t length : plan.slices_of(0)) EXPECT_EQ(length % 3, 0);
+  }
+}
+
+TEST(PipelinePlan, FlushesHoldAPartOfTheMicroBatchesAtATime) {
+  RandomSequence random(RandomStream{.seed = 7});
+  for (int trial = 0; trial < 40; ++trial) {
+    TrainConfig config = sliced("uniform:3");
+    config.pipeline_schedule = pipeline::ScheduleKind::kTeraPipe;
+    config.micro_batch_size = 1;
+    config.global_batch_size = static_cast<std::int64_t>(1 + random.below(12));
+    config.flushes = static_cast<std::int64_t>(1 + random.below(static_cast<std::uint64_t>(config.global_batch_size)));
+    ASSERT_THAT(config.faults(), IsEmpty());
+    const pipeline::Schedule schedule = plan_pipeline(config).schedule;
+    EXPECT_THAT(pipeline::schedule_faults(schedule), IsEmpty());
+    const std::int64_t most = (config.global_batch_size + config.flushes - 1) / config.flushes;
+    for (const pipeline::MemoryPeak& peak : pipeline::memory_peaks(schedule)) EXPECT_EQ(peak.slices, 3 * most);
   }
 }
 

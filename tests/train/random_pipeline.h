@@ -65,6 +65,12 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
     if (c.sequence_parallel) c.micro_batch_size = 1;
     if (random.below(3) == 0) c.token_slices = random_cuts(c, unit, random);
   }
+  if (kind == pipeline::ScheduleKind::kTeraPipe || kind == pipeline::ScheduleKind::kGpipe) {
+    const bool is_joint = c.token_slices.find('x') != std::string::npos;
+    const std::int64_t share = (c.largest_batch() + c.data_parallel - 1) / c.data_parallel;
+    c.flushes = is_joint ? 1 : one_of({1, 1, (share + c.micro_batch_size - 1) / c.micro_batch_size, 2});
+    c.flushes = std::min(c.flushes, (share + c.micro_batch_size - 1) / c.micro_batch_size);
+  }
   c.guard_memory = random.below(4) == 0;
   const std::int64_t cells = c.pipeline_parallel * c.virtual_stages;
   if (c.model.num_layers % cells != 0 || random.below(2) == 0) {
@@ -74,12 +80,12 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
 }
 
 inline std::string text_of_layout(const TrainConfig& c) {
-  return fmt::format("tp {}{} pp {} dp {}{} micro-batches of {} recompute {}{} {} layout '{}' slices '{}' v {}{}",
-                     c.tensor_parallel, c.sequence_parallel ? " sequence-parallel" : "", c.pipeline_parallel,
-                     c.data_parallel, c.distributed_optimizer ? " sharded" : "", c.micro_batch_size,
-                     static_cast<int>(c.recompute), c.defer_weight_gradients ? " deferred" : "",
-                     pipeline::name_of(schedule_kind(c)), c.pipeline_layout, c.token_slices, c.virtual_stages,
-                     c.guard_memory ? " guarded" : "");
+  return fmt::format(
+      "tp {}{} pp {} dp {}{} micro-batches of {} recompute {}{} {} layout '{}' slices '{}' v {}{} flushes {}",
+      c.tensor_parallel, c.sequence_parallel ? " sequence-parallel" : "", c.pipeline_parallel, c.data_parallel,
+      c.distributed_optimizer ? " sharded" : "", c.micro_batch_size, static_cast<int>(c.recompute),
+      c.defer_weight_gradients ? " deferred" : "", pipeline::name_of(schedule_kind(c)), c.pipeline_layout,
+      c.token_slices, c.virtual_stages, c.guard_memory ? " guarded" : "", c.flushes);
 }
 
 }  // namespace teratron::testing

@@ -33,6 +33,16 @@ TEST(SliceTrial, GoesOnWithTheLeastMedianWhateverDisturbsAFewUpdates) {
   }
 }
 
+TEST(SliceTrial, FirstTurnsDoNotCount) {
+  SliceTrial slices(3);
+  std::vector<int> turns(3, 0);
+  while (slices.is_open()) {
+    const int turn = turns[slices.way()]++;
+    slices.add(turn == 0 ? 100 : turn);
+  }
+  EXPECT_THAT(slices.medians(), ::testing::Each(3.0));  // of 1 to 5
+}
+
 TEST(SliceTrial, OfOneWayIsOverBeforeItBegins) {
   EXPECT_FALSE(SliceTrial(1).is_open());
   EXPECT_EQ(SliceTrial(1).way(), 0U);
@@ -47,6 +57,8 @@ class TriedSlices : public testing::TrainingFixture {
     config_.micro_batch_size = 2;
     config_.token_slices = "auto";
     config_.eval_interval = 0;
+    // The gradient of the keys' biases is 0 but for rounding, which AdamW would make steps of.
+    config_.optimizer.epsilon = 1e-6;
     const slicing::CostModel forward{.lengths = {1, 4, 8, 16}, .without_context = {2, 5, 8.5, 15}};
     const slicing::StageCosts stage{.forward = forward, .backward = forward.times(2)};
     profile_ = slicing::Profile{.stages = {stage, stage}};
@@ -114,14 +126,16 @@ TEST_F(TriedSlices, NeedTheMemoryOfTheLargestWayAlone) {
     largest = std::max(largest, train(config_).plans.front());
   }
   EXPECT_GE(all, largest);
-  EXPECT_LE(all, 1.02 * largest);  // lives that never meet are packed together; packing is no exact science
+  EXPECT_LE(all, 1.05 * largest);  // what never lives at the same time is packed together, as well as can be
 }
 
 TEST_F(TriedSlices, OfARampWaitForItsLargestBatch) {
   config_.rampup_batch_size = {2, 2, 20};
   config_.global_batch_size = 4;
   EXPECT_EQ(chosen_by_training().size(), 2U);
-  config_.train_iters = 5 + 12;  // ten updates of two samples; too few of four
+  // Ten updates of two samples; too few of four.
+  const std::size_t ways = plan_pipeline(config_, &*profile_).ways();
+  config_.train_iters = 5 + static_cast<std::int64_t>(ways * SliceTrial::kRounds);
   EXPECT_THAT(chosen_by_training(), IsEmpty());
 }
 
