@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <numeric>
+#include <functional>
+#include <iterator>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -155,11 +156,13 @@ void measure(const Sizes& sizes, int rounds) {
   Measurement measurement(sizes);
   for (int i = 0; i < rounds; ++i) measurement.round();
   const auto& rates = measurement.rates();
-  const double forward = median(rates[0]);
   fmt::print("| L {}, h {}, {} heads, s {}, V {}, batch {} | {:.0f} |", sizes.layers, sizes.hidden, sizes.heads,
-             sizes.tokens, sizes.vocab, sizes.batch, forward);
-  for (std::size_t i = 1; i < rates.size(); ++i)
-    fmt::print(" {:.0f} ({:.0f} %) |", median(rates[i]), 100 * median(rates[i]) / forward);
+             sizes.tokens, sizes.vocab, sizes.batch, median(rates[0]));
+  for (std::size_t i = 1; i < rates.size(); ++i) {
+    std::vector<double> shares;  // of the forward pass in the same round, since machines change their speed
+    std::ranges::transform(rates[i], rates[0], std::back_inserter(shares), std::divides());
+    fmt::print(" {:.0f} ({:.0f} %) |", median(rates[i]), 100 * median(shares));
+  }
   fmt::print("\n");
   std::fflush(stdout);
 }

@@ -38,6 +38,7 @@ std::string cell(const fs::path& file, const std::string& format, const char* ke
   return fs::exists(file) ? fmt::format(fmt::runtime(format), read_json(file).at(key).get<double>()) : "";
 }
 
+// Without the first quarter, where all fall alike and so far that the rest could not be told apart.
 svg::LineChart::Line curve_of(const fs::path& run, const std::string& name) {
   svg::LineChart::Line line{name, {}};
   std::istringstream metrics(read_file(run / "metrics.jsonl"));
@@ -47,6 +48,7 @@ svg::LineChart::Line curve_of(const fs::path& run, const std::string& name) {
       line.points.emplace_back(values.at("iteration"), std::exp(values.at("validation_loss").get<double>()));
     }
   }
+  std::erase_if(line.points, [last = line.points.back().first](const auto& point) { return 4 * point.first < last; });
   return line;
 }
 
