@@ -120,10 +120,19 @@ class Measurement {
             span.kind == pipeline::TraceSpan::Kind::kPass && span.action.pass == pipeline::Pass::kForward;
         if (is_forward) seconds += span.end - span.start;
       }
-      const double layers = seconds_of([&] { training_.model().forward(batch, [](const EndCall&, TensorRef) {}); });
-      seconds += seconds_of([&] { training_.model().evaluate(batch); }) - layers;
+      training_.model().forward(batch, [&](const EndCall& call, TensorRef x) {
+        seconds += seconds_of([&] { compute_losses(training_.model(), call, x, batch.targets); });
+      });
     }
     return static_cast<double>(kBatches) * static_cast<double>(inputs) / seconds;
+  }
+
+  static void compute_losses(LanguageModel& model, const EndCall& call, TensorRef x,
+                             std::span<const std::int32_t> targets) {
+    const TensorRef rows = model.model().final_normed(call, x).flatten_rows();
+    const TensorRef there = model.plan().memory().targets(rows.dim(0));
+    model.backend().upload(there, targets.data());
+    model.model().row_scores(call, rows, there);
   }
 
   double windows(std::int64_t stride) {
