@@ -173,9 +173,10 @@ TEST_F(ZeroShotExample, RefusesWhatItCannotDo) {
   };
   EXPECT_THAT(refused(command("out", {"--updates", "none"})), HasSubstr("--updates 'none' is not a number"));
   EXPECT_THAT(refused(command("out", {"--text", path("absent")})), HasSubstr("cannot read '" + path("absent")));
+  EXPECT_THAT(refused(command("out", {"--lambada", path("absent")})), HasSubstr("cannot read '" + path("absent")));
   fs::create_directories(path("out"));
   write_file_atomically(path("out/settings"), "of another run");
-  EXPECT_THAT(refused(command("out")), HasSubstr("name another folder by --out"));
+  EXPECT_THAT(refused(command("out")), HasSubstr("give another --out"));
   write_file_atomically(path("text.jsonl"), lines_in(read_file(path("text.jsonl"))).front() + "\n");
   EXPECT_THAT(refused(command("single")), HasSubstr("a single document is left"));
 }
