@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -177,7 +178,20 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+void MappedFile::release(std::size_t begin, std::size_t end) const {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  begin = (begin + page - 1) / page * page;
+  end = std::min(end, bytes_.size()) / page * page;
+  if (begin < end) ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
+}
+
+std::filesystem::path AtomicFile::partial_of(const std::filesystem::path& path) {
+  if (is_standard_stream(path)) return {};
+  const WriteTarget target = write_target(path);
+  return target.is_replaced ? target.path.string() + ".partial" : "";
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path, std::uint64_t kept) : path_(std::move(path)), bytes_written_(kept) {
   buffer_.reserve(kBufferBytes);
   if (is_standard_stream(path_)) {
     path_ = "standard output";  // for messages
@@ -189,8 +203,11 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   if (target.is_replaced) {
     path_ = target.path;
     partial_ = path_.string() + ".partial";
-    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (descriptor_ < 0) throw_write_error(path_, errno);
+    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    const auto size = static_cast<off_t>(kept);
+    if (descriptor_ < 0 || ::ftruncate(descriptor_, size) != 0 || ::lseek(descriptor_, size, SEEK_SET) != size) {
+      throw_write_error(path_, errno);
+    }
   } else {
     descriptor_ = open_for_writing(path_, O_APPEND);
   }
@@ -198,7 +215,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
-  if (!committed_ && !partial_.empty()) ::unlink(partial_.c_str());
+  if (!committed_ && !leaves_ && !partial_.empty()) ::unlink(partial_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {

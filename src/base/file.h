@@ -63,19 +63,24 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
   const std::filesystem::path& path() const { return path_; }
+  // The pages in [begin, end) need not stay in this process' memory: who reads a large file once, from its beginning to
+  // its end, takes little then. They can be read again.
+  void release(std::size_t begin, std::size_t end) const;
 
  private:
   std::filesystem::path path_;
   std::span<const std::byte> bytes_;
 };
 
-// Writes to `path` + ".partial" and renames it onto `path` in commit(); without commit() nothing is left behind. A
+// Writes to `path` + ".partial" and renames it onto `path` in commit(); without commit() nothing is left behind, unless
+// it is to be gone on with. A
 // symbolic link stays, and what it leads to is replaced so. A device or pipe is no file that could be replaced: it is
 // written to, as the bytes come, and so is standard output, "-". Every failure (full disk, no permission, missing
 // folder, a pipe that nobody reads) is an EnvironmentError that names the file and the cause.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path path);
+  // `kept`: goes on behind the first bytes of what an earlier one has left behind; there are as many.
+  explicit AtomicFile(std::filesystem::path path, std::uint64_t kept = 0);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
@@ -87,7 +92,11 @@ class AtomicFile {
   void write_values(std::span<const T> values) {
     write(std::as_bytes(values));
   }
-  std::uint64_t bytes_written() const { return bytes_written_; }
+  std::uint64_t bytes_written() const { return bytes_written_; }  // with those kept
+  // From now on (or not) what is written stays where it is without commit().
+  void leave_behind(bool leaves) { leaves_ = leaves; }
+  // Where that is; empty for a `path` that is no file to replace.
+  static std::filesystem::path partial_of(const std::filesystem::path& path);
   void sync();    // all that was written so far is on the disk (fsync): a full disk shows here at the latest
   void commit();  // sync, then rename
 
@@ -97,7 +106,7 @@ class AtomicFile {
   std::string buffer_;
   std::uint64_t bytes_written_ = 0;
   int descriptor_ = -1;
-  bool committed_ = false;
+  bool committed_ = false, leaves_ = false;
 };
 
 // Opens what may be a pipe, with further flags of open(2): writing then waits for its reader, opening does not.

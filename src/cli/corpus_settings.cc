@@ -22,6 +22,7 @@
 #include "corpus/dedup_stage.h"
 #include "corpus/langid_stage.h"
 #include "corpus/stream_json.h"
+#include "runtime/end_signals.h"
 #include "telemetry/peak_memory.h"
 
 namespace teratron {
@@ -114,6 +115,18 @@ std::string text_of(const StreamCounts& counts, const std::filesystem::path& out
   return text;
 }
 
+// What the output depends on, by flag: all but where results go and how the work is done.
+std::map<std::string, std::string> settings_by_flag(CorpusSettings settings) {
+  constexpr std::array<std::string_view, 6> kNoMatter = {"out",     "dropped",     "json",
+                                                         "threads", "batch-bytes", "journal-seconds"};
+  std::map<std::string, std::string> values;
+  for (const Field& field : fields_of_corpus(settings)) {
+    if (field.role == FieldRole::kPositional || std::ranges::find(kNoMatter, field.name) != kNoMatter.end()) continue;
+    values[field.display_name()] = field.value_text();
+  }
+  return values;
+}
+
 }  // namespace
 
 Faults CorpusSettings::faults_of(std::string_view stage) const {
@@ -164,6 +177,10 @@ FieldList fields_of_corpus(CorpusSettings& s) {
   list.add("max-bad-share", &s.max_bad_share, "X", "fail if more of the documents cannot be read");
   add_text_format_fields(list, s.format, s.json_key);
   list.add("threads", &s.threads, "N", "0: one a core; the output is the same for any number").between(0);
+  list.add("batch-bytes", &s.batch_bytes, "N", "bytes of text that are in work at a time").between(1).role =
+      FieldRole::kHiddenFlag;
+  list.add("journal-seconds", &s.journal_seconds, "X", "between two points that a killed run can go on from; 0: all")
+      .role = FieldRole::kHiddenFlag;
   add_json_field(list, s.json);
   list.group("Of clean");
   list.add("tokenizer", &s.tokenizer, "DIR", "folder with the files of the tokenizer that tokens are counted with");
@@ -193,14 +210,35 @@ void run_corpus(const CorpusSettings& settings, std::string_view stage) {
   std::vector<std::unique_ptr<Stage>> stages;
   for (const std::string& name : stage_names(settings, stage)) stages.push_back(known_stage(name)->make(settings));
   std::atomic<double> share{0};
-  std::optional<LongTask> told(std::in_place, std::string(known_stage(stage)->doing), [&] { return share.load(); });
-  const StreamCounts counts = run_stages(stages, {.files = settings.files,
-                                                  .out = settings.out,
-                                                  .dropped = settings.dropped,
-                                                  .format = settings.format,
-                                                  .text_key = settings.json_key,
-                                                  .max_bad_share = settings.max_bad_share,
-                                                  .progress = [&](double done) { share = done; }});
+  std::optional<LongTask> told;
+  const auto tell_progress = [&] {
+    told.emplace(std::string(known_stage(stage)->doing), [&] { return share.load(); });
+  };
+  tell_progress();
+  StreamOptions options{.files = settings.files,
+                        .out = settings.out,
+                        .dropped = settings.dropped,
+                        .format = settings.format,
+                        .text_key = settings.json_key,
+                        .max_bad_share = settings.max_bad_share,
+                        .batch_bytes = settings.batch_bytes,
+                        .progress = [&](double done) { share = done; },
+                        .settings = settings_by_flag(settings),
+                        .journal_seconds = settings.journal_seconds};
+  for (const std::filesystem::path& folder : {settings.tokenizer, settings.url_lists}) {
+    if (!folder.empty()) options.also_read.push_back(folder);
+  }
+  options.tell = [&](std::string_view line) {
+    told.reset();  // a terminal has one line for it
+    fmt::print(stderr, "{}\n", line);
+    tell_progress();
+  };
+  EndSignals signals(/*says=*/false);
+  if (can_go_on(stages, options)) {
+    signals.listen();
+    options.end_signal = EndSignals::came;
+  }
+  const StreamCounts counts = run_stages(stages, options);
   told.reset();
   nlohmann::ordered_json json = json_of(counts, stages);
   json["seconds"] = monotonic_seconds() - start;

@@ -19,6 +19,8 @@ struct CorpusSettings {
   TextFormat format = TextFormat::kByName;
   double max_bad_share = StreamOptions{}.max_bad_share;
   std::int64_t threads = 0;
+  std::int64_t batch_bytes = StreamOptions{}.batch_bytes;
+  double journal_seconds = StreamOptions{}.journal_seconds;
   std::vector<std::string> then;
 
   std::filesystem::path tokenizer, url_lists;

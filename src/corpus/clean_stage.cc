@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 #include <utility>
 
@@ -44,13 +45,24 @@ class CleanStage final : public Stage {
     const auto url = string_member(document.record, options_.url_key);
     if (!url) return std::nullopt;
     const std::string key = page_key(*parse_url(*url));  // process() has parsed it
-    if (seen_.insert(::XXH3_64bits(key.data(), key.size())).second) return std::nullopt;
-    return Drop{"duplicate url", *url};
+    const std::uint64_t hash = ::XXH3_64bits(key.data(), key.size());
+    if (!seen_.insert(hash).second) return Drop{"duplicate url", *url};
+    news_.append(reinterpret_cast<const char*>(&hash), sizeof hash);
+    return std::nullopt;
+  }
+
+  std::string take_news() override { return std::exchange(news_, {}); }
+  void remember(std::string_view news) override {
+    for (std::uint64_t hash = 0; news.size() >= sizeof hash; news.remove_prefix(sizeof hash)) {
+      std::memcpy(&hash, news.data(), sizeof hash);
+      seen_.insert(hash);
+    }
   }
 
  private:
   CleanOptions options_;
   std::unordered_set<std::uint64_t> seen_;  // of pages: a hash of 64 bits each
+  std::string news_;                        // those that take_news() has not given yet
 };
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }

@@ -14,8 +14,8 @@ constexpr std::int64_t kDocumentsPerParse = 8;
 }  // namespace
 
 FileSource::FileSource(std::span<const std::filesystem::path> files, TextFormat format, std::string text_key,
-                       std::int64_t batch_bytes)
-    : reader_(files, batch_bytes, format), text_key_(std::move(text_key)) {
+                       std::int64_t batch_bytes, const InputPosition& from)
+    : reader_(files, batch_bytes, format), text_key_(std::move(text_key)), bytes_read_(reader_.skip_to(from)) {
   read_ahead();
 }
 
@@ -25,6 +25,7 @@ void FileSource::read_ahead() {
   ahead_ = std::async(std::launch::async, [this] {
     RawBatch raw;
     raw.is_end = !reader_.next(raw.batch);
+    raw.end = reader_.position();
     return raw;
   });
 }
@@ -35,6 +36,7 @@ bool FileSource::next(Batch& batch) {
   if (raw.is_end) return false;
   read_ahead();
   bytes_read_ += raw.batch.bytes_read;
+  batch.end = raw.end;
   const std::vector<RawDocument>& lines = raw.batch.documents;
   std::vector<Document> documents(lines.size());
   std::vector<std::string> faults(lines.size());

@@ -22,6 +22,7 @@ class DocumentSource {
   struct Batch {
     std::vector<Document> documents;
     std::vector<BadDocument> bad;
+    InputPosition end;  // of files: where the next batch begins
   };
   virtual ~DocumentSource() = default;
   virtual bool next(Batch& batch) = 0;  // false: the end
@@ -32,7 +33,7 @@ class DocumentSource {
 class FileSource final : public DocumentSource {
  public:
   FileSource(std::span<const std::filesystem::path> files, TextFormat format, std::string text_key,
-             std::int64_t batch_bytes);
+             std::int64_t batch_bytes, const InputPosition& from = {});
   ~FileSource() override;
   bool next(Batch& batch) override;
   double share() const override;
@@ -40,6 +41,7 @@ class FileSource final : public DocumentSource {
  private:
   struct RawBatch {
     DocumentBatch batch;
+    InputPosition end;
     bool is_end = false;
   };
   void read_ahead();

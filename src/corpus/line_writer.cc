@@ -3,38 +3,43 @@
 #include <zstd.h>
 
 #include <new>
-#include <string>
+#include <utility>
 
 #include "base/error.h"
 
 namespace teratron {
+namespace {
 
-// One zstd frame with a checksum, as the program zstd writes it.
-struct LineWriter::Compressor {
-  Compressor() : context(::ZSTD_createCCtx()), buffer(::ZSTD_CStreamOutSize(), '\0') {
-    if (!context) throw std::bad_alloc();
-    ::ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+constexpr std::size_t kFrameBytes = std::size_t{4} << 20;
+
+}  // namespace
+
+// A frame with a checksum, as the program zstd writes it. What it is depends on its content alone, since all of it is
+// there when compression begins.
+class LineWriter::Compressor {
+ public:
+  Compressor() : context_(::ZSTD_createCCtx()) {
+    if (!context_) throw std::bad_alloc();
+    ::ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
   }
+  std::string_view frame_of(std::string_view content) {
+    frame_.resize(::ZSTD_compressBound(content.size()));
+    const std::size_t size =
+        ::ZSTD_compress2(context_.get(), frame_.data(), frame_.size(), content.data(), content.size());
+    check(::ZSTD_isError(size) == 0, ::ZSTD_getErrorName(size));
+    return std::string_view(frame_).substr(0, size);
+  }
+
+ private:
   struct Free {
     void operator()(ZSTD_CCtx* one) const { ::ZSTD_freeCCtx(one); }
   };
-  std::unique_ptr<ZSTD_CCtx, Free> context;
-  std::string buffer;
-
-  void run(std::string_view bytes, ZSTD_EndDirective directive, AtomicFile& file) {
-    ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
-    const bool ends = directive == ZSTD_e_end;
-    for (bool is_done = false; !is_done;) {
-      ZSTD_outBuffer out{buffer.data(), buffer.size(), 0};
-      const std::size_t left = ::ZSTD_compressStream2(context.get(), &out, &in, directive);
-      check(::ZSTD_isError(left) == 0, ::ZSTD_getErrorName(left));
-      file.write(std::string_view(buffer).substr(0, out.pos));
-      is_done = ends ? left == 0 : in.pos == in.size;
-    }
-  }
+  std::unique_ptr<ZSTD_CCtx, Free> context_;
+  std::string frame_;
 };
 
-LineWriter::LineWriter(const std::filesystem::path& path) : file_(path) {
+LineWriter::LineWriter(const std::filesystem::path& path, LinePoint from)
+    : file_(path, from.bytes), frame_(std::move(from.tail)) {
   if (path.extension() == ".gz") {
     throw_user_error("cannot write '{}': gzip is read, not written; name it .jsonl or .jsonl.zst", path.string());
   }
@@ -43,21 +48,35 @@ LineWriter::LineWriter(const std::filesystem::path& path) : file_(path) {
 
 LineWriter::~LineWriter() = default;
 
-void LineWriter::put(std::string_view bytes) {
-  if (compressor_) {
-    compressor_->run(bytes, ZSTD_e_continue, file_);
-  } else {
-    file_.write(bytes);
+void LineWriter::write(std::string_view line) {
+  if (!compressor_) {
+    file_.write(line);
+    file_.write("\n");
+    return;
   }
+  frame_ += line;
+  frame_ += '\n';
+  if (frame_.size() >= kFrameBytes) end_frame();
 }
 
-void LineWriter::write(std::string_view line) {
-  put(line);
-  put("\n");
+void LineWriter::end_frame() {
+  file_.write(compressor_->frame_of(frame_));
+  frame_.clear();
+}
+
+LinePoint LineWriter::point() {
+  file_.sync();
+  return {.bytes = file_.bytes_written(), .tail = frame_};
+}
+
+void LineWriter::finish() {
+  // A file without lines is a frame of nothing: nothing at all is no compressed file.
+  if (compressor_ && (!frame_.empty() || file_.bytes_written() == 0)) end_frame();
+  file_.sync();
 }
 
 void LineWriter::commit() {
-  if (compressor_) compressor_->run({}, ZSTD_e_end, file_);
+  finish();
   file_.commit();
 }
 

@@ -42,6 +42,11 @@ class Stage {
   // Decides, in the stream's order, about a document that process() kept: what depends on those before it.
   virtual std::optional<Drop> admit(const Document&) { return std::nullopt; }
 
+  // For a run that goes on where another one ended: of what admit() remembers, what is new since the last call; and all
+  // of that again, in its order, before the first document.
+  virtual std::string take_news() { return {}; }
+  virtual void remember(std::string_view /*news*/) {}
+
   // What else is worth telling in the statistics. Asked at the end.
   struct Fact {
     std::string name;

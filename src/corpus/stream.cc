@@ -6,20 +6,34 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/monotonic_clock.h"
 #include "base/threads.h"
 #include "corpus/document_source.h"
+#include "corpus/journal.h"
 #include "corpus/line_writer.h"
+#include "data/input_files.h"
 
 namespace teratron {
 namespace {
 
 using Stages = std::vector<std::unique_ptr<Stage>>;
 
-// Documents that are not kept, a line each.
+std::int64_t count_surveys(const Stages& stages) {
+  return std::ranges::count_if(stages, [](const auto& stage) { return stage->needs_survey(); });
+}
+
+// Documents that are not kept, a line each, in the order of what is read, wherever batches end.
 class DropLog {
  public:
-  explicit DropLog(const std::filesystem::path& path) {
-    if (!path.empty()) writer_ = std::make_unique<LineWriter>(path);
+  DropLog(const std::filesystem::path& path, LinePoint from) {
+    if (!path.empty()) writer_ = std::make_unique<LineWriter>(path, std::move(from));
+  }
+  LinePoint point() { return writer_ ? writer_->point() : LinePoint{}; }
+  void leave_behind(bool leaves) {
+    if (writer_) writer_->leave_behind(leaves);
+  }
+  void finish() {
+    if (writer_) writer_->finish();
   }
   void add(std::string_view stage, const Drop& drop, const std::filesystem::path& file, std::int64_t line,
            std::string_view document) {
@@ -31,26 +45,67 @@ class DropLog {
       text.pop_back();
       text += fmt::format(",\"document\":{}}}", document);
     }
-    writer_->write(text);
+    lines_.push_back({&file, line, std::move(text)});
+  }
+  // Of what was added since the last call; the stages of one document stay in their order.
+  void end_batch() {
+    std::ranges::stable_sort(lines_, [](const Line& a, const Line& b) {
+      return a.file == b.file ? a.line < b.line : std::less<>()(a.file, b.file);  // files lie in a row
+    });
+    for (const Line& one : lines_) writer_->write(one.text);
+    lines_.clear();
   }
   void commit() {
     if (writer_) writer_->commit();
   }
 
  private:
+  struct Line {
+    const std::filesystem::path* file;
+    std::int64_t line;
+    std::string text;
+  };
   std::unique_ptr<LineWriter> writer_;
+  std::vector<Line> lines_;
 };
 
 class StreamRun {
  public:
-  StreamRun(const Stages& stages, const StreamOptions& options)
-      : stages_(stages), options_(options), writer_(options.out), drops_(options.dropped) {
-    for (const auto& stage : stages) counts_.stages.push_back({.name = std::string(stage->name())});
-    passes_ += std::ranges::count_if(stages, [](const auto& stage) { return stage->needs_survey(); });
+  // `journal`: none where it cannot go on. `from`: of that journal.
+  StreamRun(const Stages& stages, const StreamOptions& options, Journal* journal, JournalPoint from)
+      : stages_(stages),
+        options_(options),
+        journal_(journal),
+        begin_(from.position),
+        writer_(options.out, std::move(from.out)),
+        drops_(options.dropped, std::move(from.dropped)),
+        counts_(std::move(from.counts)) {
+    noted_documents_ = counts_.documents;
+    counts_.stages.resize(stages.size());
+    for (std::size_t i = 0; i < stages.size(); ++i) counts_.stages[i].name = stages[i]->name();
+    passes_ += count_surveys(stages);
+    leave_behind(counts_.documents > 0);
   }
 
   StreamCounts run() {
-    FileSource files(options_.files, options_.format, options_.text_key, options_.batch_bytes);  // has the files' names
+    try {
+      run_passes();
+    } catch (const UserError&) {  // of which the same would come again
+      if (journal_ != nullptr) journal_->remove();
+      leave_behind(false);
+      throw;
+    }
+    writer_.finish();
+    drops_.commit();
+    writer_.commit();
+    if (journal_ != nullptr) journal_->remove();
+    return std::move(counts_);
+  }
+
+ private:
+  void run_passes() {
+    FileSource files(options_.files, options_.format, options_.text_key, options_.batch_bytes,
+                     begin_);  // has the files' names
     DocumentSource* source = &files;
     std::unique_ptr<DocumentSource> spool_source;
     std::unique_ptr<Spool> spool;
@@ -72,12 +127,8 @@ class StreamRun {
       }
       first = end;
     }
-    writer_.commit();
-    drops_.commit();
-    return std::move(counts_);
   }
 
- private:
   template <class Sink>
   void run_pass(DocumentSource& source, std::size_t first, std::size_t end, const Sink& sink) {
     for (DocumentSource::Batch batch; source.next(batch);) {
@@ -86,10 +137,36 @@ class StreamRun {
         batch.documents = apply(*stages_[stage], std::move(batch.documents), counts_.stages[stage]);
       }
       sink(batch.documents);
+      drops_.end_batch();
+      if (journal_ != nullptr) note_in_journal(batch.end);
       if (options_.progress)
         options_.progress((static_cast<double>(pass_) + source.share()) / static_cast<double>(passes_));
     }
     if (pass_ == 0) check_read();
+  }
+
+  void note_in_journal(const InputPosition& end) {
+    const int signal = options_.end_signal ? options_.end_signal() : 0;
+    const bool is_news = counts_.documents > noted_documents_;  // not while what is done is passed over
+    if (signal == 0 && (!is_news || monotonic_seconds() - noted_ < options_.journal_seconds)) return;
+    JournalPoint point{.position = end, .counts = counts_, .out = writer_.point(), .dropped = drops_.point()};
+    for (std::size_t i = 0; i < stages_.size(); ++i) journal_->add_state(i, stages_[i]->take_news());
+    journal_->write(std::move(point));
+    leave_behind(true);
+    noted_ = monotonic_seconds();
+    noted_documents_ = counts_.documents;
+    if (signal == 0) return;
+    tell(fmt::format("stopped behind document {}; run the same command again to go on", counts_.documents));
+    throw EndedBySignal(signal);
+  }
+
+  void leave_behind(bool leaves) {
+    writer_.leave_behind(leaves);
+    drops_.leave_behind(leaves);
+  }
+
+  void tell(std::string_view line) const {
+    if (options_.tell) options_.tell(line);
   }
 
   void count_read(const DocumentSource::Batch& batch) {
@@ -181,17 +258,54 @@ class StreamRun {
   static constexpr std::int64_t kDocumentsPerTask = 4;
   const Stages& stages_;
   const StreamOptions& options_;
+  Journal* journal_;
+  InputPosition begin_;
+  double noted_ = monotonic_seconds();  // in the journal, last
+  std::int64_t noted_documents_ = 0;
   LineWriter writer_;
   DropLog drops_;
   StreamCounts counts_;
   std::int64_t pass_ = 0, passes_ = 1;
 };
 
+// The point to go on from, and what there is to say about it. Stages remember what they knew then.
+JournalPoint begin_with(Journal& journal, const Stages& stages, const StreamOptions& options) {
+  const auto tell = [&](const std::string& line) {
+    if (options.tell) options.tell(line);
+  };
+  std::string why_not;
+  std::optional<JournalPoint> point = journal.load(why_not);
+  if (!point) {
+    if (!why_not.empty()) tell(fmt::format("begins anew, not where an earlier run ended: {}", why_not));
+    journal.remove();
+    return {};
+  }
+  tell(fmt::format("goes on behind document {}, as '{}' says", point->counts.documents, journal.path().string()));
+  const std::vector<std::string> states = journal.load_state(*point, stages.size());
+  for (std::size_t i = 0; i < stages.size(); ++i) stages[i]->remember(states[i]);
+  return *point;
+}
+
 }  // namespace
+
+bool can_go_on(const Stages& stages, const StreamOptions& options) {
+  if (count_surveys(stages) > 0 || AtomicFile::partial_of(options.out).empty()) return false;
+  if (!options.dropped.empty() && AtomicFile::partial_of(options.dropped).empty()) return false;
+  return std::ranges::all_of(find_input_files(options.files), [](const std::filesystem::path& file) {
+    std::error_code none;
+    return !is_standard_stream(file) && std::filesystem::is_regular_file(file, none);
+  });
+}
 
 StreamCounts run_stages(const Stages& stages, const StreamOptions& options) {
   check(options.batch_bytes > 0, "run_stages: batch_bytes");
-  return StreamRun(stages, options).run();
+  if (!can_go_on(stages, options)) {
+    if (!is_standard_stream(options.out)) Journal::remove(options.out);
+    return StreamRun(stages, options, nullptr, {}).run();
+  }
+  Journal journal(options, stages, find_input_files(options.files));
+  JournalPoint from = begin_with(journal, stages, options);
+  return StreamRun(stages, options, &journal, std::move(from)).run();
 }
 
 }  // namespace teratron

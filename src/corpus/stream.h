@@ -22,6 +22,14 @@ struct StreamOptions {
   double max_bad_share = 0.001;  // of the documents read: more that cannot be read fail the whole
   std::int64_t batch_bytes = std::int64_t{8} << 20;
   std::function<void(double share)> progress;  // called after each batch, where given
+
+  // Of the journal (journal.h). `settings`, by name, are those of the stages, and `also_read` the files that they read:
+  // a run goes on only where all of them are what they were.
+  std::map<std::string, std::string> settings;
+  std::vector<std::filesystem::path> also_read;
+  double journal_seconds = 5;                  // between two points; 0: one after each batch
+  std::function<void(std::string_view)> tell;  // told whether the run goes on, in a line; where given
+  std::function<int()> end_signal;             // a signal that asks for the end, else 0; asked after each batch
 };
 
 struct StageCounts {
@@ -38,13 +46,19 @@ struct StreamCounts {
   std::vector<StageCounts> stages;
 };
 
+// Whether a run that is killed is gone on with by the next one: no stage has a survey, the output and the dropped
+// documents are files, and so is all that is read.
+bool can_go_on(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOptions& options);
+
 // Reads documents, passes them through `stages` one after another and writes what is left, in the order of the input.
-// All threads work on a batch while the next one is read. The output is a function of the input and the stages,
-// whatever the number of threads and batch_bytes. It appears when it is whole; a run that ends before leaves nothing
-// that could be taken for it, and is begun again. Memory: some times batch_bytes or the longest document, what stages
-// keep, and 8 bytes a document for each survey; its spool lies beside `out` (in the system's temporary folder where
-// that is standard output). UserError: as DocumentReader; no document at all; too many bad ones. EnvironmentError:
-// something cannot be written.
+// All threads work on a batch while the next one is read. The output (of each pass over the documents what it drops, in
+// that order, too) is a function of the input and the stages,
+// whatever the number of threads and batch_bytes, and whether it was made in one run or in several: where it
+// can_go_on(), a run that was killed or ended by a signal (EndedBySignal) goes on. It appears when it is whole; a run
+// that ends before leaves nothing that could be taken for it. Memory: some times batch_bytes or the longest document,
+// what stages keep, and 8 bytes a document for each survey; its spool lies beside `out` (in the system's temporary
+// folder where that is standard output). UserError: as DocumentReader; no document at all; too many bad ones.
+// EnvironmentError: something cannot be written.
 StreamCounts run_stages(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOptions& options);
 
 }  // namespace teratron

@@ -110,17 +110,21 @@ std::optional<CorpusSidecar> read_sidecar(const fs::path& prefix) {
                        .idx = file_from(fields.object("idx"), path)};
 }
 
-void require_tokenizer(const fs::path& prefix, const Tokenizer& tokenizer, std::string_view name) {
-  const std::optional<CorpusSidecar> sidecar = read_sidecar(prefix);
-  if (!sidecar) return;
+void require_written_sizes(const fs::path& prefix, const CorpusSidecar& sidecar) {
   for (const auto& [path, file] :
-       {std::pair(bin_path(prefix), sidecar->bin), std::pair(idx_path(prefix), sidecar->idx)}) {
+       {std::pair(bin_path(prefix), sidecar.bin), std::pair(idx_path(prefix), sidecar.idx)}) {
     const std::string fault = size_fault(path, file);
     if (fault.empty()) continue;
     throw_user_error(
         "{}, says '{}'; copy the corpus again, or remove that file if another program has made the corpus anew", fault,
         sidecar_path(prefix).string());
   }
+}
+
+void require_tokenizer(const fs::path& prefix, const Tokenizer& tokenizer, std::string_view name) {
+  const std::optional<CorpusSidecar> sidecar = read_sidecar(prefix);
+  if (!sidecar) return;
+  require_written_sizes(prefix, *sidecar);
   const TokenizerIdentity identity = identity_of(tokenizer, std::string(name));
   if (identity.hash == sidecar->tokenizer.hash) return;
   throw_user_error(

@@ -47,6 +47,9 @@ std::string text_of(const CorpusSidecar& sidecar);  // the file's content
 // Of the corpus at `prefix`, where it has one. UserError: a file that is no sidecar, or of a version that is not known.
 std::optional<CorpusSidecar> read_sidecar(const std::filesystem::path& prefix);
 
+// UserError where the corpus' two files do not have the sizes that its sidecar tells.
+void require_written_sizes(const std::filesystem::path& prefix, const CorpusSidecar& sidecar);
+
 // UserError where the corpus' sidecar names another tokenizer than this one (read from `name`), or tells the size of
 // other files than those that lie there. Reads the sidecar alone; without one every tokenizer is taken.
 void require_tokenizer(const std::filesystem::path& prefix, const Tokenizer& tokenizer, std::string_view name);

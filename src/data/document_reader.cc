@@ -48,6 +48,19 @@ DocumentReader::DocumentReader(std::span<const std::filesystem::path> named, std
   }
 }
 
+std::int64_t DocumentReader::skip_to(const InputPosition& position) {
+  check(file_ == 0 && !reader_ && std::cmp_less_equal(position.file, files_.size()), "skip_to: the position");
+  std::int64_t bytes = 0;
+  for (; std::cmp_less(file_, position.file); ++file_) {
+    std::error_code none;
+    if (const std::uintmax_t size = std::filesystem::file_size(files_[file_], none); !none) {
+      bytes += static_cast<std::int64_t>(size);
+    }
+  }
+  skipped_ = position.line;
+  return bytes;
+}
+
 bool DocumentReader::next(DocumentBatch& batch) {
   batch = {};
   // A file costs some memory however small it is.
@@ -80,6 +93,7 @@ void DocumentReader::open() {
 void DocumentReader::close() {
   reader_.reset();
   ++file_;
+  line_ = skipped_ = 0;
 }
 
 bool DocumentReader::holds_lines() {
@@ -172,7 +186,7 @@ void DocumentReader::add_lines(DocumentBatch& batch, const std::string& block) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = rest.substr(0, end);
     ++line_;
-    if (!is_blank(line)) batch.documents.push_back({.bytes = line, .file = &file, .line = line_});
+    if (line_ > skipped_ && !is_blank(line)) batch.documents.push_back({.bytes = line, .file = &file, .line = line_});
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
 }

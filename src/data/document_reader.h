@@ -2,6 +2,7 @@
 // size can be worked on in little memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -36,6 +37,12 @@ struct DocumentBatch {
   std::int64_t bytes_read = 0;  // of the files as they lie there: compressed, with line ends and blank lines
 };
 
+// Between two documents.
+struct InputPosition {
+  std::int64_t file = 0;  // of the files, from 0
+  std::int64_t line = 0;  // lines of it that lie behind, blank ones too
+};
+
 class DocumentReader {
  public:
   // Readable bytes behind every document, which simdjson needs.
@@ -45,6 +52,14 @@ class DocumentReader {
   // as find_input_files, or a file that is missing or unreadable (all are looked at before the first is read).
   DocumentReader(std::span<const std::filesystem::path> named, std::int64_t batch_bytes,
                  TextFormat format = TextFormat::kByName);
+
+  // What `named` stands for, in order.
+  const std::vector<std::filesystem::path>& files() const { return files_; }
+  // Where the next batch begins.
+  InputPosition position() const { return {static_cast<std::int64_t>(file_), std::max(line_, skipped_)}; }
+  // Before the first batch: begins at a position of another reader of the same files. Whole files are passed over
+  // unread, lines are read and left out, so batches may have no documents. Returns the bytes of the files passed over.
+  std::int64_t skip_to(const InputPosition& position);
 
   // The size of all files together; what comes through a pipe is not counted.
   std::int64_t total_bytes() const { return total_bytes_; }
@@ -70,9 +85,10 @@ class DocumentReader {
   std::size_t file_ = 0;                       // being read
   std::optional<DecompressingReader> reader_;  // open while it is
   bool has_lines_ = false, is_at_end_ = false;
-  std::int64_t line_ = 0;    // lines read of it
-  std::int64_t offset_ = 0;  // bytes of its text that were read
-  std::string carry_;        // those that are not yet in a document: the beginning of its next line
+  std::int64_t line_ = 0;     // lines read of it
+  std::int64_t skipped_ = 0;  // the first so many lines of it are left out
+  std::int64_t offset_ = 0;   // bytes of its text that were read
+  std::string carry_;         // those that are not yet in a document: the beginning of its next line
 };
 
 }  // namespace teratron

@@ -30,6 +30,18 @@ IndexedDatasetWriter::IndexedDatasetWriter(std::filesystem::path prefix, std::in
       token_type_(token_type_for(vocab_size)),
       token_file_(bin_path(prefix_)) {}
 
+IndexedDatasetWriter::IndexedDatasetWriter(std::filesystem::path prefix, TokenType token_type)
+    : prefix_(std::move(prefix)), token_type_(token_type), token_file_(bin_path(prefix_)) {}
+
+void IndexedDatasetWriter::add_stored_sequence(std::span<const std::byte> tokens) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;  // the file has a buffer for what it is given
+  const auto count = static_cast<std::int64_t>(tokens.size()) / size_of(token_type_);
+  lengths_.push_back(static_cast<std::int32_t>(count));
+  tokens_ += count;
+  for (; tokens.size() > kPiece; tokens = tokens.subspan(kPiece)) token_file_.write_values(tokens.first(kPiece));
+  token_file_.write_values(tokens);
+}
+
 void IndexedDatasetWriter::add_sequence(std::span<const std::int32_t> tokens) {
   if (tokens.size() > std::size_t{std::numeric_limits<std::int32_t>::max()}) {
     throw_user_error("a document of {} tokens is too long for the format, which allows 2147483647; split it",
@@ -63,31 +75,32 @@ void IndexedDatasetWriter::write_index(ChecksummedFile& file) const {
   file.write_values(std::span<const std::int64_t>(first_sequences_));
 }
 
-void IndexedDatasetWriter::commit(const std::optional<TokenizerIdentity>& tokenizer, SequenceUnit sequences) {
-  check_equal(first_sequences_.back(), static_cast<std::int64_t>(lengths_.size()),
-              "commit: sequences that belong to a document");
-  ChecksummedFile index_file(idx_path(prefix_));
-  write_index(index_file);
-  std::optional<AtomicFile> sidecar;
+void IndexedDatasetWriter::finish(const std::optional<TokenizerIdentity>& tokenizer, SequenceUnit unit) {
+  check_equal(first_sequences_.back(), sequences(), "finish: sequences that belong to a document");
+  index_file_.emplace(idx_path(prefix_));
+  write_index(*index_file_);
   if (tokenizer) {
-    sidecar.emplace(sidecar_path(prefix_));
-    sidecar->write(text_of({.tokenizer = *tokenizer,
-                            .unit = sequences,
-                            .documents = documents(),
-                            .sequences = std::ssize(lengths_),
-                            .tokens = tokens_,
-                            .bin = token_file_.written(),
-                            .idx = index_file.written()}));
-    sidecar->sync();
+    sidecar_.emplace(sidecar_path(prefix_));
+    sidecar_->write(text_of({.tokenizer = *tokenizer,
+                             .unit = unit,
+                             .documents = documents(),
+                             .sequences = sequences(),
+                             .tokens = tokens_,
+                             .bin = token_file_.written(),
+                             .idx = index_file_->written()}));
+    sidecar_->sync();
   }
   // A full disk shows here, while an older dataset of this name is still whole.
-  index_file.sync();
+  index_file_->sync();
   token_file_.sync();
+}
+
+void IndexedDatasetWriter::publish() {
   remove_old(idx_path(prefix_));
   remove_old(sidecar_path(prefix_));
   token_file_.commit();
-  if (sidecar) sidecar->commit();
-  index_file.commit();
+  if (sidecar_) sidecar_->commit();
+  index_file_->commit();
   sync_folder(prefix_.has_parent_path() ? prefix_.parent_path() : std::filesystem::path("."));
 }
 

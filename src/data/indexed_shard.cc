@@ -192,6 +192,18 @@ std::int64_t IndexedShard::document_at(std::int64_t position) const {
   return low;
 }
 
+std::span<const std::byte> IndexedShard::stored(TokenRange range) const {
+  check(range.begin >= 0 && range.begin <= range.end && range.end <= tokens_, "stored: outside the shard");
+  const auto bytes = static_cast<std::size_t>(size_of(token_type_));
+  return token_file_.bytes().subspan(static_cast<std::size_t>(range.begin) * bytes,
+                                     static_cast<std::size_t>(range.size()) * bytes);
+}
+
+void IndexedShard::release(TokenRange range) const {
+  const auto bytes = static_cast<std::size_t>(size_of(token_type_));
+  token_file_.release(static_cast<std::size_t>(range.begin) * bytes, static_cast<std::size_t>(range.end) * bytes);
+}
+
 void IndexedShard::read(std::int64_t position, std::span<std::int32_t> out) const {
   const auto count = static_cast<std::int64_t>(out.size());
   check(position >= 0 && count <= tokens_ && position <= tokens_ - count, "read: outside the shard");

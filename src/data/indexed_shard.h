@@ -41,6 +41,11 @@ class IndexedShard {
   // Reads out.size() tokens from `position` on. UserError: a stored value that is negative or above 2^31 - 1.
   void read(std::int64_t position, std::span<std::int32_t> out) const;
 
+  // The tokens of a range as the file holds them, size_of(token_type()) bytes each.
+  std::span<const std::byte> stored(TokenRange range) const;
+  // They need not stay in this process' memory (MappedFile::release).
+  void release(TokenRange range) const;
+
   // Reads the whole shard (all threads). UserError: a token outside [0, vocab_size), with its position and document.
   void check_vocabulary(std::int64_t vocab_size) const;
 

@@ -137,15 +137,16 @@ TEST_F(CorpusStream, DoesNotDependOnThreadsOrBatches) {
   for (std::string& text : texts) text = random_text(random);
   write_file_atomically(folder_ / "in.jsonl", testing::as_json_lines(texts));
   const int threads_before = thread_count();
-  std::string expected;
+  std::string expected, expected_drops;
   for (const int threads : {1, 2, 5}) {
     for (const std::int64_t batch : {1, 300, 1 << 20}) {
       set_thread_count(threads);
       StreamOptions one = options();
       one.batch_bytes = batch;
       run_stages(all_stages(), one);
-      const std::string bytes = read_file(folder_ / "out.jsonl");
-      if (expected.empty()) expected = bytes;
+      const std::string bytes = read_file(folder_ / "out.jsonl"), drops = read_file(folder_ / "dropped.jsonl");
+      if (expected.empty()) expected = bytes, expected_drops = drops;
+      EXPECT_EQ(drops, expected_drops) << threads << " threads, batches of " << batch;
       EXPECT_EQ(bytes, expected) << threads << " threads, batches of " << batch;
     }
   }

@@ -1,0 +1,54 @@
+// Where a stream of documents was when it was last safe on the disk, so that the same command, begun again after a
+// kill, goes on from there. Beside OUT lie then: OUT.partial, the output so far; OUT.journal, a line of JSON, followed
+// by the lines that wait for their zstd frame; OUT.journal-state.partial, what stages remember.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "corpus/line_writer.h"
+#include "corpus/stream.h"
+
+namespace teratron {
+
+// All that a run needs to go on behind a document.
+struct JournalPoint {
+  InputPosition position;
+  StreamCounts counts;
+  LinePoint out, dropped;
+  std::uint64_t state_bytes = 0;
+};
+
+class Journal {
+ public:
+  // Of a run over `files`, as they lie there now. Nothing is read or written yet.
+  Journal(const StreamOptions& options, const std::vector<std::unique_ptr<Stage>>& stages,
+          const std::vector<std::filesystem::path>& files);
+
+  const std::filesystem::path& path() const { return path_; }
+  // The last point that a run of the same settings over the same files has written, if what it speaks of is there.
+  // Else `why_not` says what is different, or is empty where there is no journal.
+  std::optional<JournalPoint> load(std::string& why_not) const;
+
+  // What stages remember up to a point, by stage. Later news are written behind it.
+  std::vector<std::string> load_state(const JournalPoint& point, std::size_t stages);
+  void add_state(std::size_t stage, std::string_view news);
+  // Output and dropped documents are on the disk by then. EnvironmentError, here and in add_state: as AtomicFile.
+  void write(JournalPoint point);
+
+  void remove();
+  // What an earlier run at `out` has left, where this one has no journal.
+  static void remove(const std::filesystem::path& out);
+
+ private:
+  std::filesystem::path path_, state_path_, out_, dropped_;
+  nlohmann::ordered_json run_;  // what the output depends on
+  std::optional<AtomicFile> state_;
+};
+
+}  // namespace teratron

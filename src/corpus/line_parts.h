@@ -1,0 +1,25 @@
+// Lines of JSON to other files as they are, each to the one it is chosen for: the way of `data split` and `data sample`
+// where a corpus is not tokenised yet.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace teratron {
+
+// The lines of `files` that are not blank. All of them have JSON lines, and are read twice, so none is a pipe.
+// UserError: as DocumentReader; a file that is not one of lines; standard input.
+std::int64_t count_lines(std::span<const std::filesystem::path> files);
+
+// Line i of `files` goes to outs[parts[i]] (line_writer.h), or nowhere where there is no such out, byte for byte and in
+// its order; what is in it is not looked at. Returns the lines of each out. All are whole on the disk before the first
+// has its name. `progress`, where given, is told the share that is done. UserError: as count_lines; files that have
+// changed since; an out that is a file to read, or is named twice. EnvironmentError: as LineWriter.
+std::vector<std::int64_t> copy_lines(std::span<const std::filesystem::path> files,
+                                     std::span<const std::filesystem::path> outs, std::span<const std::uint8_t> parts,
+                                     const std::function<void(double share)>& progress = {});
+
+}  // namespace teratron

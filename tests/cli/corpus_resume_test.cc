@@ -1,0 +1,139 @@
+// Corpus commands that are killed or asked to end, and begun again: the bytes are those of a run that nobody disturbed.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <thread>
+
+#include "base/compressed.h"
+#include "base/philox.h"
+#include "base/temporary_folder.h"
+#include "cli/binary.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::json_of;
+using testing::Outcome;
+using testing::with;
+using testing::Words;
+
+class CorpusResume : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  // Two files, one of them compressed; some URLs come again.
+  void write_documents(int documents) {
+    std::string lines[2];
+    for (int i = 0; i < 2 * documents; ++i) {
+      std::string text = i % 9 == 0 ? "Die Leute reden \u00c3\u00bcber das Wetter und sitzen auf ihren Taschen."
+                                    : "People sat on their bags and talked about the weather &amp; the days.";
+      for (std::uint64_t left = random_.below(30); left > 0; --left) text += fmt::format(" the word {}", left);
+      lines[i / documents] +=
+          nlohmann::json{{"text", text}, {"url", fmt::format("http://a.org/{}", random_.below(3000))}}.dump() + "\n";
+    }
+    write_file_atomically(path("a.jsonl"), lines[0]);
+    write_file_atomically(path("b.jsonl.gz"), testing::gzip(lines[1]));
+  }
+  Words command(const Words& more) const {
+    return with({TERATRON_BINARY, "data", "clean", path("a.jsonl"), path("b.jsonl.gz"), "--min-tokens", "0",
+                 "--batch-bytes", "20000", "--journal-seconds", "0"},
+                more);
+  }
+  // Without what no two runs have in common.
+  nlohmann::json statistics() const {
+    auto json = nlohmann::json::parse(read_file(path("s.json")));
+    json.erase("seconds");
+    json.erase("peak_memory_bytes");
+    return json;
+  }
+  testing::TemporaryFolder folder_;
+  RandomSequence random_{RandomStream{.seed = 61}};
+};
+
+TEST_F(CorpusResume, KilledAtAnyMomentItGoesOn) {
+  write_documents(2500);
+  int resumed = 0;
+  for (const std::string ending : {".jsonl", ".jsonl.zst"}) {
+    const Words more = {"--then", "langid",       "--dropped", path("dropped" + ending),
+                        "--json", path("s.json"), "--out",     path("out" + ending)};
+    ASSERT_EQ(testing::ChildProgram(command(more)).wait().exit_code, 0);
+    const std::string out = read_file(path("out" + ending)), dropped = read_file(path("dropped" + ending));
+    const nlohmann::json counts = statistics();
+    EXPECT_GT(counts["stages"][0]["reasons"]["duplicate url"], 0);
+    EXPECT_GT(counts["stages"][1]["reasons"]["language"], 0);
+    for (int trial = 0; trial < 4; ++trial) {
+      fs::remove(path("out" + ending));
+      fs::remove(path("dropped" + ending));
+      Outcome outcome;
+      for (std::uint64_t longest = 150; outcome.exit_code != 0; longest += 20) {
+        testing::ChildProgram run(with(command(more), {"--threads", std::to_string(1 + random_.below(3))}));
+        std::this_thread::sleep_for(std::chrono::milliseconds(random_.below(longest)));
+        ::kill(run.pid(), SIGKILL);
+        outcome = run.wait();
+        resumed += outcome.errors.find("goes on behind document") != std::string::npos ? 1 : 0;
+        EXPECT_EQ(fs::exists(path("out" + ending)), outcome.exit_code == 0);
+      }
+      EXPECT_EQ(read_file(path("out" + ending)), out);
+      EXPECT_EQ(read_file(path("dropped" + ending)), dropped);
+      EXPECT_EQ(statistics(), counts);
+    }
+    EXPECT_EQ(folder_.entries(), ending == ".jsonl" ? 5 : 7);  // inputs, statistics and two results for each ending
+  }
+  EXPECT_GT(resumed, 4);
+}
+
+TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
+  write_documents(2500);
+  const Words whole = {"--out", path("out.jsonl")};
+  ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);
+  const std::string expected = read_file(path("out.jsonl"));
+  fs::remove(path("out.jsonl"));
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const auto journal_time = [&] {
+      std::error_code none;  // which is a time as well
+      return fs::last_write_time(path("out.jsonl.journal"), none);
+    };
+    const auto before = journal_time();
+    testing::ChildProgram run(with(command(whole), {"--threads", "1"}));
+    while (journal_time() == before && !fs::exists(path("out.jsonl"))) {  // until it is at work
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ::kill(run.pid(), signal);
+    const Outcome outcome = run.wait();
+    EXPECT_EQ(outcome.exit_code, 128 + signal) << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr("run the same command again to go on"));
+    EXPECT_FALSE(fs::exists(path("out.jsonl")));
+  }
+  // With another flag it begins anew, and says why; with the first one again, too.
+  testing::ChildProgram other(with(command(whole), {"--keep-newlines"}));
+  EXPECT_THAT(other.wait().errors, AllOf(HasSubstr("begins anew"), HasSubstr("--keep-newlines was \"false\"")));
+  ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);
+  EXPECT_EQ(read_file(path("out.jsonl")), expected);
+  EXPECT_EQ(folder_.entries(), 3);
+}
+
+// A command that does not go on takes away what another one of this output has left to go on from.
+TEST_F(CorpusResume, NothingGoesOnBehindTheOutputOfAnotherCommand) {
+  write_documents(1000);
+  const Words whole = {"--out", path("out.jsonl")};
+  ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);
+  const std::string expected = read_file(path("out.jsonl"));
+  testing::ChildProgram first(with(command(whole), {"--threads", "1"}));
+  while (!fs::exists(path("out.jsonl.journal"))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ::kill(first.pid(), SIGKILL);
+  first.wait();
+  testing::ChildProgram second({TERATRON_BINARY, "data", "dedup", path("a.jsonl"), "--out", path("out.jsonl")});
+  while (fs::exists(path("out.jsonl.journal"))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ::kill(second.pid(), SIGKILL);
+  second.wait();
+  ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);
+  EXPECT_EQ(read_file(path("out.jsonl")), expected);
+}
+
+}  // namespace
+}  // namespace teratron

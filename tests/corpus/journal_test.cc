@@ -1,0 +1,263 @@
+// Runs that go on where another one ended: whatever ended them, and however often, the output, the statistics and the
+// dropped documents are those of one run, and no document is worked on twice that was safe on the disk.
+#include "corpus/journal.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+
+#include "base/compressed.h"
+#include "base/decompression.h"
+#include "base/error.h"
+#include "base/philox.h"
+#include "base/threads.h"
+#include "corpus/stage_fixture.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Drops a text that was there before, which it has to remember, and changes one in three of the others.
+class SeenStage final : public Stage {
+ public:
+  explicit SeenStage(std::atomic<std::int64_t>* processed) : processed_(processed) {}
+  std::string_view name() const override { return "seen"; }
+  StageOutput process(Document document) const override {
+    ++*processed_;
+    if (document.text.size() % 7 == 0) return dropped("seven", document.text.substr(0, 2));
+    document.changed = document.text.size() % 3 == 0;
+    if (document.changed) document.text += "+";
+    return kept(std::move(document));
+  }
+  std::optional<Drop> admit(const Document& document) override {
+    if (!seen_.insert(document.text).second) return Drop{"seen", document.text.substr(0, 2)};
+    news_ += document.text + "\n";
+    return std::nullopt;
+  }
+  std::string take_news() override { return std::exchange(news_, {}); }
+  void remember(std::string_view news) override {
+    for (std::size_t end; !news.empty(); news.remove_prefix(end + 1)) {
+      end = news.find('\n');
+      seen_.emplace(news.substr(0, end));
+    }
+  }
+
+ private:
+  std::atomic<std::int64_t>* processed_;
+  std::set<std::string> seen_;
+  std::string news_;
+};
+
+struct Killed {};  // what no part of the stream catches
+
+class CorpusJournal : public ::testing::Test {
+ protected:
+  struct Ends {
+    std::int64_t points = 0;  // of the journal, before
+    bool by_signal = false;   // else as if it was killed
+  };
+  static std::vector<std::unique_ptr<Stage>> stages(std::atomic<std::int64_t>* processed) {
+    return testing::stages_of(std::make_unique<SeenStage>(processed), std::make_unique<SeenStage>(processed));
+  }
+
+  void write_inputs(std::uint64_t documents) {
+    options_.files.clear();
+    for (const std::string name : {"a.jsonl", "b.jsonl.gz", "c.txt", "d.jsonl.zst"}) {
+      std::string lines;
+      for (std::uint64_t left = name == "c.txt" ? 1 : random_.below(documents); left > 0; --left) {
+        if (random_.below(9) == 0) lines += "\n";
+        const std::string text(random_.below(90), static_cast<char>('a' + random_.below(2)));
+        lines += random_.below(40) == 0 ? "bad\n" : "{\"text\": \"" + text + "\"}\n";
+      }
+      options_.files.push_back(folder_ / name);
+      write_file_atomically(options_.files.back(), name == "b.jsonl.gz"    ? testing::gzip(lines)
+                                                   : name == "d.jsonl.zst" ? testing::zstd(lines)
+                                                                           : lines);
+    }
+  }
+
+  // Runs to its end, or to the one that is given. Returns whether it came to its own.
+  bool run(const Ends* ends = nullptr) {
+    std::int64_t asked = 0;
+    options_.end_signal = [&] {
+      if (ends == nullptr || asked++ < ends->points) return 0;
+      if (!ends->by_signal) throw Killed();
+      return SIGTERM;
+    };
+    options_.tell = [&](std::string_view line) { told_ += std::string(line) + "\n"; };
+    const auto made = stages(&processed_);
+    try {
+      statistics_ = json_of(run_stages(made, options_), made).dump();
+      return true;
+    } catch (const Killed&) {
+      return false;
+    } catch (const EndedBySignal& end) {
+      EXPECT_EQ(end.exit_code(), 128 + SIGTERM);
+      return false;
+    }
+  }
+  std::vector<std::string> results() const {
+    return {read_file(options_.out), read_file(options_.dropped), statistics_};
+  }
+  std::vector<std::string> names_there() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_.path())) names.push_back(entry.path().filename().string());
+    std::ranges::sort(names);
+    return names;
+  }
+  // What one run makes of the inputs; its files are removed.
+  std::vector<std::string> undisturbed() {
+    EXPECT_TRUE(run());
+    const std::vector<std::string> expected = results();
+    fs::remove(options_.out);
+    fs::remove(options_.dropped);
+    processed_ = 0;
+    told_.clear();
+    return expected;
+  }
+
+  testing::TemporaryFolder folder_;
+  RandomSequence random_{RandomStream{.seed = 51}};
+  StreamOptions options_{.out = folder_ / "out.jsonl",
+                         .dropped = folder_ / "dropped.jsonl",
+                         .max_bad_share = 1,
+                         .batch_bytes = 300,
+                         .journal_seconds = 0};
+  std::atomic<std::int64_t> processed_{0};
+  std::string statistics_, told_;
+};
+
+TEST_F(CorpusJournal, AnEndedRunGoesOnAndGivesTheSameBytes) {
+  const int threads_before = thread_count();
+  for (int trial = 0; trial < 40; ++trial) {
+    options_.out = folder_ / (trial % 2 == 0 ? "out.jsonl" : "out.jsonl.zst");
+    options_.dropped = folder_ / (trial % 3 == 0 ? "dropped.jsonl.zst" : "dropped.jsonl");
+    write_inputs(1 + random_.below(200));
+    options_.batch_bytes = static_cast<std::int64_t>(1 + random_.below(2000));
+    const std::vector<std::string> expected = undisturbed();
+    bool is_done = false;
+    for (int ended = 0; !is_done; ++ended) {
+      ASSERT_LT(ended, 500);
+      set_thread_count(1 + static_cast<int>(random_.below(3)));
+      options_.batch_bytes = static_cast<std::int64_t>(1 + random_.below(2000));
+      const Ends ends{.points = static_cast<std::int64_t>(random_.below(30)) + 1, .by_signal = random_.below(2) == 0};
+      is_done = run(&ends);
+      EXPECT_EQ(is_done, fs::exists(options_.out));
+    }
+    EXPECT_TRUE(results() == expected) << "trial " << trial << "\n" << told_;
+    EXPECT_EQ(std::ranges::count(names_there(), options_.out.filename().string() + ".journal"), 0);
+    EXPECT_EQ(names_there().size(), 6);  // four inputs, two results
+    fs::remove(options_.out);
+    fs::remove(options_.dropped);
+  }
+  set_thread_count(threads_before);
+}
+
+// Frames of zstd end where 4 MiB of lines end, wherever the journal has its points.
+TEST_F(CorpusJournal, CompressedFramesAreTheSame) {
+  options_.out = folder_ / "out.jsonl.zst";
+  options_.batch_bytes = 300'000;
+  std::string lines;
+  for (std::uint64_t i = 0; i < 150; ++i) {
+    std::string text;
+    while (text.size() < 90'000) text += std::to_string(random_.below(1'000'000'000));
+    lines += "{\"text\": \"" + text + "\"}\n";
+  }
+  write_file_atomically(folder_ / "in.jsonl", lines);
+  options_.files = {folder_ / "in.jsonl"};
+  const std::vector<std::string> expected = undisturbed();
+  // A run that goes on is asked while it passes over what is done, too.
+  bool is_done = false;
+  for (std::int64_t least = 1; !is_done; least += 5) {
+    ASSERT_LT(least, 500);
+    const Ends ends{.points = least + static_cast<std::int64_t>(random_.below(9)), .by_signal = random_.below(2) == 0};
+    is_done = run(&ends);
+  }
+  EXPECT_TRUE(results() == expected);  // bytes that nobody reads
+  EXPECT_GT(read_decompressed(options_.out).size(), std::size_t{9} << 20);
+}
+
+TEST_F(CorpusJournal, WhatWasDoneIsNotDoneAgain) {
+  write_inputs(300);
+  undisturbed();
+  run();
+  const std::int64_t all = processed_;
+  fs::remove(options_.out);
+  processed_ = 0;
+  told_.clear();
+  for (const std::int64_t points : {7, 20, 30}) {
+    const Ends ends{.points = points, .by_signal = true};
+    ASSERT_FALSE(run(&ends));
+  }
+  ASSERT_TRUE(run());
+  EXPECT_EQ(processed_, all);
+  EXPECT_THAT(told_, AllOf(HasSubstr("stopped behind document "), HasSubstr("run the same command again"),
+                           HasSubstr("goes on behind document ")));
+}
+
+TEST_F(CorpusJournal, WhatHasChangedBeginsAnew) {
+  write_inputs(300);
+  options_.settings = {{"--flag", "1"}};
+  const std::vector<std::string> expected = undisturbed();
+  const Ends ends{.points = 10, .by_signal = true};
+  const auto goes_anew = [&](const std::string& reason) {
+    told_.clear();
+    processed_ = 0;
+    EXPECT_TRUE(run());
+    EXPECT_THAT(told_, AllOf(HasSubstr("begins anew"), HasSubstr(reason)));
+    EXPECT_EQ(results(), expected);
+    fs::remove(options_.out);
+    fs::remove(options_.dropped);
+    ASSERT_FALSE(run(&ends));
+  };
+  ASSERT_FALSE(run(&ends));
+  options_.settings["--flag"] = "2";
+  goes_anew("--flag was \"1\", and is \"2\"");
+  fs::last_write_time(folder_ / "b.jsonl.gz", fs::file_time_type::clock::now() - std::chrono::hours(1));
+  goes_anew("b.jsonl.gz' is another file, or has changed");
+  fs::resize_file(folder_ / "out.jsonl.partial", 3);
+  goes_anew("out.jsonl.partial' is not what it was");
+  fs::remove(folder_ / "dropped.jsonl.partial");
+  goes_anew("dropped.jsonl.partial' is not what it was");
+  const std::string journal = read_file(folder_ / "out.jsonl.journal");
+  for (const std::size_t size : {std::size_t{0}, journal.size() / 2}) {
+    write_file_atomically(folder_ / "out.jsonl.journal", journal.substr(0, size));
+    goes_anew("damaged");
+  }
+  options_.also_read = {folder_.path()};
+  goes_anew("is another file");
+}
+
+TEST_F(CorpusJournal, ARunThatFailsForItsInputLeavesNothing) {
+  write_inputs(300);
+  const std::string whole = read_file(folder_ / "d.jsonl.zst");
+  write_file_atomically(folder_ / "d.jsonl.zst", whole.substr(0, whole.size() - 9));
+  EXPECT_THROW(run(), UserError);
+  EXPECT_EQ(names_there().size(), 4);
+  EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_F(CorpusJournal, OnlyFilesAndStagesThatDecideAtOnceGoOn) {
+  write_inputs(10);
+  const auto made = stages(&processed_);
+  EXPECT_TRUE(can_go_on(made, options_));
+  for (const std::string out : {"-", "/dev/stdout", "/dev/full"}) {
+    StreamOptions other = options_;
+    other.out = out;
+    EXPECT_FALSE(can_go_on(made, other)) << out;
+    std::swap(other.out, other.dropped);
+    other.out = options_.out;
+    EXPECT_FALSE(can_go_on(made, other)) << out;
+  }
+  StreamOptions piped = options_;
+  piped.files.emplace_back("-");
+  EXPECT_FALSE(can_go_on(made, piped));
+}
+
+}  // namespace
+}  // namespace teratron

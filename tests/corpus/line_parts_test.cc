@@ -1,0 +1,72 @@
+// Lines of JSON to the files they are chosen for, byte for byte.
+#include "corpus/line_parts.h"
+
+#include <gmock/gmock.h>
+
+#include "base/compressed.h"
+#include "base/decompression.h"
+#include "base/error.h"
+#include "base/philox.h"
+#include "corpus/stage_fixture.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+TEST(LineParts, EachLineGoesToItsFileAsItIs) {
+  RandomSequence random(RandomStream{.seed = 41});
+  for (int trial = 0; trial < 20; ++trial) {
+    const testing::TemporaryFolder folder;
+    std::vector<fs::path> files;
+    std::vector<std::string> expected(2);
+    std::vector<std::uint8_t> parts;
+    for (const std::string name : {"a.jsonl", "b.jsonl.gz", "c.jsonl.zst"}) {
+      std::string lines;
+      for (std::uint64_t left = random.below(40); left > 0; --left) {
+        if (random.below(5) == 0) lines += " \n";
+        const std::string line = "{ \"t\" :" + std::string(random.below(30), 'x') + (random.below(2) == 0 ? "\r" : "");
+        lines += line + "\n";
+        parts.push_back(static_cast<std::uint8_t>(random.below(3)));
+        if (parts.back() < 2) expected[parts.back()] += line + "\n";
+      }
+      files.push_back(folder / name);
+      write_file_atomically(files.back(), name == "a.jsonl"      ? lines
+                                          : name == "b.jsonl.gz" ? testing::gzip(lines)
+                                                                 : testing::zstd(lines));
+    }
+    EXPECT_EQ(count_lines(files), std::ssize(parts));
+    const std::vector<fs::path> outs = {folder / "x.jsonl", folder / "y.jsonl.zst"};
+    const std::vector<std::int64_t> written = copy_lines(files, outs, parts);
+    EXPECT_EQ(read_file(outs[0]), expected[0]);
+    EXPECT_EQ(read_decompressed(outs[1]), expected[1]);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(written[i], std::ranges::count(expected[i], '\n'));
+  }
+}
+
+TEST(LineParts, RefusesWhatIsNotReadTwiceOrWouldBeWrittenOver) {
+  const testing::TemporaryFolder folder;
+  write_file_atomically(folder / "a.jsonl", "{}\n{}\n");
+  write_file_atomically(folder / "b.txt", "text");
+  const auto refused = [&](const std::vector<fs::path>& files, const std::vector<fs::path>& outs,
+                           const std::vector<std::uint8_t>& parts) -> std::string {
+    try {
+      copy_lines(files, outs, parts);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THROW(count_lines(std::vector<fs::path>{"-"}), UserError);
+  EXPECT_THROW(count_lines(std::vector<fs::path>{folder / "b.txt"}), UserError);
+  EXPECT_THAT(refused({folder / "a.jsonl"}, {folder / "a.jsonl"}, {0, 0}), HasSubstr("another name"));
+  EXPECT_THAT(refused({folder / "a.jsonl"}, {folder / "c.jsonl", folder / "c.jsonl"}, {0, 1}),
+              HasSubstr("another name"));
+  EXPECT_THAT(refused({folder / "a.jsonl"}, {folder / "c.jsonl"}, {0}), HasSubstr("changed"));
+  EXPECT_THAT(refused({folder / "a.jsonl"}, {folder / "c.jsonl"}, {0, 0, 0}), HasSubstr("changed"));
+  EXPECT_EQ(folder.entries(), 2);
+}
+
+}  // namespace
+}  // namespace teratron
