@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 from side import Side, cpu_name
 
@@ -33,10 +34,23 @@ class Profile:
     def __init__(self, folder, seq, repeats):
         self.file, self.seq = f"{folder}/{seq}.json", seq
         self.measured = run_json(
-            TERATRON, "profile", "--repeats", repeats, "--num-layers", SHAPE["layers"], "--hidden-size", SHAPE["hidden"],
-            "--num-attention-heads", SHAPE["heads"], "--vocab-size", SHAPE["vocab"], "--seq-length", seq,
-            "--micro-batch-size", 1, "--pp", STAGES, "--threads", SHAPE["threads"], "--output", self.file, "--json", "-",
-            "--hidden-dropout", SHAPE["dropout"], "--attention-dropout", SHAPE["dropout"])
+            TERATRON, "profile", "--repeats", repeats, *self.shape(), "--vocab-size", SHAPE["vocab"], "--output", self.file,
+            "--json", "-")
+
+    def choose(self, schedule, sequences, corpus):
+        """What the first updates of a training of so many sequences an update choose; text for --slices."""
+        run_json(TERATRON, "train", *self.shape(), "--data-path", corpus, "--profile", self.file, "--token-slices", "auto",
+                 "--schedule", schedule[0], "--global-batch-size", sequences, "--train-iters", 36, "--eval-interval", 0,
+                 "--lr", 1e-4, "--json", "-")
+        with open(self.file) as file:
+            chosen = json.load(file)["chosen_slices"]
+        cuts = next(one["cuts"] for one in chosen if one["schedule"] == schedule[0] and one["micro_batches"] == sequences)
+        return cuts.partition("x")[2] or "1"
+
+    def shape(self):
+        return ["--num-layers", SHAPE["layers"], "--hidden-size", SHAPE["hidden"], "--num-attention-heads", SHAPE["heads"],
+                "--seq-length", self.seq, "--micro-batch-size", 1, "--pp", STAGES, "--threads", SHAPE["threads"],
+                "--hidden-dropout", SHAPE["dropout"], "--attention-dropout", SHAPE["dropout"]]
 
     def plan(self, schedule, slices, micro_batches):
         """The slices in tokens, and the predicted milliseconds until the last pass is done."""
@@ -45,8 +59,22 @@ class Profile:
         return answer["slice_tokens"] or [self.seq], answer["iteration_ms"]
 
 
+def make_corpus(folder):
+    """The project's own sources, in a vocabulary of as many tokens as the model has."""
+    sources = [str(path) for path in sorted(Path("src").rglob("*.cc"))]
+    tokenizer = f"{folder}/tokenizer"
+    for words in (["tokenizer", "train", "--vocab-size", SHAPE["vocab"], "--out", tokenizer],
+                  ["data", "tokenize", "--tokenizer", tokenizer, "--out", f"{folder}/corpus"]):
+        subprocess.run([TERATRON, *map(str, words), *sources], check=True, stdout=subprocess.DEVNULL)
+    return f"{folder}/corpus"
+
+
 class Variant:
-    def __init__(self, profile, schedule, slices, sequences=1):
+    def __init__(self, profile, schedule, slices, sequences=1, corpus=None):
+        """slices: as for --slices; "tried": what a training's first updates choose."""
+        self.how = slices if slices in ("tried", "auto") else ""
+        if slices == "tried":
+            slices = profile.choose(schedule, sequences, corpus)
         self.tokens, self.predicted = profile.plan(schedule, slices, sequences)
         self.schedule, self.slices, self.seq = schedule[0], slices, profile.seq
         more = {} if len(self.tokens) == 1 else {"slices": ",".join(map(str, self.tokens))}
@@ -58,7 +86,7 @@ class Variant:
 
     def name(self):
         cut = "" if len(self.tokens) == 1 else f", {len(self.tokens)} slices"
-        return self.schedule + cut + (f" (auto: {','.join(map(str, self.tokens))})" if self.slices == "auto" else "")
+        return self.schedule + cut + (f" ({self.how}: {','.join(map(str, self.tokens))})" if self.how else "")
 
 
 def measure(variants, rounds):
@@ -79,18 +107,18 @@ def table(title, variants):
     return "\n".join(lines) + "\n"
 
 
-def sweep_of_slices(profile, rounds):
+def sweep_of_slices(profile, rounds, corpus):
     """Figure 6: how many slices one sequence is cut into."""
     variants = [Variant(profile, GPIPE, "1")]
     variants += [Variant(profile, TERAPIPE, f"uniform:{count}") for count in (2, 4, 8, 16, 32, 64)]
-    variants += [Variant(profile, TERAPIPE, "auto")]
+    variants += [Variant(profile, TERAPIPE, "tried", 1, corpus), Variant(profile, TERAPIPE, "auto")]
     measure(variants, rounds)
-    uniform, best = variants[:-1], variants[-1]
+    uniform, best = variants[:-2], variants[-2]
     chart = line_chart(
         f"One sequence of {profile.seq} tokens through 2 stages", "slices", "milliseconds",
         {"measured": [(len(v.tokens), v.milliseconds()) for v in uniform],
          "predicted": [(len(v.tokens), v.predicted) for v in uniform],
-         "chosen by the slicer": [(len(best.tokens), best.milliseconds())]})
+         "chosen in the first updates": [(len(best.tokens), best.milliseconds())]})
     return table(f"one sequence of {profile.seq} tokens", variants), chart
 
 
@@ -107,13 +135,15 @@ def sweep_of_lengths(profiles, rounds):
     return "\n".join(rows), chart
 
 
-def several_sequences(profile, rounds):
-    """What stays in memory when there are several micro-batches."""
-    variants = [Variant(profile, GPIPE, "1", 4), Variant(profile, ONE_F_ONE_B, "1", 4), Variant(profile, TERAPIPE, "auto", 4),
-                Variant(profile, SEQ1F1B, "auto", 4), Variant(profile, TERAPIPE, "uniform:4", 4),
-                Variant(profile, SEQ1F1B, "uniform:4", 4)]
+def several_sequences(profile, rounds, corpus, sequences):
+    """What stays in memory when there are several micro-batches. The first schedule comes again at the end: the noise."""
+    variants = [Variant(profile, GPIPE, "1", sequences), Variant(profile, ONE_F_ONE_B, "1", sequences)]
+    for schedule in (TERAPIPE, SEQ1F1B):
+        variants.append(Variant(profile, schedule, "tried", sequences, corpus))
+        variants += [Variant(profile, schedule, f"uniform:{count}", sequences) for count in (2, 3, 4)]
+    variants.append(Variant(profile, GPIPE, "1", sequences))
     measure(variants, rounds)
-    return table(f"4 sequences of {profile.seq} tokens", variants)
+    return table(f"{sequences} sequences of {profile.seq} tokens", variants)
 
 
 def profile_errors(profile):
@@ -135,17 +165,19 @@ def main():
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--repeats", type=int, default=3, help="of the profiles")
+    parser.add_argument("--sequences", type=int, nargs="+", default=[4, 8], help="an update, where there are several")
     for name in ("layers", "hidden", "heads", "vocab"):
         parser.add_argument(f"--{name}", type=int, default=SHAPE[name])
     options = parser.parse_args()
     SHAPE.update((name, value) for name, value in vars(options).items() if name in SHAPE)
     with tempfile.TemporaryDirectory() as folder:
+        corpus = make_corpus(folder)
         profiles = {seq: Profile(folder, seq, options.repeats) for seq in (512, 1024, 2048)}
         errors = table_of_profiles(profiles.values())
         print(errors, file=sys.stderr, flush=True)
-        slices, slices_chart = sweep_of_slices(profiles[2048], options.rounds)
+        slices, slices_chart = sweep_of_slices(profiles[2048], options.rounds, corpus)
         print(slices, file=sys.stderr, flush=True)
-        memory = several_sequences(profiles[1024], options.rounds)
+        memory = "\n".join(several_sequences(profiles[1024], options.rounds, corpus, sequences) for sequences in options.sequences)
         print(memory, file=sys.stderr, flush=True)
         lengths, lengths_chart = sweep_of_lengths(profiles.values(), options.rounds)
         print(lengths, file=sys.stderr, flush=True)

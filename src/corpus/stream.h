@@ -51,14 +51,14 @@ struct StreamCounts {
 bool can_go_on(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOptions& options);
 
 // Reads documents, passes them through `stages` one after another and writes what is left, in the order of the input.
-// All threads work on a batch while the next one is read. The output (of each pass over the documents what it drops, in
-// that order, too) is a function of the input and the stages,
-// whatever the number of threads and batch_bytes, and whether it was made in one run or in several: where it
-// can_go_on(), a run that was killed or ended by a signal (EndedBySignal) goes on. It appears when it is whole; a run
-// that ends before leaves nothing that could be taken for it. Memory: some times batch_bytes or the longest document,
-// what stages keep, and 8 bytes a document for each survey; its spool lies beside `out` (in the system's temporary
-// folder where that is standard output). UserError: as DocumentReader; no document at all; too many bad ones.
-// EnvironmentError: something cannot be written.
+// All threads work on a batch while the next one is read. The output is a function of the input and the stages, and
+// so is the file of dropped documents (pass by pass, in the order of the input), whatever the number of threads and
+// batch_bytes, and whether it was made in one run or in several: where it can_go_on(), a run that was killed or
+// ended by a signal (EndedBySignal) goes on. It appears when it is whole; a run that ends before leaves nothing that
+// could be taken for it. Memory: some times batch_bytes or the longest document, what stages keep, and 8 bytes a
+// document for each survey; its spool lies beside `out` (in the system's temporary folder where that is standard
+// output). UserError: as DocumentReader; no document at all; too many bad ones. EnvironmentError: something cannot
+// be written.
 StreamCounts run_stages(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOptions& options);
 
 }  // namespace teratron

@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
 
 #include "cli/tiny_training.h"
+#include "comm/process/launched_job.h"
 
 namespace teratron {
 namespace {
@@ -51,6 +53,45 @@ TEST(ProfileCommand, MeasuresWhatTrainSlicesByAndSimulatePredictsWith) {
                                             "1", "--slices", "auto", "--profile", file});
   const std::vector<int> slices = simulated.at("slice_tokens");
   EXPECT_EQ(std::accumulate(slices.begin(), slices.end(), 0), 32);
+}
+
+// Three runs: the first one tries, the others take what it chose from their first update on, and are alike bit by bit.
+void expect_choice_is_kept(const std::function<Outcome(const Words&)>& run, const TinyTraining& training) {
+  const std::string file = training.path("profile.json");
+  const auto trained = [&](const std::string& folder) {
+    const Outcome outcome = run(training.command({"--pp", "2", "--token-slices", "auto", "--profile", file,
+                                                  "--train-iters", "40", "--save", training.path(folder)}));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return outcome.errors;
+  };
+  EXPECT_THAT(trained("first"), AllOf(HasSubstr("slices tried in "), HasSubstr("; goes on with ")));
+  const nlohmann::json chosen = nlohmann::json::parse(read_file(file)).at("chosen_slices");
+  ASSERT_EQ(chosen.size(), 1U);
+  EXPECT_EQ(chosen[0].at("schedule"), "seq1f1b");
+  for (const char* later : {"second", "third"}) EXPECT_THAT(trained(later), Not(HasSubstr("slices tried")));
+  EXPECT_EQ(TinyTraining::losses(training.path("second")), TinyTraining::losses(training.path("third")));
+  EXPECT_EQ(TinyTraining::losses(training.path("second")).size(), 40U);
+}
+
+TEST(TrialOfSlices, IsKeptInTheProfile) {
+  const TinyTraining training;
+  const Words profiled = {"--tokenizer", training.path("tokenizer"), "--output", training.path("profile.json")};
+  ASSERT_EQ(profile(profiled).exit_code, 0);
+  expect_choice_is_kept([](const Words& words) { return run_teratron(words); }, training);
+}
+
+TEST(TrialOfSlicesUnderMpirun, IsKeptInTheProfileThatProcessesMeasured) {
+  if (const std::string reason = testing::why_no(testing::LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
+  const TinyTraining training;
+  const auto run = [](const Words& words) {
+    const Words started = with({TERATRON_MPIRUN, "--oversubscribe", "-n", "2", TERATRON_BINARY}, words);
+    return testing::ChildProgram(started, testing::mpirun_environment()).wait(std::chrono::seconds(120));
+  };
+  const Outcome measured =
+      run(profile_command({"--tokenizer", training.path("tokenizer"), "--output", training.path("profile.json")}));
+  ASSERT_EQ(measured.exit_code, 0) << measured.errors;
+  EXPECT_THAT(measured.errors, HasSubstr("measuring what slices of 32 tokens cost"));
+  expect_choice_is_kept(run, training);
 }
 
 TEST(ProfileCommand, WritesJsonThatHoldsTheProfileAndItsErrors) {
