@@ -50,8 +50,13 @@ class StreamRun {
   }
 
   StreamCounts run() {
-    FileSource files(options_.files, options_.format, options_.text_key, options_.batch_bytes);  // has the files' names
-    DocumentSource* source = &files;
+    // Has the files' names, which documents point to.
+    std::unique_ptr<DocumentSource> files;
+    if (!stages_.empty()) files = stages_.front()->open(options_.files, options_.format, options_.batch_bytes);
+    if (!files) {
+      files = std::make_unique<FileSource>(options_.files, options_.format, options_.text_key, options_.batch_bytes);
+    }
+    DocumentSource* source = files.get();
     std::unique_ptr<DocumentSource> spool_source;
     std::unique_ptr<Spool> spool;
     for (std::size_t first = 0; pass_ < passes_; ++pass_) {
