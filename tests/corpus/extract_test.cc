@@ -63,6 +63,8 @@ TEST_F(ExtractStageTest, CollapsesSpacesAndKeepsLines) {
   EXPECT_EQ(
       article_of("<p>" + long_one + "</p><p>  a&nbsp;&nbsp;b \n\t c<br>next&shy; line<br>\n<br>apart &amp; so</p>"),
       long_one + "\na b c\nnext line\napart & so");
+  // Two line breaks end a block as a paragraph does: what is behind them is a link, and goes.
+  EXPECT_EQ(article_of("<div>" + long_one + "<br><br><a href=x>Read all that we have on words</a></div>"), long_one);
   EXPECT_EQ(article_of("<p>" + long_one + "</p><pre>\nint main() {\n  return  0;\n\n}\n</pre><p>" + long_one + "</p>"),
             long_one + "\nint main() {\n  return  0;\n\n}\n" + long_one);
   EXPECT_EQ(
@@ -281,14 +283,22 @@ TEST_F(ExtractStageTest, DropsPagesAboveTheLimit) {
   write("a.html", page);
   write("b.html.gz", testing::gzip(page));
   write("c.jsonl", nlohmann::json{{"html", page}}.dump());
-  write("d.warc", testing::warc_record(testing::http_response(page)) +
-                      testing::warc_record(testing::http_response(
-                          testing::gzip(page), "Content-Type: text/html\r\nContent-Encoding: gzip\r\n")));
+  const std::string html = "Content-Type: text/html\r\n";
+  const auto record = [](const std::string& head, const std::string& body) {
+    return testing::warc_record(testing::http_response(body, head));
+  };
+  write("d.warc", record(html, page) + record(html + "Content-Encoding: gzip\r\n", testing::gzip(page)));
+  // What is cut off at the limit does not end as it should, and that is not the server's fault.
+  const std::string chunked = fmt::format("{:x}\r\n{}\r\n0\r\n\r\n", page.size(), page);
+  write("e.warc", record(html + "Transfer-Encoding: chunked\r\n", chunked));
   const std::vector<std::filesystem::path> files = {folder_ / "a.html", folder_ / "b.html.gz", folder_ / "c.jsonl",
                                                     folder_ / "d.warc"};
   EXPECT_EQ(extract(files, {.most_page_bytes = most}).size(), 5U);
   EXPECT_EQ(extract(files, {.most_page_bytes = most - 1}).size(), 0U);
   EXPECT_EQ(dropped("too large"), 5);
+  EXPECT_EQ(extract({folder_ / "e.warc"}, {.most_page_bytes = most - 1}).size(), 0U);
+  EXPECT_EQ(dropped("too large"), 1);
+  EXPECT_EQ(extract({folder_ / "e.warc"}, {.most_page_bytes = std::ssize(chunked)}).size(), 1U);
 }
 
 TEST_F(ExtractStageTest, DoesNotDependOnThreadsOrBatches) {

@@ -138,6 +138,8 @@ TEST_F(ExtractWarc, DamagedFilesAreErrorsThatNameTheRecord) {
     const std::string wrong = warc_record(http_response(page_of({})), {.wrong_by = wrong_by});
     EXPECT_THAT(refused("d.warc", wrong + record), AllOf(HasSubstr("record 2"), HasSubstr("length")));
   }
+  EXPECT_THAT(refused("none.warc", "<p>no record</p>"), AllOf(HasSubstr("record 1"), HasSubstr("does not begin")));
+  EXPECT_THAT(refused("empty.warc.gz", ""), HasSubstr("no documents"));
   EXPECT_THAT(refused("e.warc", record + "WARC/2.0\r\nContent-Length: 0\r\n\r\n"), HasSubstr("WARC/2.0"));
   EXPECT_THAT(refused("f.warc", "WARC/1.0\r\nContent-Length: many\r\n\r\n"), HasSubstr("Content-Length"));
 }

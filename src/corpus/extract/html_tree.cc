@@ -73,78 +73,62 @@ GumboOutput* parse_within(ParseMemory& memory, std::string_view html) {
   return ::gumbo_parse_with_options(&options, html.data(), html.size());
 }
 
-// Nothing: what is in the element is never text of the page.
-std::optional<ElementKind> kind_of(GumboTag tag) {
-  switch (tag) {
-    case GUMBO_TAG_A: return ElementKind::kLink;
-    case GUMBO_TAG_BR: return ElementKind::kBreak;
-    case GUMBO_TAG_HR: return ElementKind::kRule;
-    case GUMBO_TAG_P: return ElementKind::kParagraph;
-    case GUMBO_TAG_H1:
-    case GUMBO_TAG_H2:
-    case GUMBO_TAG_H3:
-    case GUMBO_TAG_H4:
-    case GUMBO_TAG_H5:
-    case GUMBO_TAG_H6: return ElementKind::kHeading;
-    case GUMBO_TAG_UL:
-    case GUMBO_TAG_OL:
-    case GUMBO_TAG_DL: return ElementKind::kList;
-    case GUMBO_TAG_LI:
-    case GUMBO_TAG_DT:
-    case GUMBO_TAG_DD: return ElementKind::kListItem;
-    case GUMBO_TAG_BLOCKQUOTE: return ElementKind::kQuote;
-    case GUMBO_TAG_PRE: return ElementKind::kPre;
-    case GUMBO_TAG_TABLE: return ElementKind::kTable;
-    case GUMBO_TAG_TR: return ElementKind::kRow;
-    case GUMBO_TAG_TD:
-    case GUMBO_TAG_TH: return ElementKind::kCell;
-    case GUMBO_TAG_CAPTION: return ElementKind::kCaption;
-    case GUMBO_TAG_FIGURE: return ElementKind::kFigure;
-    case GUMBO_TAG_HEADER: return ElementKind::kHeader;
-    case GUMBO_TAG_ARTICLE:
-    case GUMBO_TAG_MAIN: return ElementKind::kArticle;
-    case GUMBO_TAG_NAV:
-    case GUMBO_TAG_FOOTER:
-    case GUMBO_TAG_ASIDE:
-    case GUMBO_TAG_FORM:
-    case GUMBO_TAG_FIELDSET:
-    case GUMBO_TAG_MENU: return ElementKind::kBeside;
-    case GUMBO_TAG_BODY:
-    case GUMBO_TAG_DIV:
-    case GUMBO_TAG_SECTION:
-    case GUMBO_TAG_CENTER:
-    case GUMBO_TAG_ADDRESS:
-    case GUMBO_TAG_DETAILS:
-    case GUMBO_TAG_SUMMARY:
-    case GUMBO_TAG_HGROUP:
-    case GUMBO_TAG_TBODY:
-    case GUMBO_TAG_THEAD:
-    case GUMBO_TAG_TFOOT: return ElementKind::kBlock;
-    case GUMBO_TAG_HEAD:
-    case GUMBO_TAG_TITLE:
-    case GUMBO_TAG_SCRIPT:
-    case GUMBO_TAG_STYLE:
-    case GUMBO_TAG_NOSCRIPT:
-    case GUMBO_TAG_TEMPLATE:
-    case GUMBO_TAG_IFRAME:
-    case GUMBO_TAG_OBJECT:
-    case GUMBO_TAG_EMBED:
-    case GUMBO_TAG_APPLET:
-    case GUMBO_TAG_AUDIO:
-    case GUMBO_TAG_VIDEO:
-    case GUMBO_TAG_CANVAS:
-    case GUMBO_TAG_SVG:
-    case GUMBO_TAG_MATH:
-    case GUMBO_TAG_MAP:
-    case GUMBO_TAG_SELECT:
-    case GUMBO_TAG_DATALIST:
-    case GUMBO_TAG_BUTTON:
-    case GUMBO_TAG_TEXTAREA:
-    case GUMBO_TAG_FIGCAPTION:
-    case GUMBO_TAG_NOFRAMES:
-    case GUMBO_TAG_NOEMBED: return std::nullopt;
-    default: return ElementKind::kInline;
+struct TagKind {
+  ElementKind kind;
+  std::vector<GumboTag> tags;
+};
+
+// What is not in here is inline.
+std::vector<TagKind> tag_kinds() {
+  using enum ElementKind;
+  return {
+      {kLink, {GUMBO_TAG_A}},
+      {kBreak, {GUMBO_TAG_BR}},
+      {kRule, {GUMBO_TAG_HR}},
+      {kParagraph, {GUMBO_TAG_P}},
+      {kHeading, {GUMBO_TAG_H1, GUMBO_TAG_H2, GUMBO_TAG_H3, GUMBO_TAG_H4, GUMBO_TAG_H5, GUMBO_TAG_H6}},
+      {kList, {GUMBO_TAG_UL, GUMBO_TAG_OL, GUMBO_TAG_DL}},
+      {kListItem, {GUMBO_TAG_LI, GUMBO_TAG_DT, GUMBO_TAG_DD}},
+      {kQuote, {GUMBO_TAG_BLOCKQUOTE}},
+      {kPre, {GUMBO_TAG_PRE}},
+      {kTable, {GUMBO_TAG_TABLE}},
+      {kRow, {GUMBO_TAG_TR}},
+      {kCell, {GUMBO_TAG_TD, GUMBO_TAG_TH}},
+      {kCaption, {GUMBO_TAG_CAPTION}},
+      {kFigure, {GUMBO_TAG_FIGURE}},
+      {kHeader, {GUMBO_TAG_HEADER}},
+      {kArticle, {GUMBO_TAG_ARTICLE, GUMBO_TAG_MAIN}},
+      {kBeside, {GUMBO_TAG_NAV, GUMBO_TAG_FOOTER, GUMBO_TAG_ASIDE, GUMBO_TAG_FORM, GUMBO_TAG_FIELDSET, GUMBO_TAG_MENU}},
+      {kBlock,
+       {GUMBO_TAG_BODY, GUMBO_TAG_DIV, GUMBO_TAG_SECTION, GUMBO_TAG_CENTER, GUMBO_TAG_ADDRESS, GUMBO_TAG_DETAILS,
+        GUMBO_TAG_SUMMARY, GUMBO_TAG_HGROUP, GUMBO_TAG_TBODY, GUMBO_TAG_THEAD, GUMBO_TAG_TFOOT}},
+  };
+}
+
+// What is in these is never text of the page.
+constexpr auto kTagsWithoutText = std::to_array<GumboTag>(
+    {GUMBO_TAG_HEAD,       GUMBO_TAG_TITLE,    GUMBO_TAG_SCRIPT,   GUMBO_TAG_STYLE,  GUMBO_TAG_NOSCRIPT,
+     GUMBO_TAG_TEMPLATE,   GUMBO_TAG_IFRAME,   GUMBO_TAG_OBJECT,   GUMBO_TAG_EMBED,  GUMBO_TAG_APPLET,
+     GUMBO_TAG_AUDIO,      GUMBO_TAG_VIDEO,    GUMBO_TAG_CANVAS,   GUMBO_TAG_SVG,    GUMBO_TAG_MATH,
+     GUMBO_TAG_MAP,        GUMBO_TAG_SELECT,   GUMBO_TAG_DATALIST, GUMBO_TAG_BUTTON, GUMBO_TAG_TEXTAREA,
+     GUMBO_TAG_FIGCAPTION, GUMBO_TAG_NOFRAMES, GUMBO_TAG_NOEMBED});
+
+using KindTable = std::array<std::optional<ElementKind>, GUMBO_TAG_LAST + 1>;
+
+KindTable make_kind_table() {
+  KindTable table;
+  table.fill(ElementKind::kInline);
+  for (const TagKind& one : tag_kinds()) {
+    for (const GumboTag tag : one.tags) table[tag] = one.kind;
   }
+  for (const GumboTag tag : kTagsWithoutText) table[tag] = std::nullopt;
+  return table;
+}
+
+// Nothing: what is in the element is no text of the page.
+std::optional<ElementKind> kind_of(GumboTag tag) {
+  static const KindTable table = make_kind_table();
+  return table[tag];
 }
 
 std::string_view attribute(const GumboElement& element, const char* name) {

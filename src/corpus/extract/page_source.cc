@@ -86,7 +86,10 @@ class FilesOfPages final : public DocumentSource {
 
   bool begins_warc() {
     if (format_ == TextFormat::kText) return false;
-    if (reader_->is_warc()) return true;
+    // One that is named so and is none, is an error that the reader tells.
+    const std::string name = files_[file_].filename().string();
+    const bool is_named_warc = name.ends_with(".warc") || name.ends_with(".warc.gz") || name.ends_with(".warc.zst");
+    if (reader_->is_warc() || is_named_warc) return true;
     if (is_standard_stream(files_[file_]) && reader_->begins_with('{')) {
       throw_user_error("standard input begins with '{{' as JSON lines do; say so with --format jsonl");
     }

@@ -24,9 +24,9 @@ using RecordCounts = std::map<std::string, std::int64_t>;  // records of WARC fi
 // (http_response.h). `record` is the line of JSON; of a WARC's page {"url": ..., "date": ...}; of a file of HTML {}.
 // `line` is the line, the record's number, or 0.
 //
-// kByName: JSON lines by their name, WARC by its first bytes, anything else is a page, compressed or not; standard
-// input is WARC or a page. kJsonLines, kText: every file is JSON lines, is a page. Folders give all .html, .htm,
-// .xhtml, .warc and .jsonl below. `counts` is added to, and may be read when a batch has been given. UserError as
+// kByName: JSON lines by their name, WARC by its name or its first bytes, anything else is a page, compressed or not;
+// standard input is WARC or a page. kJsonLines, kText: every file is JSON lines, is a page. Folders give all .html,
+// .htm, .xhtml, .warc and .jsonl below. `counts` is added to, and may be read when a batch has been given. UserError as
 // DocumentReader and WarcReader; standard input that begins like JSON lines and is not said to be.
 std::unique_ptr<DocumentSource> open_pages(std::span<const std::filesystem::path> files, TextFormat format,
                                            const PageSourceOptions& options, std::shared_ptr<RecordCounts> counts);

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t kPieceOfWarc = std::size_t{256} << 10, kLongestWarcHead = std::size_t{64} << 10;
 constexpr std::string_view kWarcMagic = "WARC/";
+constexpr std::string_view kNoRecord =
+    "it does not begin as a record of WARC does; if there is one before it, the length of that may be wrong";
 
 }  // namespace
 
@@ -76,7 +78,7 @@ std::string WarcReader::read_head() {
       return head;
     }
     if (!rest.starts_with(kWarcMagic.substr(0, rest.size())) || rest.size() > kLongestWarcHead) {
-      fail("it does not begin as a record of WARC does, so the length of the one before it may be wrong");
+      fail(std::string(kNoRecord));
     }
     if (!fetch()) fail("the file ends in its head");
   }
@@ -91,9 +93,8 @@ bool WarcReader::next(WarcRecord& record) {
   HeaderLines lines(head);
   const std::string_view version = lines.next().value_or("");
   if (!version.starts_with("WARC/1.")) {
-    fail(version.starts_with(kWarcMagic)
-             ? fmt::format("its version is {}, and 1.0 and 1.1 are read", version)
-             : "it does not begin as a record of WARC does, so the length of the one before it may be wrong");
+    fail(version.starts_with(kWarcMagic) ? fmt::format("its version is {}, and 1.0 and 1.1 are read", version)
+                                         : std::string(kNoRecord));
   }
   record = {.length = -1, .number = number_};
   for (auto line = lines.next(); line && !line->empty(); line = lines.next()) {
@@ -118,7 +119,7 @@ bool WarcReader::next(WarcRecord& record) {
 
 std::string WarcReader::read(std::int64_t most) {
   std::string content;
-  const auto wanted = static_cast<std::size_t>(std::min(most, left_));
+  const auto wanted = static_cast<std::size_t>(std::clamp<std::int64_t>(most, 0, left_));
   while (content.size() < wanted) {
     if (next_ == buffer_.size() && !fetch()) {
       fail(fmt::format("it is cut short, {} bytes of its content are missing", left_));

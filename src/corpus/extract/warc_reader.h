@@ -30,7 +30,7 @@ class WarcReader {
   bool begins_with(char first);
   // The next record; false at the end. What was not read of the one before is passed over.
   bool next(WarcRecord& record);
-  // At most `most` bytes of the record's content, from where the last call left off.
+  // At most `most` bytes (none where it is negative) of the record's content, from where the last call left off.
   std::string read(std::int64_t most);
 
   // The whole file, at most `most` bytes of it: what is no WARC. `most` bytes: there may be more.
