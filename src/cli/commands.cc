@@ -27,6 +27,7 @@ std::vector<Command> all_commands() {
       tokenizer_encode_command(),
       tokenizer_decode_command(),
       tokenizer_info_command(),
+      data_extract_command(),
       data_clean_command(),
       data_dedup_command(),
       data_langid_command(),

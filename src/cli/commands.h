@@ -28,6 +28,7 @@ Command tokenizer_train_command();
 Command tokenizer_encode_command();
 Command tokenizer_decode_command();
 Command tokenizer_info_command();
+Command data_extract_command();
 Command data_clean_command();
 Command data_dedup_command();
 Command data_langid_command();

@@ -20,6 +20,7 @@
 #include "corpus/clean_stage.h"
 #include "corpus/decontaminate_stage.h"
 #include "corpus/dedup_stage.h"
+#include "corpus/extract/extract_stage.h"
 #include "corpus/langid_stage.h"
 #include "corpus/stream_json.h"
 #include "runtime/end_signals.h"
@@ -60,6 +61,13 @@ std::unique_ptr<Stage> langid_stage(const CorpusSettings& settings) {
   return make_langid_stage(settings.language, settings.keep_unsure);
 }
 
+std::unique_ptr<Stage> extract_stage(const CorpusSettings& settings) {
+  return make_extract_stage({.html_key = settings.html_key,
+                             .text_key = settings.json_key,
+                             .least_characters = settings.least_characters,
+                             .most_page_bytes = settings.most_page_bytes});
+}
+
 std::unique_ptr<Stage> decontaminate_stage(const CorpusSettings& settings) {
   DecontaminateOptions options{.evaluation = settings.evaluation,
                                .format = settings.format,
@@ -76,6 +84,7 @@ constexpr std::array kKnownStages = {
     KnownStage{"langid", "detecting languages", langid_stage},
     KnownStage{"decontaminate", "looking for evaluation sets", decontaminate_stage},
     KnownStage{"dedup", "looking for duplicates", dedup_stage},
+    KnownStage{"extract", "extracting articles", extract_stage},
 };
 
 const KnownStage* known_stage(std::string_view name) {
@@ -141,6 +150,9 @@ Faults CorpusSettings::faults_of(std::string_view stage) const {
                       names.begin() + static_cast<std::ptrdiff_t>(i),
                   "{} is named twice, and a stage runs once", names[i], Flag{"then"});
   }
+  faults.add_if(std::ranges::find(names.begin() + 1, names.end(), "extract") != names.end(),
+                "extract reads pages, so it can only be the first stage: teratron data extract PAGES --then ...",
+                Flag{"then"});
   const bool cleans = std::ranges::find(names, "clean") != names.end();
   const bool decontaminates = std::ranges::find(names, "decontaminate") != names.end();
   faults.add_if(decontaminates && evaluation.empty(),
@@ -168,7 +180,8 @@ FieldList fields_of_corpus(CorpusSettings& s) {
   FieldList list;
   list.add_positional(&s.files, "FILE",
                       "a .jsonl file has a document a line; any other file is one document; either may be compressed "
-                      "(gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input");
+                      "(gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input. Of extract: "
+                      "WARC files, pages of HTML, .jsonl files with HTML in them");
   list.add("out", &s.out, "FILE",
            "what is kept, a line of JSON each; compressed if it ends in .zst; -: standard output")
       .required = true;
@@ -182,6 +195,10 @@ FieldList fields_of_corpus(CorpusSettings& s) {
   list.add("journal-seconds", &s.journal_seconds, "X", "between two points that a killed run can go on from; 0: all")
       .role = FieldRole::kHiddenFlag;
   add_json_field(list, s.json);
+  list.group("Of extract");
+  list.add("field", &s.html_key, "KEY", "the page of a .jsonl line, HTML, is under this key");
+  list.add("min-characters", &s.least_characters, "N", "drop articles that are shorter, spaces not counted").between(1);
+  list.add("max-page-bytes", &s.most_page_bytes, "N", "drop pages that are larger").between(1, std::int64_t{1} << 30);
   list.group("Of clean");
   list.add("tokenizer", &s.tokenizer, "DIR", "folder with the files of the tokenizer that tokens are counted with");
   list.add("min-tokens", &s.min_tokens, "N", "drop documents with fewer tokens").between(0);

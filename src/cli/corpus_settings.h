@@ -28,6 +28,9 @@ struct CorpusSettings {
   bool keep_newlines = false, no_url_rules = false;
   std::string url_key = "url";
 
+  std::string html_key = "html";
+  std::int64_t least_characters = 100, most_page_bytes = std::int64_t{8} << 20;
+
   double jaccard = 0.7;
   std::int64_t dedup_ngram = 5;
 

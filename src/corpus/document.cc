@@ -109,17 +109,26 @@ Document make_document(const RawDocument& raw, DocumentText& text_of) {
   return document;
 }
 
-std::optional<std::string_view> find_member(std::string_view object, std::string_view key) {
+void visit_members(std::string_view object,
+                   const std::function<bool(const std::string& key, std::string_view value)>& visit) {
   ObjectScanner scanner(object);
   scanner.skip('{');
   while (!scanner.skip('}')) {
     const std::string_view name = scanner.key();
-    if (!scanner.skip(':')) return std::nullopt;
+    if (!scanner.skip(':')) return;
     const std::string_view value = scanner.value();
-    if (without_escapes(name) == key) return value;
+    if (!visit(without_escapes(name), value)) return;
     scanner.skip(',');
   }
-  return std::nullopt;
+}
+
+std::optional<std::string_view> find_member(std::string_view object, std::string_view key) {
+  std::optional<std::string_view> found;
+  visit_members(object, [&](const std::string& name, std::string_view value) {
+    if (name == key) found = value;
+    return !found;
+  });
+  return found;
 }
 
 std::optional<std::string> string_member(std::string_view object, std::string_view key) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,6 +35,11 @@ std::optional<std::string_view> find_member(std::string_view object, std::string
 
 // The same where the value is a string, without its escapes.
 std::optional<std::string> string_member(std::string_view object, std::string_view key);
+
+// Calls `visit` with each member of a JSON object, in order, until it returns false: the key without escapes, and the
+// value as it is written there. Of `object` as above.
+void visit_members(std::string_view object,
+                   const std::function<bool(const std::string& key, std::string_view value)>& visit);
 
 // `text` (valid UTF-8) as a JSON string with its quotes.
 void append_json_string(std::string_view text, std::string& out);

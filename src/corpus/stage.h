@@ -2,13 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "corpus/document.h"
+#include "corpus/document_source.h"
 #include "corpus/spool.h"
 
 namespace teratron {
@@ -30,6 +34,14 @@ class Stage {
  public:
   virtual ~Stage() = default;
   virtual std::string_view name() const = 0;  // "clean"
+
+  // Whether it reads files in a way of its own where it is the first stage, and then how. Such a run begins anew after
+  // a kill.
+  virtual bool reads_files() const { return false; }
+  virtual std::unique_ptr<DocumentSource> open(std::span<const std::filesystem::path> /*files*/, TextFormat /*format*/,
+                                               std::int64_t /*batch_bytes*/) const {
+    return nullptr;
+  }
 
   // Whether it has to see all documents before it decides about the first. The stream is then written to a spool. Each
   // document is measured, its measures are noted in order, and settle() ends the survey.

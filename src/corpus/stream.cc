@@ -104,9 +104,15 @@ class StreamRun {
 
  private:
   void run_passes() {
-    FileSource files(options_.files, options_.format, options_.text_key, options_.batch_bytes,
-                     begin_);  // has the files' names
-    DocumentSource* source = &files;
+    // Has the files' names, which documents point to.
+    std::unique_ptr<DocumentSource> files;
+    if (!stages_.empty() && stages_.front()->reads_files()) {
+      files = stages_.front()->open(options_.files, options_.format, options_.batch_bytes);
+    } else {
+      files = std::make_unique<FileSource>(options_.files, options_.format, options_.text_key, options_.batch_bytes,
+                                           begin_);
+    }
+    DocumentSource* source = files.get();
     std::unique_ptr<DocumentSource> spool_source;
     std::unique_ptr<Spool> spool;
     for (std::size_t first = 0; pass_ < passes_; ++pass_) {
@@ -289,6 +295,7 @@ JournalPoint begin_with(Journal& journal, const Stages& stages, const StreamOpti
 }  // namespace
 
 bool can_go_on(const Stages& stages, const StreamOptions& options) {
+  if (!stages.empty() && stages.front()->reads_files()) return false;
   if (count_surveys(stages) > 0 || AtomicFile::partial_of(options.out).empty()) return false;
   if (!options.dropped.empty() && AtomicFile::partial_of(options.dropped).empty()) return false;
   return std::ranges::all_of(find_input_files(options.files), [](const std::filesystem::path& file) {

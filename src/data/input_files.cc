@@ -25,7 +25,8 @@ fs::path uncompressed_name(const fs::path& file) {
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
 // `above`: the folders that `folder` lies in, links resolved.
-void add_files_below(const fs::path& folder, std::vector<fs::path>& above, std::vector<fs::path>& files) {
+void add_files_below(const fs::path& folder, std::span<const std::string_view> endings, std::vector<fs::path>& above,
+                     std::vector<fs::path>& files) {
   std::error_code error;
   const fs::path real = fs::canonical(folder, error);
   fs::directory_iterator entries(folder, error);
@@ -34,23 +35,26 @@ void add_files_below(const fs::path& folder, std::vector<fs::path>& above, std::
   above.push_back(real);
   for (const fs::directory_entry& entry : entries) {
     if (is_hidden(entry.path())) continue;
-    const fs::path ending = uncompressed_name(entry.path()).extension();
+    const std::string ending = uncompressed_name(entry.path()).extension().string();
     if (entry.is_directory(error)) {
-      add_files_below(entry.path(), above, files);
-    } else if (ending == ".txt" || ending == ".jsonl") {
+      add_files_below(entry.path(), endings, above, files);
+    } else if (std::ranges::find(endings, ending) != endings.end()) {
       files.push_back(entry.path());
     }
   }
   above.pop_back();
 }
 
-void add_folder(const fs::path& folder, std::vector<fs::path>& files) {
+void add_folder(const fs::path& folder, std::span<const std::string_view> endings, std::vector<fs::path>& files) {
   std::vector<fs::path> above, found;
-  add_files_below(folder, above, found);
+  add_files_below(folder, endings, above, found);
   if (found.empty()) {
-    throw_user_error(
-        "there is no text in the folder '{}': no .txt or .jsonl file, nor one with .gz or .zst behind that",
-        folder.string());
+    std::string wanted;
+    for (const std::string_view ending : endings) {
+      wanted += fmt::format("{}{}", wanted.empty() ? "" : ending == endings.back() ? " or " : ", ", ending);
+    }
+    throw_user_error("there is no text in the folder '{}': no {} file, nor one with .gz or .zst behind that",
+                     folder.string(), wanted);
   }
   std::ranges::sort(found, {}, [](const fs::path& path) { return path.native(); });
   files.insert(files.end(), found.begin(), found.end());
@@ -74,7 +78,7 @@ bool is_pattern(const fs::path& path) {
   return path.native().find_first_of("*?[") != std::string::npos && !fs::exists(path, error);
 }
 
-std::vector<fs::path> find_input_files(std::span<const fs::path> named) {
+std::vector<fs::path> find_input_files(std::span<const fs::path> named, std::span<const std::string_view> endings) {
   if (named.empty()) throw_user_error("no text files were given; name at least one");
   if (std::ranges::count_if(named, is_standard_stream) > 1) {
     throw_user_error("standard input (-) is named twice, and can be read once");
@@ -83,7 +87,7 @@ std::vector<fs::path> find_input_files(std::span<const fs::path> named) {
   const auto add = [&](const fs::path& path) {
     std::error_code error;
     if (fs::is_directory(path, error)) {
-      add_folder(path, files);
+      add_folder(path, endings, files);
     } else {
       files.push_back(path);
     }

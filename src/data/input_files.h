@@ -1,6 +1,7 @@
 // Which files a user means by the names given: files, folders, patterns, standard input.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -10,11 +11,13 @@
 namespace teratron {
 
 // In the order of `named`: a file as it is named (whether it can be read, its reader tells); "-", which may be named
-// once; of a folder every file below it whose name ends in .txt or .jsonl, or that and .gz or .zst, in the order of
+// once; of a folder every file below it whose name has one of `endings`, or that and .gz or .zst, in the order of
 // their paths' bytes, without hidden ones; of a pattern (*, ?, [...]) that no file bears as its name, what it matches,
 // sorted. Links are followed, but for those that lead back to a folder they lie in. UserError: a folder or pattern that
 // gives nothing, or cannot be read; nothing named.
-std::vector<std::filesystem::path> find_input_files(std::span<const std::filesystem::path> named);
+inline constexpr std::array<std::string_view, 2> kTextEndings = {".txt", ".jsonl"};
+std::vector<std::filesystem::path> find_input_files(std::span<const std::filesystem::path> named,
+                                                    std::span<const std::string_view> endings = kTextEndings);
 
 // The paths that a pattern (*, ?, [...]) matches, ordered by their bytes, whatever the user's language; none is no
 // error. UserError: a folder of it cannot be read.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -135,6 +136,65 @@ TEST_F(CorpusCommands, OverlapIsWhatDecontaminateTakesOut) {
               HasSubstr("--evaluation"));
   EXPECT_THAT(refused({"data", "langid", path("training.jsonl"), "--out", path("o.jsonl"), "--language", "english"}),
               HasSubstr("'english'"));
+}
+
+TEST_F(CorpusCommands, ExtractGoesOnToOtherStagesInOnePass) {
+  std::string warc;
+  const auto add = [&](const std::string& page) {
+    const std::string http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page;
+    warc += fmt::format(
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.org/\r\nContent-Type: "
+        "application/http\r\nContent-Length: {}\r\n\r\n{}\r\n\r\n",
+        http.size(), http);
+  };
+  const std::string english =
+      "<p>People sat on their bags and talked about the weather of the day before. They were in no "
+      "hurry, and the ferry was still on the other side of the river.</p>";
+  add("<nav>Home</nav>" + english);
+  add("<nav>Start</nav><p>Die Leute sitzen auf ihren Taschen und reden \u00fcber das Wetter von gestern. Keiner hat es "
+      "eilig, und die F\u00e4hre liegt noch immer am anderen Ufer des Flusses.</p>");
+  add("<nav>Nothing</nav>");
+  write_file_atomically(path("in.warc"), warc);
+  const auto json = json_of({"data", "extract", path("in.warc"), "--out", path("out.jsonl"), "--then", "langid"});
+  EXPECT_EQ(json["documents"], 3);
+  EXPECT_EQ(json["kept"], 1);
+  EXPECT_EQ(json["stages"][0]["reasons"]["no article"], 1);
+  EXPECT_EQ(json["stages"][1]["reasons"]["language"], 1);
+  EXPECT_THAT(read_file(path("out.jsonl")), AllOf(HasSubstr("\"text\": \"People sat"), HasSubstr("http://a.org/")));
+  const auto piped = [&](const std::string& file, const std::string& flags) {
+    return testing::ChildProgram(
+               {"sh", "-c", fmt::format("{} data extract - --out - {} < {}", TERATRON_BINARY, flags, file)})
+        .wait();
+  };
+  EXPECT_EQ(piped(path("in.warc"), "--then langid").output, read_file(path("out.jsonl")));
+  write_file_atomically(path("in.html"), english);
+  EXPECT_THAT(piped(path("in.html"), "").output, HasSubstr("People sat"));
+  write_file_atomically(path("in.jsonl"), nlohmann::json{{"page", english}}.dump());
+  EXPECT_THAT(piped(path("in.jsonl"), "").errors, HasSubstr("--format jsonl"));
+  EXPECT_THAT(piped(path("in.jsonl"), "--format jsonl --field page").output, HasSubstr("People sat"));
+  EXPECT_THAT(refused({"data", "langid", path("in.warc"), "--out", path("o.jsonl"), "--then", "extract"}),
+              HasSubstr("can only be the first"));
+}
+
+// 200 MB that are no page pass in little memory, and so does a page of that size, which is dropped.
+TEST_F(CorpusCommands, ExtractHoldsNoLargeRecord) {
+  constexpr std::size_t kContent = std::size_t{200} << 20;
+  const auto head = [&](const std::string& type, const std::string& http) {
+    return fmt::format("WARC/1.0\r\nWARC-Type: {}\r\nContent-Type: application/http\r\nContent-Length: {}\r\n\r\n{}",
+                       type, http.size() + kContent, http);
+  };
+  const std::string file = path("in.warc");
+  for (const std::string& one : {head("resource", ""), head("response", "HTTP/1.1 200 OK\nContent-Type: video/mp4\n\n"),
+                                 head("response", "HTTP/1.1 200 OK\nContent-Type: text/html\n\n")}) {
+    const auto before = fs::exists(file) ? fs::file_size(file) : 0;
+    std::ofstream(file, std::ios::app) << one;
+    fs::resize_file(file, before + one.size() + kContent);  // zeros, which take no room on the disk
+    std::ofstream(file, std::ios::app) << "\r\n\r\n";
+  }
+  const auto json = json_of({"data", "extract", file, "--out", path("out.jsonl"), "--threads", "1"});
+  EXPECT_EQ(json["stages"][0]["reasons"], (nlohmann::json{{"not html", 1}, {"too large", 1}}));
+  EXPECT_EQ(json["stages"][0]["records: resource"], 1);
+  EXPECT_LT(json["peak_memory_bytes"], std::uint64_t{100} << 20);
 }
 
 // Killed at any moment, a run leaves no output; begun again, it gives the bytes of one that was not killed.

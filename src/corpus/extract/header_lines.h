@@ -1,0 +1,41 @@
+// The lines of a head of WARC or HTTP: a first line, "Name: value", and an empty one at the end.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "corpus/extract/ascii.h"
+
+namespace teratron {
+
+struct HeaderField {
+  std::string_view name, value;  // without spaces around
+};
+
+inline HeaderField header_field(std::string_view line) {
+  const std::size_t colon = std::min(line.find(':'), line.size());
+  return {.name = without_spaces(line.substr(0, colon)),
+          .value = without_spaces(line.substr(std::min(colon + 1, line.size())))};
+}
+
+class HeaderLines {
+ public:
+  explicit HeaderLines(std::string_view text) : text_(text) {}
+
+  // Without its end, CRLF or LF. Nothing: the text ends before a line does.
+  std::optional<std::string_view> next() {
+    const std::size_t end = text_.find('\n', at_);
+    if (end == text_.npos) return std::nullopt;
+    std::string_view line = text_.substr(at_, end - at_);
+    at_ = end + 1;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    return line;
+  }
+  std::size_t bytes_read() const { return at_; }
+
+ private:
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace teratron

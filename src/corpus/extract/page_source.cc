@@ -1,0 +1,227 @@
+#include "corpus/extract/page_source.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <future>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "corpus/extract/charset.h"
+#include "corpus/extract/http_response.h"
+#include "corpus/extract/warc_reader.h"
+#include "data/input_files.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using Files = std::span<const fs::path>;
+
+std::int64_t size_of(const fs::path& file) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(file, error);
+  return error ? 0 : static_cast<std::int64_t>(size);
+}
+
+// WARC files and pages, one after another, read a batch ahead in a thread of its own.
+class FilesOfPages final : public DocumentSource {
+ public:
+  FilesOfPages(Files files, TextFormat format, const PageSourceOptions& options, std::shared_ptr<RecordCounts> counts)
+      : files_(files), format_(format), options_(options), counts_(std::move(counts)) {
+    for (const fs::path& file : files_) total_ += size_of(file);
+    read_ahead();
+  }
+
+  bool next(Batch& batch) override {
+    Ahead read = ahead_.get();
+    batch = std::move(read.batch);
+    taken_ = read.bytes_taken;
+    for (const auto& [type, count] : read.records) (*counts_)[type] += count;
+    if (read.is_end) return false;
+    read_ahead();
+    return true;
+  }
+
+  double share() const override { return total_ == 0 ? 0 : static_cast<double>(taken_) / static_cast<double>(total_); }
+
+ private:
+  struct Ahead {
+    Batch batch;
+    RecordCounts records;
+    std::int64_t bytes_taken = 0;  // of all files, so far
+    bool is_end = false;
+  };
+
+  void read_ahead() {
+    ahead_ = std::async(std::launch::async, [this] { return read(); });
+  }
+
+  Ahead read() {
+    constexpr std::int64_t kBytesPerPage = 4096;  // that a page costs however small it is
+    Ahead ahead;
+    std::int64_t size = 0;
+    std::int64_t passed = 0;  // records that are no pages: a batch ends for them too, so that progress is told
+    while (file_ < files_.size() && size < options_.batch_bytes && passed < options_.batch_bytes) {
+      const std::size_t before = ahead.batch.documents.size();
+      if (!reader_) reader_.emplace(files_[file_]), is_warc_ = begins_warc();
+      const bool is_done = is_warc_ ? !read_record(ahead, passed) : read_page(ahead);
+      if (ahead.batch.documents.size() > before) size += std::ssize(ahead.batch.documents.back().text) + kBytesPerPage;
+      ahead.bytes_taken = taken_before_ + reader_->bytes_taken();
+      if (!is_done) continue;
+      taken_before_ += reader_->bytes_taken();
+      reader_.reset();
+      ++file_;
+    }
+    ahead.is_end = file_ == files_.size() && size == 0 && passed == 0;
+    return ahead;
+  }
+
+  bool begins_warc() {
+    if (format_ == TextFormat::kText) return false;
+    // One that is named so and is none, is an error that the reader tells.
+    const std::string name = files_[file_].filename().string();
+    const bool is_named_warc = name.ends_with(".warc") || name.ends_with(".warc.gz") || name.ends_with(".warc.zst");
+    if (reader_->is_warc() || is_named_warc) return true;
+    if (is_standard_stream(files_[file_]) && reader_->begins_with('{')) {
+      throw_user_error("standard input begins with '{{' as JSON lines do; say so with --format jsonl");
+    }
+    return false;
+  }
+
+  // False: the file ends.
+  bool read_record(Ahead& ahead, std::int64_t& passed) {
+    WarcRecord record;
+    if (!reader_->next(record)) return false;
+    const bool is_response = record.type == "response" && record.content_type.starts_with("application/http");
+    ++ahead
+          .records[record.type == "response" && !is_response ? "response without http" : to_utf8(record.type, "utf-8")];
+    if (!is_response) {
+      passed += record.length;
+      return true;
+    }
+    std::string response = reader_->read(kLongestHttpHead);
+    const std::optional<HttpHead> head = parse_http_head(response);
+    if (head && head->is_page()) {
+      response +=
+          reader_->read(options_.most_page_bytes + 1 - (std::ssize(response) - static_cast<std::int64_t>(head->bytes)));
+    } else if (head) {
+      response.resize(head->bytes);
+    }
+    std::string about = "{\"url\": ";
+    append_json_string(to_utf8(record.url, "utf-8"), about);
+    if (!record.date.empty()) {
+      about += ", \"date\": ";
+      append_json_string(to_utf8(record.date, "utf-8"), about);
+    }
+    ahead.batch.documents.push_back(
+        {.text = std::move(response), .record = about + "}", .file = &files_[file_], .line = record.number});
+    return true;
+  }
+
+  bool read_page(Ahead& ahead) {
+    const std::string page = reader_->read_plain(options_.most_page_bytes + 1);
+    ahead.batch.documents.push_back(
+        {.text = as_http_response(page, /*is_utf8=*/false), .record = "{}", .file = &files_[file_]});
+    return true;  // the file ends
+  }
+
+  Files files_;
+  TextFormat format_;
+  PageSourceOptions options_;
+  std::shared_ptr<RecordCounts> counts_;
+  std::int64_t total_ = 0, taken_ = 0, taken_before_ = 0;
+  std::size_t file_ = 0;              // being read
+  std::optional<WarcReader> reader_;  // open while it is
+  bool is_warc_ = false;
+  std::future<Ahead> ahead_;  // declared last: it ends before what it reads
+};
+
+// Runs of files that one kind of source reads.
+class PageSource final : public DocumentSource {
+ public:
+  PageSource(std::vector<fs::path> files, TextFormat format, PageSourceOptions options,
+             std::shared_ptr<RecordCounts> counts)
+      : files_(std::move(files)), format_(format), options_(std::move(options)), counts_(std::move(counts)) {
+    for (const fs::path& file : files_) {
+      if (!is_standard_stream(file) && ::access(file.c_str(), R_OK) != 0) {
+        throw_user_error("cannot read '{}': {}; check the path and its permissions", file.string(),
+                         std::strerror(errno));
+      }
+      total_ += size_of(file);
+    }
+  }
+
+  bool next(Batch& batch) override {
+    while (true) {
+      if (!current_ && begin_ == files_.size()) return false;
+      if (!current_) open_run();
+      if (!current_->next(batch)) {
+        current_.reset();
+        for (; begin_ < end_; ++begin_) done_ += size_of(files_[begin_]);
+        continue;
+      }
+      if (is_lines_) make_responses(batch);
+      return true;
+    }
+  }
+
+  double share() const override {
+    if (total_ == 0) return 0;
+    std::int64_t bytes = 0;
+    for (std::size_t i = begin_; current_ && i < end_; ++i) bytes += size_of(files_[i]);
+    const double within = current_ ? current_->share() * static_cast<double>(bytes) : 0;
+    return std::min(1.0, (static_cast<double>(done_) + within) / static_cast<double>(total_));
+  }
+
+ private:
+  bool has_lines(const fs::path& file) const {
+    return format_ == TextFormat::kJsonLines || (format_ == TextFormat::kByName && is_named_json_lines(file));
+  }
+
+  void open_run() {
+    is_lines_ = has_lines(files_[begin_]);
+    end_ = begin_ + 1;
+    if (is_lines_) {  // one by one, since their names are to outlive what reads them
+      current_ = std::make_unique<FileSource>(Files(files_).subspan(begin_, 1), TextFormat::kJsonLines,
+                                              options_.html_key, options_.batch_bytes);
+      return;
+    }
+    while (end_ < files_.size() && !has_lines(files_[end_])) ++end_;
+    current_ = std::make_unique<FilesOfPages>(Files(files_).subspan(begin_, end_ - begin_), format_, options_, counts_);
+  }
+
+  void make_responses(Batch& batch) const {
+    for (Document& document : batch.documents) {
+      document.text = as_http_response(document.text, /*is_utf8=*/true);
+      document.file = &files_[begin_];
+    }
+    for (BadDocument& bad : batch.bad) bad.file = &files_[begin_];
+  }
+
+  std::vector<fs::path> files_;
+  TextFormat format_;
+  PageSourceOptions options_;
+  std::shared_ptr<RecordCounts> counts_;
+  std::int64_t total_ = 0, done_ = 0;
+  std::size_t begin_ = 0, end_ = 0;  // the run of files that current_ reads
+  bool is_lines_ = false;
+  std::unique_ptr<DocumentSource> current_;  // declared last: it ends before the names
+};
+
+}  // namespace
+
+std::unique_ptr<DocumentSource> open_pages(Files files, TextFormat format, const PageSourceOptions& options,
+                                           std::shared_ptr<RecordCounts> counts) {
+  constexpr auto kEndings = std::to_array<std::string_view>({".html", ".htm", ".xhtml", ".warc", ".jsonl"});
+  return std::make_unique<PageSource>(find_input_files(files, kEndings), format, options, std::move(counts));
+}
+
+}  // namespace teratron

@@ -1,0 +1,34 @@
+// Where `data extract` gets pages from: WARC files, files of HTML, JSON lines with HTML in them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "corpus/document_source.h"
+
+namespace teratron {
+
+struct PageSourceOptions {
+  std::string html_key = "html";     // what the page of a line of JSON is under
+  std::int64_t most_page_bytes = 0;  // no more than one byte more of a page is held
+  std::int64_t batch_bytes = 0;
+};
+
+using RecordCounts = std::map<std::string, std::int64_t>;  // records of WARC files by their type
+
+// Documents are pages: `text` is an HTTP response, as bytes, of the head alone where that says that it is no page
+// (http_response.h). `record` is the line of JSON; of a WARC's page {"url": ..., "date": ...}; of a file of HTML {}.
+// `line` is the line, the record's number, or 0.
+//
+// kByName: JSON lines by their name, WARC by its name or its first bytes, anything else is a page, compressed or not;
+// standard input is WARC or a page. kJsonLines, kText: every file is JSON lines, is a page. Folders give all .html,
+// .htm, .xhtml, .warc and .jsonl below. `counts` is added to, and may be read when a batch has been given. UserError as
+// DocumentReader and WarcReader; standard input that begins like JSON lines and is not said to be.
+std::unique_ptr<DocumentSource> open_pages(std::span<const std::filesystem::path> files, TextFormat format,
+                                           const PageSourceOptions& options, std::shared_ptr<RecordCounts> counts);
+
+}  // namespace teratron
