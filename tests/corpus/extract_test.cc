@@ -278,7 +278,7 @@ TEST_F(ExtractStageTest, ReadsFoldersOfPages) {
 
 TEST_F(ExtractStageTest, DropsPagesAboveTheLimit) {
   RandomSequence random(RandomStream{.seed = 26});
-  const std::string page = page_of(random_paragraphs(random, 50));
+  const std::string page = page_of(random_paragraphs(random, 1000));  // longer than what is read to find the head
   const auto most = std::ssize(page);
   write("a.html", page);
   write("b.html.gz", testing::gzip(page));
