@@ -44,6 +44,15 @@ class CorpusResume : public ::testing::Test {
                  "--batch-bytes", "20000", "--journal-seconds", "0"},
                 more);
   }
+  // Waits until it is so, but not for ever.
+  template <class Condition>
+  static void wait_until(const Condition& condition) {
+    for (int left = 30'000; left > 0; --left) {
+      if (condition()) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    FAIL() << "it does not come";
+  }
   // Without what no two runs have in common.
   nlohmann::json statistics() const {
     auto json = nlohmann::json::parse(read_file(path("s.json")));
@@ -100,9 +109,7 @@ TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
     };
     const auto before = journal_time();
     testing::ChildProgram run(with(command(whole), {"--threads", "1"}));
-    while (journal_time() == before && !fs::exists(path("out.jsonl"))) {  // until it is at work
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    wait_until([&] { return journal_time() != before || fs::exists(path("out.jsonl")); });
     ::kill(run.pid(), signal);
     const Outcome outcome = run.wait();
     EXPECT_EQ(outcome.exit_code, 128 + signal) << outcome.errors;
@@ -124,11 +131,11 @@ TEST_F(CorpusResume, NothingGoesOnBehindTheOutputOfAnotherCommand) {
   ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);
   const std::string expected = read_file(path("out.jsonl"));
   testing::ChildProgram first(with(command(whole), {"--threads", "1"}));
-  while (!fs::exists(path("out.jsonl.journal"))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until([&] { return fs::exists(path("out.jsonl.journal")); });
   ::kill(first.pid(), SIGKILL);
   first.wait();
   testing::ChildProgram second({TERATRON_BINARY, "data", "dedup", path("a.jsonl"), "--out", path("out.jsonl")});
-  while (fs::exists(path("out.jsonl.journal"))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until([&] { return !fs::exists(path("out.jsonl.journal")); });
   ::kill(second.pid(), SIGKILL);
   second.wait();
   ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);
