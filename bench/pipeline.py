@@ -39,7 +39,7 @@ class Profile:
 
     def choose(self, schedule, sequences, corpus):
         """What the first updates of a training of so many sequences an update choose; text for --slices."""
-        run_json(TERATRON, "train", *self.shape(), "--data-path", corpus, "--profile", self.file, "--token-slices", "auto",
+        run_json(TERATRON, "train", *self.shape(), "--data-path", corpus, "--vocab-size", SHAPE["vocab"], "--profile", self.file, "--token-slices", "auto",
                  "--schedule", schedule[0], "--global-batch-size", sequences, "--train-iters", 36, "--eval-interval", 0,
                  "--lr", 1e-4, "--json", "-")
         with open(self.file) as file:
