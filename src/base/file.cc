@@ -203,9 +203,11 @@ AtomicFile::AtomicFile(std::filesystem::path path, std::uint64_t kept) : path_(s
   if (target.is_replaced) {
     path_ = target.path;
     partial_ = path_.string() + ".partial";
-    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    const int truncates = kept == 0 ? O_TRUNC : 0;
+    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | truncates, 0644);
+    if (descriptor_ < 0) throw_write_error(path_, errno);
     const auto size = static_cast<off_t>(kept);
-    if (descriptor_ < 0 || ::ftruncate(descriptor_, size) != 0 || ::lseek(descriptor_, size, SEEK_SET) != size) {
+    if (kept > 0 && (::ftruncate(descriptor_, size) != 0 || ::lseek(descriptor_, size, SEEK_SET) != size)) {
       throw_write_error(path_, errno);
     }
   } else {
