@@ -11,6 +11,7 @@
 #include "console/long_task.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
+#include "slicing/joint_choice.h"
 #include "telemetry/trace_file.h"
 #include "train/start_reading.h"
 
@@ -49,21 +50,45 @@ struct Job {
   TrainingData data;
 };
 
+// Of micro-batches of so many sequences; empty: in the user's cache. Joint slices need several: FILE-2.json, ..
+std::filesystem::path profile_file(const TrainConfig& config, std::int64_t sequences) {
+  if (config.profile.empty() || config.token_slices != "joint") return config.profile;
+  std::filesystem::path file = config.profile;
+  const std::string name = fmt::format("{}-{}{}", file.stem().string(), sequences, file.extension().string());
+  return file.replace_filename(name);
+}
+
+// What slices cost, where that is asked for; of every size that micro-batches may have.
+std::vector<slicing::Profile> profiles_for(const Job& job, const Rank& rank, Backend& backend) {
+  const TrainConfig& config = job.config;
+  const bool is_joint = config.token_slices == "joint";
+  std::vector<slicing::Profile> profiles;
+  if (!is_joint && config.token_slices != "auto" && config.profile.empty()) return profiles;
+  ProfileRequest request = profile_request(config, job.vocab_size, rank.environment.ranks_are());
+  for (const std::int64_t size :
+       is_joint ? slicing::sizes_to_measure(request.sequences) : std::vector{request.sequences}) {
+    request.sequences = size;
+    const std::string what =
+        is_joint ? fmt::format("measuring what slices of {} sequence{} cost", size, size == 1 ? "" : "s")
+                 : "measuring what slices cost";
+    profiles.push_back(profile_for(request, rank.mesh, backend, profile_file(config, size),
+                                   rank.is_first() ? show_steps(what) : ProfileProgress{}));
+  }
+  return profiles;
+}
+
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
   const std::unique_ptr<Backend> backend = make_backend(config, rank);
-  std::optional<slicing::Profile> profile;
-  if (config.token_slices == "auto" || !config.profile.empty()) {
-    profile =
-        profile_for(profile_request(config, job.vocab_size, rank.environment.ranks_are()), rank.mesh, *backend,
-                    config.profile, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
-  }
+  std::vector<slicing::Profile> profiles = profiles_for(job, rank, *backend);
   Trainer trainer(config, *backend, make_training_task(config, job.data, job.vocab_size, rank.mesh->place().tensor),
-                  rank.mesh, profile ? &*profile : nullptr);
-  if (profile && rank.is_first()) {
+                  rank.mesh, profiles);
+  if (rank.is_first()) {
     trainer.when_slices_are_chosen([&](const slicing::ChosenSlices& chosen) {
-      profile->chosen.push_back(chosen);
-      write_profile(*profile, config.profile.empty() ? cached_profile(profile->key) : config.profile);
+      slicing::Profile& profile = profiles.front();
+      profile.chosen.push_back(chosen);
+      const std::filesystem::path file = profile_file(config, profile.key.sequences);
+      write_profile(profile, file.empty() ? cached_profile(profile.key) : file);
     });
   }
   const TrainingRun run{.config = config,
@@ -71,7 +96,7 @@ void run_rank(const Job& job, const Rank& rank) {
                         .began = job.began,
                         .end_signals = job.end_signals,
                         .layout = job.layout,
-                        .memory = {job.vocab_size, backend->compute_dtype(), profile ? &*profile : nullptr},
+                        .memory = {job.vocab_size, backend->compute_dtype(), profiles},
                         .peak_flops = peak_flops_of(config, *backend, rank)};
   const TrainingResult result = run_training(run, trainer, *backend, rank);
   job.signal = result.signal;

@@ -3,14 +3,22 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "pipeline/drawing.h"
 
 namespace teratron::pipeline {
 namespace {
 
-char letter_of(const Schedule& schedule, const Action& action) {
-  const int number = action.micro_batch * schedule.slices + action.slice;
+// Of each micro-batch's first slice, counted through.
+std::vector<int> first_numbers(const Schedule& schedule) {
+  std::vector<int> numbers = {0};
+  for (int m = 0; m + 1 < schedule.micro_batches; ++m) numbers.push_back(numbers.back() + schedule.slices_of(m));
+  return numbers;
+}
+
+char letter_of(const std::vector<int>& first_numbers, const Action& action) {
+  const int number = first_numbers[static_cast<std::size_t>(action.micro_batch)] + action.slice;
   switch (action.pass) {
     case Pass::kForward: return static_cast<char>('0' + number % 10);
     case Pass::kBackward:
@@ -40,13 +48,14 @@ std::string to_text(const Schedule& schedule, const Simulation& simulation, int 
   const double most = std::floor((columns - prefix) * shortest / simulation.iteration);
   const double scale = std::clamp(most, 1.0, 4.0) / shortest;
   const auto column = [&](double time) { return static_cast<std::size_t>(std::llround(time * scale)); };
+  const std::vector<int> numbers = first_numbers(schedule);
   std::string text;
   for (std::size_t stage = 0; stage < simulation.actions.size(); ++stage) {
     std::string line(column(simulation.iteration), '.');
     for (const TimedAction& timed : simulation.actions[stage]) {
       const std::size_t begin = column(timed.start), end = std::min(column(timed.end), line.size());
       std::fill(line.begin() + static_cast<std::ptrdiff_t>(begin), line.begin() + static_cast<std::ptrdiff_t>(end),
-                letter_of(schedule, timed.action));
+                letter_of(numbers, timed.action));
     }
     text += fmt::format("stage {:<{}} {}\n", stage, static_cast<int>(prefix) - 7, line);
   }

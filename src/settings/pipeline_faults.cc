@@ -163,6 +163,10 @@ class PipelineFaults {
                    "{} with {} takes one sequence at a time, but {} is {}; give 1", kSequenceParallel, kTokenSlices,
                    slices.cuts.empty() ? kMicroBatchSize : kTokenSlices,
                    slices.cuts.empty() ? fmt::format("{}", most) : s_.token_slices);
+    faults_.add_if(
+        sequence_parallel && slices.joint && most == 1,
+        "{} is joint, but {} takes one sequence at a time, which leaves no micro-batches to choose; give auto",
+        kTokenSlices, kSequenceParallel);
     if (slices.automatic || s_.seq_length < 1) return;
     const std::int64_t unit = sequence_parallel ? s_.tensor_parallel : 1;
     if (!slices.cuts.empty()) return check_cuts(slices.cuts, unit);

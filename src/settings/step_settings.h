@@ -18,7 +18,8 @@ struct StepSettings : ModelSettings, BatchSettings, TrainingLayoutSettings, Pipe
     return logits_chunk == 0 && backend != BackendKind::kCuda ? 256 : logits_chunk;
   }
   std::int64_t largest_batch() const { return BatchSettings::largest_batch(data_parallel); }
-  // Sequences of a rank's micro-batches, in order; the last one stands for all that follow.
+  // Sequences of a rank's micro-batches, in order; the last one stands for all that follow. Where they are to be
+  // chosen, the most.
   std::vector<std::int64_t> micro_batch_sizes() const;
   BatchSchedule batches(const BatchesDone& done = {}) const { return BatchSettings::batches(data_parallel, done); }
   // Of all groups, and of what they say together.

@@ -134,7 +134,8 @@ MeasuredIteration iteration_from_json(const JsonFields& fields) {
 
 ChosenSlices chosen_from_json(const JsonFields& fields, std::int64_t tokens) {
   ChosenSlices chosen{.schedule = fields.string("schedule"),
-                      .micro_batches = static_cast<int>(fields.integer("micro_batches", 1, kMostTokens))};
+                      .micro_batches = static_cast<int>(fields.integer("micro_batches", 1, kMostTokens)),
+                      .sequences = fields.has("sequences") ? fields.integer("sequences", 0, kMostTokens) : 0};
   const std::string cuts = fields.string("cuts");
   if (cuts.empty()) return chosen;
   try {
@@ -197,6 +198,7 @@ std::string to_json(const Profile& profile) {
   for (const ChosenSlices& chosen : profile.chosen) {
     chosen_slices.push_back({{"schedule", chosen.schedule},
                              {"micro_batches", chosen.micro_batches},
+                             {"sequences", chosen.sequences},
                              {"cuts", pipeline::text_of(chosen.cuts)}});
   }
   return Json{{"format", kFormat},

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,7 @@ struct Pace {
 struct ChosenSlices {
   std::string schedule;                       // its name
   int micro_batches = 1;                      // of an update
+  std::int64_t sequences = 0;                 // of an update, where micro-batches were chosen too; else 0
   std::vector<pipeline::MicroBatchCut> cuts;  // the last one stands for all that follow; empty: sequences run whole
   bool operator==(const ChosenSlices&) const = default;
 };
@@ -87,6 +89,9 @@ struct Profile {
   std::int64_t longest() const { return stages.front().forward.lengths.back(); }  // slice that it knows
   bool operator==(const Profile&) const = default;
 };
+
+// Of one pipeline and micro-batches of several sizes, of which nothing else differs; fewest sequences first.
+using Profiles = std::span<const Profile>;
 
 // Reads back exactly.
 std::string to_json(const Profile& profile);

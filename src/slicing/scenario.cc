@@ -114,7 +114,7 @@ pipeline::Costs costs_of(const Scenario& scenario, const Slices& slices, const p
         scenario.transfer);
   }
   pipeline::Costs costs = slices.cuts.empty() ? slice_costs(*slices.profile, schedule, slices.lengths)
-                                              : slice_costs(*slices.profile, schedule, slices.cuts);
+                                              : slice_costs(Profiles(&*slices.profile, 1), schedule, slices.cuts);
   for (double& transfer : costs.transfers) transfer += scenario.transfer;
   return costs;
 }

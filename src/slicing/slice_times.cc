@@ -57,25 +57,53 @@ SlicerOptions options_for(const CostTable& both, int stages, int micro_batches) 
   return {.stages = stages, .micro_batches = micro_batches, .epsilon = 1e-4 * both.of(0, both.intervals())};
 }
 
+// What micro-batches of so many sequences take, in terms of two profiles.
+struct Between {
+  const Profile *low, *high;
+  double of_low, of_high;
+
+  template <class Time>
+  double of(const Time& time) const {
+    return of_low * time(*low) + (of_high > 0 ? of_high * time(*high) : 0);
+  }
+};
+
+Between between(Profiles profiles, std::int64_t sequences) {
+  const auto at = [](const Profile& profile) { return profile.key.sequences; };
+  const auto wanted = static_cast<double>(sequences);
+  const auto after = std::ranges::lower_bound(profiles, sequences, {}, at);
+  if (after == profiles.begin() || after == profiles.end()) {
+    const Profile& nearest = after == profiles.end() ? profiles.back() : profiles.front();
+    return {&nearest, &nearest, wanted / static_cast<double>(at(nearest)), 0};
+  }
+  const Profile &high = *after, &low = *(after - 1);
+  const double share = (wanted - static_cast<double>(at(low))) / static_cast<double>(at(high) - at(low));
+  return {&low, &high, 1 - share, share};
+}
+
 // As the costs are measured, whatever other stages do meanwhile. One cut: of all micro-batches.
-pipeline::Costs undisturbed(const Profile& profile, const pipeline::Schedule& schedule,
-                            const std::vector<pipeline::MicroBatchCut>& cuts) {
+pipeline::Costs undisturbed(Profiles profiles, const pipeline::Schedule& schedule,
+                            std::span<const pipeline::MicroBatchCut> cuts) {
   pipeline::Costs costs;
   costs.passes.resize(static_cast<std::size_t>(schedule.cells()));
+  const double share = 1.0 / schedule.virtual_stages;
   for (std::size_t m = 0; m < cuts.size(); ++m) {
     const pipeline::MicroBatchCut& cut = cuts[m];
     check_equal(std::ssize(cut.slice_tokens), schedule.slices_of(static_cast<int>(m)), "slices of a known length");
     if (cuts.size() > 1) costs.first_columns.push_back(costs.transfers.size());
-    const double share =
-        static_cast<double>(cut.sequences) / static_cast<double>(profile.key.sequences * schedule.virtual_stages);
+    const Between measured = between(profiles, cut.sequences);
     std::int64_t context = 0;
     for (const std::int64_t length : cut.slice_tokens) {
       for (int cell = 0; cell < schedule.cells(); ++cell) {
-        const StageCosts& stage = stage_of(profile, schedule.stage_of(cell), schedule.stages);
-        costs.passes[static_cast<std::size_t>(cell)].push_back(pipeline::PassTimes::even_parts(
-            share * stage.forward.milliseconds(length, context), share * stage.backward.milliseconds(length, context)));
+        const auto time = [&](CostModel StageCosts::*pass) {
+          return share * measured.of([&](const Profile& profile) {
+            return (stage_of(profile, schedule.stage_of(cell), schedule.stages).*pass).milliseconds(length, context);
+          });
+        };
+        costs.passes[static_cast<std::size_t>(cell)].push_back(
+            pipeline::PassTimes::even_parts(time(&StageCosts::forward), time(&StageCosts::backward)));
       }
-      costs.transfers.push_back(profile.transfer.of(length * cut.sequences));
+      costs.transfers.push_back(profiles.front().transfer.of(length * cut.sequences));
       context += length;
     }
   }
@@ -84,8 +112,9 @@ pipeline::Costs undisturbed(const Profile& profile, const pipeline::Schedule& sc
 
 pipeline::Costs undisturbed(const Profile& profile, const pipeline::Schedule& schedule,
                             std::span<const std::int64_t> lengths) {
-  return undisturbed(profile, schedule,
-                     {{.sequences = profile.key.sequences, .slice_tokens = {lengths.begin(), lengths.end()}}});
+  const pipeline::MicroBatchCut cut{.sequences = profile.key.sequences,
+                                    .slice_tokens = {lengths.begin(), lengths.end()}};
+  return undisturbed({&profile, 1}, schedule, {&cut, 1});
 }
 
 // 0 where one stage is at work at a time, 1 where all of them always are.
@@ -241,9 +270,23 @@ pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& sc
   return disturbed(profile, schedule, undisturbed(profile, schedule, lengths));
 }
 
-pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
+pipeline::Costs slice_costs(Profiles profiles, const pipeline::Schedule& schedule,
                             std::span<const pipeline::MicroBatchCut> cuts) {
-  return disturbed(profile, schedule, undisturbed(profile, schedule, {cuts.begin(), cuts.end()}));
+  return disturbed(profiles.front(), schedule, undisturbed(profiles, schedule, cuts));
+}
+
+double slice_milliseconds(Profiles profiles, std::size_t stage, std::int64_t sequences, std::int64_t length,
+                          std::int64_t context) {
+  return between(profiles, sequences).of([&](const Profile& profile) {
+    const StageCosts& costs = profile.stages[stage];
+    return costs.forward.milliseconds(length, context) + costs.backward.milliseconds(length, context);
+  });
+}
+
+double pipeline_milliseconds(Profiles profiles, const pipeline::Schedule& schedule,
+                             std::span<const pipeline::MicroBatchCut> cuts) {
+  const pipeline::Simulation simulation = pipeline::simulate(schedule, undisturbed(profiles, schedule, cuts));
+  return simulation.iteration * profiles.front().pace.of(together_share(simulation));
 }
 
 double pipeline_milliseconds(const Profile& profile, const pipeline::Schedule& schedule,

@@ -17,14 +17,21 @@ namespace teratron::slicing {
 // part of its pipeline. The cells of a stage share its time evenly.
 pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
                             std::span<const std::int64_t> lengths);
-// The same of micro-batches that are cut in different ways. Of other numbers of sequences than were measured, passes
-// take proportionally longer.
-pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
+// The same of micro-batches that are cut in different ways; one cut: of all. Between numbers of sequences that were
+// measured times are straight lines; beyond them they are proportional to the nearest's.
+pipeline::Costs slice_costs(Profiles profiles, const pipeline::Schedule& schedule,
                             std::span<const pipeline::MicroBatchCut> cuts);
+
+// Milliseconds of a slice of so many sequences in a stage, both passes, likewise.
+double slice_milliseconds(Profiles profiles, std::size_t stage, std::int64_t sequences, std::int64_t length,
+                          std::int64_t context);
 
 // Milliseconds until the last pass of an iteration is done; the update comes on top (Profile::update).
 double pipeline_milliseconds(const Profile& profile, const pipeline::Schedule& schedule,
                              std::span<const std::int64_t> lengths);
+
+double pipeline_milliseconds(Profiles profiles, const pipeline::Schedule& schedule,
+                             std::span<const pipeline::MicroBatchCut> cuts);
 
 // The schedule that it was measured with.
 pipeline::Schedule schedule_of(const MeasuredIteration& iteration, int stages);

@@ -37,10 +37,11 @@ struct JointSlicing {
   int solves = 0;
 };
 
-// costs[b - 1]: of slices of b sequences at once, for b up to the whole batch; all with the same boundaries. For every
+// costs[b - 1]: of slices of b sequences at once, for b up to the most that a part may have; all with the same
+// boundaries. `batch`: sequences of all parts; 0: as many as there are costs. For every
 // bound on the longest slice, Algorithm 1's programme for each b and a knapsack over the b. The paper adds up times
 // that each contain its own longest slice; counting the longest one once, as here, is exact.
-JointSlicing best_joint_slicing(std::span<const CostTable> costs, const SlicerOptions& options);
+JointSlicing best_joint_slicing(std::span<const CostTable> costs, const SlicerOptions& options, std::size_t batch = 0);
 
 // For 1F1B order (Seq1F1B), where a stage takes turns: the forward of slice i stands beside the backward of slice
 // k - i + 1 of the micro-batch before, and what every further stage adds is the longest such pair:

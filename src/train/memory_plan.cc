@@ -138,15 +138,15 @@ std::int64_t bytes_in(const MemoryRoom& room, const TrainConfig& config, const s
 
 ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& pipeline) {
   // Every rank plans for the largest share of the largest batch.
-  const BatchSampler largest = pipeline.sampler(config.largest_batch(), {0, static_cast<int>(config.data_parallel)});
+  const std::int64_t batch = pipeline.largest_micro_batch(config);
   return {.purpose = Purpose::kTraining,
-          .batch = largest.largest_micro_batch(),
+          .batch = batch,
           .tokens = config.seq_length,
           .logits_chunk = config.rows_of_logits(),
           .first_keys = config.reset_attention_mask,
           .position_ids = config.reset_position_ids,
           .schedule = pipeline.schedule_of_all(),
-          .cuts = pipeline.cuts_of_all(largest.largest_micro_batch(), config.seq_length),
+          .cuts = pipeline.cuts_of_all(batch, config.seq_length),
           .recompute = config.recompute,
           .sequence_parallel = config.sequence_parallel,
           .shard_optimizer = config.distributed_optimizer,
@@ -154,7 +154,7 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
 }
 
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context) {
-  ExecutorOptions options = training_options(config, plan_pipeline(config, context.profile));
+  ExecutorOptions options = training_options(config, plan_pipeline(config, context.profiles));
   if (options.logits_chunk == 0) options.logits_chunk = kFewestRowsOfLogits;
   const MeshShape mesh = config.mesh();
   std::vector<std::int64_t> bytes;

@@ -18,7 +18,7 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
 struct MemoryPlanContext {
   std::int64_t vocab_size = 0;
   DType compute_dtype = DType::kF32;
-  const slicing::Profile* profile = nullptr;  // for --token-slices auto
+  slicing::Profiles profiles = {};  // for --token-slices auto and joint
 };
 
 // Bytes of a rank of each pipeline stage, in any layout, without starting one. Where --logits-chunk is left to the

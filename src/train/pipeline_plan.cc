@@ -11,6 +11,7 @@
 #include "pipeline/deferral.h"
 #include "pipeline/simulate.h"
 #include "pipeline/token_slices.h"
+#include "slicing/joint_choice.h"
 #include "slicing/slice_times.h"
 
 namespace teratron {
@@ -24,6 +25,16 @@ using pipeline::ScheduleKind;
 // The share of the rank that has most of the largest batch.
 BatchSampler largest_of(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
   return {config.largest_batch(), sizes, 0, config.data_parallel};
+}
+
+std::int64_t largest_share(const TrainConfig& config) {
+  return (config.largest_batch() + config.data_parallel - 1) / config.data_parallel;
+}
+
+std::int64_t largest_of(std::span<const pipeline::MicroBatchCut> cuts) {
+  std::int64_t most = 0;
+  for (const pipeline::MicroBatchCut& cut : cuts) most = std::max(most, cut.sequences);
+  return most;
 }
 
 int micro_batches_of(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
@@ -74,9 +85,11 @@ std::vector<std::int64_t> given_slicing(const TrainConfig& config, const pipelin
 // The winner of an earlier run's trial; nullptr: there is none.
 const slicing::ChosenSlices* chosen_before(const TrainConfig& config, const PipelinePlan& plan,
                                            const slicing::Profile& profile) {
+  const bool is_joint = config.token_slices == "joint";
   const auto is_ours = [&](const slicing::ChosenSlices& chosen) {
-    return chosen.schedule == pipeline::name_of(plan.kind) &&
-           chosen.micro_batches == micro_batches_of(config, plan.micro_batch_sizes);
+    if (chosen.schedule != pipeline::name_of(plan.kind) || (chosen.sequences > 0) != is_joint) return false;
+    return is_joint ? chosen.sequences == largest_share(config) && largest_of(chosen.cuts) <= config.micro_batch_size
+                    : chosen.micro_batches == micro_batches_of(config, plan.micro_batch_sizes);
   };
   const auto found = std::ranges::find_if(profile.chosen, is_ours);
   return found == profile.chosen.end() ? nullptr : &*found;
@@ -84,16 +97,20 @@ const slicing::ChosenSlices* chosen_before(const TrainConfig& config, const Pipe
 
 // Every way that is to be tried.
 std::vector<std::vector<pipeline::MicroBatchCut>> cuts_of(const TrainConfig& config, const PipelinePlan& plan,
-                                                          const slicing::Profile* profile) {
+                                                          slicing::Profiles profiles) {
   if (config.token_slices.empty()) return {{}};
   const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", config.token_slices);
   if (!slices.cuts.empty()) return {slices.cuts};
   const std::int64_t sequences = largest_of(config, plan.micro_batch_sizes).largest_micro_batch();
   if (!slices.automatic) return {cut_alike(sequences, given_slicing(config, slices))};
-  check(profile != nullptr, "slices are chosen by measured costs");
-  if (const slicing::ChosenSlices* chosen = chosen_before(config, plan, *profile)) return {chosen->cuts};
+  check(!profiles.empty(), "slices are chosen by measured costs");
+  if (const slicing::ChosenSlices* chosen = chosen_before(config, plan, profiles.front())) return {chosen->cuts};
+  if (slices.joint) {
+    return slicing::likely_cuts(profiles, config.seq_length, plan.kind, static_cast<int>(config.pipeline_parallel),
+                                largest_share(config));
+  }
   std::vector<std::vector<pipeline::MicroBatchCut>> ways;
-  for (const std::vector<std::int64_t>& lengths : measured_slicings(config, plan, *profile)) {
+  for (const std::vector<std::int64_t>& lengths : measured_slicings(config, plan, profiles.front())) {
     ways.push_back(cut_alike(sequences, lengths));
   }
   return ways;
@@ -103,7 +120,7 @@ std::vector<std::vector<pipeline::MicroBatchCut>> cuts_of(const TrainConfig& con
 Schedule schedule_in_parts(ScheduleKind kind, const pipeline::ScheduleSize& size, int parts) {
   Schedule all;
   int first = 0;
-  for (const std::int64_t count : pipeline::even_slices(size.micro_batches, parts)) {
+  for (const std::int64_t count : pipeline::even_slices(size.micro_batches, std::min(parts, size.micro_batches))) {
     pipeline::ScheduleSize part = size;
     part.micro_batches = static_cast<int>(count);
     std::vector<int> slices;
@@ -136,10 +153,10 @@ Schedule schedule_of(const TrainConfig& config, ScheduleKind kind, const UpdateP
 
 // As measured, or what the cells' layers do.
 Costs costs_of(const UpdatePlan& plan, std::span<const std::int64_t> cell_layers, std::int64_t tokens,
-               const slicing::Profile* profile) {
-  if (profile != nullptr) {
+               slicing::Profiles profiles) {
+  if (!profiles.empty()) {
     const std::vector<pipeline::MicroBatchCut> whole = cut_alike(plan.micro_batch_sizes.front(), {tokens});
-    return slicing::slice_costs(*profile, plan.schedule, plan.cuts.empty() ? whole : plan.cuts);
+    return slicing::slice_costs(profiles, plan.schedule, plan.cuts.empty() ? whole : plan.cuts);
   }
   Costs costs = pipeline::costs_of_each(plan.schedule, plan.cuts.size() > 1, [&](int m) {
     if (plan.cuts.empty()) return pipeline::even_times(1, {}, /*forward=*/1, /*backward=*/2);
@@ -161,10 +178,14 @@ Costs costs_of(const UpdatePlan& plan, std::span<const std::int64_t> cell_layers
 }
 
 UpdatePlan plan_update(const TrainConfig& config, const PipelinePlan& plan, std::vector<pipeline::MicroBatchCut> cuts,
-                       const slicing::Profile* profile) {
+                       slicing::Profiles profiles) {
   UpdatePlan update{.micro_batch_sizes = plan.micro_batch_sizes, .cuts = std::move(cuts)};
+  if (config.token_slices == "joint") {
+    update.micro_batch_sizes.clear();
+    for (const pipeline::MicroBatchCut& cut : update.cuts) update.micro_batch_sizes.push_back(cut.sequences);
+  }
   update.schedule = schedule_of(config, plan.kind, update);
-  update.costs = costs_of(update, plan.cell_layers, config.seq_length, profile);
+  update.costs = costs_of(update, plan.cell_layers, config.seq_length, profiles);
   if (config.defer_weight_gradients) {
     update.schedule =
         pipeline::defer_weight_gradients(update.schedule, update.costs, pipeline::most_live_slices(update.schedule));
@@ -195,7 +216,18 @@ std::vector<pipeline::MicroBatchCut> PipelinePlan::cuts_of_all(std::int64_t batc
       all.push_back(update.cuts.empty() ? whole : update.cuts[std::min(m, update.cuts.size() - 1)]);
     }
   }
+  all.front().sequences = batch;  // where evaluation runs
   return all;
+}
+
+std::int64_t PipelinePlan::largest_micro_batch(const TrainConfig& config) const {
+  std::int64_t most = 0;
+  for (std::size_t number = 0; number < ways(); ++number) {
+    const BatchSampler largest =
+        way(number).sampler(config.largest_batch(), {0, static_cast<int>(config.data_parallel)});
+    most = std::max(most, largest.largest_micro_batch());
+  }
+  return most;
 }
 
 int PipelinePlan::first_micro_batch(std::size_t number) const {
@@ -204,15 +236,15 @@ int PipelinePlan::first_micro_batch(std::size_t number) const {
   return first;
 }
 
-PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* profile) {
+PipelinePlan plan_pipeline(const TrainConfig& config, slicing::Profiles profiles) {
   PipelinePlan plan;
   plan.kind = schedule_kind(config);
   plan.cell_layers = cell_layers(config);
-  plan.is_measured = profile != nullptr;
+  plan.is_measured = !profiles.empty();
   plan.micro_batch_sizes = config.micro_batch_sizes();
   std::vector<UpdatePlan> ways;
-  for (std::vector<pipeline::MicroBatchCut>& cuts : cuts_of(config, plan, profile)) {
-    ways.push_back(plan_update(config, plan, std::move(cuts), profile));
+  for (std::vector<pipeline::MicroBatchCut>& cuts : cuts_of(config, plan, profiles)) {
+    ways.push_back(plan_update(config, plan, std::move(cuts), profiles));
   }
   static_cast<UpdatePlan&>(plan) = std::move(ways.front());
   plan.alternatives.assign(std::make_move_iterator(ways.begin() + 1), std::make_move_iterator(ways.end()));

@@ -43,12 +43,13 @@ struct PipelinePlan : UpdatePlan {
   // Of ExecutorOptions, of all ways one after the other; and the number of a way's first micro-batch there.
   pipeline::Schedule schedule_of_all() const;
   std::vector<pipeline::MicroBatchCut> cuts_of_all(std::int64_t batch, std::int64_t tokens) const;
+  std::int64_t largest_micro_batch(const TrainConfig& config) const;  // of any way and rank
   int first_micro_batch(std::size_t way) const;
 };
 
-// `config` has no faults. `profile`: what slices cost in a stage; nullptr: not measured. InternalError where
-// --token-slices is auto and there is none.
-PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* profile = nullptr);
+// `config` has no faults. `profiles`: what slices cost in a stage, of micro-batches of one size or, for --token-slices
+// joint, of several; none: not measured. InternalError where slices are to be chosen and there are none.
+PipelinePlan plan_pipeline(const TrainConfig& config, slicing::Profiles profiles = {});
 
 // For people, in a line or two; empty where one stage runs sequences whole.
 std::string text_of(const PipelinePlan& plan);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/monotonic_clock.h"
 #include "checkpoint/initial_weights.h"
+#include "pipeline/token_slices.h"
 #include "train/memory_plan.h"
 #include "train/micro_batches.h"
 #include "train/resume_rules.h"
@@ -19,21 +20,32 @@ constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft =
 constexpr const char *kBestValidation = "best_validation_loss", *kSinceBest = "validations_since_best";
 constexpr const char* kValidationIsOwed = "validation_is_owed";
 
+// Of an update on any copy of the model; as many as a micro-batch at least.
+std::int64_t most_samples(const TrainConfig& config, std::int64_t micro_batch) {
+  return std::max(micro_batch, (config.largest_batch() + config.data_parallel - 1) / config.data_parallel);
+}
+
+std::string slices_text(const UpdatePlan& update) {
+  if (update.cuts.empty()) return "whole";
+  if (update.cuts.size() > 1) return pipeline::text_of(update.cuts);
+  return fmt::format("{}", fmt::join(update.cuts.front().slice_tokens, ","));
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, const std::shared_ptr<Mesh>& mesh,
-                 const slicing::Profile* profile)
+                 slicing::Profiles profiles)
     : config_(config),
       task_(std::move(task)),
       batches_(config.batches()),
-      pipeline_(plan_pipeline(config, profile)),
+      pipeline_(plan_pipeline(config, profiles)),
       slice_trial_(pipeline_.ways()),
       sampler_(pipeline_.sampler(batches_.batch_size(0), mesh ? mesh->place().data : GroupRank{})),
       executor_(backend, *task_.model, training_options(config, pipeline_), mesh),
       parameters_(executor_.parameters()),
       schedule_(config.schedule()),
       scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),
-      share_(task_.training->make_batch(executor_.options().batch * pipeline_.schedule.micro_batches)) {
+      share_(task_.training->make_batch(most_samples(config, executor_.options().batch))) {
   if (!config.trace.empty()) trace_.emplace();
 }
 
@@ -131,9 +143,7 @@ void Trainer::tell_chosen_slices(TrainingObserver& observer) const {
   const std::vector<double> medians = slice_trial_.medians();
   std::vector<std::string> tried;
   for (std::size_t way = 0; way < medians.size(); ++way) {
-    const std::vector<std::int64_t>& slices = pipeline_.way(way).slices_of(0);
-    tried.push_back(fmt::format("{} {:.4g} ms", slices.empty() ? "whole" : fmt::format("{}", fmt::join(slices, ",")),
-                                1e3 * medians[way]));
+    tried.push_back(fmt::format("{} {:.4g} ms", slices_text(pipeline_.way(way)), 1e3 * medians[way]));
   }
   const UpdatePlan& fastest = pipeline_.way(slice_trial_.way());
   observer.notice(fmt::format("slices tried in {} updates: {}; goes on with {}", medians.size() * SliceTrial::kRounds,
@@ -141,6 +151,7 @@ void Trainer::tell_chosen_slices(TrainingObserver& observer) const {
   if (!use_chosen_slices_) return;
   use_chosen_slices_({.schedule = pipeline::name_of(pipeline_.kind),
                       .micro_batches = fastest.schedule.micro_batches,
+                      .sequences = config_.token_slices == "joint" ? most_samples(config_, 1) : 0,
                       .cuts = fastest.cuts});
 }
 

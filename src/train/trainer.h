@@ -72,9 +72,9 @@ struct TrainingResult {
 class Trainer {
  public:
   // Plans everything and allocates nothing. Every rank makes its own with the same configuration; `mesh` holds its
-  // groups, nullptr: it is alone. `profile`: what slices cost (profile/pipeline_profile.h), where that is known.
+  // groups, nullptr: it is alone. `profiles`: what slices cost (profile/pipeline_profile.h), where that is known.
   Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, const std::shared_ptr<Mesh>& mesh = nullptr,
-          const slicing::Profile* profile = nullptr);
+          slicing::Profiles profiles = {});
 
   const Executor& executor() const { return executor_; }
   Executor& executor() { return executor_; }

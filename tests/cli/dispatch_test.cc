@@ -53,7 +53,7 @@ TEST(Binary, UnknownWordsAreTheUsersFaultAndTheNearestCommandIsNamed) {
       {{"trian"}, "unknown command 'trian'; did you mean 'train'?"},
       {{"tokeniser", "encode"}, "unknown command 'tokeniser'; did you mean 'tokenizer'?"},
       {{"tokenizer", "encod"}, "unknown command 'tokenizer encod'; did you mean 'tokenizer encode'?"},
-      {{"data"}, "'teratron data' needs one more word; there are: data clean, data dedup"},
+      {{"data"}, "'teratron data' needs one more word; there are: data extract, data clean"},
       {{"zebra"}, "unknown command 'zebra'; there are: "},
       {{"data", "info", "x", "--jsn", "y"}, "unknown flag '--jsn'; did you mean '--json'?"},
   };

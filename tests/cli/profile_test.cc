@@ -80,6 +80,25 @@ TEST(TrialOfSlices, IsKeptInTheProfile) {
   expect_choice_is_kept([](const Words& words) { return run_teratron(words); }, training);
 }
 
+TEST(TrialOfSlices, OfMicroBatchesOfDifferentSizesNeedAProfileOfEach) {
+  const TinyTraining training;
+  const auto trained = [&] {
+    const Outcome outcome =
+        run_teratron(training.command({"--pp", "2", "--token-slices", "joint", "--profile", training.path("p.json"),
+                                       "--global-batch-size", "5", "--train-iters", "31"}));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return outcome.errors;
+  };
+  EXPECT_THAT(trained(), AllOf(HasSubstr("what slices of 1 sequence cost"),
+                               HasSubstr("what slices of 2 sequences cost"), HasSubstr("slices tried in ")));
+  const nlohmann::json chosen = nlohmann::json::parse(read_file(training.path("p-1.json"))).at("chosen_slices");
+  ASSERT_EQ(chosen.size(), 1U);
+  EXPECT_EQ(chosen[0].at("sequences"), 5);
+  EXPECT_TRUE(std::filesystem::exists(training.path("p-2.json")));
+  EXPECT_THAT(trained(),
+              AllOf(HasSubstr("cut into " + chosen[0].at("cuts").get<std::string>()), Not(HasSubstr("tried"))));
+}
+
 TEST(TrialOfSlicesUnderMpirun, IsKeptInTheProfileThatProcessesMeasured) {
   if (const std::string reason = testing::why_no(testing::LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
   const TinyTraining training;

@@ -35,6 +35,7 @@ TEST(PipelineFaults, ThereAreNoneInWhatWorks) {
            {"--token-slices", "uniform:1024", "--defer-weight-gradients"},
            {"--pp", "2", "--tp", "4", "--sequence-parallel", "--token-slices", "uniform:3", "--micro-batch-size", "1"},
            {"--pp", "2", "--token-slices", "2x1000,24+1x1024", "--global-batch-size", "3"},
+           {"--pp", "2", "--token-slices", "joint", "--global-batch-size", "7"},
            {"--pp", "2", "--dp", "2", "--token-slices", "2x1024+1x1024", "--schedule", "gpipe", "--global-batch-size",
             "5"},
            {"--pp", "2", "--schedule", "terapipe", "--global-batch-size", "12", "--pipeline-flushes", "3"},
@@ -125,6 +126,8 @@ TEST(PipelineFaults, MicroBatchesOfTheirOwnSlicesMakeUpTheBatch) {
                                 HasSubstr("--global-batch-size 5"))));
   EXPECT_THAT(faults("2x1024+4x1024"), ElementsAre(HasSubstr("a micro-batch of 4 sequences after one of 2")));
   EXPECT_THAT(faults("4x512,512+2x1024", {"--schedule", "1f1b"}), ElementsAre(HasSubstr("terapipe or seq1f1b")));
+  EXPECT_THAT(faults("joint", {"--tp", "4", "--sequence-parallel", "--micro-batch-size", "1"}),
+              ElementsAre(HasSubstr("leaves no micro-batches to choose; give auto")));
   EXPECT_THAT(faults("4x512,512+2x1024", {"--tp", "4", "--sequence-parallel"}),
               ElementsAre(HasSubstr("takes one sequence at a time, but --token-slices is 4x512,512+2x1024; give 1")));
 }

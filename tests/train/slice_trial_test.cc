@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <mutex>
+#include <set>
 
 #include "pipeline/token_slices.h"
 #include "train/training_fixture.h"
@@ -61,10 +62,10 @@ class TriedSlices : public testing::TrainingFixture {
     config_.optimizer.epsilon = 1e-6;
     const slicing::CostModel forward{.lengths = {1, 4, 8, 16}, .without_context = {2, 5, 8.5, 15}};
     const slicing::StageCosts stage{.forward = forward, .backward = forward.times(2)};
-    profile_ = slicing::Profile{.stages = {stage, stage}};
-    profile_->key.stages = 2;
-    profile_->key.sequences = 2;
-    profile_->key.tokens = 16;
+    profiles_ = {{.stages = {stage, stage}}};
+    profiles_[0].key.stages = 2;
+    profiles_[0].key.sequences = 2;
+    profiles_[0].key.tokens = 16;
   }
 
   // What the first rank's Trainer says was chosen; every rank must say the same.
@@ -85,7 +86,7 @@ class TriedSlices : public testing::TrainingFixture {
 };
 
 TEST_F(TriedSlices, TrainAsAnyOtherUpdatesDo) {
-  const PipelinePlan plan = plan_pipeline(config_, &*profile_);
+  const PipelinePlan plan = plan_pipeline(config_, profiles_);
   ASSERT_GE(plan.ways(), 3U);
   const testing::TrainingRun tried = train(config_);
   TrainConfig alone = config_;
@@ -96,7 +97,7 @@ TEST_F(TriedSlices, TrainAsAnyOtherUpdatesDo) {
 
 TEST_F(TriedSlices, AreChosenAlikeByAllRanksAndTakenWithoutATrialAfterwards) {
   config_.data_parallel = 2;
-  const PipelinePlan plan = plan_pipeline(config_, &*profile_);
+  const PipelinePlan plan = plan_pipeline(config_, profiles_);
   const std::vector<slicing::ChosenSlices> chosen = chosen_by_training();
   ASSERT_EQ(chosen.size(), 4U);  // ranks
   EXPECT_THAT(chosen, ::testing::Each(chosen.front()));
@@ -104,8 +105,8 @@ TEST_F(TriedSlices, AreChosenAlikeByAllRanksAndTakenWithoutATrialAfterwards) {
   std::size_t found = 0;
   for (std::size_t way = 0; way < plan.ways(); ++way) found += is_chosen(way) ? 1U : 0U;
   EXPECT_EQ(found, 1U);
-  profile_->chosen = {chosen.front()};
-  const PipelinePlan later = plan_pipeline(config_, &*profile_);
+  profiles_.front().chosen = {chosen.front()};
+  const PipelinePlan later = plan_pipeline(config_, profiles_);
   EXPECT_THAT(later.alternatives, IsEmpty());
   EXPECT_EQ(later.cuts, chosen.front().cuts);
   EXPECT_THAT(chosen_by_training(), IsEmpty());
@@ -114,15 +115,46 @@ TEST_F(TriedSlices, AreChosenAlikeByAllRanksAndTakenWithoutATrialAfterwards) {
   EXPECT_EQ(first.parameters, second.parameters);
 }
 
+// Micro-batches are chosen with their slices: of one and of two sequences, which take less than twice as long.
+TEST_F(TriedSlices, MayBeOfMicroBatchesOfDifferentSizes) {
+  config_.token_slices = "joint";
+  config_.global_batch_size = 5;
+  const slicing::CostModel forward{.lengths = {1, 4, 8, 16}, .without_context = {1.5, 3, 5, 9}};
+  slicing::Profile alone = profiles_[0];
+  alone.key.sequences = 1;
+  alone.stages.assign(2, {.forward = forward, .backward = forward.times(2)});
+  profiles_.insert(profiles_.begin(), alone);
+  ASSERT_THAT(config_.faults(), IsEmpty());
+  const PipelinePlan plan = plan_pipeline(config_, profiles_);
+  std::set<std::vector<std::int64_t>> sizes;
+  for (std::size_t way = 0; way < plan.ways(); ++way) sizes.insert(plan.way(way).micro_batch_sizes);
+  ASSERT_GE(sizes.size(), 2U);
+  const testing::TrainingRun tried = train(config_);
+  const std::vector<slicing::ChosenSlices> chosen = chosen_by_training();
+  ASSERT_EQ(chosen.size(), 2U);
+  EXPECT_EQ(chosen[0], chosen[1]);
+  EXPECT_EQ(chosen[0].sequences, 5);
+  profiles_.front().chosen = {chosen[0]};
+  const PipelinePlan later = plan_pipeline(config_, profiles_);
+  EXPECT_THAT(later.alternatives, IsEmpty());
+  EXPECT_EQ(later.cuts, chosen[0].cuts);
+  const testing::TrainingRun again = train(config_);
+  config_.pipeline_parallel = 1;
+  config_.token_slices = "";
+  const testing::TrainingRun one_rank = train(config_);
+  testing::expect_same_training(tried, one_rank, "ways in turns");
+  testing::expect_same_training(again, one_rank, "the way that was chosen");
+}
+
 TEST_F(TriedSlices, NeedTheMemoryOfTheLargestWayAlone) {
-  const PipelinePlan plan = plan_pipeline(config_, &*profile_);
+  const PipelinePlan plan = plan_pipeline(config_, profiles_);
   config_.train_iters = 1;
   const double all = train(config_).plans.front();
   double largest = 0;
   for (std::size_t way = 0; way < plan.ways(); ++way) {
-    profile_->chosen = {{.schedule = pipeline::name_of(plan.kind),
-                         .micro_batches = plan.schedule.micro_batches,
-                         .cuts = plan.way(way).cuts}};
+    profiles_.front().chosen = {{.schedule = pipeline::name_of(plan.kind),
+                                 .micro_batches = plan.schedule.micro_batches,
+                                 .cuts = plan.way(way).cuts}};
     largest = std::max(largest, train(config_).plans.front());
   }
   EXPECT_GE(all, largest);
@@ -134,7 +166,7 @@ TEST_F(TriedSlices, OfARampWaitForItsLargestBatch) {
   config_.global_batch_size = 4;
   EXPECT_EQ(chosen_by_training().size(), 2U);
   // Ten updates of two samples; too few of four.
-  const std::size_t ways = plan_pipeline(config_, &*profile_).ways();
+  const std::size_t ways = plan_pipeline(config_, profiles_).ways();
   config_.train_iters = 5 + static_cast<std::int64_t>(ways * SliceTrial::kRounds);
   EXPECT_THAT(chosen_by_training(), IsEmpty());
 }

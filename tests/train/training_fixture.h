@@ -73,7 +73,7 @@ class TrainingFixture : public ::testing::Test {
           make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
       Trainer trainer(config, *backend, make_training_task(config, data, kVocab, mesh->place().tensor), mesh,
-                      profile_ ? &*profile_ : nullptr);
+                      profiles_);
       body(trainer, world);
     });
   }
@@ -100,7 +100,7 @@ class TrainingFixture : public ::testing::Test {
 
   std::filesystem::path folder_;
   TrainConfig config_;
-  std::optional<slicing::Profile> profile_;  // of what slices cost
+  std::vector<slicing::Profile> profiles_;  // of what slices cost
 
  private:
   class Observer final : public TrainingObserver {
