@@ -28,7 +28,15 @@ std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
   return below > 0 ? fmt::format("{} and {}", below, below + unit) : fmt::format("{}", unit);
 }
 
-// The most of any copy of the model. Values make sense, but for those of --token-slices.
+// Whether products of sizes are far from overflow; BatchSettings tells of sizes that make no sense.
+bool has_sizes(const StepSettings& s) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  const auto is_size = [](std::int64_t value) { return value >= 1 && value <= kMost; };
+  return is_size(s.micro_batch_size) && is_size(s.data_parallel) &&
+         (s.global_batch_size == 0 || is_size(s.global_batch_size));
+}
+
+// The most of any copy of the model. has_sizes() holds.
 std::int64_t pipeline_micro_batches(const StepSettings& s) {
   const std::int64_t share = (s.largest_batch() + s.data_parallel - 1) / s.data_parallel;
   if (s.token_slices.find('x') != std::string::npos) return 1 + std::ranges::count(s.token_slices, '+');
@@ -67,7 +75,7 @@ class PipelineFaults {
         "{} is {}, but schedule {} holds the activations of few micro-batches anyway; leave it out, or choose "
         "{} gpipe or terapipe",
         kFlushes, s_.flushes, pipeline::name_of(kind_), kSchedule);
-    if (s_.micro_batch_size < 1 || s_.global_batch_size < 0 || s_.data_parallel < 1) return;
+    if (!has_sizes(s_)) return;
     const std::int64_t most = pipeline_micro_batches(s_);
     faults_.add_if(s_.flushes > most, "{} is {}, but an update has {} micro-batch{}; the most that works is {}",
                    kFlushes, s_.flushes, most, most == 1 ? "" : "es", most);
@@ -180,7 +188,7 @@ class PipelineFaults {
       sequences += cut.sequences;
       if (!check_lengths(cut.slice_tokens, unit)) return;
     }
-    if (s_.data_parallel < 1 || s_.micro_batch_size < 1 || s_.global_batch_size < 0) return;
+    if (!has_sizes(s_)) return;
     const std::int64_t share = (s_.largest_batch() + s_.data_parallel - 1) / s_.data_parallel;
     faults_.add_if(
         sequences != share,
