@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
@@ -127,9 +128,9 @@ Journal::Journal(const StreamOptions& options, const std::vector<std::unique_ptr
   settings["json-key"] = options.text_key;
   settings["max-bad-share"] = options.max_bad_share;
   settings["dropped"] = options.dropped.string();
-  run_ = {{"settings", settings}, {"files", json_of_files(files)}, {"also_read", json_of_files(options.also_read)}};
-  // As it comes back from the journal, where text that is not UTF-8 is replaced.
-  run_ = Json::parse(run_.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const Json run = {
+      {"settings", settings}, {"files", json_of_files(files)}, {"also_read", json_of_files(options.also_read)}};
+  run_ = run.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::optional<JournalPoint> Journal::load(std::string& why_not) const {
@@ -140,7 +141,7 @@ std::optional<JournalPoint> Journal::load(std::string& why_not) const {
     const std::size_t end = content.find('\n');
     const Json json = Json::parse(content.substr(0, end));
     if (json.at("format") != kJournalFormat) throw_user_error("another format");
-    why_not = difference(json.at("run"), run_);
+    why_not = difference(json.at("run"), Json::parse(run_));
     if (!why_not.empty()) return std::nullopt;
     std::string_view tails = std::string_view(content).substr(end + 1);
     JournalPoint point{.position = {.file = json.at("file"), .line = json.at("line")},
@@ -194,7 +195,7 @@ void Journal::write(JournalPoint point) {
   const Json json = {{"format", kJournalFormat},         {"file", point.position.file},
                      {"line", point.position.line},      {"counts", json_of(point.counts)},
                      {"out", json_of(point.out)},        {"dropped", json_of(point.dropped)},
-                     {"state_bytes", point.state_bytes}, {"run", run_}};
+                     {"state_bytes", point.state_bytes}, {"run", Json::parse(run_)}};
   write_file_atomically(
       path_, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" + point.out.tail + point.dropped.tail);
 }

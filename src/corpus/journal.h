@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,7 +46,7 @@ class Journal {
 
  private:
   std::filesystem::path path_, state_path_, out_, dropped_;
-  nlohmann::ordered_json run_;  // what the output depends on
+  std::string run_;  // what the output depends on, as JSON
   std::optional<AtomicFile> state_;
 };
 

@@ -85,7 +85,8 @@ TEST_F(CorpusResume, KilledAtAnyMomentItGoesOn) {
         ::kill(run.pid(), SIGKILL);
         outcome = run.wait();
         resumed += outcome.errors.find("goes on behind document") != std::string::npos ? 1 : 0;
-        EXPECT_EQ(fs::exists(path("out" + ending)), outcome.exit_code == 0);
+        // The kill may come when all is done.
+        EXPECT_TRUE(!fs::exists(path("out" + ending)) || read_file(path("out" + ending)) == out);
       }
       EXPECT_EQ(read_file(path("out" + ending)), out);
       EXPECT_EQ(read_file(path("dropped" + ending)), dropped);
