@@ -51,8 +51,7 @@ void check_cuts(const ExecutorOptions& options) {
   const pipeline::Schedule& schedule = options.schedule;
   if (options.cuts.empty()) return check_equal(schedule.slices, 1, "slices of sequences that are not cut");
   for (int m = 0; m < schedule.micro_batches; ++m) {
-    const std::size_t at = std::min(static_cast<std::size_t>(m), options.cuts.size() - 1);
-    const pipeline::MicroBatchCut& cut = options.cuts[at];
+    const pipeline::MicroBatchCut& cut = pipeline::cut_of(options.cuts, m);
     check_equal(std::ssize(cut.slice_tokens), schedule.slices_of(m), "slices of a micro-batch");
     check_equal(cut.tokens(), options.tokens, "tokens of all slices of a sequence");
     check(cut.sequences >= 1 && cut.sequences <= options.batch, "a micro-batch has `batch` sequences at most");

@@ -18,6 +18,9 @@ struct StepSettings : ModelSettings, BatchSettings, TrainingLayoutSettings, Pipe
     return logits_chunk == 0 && backend != BackendKind::kCuda ? 256 : logits_chunk;
   }
   std::int64_t largest_batch() const { return BatchSettings::largest_batch(data_parallel); }
+  std::int64_t largest_share() const {  // samples of that batch on the copy of the model that has most of them
+    return (largest_batch() + data_parallel - 1) / data_parallel;
+  }
   // Sequences of a rank's micro-batches, in order; the last one stands for all that follow. Where they are to be
   // chosen, the most.
   std::vector<std::int64_t> micro_batch_sizes() const;

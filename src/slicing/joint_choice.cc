@@ -86,6 +86,9 @@ class JointChoice {
   }
 
   void consider(Cuts cuts, bool is_even) {
+    std::int64_t sum = 0;
+    for (const pipeline::MicroBatchCut& cut : cuts) sum += cut.sequences;
+    check_equal(sum, sequences_, "sequences of all micro-batches");
     if (std::ranges::find(tried_, cuts, &Tried::cuts) != tried_.end()) return;
     pipeline::ScheduleSize size{.stages = stages_, .micro_batches = static_cast<int>(cuts.size())};
     size.set_slices(pipeline::TokenSlices{.cuts = cuts}.slices_each());

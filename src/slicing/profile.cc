@@ -132,7 +132,16 @@ MeasuredIteration iteration_from_json(const JsonFields& fields) {
   return iteration;
 }
 
-ChosenSlices chosen_from_json(const JsonFields& fields, std::int64_t tokens) {
+// Of the profile's own micro-batches, or where these were chosen too, of all sequences of an update.
+bool makes_up_its_batch(const ChosenSlices& chosen, std::int64_t sequences) {
+  if (chosen.sequences == 0) return chosen.cuts.size() == 1 && chosen.cuts.front().sequences == sequences;
+  std::int64_t sum = 0;
+  for (const pipeline::MicroBatchCut& cut : chosen.cuts) sum += cut.sequences;
+  return sum == chosen.sequences && std::ssize(chosen.cuts) == chosen.micro_batches;
+}
+
+ChosenSlices chosen_from_json(const JsonFields& fields, const ProfileKey& key) {
+  const std::int64_t tokens = key.tokens;
   ChosenSlices chosen{.schedule = fields.string("schedule"),
                       .micro_batches = static_cast<int>(fields.integer("micro_batches", 1, kMostTokens)),
                       .sequences = fields.has("sequences") ? fields.integer("sequences", 0, kMostTokens) : 0};
@@ -146,6 +155,7 @@ ChosenSlices chosen_from_json(const JsonFields& fields, std::int64_t tokens) {
   if (chosen.cuts.empty() || !std::ranges::all_of(chosen.cuts, is_whole)) {
     fields.throw_not("cuts", fmt::format("a way to cut sequences of {} tokens, such as 1x{}", tokens, tokens));
   }
+  if (!makes_up_its_batch(chosen, key.sequences)) fields.throw_not("cuts", "of the sequences that it was chosen for");
   return chosen;
 }
 
@@ -238,7 +248,7 @@ Profile profile_from_json(std::string_view text, const std::filesystem::path& pa
   }
   if (!fields.has("chosen_slices")) return profile;
   for (const nlohmann::json& chosen : objects(fields, "chosen_slices")) {
-    profile.chosen.push_back(chosen_from_json(JsonFields(chosen, path), profile.key.tokens));
+    profile.chosen.push_back(chosen_from_json(JsonFields(chosen, path), profile.key));
   }
   return profile;
 }

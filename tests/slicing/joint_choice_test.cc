@@ -74,6 +74,10 @@ TEST(JointChoice, IsNoSlowerThanAnyEvenCutOfAnyMeasuredSizeAndMakesUpTheBatch) {
       ASSERT_EQ(std::ranges::count(ways, cuts), 1);
       ASSERT_LE(time_of(profiles, kind, stages, ways[0]), time_of(profiles, kind, stages, cuts));
     }
+    EXPECT_TRUE(std::ranges::any_of(ways, [](const Cuts& cuts) {
+      const auto [shortest, longest] = std::ranges::minmax(cuts.front().slice_tokens);
+      return longest - shortest <= longest / 8;
+    }));
     unequal += ways.front().front().sequences > ways.front().back().sequences ? 1 : 0;
     const double best = time_of(profiles, kind, stages, ways.front());
     for (const std::int64_t size : sizes) {
