@@ -44,7 +44,7 @@ class JointChoice {
 
   // What a slice takes in the slowest stage, of micro-batches of every size.
   std::vector<CostTable> tables() const {
-    const std::int64_t granularity = (tokens_ + kJointSteps - 1) / kJointSteps;
+    const std::int64_t granularity = slice_grid(tokens_, profiles_.front().key.unit(), kJointSteps);
     const std::int64_t most = std::min(sequences_, profiles_.back().key.sequences);
     std::vector<CostTable> tables;
     for (std::int64_t size = 1; size <= most; ++size) {

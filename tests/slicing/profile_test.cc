@@ -22,7 +22,9 @@ StageCosts some_stage(double factor) {
                       .context = {1e-3, -2e-9, 0, 1e-17}},
           .backward = {.lengths = {8, 16, 24}, .without_context = {0.2, factor * 2 / 3, 1.4}, .context = {0, 1, 2, 3}},
           .forward_error = {.mean = 0.01, .worst = 0.03},
-          .backward_error = {.mean = 0.011, .worst = 0.04}};
+          .backward_error = {.mean = 0.011, .worst = 0.04},
+          .forward_noise = {.mean = 0.02, .worst = 0.05},
+          .parts = BackwardParts{.weights = {0.1, factor / 7}, .more = {-0.01, 1e-4}}};
 }
 
 Profile some_profile() {
@@ -45,7 +47,7 @@ Profile some_profile() {
                   .logits_chunk = 256},
           .stages = {some_stage(1), some_stage(1.1)},
           .pace = {.alone = 0.9, .together = 10.0 / 9},
-          .transfer = {.latency = 0.01, .per_token = 1.0 / 3000},
+          .transfer = {.fixed = 0.01, .per_token = 1.0 / 3000},
           .update = 2.0 / 7,
           .iterations = {{.slices = {16, 8}, .held_out = true, .pipeline = 10.0 / 3},
                          {.slices = {24}, .micro_batches = 3, .pipeline = 4}}};
@@ -63,6 +65,31 @@ Profile profile_with_choices() {
 TEST(Profile, ReadsBackExactly) {
   EXPECT_EQ(profile_from_json(to_json(some_profile()), "p.json"), some_profile());
   EXPECT_EQ(profile_from_json(to_json(profile_with_choices()), "p.json"), profile_with_choices());
+}
+
+TEST(Profile, FromBeforeThereWerePartsAndNoiseSharesBackwardsEvenly) {
+  nlohmann::json old = nlohmann::json::parse(to_json(some_profile()));
+  for (nlohmann::json& stage : old["stages"]) {
+    stage.erase("backward_parts");
+    for (const char* pass : {"forward", "backward"}) {
+      stage[pass].erase("mean_relative_noise");
+      stage[pass].erase("worst_relative_noise");
+    }
+  }
+  const StageCosts stage = profile_from_json(old.dump(), "p.json").stages.front();
+  EXPECT_EQ(stage.forward_noise, RelativeError{});
+  EXPECT_EQ(stage.times(16, 8).backward_weight, stage.backward.milliseconds(16, 8) / 2);
+}
+
+TEST(Profile, PartsOfABackwardAreAsTheyWereMeasured) {
+  StageCosts stage = some_stage(1);
+  stage.parts = BackwardParts{.weights = {.fixed = 0.01, .per_token = 0.02}, .more = {.fixed = 0.5}};
+  const pipeline::PassTimes times = stage.times(8, 0);
+  EXPECT_DOUBLE_EQ(times.backward, 0.2);
+  EXPECT_DOUBLE_EQ(times.backward_weight, 0.01 + 8 * 0.02);
+  EXPECT_DOUBLE_EQ(times.backward_input, 0.2 + 0.5 - times.backward_weight);
+  stage.parts->weights.fixed = -1;  // as a fit may say of short slices
+  EXPECT_EQ(stage.times(8, 0).backward_weight, 0);
 }
 
 TEST(Profile, MeasuredForSomethingElseIsRefusedAndSaysWhatDiffers) {
