@@ -141,7 +141,7 @@ void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
   }
   check_equal(static_cast<std::int64_t>(in_buckets), static_cast<std::int64_t>(in_all),
               "parameters of the model and of its buckets");
-  buckets_.plan(memory_.arena(), compute_dtype, options_.trains(),
+  buckets_.plan(memory_.arena(), compute_dtype, options_.trains(), options_.bf16_moments,
                 options_.shard_optimizer ? place_.data : GroupRank{});
 }
 

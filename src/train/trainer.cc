@@ -195,7 +195,8 @@ bool Trainer::apply(double gradient_norm, double learning_rate) {
                {.learning_rate = learning_rate,
                 .update = applied_updates() + 1,
                 .gradient_norm = gradient_norm,
-                .gradient_scale = 1.0 / scale});
+                .gradient_scale = 1.0 / scale,
+                .seed = static_cast<std::uint64_t>(config_.seed)});
   executor_.gather_weights();
   return true;
 }
