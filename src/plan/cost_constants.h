@@ -1,0 +1,30 @@
+// The constants of the cost model (plan/layer_costs.h) that no data sheet has. A cluster gives those that were measured
+// on it or fitted to it (Cluster::constants); the others are defaults.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/cluster.h"
+
+namespace teratron::plan {
+
+struct CostConstants {
+  double product_efficiency = 0;     // share of the peak that matrix products reach where all their sides are long
+  double saturation = 0;             // a side of this length halves it
+  double memory_efficiency = 0;      // share of the memory's bandwidth that passes over tensors reach
+  double kernel_start = 0;           // seconds that each kernel takes besides
+  double attention_efficiency = 0;   // share of the peak of attention that does not write its scores
+  double writes_scores = 0;          // 1: attention is two batched products with passes over the scores between them
+  double score_passes = 0;           // reads or writes of all scores in forward, and as many in backward
+  double adds_weight_gradients = 0;  // 1: a weight's gradient is made, then added up: one write, two reads, one write
+  double update_bytes = 0;           // that an update reads and writes for a parameter
+};
+
+// UserError that lists the constants of the cluster that there are none of, or that are out of their range.
+CostConstants constants_of(const Cluster& cluster);
+
+// All of them, with the defaults of those that the cluster does not have, each with where it comes from.
+std::vector<Constant> all_constants(const Cluster& cluster);
+
+}  // namespace teratron::plan
