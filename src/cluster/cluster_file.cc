@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cluster/presets.h"
@@ -166,11 +167,25 @@ std::string to_toml(const Cluster& cluster) {
   return text;
 }
 
+std::filesystem::path this_machine_file() {
+  const std::filesystem::path cache = user_cache_folder();
+  return cache.empty() ? cache : cache / fmt::format("{}.toml", kThisMachine);
+}
+
 Cluster find_cluster(const std::string& name_or_file, std::int64_t devices) {
   if (const auto preset = find_cluster_preset(name_or_file, devices)) return *preset;
+  if (name_or_file == kThisMachine) {
+    const std::filesystem::path file = this_machine_file();
+    if (file.empty() || !std::filesystem::exists(file)) {
+      throw_user_error(
+          "this machine was not measured yet; run `teratron profile --cluster {}`, with --dp N for N ranks",
+          kThisMachine);
+    }
+    return find_cluster(file.string(), devices);
+  }
   if (!std::filesystem::exists(name_or_file)) {
-    throw_user_error("'{}' is neither a cluster file nor a cluster that is known: {}", name_or_file,
-                     fmt::join(cluster_preset_names(), ", "));
+    throw_user_error("'{}' is neither a cluster file nor a cluster that is known: {}, {}", name_or_file,
+                     fmt::join(cluster_preset_names(), ", "), kThisMachine);
   }
   const Cluster cluster = cluster_from_toml(read_file(name_or_file), name_or_file);
   return devices == 0 ? cluster : cluster.resized(devices);

@@ -25,8 +25,14 @@ namespace teratron {
 Cluster cluster_from_toml(std::string_view text, const std::filesystem::path& path);
 std::string to_toml(const Cluster& cluster);  // reads back exactly
 
-// A preset's name (cluster/presets.h), or the path of a cluster file. `devices`: of how many (Cluster::resized); 0: as
-// many as it says. UserError lists the faults of the file, or says what presets there are.
+// The machine at hand, as `teratron profile --cluster this-machine` measured it, and where that is kept; empty where
+// the user has no cache.
+constexpr std::string_view kThisMachine = "this-machine";
+std::filesystem::path this_machine_file();
+
+// A preset's name (cluster/presets.h), kThisMachine, or the path of a cluster file. `devices`: of how many
+// (Cluster::resized); 0: as many as it says. UserError lists the faults of the file, says what presets there are, or
+// how to measure the machine.
 Cluster find_cluster(const std::string& name_or_file, std::int64_t devices = 0);
 
 }  // namespace teratron
