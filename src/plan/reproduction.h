@@ -13,7 +13,7 @@
 namespace teratron::plan {
 
 struct ReproducedCell {
-  std::string name, unit;  // "TP 8", "%"
+  std::string name, unit;  // "weak scaling, TP 8", "%"; pictures show what stands before the comma side by side
   double published = 0, ours = 0;
   bool is_fitted = false;                 // constants were fitted to it; the others are predictions
   std::string remark;                     // why it is not met, or what was assumed; may be empty
