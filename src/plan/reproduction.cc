@@ -38,6 +38,12 @@ double Reproduction::worst_error() const {
   return worst;
 }
 
+Reproduction Reproduction::without_unmet() const {
+  Reproduction rest = *this;
+  std::erase_if(rest.cells, [](const ReproducedCell& cell) { return !cell.unmet.empty(); });
+  return rest;
+}
+
 std::vector<std::string_view> reproduction_names() {
   std::vector<std::string_view> names;
   for (const Paper& paper : kPapers) names.push_back(paper.name);
@@ -63,13 +69,18 @@ std::string text_of(const Reproduction& reproduction) {
   text += cells.text();
   text += fmt::format("  mean error {:.1f} %, worst {:.1f} %\n", 100 * reproduction.mean_error(),
                       100 * reproduction.worst_error());
+  if (const Reproduction met = reproduction.without_unmet(); met.cells.size() < reproduction.cells.size()) {
+    text += fmt::format("  without the {} that are not met: mean error {:.1f} %, worst {:.1f} %\n",
+                        reproduction.cells.size() - met.cells.size(), 100 * met.mean_error(), 100 * met.worst_error());
+  }
   if (reproduction.ranking) {
     text += fmt::format("  plans of one model that differ by more than 5 %: {} pairs, {} the other way round here\n",
                         reproduction.ranking->pairs, reproduction.ranking->wrong.size());
     for (const std::string& pair : reproduction.ranking->wrong) text += fmt::format("    {}\n", pair);
   }
   for (const ReproducedCell& cell : reproduction.cells) {
-    if (!cell.remark.empty()) text += fmt::format("  {} ({}): {}\n", cell.name, cell.unit, cell.remark);
+    if (!cell.unmet.empty()) text += fmt::format("  not met: {} ({}): {}\n", cell.name, cell.unit, cell.unmet);
+    if (!cell.assumed.empty()) text += fmt::format("  {} ({}): {}\n", cell.name, cell.unit, cell.assumed);
   }
   for (const ReproducedCell& cell : reproduction.cells) {
     if (!cell.slices.empty()) text += fmt::format("  slices of {}: {}\n", cell.name, fmt::join(cell.slices, ","));
@@ -91,7 +102,8 @@ nlohmann::json json_of(const Reproduction& reproduction) {
   for (const ReproducedCell& cell : reproduction.cells) {
     nlohmann::json one{{"name", cell.name}, {"unit", cell.unit},     {"published", cell.published},
                        {"ours", cell.ours}, {"error", cell.error()}, {"fitted", cell.is_fitted}};
-    if (!cell.remark.empty()) one["remark"] = cell.remark;
+    if (!cell.unmet.empty()) one["unmet"] = cell.unmet;
+    if (!cell.assumed.empty()) one["assumed"] = cell.assumed;
     if (!cell.slices.empty()) one["slices"] = cell.slices;
     json["cells"].push_back(std::move(one));
   }
