@@ -47,7 +47,8 @@ Cluster dgx_2h() {
           .device = {"V100-SXM3-32GB", 30.7 * kGiB, 2.1e15 / 16, 15.7e12 * 2.1e15 / 16 / 125e12, 900e9},
           .links = {nvlink("NVSwitch", 16, 150e9),
                     network("InfiniBand", 16 * kHosts, 90e9, 10e-6, "90 % of the data sheet's rate")},
-          .constants = {{"writes_scores", 1, "attention of 2019 and 2020 keeps its scores in memory"}}};
+          .constants = {{"writes_scores", 1, "attention of 2019 and 2020 keeps its scores in memory"},
+                        {"recomputes_all", 1, "torch.utils.checkpoint runs a layer's whole forward again"}}};
 }
 
 Cluster p3_16xlarge() {
@@ -57,7 +58,8 @@ Cluster p3_16xlarge() {
           .links = {nvlink("NVLink cube mesh", 8, 150e9),
                     network("Ethernet", 8 * kHosts, 2.0e9, 40e-6,
                             "TeraPipe's settings 1, 4, 6, 7 beside 3, 5, 8: 64 % of 25 Gb/s")},
-          .constants = {{"writes_scores", 1, "attention of 2019 and 2020 keeps its scores in memory"}}};
+          .constants = {{"writes_scores", 1, "attention of 2019 and 2020 keeps its scores in memory"},
+                        {"recomputes_all", 1, "torch.utils.checkpoint runs a layer's whole forward again"}}};
 }
 
 Cluster dgx_a100() {
