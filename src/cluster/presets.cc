@@ -38,6 +38,15 @@ LinkLevel network(std::string name, std::int64_t devices, double bandwidth, doub
           .from = std::move(from)};
 }
 
+// What the programs of the two papers have in common, beside what is particular to a machine's.
+std::vector<Constant> of_2020(std::vector<Constant> constants) {
+  constants.push_back({"writes_scores", 1, "attention of 2019 and 2020 keeps its scores in memory"});
+  constants.push_back({"adds_weight_gradients", 1, "the papers' programs add a gradient to the others' sum by itself"});
+  constants.push_back({"recomputes_all", 1, "torch.utils.checkpoint runs a layer's whole forward again"});
+  constants.push_back({"gradient_bytes", 2, "their gradients are of 16 bits"});
+  return constants;
+}
+
 // Presets are made with a network, of which as much is kept as is asked for.
 constexpr std::int64_t kHosts = 1024;
 
@@ -47,19 +56,21 @@ Cluster dgx_2h() {
           .device = {"V100-SXM3-32GB", 30.7 * kGiB, 2.1e15 / 16, 15.7e12 * 2.1e15 / 16 / 125e12, 900e9},
           .links = {nvlink("NVSwitch", 16, 150e9),
                     network("InfiniBand", 16 * kHosts, 90e9, 10e-6, "90 % of the data sheet's rate")},
-          .constants = {{"writes_scores", 1, "attention of 2019 and 2020 keeps its scores in memory"},
-                        {"recomputes_all", 1, "torch.utils.checkpoint runs a layer's whole forward again"}}};
+          .constants =
+              of_2020({{"kernel_start", 154e-6, "fitted to Megatron-LM's cells (docs/plan.md): its program of 2019"},
+                       {"sum_interference", 0.45, "fitted to Megatron-LM's cells (docs/plan.md)"}})};
 }
 
 Cluster p3_16xlarge() {
-  return {.name = "p3.16xlarge",
-          .devices = 8 * kHosts,
-          .device = {"V100-SXM2-16GB", 14.8 * kGiB, 125e12, 15.7e12, 900e9},
-          .links = {nvlink("NVLink cube mesh", 8, 150e9),
-                    network("Ethernet", 8 * kHosts, 2.0e9, 40e-6,
-                            "TeraPipe's settings 1, 4, 6, 7 beside 3, 5, 8: 64 % of 25 Gb/s")},
-          .constants = {{"writes_scores", 1, "attention of 2019 and 2020 keeps its scores in memory"},
-                        {"recomputes_all", 1, "torch.utils.checkpoint runs a layer's whole forward again"}}};
+  return {
+      .name = "p3.16xlarge",
+      .devices = 8 * kHosts,
+      .device = {"V100-SXM2-16GB", 14.8 * kGiB, 125e12, 15.7e12, 900e9},
+      .links = {nvlink("NVLink cube mesh", 8, 150e9),
+                network("Ethernet", 8 * kHosts, 2.80e9, 40e-6,
+                        "fitted to TeraPipe's cells (docs/plan.md): 90 % of 25 Gb/s")},
+      .constants = of_2020({{"kernel_start", 28e-6, "fitted to TeraPipe's cells (docs/plan.md): its program of 2020"},
+                            {"sum_efficiency", 1.91 / 2.80, "fitted to TeraPipe's cells (docs/plan.md): 1.91 GB/s"}})};
 }
 
 Cluster dgx_a100() {

@@ -46,8 +46,6 @@ struct Searched {
 void set_constant(Cluster& cluster, const std::string& name, double value) {
   if (name == "link latency") {
     cluster.links.front().latency = value;
-  } else if (name == "link bandwidth") {
-    cluster.links.front().bandwidth = value;
   } else {
     const auto found = std::ranges::find(cluster.constants, name, &Constant::name);
     Constant& constant = found == cluster.constants.end() ? cluster.constants.emplace_back() : *found;
@@ -183,24 +181,28 @@ double predicted_after(const CalibrationStep& step, const Cluster& cluster) {
   const ModelCosts costs(step.model, step.settings, cluster);
   const auto parameters = static_cast<double>(step.model.parameters());
   double seconds = costs.update_seconds(parameters);
-  if (step.copies > 1) seconds += all_reduce_seconds(cluster, {.size = step.copies}, 4 * parameters);
+  if (step.copies > 1) {
+    const CostConstants constants = constants_of(cluster);
+    const double bytes = constants.gradient_bytes * parameters;
+    seconds += constants.sum_interference * all_reduce_seconds(cluster, {.size = step.copies}, bytes);
+  }
   return 1e3 * seconds;
 }
 
 Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps, int cores) {
   std::vector<Searched> values = {{"product_efficiency", 0.7, 0.01, 1}, {"saturation", 8, 0.01, 1000},
                                   {"memory_efficiency", 0.5, 0.01, 1},  {"kernel_start", 3e-6, 1e-8, 1e-3},
-                                  {"gradient_speed", 1, 0.2, 5},        {"attention_efficiency", 0.3, 0.01, 1},
-                                  {"update_bytes", 30, 1, 1000}};
+                                  {"gradient_speed", 1, 0.2, 5},        {"attention_efficiency", 0.3, 0.01, 1}};
   if (!cluster.links.empty()) {
     values.push_back({"link latency", cluster.links.front().latency, 1e-8, 1e-2});
-    values.push_back({"link bandwidth", cluster.links.front().bandwidth, 1e6, 1e13});
   }
   if (cores > 1) values.push_back({"lone_start", 3e-6, 1e-8, 1e-3});
   set_constant(cluster, "cores", cores);
   search(cluster, values, steps, compare_passes);
   // The update's share of a step is small and uneven, and passes should not be bent for it.
   std::vector<Searched> update = {{"update_bytes", 30, 1, 1000}};
+  // Sums begin beside the passes, and what they take from these is told with the update.
+  if (!cluster.links.empty()) update.push_back({"sum_interference", 1, 0.01, 10});
   search(cluster, update, steps, compare_updates);
   Calibration result{.cluster = std::move(cluster)};
   double passes = 0;

@@ -18,8 +18,9 @@ struct Known {
 };
 
 constexpr std::array kKnown = {
-    Known{"product_efficiency", &CostConstants::product_efficiency, 0.75, 1e-6, 1, "fitted to V100 (docs/plan.md)"},
-    Known{"saturation", &CostConstants::saturation, 64, 0, 1e6, "fitted to V100 (docs/plan.md)"},
+    Known{"product_efficiency", &CostConstants::product_efficiency, 0.70, 1e-6, 1, "fitted to V100 (docs/plan.md)"},
+    Known{"saturation", &CostConstants::saturation, 32, 0, 1e6,
+          "a quarter of a product's tile of 128, half empty at worst"},
     Known{"memory_efficiency", &CostConstants::memory_efficiency, 0.8, 1e-6, 1, "what copies reach on V100 and later"},
     Known{"kernel_start", &CostConstants::kernel_start, 5e-6, 0, 1, "what the CUDA driver takes to start a kernel"},
     Known{"cores", &CostConstants::cores, 1, 1, 1e6, "a kernel takes the whole device"},
@@ -28,12 +29,15 @@ constexpr std::array kKnown = {
     Known{"attention_efficiency", &CostConstants::attention_efficiency, 0.5, 1e-6, 1,
           "FlashAttention-2 (arXiv 2307.08691): 50 to 73 % on A100"},
     Known{"writes_scores", &CostConstants::writes_scores, 0, 0, 1, "attention of this program's back ends"},
-    Known{"score_passes", &CostConstants::score_passes, 16, 0, 1e3, "fitted to V100 (docs/plan.md)"},
+    Known{"score_passes", &CostConstants::score_passes, 14, 0, 1e3, "fitted to V100 (docs/plan.md)"},
     Known{"adds_weight_gradients", &CostConstants::adds_weight_gradients, 0, 0, 1,
           "products of this program add to what is there"},
     Known{"recomputes_all", &CostConstants::recomputes_all, 0, 0, 1, "full recompute of this program"},
+    Known{"gradient_bytes", &CostConstants::gradient_bytes, 4, 1, 8, "this program adds gradients up in fp32"},
     Known{"update_bytes", &CostConstants::update_bytes, 34, 0, 1e3,
           "norm: the gradient; AdamW: gradient, two moments, fp32 weight read, three and a 16-bit weight written"},
+    Known{"sum_efficiency", &CostConstants::sum_efficiency, 1, 1e-6, 1, "not measured"},
+    Known{"sum_interference", &CostConstants::sum_interference, 0, 0, 10, "not measured"},
 };
 
 }  // namespace

@@ -22,7 +22,10 @@ struct CostConstants {
   double score_passes = 0;           // reads or writes of all scores in forward, and as many in backward
   double adds_weight_gradients = 0;  // 1: a weight's gradient is made, then added up: one write, two reads, one write
   double recomputes_all = 0;         // 1: full recompute makes the end of a layer again too, which nothing needs
+  double gradient_bytes = 0;         // of a parameter's gradient, as it is added up and summed over the copies
   double update_bytes = 0;           // that an update reads and writes for a parameter
+  double sum_efficiency = 0;         // share of a shared port's rate that sums over copies of the model reach
+  double sum_interference = 0;       // seconds that a second of these sums takes from the passes beside it
 };
 
 // UserError that lists the constants of the cluster that there are none of, or that are out of their range.

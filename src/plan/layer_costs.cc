@@ -53,10 +53,10 @@ double ModelCosts::product(double rows, double inner, double columns, double cou
 }
 
 double ModelCosts::weight_gradient(double rows, double inner, double columns) const {
-  const double weights = inner * columns;
-  // Where products add to what is there, they read it, too; else a kernel of its own reads both and writes.
-  const double more = constants_.adds_weight_gradients != 0 ? passes(weights, 3) : passes(weights, 1);
-  return product(inner, rows, columns) / constants_.gradient_speed + more;
+  // Where products add to what is there, they read it and write it in place of the product's own result. Else a kernel
+  // of its own reads both and writes.
+  const double sums = 2 * constants_.gradient_bytes + (constants_.adds_weight_gradients != 0 ? element_ : -element_);
+  return product(inner, rows, columns) / constants_.gradient_speed + inner * columns * sums / bandwidth_;
 }
 
 double ModelCosts::passes(double elements, double reads_and_writes) const {
