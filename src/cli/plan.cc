@@ -12,6 +12,7 @@
 #include "console/text_table.h"
 #include "plan/cheapest_change.h"
 #include "plan/memory_wall.h"
+#include "plan/reproduction.h"
 #include "plan/train_command.h"
 
 namespace teratron {
@@ -164,7 +165,13 @@ nlohmann::ordered_json json_of(const MemoryWall& wall, const SearchResult& resul
           {"command", command}};
 }
 
+void reproduce(const PlanOptions& options) {
+  const plan::Reproduction reproduction = plan::reproduce(options.reproduce);
+  report(options.json, text_of(reproduction), json_of(reproduction).dump());
+}
+
 void run(const PlanOptions& options) {
+  if (!options.reproduce.empty()) return reproduce(options);
   const PlanRequest request = options.request();
   const SearchResult result = plan::search_layouts(request, static_cast<std::size_t>(options.runners_up));
   if (result.best.empty()) plan::throw_too_large(request, result);

@@ -1,10 +1,14 @@
 #include "cli/plan_options.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
+#include "plan/reproduction.h"
 
 namespace teratron {
 namespace {
@@ -84,9 +88,9 @@ PlanOptions::PlanOptions() { train.data_path = {"corpus"}; }
 
 Faults PlanOptions::faults() const {
   Faults faults;
-  const auto choose = reproduce == "megatron" || reproduce == "terapipe";
-  faults.add_if(!reproduce.empty() && !choose, "{} is '{}'; there are: megatron, terapipe", Flag{"reproduce"},
-                reproduce);
+  const std::vector<std::string_view> papers = plan::reproduction_names();
+  faults.add_if(!reproduce.empty() && std::ranges::count(papers, reproduce) == 0, "{} is '{}'; there are: {}",
+                Flag{"reproduce"}, reproduce, fmt::join(papers, ", "));
   if (!reproduce.empty()) return faults;
   faults.add_if(cluster.empty(), "{} is missing: {}, or a file that describes one", kCluster,
                 fmt::join(cluster_preset_names(), ", "));
