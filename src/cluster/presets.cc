@@ -42,6 +42,7 @@ LinkLevel network(std::string name, std::int64_t devices, double bandwidth, doub
 std::vector<Constant> of_2020(std::vector<Constant> constants) {
   constants.push_back({"writes_scores", 1, "attention of 2019 and 2020 keeps its scores in memory"});
   constants.push_back({"adds_weight_gradients", 1, "the papers' programs add a gradient to the others' sum by itself"});
+  constants.push_back({"recomputes_all", 1, "torch.utils.checkpoint runs a layer's whole forward again"});
   constants.push_back({"gradient_bytes", 2, "their gradients are of 16 bits"});
   return constants;
 }

@@ -46,8 +46,6 @@ struct Searched {
 void set_constant(Cluster& cluster, const std::string& name, double value) {
   if (name == "link latency") {
     cluster.links.front().latency = value;
-  } else if (name == "link bandwidth") {
-    cluster.links.front().bandwidth = value;
   } else {
     const auto found = std::ranges::find(cluster.constants, name, &Constant::name);
     Constant& constant = found == cluster.constants.end() ? cluster.constants.emplace_back() : *found;
@@ -55,22 +53,29 @@ void set_constant(Cluster& cluster, const std::string& name, double value) {
   }
 }
 
-// Calls use(predicted, measured) for each pass.
-template <class Use>
-void for_each_pass(const Cluster& cluster, const std::vector<CalibrationStep>& steps, const Use& use) {
+// Calls use(predicted, measured).
+using Use = std::function<void(double, double)>;
+using Compare = void (*)(const Cluster&, const std::vector<CalibrationStep>&, const Use&);
+
+void compare_passes(const Cluster& cluster, const std::vector<CalibrationStep>& steps, const Use& use) {
   for (const CalibrationStep& step : steps) {
     for (std::size_t slice = 0; slice < step.slices.size(); ++slice) {
       const pipeline::PassTimes times = predicted(step, cluster, slice);
       use(times.forward, step.passes[slice].forward);
       use(times.backward, step.passes[slice].backward);
     }
+  }
+}
+
+void compare_updates(const Cluster& cluster, const std::vector<CalibrationStep>& steps, const Use& use) {
+  for (const CalibrationStep& step : steps) {
     if (step.settings.tensor == 1) use(predicted_after(step, cluster), step.after);
   }
 }
 
-double objective(const Cluster& cluster, const std::vector<CalibrationStep>& steps) {
+double objective(const Cluster& cluster, const std::vector<CalibrationStep>& steps, Compare compare) {
   double sum = 0;
-  for_each_pass(cluster, steps, [&](double ours, double measured) {
+  compare(cluster, steps, [&](double ours, double measured) {
     const double error = std::log(ours / measured);
     sum += error * error;
   });
@@ -78,9 +83,10 @@ double objective(const Cluster& cluster, const std::vector<CalibrationStep>& ste
 }
 
 // One value after the other by smaller and smaller factors, as long as that helps.
-void search(Cluster& cluster, std::vector<Searched>& values, const std::vector<CalibrationStep>& steps) {
+void search(Cluster& cluster, std::vector<Searched>& values, const std::vector<CalibrationStep>& steps,
+            Compare compare) {
   for (const Searched& searched : values) set_constant(cluster, searched.name, searched.value);
-  double best = objective(cluster, steps);
+  double best = objective(cluster, steps, compare);
   for (double factor = 2; factor > 1.002; factor = std::sqrt(factor)) {
     for (bool has_improved = true; has_improved;) {
       const double before = best;
@@ -88,7 +94,7 @@ void search(Cluster& cluster, std::vector<Searched>& values, const std::vector<C
         for (const double by : {factor, 1 / factor}) {
           const double tried = std::clamp(searched.value * by, searched.least, searched.most);
           set_constant(cluster, searched.name, tried);
-          const double error = objective(cluster, steps);
+          const double error = objective(cluster, steps, compare);
           if (error < best) {
             best = error;
             searched.value = tried;
@@ -175,22 +181,32 @@ double predicted_after(const CalibrationStep& step, const Cluster& cluster) {
   const ModelCosts costs(step.model, step.settings, cluster);
   const auto parameters = static_cast<double>(step.model.parameters());
   double seconds = costs.update_seconds(parameters);
-  if (step.copies > 1) seconds += all_reduce_seconds(cluster, {.size = step.copies}, 4 * parameters);
+  if (step.copies > 1) {
+    const CostConstants constants = constants_of(cluster);
+    const double bytes = constants.gradient_bytes * parameters;
+    seconds += constants.sum_interference * all_reduce_seconds(cluster, {.size = step.copies}, bytes);
+  }
   return 1e3 * seconds;
 }
 
-Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps) {
-  std::vector<Searched> values = {{"product_efficiency", 0.7, 0.01, 1},   {"saturation", 8, 0.01, 1000},
-                                  {"memory_efficiency", 0.5, 0.01, 1},    {"kernel_start", 3e-6, 1e-8, 1e-3},
-                                  {"attention_efficiency", 0.3, 0.01, 1}, {"update_bytes", 30, 1, 1000}};
+Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps, int cores) {
+  std::vector<Searched> values = {{"product_efficiency", 0.7, 0.01, 1}, {"saturation", 8, 0.01, 1000},
+                                  {"memory_efficiency", 0.5, 0.01, 1},  {"kernel_start", 3e-6, 1e-8, 1e-3},
+                                  {"gradient_speed", 1, 0.2, 5},        {"attention_efficiency", 0.3, 0.01, 1}};
   if (!cluster.links.empty()) {
     values.push_back({"link latency", cluster.links.front().latency, 1e-8, 1e-2});
-    values.push_back({"link bandwidth", cluster.links.front().bandwidth, 1e6, 1e13});
   }
-  search(cluster, values, steps);
+  if (cores > 1) values.push_back({"lone_start", 3e-6, 1e-8, 1e-3});
+  set_constant(cluster, "cores", cores);
+  search(cluster, values, steps, compare_passes);
+  // The update's share of a step is small and uneven, and passes should not be bent for it.
+  std::vector<Searched> update = {{"update_bytes", 30, 1, 1000}};
+  // Sums begin beside the passes, and what they take from these is told with the update.
+  if (!cluster.links.empty()) update.push_back({"sum_interference", 1, 0.01, 10});
+  search(cluster, update, steps, compare_updates);
   Calibration result{.cluster = std::move(cluster)};
   double passes = 0;
-  for_each_pass(result.cluster, steps, [&](double ours, double measured) {
+  compare_passes(result.cluster, steps, [&](double ours, double measured) {
     const double error = std::abs(ours / measured - 1);
     result.mean_error += error;
     result.worst_error = std::max(result.worst_error, error);

@@ -45,6 +45,7 @@ struct Calibration {
 
 // Least squares of the logarithms of predicted over measured. `cluster`: what was measured otherwise, and where to
 // start.
-Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps);
+// `cores`: threads of each rank.
+Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps, int cores);
 
 }  // namespace teratron::plan

@@ -140,14 +140,17 @@ class Run {
     const Channel& channel = channel_of(stage, *to, is_forward);
     // The latency of one message passes beside those before it; their bytes go one after the other.
     TaskId before = pass_tasks_[at(stage)].back().second;
-    const TaskId sent = before;
     if (channel.way.latency > 0) before = events_.compute(kNoStream, channel.way.latency, {&before, 1});
     for (const RouteId other : channel.others) events_.transfer(kNoStream, other, bytes, 0, {&before, 1});
     if (bytes > 0) before = events_.transfer(channel.stream, channel.way.route, bytes, 0, {&before, 1});
     arrivals_[number_of(schedule_, event)] = before;
-    if (before == sent) return;
-    const Span span{.stage = stage, .cell = event.cell, .micro_batch = action.micro_batch, .slice = action.slice};
-    if (keeps_spans_) noted_.push_back({span, before});
+    if (!keeps_spans_ || bytes <= 0) return;
+    const Span span{.kind = is_forward ? Span::Kind::kOutput : Span::Kind::kInputGradient,
+                    .stage = stage,
+                    .cell = event.cell,
+                    .micro_batch = action.micro_batch,
+                    .slice = action.slice};
+    noted_.push_back({span, before});
   }
 
   const Channel& channel_of(int from, int to, bool is_forward) {

@@ -45,8 +45,8 @@ struct LinkUse {
 };
 // What goes on beside the passes.
 struct Span {
-  enum class Kind { kMessage, kSum, kTiedSum, kUpdate, kGather };
-  Kind kind = Kind::kMessage;
+  enum class Kind { kOutput, kInputGradient, kSum, kTiedSum, kUpdate, kGather };
+  Kind kind = Kind::kOutput;
   int stage = 0;                                // that sends or works
   int cell = -1, micro_batch = -1, slice = -1;  // where they mean something
   double start = 0, end = 0;                    // seconds
