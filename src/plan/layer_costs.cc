@@ -13,8 +13,10 @@ constexpr double kMilliseconds = 1e3;
 constexpr double kNormPasses = 2, kNormGradientPasses = 4;          // each of two a layer
 constexpr double kResidualPasses = 3, kResidualGradientPasses = 3;  // bias, dropout and sum, each of two a layer
 constexpr double kPartPasses = 16, kPartGradientPasses = 20;        // GELU of 4 h, queries, keys and values of 3 h, ..
-constexpr double kGeluPasses = 8;                                   // of the former, GELU's
-constexpr double kPointKernels = 8;                                 // of them in a pass, each with its start
+// Of keys and values where slices copy them: joined with those before; gradients copied, then added to.
+constexpr double kCachePasses = 4, kCacheGradientPasses = 10;
+constexpr double kGeluPasses = 8;    // of the former, GELU's
+constexpr double kPointKernels = 8;  // of them in a pass, each with its start
 
 }  // namespace
 
@@ -79,7 +81,7 @@ double ModelCosts::attention_forward(const Slice& slice) const {
   const double keys = l + static_cast<double>(slice.context);
   if (constants_.writes_scores != 0) {
     return product(l, d, keys, b * a) + product(l, keys, d, b * a) + passes(b * a * l * keys, constants_.score_passes) +
-           4 * constants_.kernel_start;
+           4 * constants_.kernel_start + cache_copies(slice, kCachePasses);
   }
   const double arithmetic = 4 * b * a * l * keys_seen(slice) * d / (peak_ * constants_.attention_efficiency);
   return kernels(std::max(arithmetic, passes(b * a * d * (2 * l + 2 * keys), 1)), 1);
@@ -92,11 +94,19 @@ double ModelCosts::attention_backward(const Slice& slice) const {
   const double keys = l + static_cast<double>(slice.context);
   if (constants_.writes_scores != 0) {
     return 2 * (product(l, d, keys, b * a) + product(l, keys, d, b * a)) +
-           passes(b * a * l * keys, constants_.score_passes) + 4 * constants_.kernel_start;
+           passes(b * a * l * keys, constants_.score_passes) + 4 * constants_.kernel_start +
+           cache_copies(slice, kCacheGradientPasses);
   }
   // The scores are made again: five products where forward has two. Gradients of keys and values are added up.
   const double arithmetic = 10 * b * a * l * keys_seen(slice) * d / (peak_ * constants_.attention_efficiency);
   return kernels(std::max(arithmetic, passes(b * a * d * (4 * l + 6 * keys), 1)), 2);
+}
+
+double ModelCosts::cache_copies(const Slice& slice, double reads_and_writes) const {
+  if (slice.context == 0 || constants_.copies_cache == 0) return 0;
+  const auto keys = static_cast<double>(slice.sequences * (slice.tokens + slice.context));
+  return passes(keys * static_cast<double>(model_.hidden_size) / static_cast<double>(settings_.tensor),
+                reads_and_writes);
 }
 
 double ModelCosts::stream_elements(const Slice& slice) const {

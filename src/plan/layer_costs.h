@@ -55,6 +55,7 @@ class ModelCosts {
   double attention_forward(const Slice& slice) const;
   double attention_backward(const Slice& slice) const;
   double keys_seen(const Slice& slice) const;  // by a token, in the mean
+  double cache_copies(const Slice& slice, double reads_and_writes) const;
   double stream_elements(const Slice& slice) const;
   Parts parts(const Slice& slice) const;
 

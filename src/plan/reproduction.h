@@ -13,10 +13,11 @@
 namespace teratron::plan {
 
 struct ReproducedCell {
-  std::string name, unit;  // "TP 8", "%"
+  std::string name, unit;  // "weak scaling, TP 8", "%"; pictures show what stands before the comma side by side
   double published = 0, ours = 0;
   bool is_fitted = false;                 // constants were fitted to it; the others are predictions
-  std::string remark;                     // why it is not met, or what was assumed; may be empty
+  std::string unmet;                      // why ours is far off; empty: it is not
+  std::string assumed;                    // beside what the title says; may be empty
   std::vector<std::int64_t> slices = {};  // of a sequence, where our slicer chose them
 
   double error() const { return ours / published - 1; }
@@ -36,6 +37,7 @@ struct Reproduction {
   std::optional<RankedPairs> ranking;
 
   double mean_error() const, worst_error() const;  // relative, without sign
+  Reproduction without_unmet() const;              // of the cells that no cause keeps from being met
 };
 
 // "megatron" and "terapipe". UserError lists the names there are.
