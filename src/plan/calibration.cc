@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/median.h"
 #include "pipeline/generators.h"
 #include "profile/step_times.h"
 
@@ -102,7 +101,7 @@ void search(Cluster& cluster, std::vector<Searched>& values, const std::vector<C
         }
         set_constant(cluster, searched.name, searched.value);
       }
-      has_improved = best < before * (1 - 1e-4);
+      has_improved = best < before * (1 - 1e-6);
     }
   }
 }
@@ -150,19 +149,20 @@ void measure(std::vector<CalibrationStep>& steps, const std::shared_ptr<Mesh>& m
     }
   }
   if (progress) progress(rounds + 1, rounds + 1);
-  const auto median_of = [](const std::vector<StepTimes>& all, const auto& value) {
+  // Others that use the machine make passes longer, never shorter.
+  const auto least_of = [](const std::vector<StepTimes>& all, const auto& value) {
     std::vector<double> values;
     for (const StepTimes& one : all) values.push_back(value(one));
-    return median(values);
+    return std::ranges::min(values);
   };
   for (std::size_t i = 0; i < steps.size(); ++i) {
     CalibrationStep& step = steps[i];
     for (std::size_t slice = 0; slice < step.slices.size(); ++slice) {
       step.passes.push_back(pipeline::PassTimes::even_parts(
-          median_of(times[i], [&](const StepTimes& one) { return one.passes[0][slice].forward; }),
-          median_of(times[i], [&](const StepTimes& one) { return one.passes[0][slice].backward; })));
+          least_of(times[i], [&](const StepTimes& one) { return one.passes[0][slice].forward; }),
+          least_of(times[i], [&](const StepTimes& one) { return one.passes[0][slice].backward; })));
     }
-    step.after = median_of(times[i], [](const StepTimes& one) { return one.iteration - one.pipeline; });
+    step.after = least_of(times[i], [](const StepTimes& one) { return one.iteration - one.pipeline; });
   }
 }
 

@@ -30,7 +30,8 @@ struct CalibrationStep {
 // Models of different widths, lengths, vocabularies, slices.
 std::vector<CalibrationStep> calibration_steps(const LayerSettings& settings, std::int64_t copies);
 
-// Runs all of them in turns, `rounds` times after one that does not count; medians. All ranks of the mesh call it.
+// Runs all of them in turns, `rounds` times after one that does not count; the least counts. All ranks of the mesh call
+// it.
 void measure(std::vector<CalibrationStep>& steps, const std::shared_ptr<Mesh>& mesh, Backend& backend, int rounds,
              const std::function<void(int done, int rounds)>& progress = {});
 

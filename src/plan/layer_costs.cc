@@ -133,7 +133,7 @@ ModelCosts::Parts ModelCosts::parts(const Slice& slice) const {
   parts.points_backward =
       kernels(passes(stream, 2 * kNormGradientPasses + 2 * kResidualGradientPasses) + passes(part, kPartGradientPasses),
               kPointKernels);
-  parts.after_up = parts.last_product + passes(stream, kResidualPasses) + passes(part, kGeluPasses);
+  parts.after_up = parts.last_product + kernels(passes(stream, kResidualPasses) + passes(part, kGeluPasses), 3);
   parts.collectives = 2 * collective(rows * h * element_);
   return parts;
 }
