@@ -45,6 +45,7 @@ std::vector<Command> all_commands() {
       convert_command(),
       profile_command(),
       simulate_command(),
+      plan_command(),
       bench_scaling_command(),
       bench_comm_command(),
       flags_command(),

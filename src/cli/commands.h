@@ -46,6 +46,7 @@ Command checkpoint_reshard_command();
 Command convert_command();
 Command profile_command();
 Command simulate_command();
+Command plan_command();
 Command bench_scaling_command();
 Command bench_comm_command();
 Command flags_command();

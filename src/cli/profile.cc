@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/profile_machine.h"
 #include "cli/report.h"
 #include "console/text_table.h"
 #include "profile/peak_speed.h"
@@ -24,12 +25,24 @@ struct ProfileOptions : StepSettings {
   ProfileOptions() { token_slices = "auto"; }
   std::int64_t repeats = 3;
   std::filesystem::path output, json;
+  std::string cluster;  // measure the machine in place of a model; empty: don't
 
   Faults faults() const {
+    if (!cluster.empty()) return machine_faults();
     if (model.kind == ModelKind::kGpt2) return StepSettings::faults();
     Faults faults;
     faults.add("profile measures what slices of tokens cost, and sequences of a BERT are not cut into slices; {} gpt2",
                Flag{"model-type"});
+    return faults;
+  }
+
+  // Of no model, batch or tokenizer.
+  Faults machine_faults() const {
+    Faults faults = LayoutSettings::faults();
+    faults.add(BackendSettings::faults());
+    faults.add_if(!output.empty(),
+                  "{} is where a model's profile goes, and {} FILE where a machine's does; leave it out",
+                  Flag{"output"}, Flag{"cluster"});
     return faults;
   }
 };
@@ -51,6 +64,9 @@ FieldList fields_of(ProfileOptions& o) {
   list.group("Measuring");
   list.add("repeats", &o.repeats, "N", "rounds over all slicings").between(1, 1000);
   list.add("output", &o.output, "FILE", "where the profile goes; not given: where train --token-slices auto looks");
+  list.add("cluster", &o.cluster, "FILE",
+           "measure the machine in place of a model, a device for each rank of the layout (--dp 2), and write it as a "
+           "cluster for plan and simulate; this-machine: to the user's cache, where they find it by that name");
   add_json_field(list, o.json);
   return list;
 }
@@ -177,6 +193,7 @@ double expected_seconds(const ProfileRequest& request, const Mesh& mesh, double 
 }
 
 void run(const ProfileOptions& options) {
+  if (!options.cluster.empty()) return profile_machine(options, options.cluster, options.repeats, options.json);
   const RankLauncher launcher(options.threads, options.backend);
   const std::int64_t vocab_size = options.vocabulary_size();
   ProfileOptions shown = options;

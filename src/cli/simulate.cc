@@ -1,4 +1,5 @@
-// teratron simulate: how long a pipeline's schedule takes and what it holds, from costs given or measured.
+// teratron simulate: how long a pipeline's schedule takes and what it holds, from costs that are given, measured, or
+// follow from a model's shape and a cluster.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +9,8 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/simulate_cluster.h"
+#include "cli/simulation_trace.h"
 #include "console/live_line.h"
 #include "console/text_table.h"
 #include "pipeline/drawing.h"
@@ -19,8 +22,9 @@ namespace teratron {
 namespace {
 
 struct SimulateOptions : slicing::Scenario {
+  ClusterScenario on_cluster;
   double svg_span = 0;
-  std::filesystem::path svg, json;
+  std::filesystem::path svg, trace, json;
 
   Faults faults() const;
 };
@@ -29,7 +33,7 @@ FieldList fields_of(SimulateOptions& o) {
   FieldList list;
   list.group("Schedule");
   list.add_choice("schedule", o.schedule, schedule_choices(), "in what order stages work");
-  list.add("stages", &o.stages, "K", "stages of the pipeline");
+  list.add("stages", &o.stages, "K", "stages of the pipeline").alias = "pp";
   list.add("micro-batches", &o.micro_batches, "M", "micro-batches an iteration");
   list.add("slices", &o.slices, "uniform:N|L,L,..|NxL,L,..+NxL,..|auto",
            "slices of tokens: so many (N does too), their lengths, micro-batches of N sequences each in its own way "
@@ -41,11 +45,14 @@ FieldList fields_of(SimulateOptions& o) {
   list.add("forward-ms", &o.forward, "F", "forward of a micro-batch in a stage");
   list.add("backward-ms", &o.backward, "B", "backward of it");
   list.add("profile", &o.profile, "FILE", "costs as measured, in place of --forward-ms and --backward-ms");
-  list.add("seq-length", &o.tokens, "L", "tokens of a sequence, with --profile; 0: the longest that it holds");
+  list.add("seq-length", &o.tokens, "L",
+           "tokens of a sequence, with --profile or --cluster; 0: the longest that the profile holds, 1024");
   list.add("transfer-ms", &o.transfer, "T",
            "until a slice's result is at the next stage; with --profile, on top of what was measured");
+  add_cluster_fields(list, o.on_cluster);
   list.group("Output");
   list.add("svg", &o.svg, "FILE", "the timeline as a picture");
+  list.add("trace", &o.trace, "FILE", "the timeline for ui.perfetto.dev or chrome://tracing");
   list.add("svg-span-ms", &o.svg_span, "T", "at least so much time across the picture, for pictures to compare");
   add_json_field(list, o.json);
   return list;
@@ -53,6 +60,7 @@ FieldList fields_of(SimulateOptions& o) {
 
 Faults SimulateOptions::faults() const {
   Faults faults = Scenario::faults();
+  if (!on_cluster.cluster.empty() && faults.empty()) faults.add(on_cluster.faults(*this));
   add_output_faults(faults, "--svg", svg, json);
   const bool is_span = std::isfinite(svg_span) && svg_span >= 0 && svg_span <= 1e9;
   faults.add_if(!is_span, "{} is {}; it must be a time of at least 0, in milliseconds", Flag{"svg-span-ms"}, svg_span);
@@ -130,13 +138,25 @@ std::string title_of(const SimulateOptions& options, const slicing::ScenarioResu
   return title + (options.defer_weight_gradients ? ", deferred weight gradients" : "");
 }
 
+void write_pictures(const SimulateOptions& options, const pipeline::Picture& picture,
+                    std::span<const simulation::Span> spans = {}) {
+  if (!options.svg.empty()) write_file_atomically(options.svg, pipeline::to_svg({picture}, options.svg_span));
+  if (!options.trace.empty()) write_file_atomically(options.trace, trace_of(picture.simulation, spans));
+}
+
+void run_on_cluster(const SimulateOptions& options) {
+  const ClusterRun run = simulate_on_cluster(options.on_cluster, options);
+  const std::string title =
+      fmt::format("{} on {}: {} stages, {} micro-batches of {} slices", pipeline::name_of(options.schedule),
+                  run.cluster.name, run.schedule.stages, run.schedule.micro_batches, run.schedule.slices);
+  write_pictures(options, {run.schedule, run.result.timeline, title}, run.result.spans);
+  report_beside(options.svg, options.json, text_of(run), json_of(run));
+}
+
 void run(const SimulateOptions& options) {
+  if (!options.on_cluster.cluster.empty()) return run_on_cluster(options);
   const slicing::ScenarioResult result = slicing::simulate(options);
-  if (!options.svg.empty()) {
-    const std::string title = title_of(options, result);
-    write_file_atomically(options.svg,
-                          pipeline::to_svg({{result.schedule, result.simulation, title}}, options.svg_span));
-  }
+  write_pictures(options, {result.schedule, result.simulation, title_of(options, result)});
   report_beside(options.svg, options.json, text_of(options, result), json_of(options, result).dump());
 }
 

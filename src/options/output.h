@@ -11,6 +11,11 @@ namespace teratron {
 // Reading this file (config_reading.h) into the same fields gives the same values.
 std::string to_toml(const FieldList& fields);
 
+// As values of TOML: a basic string, and the shortest number that reads back to the same bits and as a floating point
+// number.
+std::string toml_text(const std::string& text);
+std::string toml_number(double number);
+
 // "IN OUT", "--out PREFIX [--flag value ...] FILE...": the flags that are needed, then the arguments without a flag.
 std::string usage_text(const FieldList& fields);
 

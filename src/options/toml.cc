@@ -68,9 +68,32 @@ std::string unknown_key(FieldList& fields, std::string_view key, std::string_vie
                                      : fmt::format("; did you mean '{}'?", nearest));
 }
 
-// A basic string. Not toml++'s own formatting, which writes text with three single quotes in a row so that it cannot be
-// read back.
-std::string quoted(const std::string& text) {
+struct TomlText {
+  std::string operator()(const std::int64_t* value) const { return fmt::format("{}", *value); }
+  std::string operator()(const double* value) const { return toml_number(*value); }
+  std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
+  std::string operator()(const std::string* value) const { return toml_text(*value); }
+  std::string operator()(const std::filesystem::path* value) const { return toml_text(value->string()); }
+  std::string operator()(const std::vector<std::filesystem::path>* value) const {
+    std::string text;
+    for (const std::filesystem::path& path : *value) text += (text.empty() ? "" : ", ") + toml_text(path.string());
+    return "[" + text + "]";
+  }
+  std::string operator()(const std::vector<std::int64_t>* value) const {
+    return fmt::format("[{}]", fmt::join(*value, ", "));
+  }
+  std::string operator()(const std::vector<std::string>* value) const {
+    std::string text;
+    for (const std::string& word : *value) text += (text.empty() ? "" : ", ") + toml_text(word);
+    return "[" + text + "]";
+  }
+  std::string operator()(const Choice& choice) const { return toml_text(choice.names[choice.get()]); }
+};
+
+}  // namespace
+
+// Not toml++'s own formatting, which writes text with three single quotes in a row so that it cannot be read back.
+std::string toml_text(const std::string& text) {
   std::string out = "\"";
   for (const char byte : text) {
     const auto code = static_cast<unsigned char>(byte);
@@ -86,32 +109,10 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-struct TomlText {
-  std::string operator()(const std::int64_t* value) const { return fmt::format("{}", *value); }
-  std::string operator()(const double* value) const {
-    const std::string text = fmt::format("{}", *value);  // the shortest that reads back
-    return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
-  }
-  std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
-  std::string operator()(const std::string* value) const { return quoted(*value); }
-  std::string operator()(const std::filesystem::path* value) const { return quoted(value->string()); }
-  std::string operator()(const std::vector<std::filesystem::path>* value) const {
-    std::string text;
-    for (const std::filesystem::path& path : *value) text += (text.empty() ? "" : ", ") + quoted(path.string());
-    return "[" + text + "]";
-  }
-  std::string operator()(const std::vector<std::int64_t>* value) const {
-    return fmt::format("[{}]", fmt::join(*value, ", "));
-  }
-  std::string operator()(const std::vector<std::string>* value) const {
-    std::string text;
-    for (const std::string& word : *value) text += (text.empty() ? "" : ", ") + quoted(word);
-    return "[" + text + "]";
-  }
-  std::string operator()(const Choice& choice) const { return quoted(choice.names[choice.get()]); }
-};
-
-}  // namespace
+std::string toml_number(double number) {
+  const std::string text = fmt::format("{}", number);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
 
 std::vector<Setting> read_config_file(FieldList& fields, const std::filesystem::path& path, FaultLines& lines) {
   std::vector<Setting> settings;

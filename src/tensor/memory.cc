@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -12,6 +13,72 @@ namespace {
 constexpr std::int64_t kAlignment = 128;
 
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// A block that has its place.
+struct Placed {
+  std::int64_t offset = 0, end = 0;
+  int first = 0, last = 0;
+  bool meets(const Placed& other) const { return last >= other.first && other.last >= first; }
+  bool operator<(const Placed& other) const { return offset < other.offset; }
+};
+
+// Those that have their place. A pipeline's steps have thousands of blocks, most of which live for a short while: the
+// ones that meet a block are found by the runs of moments that it lives in, not among all.
+class PlacedBlocks {
+ public:
+  explicit PlacedBlocks(int moments) : run_(moments / kRuns + 1), begin_in_(kRuns), reach_into_(kRuns) {}
+
+  void add(const Placed& block) {
+    all_.push_back(block);
+    const std::size_t from = run_of(block.first), to = run_of(block.last);
+    begin_in_[from].push_back(block);
+    for (std::size_t run = from + 1; run <= to; ++run) reach_into_[run].push_back(block);
+  }
+
+  // The lowest offset at which a block of so many bytes meets none of them.
+  std::int64_t lowest_place(const Placed& block, std::int64_t bytes) {
+    const std::size_t from = run_of(block.first), to = run_of(block.last);
+    std::size_t count = reach_into_[from].size();
+    for (std::size_t run = from; run <= to; ++run) count += begin_in_[run].size();
+    if (count * kWorthSorting > all_.size()) return lowest_among(sorted(), block, bytes);
+    near_.clear();
+    const auto take = [&](const std::vector<Placed>& blocks) {
+      std::copy_if(blocks.begin(), blocks.end(), std::back_inserter(near_),
+                   [&](const Placed& other) { return other.meets(block); });
+    };
+    take(reach_into_[from]);
+    for (std::size_t run = from; run <= to; ++run) take(begin_in_[run]);
+    std::sort(near_.begin(), near_.end());
+    return lowest_among(near_, block, bytes);
+  }
+
+ private:
+  static constexpr int kRuns = 256;
+  static constexpr std::size_t kWorthSorting = 8;  // so much longer is the way through all of them
+
+  static std::int64_t lowest_among(const std::vector<Placed>& by_offset, const Placed& block, std::int64_t bytes) {
+    std::int64_t offset = 0;
+    for (const Placed& other : by_offset) {
+      if (!other.meets(block)) continue;
+      if (offset + bytes <= other.offset) break;
+      offset = std::max(offset, other.end);
+    }
+    return offset;
+  }
+  const std::vector<Placed>& sorted() {
+    const auto unsorted = all_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+    std::sort(unsorted, all_.end());
+    std::inplace_merge(all_.begin(), unsorted, all_.end());
+    sorted_ = all_.size();
+    return all_;
+  }
+  std::size_t run_of(int moment) const { return static_cast<std::size_t>(std::clamp(moment / run_, 0, kRuns - 1)); }
+
+  const int run_;  // moments
+  std::vector<Placed> all_, near_;
+  std::size_t sorted_ = 0;                                  // of all_: so many are in the order of their offsets
+  std::vector<std::vector<Placed>> begin_in_, reach_into_;  // by run: those that begin there, that began before
+};
 
 }  // namespace
 
@@ -81,20 +148,16 @@ void Arena::plan() {
     const bool x_forever = x.last == kForever, y_forever = y.last == kForever;
     return x_forever != y_forever ? x_forever : x.bytes > y.bytes;
   });
-  std::vector<const Entry*> placed;  // by offset
+  int moments = 0;
+  for (const Entry& entry : entries_) moments = std::max(moments, entry.last == kForever ? entry.first : entry.last);
+  PlacedBlocks placed(moments);
   for (const std::size_t index : order) {
     Entry& entry = entries_[index];
-    std::int64_t offset = 0;
-    for (const Entry* other : placed) {
-      if (other->last < entry.first || entry.last < other->first) continue;
-      if (offset + entry.bytes <= other->offset) break;
-      offset = std::max(offset, other->offset + other->bytes);
-    }
-    entry.offset = offset;
-    bytes_ = std::max(bytes_, offset + entry.bytes);
-    const auto above = std::upper_bound(placed.begin(), placed.end(), offset,
-                                        [](std::int64_t value, const Entry* other) { return value < other->offset; });
-    placed.insert(above, &entry);
+    Placed place{.first = entry.first, .last = entry.last};
+    entry.offset = place.offset = placed.lowest_place(place, entry.bytes);
+    place.end = entry.offset + entry.bytes;
+    bytes_ = std::max(bytes_, place.end);
+    placed.add(place);
   }
 }
 

@@ -155,11 +155,18 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
 }
 
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context) {
+  std::vector<int> stages(static_cast<std::size_t>(config.pipeline_parallel));
+  std::iota(stages.begin(), stages.end(), 0);
+  return planned_memory(config, context, stages);
+}
+
+std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context,
+                                         std::span<const int> stages) {
   ExecutorOptions options = training_options(config, plan_pipeline(config, context.profiles));
   if (options.logits_chunk == 0) options.logits_chunk = kFewestRowsOfLogits;
   const MeshShape mesh = config.mesh();
   std::vector<std::int64_t> bytes;
-  for (int stage = 0; stage < mesh.pipeline; ++stage) {
+  for (const int stage : stages) {
     const RankPlace place = rank_place(mesh, stage * mesh.tensor);
     const std::unique_ptr<Model> model = make_model(config.model_for(context.vocab_size), place.tensor);
     bytes.push_back(StagePlan(*model, options, place, context.compute_dtype).memory().arena().bytes());

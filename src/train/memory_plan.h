@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct MemoryPlanContext {
 // Bytes of a rank of each pipeline stage, in any layout, without starting one. Where --logits-chunk is left to the
 // memory of a device: with the fewest rows.
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context);
+// Of these stages alone.
+std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context,
+                                         std::span<const int> stages);
 
 // Flags that change neither the model nor its updates.
 struct MemoryRemedy {

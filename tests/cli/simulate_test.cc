@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -113,6 +114,84 @@ TEST(Simulate, BadInputIsToldAtOnceWithWhatToDo) {
   expect_fault({"--stages", "9999", "--micro-batches", "999999"}, "actions");
   expect_fault({"--schedule", "terapipe", "--slices", "16000000"}, "--slices");
   expect_fault({"--schedule", "fast"}, "gpipe");
+}
+
+const Words kOnCluster = {"--cluster",       "dgx-a100", "--stages",           "2", "--tp",    "8",   "--dp", "2",
+                          "--micro-batches", "4",        "--micro-batch-size", "1", "--model", "1.2B"};
+
+TEST(Simulate, OnAClusterStagesLinksAndMemoryAreTold) {
+  const nlohmann::json json = simulated(kOnCluster);
+  EXPECT_EQ(json.at("ranks"), 32);
+  ASSERT_EQ(json.at("stage_use").size(), 2U);
+  for (const nlohmann::json& stage : json.at("stage_use")) {
+    EXPECT_GT(stage.at("busy_seconds"), 0);
+    EXPECT_LT(stage.at("busy_seconds"), json.at("pipeline_seconds"));
+    EXPECT_GT(stage.at("sum_seconds"), 0);
+    EXPECT_GT(stage.at("memory_bytes"), 1e8);
+  }
+  EXPECT_LT(json.at("pipeline_seconds"), json.at("seconds"));
+  EXPECT_GT(json.at("link_use").size(), 0U);
+  const double tokens = 4 * 2 * 1024;
+  EXPECT_NEAR(json.at("tokens_per_second"), tokens / json.at("seconds").get<double>(), 1e-6 * tokens);
+}
+
+TEST(Simulate, SlicesShortenAStepOnAClusterAndRecomputationLengthensIt) {
+  Words one = {"--cluster",
+               "dgx-h100",
+               "--stages",
+               "8",
+               "--micro-batches",
+               "1",
+               "--micro-batch-size",
+               "4",
+               "--model",
+               "8.3B",
+               "--seq-length",
+               "2048",
+               "--tp",
+               "8",
+               "--schedule",
+               "terapipe"};
+  const double whole = simulated(one).at("seconds");
+  EXPECT_LT(simulated(with(one, {"--slices", "4"})).at("seconds"), whole);
+  EXPECT_GT(simulated(with(one, {"--recompute-granularity", "full"})).at("seconds"), whole);
+}
+
+TEST(Simulate, ATraceHasEveryPassAndWhatGoesOnBesideThem) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() / "trace.json";
+  simulated(with(kOnCluster, {"--trace", file}));
+  std::map<std::string, int> counts;
+  for (const nlohmann::json& event : nlohmann::json::parse(read_file(file)).at("traceEvents")) {
+    if (event.at("ph") == "X") ++counts[event.at("name")];
+  }
+  EXPECT_EQ(counts["forward"], 2 * 4);
+  EXPECT_EQ(counts["backward"], 2 * 4);
+  EXPECT_EQ(counts["activations"], 4);
+  EXPECT_EQ(counts["gradients of activations"], 4);
+  EXPECT_GT(counts["sum of gradients"], 2);
+  EXPECT_EQ(counts["update"], 2);
+  simulated({"--trace", file});  // of given costs
+  EXPECT_THAT(read_file(file), HasSubstr("stage 3"));
+}
+
+TEST(Simulate, AClusterThatDoesNotFitIsToldInOneError) {
+  const auto fails = [](const Words& arguments, const std::string& what) {
+    const Outcome outcome = simulate(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr(what));
+  };
+  fails({"--cluster", "dgx-1"}, "dgx-a100");
+  fails({"--cluster", "dgx-a100", "--profile", kProfile}, "give one");
+  fails({"--cluster", "dgx-a100", "--slices", "auto", "--schedule", "terapipe", "--profile", ""}, "teratron plan");
+  fails({"--cluster", "dgx-a100", "--stages", "13"}, "13");
+  const TemporaryFolder cache;
+  const Outcome outcome = ChildProgram({"env", "XDG_CACHE_HOME=" + cache.path().string(), TERATRON_BINARY, "simulate",
+                                        "--cluster", "this-machine"},
+                                       {})
+                              .wait();
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("teratron profile --cluster this-machine"));
 }
 
 }  // namespace

@@ -125,6 +125,49 @@ TEST(Arena, BlocksThatLiveAtTheSameTimeShareNoMemory) {
   }
 }
 
+// First fit as it reads: those that always live first, then the largest; each at the lowest place that is free.
+std::int64_t first_fit(const std::vector<Life>& lives) {
+  struct Place {
+    std::int64_t offset, end;
+    int first, last;
+  };
+  std::vector<Life> order = lives;
+  for (Life& life : order) life.size = (life.size + 127) / 128 * 128;
+  std::ranges::stable_sort(order, [](const Life& a, const Life& b) {
+    const bool a_always = a.last == Arena::kForever, b_always = b.last == Arena::kForever;
+    return a_always != b_always ? a_always : a.size > b.size;
+  });
+  std::vector<Place> placed;
+  std::int64_t most = 0;
+  for (const Life& life : order) {
+    std::int64_t offset = 0;
+    for (const Place& other : placed) {
+      if (other.last < life.first || life.last < other.first) continue;
+      if (offset + life.size <= other.offset) break;
+      offset = std::max(offset, other.end);
+    }
+    placed.push_back({offset, offset + life.size, life.first, life.last});
+    std::ranges::stable_sort(placed, {}, &Place::offset);
+    most = std::max(most, offset + life.size);
+  }
+  return most;
+}
+
+TEST(Arena, ManyShortLivesArePlacedAsTheRuleSays) {
+  std::mt19937 random(3);
+  const auto below = [&](int bound) { return std::uniform_int_distribution<int>(0, bound - 1)(random); };
+  for (int round = 0; round < 12; ++round) {
+    const int moments = 100 << (round % 4 * 2), longest = 1 + moments / (1 + below(100));
+    std::vector<Life> lives(500);
+    for (Life& life : lives) {
+      life.size = below(4) == 0 ? below(20) : 100 * below(8);
+      life.first = below(moments);
+      life.last = below(40) == 0 ? Arena::kForever : std::min(moments - 1, life.first + below(longest));
+    }
+    EXPECT_EQ(Planned(lives).arena.bytes(), first_fit(lives)) << "round " << round;
+  }
+}
+
 TEST(Arena, ItsLowerBoundIsTheFullestMoment) {
   std::mt19937 random(2);
   for (int round = 0; round < 100; ++round) {

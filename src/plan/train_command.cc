@@ -1,0 +1,85 @@
+#include "plan/train_command.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace teratron::plan {
+namespace {
+
+struct Words {
+  std::vector<std::string> operator()(const std::int64_t* value) const { return {fmt::format("{}", *value)}; }
+  std::vector<std::string> operator()(const double* value) const { return {fmt::format("{}", *value)}; }
+  std::vector<std::string> operator()(const bool* value) const { return {*value ? "true" : "false"}; }
+  std::vector<std::string> operator()(const std::string* value) const { return {*value}; }
+  std::vector<std::string> operator()(const std::filesystem::path* value) const { return {value->string()}; }
+  std::vector<std::string> operator()(const std::vector<std::filesystem::path>* value) const {
+    return {value->begin(), value->end()};
+  }
+  std::vector<std::string> operator()(const std::vector<std::int64_t>* value) const {
+    std::vector<std::string> words;
+    for (const std::int64_t number : *value) words.push_back(fmt::format("{}", number));
+    return words;
+  }
+  std::vector<std::string> operator()(const std::vector<std::string>* value) const { return *value; }
+  std::vector<std::string> operator()(const Choice& choice) const { return {choice.names[choice.get()]}; }
+};
+
+void add_flag(const Field& field, std::vector<std::string>& words) {
+  const std::vector<std::string> values = std::visit(Words{}, field.target);
+  const std::string flag = "--" + (field.alias.empty() ? field.name : field.alias);
+  if (field.is_bool()) {
+    words.push_back(values.front() == "true" ? flag : flag + "=false");
+  } else if (values.size() == 1) {
+    // One word, since a value may begin as a flag does.
+    if (values.front().starts_with('-') || values.front().empty()) return words.push_back(flag + "=" + values.front());
+    words.insert(words.end(), {flag, values.front()});
+  } else if (field.repeats) {
+    for (const std::string& value : values) words.push_back(flag + "=" + value);
+  } else {
+    words.push_back(flag);
+    words.insert(words.end(), values.begin(), values.end());
+  }
+}
+
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+%@";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+}  // namespace
+
+std::vector<std::string> train_words(const TrainConfig& config) {
+  TrainConfig given = config, base;
+  FieldList fields = fields_of(given), defaults = fields_of(base);
+  const std::string by_default = base.preset;
+  base.preset = config.preset;
+  if (base.preset != by_default) defaults.find("model")->when_set();
+  std::vector<std::string> words;
+  for (const Field& field : fields) {
+    const Field& as_set = *defaults.find(field.name);
+    const bool is_preset = field.name == "model" && config.preset != by_default;
+    const bool differs = std::visit(Words{}, field.target) != std::visit(Words{}, as_set.target);
+    if (field.role == FieldRole::kConfigFile || !(is_preset || differs)) continue;
+    add_flag(field, words);
+    // The kind of model sets what belongs to it.
+    if (field.name == "model-type") {
+      base.model.kind = config.model.kind;
+      as_set.when_set();
+    }
+  }
+  return words;
+}
+
+std::string train_command(const TrainConfig& config, std::int64_t devices_of_host) {
+  const std::int64_t ranks = config.mesh().ranks();
+  std::string text = devices_of_host > 0 && ranks > devices_of_host ? fmt::format("mpirun -n {} ", ranks) : "";
+  text += "teratron train";
+  for (const std::string& word : train_words(config)) text += " " + quoted(word);
+  return text;
+}
+
+}  // namespace teratron::plan

@@ -1,0 +1,299 @@
+#include "simulation/pipeline_run.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "pipeline/dependencies.h"
+#include "simulation/ports.h"
+
+namespace teratron::simulation {
+namespace {
+
+using pipeline::Action;
+using pipeline::Event;
+using pipeline::Outcome;
+using pipeline::Schedule;
+
+constexpr double kMilliseconds = 1e-3;  // in seconds
+
+// What a task was, for those who want to see it.
+struct Noted {
+  Span span;
+  TaskId task = -1;
+};
+
+class Run {
+ public:
+  Run(const PipelineWork& work, const Cluster& cluster, bool keeps_spans)
+      : work_(work),
+        schedule_(work.schedule),
+        stages_(schedule_.stages),
+        ports_(cluster, {work.tensor, schedule_.stages, work.data}, events_),
+        keeps_spans_(keeps_spans) {
+    check_sizes();
+    for (int stage = 0; stage < stages_; ++stage) {
+      const auto stream = [&](const char* what) { return events_.add_stream(fmt::format("{} {}", what, stage)); };
+      streams_.push_back({.passes = stream("stage"),
+                          .outputs = stream("outputs of stage"),
+                          .gradients = stream("gradients of stage"),
+                          .sums = stream("sums of stage")});
+    }
+    arrivals_.assign(pipeline::events(schedule_), -1);
+    pass_tasks_.resize(schedule_.actions.size());
+    last_sums_.assign(schedule_.actions.size(), -1);
+    count_weight_passes();
+  }
+
+  PipelineResult run() {
+    const pipeline::Progress progress =
+        pipeline::play(schedule_, [&](int stage, std::size_t place) { add_action(stage, place); });
+    for (std::size_t stage = 0; stage < progress.size(); ++stage) {
+      check_equal(progress[stage], schedule_.actions[stage].size(), "actions that a stage comes to");
+    }
+    add_sums_after_passes();
+    add_tied_sum();
+    add_update();
+    events_.run();
+    return result();
+  }
+
+ private:
+  struct StageStreams {
+    StreamId passes, outputs, gradients, sums;
+  };
+  // Where a stage's messages go, forward or backward.
+  struct Channel {
+    Ports::Way way;
+    std::vector<RouteId> others;  // of other copies, over the same ports
+    StreamId stream = kNoStream;
+  };
+
+  static std::size_t at(int value) { return static_cast<std::size_t>(value); }
+  bool sums_copies() const { return work_.data > 1 && !work_.gradient_bytes.empty(); }
+
+  void check_sizes() const {
+    const auto size_is = [](const std::vector<double>& values, std::size_t expected, const char* what) {
+      if (!values.empty()) check_equal(values.size(), expected, what);
+    };
+    check_equal(work_.costs.passes.size(), at(schedule_.cells()), "cells that cost something");
+    size_is(work_.message_bytes, work_.costs.passes.front().size(), "columns of messages");
+    size_is(work_.gradient_bytes, at(schedule_.cells()), "cells with gradients");
+    size_is(work_.weight_bytes, at(schedule_.cells()), "cells with weights");
+    size_is(work_.update_seconds, at(stages_), "stages that update");
+  }
+
+  void count_weight_passes() {
+    weight_passes_left_.assign(at(schedule_.cells()), 0);
+    for (int stage = 0; stage < stages_; ++stage) {
+      for (const Action& action : schedule_.actions[at(stage)]) {
+        if (pipeline::makes_weight_gradient(action.pass)) ++weight_passes_left_[at(schedule_.cell(stage, action))];
+      }
+    }
+  }
+
+  void add_action(int stage, std::size_t place) {
+    const Action& action = schedule_.actions[at(stage)][place];
+    std::vector<TaskId> after;
+    pipeline::for_each_need(schedule_, stage, action, [&](const Event& need) {
+      if (schedule_.stage_of(need.cell) == stage) return;  // an earlier task of this stream
+      const TaskId arrival = arrivals_[number_of(schedule_, need)];
+      if (arrival >= 0) after.push_back(arrival);
+    });
+    const double seconds = work_.costs.of(schedule_, stage, action) * kMilliseconds;
+    const bool completes =
+        pipeline::makes_weight_gradient(action.pass) && --weight_passes_left_[at(schedule_.cell(stage, action))] == 0;
+    const StreamId stream = streams_[at(stage)].passes;
+    if (completes && sums_copies() && work_.gradient_pieces > 0) {
+      add_last_pass(stage, schedule_.cell(stage, action), seconds, after);
+    } else {
+      const TaskId task = events_.compute(stream, seconds, after);
+      pass_tasks_[at(stage)].push_back({task, task});
+    }
+    send_results(stage, action);
+  }
+
+  // The pass that completes a cell's gradients, piece by piece.
+  void add_last_pass(int stage, int cell, double seconds, std::vector<TaskId> after) {
+    const int pieces = work_.gradient_pieces;
+    TaskId first = -1, piece = -1;
+    for (int i = 0; i < pieces; ++i) {
+      piece = events_.compute(streams_[at(stage)].passes, seconds / pieces, after);
+      if (i == 0) first = piece;
+      after.clear();  // the rest follows on its stream
+      add_sum(stage, cell, work_.gradient_bytes[at(cell)] / pieces, {&piece, 1});
+    }
+    pass_tasks_[at(stage)].push_back({first, piece});
+  }
+
+  void send_results(int stage, const Action& action) {
+    const std::optional<int> to = pipeline::sends_to(schedule_, stage, action);
+    if (!to) return;
+    const bool is_forward = action.pass == pipeline::Pass::kForward;
+    const Event event{is_forward ? Outcome::kOutput : Outcome::kInputGradient, schedule_.cell(stage, action),
+                      action.micro_batch, action.slice};
+    const std::size_t column = work_.costs.column(action.micro_batch, action.slice);
+    const double bytes = work_.message_bytes.empty() ? 0 : work_.message_bytes[column];
+    const Channel& channel = channel_of(stage, *to, is_forward);
+    // The latency of one message passes beside those before it; their bytes go one after the other.
+    TaskId before = pass_tasks_[at(stage)].back().second;
+    if (channel.way.latency > 0) before = events_.compute(kNoStream, channel.way.latency, {&before, 1});
+    for (const RouteId other : channel.others) events_.transfer(kNoStream, other, bytes, 0, {&before, 1});
+    if (bytes > 0) before = events_.transfer(channel.stream, channel.way.route, bytes, 0, {&before, 1});
+    arrivals_[number_of(schedule_, event)] = before;
+    if (!keeps_spans_ || bytes <= 0) return;
+    const Span span{.kind = is_forward ? Span::Kind::kOutput : Span::Kind::kInputGradient,
+                    .stage = stage,
+                    .cell = event.cell,
+                    .micro_batch = action.micro_batch,
+                    .slice = action.slice};
+    noted_.push_back({span, before});
+  }
+
+  const Channel& channel_of(int from, int to, bool is_forward) {
+    auto& channel = channels_[{from, is_forward}];
+    if (!channel) {
+      const StageStreams& streams = streams_[at(from)];
+      channel = Channel{ports_.between(from, to), ports_.of_other_copies(from, to),
+                        is_forward ? streams.outputs : streams.gradients};
+    }
+    return *channel;
+  }
+
+  // `passes_over`: how often a ring sends its bytes around: twice for an all-reduce.
+  TaskId add_ring(int stage, double bytes, int passes_over, std::span<const TaskId> after) {
+    auto& ring = rings_[stage];
+    if (!ring) ring = ports_.ring(stage);
+    const auto ranks = static_cast<double>(work_.data), steps = passes_over * (ranks - 1);
+    return events_.transfer(streams_[at(stage)].sums, ring->route, steps / ranks * bytes, steps * ring->latency, after);
+  }
+
+  void add_sum(int stage, int cell, double bytes, std::span<const TaskId> after) {
+    const TaskId sum = add_ring(stage, bytes, work_.shards_optimizer ? 1 : 2, after);
+    last_sums_[at(stage)] = sum;
+    if (keeps_spans_) noted_.push_back({{.kind = Span::Kind::kSum, .stage = stage, .cell = cell}, sum});
+  }
+
+  void add_sums_after_passes() {
+    if (!sums_copies() || work_.gradient_pieces > 0) return;
+    for (int stage = 0; stage < stages_; ++stage) {
+      const TaskId last = pass_tasks_[at(stage)].back().second;
+      for (int cell = stage; cell < schedule_.cells(); cell += stages_) {
+        add_sum(stage, cell, work_.gradient_bytes[at(cell)], {&last, 1});
+      }
+    }
+  }
+
+  // Everything of a stage's step until now.
+  std::vector<TaskId> done_at(int stage) const {
+    std::vector<TaskId> done;
+    if (!pass_tasks_[at(stage)].empty()) done.push_back(pass_tasks_[at(stage)].back().second);
+    if (last_sums_[at(stage)] >= 0) done.push_back(last_sums_[at(stage)]);
+    return done;
+  }
+
+  // First and last stage send each other what they have.
+  void add_tied_sum() {
+    const int last = stages_ - 1;
+    if (last == 0 || work_.tied_bytes <= 0) return;
+    std::vector<TaskId> after = done_at(0);
+    std::ranges::copy(done_at(last), std::back_inserter(after));
+    for (const auto& [from, to] : {std::pair{0, last}, std::pair{last, 0}}) {
+      const Ports::Way way = ports_.between(from, to);
+      for (const RouteId other : ports_.of_other_copies(from, to)) {
+        events_.transfer(kNoStream, other, work_.tied_bytes, way.latency, after);
+      }
+      const TaskId sum = events_.transfer(streams_[at(from)].sums, way.route, work_.tied_bytes, way.latency, after);
+      tied_sums_.push_back(sum);
+      if (keeps_spans_) noted_.push_back({{.kind = Span::Kind::kTiedSum, .stage = from}, sum});
+    }
+  }
+
+  // The norm is of the gradients of all stages, so each waits for all of them.
+  void add_update() {
+    std::vector<TaskId> done = tied_sums_;
+    for (int stage = 0; stage < stages_; ++stage) std::ranges::copy(done_at(stage), std::back_inserter(done));
+    const TaskId norm = events_.compute(kNoStream, 0, done);
+    for (int stage = 0; stage < stages_; ++stage) {
+      const double seconds = work_.update_seconds.empty() ? 0 : work_.update_seconds[at(stage)];
+      const TaskId update = events_.compute(streams_[at(stage)].passes, seconds, {&norm, 1});
+      if (keeps_spans_) noted_.push_back({{.kind = Span::Kind::kUpdate, .stage = stage}, update});
+      if (!work_.shards_optimizer || work_.data == 1 || work_.weight_bytes.empty()) continue;
+      for (int cell = stage; cell < schedule_.cells(); cell += stages_) {
+        const TaskId gathered = add_ring(stage, work_.weight_bytes[at(cell)], 1, {&update, 1});
+        if (keeps_spans_) noted_.push_back({{.kind = Span::Kind::kGather, .stage = stage, .cell = cell}, gathered});
+      }
+    }
+  }
+
+  PipelineResult result() const {
+    PipelineResult result;
+    result.seconds = events_.end();
+    result.events = events_.events();
+    result.timeline = timeline();
+    result.pipeline_seconds = result.timeline.iteration * kMilliseconds;
+    for (int stage = 0; stage < stages_; ++stage) {
+      StageUse use{
+          .busy = result.timeline.busy[at(stage)] * kMilliseconds,
+          .message_seconds = events_.busy(streams_[at(stage)].outputs) + events_.busy(streams_[at(stage)].gradients),
+          .sum_seconds = events_.busy(streams_[at(stage)].sums)};
+      if (result.pipeline_seconds > 0) use.bubble_share = 1 - use.busy / result.pipeline_seconds;
+      result.stages.push_back(use);
+    }
+    for (const Ports::Port& port : ports_.used()) {
+      const double bytes = events_.bytes_over(port.link) * port.sharers;
+      if (bytes > 0) result.links.push_back({events_.link_name(port.link), events_.link_busy(port.link), bytes});
+    }
+    for (const Noted& noted : noted_) {
+      result.spans.push_back(noted.span);
+      const TaskTimes times = events_.times(noted.task);
+      result.spans.back().start = times.start;
+      result.spans.back().end = times.end;
+    }
+    return result;
+  }
+
+  pipeline::Simulation timeline() const {
+    pipeline::Simulation timeline;
+    for (int stage = 0; stage < stages_; ++stage) {
+      timeline.busy.push_back(0);
+      timeline.actions.emplace_back();
+      const std::vector<Action>& actions = schedule_.actions[at(stage)];
+      for (std::size_t place = 0; place < actions.size(); ++place) {
+        const auto& [first, last] = pass_tasks_[at(stage)][place];
+        const double start = events_.times(first).start / kMilliseconds, end = events_.times(last).end / kMilliseconds;
+        timeline.actions.back().push_back({actions[place], start, end});
+        timeline.busy.back() += end - start;
+        timeline.iteration = std::max(timeline.iteration, end);
+      }
+    }
+    return timeline;
+  }
+
+  const PipelineWork& work_;
+  const Schedule& schedule_;
+  const int stages_;
+  EventSimulation events_;
+  Ports ports_;
+  const bool keeps_spans_;
+  std::vector<StageStreams> streams_;
+  std::map<std::pair<int, bool>, std::optional<Channel>> channels_;
+  std::map<int, std::optional<Ports::Way>> rings_;
+  std::vector<TaskId> arrivals_;  // [event]: of its message; -1: it stays in its stage
+  std::vector<std::vector<std::pair<TaskId, TaskId>>> pass_tasks_;  // [stage][place]: first and last piece
+  std::vector<std::int64_t> weight_passes_left_;                    // [cell]
+  std::vector<TaskId> last_sums_;                                   // [stage]; -1: none
+  std::vector<TaskId> tied_sums_;
+  std::vector<Noted> noted_;
+};
+
+}  // namespace
+
+PipelineResult simulate(const PipelineWork& work, const Cluster& cluster, bool keeps_spans) {
+  return Run(work, cluster, keeps_spans).run();
+}
+
+}  // namespace teratron::simulation

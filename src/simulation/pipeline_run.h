@@ -1,0 +1,70 @@
+// One training step of a pipeline on a cluster: the schedule's passes on each stage's devices, messages between stages,
+// sums of gradients over the copies of the model, the update, all at the links' pace and beside one another.
+//
+// Tensor-parallel ranks of a stage do the same at the same time, and so do the copies of the model. One rank of each
+// stage of the first copy is simulated, and each port that it shares with others has the load of all of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cluster/cluster.h"
+#include "pipeline/costs.h"
+#include "pipeline/schedule.h"
+#include "pipeline/simulate.h"
+
+namespace teratron::simulation {
+
+// Ranks are numbered as comm/rank_place.h does: tensor innermost, then pipeline, data outermost.
+struct PipelineWork {
+  pipeline::Schedule schedule;
+  pipeline::Costs costs;  // milliseconds of passes on a stage's ranks; transfers are not used
+  std::int64_t tensor = 1, data = 1;
+  std::vector<double> message_bytes;   // [column of costs] between stages, of one tensor-parallel rank; empty: none
+  std::vector<double> gradient_bytes;  // [cell] of a rank, to be summed over the copies; empty: none
+  // Of a cell, alike (its layers): each is summed when the cell's last pass has left it. 0: all sums of a stage wait
+  // for its last pass, beside which nothing flows.
+  int gradient_pieces = 1;
+  double tied_bytes = 0;             // of a rank's part of the embedding, which first and last stage sum (0: not tied)
+  bool shards_optimizer = false;     // reduce-scatter in place of all-reduce; weights are gathered after the update
+  std::vector<double> weight_bytes;  // [cell] of a rank, gathered then; empty: none
+  std::vector<double> update_seconds;  // [stage]: the norm and AdamW; empty: none
+};
+
+struct StageUse {
+  double busy = 0;             // seconds of passes
+  double bubble_share = 0;     // of the time until the pipeline's last pass is done
+  double message_seconds = 0;  // in which it sends or receives activations or gradients of them
+  double sum_seconds = 0;      // in which its gradients are summed or its weights gathered
+};
+struct LinkUse {
+  std::string name;  // "InfiniBand 2 out": of the level's third port that the first copy of the model has
+  double busy = 0;   // seconds with at least one message
+  double bytes = 0;  // of all ranks that share the port
+};
+// What goes on beside the passes.
+struct Span {
+  enum class Kind { kOutput, kInputGradient, kSum, kTiedSum, kUpdate, kGather };
+  Kind kind = Kind::kOutput;
+  int stage = 0;                                // that sends or works
+  int cell = -1, micro_batch = -1, slice = -1;  // where they mean something
+  double start = 0, end = 0;                    // seconds
+};
+
+struct PipelineResult {
+  double seconds = 0;           // of the update
+  double pipeline_seconds = 0;  // until the last pass is done
+  std::vector<StageUse> stages;
+  std::vector<LinkUse> links;     // that carried anything
+  std::vector<Span> spans;        // if they were asked for
+  pipeline::Simulation timeline;  // milliseconds, of one copy of the model: what drawings take
+  std::int64_t events = 0;        // that the simulation took
+
+  double bubble_share() const { return timeline.bubble_share(); }
+};
+
+// InternalError where the schedule comes to no end or the work does not fit on the cluster's devices.
+PipelineResult simulate(const PipelineWork& work, const Cluster& cluster, bool keeps_spans = false);
+
+}  // namespace teratron::simulation

@@ -1,0 +1,147 @@
+#include "cluster/cluster_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "base/error.h"
+#include "cluster/presets.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+std::string random_name(std::mt19937_64& random) {
+  static constexpr std::string_view kLetters = "abcXYZ 0\"\\'\n\t#=[]é'''";
+  std::string name = "n";
+  for (std::uint64_t i = random() % 8; i > 0; --i) {
+    const std::size_t at = random() % kLetters.size();
+    if (static_cast<unsigned char>(kLetters[at]) < 0x80) name += kLetters[at];
+  }
+  return name;
+}
+
+double random_number(std::mt19937_64& random) {
+  return std::ldexp(std::uniform_real_distribution(0.5, 1.0)(random), static_cast<int>(random() % 80) - 30);
+}
+
+Cluster random_cluster(std::mt19937_64& random) {
+  Cluster cluster{.name = random_name(random),
+                  .device = {random_name(random), random_number(random), random_number(random), random_number(random),
+                             random_number(random)}};
+  for (std::uint64_t level = random() % 4; level > 0; --level) {
+    cluster.devices *= 2 + static_cast<std::int64_t>(random() % 15);
+    cluster.links.push_back({.name = random_name(random),
+                             .devices = cluster.devices,
+                             .bandwidth = random_number(random),
+                             .is_shared = !cluster.links.empty() && random() % 2 == 0,
+                             .latency = random() % 4 == 0 ? 0 : random_number(random),
+                             .from = random_name(random)});
+  }
+  for (std::uint64_t i = random() % 4; i > 0; --i) {
+    cluster.constants.push_back({fmt::format("c{}", i), random_number(random) - 1, random_name(random)});
+  }
+  return cluster;
+}
+
+TEST(ClusterFile, RandomClustersReadBackExactly) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    std::mt19937_64 random(seed);
+    const Cluster cluster = random_cluster(random);
+    ASSERT_TRUE(cluster.faults().empty()) << "seed " << seed << ": " << cluster.faults().texts().front();
+    EXPECT_EQ(cluster_from_toml(to_toml(cluster), "c.toml"), cluster) << "seed " << seed << "\n" << to_toml(cluster);
+  }
+}
+
+TEST(ClusterFile, AllFaultsAreListedAtOnceWithTheirLines) {
+  const std::string text = R"(name = "a"
+devices = "four"
+speed = 3
+[device]
+name = "d"
+memory = 1
+peak_16 = true
+peak_32 = 1
+memory_bandwith = 1
+[[link]]
+name = "l"
+devices = 4
+bandwidth = 1
+shared = 1
+)";
+  EXPECT_THAT([&] { cluster_from_toml(text, "c.toml"); },
+              ThrowsMessage<UserError>(AllOf(
+                  HasSubstr("'devices' must be a whole number (c.toml:2)"), HasSubstr("unknown key 'speed' (c.toml:3)"),
+                  HasSubstr("'peak_16' in [device] must be a number (c.toml:7)"),
+                  HasSubstr("'memory_bandwidth' is missing in [device]"),
+                  HasSubstr("unknown key 'memory_bandwith' in [device] (c.toml:9); did you mean 'memory_bandwidth'?"),
+                  HasSubstr("'shared' in [[link]] 1 must be true or false (c.toml:14)"),
+                  HasSubstr("'latency' is missing in [[link]] 1"))));
+  EXPECT_THAT([] { cluster_from_toml("name = [", "c.toml"); },
+              ThrowsMessage<UserError>(HasSubstr("c.toml:1: not valid TOML")));
+  EXPECT_THAT([] { cluster_from_toml("link = 3", "c.toml"); }, ThrowsMessage<UserError>(HasSubstr("[[link]]")));
+}
+
+TEST(ClusterFile, ValuesThatDoNotFitOneAnotherAreListedAtOnce) {
+  Cluster cluster = find_cluster("dgx-a100", 64);
+  cluster.devices = 63;
+  cluster.device.memory = -1;
+  cluster.links[0].is_shared = true;
+  cluster.links[1].devices = 60;
+  cluster.links[1].bandwidth = 0;
+  cluster.links[1].latency = -1e-6;
+  cluster.constants = {{"a", 1, ""}, {"a", 2, ""}};
+  EXPECT_THAT([&] { cluster_from_toml(to_toml(cluster), "c.toml"); },
+              ThrowsMessage<UserError>(
+                  AllOf(HasSubstr("memory of the device is -1"), HasSubstr("'shared' must be false"),
+                        HasSubstr("joins 60 devices; it must be a multiple of 8"), HasSubstr("bandwidth of link 2"),
+                        HasSubstr("latency of link 2"), HasSubstr("devices is 63, but the links join 60"),
+                        HasSubstr("constant 'a' is there twice"))));
+}
+
+TEST(ClusterFile, UnknownNamesSayWhichClustersThereAre) {
+  EXPECT_THAT([] { find_cluster("dgx-9"); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("'dgx-9'"), HasSubstr("dgx-2h"), HasSubstr("h200"))));
+}
+
+TEST(ClusterPresets, AreValidOfAnySize) {
+  for (const std::string_view name : cluster_preset_names()) {
+    for (const std::int64_t devices : {0, 1, 2, 8, 16, 64, 4096}) {
+      const auto cluster = find_cluster_preset(name, devices);
+      ASSERT_TRUE(cluster) << name;
+      EXPECT_TRUE(cluster->faults().empty()) << name << devices << cluster->faults().texts().front();
+      EXPECT_EQ(cluster_from_toml(to_toml(*cluster), "c.toml"), *cluster);
+      EXPECT_TRUE(devices == 0 || cluster->devices == devices);
+    }
+  }
+  EXPECT_FALSE(find_cluster_preset("dgx-9"));
+}
+
+TEST(Cluster, ResizedKeepsTheInnerLevelsAndRefusesPartlyEmptyHosts) {
+  const Cluster hosts = find_cluster("p3.16xlarge", 64);
+  EXPECT_EQ(hosts.links.size(), 2U);
+  EXPECT_EQ(hosts.resized(4).links.size(), 1U);
+  EXPECT_EQ(hosts.resized(4).links[0].devices, 4);
+  EXPECT_EQ(hosts.resized(1).links.size(), 0U);
+  EXPECT_EQ(hosts.resized(128).links[1].devices, 128);
+  EXPECT_THAT([&] { hosts.resized(12); }, ThrowsMessage<UserError>(HasSubstr("take 8 or 16")));
+  EXPECT_THAT([&] { hosts.resized(0); }, ThrowsMessage<UserError>(Not(HasSubstr("take"))));
+  EXPECT_THAT([&] { hosts.resized(1).resized(8); }, ThrowsMessage<UserError>(HasSubstr("without links")));
+}
+
+TEST(Cluster, LevelsBetweenDevices) {
+  const Cluster hosts = find_cluster("dgx-a100", 64);
+  EXPECT_EQ(hosts.level_between(0, 7), 0U);
+  EXPECT_EQ(hosts.level_between(7, 8), 1U);
+  EXPECT_EQ(hosts.devices_of_port(0), 1);
+  EXPECT_EQ(hosts.devices_of_port(1), 8);
+}
+
+}  // namespace
+}  // namespace teratron

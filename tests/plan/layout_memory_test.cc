@@ -1,0 +1,61 @@
+// The cheap bound of a layout's memory is one: held against the plan by the code that allocates it.
+#include "plan/layout_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "plan/random_request.h"
+
+namespace teratron::plan {
+namespace {
+
+using testing::random_request;
+
+const Layout& any_of(const std::vector<Layout>& layouts, RandomSequence& random) {
+  return layouts[random.below(layouts.size())];
+}
+
+TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
+  RandomSequence random({.seed = 21});
+  double shares = 0;
+  int looked_at = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    const PlanRequest request = random_request(random);
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    if (layouts.empty()) continue;
+    Layout layout = any_of(layouts, random);
+    const LayoutMemory memory(request.model, request.context());
+    const std::int64_t least = memory.least(layout);
+    // Whatever the slicer chooses.
+    if (layout.token_slices == kSlicersChoice) {
+      layout.token_slices = fmt::format("uniform:{}", 2 + random.below(3));
+      if (!with_layout(request.model, layout).StepSettings::faults().empty()) continue;
+    }
+    const std::int64_t planned = std::ranges::max(memory.planned(layout));
+    ASSERT_LE(least, planned) << "trial " << trial << ": " << layout.text() << "\n" << to_toml(request.model);
+    shares += static_cast<double>(least) / static_cast<double>(planned);
+    ++looked_at;
+  }
+  EXPECT_GT(looked_at, 300);
+  // As measured; a bound that says little would make the search plan everything.
+  EXPECT_GT(shares / looked_at, 0.8);
+}
+
+TEST(LayoutMemory, NoStageTakesMoreThanTheFirstOrTheLast) {
+  RandomSequence random({.seed = 22});
+  for (int trial = 0; trial < 200; ++trial) {
+    const PlanRequest request = random_request(random);
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    if (layouts.empty()) continue;
+    const Layout& layout = any_of(layouts, random);
+    if (layout.token_slices == kSlicersChoice) continue;
+    const LayoutMemory memory(request.model, request.context());
+    EXPECT_EQ(memory.fullest_end(layout), std::ranges::max(memory.planned(layout)))
+        << "trial " << trial << ": " << layout.text() << "\n"
+        << to_toml(request.model);
+  }
+}
+
+}  // namespace
+}  // namespace teratron::plan

@@ -1,0 +1,145 @@
+// The search against brute force: every layout that fits, by predict_step() and the planned memory.
+#include "plan/layout_search.h"
+
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+
+#include "plan/layout_memory.h"
+#include "plan/layout_time.h"
+#include "plan/random_request.h"
+
+namespace teratron::plan {
+namespace {
+
+using testing::drawn;
+using testing::drawn_between;
+using testing::random_request;
+
+using Shape = std::array<std::int64_t, 3>;
+
+// The least seconds of each (tp, pp, dp) that fits, all layouts simulated.
+std::map<Shape, double> by_brute_force(const PlanRequest& request) {
+  const LayoutMemory memory(request.model, request.context());
+  std::map<Shape, double> best;
+  for (const Layout& layout : all_layouts(request)) {
+    const StepTime time = predict_step(with_layout(request.model, layout), request.cluster, request.vocab_size);
+    const auto [found, is_new] =
+        best.try_emplace(Shape{layout.tensor, layout.pipeline, layout.data}, std::numeric_limits<double>::infinity());
+    if (time.seconds >= found->second) continue;
+    const std::vector<std::int64_t> bytes = memory.planned(layout);
+    if (static_cast<double>(std::ranges::max(bytes)) <= request.cluster.device.memory) found->second = time.seconds;
+  }
+  std::erase_if(best, [](const auto& one) { return !std::isfinite(one.second); });
+  return best;
+}
+
+// So that some layouts fit and others do not.
+void tighten_memory(PlanRequest& request, RandomSequence& random) {
+  const LayoutMemory memory(request.model, request.context());
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  for (const Layout& layout : layouts_on(request.cluster.devices, request.model, {})) {
+    const std::int64_t bytes = memory.least(layout);
+    least = std::min(least, bytes);
+    most = std::max(most, bytes);
+  }
+  if (most == 0) return;
+  request.cluster.device.memory =
+      static_cast<double>(least) + drawn_between(random, 0, 1) * static_cast<double>(most - least);
+}
+
+void fix_something(PlanRequest& request, RandomSequence& random) {
+  switch (random.below(8)) {
+    case 0: request.fixed.tensor = drawn(random, {1, 2}); break;
+    case 1: request.fixed.pipeline = 2; break;
+    case 2: request.fixed.recompute = Recompute::kFull; break;
+    case 3: request.fixed.schedule = pipeline::ScheduleKind::kTeraPipe; break;
+    case 4: request.fixed.distributed_optimizer = true; break;
+    default: break;
+  }
+}
+
+bool has_layouts(const PlanRequest& request) {
+  for (std::int64_t devices = request.cluster.devices; devices >= 1; --devices) {
+    if (!layouts_on(devices, request.model, request.fixed).empty()) return true;
+  }
+  return false;
+}
+
+TEST(LayoutSearch, FindsTheOptimumOfEveryShape) {
+  RandomSequence random({.seed = 31});
+  int fitting = 0, nothing = 0;
+  std::int64_t layouts = 0, simulated = 0;
+  for (int trial = 0; trial < 24; ++trial) {
+    PlanRequest request = random_request(random);
+    tighten_memory(request, random);
+    fix_something(request, random);
+    if (!has_layouts(request)) continue;
+    SCOPED_TRACE(fmt::format("trial {}: {} devices, {:.0f} bytes\n{}", trial, request.cluster.devices,
+                             request.cluster.device.memory, to_toml(request.model)));
+    std::map<Shape, double> best = by_brute_force(request);
+    const SearchResult found = search_layouts(request, 2);
+    layouts += found.layouts;
+    simulated += found.simulated;
+    ASSERT_EQ(found.best.size(), std::min<std::size_t>(best.size(), 3));
+    (best.empty() ? nothing : fitting) += 1;
+    std::vector<double> seconds;
+    for (const auto& [shape, least] : best) seconds.push_back(least);
+    std::ranges::sort(seconds);
+    for (std::size_t i = 0; i < found.best.size(); ++i) {
+      EXPECT_DOUBLE_EQ(found.best[i].time.seconds, seconds[i]) << found.best[i].layout.text();
+    }
+  }
+  EXPECT_GT(fitting, 12);
+  EXPECT_GT(nothing, 0);
+  EXPECT_LT(simulated, layouts / 2);  // else the bounds are of no use
+}
+
+TEST(LayoutSearch, NoLayoutIsFasterThanItsBound) {
+  RandomSequence random({.seed = 32});
+  double shares = 0;
+  int looked_at = 0;
+  for (int trial = 0; trial < 150; ++trial) {
+    const PlanRequest request = random_request(random);
+    std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    if (layouts.empty()) continue;
+    LayoutTimes times(request.model, request.cluster, request.vocab_size);
+    Layout layout = layouts[random.below(layouts.size())];
+    const double before = times.least(layout);
+    if (layout.token_slices == kSlicersChoice) {
+      const std::vector<std::int64_t> lengths = times.chosen_slices(layout);
+      layout.token_slices = lengths.size() == 1 ? "" : fmt::format("{}", fmt::join(lengths, ","));
+    }
+    const double bound = times.least(layout);
+    const double seconds =
+        predict_step(with_layout(request.model, layout), request.cluster, request.vocab_size).seconds;
+    EXPECT_LE(before, bound * (1 + 1e-12)) << layout.text();  // of any slices
+    EXPECT_LE(bound, seconds * (1 + 1e-12)) << layout.text() << "\n" << to_toml(request.model);
+    shares += bound / seconds;
+    ++looked_at;
+  }
+  EXPECT_GT(looked_at, 100);
+  EXPECT_GT(shares / looked_at, 0.5);
+}
+
+TEST(LayoutSearch, WhatIsFixedStaysFixed) {
+  RandomSequence random({.seed = 33});
+  for (int trial = 0; trial < 12; ++trial) {
+    PlanRequest request = random_request(random);
+    fix_something(request, random);
+    if (!has_layouts(request)) continue;
+    for (const PlannedLayout& one : search_layouts(request, 3).best) {
+      EXPECT_TRUE(request.fixed.allows(one.layout)) << one.layout.text();
+      EXPECT_TRUE(one.config.faults().empty()) << one.layout.text();
+      EXPECT_EQ(layout_of(one.config), one.layout);
+      EXPECT_NEAR(one.parts.seconds(), one.time.seconds, 1e-9 * one.time.seconds);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace teratron::plan

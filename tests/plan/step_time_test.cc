@@ -1,0 +1,90 @@
+#include "plan/step_time.h"
+
+#include <gtest/gtest.h>
+
+#include "cluster/cluster_file.h"
+
+namespace teratron::plan {
+namespace {
+
+constexpr std::int64_t kWords = 51200;
+
+TrainConfig some_config() {
+  TrainConfig config;
+  config.model.num_layers = 8;
+  config.model.hidden_size = 1024;
+  config.model.num_attention_heads = 16;
+  config.model.vocab_size = kWords;
+  config.model.max_position_embeddings = 1024;
+  config.seq_length = 1024;
+  config.micro_batch_size = 2;
+  config.global_batch_size = 16;
+  config.bf16 = true;
+  return config;
+}
+
+TEST(StepTime, OnOneDeviceIsTheSumOfItsParts) {
+  const TrainConfig config = some_config();
+  const Cluster cluster = find_cluster("dgx-a100", 1);
+  const ModelConfig model = config.model_for(kWords);
+  const ModelCosts costs(model, {.dtype = DType::kBF16}, cluster);
+  const Slice slice{2, 1024, 0};
+  const auto both = [](const pipeline::PassTimes& times) { return (times.forward + times.backward) / 1e3; };
+  const double passes = 8 * (8 * both(costs.layer(slice)) + both(costs.embedding(slice)) + both(costs.head(slice)));
+  const StepTime time = predict_step(config, cluster, kWords);
+  EXPECT_NEAR(time.pipeline_seconds, passes, 1e-9);
+  EXPECT_NEAR(time.seconds, passes + costs.update_seconds(static_cast<double>(model.parameters())), 1e-9);
+  EXPECT_NEAR(time.bubble_share, 0, 1e-9);
+  EXPECT_DOUBLE_EQ(time.tokens_per_second, 16 * 1024 / time.seconds);
+  EXPECT_NEAR(time.flops_utilization * cluster.device.peak_16 * time.seconds,
+              16 * 1024 * model.training_flops_per_token(1024), 1e3);
+}
+
+// The cells of a rank are the model: embedding and position once, its tied copy once more where there are stages.
+TEST(StepTime, GradientsOfAllStagesAreTheModels) {
+  for (const std::int64_t stages : {1, 2, 4}) {
+    TrainConfig config = some_config();
+    config.pipeline_parallel = stages;
+    config.data_parallel = 2;
+    const Cluster cluster = find_cluster("dgx-a100", 8);
+    const simulation::PipelineWork work = work_of(config, cluster, kWords);
+    double bytes = 0;
+    for (const double of_cell : work.gradient_bytes) bytes += of_cell;
+    const double copy = stages > 1 ? 1024.0 * kWords : 0;
+    EXPECT_DOUBLE_EQ(bytes, 4 * (static_cast<double>(config.model.parameters()) + copy)) << stages << " stages";
+    EXPECT_DOUBLE_EQ(work.tied_bytes, 4 * copy);
+    EXPECT_EQ(work.message_bytes, std::vector{2.0 * 2 * 1024 * 1024});
+  }
+}
+
+TEST(StepTime, UnevenMicroBatchesAndSlicesHaveColumnsOfTheirOwn) {
+  TrainConfig config = some_config();
+  config.pipeline_parallel = 2;
+  config.global_batch_size = 5;  // 2, 2 and 1 sequences
+  config.token_slices = "512,256,256";
+  const simulation::PipelineWork work = work_of(config, find_cluster("dgx-a100", 8), kWords);
+  EXPECT_EQ(work.costs.first_columns, (std::vector<std::size_t>{0, 3, 6}));
+  ASSERT_EQ(work.message_bytes.size(), 9U);
+  EXPECT_DOUBLE_EQ(work.message_bytes[0], 2.0 * 2 * 512 * 1024);
+  EXPECT_DOUBLE_EQ(work.message_bytes[8], 2.0 * 256 * 1024);
+  EXPECT_LT(work.costs.passes[0][6].forward, work.costs.passes[0][0].forward);
+  EXPECT_GT(work.costs.passes[0][2].forward, work.costs.passes[0][1].forward);  // more context
+}
+
+TEST(StepTime, MoreDevicesAreFasterButNotInProportion) {
+  const auto seconds = [](std::int64_t tensor, std::int64_t stages, std::int64_t copies) {
+    TrainConfig config = some_config();
+    config.tensor_parallel = tensor;
+    config.pipeline_parallel = stages;
+    config.data_parallel = copies;
+    return predict_step(config, find_cluster("dgx-a100", 8), kWords).seconds;
+  };
+  const double one = seconds(1, 1, 1);
+  for (const double two : {seconds(2, 1, 1), seconds(1, 2, 1), seconds(1, 1, 2)}) {
+    EXPECT_LT(two, one);
+    EXPECT_GT(two, one / 2);
+  }
+}
+
+}  // namespace
+}  // namespace teratron::plan

@@ -1,0 +1,53 @@
+// The command that is printed is read back to the same configuration.
+#include "plan/train_command.h"
+
+#include <gtest/gtest.h>
+
+#include "options/reading.h"
+#include "plan/random_request.h"
+
+namespace teratron::plan {
+namespace {
+
+using testing::drawn;
+using testing::random_request;
+
+// As `teratron train` reads its words.
+TrainConfig read_back(const std::vector<std::string>& words) { return read_options<TrainConfig>(words); }
+
+TEST(TrainCommand, IsReadBackToTheSameValues) {
+  RandomSequence random({.seed = 41});
+  const std::vector<std::string> presets = {"124M", "tiny", "8.3B", "bert-336M"};
+  for (int trial = 0; trial < 200; ++trial) {
+    PlanRequest request = random_request(random);
+    TrainConfig& config = request.model;
+    if (random.below(2) == 0) config.data_path = {"0.7", "a b", "0.3", "it's"};
+    if (random.below(2) == 0) {
+      config.preset = presets[random.below(presets.size())];
+      FieldList fields = fields_of(config);
+      fields.find("model")->when_set();
+      if (config.model.kind == ModelKind::kBert) config.tokenizer = "tokenizer";
+      if (random.below(2) == 0) config.model.num_layers = 6;
+    }
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, config, {});
+    if (layouts.empty()) continue;
+    Layout layout = layouts[random.below(layouts.size())];
+    if (layout.token_slices == kSlicersChoice) layout.token_slices = "uniform:2";
+    const TrainConfig planned = with_layout(config, layout);
+    SCOPED_TRACE(train_command(planned));
+    ASSERT_TRUE(planned.faults().empty());
+    EXPECT_EQ(to_toml(read_back(train_words(planned))), to_toml(planned));
+  }
+}
+
+TEST(TrainCommand, QuotesWhatAShellWouldRead) {
+  TrainConfig config;
+  config.train_iters = 5;
+  config.data_path = {"it's a corpus"};
+  config.pipeline_parallel = 2;
+  EXPECT_EQ(train_command(config), "teratron train --train-iters 5 --pp 2 --data-path 'it'\\''s a corpus'");
+  EXPECT_EQ(train_command(config, 1), "mpirun -n 2 " + train_command(config));
+}
+
+}  // namespace
+}  // namespace teratron::plan
