@@ -48,6 +48,10 @@ inline __mmask32 first_halves(std::int64_t count) {
   return count >= kHalfLanes ? ~__mmask32{0} : (__mmask32{1} << std::max(std::int64_t{0}, count)) - 1;
 }
 
+inline __m512 widen(__m256i values) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(values), 16));
+}
+
 // Two rows of 32 values as 32 words.
 struct Words {
   __m512i first, second;
@@ -167,17 +171,18 @@ constexpr std::int64_t kRowsAhead = 16;
 
 void pack_bf16_panels(const Bf16* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
                       std::uint32_t* panels) {
-  const std::int64_t panel_size = bf16_pairs(depth) * kBf16PanelColumns;
-  for (std::int64_t p = 0; p < depth; p += 2, b += 2 * b_stride, panels += kBf16PanelColumns) {
-    std::uint32_t* to = panels;
-    for (std::int64_t j = 0; j < columns; j += kBf16PanelColumns, to += panel_size) {
-      _mm_prefetch(b + kRowsAhead * b_stride + j, _MM_HINT_T0);
-      _mm_prefetch(b + (kRowsAhead + 1) * b_stride + j, _MM_HINT_T0);
-      const __mmask32 mask = first_halves(columns - j), mask_below = p + 1 < depth ? mask : 0;
+  // A line of b at a time: panels can be a power of two apart, for which a cache has few places.
+  for (std::int64_t j = 0; j < columns; j += kBf16PanelColumns) {
+    const __mmask32 mask = first_halves(columns - j);
+    const Bf16* row = b + j;
+    for (std::int64_t p = 0; p < depth; p += 2, row += 2 * b_stride, panels += kBf16PanelColumns) {
+      _mm_prefetch(row + kRowsAhead * b_stride, _MM_HINT_T0);
+      _mm_prefetch(row + (kRowsAhead + 1) * b_stride, _MM_HINT_T0);
+      const __mmask32 mask_below = p + 1 < depth ? mask : 0;
       const Words words =
-          interleave(_mm512_maskz_loadu_epi16(mask, b + j), _mm512_maskz_loadu_epi16(mask_below, b + b_stride + j));
-      _mm512_storeu_si512(to, words.first);
-      _mm512_storeu_si512(to + kWordLanes, words.second);
+          interleave(_mm512_maskz_loadu_epi16(mask, row), _mm512_maskz_loadu_epi16(mask_below, row + b_stride));
+      _mm512_storeu_si512(panels, words.first);
+      _mm512_storeu_si512(panels + kWordLanes, words.second);
     }
   }
 }
@@ -208,13 +213,16 @@ void pack_bf16_panel_transposed(const Bf16* b, std::int64_t b_stride, std::int64
 void pack_bf16_tiles(const Bf16* a, std::int64_t a_stride, std::int64_t rows, std::int64_t depth,
                      std::uint32_t* tiles) {
   const std::int64_t words = bf16_pairs(depth);
-  for (std::int64_t p = 0; p < depth; p += 2, a += 2 * a_stride) {
-    for (std::int64_t i = 0; i < rows; i += kHalfLanes) {
-      _mm_prefetch(a + kRowsAhead * a_stride + i, _MM_HINT_T0);
-      _mm_prefetch(a + (kRowsAhead + 1) * a_stride + i, _MM_HINT_T0);
-      const __mmask32 mask = first_halves(rows - i), mask_below = p + 1 < depth ? mask : 0;
+  // A line of a at a time: the tiles that are written can be a power of two apart, for which a cache has few places.
+  for (std::int64_t i = 0; i < rows; i += kHalfLanes) {
+    const __mmask32 mask = first_halves(rows - i);
+    const Bf16* row = a + i;
+    for (std::int64_t p = 0; p < depth; p += 2, row += 2 * a_stride) {
+      _mm_prefetch(row + kRowsAhead * a_stride, _MM_HINT_T0);
+      _mm_prefetch(row + (kRowsAhead + 1) * a_stride, _MM_HINT_T0);
+      const __mmask32 mask_below = p + 1 < depth ? mask : 0;
       const Words pair =
-          interleave(_mm512_maskz_loadu_epi16(mask, a + i), _mm512_maskz_loadu_epi16(mask_below, a + a_stride + i));
+          interleave(_mm512_maskz_loadu_epi16(mask, row), _mm512_maskz_loadu_epi16(mask_below, row + a_stride));
       alignas(64) std::uint32_t lanes[kHalfLanes];
       _mm512_store_si512(lanes, pair.first);
       _mm512_store_si512(lanes + kWordLanes, pair.second);
@@ -225,11 +233,16 @@ void pack_bf16_tiles(const Bf16* a, std::int64_t a_stride, std::int64_t rows, st
   }
 }
 
-void round_to_bf16(const float* from, std::int64_t count, Bf16* to) {
+void round_to_bf16(const float* from, std::int64_t count, Bf16* to, const Bf16* bias) {
   for (std::int64_t i = 0; i < count; i += kHalfLanes) {
     const __mmask32 mask = first_halves(count - i);
-    const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from + i);
-    const __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> kWordLanes), from + i + kWordLanes);
+    __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from + i);
+    __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> kWordLanes), from + i + kWordLanes);
+    if (bias != nullptr) {
+      const __m512i values = _mm512_maskz_loadu_epi16(mask, bias + i);
+      low = _mm512_add_ps(low, widen(_mm512_castsi512_si256(values)));
+      high = _mm512_add_ps(high, widen(_mm512_extracti64x4_epi64(values, 1)));
+    }
     _mm512_mask_storeu_epi16(to + i, mask, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
   }
 }
@@ -285,7 +298,7 @@ void pack_bf16_panel_transposed(const Bf16*, std::int64_t, std::int64_t, std::in
 void pack_bf16_tiles(const Bf16*, std::int64_t, std::int64_t, std::int64_t, std::uint32_t*) {
   throw InternalError("no bf16 products");
 }
-void round_to_bf16(const float*, std::int64_t, Bf16*) { throw InternalError("no bf16 products"); }
+void round_to_bf16(const float*, std::int64_t, Bf16*, const Bf16*) { throw InternalError("no bf16 products"); }
 void multiply_bf16_panel(std::int64_t, std::int64_t, std::int64_t, const Bf16*, std::int64_t, const std::uint32_t*,
                          float*, std::int64_t, bool) {
   throw InternalError("no bf16 products");

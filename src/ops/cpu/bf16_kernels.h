@@ -39,8 +39,8 @@ void pack_bf16_panel_transposed(const Bf16* b, std::int64_t b_stride, std::int64
 // tile[q * kBf16TileRows + i], and a tile has bf16_pairs(depth) * kBf16TileRows words.
 void pack_bf16_tiles(const Bf16* a, std::int64_t a_stride, std::int64_t rows, std::int64_t depth, std::uint32_t* tiles);
 
-// A row rounded to nearest even. Subnormal values become zero.
-void round_to_bf16(const float* from, std::int64_t count, Bf16* to);
+// A row, plus `bias` unless that is null, rounded to nearest even. Subnormal values become zero.
+void round_to_bf16(const float* from, std::int64_t count, Bf16* to, const Bf16* bias = nullptr);
 
 // c[rows, columns] (+)= a[rows, depth] panel[depth, columns] for at most kBf16PanelColumns columns. Element (i, p) of a
 // is at a[i * a_stride + p].

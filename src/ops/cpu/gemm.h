@@ -44,7 +44,7 @@ struct GemmChunk {
 
 // A block of c, or what stands in for it: element (i, j) of the block at data[i * stride + j].
 struct GemmSums {
-  const float* data;
+  float* data;
   std::int64_t stride;
 };
 
