@@ -73,7 +73,7 @@ std::string name_of_input(const std::filesystem::path& path) {
   return is_standard_stream(path) ? "standard input" : fmt::format("'{}'", path.string());
 }
 
-FileReader::FileReader(std::filesystem::path path, InputPatience patience)
+FileReader::FileReader(const std::filesystem::path& path, InputPatience patience)
     : name_(name_of_input(path)), patience_(patience), is_standard_input_(is_standard_stream(path)) {
   struct stat status {};
   descriptor_ = open_for_reading(path, status);

@@ -30,7 +30,7 @@ class FileReader {
  public:
   static constexpr std::size_t kMostOfADevice = std::size_t{64} << 20;
 
-  explicit FileReader(std::filesystem::path path, InputPatience patience = {});
+  explicit FileReader(const std::filesystem::path& path, InputPatience patience = {});
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
   ~FileReader();

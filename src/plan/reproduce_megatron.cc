@@ -58,12 +58,11 @@ Outcome outcome_of(const Run& run) {
 }
 
 constexpr const char* kTwoWays =
-    "with 64 copies the published rates lose 4, 12, 3 and 3 points at 1, 2, 4 and 8-way, though a copy's "
-    "gradients on a host's port grow with the ways; no cost of theirs does that";
+    "with 64 copies the published rates lose 4, 12, 3 and 3 points at 1, 2, 4 and 8-way, though a copy's gradients on "
+    "a host's port grow with the ways; no cost of theirs does that";
 constexpr const char* kDays =
     "the 8.3B with 24 heads, 300k updates of 512 x 1024 tokens; 2.1 days each 68,507 updates, in which its evaluations "
-    "and "
-    "checkpoints are";
+    "and checkpoints are";
 constexpr const char* kZetta = "300k updates by the formula above; the published number is 15.1 PFLOP/s for 9.2 days";
 
 }  // namespace

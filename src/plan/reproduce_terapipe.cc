@@ -35,12 +35,10 @@ constexpr std::int64_t kGranularity = 8;  // tokens; the paper's
 
 constexpr const char* kTwoCopies =
     "read off a second source; the two times differ by 0.746 s, so a slot of two layers would take 78 ms at least (35 "
-    "slots "
-    "against 51 of half of it or more), but one of a layer with its messages takes 26 ms in setting 5";
+    "slots against 51 of half of it or more), but one of a layer with its messages takes 26 ms in setting 5";
 constexpr const char* kTwoCopiesOf1B =
     "read off a second source; it needs 19 ms a slot, but one of setting 3 takes 9.6 ms, of which 5.4 are on the wire, "
-    "so "
-    "with a second layer 14 ms";
+    "so with a second layer 14 ms";
 
 class Study {
  public:
