@@ -112,7 +112,7 @@ class DecontaminateStage final : public Stage {
   std::vector<std::uint64_t> measure(const Document& document) const override {
     return ngrams_.found_in(document.text);
   }
-  void note(std::int64_t /*number*/, std::vector<std::uint64_t>&& found) override {
+  void note(std::int64_t /*number*/, const std::vector<std::uint64_t>& found) override {
     for (const std::uint64_t ngram : found) ngrams_.count(ngram);
   }
 

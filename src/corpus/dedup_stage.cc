@@ -106,7 +106,7 @@ class DedupStage final : public Stage {
     return band_hashes(ngrams_of(words_of(document.text), options_.ngram), shape_);
   }
 
-  void note(std::int64_t number, std::vector<std::uint64_t>&& hashes) override {
+  void note(std::int64_t number, const std::vector<std::uint64_t>& hashes) override {
     for (const std::uint64_t hash : hashes) index_.add(hash, number);
   }
 

@@ -47,7 +47,7 @@ class Stage {
   // document is measured, its measures are noted in order, and settle() ends the survey.
   virtual bool needs_survey() const { return false; }
   virtual std::vector<std::uint64_t> measure(const Document&) const { return {}; }
-  virtual void note(std::int64_t /*number*/, std::vector<std::uint64_t>&& /*measures*/) {}
+  virtual void note(std::int64_t /*number*/, const std::vector<std::uint64_t>& /*measures*/) {}
   virtual void settle(const Spool&) {}
 
   virtual StageOutput process(Document document) const = 0;

@@ -249,7 +249,7 @@ class StreamRun {
     });
     for (std::size_t i = 0; i < documents.size(); ++i) {
       const std::int64_t number = spool.add(documents[i]);
-      stage.note(number, std::move(measures[i]));
+      stage.note(number, measures[i]);
     }
   }
 

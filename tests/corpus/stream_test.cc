@@ -49,7 +49,9 @@ class LengthStage final : public Stage {
   std::string_view name() const override { return surveys_ ? "last of a length" : "first of a length"; }
   bool needs_survey() const override { return surveys_; }
   std::vector<std::uint64_t> measure(const Document& document) const override { return {document.text.size()}; }
-  void note(std::int64_t number, std::vector<std::uint64_t>&& measures) override { last_[measures.at(0)] = number; }
+  void note(std::int64_t number, const std::vector<std::uint64_t>& measures) override {
+    last_[measures.at(0)] = number;
+  }
   void settle(const Spool& spool) override { settled_ = spool.size(); }
   StageOutput process(Document document) const override {
     if (surveys_ && last_.at(document.text.size()) != document.number) return dropped("not the last", "");
