@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/plan_options.h"
 #include "cli/report.h"
@@ -167,7 +168,8 @@ nlohmann::ordered_json json_of(const MemoryWall& wall, const SearchResult& resul
 
 void reproduce(const PlanOptions& options) {
   const plan::Reproduction reproduction = plan::reproduce(options.reproduce);
-  report(options.json, text_of(reproduction), json_of(reproduction).dump());
+  if (!options.svg.empty()) write_file_atomically(options.svg, to_svg(reproduction));
+  report_beside(options.svg, options.json, text_of(reproduction), json_of(reproduction).dump());
 }
 
 void run(const PlanOptions& options) {

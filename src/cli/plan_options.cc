@@ -91,6 +91,9 @@ Faults PlanOptions::faults() const {
   const std::vector<std::string_view> papers = plan::reproduction_names();
   faults.add_if(!reproduce.empty() && std::ranges::count(papers, reproduce) == 0, "{} is '{}'; there are: {}",
                 Flag{"reproduce"}, reproduce, fmt::join(papers, ", "));
+  add_output_faults(faults, "--svg", svg, json);
+  faults.add_if(reproduce.empty() && !svg.empty(), "{} is a picture of what {} prints; give both", Flag{"svg"},
+                Flag{"reproduce"});
   if (!reproduce.empty()) return faults;
   faults.add_if(cluster.empty(), "{} is missing: {}, or a file that describes one", kCluster,
                 fmt::join(cluster_preset_names(), ", "));
@@ -156,6 +159,7 @@ FieldList fields_of(PlanOptions& o) {
   list.add("reproduce", &o.reproduce, "megatron|terapipe",
            "a paper's published numbers beside ours, in place of a plan")
       .known_values = {"megatron", "terapipe"};
+  list.add("svg", &o.svg, "FILE", "with --reproduce, bars of published numbers and ours as a picture");
   add_json_field(list, o.json);
   return list;
 }

@@ -20,7 +20,7 @@ struct PlanOptions {
   std::int64_t devices = 0;  // 0: as many as the cluster has
   double tokens = 0;         // to train on; 0: kTokensOfParameter for each parameter
   std::int64_t runners_up = 5;
-  std::filesystem::path json;
+  std::filesystem::path json, svg;
 
   Faults faults() const;
   // The vocabulary, the precision, the back end and the number of updates filled in. UserError: the cluster.

@@ -18,7 +18,7 @@ TrainConfig read_back(const std::vector<std::string>& words) { return read_optio
 TEST(TrainCommand, IsReadBackToTheSameValues) {
   RandomSequence random({.seed = 41});
   const std::vector<std::string> presets = {"124M", "tiny", "8.3B", "bert-336M"};
-  for (int trial = 0; trial < 200; ++trial) {
+  for (int trial = 0; trial < 60; ++trial) {
     PlanRequest request = random_request(random);
     TrainConfig& config = request.model;
     if (random.below(2) == 0) config.data_path = {"0.7", "a b", "0.3", "it's"};
