@@ -115,7 +115,7 @@ def at_full_size(layout):
 
 def held_bytes(machine, layout):
     """The peak of resident memory of all ranks; nothing is saved, which takes memory of its own."""
-    return sum(train(machine, layout, 3)["peak_memory_bytes"])
+    return sum(train(machine, layout, 2, timed=True)["peak_memory_bytes"])
 
 
 def title_of(layout):

@@ -59,8 +59,7 @@ FieldList fields_of(SimulateOptions& o) {
 }
 
 Faults SimulateOptions::faults() const {
-  Faults faults = Scenario::faults();
-  if (!on_cluster.cluster.empty() && faults.empty()) faults.add(on_cluster.faults(*this));
+  Faults faults = on_cluster.cluster.empty() ? Scenario::faults() : on_cluster.faults(*this);
   add_output_faults(faults, "--svg", svg, json);
   const bool is_span = std::isfinite(svg_span) && svg_span >= 0 && svg_span <= 1e9;
   faults.add_if(!is_span, "{} is {}; it must be a time of at least 0, in milliseconds", Flag{"svg-span-ms"}, svg_span);

@@ -81,6 +81,8 @@ Faults ClusterScenario::faults(const slicing::Scenario& scenario) const {
   faults.add_if(scenario.transfer != 0, "{} says what messages cost, and {} adds to it; leave it out", kCluster,
                 Flag{"transfer-ms"});
   if (!faults.empty()) return faults;
+  faults = scenario.faults();
+  if (!faults.empty()) return faults;
   const TrainConfig config = config_of(scenario);
   return static_cast<const StepSettings&>(config).faults();
 }

@@ -158,11 +158,12 @@ TEST(Simulate, SlicesShortenAStepOnAClusterAndRecomputationLengthensIt) {
 }
 
 TEST(Simulate, ATraceHasEveryPassAndWhatGoesOnBesideThem) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const std::string file = folder.path() / "trace.json";
   simulated(with(kOnCluster, {"--trace", file}));
   std::map<std::string, int> counts;
-  for (const nlohmann::json& event : nlohmann::json::parse(read_file(file)).at("traceEvents")) {
+  const nlohmann::json trace = nlohmann::json::parse(read_file(file));
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
     if (event.at("ph") == "X") ++counts[event.at("name")];
   }
   EXPECT_EQ(counts["forward"], 2 * 4);
@@ -183,12 +184,11 @@ TEST(Simulate, AClusterThatDoesNotFitIsToldInOneError) {
   };
   fails({"--cluster", "dgx-1"}, "dgx-a100");
   fails({"--cluster", "dgx-a100", "--profile", kProfile}, "give one");
-  fails({"--cluster", "dgx-a100", "--slices", "auto", "--schedule", "terapipe", "--profile", ""}, "teratron plan");
+  fails({"--cluster", "dgx-a100", "--slices", "auto", "--schedule", "terapipe"}, "teratron plan");
   fails({"--cluster", "dgx-a100", "--stages", "13"}, "13");
-  const TemporaryFolder cache;
-  const Outcome outcome = ChildProgram({"env", "XDG_CACHE_HOME=" + cache.path().string(), TERATRON_BINARY, "simulate",
-                                        "--cluster", "this-machine"},
-                                       {})
+  const testing::TemporaryFolder cache;
+  const Outcome outcome = testing::ChildProgram({TERATRON_BINARY, "simulate", "--cluster", "this-machine"},
+                                                {"XDG_CACHE_HOME=" + cache.path().string()})
                               .wait();
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, HasSubstr("teratron profile --cluster this-machine"));
