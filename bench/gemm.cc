@@ -1,19 +1,21 @@
-// The rate of oneDNN's matrix product in fp32, which bench/train_cpu compares training steps with: at the best of a
-// model's shapes and a large square.
-//   bench_gemm THREADS TOKENS HIDDEN
+// The rate of oneDNN's matrix product, in fp32 or bf16, which bench/train_cpu compares training steps with: at the best
+// of a model's shapes and a large square.
+//   bench_gemm THREADS TOKENS HIDDEN [bf16]
 // For each line "gemm SECONDS" on standard input it multiplies for so long and prints {"gflops": ..}; "quit" ends it.
 #include <fmt/format.h>
-#include <oneapi/dnnl/dnnl.h>
 
-#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/threads.h"
+#include "onednn_product.h"
 
 namespace teratron {
 namespace {
@@ -21,39 +23,30 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// out[m,n] = a[m,k] b[n,k]^T by oneDNN.
-class Product {
- public:
-  Product(std::int64_t m, std::int64_t n, std::int64_t k)
-      : m_(m),
-        n_(n),
-        k_(k),
-        a_(static_cast<std::size_t>(m * k), 0.5F),
-        b_(static_cast<std::size_t>(n * k), 0.25F),
-        out_(static_cast<std::size_t>(m * n)) {}
-
-  // GFLOP/s of doing it again and again for so long: as a step does, it meets whatever else the machine is doing.
-  double rate(double seconds) {
-    const Clock::time_point start = Clock::now();
-    double done = 0;
-    do {
-      dnnl_sgemm('N', 'T', m_, n_, k_, 1, a_.data(), k_, b_.data(), k_, 0, out_.data(), n_);
-      done += 2e-9 * static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(k_);
-    } while (seconds_since(start) < seconds);
-    return done / seconds_since(start);
-  }
-
- private:
-  std::int64_t m_, n_, k_;
-  std::vector<float> a_, b_, out_;
-};
+// GFLOP/s of doing it again and again for so long: as a step does, it meets whatever else the machine is doing.
+double rate_of(OneDnnProduct& product, double seconds) {
+  const Clock::time_point start = Clock::now();
+  double done = 0;
+  do {
+    product.run();
+    done += 1e-9 * product.flops();
+  } while (seconds_since(start) < seconds);
+  return done / seconds_since(start);
+}
 
 // The best of the model's shapes and a large square, by a short look at each.
-Product best_product(std::int64_t tokens, std::int64_t h) {
-  std::vector<Product> all = {{2048, 2048, 2048}, {tokens, 3 * h, h}, {tokens, 4 * h, h}, {tokens, h, 4 * h}};
-  std::vector<double> rates;
-  for (Product& product : all) rates.push_back(product.rate(0.3));
-  return all[static_cast<std::size_t>(std::ranges::max_element(rates) - rates.begin())];
+std::unique_ptr<OneDnnProduct> best_product(std::int64_t tokens, std::int64_t h, DType dtype) {
+  std::unique_ptr<OneDnnProduct> best;
+  double best_rate = 0;
+  for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
+           {2048, 2048, 2048}, {tokens, 3 * h, h}, {tokens, 4 * h, h}, {tokens, h, 4 * h}}) {
+    auto product = std::make_unique<OneDnnProduct>(m, n, k, dtype);
+    if (const double rate = rate_of(*product, 0.3); rate > best_rate) {
+      best_rate = rate;
+      best = std::move(product);
+    }
+  }
+  return best;
 }
 
 void say(const std::string& line) {
@@ -66,12 +59,14 @@ void say(const std::string& line) {
 
 int main(int count, char** arguments) {
   using namespace teratron;
-  if (count != 4) {
-    fmt::print(stderr, "usage: bench_gemm THREADS TOKENS HIDDEN\n");
+  const bool bf16 = count == 5 && std::string_view(arguments[4]) == "bf16";
+  if (count != 4 && !bf16) {
+    fmt::print(stderr, "usage: bench_gemm THREADS TOKENS HIDDEN [bf16]\n");
     return 2;
   }
   set_thread_count(std::atoi(arguments[1]));
-  Product product = best_product(std::atoll(arguments[2]), std::atoll(arguments[3]));
+  const auto product =
+      best_product(std::atoll(arguments[2]), std::atoll(arguments[3]), bf16 ? DType::kBF16 : DType::kF32);
   say("{\"ready\": true}");
   for (std::string word; std::cin >> word && word != "quit";) {
     double seconds = 0;
@@ -79,7 +74,7 @@ int main(int count, char** arguments) {
       fmt::print(stderr, "error: expected \"gemm SECONDS\" or \"quit\", not '{}'\n", word);
       return 2;
     }
-    say(fmt::format("{{\"gflops\": {}}}", product.rate(seconds)));
+    say(fmt::format("{{\"gflops\": {}}}", rate_of(*product, seconds)));
   }
   return 0;
 }

@@ -1,13 +1,13 @@
 // Where a training step's time goes: every Backend call of real GPT-2 steps is timed through a CallObserver, and for
 // each operation the fastest of the repeats is added up. The sum, against model FLOPs at oneDNN's own rate for a large
 // square product, says how far the step is from being nothing but that product. A second table has the linear layers
-// and attention alone; with --compute only that one, of the back end that stores activations in 16 bits.
+// and attention alone. --compute: of the back end that stores activations in 16 bits; the rate is then oneDNN's in
+// bf16.
 //
 //   bench_ops [--threads N] [--repeats N] [--dropout P] [--only a|b|c] [--compute bf16|f16]
 //
 // With one thread the clock is the thread's processor time, which other programs on the machine do not disturb.
 #include <fmt/format.h>
-#include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -19,6 +19,7 @@
 
 #include "base/threads.h"
 #include "model/language_model.h"
+#include "onednn_product.h"
 #include "optim/adamw_optimizer.h"
 #include "program.h"
 
@@ -103,19 +104,15 @@ struct Configuration {
   }
 };
 
-double square_gemm_rate(int repeats) {
+double square_gemm_rate(const Options& options) {
   constexpr std::int64_t kSize = 2048;
-  const std::vector<float> a(kSize * kSize, 0.5F), b(kSize * kSize, 0.25F);
-  std::vector<float> c(kSize * kSize);
-  const double seconds = fastest(repeats, [&] {
-    dnnl_sgemm('N', 'N', kSize, kSize, kSize, 1, a.data(), kSize, b.data(), kSize, 0, c.data(), kSize);
-  });
-  return 2e-9 * kSize * kSize * kSize / seconds;
+  OneDnnProduct product(kSize, kSize, kSize, options.compute == DType::kF32 ? DType::kF32 : DType::kBF16);
+  return 1e-9 * product.flops() / fastest(options.repeats, [&] { product.run(); });
 }
 
 void time_steps(const Configuration& configuration, const Options& options) {
   const std::int64_t batch = configuration.batch, tokens = configuration.tokens;
-  const auto backend = make_cpu_backend();
+  const auto backend = make_cpu_backend({.compute_dtype = options.compute});
   LanguageModel runner(*backend, configuration.model(options.dropout), {.batch = batch, .tokens = tokens});
   runner.allocate();
   runner.initialize(1);
@@ -137,7 +134,7 @@ void time_steps(const Configuration& configuration, const Options& options) {
     adamw_update(*backend, parameters, {}, {.learning_rate = 1e-4, .update = ++update, .gradient_norm = norm});
   });
   backend->set_observer(nullptr);
-  gemm_rate = square_gemm_rate(options.repeats);
+  gemm_rate = square_gemm_rate(options);
 
   const double flops = runner.config().training_flops_per_token(tokens) * static_cast<double>(batch * tokens);
   double sum = 0;
@@ -262,7 +259,7 @@ int run(std::span<char*> arguments) {
                                                      {"c: 124M", 12, 768, 12, 1024, 50257, 1}};
   for (const Configuration& configuration : configurations) {
     if (!options.only.empty() && !configuration.name.starts_with(options.only)) continue;
-    if (options.compute == DType::kF32) time_steps(configuration, options);
+    time_steps(configuration, options);
     time_linears(configuration, options);
   }
   return 0;

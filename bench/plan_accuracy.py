@@ -163,7 +163,7 @@ def study(machine, layouts, rounds, updates):
                      "predicted_ms": 1e3 * prediction["seconds"], "error": prediction["seconds"] / measured - 1,
                      "noise": second / first - 1, "planned_bytes": planned, "held_bytes": held,
                      "memory_error": planned / held - 1})
-    return rows, fits
+    return rows, fits, own
 
 
 def mean(values):
@@ -171,7 +171,7 @@ def mean(values):
     return sum(values) / len(values)
 
 
-def text_of(rows, fits, options):
+def text_of(rows, fits, own, options):
     worst = max(abs(row["error"]) for row in rows)
     text = (f"{datetime.date.today()}, {cpu_name()}, {len(os.sched_getaffinity(0))} cores, fp32, ranks as threads; medians "
             f"of {options.rounds} interleaved rounds of {options.updates - WARM_UP} updates, twice (noise: how far the two "
@@ -179,7 +179,8 @@ def text_of(rows, fits, options):
             f"Step time: {100 * mean(row['error'] for row in rows):.1f} % off in the mean, {100 * worst:.1f} % at worst; "
             f"noise {100 * mean(row['noise'] for row in rows):.1f} %, "
             f"{100 * max(abs(row['noise']) for row in rows):.1f} % at worst. "
-            f"Memory, beside the program's own: {100 * mean(row['memory_error'] for row in rows):.1f} %, "
+            f"Memory of the same layouts in models 768 wide, beside the program's own {own / 1e6:.0f} MB: "
+            f"{100 * mean(row['memory_error'] for row in rows):.1f} %, "
             f"{100 * max(abs(row['memory_error']) for row in rows):.1f} % at worst.\n\n"
             "| layout | measured, ms | predicted, ms | off, % | noise, % | planned, MB | held, MB | off, % |\n"
             + "|---" * 8 + "|\n")
@@ -207,8 +208,8 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(folder, options.prefix.split())
-        rows, fits = study(machine, random_layouts(options.seed, options.layouts), options.rounds, options.updates)
-    text = text_of(rows, fits, options)
+        rows, fits, own = study(machine, random_layouts(options.seed, options.layouts), options.rounds, options.updates)
+    text = text_of(rows, fits, own, options)
     print(text)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")

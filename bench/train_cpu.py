@@ -19,10 +19,12 @@ CONFIGURATIONS = {
 
 
 def measure(shape, options):
-    ours = Side(["build/release/bench_train_step"], shape, threads=2, dropout=options.dropout)
-    products = Program(["build/release/bench_gemm", "2", str(shape["batch"] * shape["seq"]), str(shape["hidden"])])
+    ours = Side(["build/release/bench_train_step"], shape, threads=2, dropout=options.dropout, bf16=int(options.bf16))
+    words = ["bf16"] if options.bf16 else []
+    products = Program(["build/release/bench_gemm", "2", str(shape["batch"] * shape["seq"]), str(shape["hidden"]), *words])
     # "eager keep" lets glibc keep freed memory in the process: often PyTorch's fastest, at the price of a higher peak.
-    torch = {name: Side([sys.executable, "bench/peers/pytorch_gpt2.py"], shape, threads=2, dropout=options.dropout,
+    flags = ["--bf16"] if options.bf16 else []
+    torch = {name: Side([sys.executable, "bench/peers/pytorch_gpt2.py", *flags], shape, threads=2, dropout=options.dropout,
                         mode=name.split()[0], malloc="keep" if name.endswith("keep") else "default")
              for name in ("eager", "eager keep", "compile")}
     flops, count = ours.ready["model_flops_per_step"], 1 if shape["layers"] == 12 else 2
@@ -45,6 +47,7 @@ def measure(shape, options):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
+    parser.add_argument("--bf16", action="store_true", help="bf16 with fp32 weights: ours against PyTorch's autocast")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--only", choices=CONFIGURATIONS)
@@ -63,12 +66,13 @@ def main():
                      f"| {100 * r['share']:.1f} % | {r['peak']['ours'] / 1e6:.0f} ({r['planned'] / 1e6:.0f}) | {peaks} "
                      f"| {100 * r['peak']['ours'] / r['peak'][r['best']]:.0f} % |")
         print(lines[-1], file=sys.stderr, flush=True)
-    heading = (f"{datetime.date.today()}, {cpu_name()}, {platform.machine()}, 2 threads, fp32, dropout {options.dropout}; torch "
-               f"{r['torch']}; medians of {options.rounds} interleaved rounds; `bench/train_cpu {' '.join(sys.argv[1:])}`")
+    precision = "bf16" if options.bf16 else "fp32"
+    heading = (f"{datetime.date.today()}, {cpu_name()}, {platform.machine()}, 2 threads, {precision}, "
+               f"dropout {options.dropout}; torch {r['torch']}; medians of {options.rounds} interleaved rounds; `bench/train_cpu {' '.join(sys.argv[1:])}`")
     text = heading + "\n\n" + "\n".join(lines) + "\n"
     print(text)
     if options.save:
-        with open("bench/results/train_cpu.md", "a") as file:
+        with open(f"bench/results/train_cpu{'_bf16' if options.bf16 else ''}.md", "a") as file:
             file.write("\n" + text)
 
 

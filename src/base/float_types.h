@@ -31,6 +31,17 @@ struct Bf16 {
   operator float() const { return bf16_to_float(bits); }  // NOLINT: exact
 };
 
+// An fp32 value, given by its bits, rounded to bf16 up or down: away from zero with the probability that is its part of
+// the way there, if the lower 16 bits of `random` are uniform. So a sum of many small steps keeps its mean. NaN stays
+// NaN.
+constexpr Bf16 bf16_by_chance(std::uint32_t value_bits, std::uint32_t random) {
+  const bool is_nan = (value_bits & 0x7FFFFFFFU) > 0x7F800000U;
+  const std::uint32_t rounded = is_nan ? value_bits | 0x400000U : value_bits + (random & 0xFFFFU);
+  Bf16 stored;
+  stored.bits = static_cast<std::uint16_t>(rounded >> 16);
+  return stored;
+}
+
 struct F16 {
   std::uint16_t bits = 0;
 

@@ -24,6 +24,7 @@ enum class RandomPurpose : std::uint32_t {
   kSplit = 6,
   kBertSamples = 7,
   kClassifierDropout = 8,
+  kMomentRounding = 9,  // of 16-bit optimizer state
 };
 
 constexpr std::uint32_t kPhiloxMultiplierA = 0xD2511F53U, kPhiloxMultiplierB = 0xCD9E8D57U;

@@ -101,20 +101,39 @@ std::string lengths_table(const slicing::Profile& profile) {
 
 std::string context_table(const slicing::Profile& profile) {
   const Align right = Align::kRight;
-  TextTable table({Align::kLeft, right, right, right, right, right, right});
-  table.row({"", "a0", "a1", "a2", "a3", "held-out error, %", "worst"});
+  TextTable table({Align::kLeft, right, right, right, right, right, right, right, right});
+  table.row({"", "a0", "a1", "a2", "a3", "held-out error, %", "worst", "noise, %", "worst"});
   for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
-    const auto add = [&](const char* pass, const slicing::CostModel& model, const slicing::RelativeError& error) {
+    const auto add = [&](const char* pass, const slicing::CostModel& model, const slicing::RelativeError& error,
+                         const slicing::RelativeError& noise) {
       std::vector<std::string> row = {fmt::format("stage {} {}", stage, pass)};
       for (const double a : model.context) row.push_back(fmt::format("{:.3g}", a));
-      row.push_back(fmt::format("{:.2f}", 100 * error.mean));
-      row.push_back(fmt::format("{:.2f}", 100 * error.worst));
+      for (const slicing::RelativeError* one : {&error, &noise}) {
+        row.push_back(fmt::format("{:.2f}", 100 * one->mean));
+        row.push_back(fmt::format("{:.2f}", 100 * one->worst));
+      }
       table.row(row);
     };
-    add("forward", profile.stages[stage].forward, profile.stages[stage].forward_error);
-    add("backward", profile.stages[stage].backward, profile.stages[stage].backward_error);
+    const slicing::StageCosts& costs = profile.stages[stage];
+    add("forward", costs.forward, costs.forward_error, costs.forward_noise);
+    add("backward", costs.backward, costs.backward_error, costs.backward_noise);
   }
   return table.text();
+}
+
+// Where a pipeline has a use for parts.
+std::string parts_table(const slicing::Profile& profile) {
+  const Align right = Align::kRight;
+  TextTable table({Align::kLeft, right, right, right});
+  const std::int64_t length = profile.stages.front().forward.lengths.back();
+  table.row({"", "whole", "the input's gradient", "the weights'"});
+  for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
+    if (!profile.stages[stage].parts) return "";
+    const pipeline::PassTimes times = profile.stages[stage].times(length, 0);
+    table.row({fmt::format("stage {}", stage), fmt::format("{:.2f}", times.backward),
+               fmt::format("{:.2f}", times.backward_input), fmt::format("{:.2f}", times.backward_weight)});
+  }
+  return fmt::format("Backward of {} tokens in one and in two parts, milliseconds:\n{}\n", length, table.text());
 }
 
 std::string checks_table(const slicing::Profile& profile) {
@@ -133,11 +152,12 @@ std::string text_of(const slicing::Profile& profile, const std::filesystem::path
   std::string text = fmt::format("{}\n\nMilliseconds of a slice without context:\n{}\n", slicing::text_of(profile.key),
                                  lengths_table(profile));
   text += fmt::format("Context adds a0 + a1 l + a2 c + a3 l c milliseconds:\n{}\n", context_table(profile));
+  text += parts_table(profile);
   text += fmt::format("Until the last pass is done, milliseconds:\n{}\n", checks_table(profile));
   text += fmt::format("pace: {:.3f} of these where one stage works at a time, {:.3f} where all do\n",
                       profile.pace.alone, profile.pace.together);
   text += fmt::format("transfers: {:.4f} ms and {:.3g} ms a token; update: {:.2f} ms an iteration\n",
-                      profile.transfer.latency, profile.transfer.per_token, profile.update);
+                      profile.transfer.fixed, profile.transfer.per_token, profile.update);
   return text + fmt::format("profile: {}\n", file.string());
 }
 
@@ -150,18 +170,17 @@ nlohmann::ordered_json json_of(const slicing::Profile& profile, const std::files
                       {"measured_ms", iteration.pipeline},
                       {"predicted_ms", slicing::predicted_milliseconds(profile, iteration)}});
   }
-  double mean = 0, worst = 0;
+  double mean = 0, worst = 0, noise = 0;
   for (const slicing::StageCosts& stage : profile.stages) {
     for (const slicing::RelativeError& error : {stage.forward_error, stage.backward_error}) {
       mean += error.mean / static_cast<double>(2 * profile.stages.size());
       worst = std::max(worst, error.worst);
     }
+    noise += (stage.forward_noise.mean + stage.backward_noise.mean) / static_cast<double>(2 * profile.stages.size());
   }
-  return {{"file", file.string()},
-          {"profile", nlohmann::ordered_json::parse(slicing::to_json(profile))},
-          {"held_out_mean_error", mean},
-          {"held_out_worst_error", worst},
-          {"iterations", checks}};
+  return {{"file", file.string()},       {"profile", nlohmann::ordered_json::parse(slicing::to_json(profile))},
+          {"held_out_mean_error", mean}, {"held_out_worst_error", worst},
+          {"held_out_noise", noise},     {"iterations", checks}};
 }
 
 // Of a step, before any was measured: a micro-batch goes through the stages one by one, and training reaches about

@@ -52,7 +52,7 @@ struct Job {
 
 // Of micro-batches of so many sequences; empty: in the user's cache. Joint slices need several: FILE-2.json, ..
 std::filesystem::path profile_file(const TrainConfig& config, std::int64_t sequences) {
-  if (config.profile.empty() || config.token_slices != "joint") return config.profile;
+  if (config.profile.empty() || !config.chooses_micro_batches()) return config.profile;
   std::filesystem::path file = config.profile;
   const std::string name = fmt::format("{}-{}{}", file.stem().string(), sequences, file.extension().string());
   return file.replace_filename(name);
@@ -61,7 +61,7 @@ std::filesystem::path profile_file(const TrainConfig& config, std::int64_t seque
 // What slices cost, where that is asked for; of every size that micro-batches may have.
 std::vector<slicing::Profile> profiles_for(const Job& job, const Rank& rank, Backend& backend) {
   const TrainConfig& config = job.config;
-  const bool is_joint = config.token_slices == "joint";
+  const bool is_joint = config.chooses_micro_batches();
   std::vector<slicing::Profile> profiles;
   if (!is_joint && config.token_slices != "auto" && config.profile.empty()) return profiles;
   ProfileRequest request = profile_request(config, job.vocab_size, rank.environment.ranks_are());

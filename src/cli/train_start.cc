@@ -138,8 +138,10 @@ std::string TrainStartText::text(const Backend& backend) const {
   lines.push_back(fmt::format("{} training samples of {} tokens an epoch", epoch, config.seq_length));
   lines.push_back(trainer.task().split_description);
   lines.push_back(text_of_batches(config, checkpoint, epoch));
-  lines.push_back(fmt::format("back end {}, {} threads{}", backend.name(), thread_count(),
-                              config.mesh().ranks() > 1 ? " in each rank" : ""));
+  const std::string settings = backend.settings();
+  lines.push_back(fmt::format("back end {}, {} threads{}{}{}", backend.name(), thread_count(),
+                              config.mesh().ranks() > 1 ? " in each rank" : "", settings.empty() ? "" : ", ",
+                              settings));
   if (config.rows_of_logits() == 0) {
     lines.push_back(fmt::format("logits {} rows at a time, since memory allows it (--logits-chunk)",
                                 trainer.executor().options().logits_chunk));

@@ -26,6 +26,8 @@ Executor::Executor(Backend& backend, Model& model, const ExecutorOptions& option
       mesh_(mesh ? std::move(mesh) : std::make_shared<Mesh>(make_single_rank_mesh())),
       plan_(make_plan(backend, model, options, *mesh_)),
       passes_(backend, model, *plan_, *mesh_) {
+  std::uint32_t number = 0;
+  for (Parameter* parameter : all_parameters()) parameter->number = number++;
   if (plan_->options().trains()) pipeline::check_schedule(plan_->options().schedule);
   mesh_->attach(&backend);
 }
@@ -50,9 +52,8 @@ void Executor::initialize(std::uint64_t seed, std::span<Parameter* const> some) 
 }
 
 void Executor::draw_weights(std::uint64_t seed, const std::function<bool(const Parameter*)>& is_wanted) {
-  std::uint32_t stream = 0;
   for (Parameter* parameter : all_parameters()) {
-    const RandomStream random{.seed = seed, .purpose = RandomPurpose::kInit, .stream = stream++};
+    const RandomStream random{.seed = seed, .purpose = RandomPurpose::kInit, .stream = parameter->number};
     if (!plan_->is_here(*parameter) || !is_wanted(parameter)) continue;
     store_weights(backend_, *parameter, [&](TensorRef whole) { initialize_weights(*parameter, whole, random); });
   }

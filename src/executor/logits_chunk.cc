@@ -27,7 +27,7 @@ std::int64_t ranks_that_share(const Mesh& mesh, const Backend& backend) {
 
 std::int64_t choose_logits_chunk(Model& model, const ExecutorOptions& options, const Mesh& mesh, Backend& backend) {
   if (options.logits_chunk != 0) return options.logits_chunk;
-  if (backend.is_host_memory()) return kLeast;
+  if (backend.is_host_memory()) return size_of(backend.compute_dtype()) == 2 ? 2 * kLeast : kLeast;
   const std::int64_t share = backend.bytes_left() / ranks_that_share(mesh, backend);
   ExecutorOptions tried = options;
   const auto fits = [&](std::int64_t rows) {

@@ -25,8 +25,9 @@ void ParameterBuckets::add(std::string name, std::vector<Parameter*> members, in
   buckets_.push_back(std::move(bucket));
 }
 
-void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over) {
-  const DType accumulation = accumulation_dtype_of(compute_dtype);
+void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, bool bf16_moments,
+                            GroupRank sharded_over) {
+  const DType accumulation = accumulation_dtype_of(compute_dtype), moments = bf16_moments ? DType::kBF16 : accumulation;
   training_ = training;
   has_master_ = training && compute_dtype != accumulation;
   sharding_ = {.ranks = sharded_over.size, .rank = sharded_over.rank};
@@ -41,8 +42,8 @@ void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, Gr
                                 bucket.gradient_first, bucket.gradient_last);
     const std::int64_t run = bucket.elements / sharding_.ranks;
     if (has_master_) bucket.master = forever(MemoryKind::kOptimizer, ".master", accumulation, run);
-    bucket.moment1 = forever(MemoryKind::kOptimizer, ".moment1", accumulation, run);
-    bucket.moment2 = forever(MemoryKind::kOptimizer, ".moment2", accumulation, run);
+    bucket.moment1 = forever(MemoryKind::kOptimizer, ".moment1", moments, run);
+    bucket.moment2 = forever(MemoryKind::kOptimizer, ".moment2", moments, run);
   }
 }
 

@@ -19,7 +19,7 @@ class ParameterBuckets {
   void add(std::string name, std::vector<Parameter*> members, int gradient_first, int gradient_last);
 
   // `sharded_over`: the data-parallel ranks that the optimizer's state is shared out over; one: each keeps all of it.
-  void plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over);
+  void plan(Arena& arena, DType compute_dtype, bool training, bool bf16_moments, GroupRank sharded_over);
   void bind(const Arena& arena);  // gives every parameter its views
 
   std::size_t size() const { return buckets_.size(); }

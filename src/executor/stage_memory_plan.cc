@@ -37,7 +37,7 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
 }
 
 const pipeline::MicroBatchCut& StageMemory::cut_of(int micro_batch) const {
-  return cuts_[std::min(static_cast<std::size_t>(micro_batch), cuts_.size() - 1)];
+  return pipeline::cut_of(cuts_, micro_batch);
 }
 
 StageMemory::Call StageMemory::call_of(const SliceKey& key) const {

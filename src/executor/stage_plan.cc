@@ -51,8 +51,7 @@ void check_cuts(const ExecutorOptions& options) {
   const pipeline::Schedule& schedule = options.schedule;
   if (options.cuts.empty()) return check_equal(schedule.slices, 1, "slices of sequences that are not cut");
   for (int m = 0; m < schedule.micro_batches; ++m) {
-    const std::size_t at = std::min(static_cast<std::size_t>(m), options.cuts.size() - 1);
-    const pipeline::MicroBatchCut& cut = options.cuts[at];
+    const pipeline::MicroBatchCut& cut = pipeline::cut_of(options.cuts, m);
     check_equal(std::ssize(cut.slice_tokens), schedule.slices_of(m), "slices of a micro-batch");
     check_equal(cut.tokens(), options.tokens, "tokens of all slices of a sequence");
     check(cut.sequences >= 1 && cut.sequences <= options.batch, "a micro-batch has `batch` sequences at most");
@@ -142,7 +141,7 @@ void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
   }
   check_equal(static_cast<std::int64_t>(in_buckets), static_cast<std::int64_t>(in_all),
               "parameters of the model and of its buckets");
-  buckets_.plan(memory_.arena(), compute_dtype, options_.trains(),
+  buckets_.plan(memory_.arena(), compute_dtype, options_.trains(), options_.bf16_moments,
                 options_.shard_optimizer ? place_.data : GroupRank{});
 }
 

@@ -31,6 +31,15 @@ ElementRange shard_of(const Parameter& parameter, int rank) {
   return {within(rank * sharding.run), within((rank + 1) * sharding.run)};
 }
 
+ElementPlaces places_of(const Parameter& parameter) {
+  const std::int64_t first = own_shard(parameter).begin;
+  if (!parameter.is_split()) return {.first = first};
+  // A block of the axis and all axes after it.
+  std::int64_t run = parameter.shape[parameter.split.axis] / parameter.split.blocks;
+  for (int axis = parameter.split.axis + 1; axis < parameter.shape.rank(); ++axis) run *= parameter.shape[axis];
+  return {.first = first, .run = run, .whole_run = run * parameter.place.size, .offset = run * parameter.place.rank};
+}
+
 TensorRef slice_of(TensorRef whole, ElementRange range) {
   return whole.reshape({whole.elements()}).slice(0, range.begin, range.end);
 }

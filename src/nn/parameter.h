@@ -8,6 +8,7 @@
 #include <string>
 
 #include "comm/rank_place.h"
+#include "ops/operations.h"
 #include "tensor/memory.h"
 
 namespace teratron {
@@ -33,8 +34,8 @@ struct Sharding {
 
 // What the optimizer keeps, flat views of the accumulation type over the elements that this rank updates.
 struct OptimizerState {
-  TensorRef master;  // the weights themselves where Parameter::value is a rounded copy of them; else null
-  TensorRef moment1, moment2;
+  TensorRef master;            // the weights themselves where Parameter::value is a rounded copy of them; else null
+  TensorRef moment1, moment2;  // or bf16
 };
 
 struct Parameter {
@@ -57,6 +58,7 @@ struct Parameter {
   TensorRef value, gradient;
   OptimizerState state;
   Sharding sharding;
+  std::uint32_t number = 0;  // among all of the model, in the order of declaration: names streams of random numbers
 
   bool is_split() const { return split.axis != Split::kNoAxis; }
   Shape global_shape() const {
@@ -85,6 +87,9 @@ ElementRange shard_of(const Parameter& parameter, int rank);
 inline ElementRange own_shard(const Parameter& parameter) { return shard_of(parameter, parameter.sharding.rank); }
 // Those elements of a view of the whole part, flat.
 TensorRef slice_of(TensorRef whole, ElementRange range);
+
+// Where the elements of own_shard() lie in the whole parameter.
+ElementPlaces places_of(const Parameter& parameter);
 
 // The pieces that rank `rank` of the parameter's group holds, in order, padding rows left out. At most `blocks` many.
 std::vector<ParameterPiece> pieces_of(const Parameter& parameter, int rank);

@@ -135,6 +135,8 @@ std::unique_ptr<Backend> make_reference_backend(DType compute_dtype);
 struct CpuOptions {
   DType compute_dtype = DType::kF32;  // or kBF16, kF16
   bool guard_memory = false;          // device memory is unreadable outside of calls (finds code that reads it there)
+  // Matrix products of bf16 in the processor's own instructions, where it has them; false: widened to fp32.
+  bool bf16_products = true;
 };
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -238,12 +239,28 @@ struct CrossEntropyBackward {
   std::int64_t vocab_begin = 0, valid_columns = 0;
 };
 
+// Where the elements of a flat part lie in the whole tensor: in runs of `run`, of which one begins every `whole_run`
+// elements of the whole, `offset` after that. Element 0 is number `first` of the runs' own.
+struct ElementPlaces {
+  std::int64_t first = 0, run = std::numeric_limits<std::int64_t>::max(), whole_run = 0, offset = 0;
+
+  constexpr std::int64_t of(std::int64_t element) const {
+    return (first + element) / run * whole_run + offset + (first + element) % run;
+  }
+  constexpr std::int64_t left_in_run(std::int64_t element) const { return run - (first + element) % run; }
+};
+
 // One AdamW update (Loshchilov and Hutter) of several parameters: decoupled decay, bias correction by the powers given.
 // In mixed precision `value` is the master copy and `working`, which the layers read, receives it rounded to C.
 struct AdamWParameter {
-  TensorRef value, gradient, moment1, moment2;  // A
-  TensorRef working;                            // C, of all parameters or of none; then only AdamW reads `value`
+  TensorRef value, gradient;   // A
+  TensorRef moment1, moment2;  // A, or of all parameters bf16: then rounded by chance (bf16_by_chance)
+  TensorRef working;           // C, of all parameters or of none; then only AdamW reads `value`
   double weight_decay = 0;
+  // Of bf16 moments: element e of the whole tensor takes word e % 4 of block e / 4 of this stream, its lower half for
+  // moment1 and its upper half for moment2.
+  RandomStream rounding = {};
+  ElementPlaces places = {};
 };
 struct AdamW {
   std::vector<AdamWParameter> parameters;

@@ -48,7 +48,12 @@ void adamw_update(Backend& backend, std::span<Parameter* const> parameters, cons
                                .moment1 = parameter->state.moment1,
                                .moment2 = parameter->state.moment2,
                                .working = has_master ? value : TensorRef(),
-                               .weight_decay = parameter->decay ? settings.weight_decay : 0.0});
+                               .weight_decay = parameter->decay ? settings.weight_decay : 0.0,
+                               .rounding = {.seed = step.seed,
+                                            .purpose = RandomPurpose::kMomentRounding,
+                                            .stream = parameter->number,
+                                            .step = static_cast<std::uint32_t>(step.update)},
+                               .places = places_of(*parameter)});
   }
   backend.adamw(args);
 }

@@ -27,6 +27,7 @@ struct AdamWStep {
   std::int64_t update = 1;    // number of the update, counted from 1: it enters the bias correction
   double gradient_norm = 0;   // as returned above
   double gradient_scale = 1;  // of gradients and norm: 1 / loss scale
+  std::uint64_t seed = 0;     // of the rounding of bf16 moments
 };
 
 // Updates what this rank keeps the state of (Parameter::sharding) from clipped gradients.

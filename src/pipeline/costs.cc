@@ -27,6 +27,13 @@ PassTimes PassTimes::times(double factor) const {
           .backward_weight = backward_weight * factor};
 }
 
+PassTimes PassTimes::plus(const PassTimes& other) const {
+  return {.forward = forward + other.forward,
+          .backward = backward + other.backward,
+          .backward_input = backward_input + other.backward_input,
+          .backward_weight = backward_weight + other.backward_weight};
+}
+
 double Costs::of(const Schedule& schedule, int stage, const Action& action) const {
   const std::size_t cell = static_cast<std::size_t>(schedule.cell(stage, action));
   return passes[cell][column(action.micro_batch, action.slice)].of(action.pass);

@@ -19,6 +19,7 @@ struct PassTimes {
   // A backward that its parts share out evenly, as they share the multiplications of linear layers.
   static PassTimes even_parts(double forward, double backward);
   PassTimes times(double factor) const;  // everything takes that much longer
+  PassTimes plus(const PassTimes& other) const;
 };
 
 struct Costs {

@@ -33,6 +33,10 @@ std::int64_t MicroBatchCut::tokens() const {
   return std::accumulate(slice_tokens.begin(), slice_tokens.end(), std::int64_t{0});
 }
 
+const MicroBatchCut& cut_of(std::span<const MicroBatchCut> cuts, int micro_batch) {
+  return cuts[std::min(static_cast<std::size_t>(micro_batch), cuts.size() - 1)];
+}
+
 std::size_t Schedule::forwards_per_stage() const {
   const std::size_t of_chunk = slices_each.empty()
                                    ? static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(slices)

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,9 @@ struct MicroBatchCut {
   std::int64_t tokens() const;             // of a sequence
   bool operator==(const MicroBatchCut&) const = default;
 };
+
+// That of a micro-batch in a list of which the last one stands for all that follow; the list is not empty.
+const MicroBatchCut& cut_of(std::span<const MicroBatchCut> cuts, int micro_batch);
 
 // The schedule of micro-batches first .. first + count - 1 of this one, counted from 0: each stage's list without the
 // others. Fit to run if this one is, since a micro-batch needs nothing of another, and with no more alive at any

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/median.h"
 #include "base/monotonic_clock.h"
+#include "pipeline/deferral.h"
 #include "profile/slicings.h"
 #include "slicing/slice_times.h"
 
@@ -44,18 +46,27 @@ struct Measured {
   }
 };
 
-// Of a stage, by pass; of slicings that are held out, or of the others; of one micro-batch.
+enum class Part { kFit, kHeldOut, kDeferred };
+
+Part part_of(const ProfileSlicing& slicing) {
+  return slicing.is_deferred ? Part::kDeferred : slicing.held_out ? Part::kHeldOut : Part::kFit;
+}
+
+// Of a stage, by pass; of slicings of this part with one micro-batch; of every `stride`-th step from `first` on.
 std::vector<slicing::CostPoint> points_of(const std::vector<Measured>& all, std::size_t stage,
-                                          double StepTimes::Pass::*pass, bool held_out) {
+                                          double StepTimes::Pass::*pass, Part part, std::size_t first = 0,
+                                          std::size_t stride = 1) {
   std::vector<slicing::CostPoint> points;
   for (const Measured& measured : all) {
-    if (measured.slicing.held_out != held_out || measured.slicing.micro_batches > 1) continue;
+    if (part_of(measured.slicing) != part || measured.slicing.micro_batches > 1) continue;
     std::int64_t context = 0;
     for (std::size_t slice = 0; slice < measured.slicing.lengths.size(); ++slice) {
       const std::int64_t length = measured.slicing.lengths[slice];
       // Whatever else the machine does can only make a pass longer, and now and then by half.
-      const double least =
-          std::ranges::min(measured.all_of([&](const StepTimes& step) { return step.passes[stage][slice].*pass; }));
+      double least = std::numeric_limits<double>::infinity();
+      for (std::size_t step = first; step < measured.steps.size(); step += stride) {
+        least = std::min(least, measured.steps[step].passes[stage][slice].*pass);
+      }
       points.push_back({.length = length, .context = context, .milliseconds = least});
       context += length;
     }
@@ -63,15 +74,51 @@ std::vector<slicing::CostPoint> points_of(const std::vector<Measured>& all, std:
   return points;
 }
 
+// How far the even and the odd steps of what is held out are apart; 0 where there is but one step.
+slicing::RelativeError noise_of(const std::vector<Measured>& all, std::size_t stage, double StepTimes::Pass::*pass) {
+  const bool is_once = std::ranges::any_of(all, [](const Measured& measured) { return measured.steps.size() < 2; });
+  if (is_once) return {};
+  const std::vector<slicing::CostPoint> even = points_of(all, stage, pass, Part::kHeldOut, 0, 2);
+  const std::vector<slicing::CostPoint> odd = points_of(all, stage, pass, Part::kHeldOut, 1, 2);
+  slicing::RelativeError noise;
+  for (std::size_t i = 0; i < even.size(); ++i) {
+    const double apart = std::abs(even[i].milliseconds / odd[i].milliseconds - 1);
+    noise.mean += apart / static_cast<double>(even.size());
+    noise.worst = std::max(noise.worst, apart);
+  }
+  return noise;
+}
+
+// `whole`: what a backward takes in one piece.
+std::optional<slicing::BackwardParts> parts_of(const std::vector<Measured>& all, std::size_t stage,
+                                               const slicing::CostModel& whole) {
+  const std::vector<slicing::CostPoint> weights =
+      points_of(all, stage, &StepTimes::Pass::backward_weight, Part::kDeferred);
+  if (weights.empty()) return std::nullopt;
+  std::vector<slicing::CostPoint> more = points_of(all, stage, &StepTimes::Pass::backward, Part::kDeferred);
+  for (slicing::CostPoint& both : more) both.milliseconds -= whole.milliseconds(both.length, both.context);
+  return slicing::BackwardParts{.weights = slicing::fit_linear_time(weights), .more = slicing::fit_linear_time(more)};
+}
+
 slicing::StageCosts costs_of(const std::vector<Measured>& all, std::size_t stage) {
   slicing::StageCosts costs;
-  const auto fit = [&](double StepTimes::Pass::*pass, slicing::CostModel& model, slicing::RelativeError& error) {
-    model = slicing::fit_cost_model(points_of(all, stage, pass, false));
-    error = slicing::relative_error(model, points_of(all, stage, pass, true));
+  const auto fit = [&](double StepTimes::Pass::*pass, slicing::CostModel& model, slicing::RelativeError& error,
+                       slicing::RelativeError& noise) {
+    model = slicing::fit_cost_model(points_of(all, stage, pass, Part::kFit));
+    error = slicing::relative_error(model, points_of(all, stage, pass, Part::kHeldOut));
+    noise = noise_of(all, stage, pass);
   };
-  fit(&StepTimes::Pass::forward, costs.forward, costs.forward_error);
-  fit(&StepTimes::Pass::backward, costs.backward, costs.backward_error);
+  fit(&StepTimes::Pass::forward, costs.forward, costs.forward_error, costs.forward_noise);
+  fit(&StepTimes::Pass::backward, costs.backward, costs.backward_error, costs.backward_noise);
+  costs.parts = parts_of(all, stage, costs.backward);
   return costs;
+}
+
+pipeline::Schedule schedule_of(const Measured& measured, int stages) {
+  pipeline::Schedule schedule = slicing::schedule_of(measured.iteration(), stages);
+  if (!measured.slicing.is_deferred) return schedule;
+  return pipeline::defer_weight_gradients(schedule, pipeline::even_costs(schedule, /*forward=*/1, /*backward=*/2),
+                                          pipeline::most_live_slices(schedule));
 }
 
 std::vector<Measured> measure_slicings(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh,
@@ -89,8 +136,7 @@ std::vector<Measured> measure_slicings(const ProfileRequest& request, const std:
   };
   report();
   const auto clock_of = [&](const Measured& measured) {
-    const pipeline::Schedule schedule = slicing::schedule_of(measured.iteration(), mesh->pipeline->size());
-    return StepClock(request, schedule, measured.slicing.lengths, mesh, backend);
+    return StepClock(request, schedule_of(measured, mesh->pipeline->size()), measured.slicing.lengths, mesh, backend);
   };
   // Several runners at a time would take several times the memory of training.
   clock_of(all.front()).step();
@@ -131,8 +177,8 @@ double one_way(Mesh& mesh, Backend& backend, const TensorRef& view, int stage) {
 
 // What it takes to bring a slice's activations from a stage to the next one. Views of `shortest` and `longest` tokens
 // go to and fro between each two neighbours, one pair after another; of the slowest pair. Zero for one stage.
-slicing::TransferTime measure_transfers(Mesh& mesh, Backend& backend, std::int64_t hidden_size, std::int64_t shortest,
-                                        std::int64_t longest) {
+slicing::LinearTime measure_transfers(Mesh& mesh, Backend& backend, std::int64_t hidden_size, std::int64_t shortest,
+                                      std::int64_t longest) {
   const Tensor tensor(backend, backend.compute_dtype(), {longest, hidden_size});
   backend.fill_zero(tensor);
   std::vector<double> times(2);  // of the shortest and of the longest
@@ -142,9 +188,9 @@ slicing::TransferTime measure_transfers(Mesh& mesh, Backend& backend, std::int64
   }
   mesh.model->all_reduce_host(times, ReduceOp::kMax);
   mesh.data->all_reduce_host(times, ReduceOp::kMax);
-  if (longest == shortest) return {.latency = times[0]};
+  if (longest == shortest) return {.fixed = times[0]};
   const double per_token = std::max(0.0, times[1] - times[0]) / static_cast<double>(longest - shortest);
-  return {.latency = std::max(0.0, times[0] - per_token * static_cast<double>(shortest)), .per_token = per_token};
+  return {.fixed = std::max(0.0, times[0] - per_token * static_cast<double>(shortest)), .per_token = per_token};
 }
 
 }  // namespace
@@ -163,7 +209,7 @@ slicing::Profile measure_profile(const ProfileRequest& request, const std::share
   std::vector<double> updates;
   for (const Measured& measured : all) {
     for (const StepTimes& step : measured.steps) updates.push_back(step.iteration - step.pipeline);
-    profile.iterations.push_back(measured.iteration());
+    if (!measured.slicing.is_deferred) profile.iterations.push_back(measured.iteration());
   }
   profile.update = median(std::move(updates));
   profile.pace = slicing::pace_of(profile);

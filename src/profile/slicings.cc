@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "pipeline/token_slices.h"
+#include "slicing/cost_table.h"
 
 namespace teratron {
 namespace {
@@ -36,12 +37,13 @@ Lengths falling_slices(std::int64_t units, int count) {
 }  // namespace
 
 std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, int stages, std::int64_t unit) {
-  const std::int64_t units = tokens / unit;
-  if (units < 8) {
+  if (tokens / unit < 8) {
     throw_user_error(
         "a profile needs sequences of {} tokens or more, not of {}: shorter ones have no slices to compare", 8 * unit,
         tokens);
   }
+  if (const std::int64_t grid = slicing::slice_grid(tokens, unit, tokens); tokens % grid == 0) unit = grid;
+  const std::int64_t units = tokens / unit;
   const std::int64_t shortest = std::max(units / kMostSlices, std::min((kShortest + unit - 1) / unit, units / 8));
   std::vector<ProfileSlicing> slicings;
   const auto add = [&](Lengths lengths, bool held_out, int micro_batches = 1) {
@@ -58,6 +60,10 @@ std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, int stages, st
     add(slices_of(units, std::max<std::int64_t>(1, 3 * units / parts)), false);
   if (stages > 1) {
     for (const int count : {4, 8}) add(pipeline::even_slices(units, count), false, stages);
+    for (const int count : {2, 4, 8}) {
+      add(pipeline::even_slices(units, count), false);
+      slicings.back().is_deferred = true;
+    }
   }
   return slicings;
 }

@@ -11,14 +11,16 @@ struct ProfileSlicing {
   std::vector<std::int64_t> lengths;  // tokens, together the sequence
   int micro_batches = 1;              // several: for the pace at which stages work together
   bool held_out = false;              // of the fits: its lengths are between those of the others
+  bool is_deferred = false;           // every backward in two parts, whose times are all that counts
   bool operator==(const ProfileSlicing&) const = default;
 };
 
 // Even slicings into 1, 2, 4 .. 32, and ones that begin with 3/4, 3/8, 3/16 and 3/32 of the sequence, so that t(l, 0)
 // is known at lengths no further apart than by half; none shorter than 1/32 of the sequence, or 16 tokens of a short
-// one. Held out are slicings from long to short, as the best ones are. Two even ones come again with as many
-// micro-batches as there are stages, where hardly a stage ever waits. All lengths are multiples of `unit`, as `tokens`
-// is. UserError for fewer than 8 units.
+// one. Held out are slicings from long to short, as the best ones are. Of several stages, two even ones come again with
+// as many micro-batches as there are stages, where hardly a stage ever waits, and three with deferred weight gradients.
+// All lengths are multiples of `unit`, as `tokens` is, and on the grid of the slices that will be chosen (slice_grid),
+// where it divides the sequence. UserError for fewer than 8 units.
 std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, int stages, std::int64_t unit = 1);
 
 }  // namespace teratron

@@ -80,13 +80,17 @@ StepTimes StepClock::shared(double step_start, double step_end) const {
   const auto stage = static_cast<std::size_t>(mesh.pipeline->rank());
   const double holders = mesh.tensor->size() * mesh.data->size();
   const std::size_t passes = micro_batches_.size() * slices_;
-  std::vector<double> flat(2 * stages * passes);  // [stage, micro-batch, slice, (forward, backward)]
+  constexpr std::size_t kTimes = 3;
+  std::vector<double> flat(kTimes * stages *
+                           passes);  // [stage, micro-batch, slice, (forward, backward, of it weights)]
   std::array<double, 2> ends = {0, 1e3 * (step_end - step_start)};
   for (const TraceSpan& span : trace_) {
     if (span.kind != TraceSpan::Kind::kPass) continue;
     const std::size_t at = stage * passes + static_cast<std::size_t>(span.action.micro_batch) * slices_ +
                            static_cast<std::size_t>(span.action.slice);
-    flat[2 * at + (span.action.pass == pipeline::Pass::kForward ? 0 : 1)] = 1e3 * (span.end - span.start) / holders;
+    const double milliseconds = 1e3 * (span.end - span.start) / holders;
+    flat[kTimes * at + (span.action.pass == pipeline::Pass::kForward ? 0 : 1)] += milliseconds;
+    if (span.action.pass == pipeline::Pass::kBackwardWeight) flat[kTimes * at + 2] += milliseconds;
     ends[0] = 1e3 * (span.end - step_start);
   }
   all_reduce(mesh, flat);
@@ -94,7 +98,8 @@ StepTimes StepClock::shared(double step_start, double step_end) const {
   StepTimes times{
       .passes = std::vector(stages, std::vector<StepTimes::Pass>(passes)), .pipeline = ends[0], .iteration = ends[1]};
   for (std::size_t i = 0; i < stages * passes; ++i) {
-    times.passes[i / passes][i % passes] = {.forward = flat[2 * i], .backward = flat[2 * i + 1]};
+    times.passes[i / passes][i % passes] = {
+        .forward = flat[kTimes * i], .backward = flat[kTimes * i + 1], .backward_weight = flat[kTimes * i + 2]};
   }
   return times;
 }

@@ -14,7 +14,8 @@ namespace teratron {
 
 struct StepTimes {
   struct Pass {
-    double forward = 0, backward = 0;
+    double forward = 0, backward = 0;  // a backward in two parts: what both take
+    double backward_weight = 0;        // of two parts, that
   };
   // In milliseconds, the same on every rank.
   std::vector<std::vector<Pass>> passes;  // [stage][micro-batch * slices + slice]: the mean of the stage's ranks

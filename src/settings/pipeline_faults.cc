@@ -36,13 +36,6 @@ bool has_sizes(const StepSettings& s) {
          (s.global_batch_size == 0 || is_size(s.global_batch_size));
 }
 
-// The most of any copy of the model. has_sizes() holds.
-std::int64_t pipeline_micro_batches(const StepSettings& s) {
-  const std::int64_t share = (s.largest_batch() + s.data_parallel - 1) / s.data_parallel;
-  if (s.token_slices.find('x') != std::string::npos) return 1 + std::ranges::count(s.token_slices, '+');
-  return (share + s.micro_batch_size - 1) / s.micro_batch_size;
-}
-
 class PipelineFaults {
  public:
   explicit PipelineFaults(const StepSettings& settings) : s_(settings), kind_(schedule_kind(settings)) {}
@@ -58,7 +51,7 @@ class PipelineFaults {
                    "computed in parts. Leave it out; micro-batches fill the pipeline",
                    kTokenSlices);
     if (!stages_make_sense) return std::move(faults_);
-    check_flushes();
+    check_flushes(slices);
     check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // several, as far as schedules are asked
     if (s_.model.num_layers >= 1 && s_.model.num_layers <= kMostLayers) check_layers();
     if (slices && !slices->automatic) check_size(slices->count);
@@ -68,7 +61,7 @@ class PipelineFaults {
  private:
   std::int64_t cells() const { return s_.pipeline_parallel * s_.virtual_stages; }
 
-  void check_flushes() {
+  void check_flushes(const std::optional<pipeline::TokenSlices>& slices) {
     const bool holds_all = kind_ == ScheduleKind::kGpipe || kind_ == ScheduleKind::kTeraPipe;
     faults_.add_if(
         s_.flushes > 1 && !holds_all,
@@ -76,7 +69,9 @@ class PipelineFaults {
         "{} gpipe or terapipe",
         kFlushes, s_.flushes, pipeline::name_of(kind_), kSchedule);
     if (!has_sizes(s_)) return;
-    const std::int64_t most = pipeline_micro_batches(s_);
+    const std::int64_t most = slices && !slices->cuts.empty()
+                                  ? std::ssize(slices->cuts)
+                                  : (s_.largest_share() + s_.micro_batch_size - 1) / s_.micro_batch_size;
     faults_.add_if(s_.flushes > most, "{} is {}, but an update has {} micro-batch{}; the most that works is {}",
                    kFlushes, s_.flushes, most, most == 1 ? "" : "es", most);
   }
@@ -189,7 +184,7 @@ class PipelineFaults {
       if (!check_lengths(cut.slice_tokens, unit)) return;
     }
     if (!has_sizes(s_)) return;
-    const std::int64_t share = (s_.largest_batch() + s_.data_parallel - 1) / s_.data_parallel;
+    const std::int64_t share = s_.largest_share();
     faults_.add_if(
         sequences != share,
         "{} {} is of {} sequences, but an update has {} on each copy of the model; give {} {}, or micro-batches "

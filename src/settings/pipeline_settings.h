@@ -21,7 +21,9 @@ struct PipelineSettings {
   std::string token_slices;  // "704,688,656", "uniform:8", "auto", ..; empty: sequences run whole
   std::int64_t flushes = 1;  // of the pipeline in an update, each of a part of its micro-batches
   bool defer_weight_gradients = false;
-  std::filesystem::path profile;  // what slices cost; "auto" needs it
+  std::filesystem::path profile;  // what slices cost; "auto" and "joint" need it
+
+  bool chooses_micro_batches() const { return token_slices == "joint"; }
 };
 
 // The schedule that --schedule names; where it says auto, seq1f1b if tokens are sliced and else 1f1b.

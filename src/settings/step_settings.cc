@@ -50,8 +50,9 @@ void add_machine_fields(FieldList& list, StepSettings& s) {
   list.group("Machine");
   add_backend_fields(list, s);
   add_threads_field(list, s);
-  list.add("logits-chunk", &s.logits_chunk, "N",
-           "rows of logits held in memory at a time (0: 256 on CPUs, on GPUs up to 8192, as memory allows)");
+  list.add(
+      "logits-chunk", &s.logits_chunk, "N",
+      "rows of logits held in memory at a time (0: 256 on CPUs, 512 in 16 bits; on GPUs up to 8192, as memory allows)");
   list.add("config", &s.config_file, "FILE", "TOML file of these flags, written with underscores; flags override it")
       .role = FieldRole::kConfigFile;
 }

@@ -11,13 +11,16 @@
 namespace teratron {
 
 struct StepSettings : ModelSettings, BatchSettings, TrainingLayoutSettings, PipelineSettings, BackendSettings {
-  std::int64_t logits_chunk = 0;  // rows of logits held at a time; 0: 256 on CPUs, on GPUs as memory allows
+  std::int64_t logits_chunk = 0;  // rows of logits held at a time; 0: 1 KB a column on CPUs, on GPUs as memory allows
   std::filesystem::path config_file;
 
   std::int64_t rows_of_logits() const {  // 0: as memory allows
-    return logits_chunk == 0 && backend != BackendKind::kCuda ? 256 : logits_chunk;
+    return logits_chunk == 0 && backend != BackendKind::kCuda ? 1024 / size_of(compute_dtype()) : logits_chunk;
   }
   std::int64_t largest_batch() const { return BatchSettings::largest_batch(data_parallel); }
+  std::int64_t largest_share() const {  // samples of that batch on the copy of the model that has most of them
+    return (largest_batch() + data_parallel - 1) / data_parallel;
+  }
   // Sequences of a rank's micro-batches, in order; the last one stands for all that follow. Where they are to be
   // chosen, the most.
   std::vector<std::int64_t> micro_batch_sizes() const;

@@ -177,6 +177,23 @@ CostModel fit_cost_model(std::span<const CostPoint> points) {
   return fit(lengths, kept, std::vector<double>(kept.size(), 1.0)).value_or(*first);
 }
 
+LinearTime fit_linear_time(std::span<const CostPoint> points) {
+  check(!points.empty(), "a time is fitted to one point at least");
+  std::vector<Row> rows;
+  std::vector<double> per_token;
+  double sum = 0;
+  for (const CostPoint& point : points) {
+    const auto length = static_cast<double>(point.length);
+    rows.push_back({1 / length, 1});
+    per_token.push_back(point.milliseconds / length);
+    sum += per_token.back();
+  }
+  if (const std::optional<std::vector<double>> x = least_squares(rows, per_token)) {
+    return {.fixed = (*x)[0], .per_token = (*x)[1]};
+  }
+  return {.per_token = sum / static_cast<double>(points.size())};
+}
+
 RelativeError relative_error(const CostModel& model, std::span<const CostPoint> points) {
   check(!points.empty(), "an error is of one point at least");
   RelativeError error;

@@ -40,6 +40,16 @@ struct CostModel {
 // the four coefficients: two lengths with two contexts each at least.
 CostModel fit_cost_model(std::span<const CostPoint> points);
 
+struct LinearTime {
+  double fixed = 0, per_token = 0;  // milliseconds
+  double of(std::int64_t tokens) const { return fixed + per_token * static_cast<double>(tokens); }
+  bool operator==(const LinearTime&) const = default;
+};
+
+// Least squares of the error per token; contexts are not looked at, and times may be negative. In proportion to the
+// tokens where all points have one length. At least one point.
+LinearTime fit_linear_time(std::span<const CostPoint> points);
+
 struct RelativeError {
   double mean = 0, worst = 0;  // 0.02 is 2 %
   bool operator==(const RelativeError&) const = default;

@@ -2,10 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
+#include "base/round_up.h"
 
 namespace teratron::slicing {
+
+std::int64_t slice_grid(std::int64_t tokens, std::int64_t unit, std::int64_t steps) {
+  constexpr std::int64_t kBlock = 16, kFewest = 16;
+  const std::int64_t block = std::lcm(unit, kBlock);
+  return round_up((tokens + steps - 1) / steps, kFewest * block <= tokens ? block : unit);
+}
 
 CostTable::CostTable(std::int64_t tokens, std::int64_t granularity,
                      const std::function<double(std::int64_t length, std::int64_t context)>& cost)

@@ -44,7 +44,7 @@ class JointChoice {
 
   // What a slice takes in the slowest stage, of micro-batches of every size.
   std::vector<CostTable> tables() const {
-    const std::int64_t granularity = (tokens_ + kJointSteps - 1) / kJointSteps;
+    const std::int64_t granularity = slice_grid(tokens_, profiles_.front().key.unit(), kJointSteps);
     const std::int64_t most = std::min(sequences_, profiles_.back().key.sequences);
     std::vector<CostTable> tables;
     for (std::int64_t size = 1; size <= most; ++size) {
@@ -86,6 +86,9 @@ class JointChoice {
   }
 
   void consider(Cuts cuts, bool is_even) {
+    std::int64_t sum = 0;
+    for (const pipeline::MicroBatchCut& cut : cuts) sum += cut.sequences;
+    check_equal(sum, sequences_, "sequences of all micro-batches");
     if (std::ranges::find(tried_, cuts, &Tried::cuts) != tried_.end()) return;
     pipeline::ScheduleSize size{.stages = stages_, .micro_batches = static_cast<int>(cuts.size())};
     size.set_slices(pipeline::TokenSlices{.cuts = cuts}.slices_each());

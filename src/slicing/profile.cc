@@ -47,12 +47,26 @@ void visit(Key& key, const Text& text, const Number& number) {
   number("logits_chunk", key.logits_chunk);
 }
 
-Json json_of(const CostModel& model, const RelativeError& error) {
+Json json_of(const CostModel& model, const RelativeError& error, const RelativeError& noise) {
   return {{"lengths", model.lengths},
           {"milliseconds_without_context", model.without_context},
           {"context_coefficients", model.context},
           {"mean_relative_error", error.mean},
-          {"worst_relative_error", error.worst}};
+          {"worst_relative_error", error.worst},
+          {"mean_relative_noise", noise.mean},
+          {"worst_relative_noise", noise.worst}};
+}
+
+Json json_of(const StageCosts& stage) {
+  Json json = {{"forward", json_of(stage.forward, stage.forward_error, stage.forward_noise)},
+               {"backward", json_of(stage.backward, stage.backward_error, stage.backward_noise)}};
+  if (stage.parts) {
+    json["backward_parts"] = {{"weights_milliseconds", stage.parts->weights.fixed},
+                              {"weights_milliseconds_per_token", stage.parts->weights.per_token},
+                              {"more_milliseconds", stage.parts->more.fixed},
+                              {"more_milliseconds_per_token", stage.parts->more.per_token}};
+  }
+  return json;
 }
 
 std::vector<double> numbers(const JsonFields& fields, std::string_view name) {
@@ -111,12 +125,31 @@ const nlohmann::json& objects(const JsonFields& fields, std::string_view name) {
   return list;
 }
 
+// Older profiles have neither noise nor parts.
+RelativeError noise_from_json(const JsonFields& fields) {
+  if (!fields.has("mean_relative_noise")) return {};
+  return {.mean = fields.number("mean_relative_noise"), .worst = fields.number("worst_relative_noise")};
+}
+
+BackwardParts parts_from_json(const JsonFields& fields) {
+  const auto linear = [&](const std::string& name) {
+    return LinearTime{.fixed = fields.number(name), .per_token = fields.number(name + "_per_token")};
+  };
+  return {.weights = linear("weights_milliseconds"), .more = linear("more_milliseconds")};
+}
+
 StageCosts stage_from_json(const JsonFields& fields, const std::filesystem::path& path) {
   const JsonFields forward(fields.object("forward"), path), backward(fields.object("backward"), path);
-  return {.forward = model_from_json(forward),
-          .backward = model_from_json(backward),
-          .forward_error = error_from_json(forward),
-          .backward_error = error_from_json(backward)};
+  StageCosts costs{.forward = model_from_json(forward),
+                   .backward = model_from_json(backward),
+                   .forward_error = error_from_json(forward),
+                   .backward_error = error_from_json(backward),
+                   .forward_noise = noise_from_json(forward),
+                   .backward_noise = noise_from_json(backward)};
+  if (fields.has("backward_parts")) {
+    costs.parts = parts_from_json(JsonFields(fields.object("backward_parts"), path));
+  }
+  return costs;
 }
 
 MeasuredIteration iteration_from_json(const JsonFields& fields) {
@@ -132,7 +165,16 @@ MeasuredIteration iteration_from_json(const JsonFields& fields) {
   return iteration;
 }
 
-ChosenSlices chosen_from_json(const JsonFields& fields, std::int64_t tokens) {
+// Of the profile's own micro-batches, or where these were chosen too, of all sequences of an update.
+bool makes_up_its_batch(const ChosenSlices& chosen, std::int64_t sequences) {
+  if (chosen.sequences == 0) return chosen.cuts.size() == 1 && chosen.cuts.front().sequences == sequences;
+  std::int64_t sum = 0;
+  for (const pipeline::MicroBatchCut& cut : chosen.cuts) sum += cut.sequences;
+  return sum == chosen.sequences && std::ssize(chosen.cuts) == chosen.micro_batches;
+}
+
+ChosenSlices chosen_from_json(const JsonFields& fields, const ProfileKey& key) {
+  const std::int64_t tokens = key.tokens;
   ChosenSlices chosen{.schedule = fields.string("schedule"),
                       .micro_batches = static_cast<int>(fields.integer("micro_batches", 1, kMostTokens)),
                       .sequences = fields.has("sequences") ? fields.integer("sequences", 0, kMostTokens) : 0};
@@ -146,6 +188,7 @@ ChosenSlices chosen_from_json(const JsonFields& fields, std::int64_t tokens) {
   if (chosen.cuts.empty() || !std::ranges::all_of(chosen.cuts, is_whole)) {
     fields.throw_not("cuts", fmt::format("a way to cut sequences of {} tokens, such as 1x{}", tokens, tokens));
   }
+  if (!makes_up_its_batch(chosen, key.sequences)) fields.throw_not("cuts", "of the sequences that it was chosen for");
   return chosen;
 }
 
@@ -168,6 +211,15 @@ void require_alike(const Profile& profile, const std::filesystem::path& path) {
 
 }  // namespace
 
+pipeline::PassTimes StageCosts::times(std::int64_t length, std::int64_t context) const {
+  const double whole = backward.milliseconds(length, context);
+  pipeline::PassTimes times = pipeline::PassTimes::even_parts(forward.milliseconds(length, context), whole);
+  if (!parts) return times;
+  times.backward_weight = std::max(0.0, parts->weights.of(length));
+  times.backward_input = std::max(0.0, whole + parts->more.of(length) - times.backward_weight);
+  return times;
+}
+
 std::string text_of(const ProfileKey& key) {
   std::vector<std::string> fields;
   visit(
@@ -186,8 +238,7 @@ std::string to_json(const Profile& profile) {
   const auto put = [&](const char* name, const auto& value) { key[name] = value; };
   visit(profile.key, put, put);
   for (const StageCosts& stage : profile.stages) {
-    stages.push_back({{"forward", json_of(stage.forward, stage.forward_error)},
-                      {"backward", json_of(stage.backward, stage.backward_error)}});
+    stages.push_back(json_of(stage));
   }
   for (const MeasuredIteration& iteration : profile.iterations) {
     iterations.push_back({{"slices", iteration.slices},
@@ -206,7 +257,7 @@ std::string to_json(const Profile& profile) {
               {"stages", stages},
               {"pace_alone", profile.pace.alone},
               {"pace_together", profile.pace.together},
-              {"transfer_latency_milliseconds", profile.transfer.latency},
+              {"transfer_latency_milliseconds", profile.transfer.fixed},
               {"transfer_milliseconds_per_token", profile.transfer.per_token},
               {"update_milliseconds", profile.update},
               {"iterations", iterations},
@@ -230,7 +281,7 @@ Profile profile_from_json(std::string_view text, const std::filesystem::path& pa
   }
   require_alike(profile, path);
   profile.pace = {.alone = factor(fields, "pace_alone"), .together = factor(fields, "pace_together")};
-  profile.transfer = {.latency = time(fields, "transfer_latency_milliseconds"),
+  profile.transfer = {.fixed = time(fields, "transfer_latency_milliseconds"),
                       .per_token = time(fields, "transfer_milliseconds_per_token")};
   profile.update = time(fields, "update_milliseconds");
   for (const nlohmann::json& iteration : objects(fields, "iterations")) {
@@ -238,7 +289,7 @@ Profile profile_from_json(std::string_view text, const std::filesystem::path& pa
   }
   if (!fields.has("chosen_slices")) return profile;
   for (const nlohmann::json& chosen : objects(fields, "chosen_slices")) {
-    profile.chosen.push_back(chosen_from_json(JsonFields(chosen, path), profile.key.tokens));
+    profile.chosen.push_back(chosen_from_json(JsonFields(chosen, path), profile.key));
   }
   return profile;
 }

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pipeline/costs.h"
 #include "pipeline/schedule.h"
 #include "slicing/cost_model.h"
 
@@ -30,24 +32,33 @@ struct ProfileKey {
   std::int64_t sequence_parallel = 0, sharded_optimizer = 0;  // 1: yes
   std::int64_t sequences = 1, tokens = 0;                     // of a micro-batch
   std::int64_t logits_chunk = 0;
+
+  std::int64_t unit() const {
+    return sequence_parallel != 0 ? tensor_parallel : 1;
+  }  // tokens that slices are multiples of
   bool operator==(const ProfileKey&) const = default;
 };
 
 // "hidden_size 512, ..." without what is 0 or empty; the same for equal keys only.
 std::string text_of(const ProfileKey& key);
 
+// A backward in two parts (pipeline/deferral.h), of a slice of a micro-batch. The weights' gradients know no context.
+struct BackwardParts {
+  LinearTime weights;  // milliseconds by the tokens of the slice
+  LinearTime more;     // that both parts take together beyond the whole
+  bool operator==(const BackwardParts&) const = default;
+};
+
 // The first stage embeds, the last one has the output projection and the loss (in its backward).
 struct StageCosts {
   CostModel forward, backward;
   RelativeError forward_error, backward_error;  // on measurements left out of the fit
-  bool operator==(const StageCosts&) const = default;
-};
+  // Of the same passes measured twice, by the half of the steps each: no model can be better. 0: there was one step.
+  RelativeError forward_noise = {}, backward_noise = {};
+  std::optional<BackwardParts> parts = {};  // nothing: not measured; a backward's parts then share it evenly
 
-// Until what a stage has made is at the next one.
-struct TransferTime {
-  double latency = 0, per_token = 0;  // milliseconds; a token of the whole micro-batch
-  double of(std::int64_t tokens) const { return latency + per_token * static_cast<double>(tokens); }
-  bool operator==(const TransferTime&) const = default;
+  pipeline::PassTimes times(std::int64_t length, std::int64_t context) const;  // milliseconds of a slice
+  bool operator==(const StageCosts&) const = default;
 };
 
 // An iteration as it was measured with all stages at work: of one micro-batch by terapipe, of several by seq1f1b.
@@ -82,8 +93,8 @@ struct Profile {
   ProfileKey key;
   std::vector<StageCosts> stages;
   Pace pace;
-  TransferTime transfer;
-  double update = 0;  // milliseconds of an iteration after the last pass: the rest of the sums, the norm, AdamW
+  LinearTime transfer;  // until what a stage has made is at the next one, by the tokens of the whole micro-batch
+  double update = 0;    // milliseconds of an iteration after the last pass: the rest of the sums, the norm, AdamW
   std::vector<MeasuredIteration> iterations;
   std::vector<ChosenSlices> chosen;  // one for each schedule and number of micro-batches
   std::int64_t longest() const { return stages.front().forward.lengths.back(); }  // slice that it knows

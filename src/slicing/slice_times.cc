@@ -25,9 +25,7 @@ constexpr double kSlowest = 0.01;  // of a pace: never 0, however odd what was m
 
 // Of the grid, such that a slice's rows can be shared out where the ranks of a stage do that.
 std::int64_t granularity_of(const Profile& profile, std::int64_t tokens, std::int64_t steps) {
-  const std::int64_t unit = profile.key.sequence_parallel != 0 ? profile.key.tensor_parallel : 1;
-  const std::int64_t units = (tokens + steps * unit - 1) / (steps * unit);
-  return units * unit;
+  return slice_grid(tokens, profile.key.unit(), steps);
 }
 
 const StageCosts& stage_of(const Profile& profile, int stage, int stages) {
@@ -62,9 +60,12 @@ struct Between {
   const Profile *low, *high;
   double of_low, of_high;
 
-  template <class Time>
-  double of(const Time& time) const {
+  double of(const std::function<double(const Profile&)>& time) const {
     return of_low * time(*low) + (of_high > 0 ? of_high * time(*high) : 0);
+  }
+  pipeline::PassTimes of_passes(const std::function<pipeline::PassTimes(const Profile&)>& times) const {
+    const pipeline::PassTimes of_one = times(*low).times(of_low);
+    return of_high > 0 ? of_one.plus(times(*high).times(of_high)) : of_one;
   }
 };
 
@@ -95,13 +96,12 @@ pipeline::Costs undisturbed(Profiles profiles, const pipeline::Schedule& schedul
     std::int64_t context = 0;
     for (const std::int64_t length : cut.slice_tokens) {
       for (int cell = 0; cell < schedule.cells(); ++cell) {
-        const auto time = [&](CostModel StageCosts::*pass) {
-          return share * measured.of([&](const Profile& profile) {
-            return (stage_of(profile, schedule.stage_of(cell), schedule.stages).*pass).milliseconds(length, context);
-          });
-        };
         costs.passes[static_cast<std::size_t>(cell)].push_back(
-            pipeline::PassTimes::even_parts(time(&StageCosts::forward), time(&StageCosts::backward)));
+            measured
+                .of_passes([&](const Profile& profile) {
+                  return stage_of(profile, schedule.stage_of(cell), schedule.stages).times(length, context);
+                })
+                .times(share));
       }
       costs.transfers.push_back(profiles.front().transfer.of(length * cut.sequences));
       context += length;

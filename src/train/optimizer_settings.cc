@@ -88,6 +88,8 @@ void add_optimizer_fields(FieldList& list, OptimizerSettings& s) {
   list.add("clip-grad", &s.optimizer.clip, "X", "largest norm of all gradients together; 0: no clipping");
   list.add("adam-beta1", &s.optimizer.beta1, "X", "decay of the gradient's running mean");
   list.add("adam-beta2", &s.optimizer.beta2, "X", "decay of the gradient's running square");
+  list.add_choice("optimizer-state", s.bf16_moments, {{"fp32", false}, {"bf16", true}},
+                  "how AdamW keeps its two moments: bf16, rounded by chance, takes 4 bytes a parameter less");
   list.add("adam-eps", &s.optimizer.epsilon, "X", "added to the root of the running square");
   list.add("seed", &s.seed, "N", "of initial weights, dropout and the order of the data");
 }

@@ -17,7 +17,8 @@ struct OptimizerSettings {
   std::int64_t train_iters = 0;        // must be given
   LearningRateSchedule learning_rate;  // decay 0: train_iters
   AdamWSettings optimizer;
-  LossScaling loss_scaling;  // fp16 only
+  bool bf16_moments = false;  // of AdamW, rounded by chance; else fp32
+  LossScaling loss_scaling;   // fp16 only
   std::int64_t seed = 1234;
 
   LearningRateSchedule schedule() const;  // with the decay filled in

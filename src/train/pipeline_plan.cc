@@ -22,23 +22,19 @@ using pipeline::PassTimes;
 using pipeline::Schedule;
 using pipeline::ScheduleKind;
 
-// The share of the rank that has most of the largest batch.
-BatchSampler largest_of(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
+// The rank that has most of the largest batch.
+BatchSampler sampler_of_largest(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
   return {config.largest_batch(), sizes, 0, config.data_parallel};
 }
 
-std::int64_t largest_share(const TrainConfig& config) {
-  return (config.largest_batch() + config.data_parallel - 1) / config.data_parallel;
-}
-
-std::int64_t largest_of(std::span<const pipeline::MicroBatchCut> cuts) {
+std::int64_t most_sequences(std::span<const pipeline::MicroBatchCut> cuts) {
   std::int64_t most = 0;
   for (const pipeline::MicroBatchCut& cut : cuts) most = std::max(most, cut.sequences);
   return most;
 }
 
 int micro_batches_of(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
-  return static_cast<int>(largest_of(config, sizes).most_micro_batches());
+  return static_cast<int>(sampler_of_largest(config, sizes).most_micro_batches());
 }
 
 // A rank's rows of the residual stream are whole tokens.
@@ -85,11 +81,12 @@ std::vector<std::int64_t> given_slicing(const TrainConfig& config, const pipelin
 // The winner of an earlier run's trial; nullptr: there is none.
 const slicing::ChosenSlices* chosen_before(const TrainConfig& config, const PipelinePlan& plan,
                                            const slicing::Profile& profile) {
-  const bool is_joint = config.token_slices == "joint";
+  const bool is_joint = config.chooses_micro_batches();
   const auto is_ours = [&](const slicing::ChosenSlices& chosen) {
     if (chosen.schedule != pipeline::name_of(plan.kind) || (chosen.sequences > 0) != is_joint) return false;
-    return is_joint ? chosen.sequences == largest_share(config) && largest_of(chosen.cuts) <= config.micro_batch_size
-                    : chosen.micro_batches == micro_batches_of(config, plan.micro_batch_sizes);
+    return is_joint
+               ? chosen.sequences == config.largest_share() && most_sequences(chosen.cuts) <= config.micro_batch_size
+               : chosen.micro_batches == micro_batches_of(config, plan.micro_batch_sizes);
   };
   const auto found = std::ranges::find_if(profile.chosen, is_ours);
   return found == profile.chosen.end() ? nullptr : &*found;
@@ -101,13 +98,13 @@ std::vector<std::vector<pipeline::MicroBatchCut>> cuts_of(const TrainConfig& con
   if (config.token_slices.empty()) return {{}};
   const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", config.token_slices);
   if (!slices.cuts.empty()) return {slices.cuts};
-  const std::int64_t sequences = largest_of(config, plan.micro_batch_sizes).largest_micro_batch();
+  const std::int64_t sequences = sampler_of_largest(config, plan.micro_batch_sizes).largest_micro_batch();
   if (!slices.automatic) return {cut_alike(sequences, given_slicing(config, slices))};
   check(!profiles.empty(), "slices are chosen by measured costs");
   if (const slicing::ChosenSlices* chosen = chosen_before(config, plan, profiles.front())) return {chosen->cuts};
   if (slices.joint) {
     return slicing::likely_cuts(profiles, config.seq_length, plan.kind, static_cast<int>(config.pipeline_parallel),
-                                largest_share(config));
+                                config.largest_share());
   }
   std::vector<std::vector<pipeline::MicroBatchCut>> ways;
   for (const std::vector<std::int64_t>& lengths : measured_slicings(config, plan, profiles.front())) {
@@ -143,7 +140,7 @@ Schedule schedule_of(const TrainConfig& config, ScheduleKind kind, const UpdateP
                               .virtual_stages = static_cast<int>(config.virtual_stages)};
   std::vector<int> slices;
   for (int m = 0; m < size.micro_batches; ++m) {
-    slices.push_back(std::max(1, static_cast<int>(plan.slices_of(static_cast<std::size_t>(m)).size())));
+    slices.push_back(std::max(1, static_cast<int>(plan.slices_of(m).size())));
   }
   size.set_slices(std::move(slices));
   if (config.flushes > 1) return schedule_in_parts(kind, size, static_cast<int>(config.flushes));
@@ -160,7 +157,7 @@ Costs costs_of(const UpdatePlan& plan, std::span<const std::int64_t> cell_layers
   }
   Costs costs = pipeline::costs_of_each(plan.schedule, plan.cuts.size() > 1, [&](int m) {
     if (plan.cuts.empty()) return pipeline::even_times(1, {}, /*forward=*/1, /*backward=*/2);
-    const pipeline::MicroBatchCut& cut = plan.cuts[std::min(static_cast<std::size_t>(m), plan.cuts.size() - 1)];
+    const pipeline::MicroBatchCut& cut = pipeline::cut_of(plan.cuts, m);
     const auto share = static_cast<double>(cut.sequences) / static_cast<double>(plan.cuts.front().sequences);
     return pipeline::even_times(plan.schedule.slices_of(m), cut.slice_tokens, share, 2 * share);
   });
@@ -180,7 +177,7 @@ Costs costs_of(const UpdatePlan& plan, std::span<const std::int64_t> cell_layers
 UpdatePlan plan_update(const TrainConfig& config, const PipelinePlan& plan, std::vector<pipeline::MicroBatchCut> cuts,
                        slicing::Profiles profiles) {
   UpdatePlan update{.micro_batch_sizes = plan.micro_batch_sizes, .cuts = std::move(cuts)};
-  if (config.token_slices == "joint") {
+  if (config.chooses_micro_batches()) {
     update.micro_batch_sizes.clear();
     for (const pipeline::MicroBatchCut& cut : update.cuts) update.micro_batch_sizes.push_back(cut.sequences);
   }
@@ -195,9 +192,9 @@ UpdatePlan plan_update(const TrainConfig& config, const PipelinePlan& plan, std:
 
 }  // namespace
 
-const std::vector<std::int64_t>& UpdatePlan::slices_of(std::size_t micro_batch) const {
+const std::vector<std::int64_t>& UpdatePlan::slices_of(int micro_batch) const {
   static const std::vector<std::int64_t> kWhole;
-  return cuts.empty() ? kWhole : cuts[std::min(micro_batch, cuts.size() - 1)].slice_tokens;
+  return cuts.empty() ? kWhole : pipeline::cut_of(cuts, micro_batch).slice_tokens;
 }
 
 Schedule PipelinePlan::schedule_of_all() const {
@@ -212,8 +209,8 @@ std::vector<pipeline::MicroBatchCut> PipelinePlan::cuts_of_all(std::int64_t batc
   for (std::size_t number = 0; number < ways(); ++number) {
     const UpdatePlan& update = way(number);
     const pipeline::MicroBatchCut whole{.sequences = batch, .slice_tokens = {tokens}};
-    for (std::size_t m = 0; m < static_cast<std::size_t>(update.schedule.micro_batches); ++m) {
-      all.push_back(update.cuts.empty() ? whole : update.cuts[std::min(m, update.cuts.size() - 1)]);
+    for (int m = 0; m < update.schedule.micro_batches; ++m) {
+      all.push_back(update.cuts.empty() ? whole : pipeline::cut_of(update.cuts, m));
     }
   }
   all.front().sequences = batch;  // where evaluation runs

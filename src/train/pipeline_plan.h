@@ -24,7 +24,7 @@ struct UpdatePlan {
   std::vector<pipeline::MicroBatchCut> cuts;    // likewise (ExecutorOptions::cuts); empty: sequences run whole
   pipeline::Costs costs;                        // what was planned with
 
-  const std::vector<std::int64_t>& slices_of(std::size_t micro_batch) const;  // in tokens; empty: it runs whole
+  const std::vector<std::int64_t>& slices_of(int micro_batch) const;  // in tokens; empty: it runs whole
   // The samples of a rank in an update of so many.
   BatchSampler sampler(std::int64_t global_batch, GroupRank data) const {
     return {global_batch, micro_batch_sizes, data.rank, data.size};

@@ -20,11 +20,6 @@ constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft =
 constexpr const char *kBestValidation = "best_validation_loss", *kSinceBest = "validations_since_best";
 constexpr const char* kValidationIsOwed = "validation_is_owed";
 
-// Of an update on any copy of the model; as many as a micro-batch at least.
-std::int64_t most_samples(const TrainConfig& config, std::int64_t micro_batch) {
-  return std::max(micro_batch, (config.largest_batch() + config.data_parallel - 1) / config.data_parallel);
-}
-
 std::string slices_text(const UpdatePlan& update) {
   if (update.cuts.empty()) return "whole";
   if (update.cuts.size() > 1) return pipeline::text_of(update.cuts);
@@ -45,7 +40,7 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
       parameters_(executor_.parameters()),
       schedule_(config.schedule()),
       scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),
-      share_(task_.training->make_batch(most_samples(config, executor_.options().batch))) {
+      share_(task_.training->make_batch(config.largest_share())) {
   if (!config.trace.empty()) trace_.emplace();
 }
 
@@ -151,7 +146,7 @@ void Trainer::tell_chosen_slices(TrainingObserver& observer) const {
   if (!use_chosen_slices_) return;
   use_chosen_slices_({.schedule = pipeline::name_of(pipeline_.kind),
                       .micro_batches = fastest.schedule.micro_batches,
-                      .sequences = config_.token_slices == "joint" ? most_samples(config_, 1) : 0,
+                      .sequences = config_.chooses_micro_batches() ? config_.largest_share() : 0,
                       .cuts = fastest.cuts});
 }
 
@@ -200,7 +195,8 @@ bool Trainer::apply(double gradient_norm, double learning_rate) {
                {.learning_rate = learning_rate,
                 .update = applied_updates() + 1,
                 .gradient_norm = gradient_norm,
-                .gradient_scale = 1.0 / scale});
+                .gradient_scale = 1.0 / scale,
+                .seed = static_cast<std::uint64_t>(config_.seed)});
   executor_.gather_weights();
   return true;
 }

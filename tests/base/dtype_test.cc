@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
+
+#include "base/float_types.h"
 
 namespace teratron {
 namespace {
@@ -95,6 +98,28 @@ TEST_P(SixteenBits, NaNStaysNaNThoughItsUpperBitsAreThoseOfInfinity) {
   EXPECT_GT(GetParam().narrow(barely_nan) & 0x7fffU, GetParam().infinity);
   EXPECT_EQ(GetParam().narrow(INFINITY), GetParam().infinity);
   EXPECT_EQ(GetParam().narrow(std::numeric_limits<float>::max()), GetParam().infinity);
+}
+
+// Over all 65536 random numbers: the mean of what a value becomes is the value, and it becomes a neighbour.
+TEST(Bf16ByChance, KeepsTheMean) {
+  for (const float value : {1.0F, 1.00390625F, 1.0001F, -3.14159F, 1e-3F, -7e30F, 1e-39F}) {
+    double sum = 0;
+    for (std::uint32_t random = 0; random < 65536; ++random) {
+      const float stored = bf16_by_chance(std::bit_cast<std::uint32_t>(value), random | 0xABCD0000U);
+      EXPECT_LE(std::abs(double{stored} - double{value}), std::max(std::abs(double{value}) * 0x1p-7, 0x1p-133));
+      sum += double{stored} / 65536;
+    }
+    EXPECT_NEAR(sum, double{value}, std::abs(double{value}) * 1e-12) << value;
+  }
+}
+
+TEST(Bf16ByChance, LeavesWhatIsNotFinite) {
+  for (const std::uint32_t random : {0U, 0xFFFFU}) {
+    const float infinity = bf16_by_chance(0xFF800000U, random);
+    EXPECT_EQ(infinity, -std::numeric_limits<float>::infinity());
+    EXPECT_TRUE(std::isnan(float{bf16_by_chance(0x7FFFFFFFU, random)}));
+    EXPECT_TRUE(std::isnan(float{bf16_by_chance(0x7F800001U, random)}));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, SixteenBits,

@@ -27,6 +27,7 @@ class RandomStudy {
     study.tokens = sequence_parallel_ ? tensor_ * one_of({1, 2}) : one_of({1, 2, 5, 6});
     study.logits_chunk = one_of({1, 3, 100});
     study.seed = seed;
+    study.bf16_moments = seed % 3 == 1;
   }
   Layout layout() {
     return {.mesh = {.tensor = tensor_, .data = data_},
@@ -73,6 +74,7 @@ class RandomPipeline {
     study.batch = layout.mesh.data * layout.micro_batch * one_of({1, 2, 4}) + one_of({0, 0, 1});
     study.logits_chunk = one_of({1, 3, 100});
     study.seed = seed;
+    study.bf16_moments = seed % 3 == 1;
   }
   // Micro-batches of random sizes, each with slices of its own, of one sequence where its rows are shared out.
   void cut_jointly() {

@@ -28,8 +28,9 @@ struct Study {
   int steps = 3;
   double learning_rate = 1e-2, epsilon = 1e-8;  // AdamW's
   std::uint32_t seed = 1;
-  bool documents = false;  // several share a sequence
-  std::int64_t group = 1;  // sequences that have labels together; batches and micro-batches are of whole groups
+  bool documents = false;     // several share a sequence
+  bool bf16_moments = false;  // of AdamW
+  std::int64_t group = 1;     // sequences that have labels together; batches and micro-batches are of whole groups
 
   // A BERT with that head; of the layout, micro-batches become those of whole groups.
   void become_bert(ModelHead head, Layout& layout);
@@ -37,7 +38,8 @@ struct Study {
   std::string text() const {
     return fmt::format("seed {}: {} layers, hidden {}, {} heads, vocabulary {} (/{}), batch {}, {} tokens", seed,
                        config.num_layers, config.hidden_size, config.num_attention_heads, config.vocab_size,
-                       config.make_vocab_size_divisible_by, batch, tokens);
+                       config.make_vocab_size_divisible_by, batch, tokens) +
+           (bf16_moments ? ", bf16 moments" : "");
   }
 };
 
@@ -115,7 +117,7 @@ inline double update(Executor& runner, const Study& study, const RandomBatch& da
   mesh.data->all_reduce_host({&loss, 1});
   norm = gradient_norm(runner.backend(), runner.parameters(), mesh);
   adamw_update(runner.backend(), runner.parameters(), {.epsilon = study.epsilon, .weight_decay = 0.1},
-               {.learning_rate = study.learning_rate, .update = step + 1, .gradient_norm = norm});
+               {.learning_rate = study.learning_rate, .update = step + 1, .gradient_norm = norm, .seed = study.seed});
   runner.gather_weights();
   return loss;
 }
@@ -141,6 +143,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
                      .recompute = layout.recompute,
                      .sequence_parallel = layout.sequence_parallel,
                      .shard_optimizer = layout.shard_optimizer,
+                     .bf16_moments = study.bf16_moments,
                      .cell_layers = layout.cell_layers},
                     mesh);
     runner.allocate();

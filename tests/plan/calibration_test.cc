@@ -48,7 +48,7 @@ TEST(Calibration, FindsTheConstantsThatTheStepsWereMadeWith) {
     EXPECT_LT(found.mean_error, 0.01);
     EXPECT_LT(found.worst_error, 0.03);
     const CostConstants ours = constants_of(found.cluster), theirs = constants_of(truth);
-    EXPECT_NEAR(ours.kernel_start / theirs.kernel_start, 1, 0.1);
+    EXPECT_NEAR(ours.kernel_start / theirs.kernel_start, 1, 0.2);  // small products tell it and saturation hardly apart
     EXPECT_NEAR(ours.gradient_speed / theirs.gradient_speed, 1, 0.1);
     EXPECT_NEAR(ours.attention_efficiency / theirs.attention_efficiency, 1, 0.1);
     if (devices > 1) {

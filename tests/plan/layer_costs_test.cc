@@ -95,22 +95,25 @@ TEST(LayerCosts, TensorParallelismSplitsTheOperationsAndNotTheTime) {
 
 TEST(LayerCosts, RecomputingAddsWhatItMakesAgain) {
   const ModelConfig model = preset_model("gpt3-13B");
-  Cluster cluster = find_cluster("dgx-a100", 8);
   const Slice slice{2, 1024, 256};
-  const auto times = [&](Recompute recompute) {
-    return ModelCosts(model, {.tensor = 4, .recompute = recompute}, cluster).layer(slice);
-  };
-  const pipeline::PassTimes none = times(Recompute::kNone), some = times(Recompute::kSelective);
-  const pipeline::PassTimes full = times(Recompute::kFull);
-  EXPECT_DOUBLE_EQ(none.forward, full.forward);
-  // Without the MLP's last product, a third of what products are.
-  EXPECT_LT(full.backward, none.backward + 0.8 * none.forward);
-  EXPECT_GT(full.backward, none.backward + 0.6 * none.forward);
-  EXPECT_GT(some.backward, none.backward);
-  EXPECT_LT(some.backward, full.backward);
-  EXPECT_DOUBLE_EQ(full.backward_weight, none.backward_weight);
-  cluster.constants.push_back({"recomputes_all", 1, ""});
-  EXPECT_NEAR(times(Recompute::kFull).backward, none.backward + none.forward, 1e-9 * full.backward);
+  for (const std::string cluster : {"dgx-2h", "dgx-a100"}) {
+    const auto times = [&](Recompute recompute) {
+      return ModelCosts(model, {.tensor = 4, .recompute = recompute}, find_cluster(cluster)).layer(slice);
+    };
+    const pipeline::PassTimes none = times(Recompute::kNone), some = times(Recompute::kSelective);
+    const pipeline::PassTimes full = times(Recompute::kFull);
+    EXPECT_DOUBLE_EQ(none.forward, full.forward);
+    EXPECT_GT(some.backward, none.backward);
+    EXPECT_LT(some.backward, full.backward);
+    EXPECT_DOUBLE_EQ(full.backward_weight, none.backward_weight);
+    // Megatron-LM runs the whole forward again; this program leaves out a layer's end, which nothing reads.
+    if (cluster == "dgx-2h") {
+      EXPECT_NEAR(full.backward, none.backward + none.forward, 1e-9 * full.backward);
+    } else {
+      EXPECT_LT(full.backward, none.backward + none.forward);
+      EXPECT_GT(full.backward, none.backward + none.forward / 2);
+    }
+  }
 }
 
 TEST(LayerCosts, NothingIsFasterThanPeakOrMemoryAllow) {

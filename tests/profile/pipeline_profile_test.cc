@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
@@ -33,6 +34,9 @@ TEST(ProfileSlicings, AddUpAndAreMultiplesAndHoldOutOthersThanTheyFit) {
       held_out += slicing.held_out ? 1 : 0;
     }
     EXPECT_GE(held_out, 1) << tokens;
+  }
+  for (const ProfileSlicing& slicing : profile_slicings(1024, 2)) {
+    for (const std::int64_t length : slicing.lengths) EXPECT_EQ(length % 16, 0);
   }
   EXPECT_THAT([] { profile_slicings(14, 2, 2); }, ThrowsMessage<UserError>(HasSubstr("16 tokens or more")));
 }
@@ -121,10 +125,16 @@ TEST_F(PipelineProfile, HasTheCostsOfEveryStageAndTheKeyOfWhatWasMeasured) {
     EXPECT_EQ(stage.forward.lengths.front(), 8);
     EXPECT_EQ(stage.forward.lengths.back(), 64);
     for (const slicing::CostModel* pass : {&stage.forward, &stage.backward}) EXPECT_GT(pass->milliseconds(64, 0), 0);
+    ASSERT_TRUE(stage.parts);
+    const pipeline::PassTimes times = stage.times(32, 0);
+    EXPECT_GT(times.backward_weight, 0);
+    EXPECT_GT(times.backward_input, 0);
+    EXPECT_GT(stage.forward_noise.worst, 0);  // each visit is of several steps
   }
   EXPECT_GT(profile.update, 0);
   EXPECT_GT(profile.transfer.of(64), 0);
-  EXPECT_EQ(profile.iterations.size(), profile_slicings(64, 2).size());
+  const auto is_whole = [](const ProfileSlicing& slicing) { return !slicing.is_deferred; };
+  EXPECT_EQ(std::ssize(profile.iterations), std::ranges::count_if(profile_slicings(64, 2), is_whole));
   for (const slicing::MeasuredIteration& iteration : profile.iterations) EXPECT_GT(iteration.pipeline, 0);
 }
 
@@ -187,7 +197,8 @@ TEST_F(PipelineProfile, OfOneStageHasNoTransfers) {
   request_.cell_layers = {3};
   const slicing::Profile profile = profile_in("", {});
   EXPECT_EQ(profile.stages.size(), 1U);
-  EXPECT_EQ(profile.transfer, slicing::TransferTime{});
+  EXPECT_EQ(profile.transfer, slicing::LinearTime{});
+  EXPECT_FALSE(profile.stages.front().parts);  // nothing to defer
 }
 
 TEST_F(PipelineProfile, OfSequencesTooShortToSliceIsRefused) {

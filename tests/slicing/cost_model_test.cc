@@ -163,6 +163,15 @@ TEST(CostModel, OfAShorterSliceThanAnyMeasuredIsBetweenItsShareAndTheShortest) {
   EXPECT_EQ(of(2, 1.5, 4), 2);  // which would be above the longer slice
 }
 
+TEST(LinearTime, GoesThroughPointsOnALineAndThroughTheMeanOfOneLength) {
+  const std::vector<CostPoint> line = {{8, 0, -1 + 0.5 * 8}, {100, 3, -1 + 0.5 * 100}, {64, 9, -1 + 0.5 * 64}};
+  const LinearTime fitted = fit_linear_time(line);
+  EXPECT_NEAR(fitted.fixed, -1, 1e-12);
+  EXPECT_NEAR(fitted.per_token, 0.5, 1e-12);
+  const std::vector<CostPoint> one_length = {{8, 0, 3}, {8, 8, 5}};
+  EXPECT_DOUBLE_EQ(fit_linear_time(one_length).of(8), 4);
+}
+
 TEST(CostModel, RefusesPointsThatDoNotTellWhatContextCosts) {
   const auto refusal = [](std::vector<CostPoint> points) { return [points] { fit_cost_model(points); }; };
   const CostPoint alone{8, 0, 1}, longer{16, 0, 2};

@@ -49,6 +49,13 @@ double time_of(Profiles profiles, pipeline::ScheduleKind kind, int stages, const
   return pipeline_milliseconds(profiles, pipeline::make_schedule(kind, size), cuts);
 }
 
+std::vector<std::int64_t> even_on_grid(int count) {
+  const std::int64_t grid = slice_grid(kTokens, 1, kTokens);
+  std::vector<std::int64_t> lengths = pipeline::even_slices(kTokens / grid, count);
+  for (std::int64_t& length : lengths) length *= grid;
+  return lengths;
+}
+
 TEST(JointChoice, IsNoSlowerThanAnyEvenCutOfAnyMeasuredSizeAndMakesUpTheBatch) {
   RandomSequence random(RandomStream{.seed = 5});
   int unequal = 0;
@@ -74,13 +81,17 @@ TEST(JointChoice, IsNoSlowerThanAnyEvenCutOfAnyMeasuredSizeAndMakesUpTheBatch) {
       ASSERT_EQ(std::ranges::count(ways, cuts), 1);
       ASSERT_LE(time_of(profiles, kind, stages, ways[0]), time_of(profiles, kind, stages, cuts));
     }
+    EXPECT_TRUE(std::ranges::any_of(ways, [](const Cuts& cuts) {
+      const auto [shortest, longest] = std::ranges::minmax(cuts.front().slice_tokens);
+      return longest - shortest <= longest / 8;
+    }));
     unequal += ways.front().front().sequences > ways.front().back().sequences ? 1 : 0;
     const double best = time_of(profiles, kind, stages, ways.front());
     for (const std::int64_t size : sizes) {
       for (int count = 1; count <= 16; ++count) {
-        Cuts even;
+        Cuts even;  // as even as the grid of the choice's boundaries is fine
         for (std::int64_t left = sequences; left > 0; left -= size) {
-          even.push_back({std::min(size, left), pipeline::even_slices(kTokens, count)});
+          even.push_back({std::min(size, left), even_on_grid(count)});
         }
         ASSERT_LE(best, 1.001 * time_of(profiles, kind, stages, even)) << size << " at a time, " << count << " slices";
       }

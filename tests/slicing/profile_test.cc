@@ -22,7 +22,9 @@ StageCosts some_stage(double factor) {
                       .context = {1e-3, -2e-9, 0, 1e-17}},
           .backward = {.lengths = {8, 16, 24}, .without_context = {0.2, factor * 2 / 3, 1.4}, .context = {0, 1, 2, 3}},
           .forward_error = {.mean = 0.01, .worst = 0.03},
-          .backward_error = {.mean = 0.011, .worst = 0.04}};
+          .backward_error = {.mean = 0.011, .worst = 0.04},
+          .forward_noise = {.mean = 0.02, .worst = 0.05},
+          .parts = BackwardParts{.weights = {0.1, factor / 7}, .more = {-0.01, 1e-4}}};
 }
 
 Profile some_profile() {
@@ -45,13 +47,50 @@ Profile some_profile() {
                   .logits_chunk = 256},
           .stages = {some_stage(1), some_stage(1.1)},
           .pace = {.alone = 0.9, .together = 10.0 / 9},
-          .transfer = {.latency = 0.01, .per_token = 1.0 / 3000},
+          .transfer = {.fixed = 0.01, .per_token = 1.0 / 3000},
           .update = 2.0 / 7,
           .iterations = {{.slices = {16, 8}, .held_out = true, .pipeline = 10.0 / 3},
                          {.slices = {24}, .micro_batches = 3, .pipeline = 4}}};
 }
 
-TEST(Profile, ReadsBackExactly) { EXPECT_EQ(profile_from_json(to_json(some_profile()), "p.json"), some_profile()); }
+// With what two runs have chosen: slices, and micro-batches with them.
+Profile profile_with_choices() {
+  Profile profile = some_profile();
+  profile.chosen = {{.schedule = "seq1f1b", .micro_batches = 4, .cuts = {{1, {16, 8}}}},
+                    {.schedule = "gpipe", .micro_batches = 4},
+                    {.schedule = "terapipe", .micro_batches = 2, .sequences = 3, .cuts = {{2, {16, 8}}, {1, {24}}}}};
+  return profile;
+}
+
+TEST(Profile, ReadsBackExactly) {
+  EXPECT_EQ(profile_from_json(to_json(some_profile()), "p.json"), some_profile());
+  EXPECT_EQ(profile_from_json(to_json(profile_with_choices()), "p.json"), profile_with_choices());
+}
+
+TEST(Profile, FromBeforeThereWerePartsAndNoiseSharesBackwardsEvenly) {
+  nlohmann::json old = nlohmann::json::parse(to_json(some_profile()));
+  for (nlohmann::json& stage : old["stages"]) {
+    stage.erase("backward_parts");
+    for (const char* pass : {"forward", "backward"}) {
+      stage[pass].erase("mean_relative_noise");
+      stage[pass].erase("worst_relative_noise");
+    }
+  }
+  const StageCosts stage = profile_from_json(old.dump(), "p.json").stages.front();
+  EXPECT_EQ(stage.forward_noise, RelativeError{});
+  EXPECT_EQ(stage.times(16, 8).backward_weight, stage.backward.milliseconds(16, 8) / 2);
+}
+
+TEST(Profile, PartsOfABackwardAreAsTheyWereMeasured) {
+  StageCosts stage = some_stage(1);
+  stage.parts = BackwardParts{.weights = {.fixed = 0.01, .per_token = 0.02}, .more = {.fixed = 0.5}};
+  const pipeline::PassTimes times = stage.times(8, 0);
+  EXPECT_DOUBLE_EQ(times.backward, 0.2);
+  EXPECT_DOUBLE_EQ(times.backward_weight, 0.01 + 8 * 0.02);
+  EXPECT_DOUBLE_EQ(times.backward_input, 0.2 + 0.5 - times.backward_weight);
+  stage.parts->weights.fixed = -1;  // as a fit may say of short slices
+  EXPECT_EQ(stage.times(8, 0).backward_weight, 0);
+}
 
 TEST(Profile, MeasuredForSomethingElseIsRefusedAndSaysWhatDiffers) {
   const Profile profile = some_profile();
@@ -85,7 +124,7 @@ TEST(Profile, EveryFieldOfItsKeyCounts) {
 TEST(Profile, ThatCannotBeTrueIsRefusedByTheNameOfItsField) {
   const auto refusal = [](const std::function<void(nlohmann::json&)>& spoil) {
     return [spoil] {
-      nlohmann::json json = nlohmann::json::parse(to_json(some_profile()));
+      nlohmann::json json = nlohmann::json::parse(to_json(profile_with_choices()));
       spoil(json);
       profile_from_json(json.dump(), "p.json");
     };
@@ -116,11 +155,18 @@ TEST(Profile, ThatCannotBeTrueIsRefusedByTheNameOfItsField) {
   EXPECT_THAT(refusal([](auto& j) { j["update_milliseconds"] = 1e300; }), names("update_milliseconds"));
   EXPECT_THAT(refusal([](auto& j) { j["iterations"][0]["slices"] = {0, 24}; }), names("slices"));
   EXPECT_THAT(refusal([](auto& j) { j["iterations"][0].erase("held_out"); }), names("held_out"));
+  for (const char* cuts : {"16,8", "1x16,7", "2x16,8", "1x16,8+1x24", "1x", "9"}) {
+    EXPECT_THAT(refusal([=](auto& j) { j["chosen_slices"][0]["cuts"] = cuts; }), names("cuts")) << cuts;
+  }
+  for (const char* cuts : {"1x24", "2x24+2x24", "1x24+2x24", "2x16,8+1x23"}) {
+    EXPECT_THAT(refusal([=](auto& j) { j["chosen_slices"][2]["cuts"] = cuts; }), names("cuts")) << cuts;
+  }
+  EXPECT_THAT(refusal([](auto& j) { j["chosen_slices"][2]["micro_batches"] = 3; }), names("cuts"));
 }
 
 TEST(Profile, SpoiltAnywhereIsReadOrRefusedAndNothingElse) {
   RandomSequence random(RandomStream{.seed = 1});
-  const std::string whole = to_json(some_profile());
+  const std::string whole = to_json(profile_with_choices());
   for (int trial = 0; trial < 2000; ++trial) {
     std::string text = whole.substr(0, random.below(2) == 0 ? whole.size() : random.below(whole.size()));
     for (std::uint64_t changes = random.below(4); changes > 0 && !text.empty(); --changes) {

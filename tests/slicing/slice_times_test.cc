@@ -32,7 +32,7 @@ Profile random_profile(RandomSequence& random, int stages) {
     profile.stages.push_back({.forward = random_model(random), .backward = random_model(random)});
   }
   profile.key.stages = stages;
-  profile.transfer = {.latency = 0.1 * random.uniform(), .per_token = 1e-4 * random.uniform()};
+  profile.transfer = {.fixed = 0.1 * random.uniform(), .per_token = 1e-4 * random.uniform()};
   return profile;
 }
 
@@ -50,7 +50,7 @@ TEST(SliceTimes, AreThoseOfEachStageWithTheContextOfEachSlice) {
     EXPECT_EQ(costs.passes[stage][2].forward, profile.stages[stage].forward.milliseconds(224, 800));
     EXPECT_EQ(costs.passes[stage][1].backward, profile.stages[stage].backward.milliseconds(300, 500));
   }
-  EXPECT_EQ(costs.transfers[1], profile.transfer.latency + 300 * profile.transfer.per_token);
+  EXPECT_EQ(costs.transfers[1], profile.transfer.fixed + 300 * profile.transfer.per_token);
 }
 
 TEST(SliceTimes, OfMoreStagesThanWereMeasuredAreThoseOfTheNearestPlace) {

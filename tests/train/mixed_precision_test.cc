@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "train/memory_plan.h"
 #include "train/training_fixture.h"
 
 namespace teratron {
@@ -28,6 +29,10 @@ class MixedPrecision : public testing::TrainingFixture {
     config.tensor_parallel = config.data_parallel = 2;
     config.sequence_parallel = config.distributed_optimizer = true;
     config.micro_batch_size = 1;
+    return config;
+  }
+  static TrainConfig with_bf16_moments(TrainConfig config) {
+    config.bf16_moments = true;
     return config;
   }
   static TrainConfig piped(TrainConfig config) {
@@ -56,7 +61,8 @@ TEST_F(MixedPrecision, ResumesBitForBit) {
   config_.loss_scaling.window = 3;  // the scale moves on both sides of the stop
   for (const TrainConfig& config :
        {with(config_, true), with(config_, false), split(with(config_, true)), split(with(config_, false)),
-        split(config_), piped(with(config_, true)), piped(with(config_, false)), piped(config_)}) {
+        split(config_), piped(with(config_, true)), piped(with(config_, false)), piped(config_),
+        with_bf16_moments(config_), with_bf16_moments(split(with(config_, true))), with_bf16_moments(piped(config_))}) {
     TrainConfig scaled = config;
     scaled.loss_scaling.window = 3;
     const testing::TrainingRun whole = train(scaled);
@@ -71,6 +77,37 @@ TEST_F(MixedPrecision, ResumesBitForBit) {
     EXPECT_EQ(losses, whole.losses);
     EXPECT_EQ(after.parameters, whole.parameters);
     EXPECT_EQ(after.reports.back().loss_scale, whole.reports.back().loss_scale);
+  }
+}
+
+// Half of what fp32 moments take; the layout changes the rounding of no moment, only of what leads to it.
+TEST_F(MixedPrecision, MomentsInBf16TrainAsThoseInFp32DoInHalfOfTheirMemory) {
+  config_.train_iters = 60;
+  const testing::TrainingRun exact = train(config_), rounded = train(with_bf16_moments(config_));
+  EXPECT_NEAR(rounded.losses.back(), exact.losses.back(), 0.02);
+  EXPECT_NE(rounded.parameters, exact.parameters);
+  for (const TrainConfig& layout : {split(config_), piped(config_)}) {
+    EXPECT_NEAR(train(with_bf16_moments(layout)).losses.back(), rounded.losses.back(), 5e-3);
+  }
+  const auto bytes = [&](const TrainConfig& config) { return planned_memory(config, {.vocab_size = kVocab}).front(); };
+  const std::int64_t parameters = config_.model_for(kVocab).parameters();
+  const std::int64_t saved = bytes(config_) - bytes(with_bf16_moments(config_));
+  EXPECT_GE(saved, 4 * parameters);
+  EXPECT_LE(saved, 5 * parameters);  // padding is saved, too
+}
+
+// A checkpoint of either kind goes on as the other.
+TEST_F(MixedPrecision, MomentsOfACheckpointAreTakenInEitherType) {
+  for (const bool from_bf16 : {true, false}) {
+    TrainConfig first = config_, rest = config_;
+    first.bf16_moments = from_bf16;
+    rest.bf16_moments = !from_bf16;
+    first.train_iters = 5;
+    first.learning_rate.decay = config_.train_iters;
+    first.save = rest.load = folder_ / "save";
+    std::filesystem::remove_all(first.save);
+    train(first);
+    EXPECT_NEAR(train(rest).losses.back(), train(config_).losses.back(), 0.01);
   }
 }
 

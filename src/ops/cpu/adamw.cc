@@ -1,5 +1,5 @@
-// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter,
-// and what the working copy takes.
+// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter
+// (20 where the moments are bf16), and what the working copy takes.
 // And the sum of squares that the gradient norm is made of.
 #include "ops/cpu/simd/simd_targets.h"
 
@@ -9,12 +9,14 @@
 //
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 
 #include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/scratch.h"
+#include "ops/cpu/simd/dropout-inl.h"
 #include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
 
@@ -23,13 +25,61 @@ namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
-// T: of the working copy, if there is one.
-template <class T, bool has_working>
+// Moments as fp32 stores them.
+struct StoredAsTheyAre {
+  HWY_INLINE FloatVector moment1(FloatVector moment, std::int64_t) const { return moment; }
+  HWY_INLINE FloatVector moment2(FloatVector moment, std::int64_t) const { return moment; }
+};
+
+// Moments rounded to bf16 by chance, for a run of elements at a time whose random words stay in the first-level cache.
+class RoundedByChance {
+ public:
+  static constexpr std::int64_t kRun = block_size(512, 4);  // elements
+
+  explicit HWY_INLINE RoundedByChance(const RandomStream& random) : random_(random) {}
+
+  // Makes ready elements [first, first + count) of the whole tensor; count at most kRun.
+  HWY_INLINE void generate(std::int64_t first, std::int64_t count) {
+    constexpr std::int64_t kBlocksAtOnce = HWY_LANES(std::uint32_t);
+    const std::int64_t blocks = (first % 4 + count + 3) / 4;
+    for (std::int64_t block = 0; block < blocks; block += kBlocksAtOnce) {
+      philox_blocks(random_, static_cast<std::uint64_t>(first / 4 + block),
+                    reinterpret_cast<std::uint16_t*>(words_ + block * 4));
+    }
+    offset_ = first % 4;
+  }
+
+  HWY_INLINE FloatVector moment1(FloatVector moment, std::int64_t index) const {
+    return rounded(moment, hn::And(words(index), hn::Set(WordTag(), 0xFFFF)));
+  }
+  HWY_INLINE FloatVector moment2(FloatVector moment, std::int64_t index) const {
+    return rounded(moment, hn::ShiftRight<16>(words(index)));
+  }
+
+ private:
+  // Of elements index, index + 1, ..: one each.
+  HWY_INLINE WordVector words(std::int64_t index) const { return hn::LoadU(WordTag(), words_ + offset_ + index); }
+  // A value that bf16 has (bf16_by_chance).
+  static HWY_INLINE FloatVector rounded(FloatVector moment, WordVector random) {
+    const WordTag words;
+    const WordVector bits = hn::Add(hn::BitCast(words, moment), random);
+    const FloatVector cut = hn::BitCast(FloatTag(), hn::And(bits, hn::Set(words, 0xFFFF0000)));
+    return hn::IfThenElse(hn::IsNaN(moment), moment, cut);
+  }
+
+  RandomStream random_;
+  std::int64_t offset_ = 0;
+  // The run, what precedes it in its first block, and what the last group of blocks and a last vector reach beyond it.
+  HWY_ALIGN std::uint32_t words_[kRun + 8 + 8 * HWY_LANES(std::uint32_t)];
+};
+
+// T: of the working copy, if there is one. M: of the moments.
+template <class T, bool has_working, class M>
 void adamw_range(const AdamW& args, const AdamWParameter& of, std::int64_t begin, std::int64_t end) {
-  float* const value = of.value.as<float>() + begin;
-  const float* const gradient = of.gradient.as<float>() + begin;
-  float *const moment1 = of.moment1.as<float>() + begin, *const moment2 = of.moment2.as<float>() + begin;
-  T* const working = has_working ? of.working.as<T>() + begin : nullptr;
+  float* const value = of.value.as<float>();
+  const float* const gradient = of.gradient.as<float>();
+  M *const moment1 = of.moment1.as<M>(), *const moment2 = of.moment2.as<M>();
+  T* const working = has_working ? of.working.as<T>() : nullptr;
   const auto rounded = [](double number) HWY_ATTR { return constant(static_cast<float>(number)); };
   const FloatVector scale = rounded(args.gradient_scale), epsilon = rounded(args.epsilon);
   const FloatVector beta1 = rounded(args.beta1), rest1 = rounded(1 - args.beta1);
@@ -37,7 +87,8 @@ void adamw_range(const AdamW& args, const AdamWParameter& of, std::int64_t begin
   const FloatVector inverse2 = rounded(1 / args.correction2);
   const FloatVector keep = rounded(1 - args.learning_rate * of.weight_decay);
   const FloatVector rate = rounded(args.learning_rate / args.correction1);
-  for_each_vector(end - begin, [&](std::int64_t i, auto access) HWY_ATTR {
+  // Element i of all, and number `in_run` of what `stored` has ready.
+  const auto update = [&](std::int64_t i, std::int64_t in_run, const auto& stored, auto access) HWY_ATTR {
     const FloatVector g = hn::Mul(scale, access.load(gradient + i));
     const FloatVector m = hn::MulAdd(beta1, access.load(moment1 + i), hn::Mul(rest1, g));
     const FloatVector v = hn::MulAdd(beta2, access.load(moment2 + i), hn::Mul(hn::Mul(rest2, g), g));
@@ -46,9 +97,21 @@ void adamw_range(const AdamW& args, const AdamWParameter& of, std::int64_t begin
     const FloatVector updated = hn::Sub(decayed, hn::Div(hn::Mul(rate, m), root));
     access.store(updated, value + i);
     if constexpr (has_working) access.store(updated, working + i);
-    access.store(m, moment1 + i);
-    access.store(v, moment2 + i);
-  });
+    access.store(stored.moment1(m, in_run), moment1 + i);
+    access.store(stored.moment2(v, in_run), moment2 + i);
+  };
+  if constexpr (std::is_same_v<M, float>) {
+    for_each_vector(end - begin,
+                    [&](std::int64_t i, auto access) HWY_ATTR { update(begin + i, i, StoredAsTheyAre(), access); });
+  } else {
+    RoundedByChance stored(of.rounding);
+    for (std::int64_t first = begin; first < end;) {
+      const std::int64_t count = std::min({end - first, of.places.left_in_run(first), RoundedByChance::kRun});
+      stored.generate(of.places.of(first), count);
+      for_each_vector(count, [&](std::int64_t i, auto access) HWY_ATTR { update(first + i, i, stored, access); });
+      first += count;
+    }
+  }
 }
 
 template <class T>
@@ -63,9 +126,16 @@ float sum_of_squares_range(const void* data, std::int64_t begin, std::int64_t co
 using AdamWRange = void (*)(const AdamW&, const AdamWParameter&, std::int64_t, std::int64_t);
 using SquaresRange = float (*)(const void*, std::int64_t, std::int64_t);
 
-AdamWRange adamw_kernel(const TensorRef& working) {
-  if (!working) return &adamw_range<float, false>;
-  return choose_by_storage(working.dtype, []<class T>(ElementType<T>) -> AdamWRange { return &adamw_range<T, true>; });
+template <class M>
+AdamWRange adamw_kernel_of(const TensorRef& working) {
+  if (!working) return &adamw_range<float, false, M>;
+  return choose_by_storage(working.dtype,
+                           []<class T>(ElementType<T>) -> AdamWRange { return &adamw_range<T, true, M>; });
+}
+
+AdamWRange adamw_kernel(const AdamWParameter& first) {
+  return first.moment1.dtype == DType::kBF16 ? adamw_kernel_of<Bf16>(first.working)
+                                             : adamw_kernel_of<float>(first.working);
 }
 
 SquaresRange sum_of_squares_kernel(DType dtype) {
@@ -108,7 +178,7 @@ double sum_of_view(const TensorRef& view) {
 }  // namespace
 
 void CpuBackend::do_adamw(const AdamW& args) {
-  const auto kernel = HWY_DYNAMIC_DISPATCH(adamw_kernel)(args.parameters.front().working);
+  const auto kernel = HWY_DYNAMIC_DISPATCH(adamw_kernel)(args.parameters.front());
   for (const AdamWParameter& of : args.parameters) {
     parallel_for(of.value.elements(), kGrain,
                  [&](std::int64_t begin, std::int64_t end) { kernel(args, of, begin, end); });

@@ -1,13 +1,21 @@
 #include "ops/cpu/cpu_backend.h"
 
+#include "ops/cpu/bf16_kernels.h"
 #include "ops/storage.h"
 
 namespace teratron {
 
 CpuBackend::CpuBackend(const CpuOptions& options)
     : compute_dtype_(options.compute_dtype),
+      bf16_products_(options.compute_dtype == DType::kBF16 && options.bf16_products && has_bf16_products()),
       guarded_(options.guard_memory ? std::make_unique<GuardedMemory>() : nullptr) {
   choose_by_storage(compute_dtype_, [](auto) { return true; });  // or says that there are no such kernels
+}
+
+std::string CpuBackend::settings() const {
+  if (compute_dtype_ == DType::kF32) return "";
+  if (bf16_products_) return "products of bf16 by AVX512-BF16";
+  return fmt::format("products of {} widened to fp32", name_of(compute_dtype_));
 }
 
 void CpuBackend::open_memory() {

@@ -1,6 +1,7 @@
-// The tuned back end for CPUs: fp32 arithmetic on fp32, bf16 or fp16 storage, vectors through Highway, threads through
-// base/threads.h. Each operation lives in a file of its own name. Every output element is summed in an order that
-// depends on the shapes alone, so results are the same bits whatever the number of threads and their timing.
+// The tuned back end for CPUs: fp32 arithmetic on fp32, bf16 or fp16 storage, but for matrix products of bf16 where the
+// processor has them (bf16_kernels.h); vectors through Highway, threads through base/threads.h. Each operation lives in
+// a file of its own name. Every output element is summed in an order that depends on the shapes alone, so results are
+// the same bits whatever the number of threads and their timing.
 #pragma once
 
 #include <memory>
@@ -16,6 +17,7 @@ class CpuBackend final : public Backend {
 
   std::string_view name() const override { return "cpu"; }
   DType compute_dtype() const override { return compute_dtype_; }
+  std::string settings() const override;
   // Blocks of a huge page or more are aligned to it and ask the system for huge pages.
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
@@ -27,6 +29,7 @@ class CpuBackend final : public Backend {
 
  private:
   DType compute_dtype_;
+  bool bf16_products_;                      // matrix products of bf16 by the processor's own instructions
   std::unique_ptr<GuardedMemory> guarded_;  // null unless CpuOptions::guard_memory
 };
 

@@ -27,8 +27,8 @@ namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
-std::int64_t tile_rows() { return kTileRows; }
-std::int64_t panel_columns() { return kPanelColumns; }
+// A panel of this depth (48 KB with 32 columns) and a tile's rows of a stay close to the first-level cache.
+constexpr std::int64_t kMaxDepth = block_size(384, 2);
 
 // The panels of columns [column_begin, column_end) of the chunk: for each block of depth, panel after panel.
 template <class T>
@@ -39,7 +39,7 @@ void pack_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_t dep
   const T* const data = static_cast<const T*>(b.data);
   for (std::int64_t p = chunk.depth_begin; p < chunk.depth_end; p += depth_block) {
     const std::int64_t depth = std::min(depth_block, chunk.depth_end - p);
-    float* const panels = chunk.panels + (p - chunk.depth_begin) * padded;
+    float* const panels = static_cast<float*>(chunk.panels) + (p - chunk.depth_begin) * padded;
     if (!b.transposed) {
       pack_panels(data + p * b.stride + column_begin, b.stride, depth, column_end - column_begin,
                   panels + (column_begin - chunk.column_begin) * depth);
@@ -106,33 +106,18 @@ Rows rows_of(const GemmOperand& a, const GemmBlock& block, std::int64_t p, std::
   }
 }
 
-// The block of c, or memory of this thread's for as long as the block is at work. Its rows are not a power of two
-// apart.
-struct Target {
-  float* data;
-  std::int64_t stride;
-};
-
-Target target_of(const Gemm& gemm, const GemmBlock& block) {
-  if (gemm.c != nullptr) {
-    return {gemm.c + block.row_begin * gemm.c_stride + block.column_begin, gemm.c_stride};
-  }
-  const std::int64_t stride = (block.columns() + kPanelColumns - 1) / kPanelColumns * kPanelColumns + 16;
-  return {scratch_floats(Scratch::kTileB, block.rows() * stride), stride};
-}
-
 template <class T>
 GemmSums multiply_block(const Gemm& gemm, const GemmChunk& chunk, std::int64_t depth_block, const GemmBlock& block) {
   const std::int64_t chunk_columns = chunk.column_end - chunk.column_begin;
   const std::int64_t padded = (chunk_columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
   const std::int64_t rows = block.rows();
-  const Target target = target_of(gemm, block);
+  const GemmTarget target = target_of(gemm, block, kPanelColumns);
   const bool needs_tiles = gemm.a.transposed || !std::is_same_v<T, float>;
   float* const tiles = needs_tiles ? scratch_floats(Scratch::kTileA, (rows + kTileRows) * depth_block) : nullptr;
   for (std::int64_t p = chunk.depth_begin; p < chunk.depth_end; p += depth_block) {
     const std::int64_t depth = std::min(depth_block, chunk.depth_end - p);
     const bool accumulate = gemm.accumulate || p > 0;
-    const float* const panels = chunk.panels + (p - chunk.depth_begin) * padded;
+    const float* const panels = static_cast<const float*>(chunk.panels) + (p - chunk.depth_begin) * padded;
     Rows a{};
     if (gemm.a.transposed) {
       const T* const from = static_cast<const T*>(gemm.a.data) + p * gemm.a.stride + block.row_begin;
@@ -159,7 +144,7 @@ GemmSums multiply_block(const Gemm& gemm, const GemmChunk& chunk, std::int64_t d
 
 GemmKernels gemm_kernels(DType dtype) {
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
-    return GemmKernels{&pack_columns<T>, &multiply_block<T>};
+    return GemmKernels{kTileRows, kPanelColumns, 1, kMaxDepth, &pack_columns<T>, &multiply_block<T>};
   });
 }
 
@@ -172,14 +157,10 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(tile_rows);
-HWY_EXPORT(panel_columns);
 HWY_EXPORT(gemm_kernels);
 
-// A panel of this depth (24 KB with 16 columns) and a tile's rows of a share the first-level cache.
-constexpr std::int64_t kMaxDepth = block_size(384, 2);
 // Shared panels stay in the last-level cache: 8 MB.
-constexpr std::int64_t kMaxPanelFloats = block_size(2 << 20, 64);
+constexpr std::int64_t kMaxPanelWords = block_size(2 << 20, 64);
 // A block's rows of a and its part of c stay in the second-level cache.
 constexpr std::int64_t kMaxBlockRows = block_size(96, 1), kMaxBlockColumns = block_size(512, 1);
 constexpr std::int64_t kPackColumns = block_size(64, 32);  // whole panels on every target
@@ -196,24 +177,30 @@ std::int64_t even_part(std::int64_t count, std::int64_t largest, std::int64_t un
   return divide_up(divide_up(count, parts), unit) * unit;
 }
 
+GemmKernels kernels_of(const Gemm& gemm) {
+  if (gemm.dtype == DType::kBF16 && gemm.bf16_products) return bf16_gemm_kernels();
+  return HWY_DYNAMIC_DISPATCH(gemm_kernels)(gemm.dtype);
+}
+
 }  // namespace
 
-GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(HWY_DYNAMIC_DISPATCH(gemm_kernels)(gemm.dtype)) {
-  const std::int64_t tile = HWY_DYNAMIC_DISPATCH(tile_rows)(), panel = HWY_DYNAMIC_DISPATCH(panel_columns)();
-  depth_block_ = even_part(gemm.k, kMaxDepth, 1);
-  const std::int64_t columns = divide_up(gemm.n, panel) * panel;
+GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(kernels_of(gemm)) {
+  const std::int64_t tile = kernels_.tile_rows, panel = kernels_.panel_columns, max_depth = kernels_.max_depth;
+  depth_block_ = even_part(gemm.k, max_depth, kernels_.word_depths);
+  const std::int64_t columns = divide_up(gemm.n, panel) * panel, most = kMaxPanelWords * kernels_.word_depths;
   // Cut the columns if their whole depth is small enough that many fit, else the depth.
-  if (gemm.c == nullptr || columns * depth_block_ > kMaxPanelFloats || gemm.k <= 4 * kMaxDepth) {
+  if (gemm.c == nullptr || columns * depth_block_ > most || gemm.k <= 4 * max_depth) {
     const std::int64_t fewest = gemm.c == nullptr ? kMinWholeColumns : kMaxBlockColumns;
     chunk_depth_ = gemm.k;
-    chunk_columns_ = even_part(gemm.n, std::max(kMaxPanelFloats / gemm.k, fewest), panel);
+    chunk_columns_ = even_part(gemm.n, std::max(most / gemm.k, fewest), panel);
   } else {
     chunk_columns_ = columns;
-    chunk_depth_ = std::max(kMaxPanelFloats / columns / depth_block_, std::int64_t{1}) * depth_block_;
+    chunk_depth_ = std::max(most / columns / depth_block_, std::int64_t{1}) * depth_block_;
   }
   column_chunks_ = divide_up(gemm.n, chunk_columns_);
   depth_chunks_ = divide_up(gemm.k, chunk_depth_);
-  panels_ = scratch_floats(Scratch::kPanels, divide_up(chunk_columns_, panel) * panel * std::min(chunk_depth_, gemm.k));
+  const std::int64_t words = divide_up(std::min(chunk_depth_, gemm.k), kernels_.word_depths);
+  panels_ = scratch_floats(Scratch::kPanels, divide_up(chunk_columns_, panel) * panel * words);
 
   const std::int64_t wanted = kBlocksPerThread * thread_count();
   block_rows_ = even_part(gemm.m, kMaxBlockRows, tile);
@@ -228,6 +215,14 @@ GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(HWY_DYNAMIC_DISPATC
   if (!gemm.a.transposed) split_columns();
   while (block_count() < wanted && block_rows_ > 4 * tile) block_rows_ = even_part(gemm.m, block_rows_ / 2, tile);
   split_columns();
+}
+
+GemmTarget target_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_columns) {
+  if (gemm.c != nullptr) {
+    return {gemm.c + block.row_begin * gemm.c_stride + block.column_begin, gemm.c_stride};
+  }
+  const std::int64_t stride = divide_up(block.columns(), panel_columns) * panel_columns + 16;
+  return {scratch_floats(Scratch::kTileB, block.rows() * stride), stride};
 }
 
 GemmChunk GemmPlan::chunk(std::int64_t index) const {

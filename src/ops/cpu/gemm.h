@@ -1,5 +1,6 @@
 // Matrix products for linear layers: c (+)= a b over all threads, with a hook to finish each block of c while it is in
-// the cache of the thread that computed it. Products and sums are single precision, whatever a and b are stored as.
+// the cache of the thread that computed it. Sums are single precision, whatever a and b are stored as. So are products,
+// but for those of bf16 where the processor has them (bf16_kernels.h).
 //
 // The sum over k runs in blocks whose boundaries depend on k alone, each added to c in order, so results do not depend
 // on the number of threads or on how c was cut into blocks.
@@ -22,6 +23,7 @@ struct GemmOperand {
 struct Gemm {
   std::int64_t m, n, k;  // c[m,n], a[m,k], b[k,n]; none is 0
   DType dtype;           // of a and b: f32, bf16 or f16
+  bool bf16_products;    // of bf16, in the processor's own instructions; else widened to fp32
   GemmOperand a, b;
   float* c;  // may be null: then the sums of a block are only there while it is finished
   std::int64_t c_stride;
@@ -37,22 +39,36 @@ struct GemmBlock {
 // Part of b in panels: columns [column_begin, column_end) and depths [depth_begin, depth_end).
 struct GemmChunk {
   std::int64_t column_begin, column_end, depth_begin, depth_end;
-  float* panels;
+  void* panels;  // of words
 };
 
 // A block of c, or what stands in for it: element (i, j) of the block at data[i * stride + j].
 struct GemmSums {
-  const float* data;
+  float* data;
   std::int64_t stride;
 };
 
+// The block of c, or memory of this thread's for as long as the block is at work. Its rows are not a power of two
+// apart.
+struct GemmTarget {
+  float* data;
+  std::int64_t stride;
+};
+GemmTarget target_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_columns);
+
 // The parts that depend on what a and b are stored as.
 struct GemmKernels {
+  std::int64_t tile_rows, panel_columns;
+  std::int64_t word_depths;  // values of a column in 32 bits of a panel
+  std::int64_t max_depth;    // of a block
   void (*pack_columns)(const GemmOperand& b, const GemmChunk& chunk, std::int64_t depth_block, std::int64_t begin,
                        std::int64_t end);
   GemmSums (*multiply_block)(const Gemm& gemm, const GemmChunk& chunk, std::int64_t depth_block,
                              const GemmBlock& block);
 };
+
+// By the processor's products of bf16 (gemm_bf16.cc).
+GemmKernels bf16_gemm_kernels();
 
 // How a product is cut up. All cuts are multiples of what the kernel works in, except at the ends.
 class GemmPlan {
@@ -75,7 +91,7 @@ class GemmPlan {
   GemmKernels kernels_;
   std::int64_t depth_block_, chunk_columns_, chunk_depth_, column_chunks_, depth_chunks_;
   std::int64_t block_rows_, block_columns_;
-  float* panels_;
+  void* panels_;
 };
 
 // finish(block, sums) is called once for each block of c, when it is complete, by the thread that completed it.

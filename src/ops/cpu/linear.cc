@@ -12,6 +12,7 @@
 #include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"
+#include "ops/cpu/bf16_kernels.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/linear.h"
 #include "ops/cpu/scratch.h"
@@ -45,6 +46,28 @@ void store_outputs(const LinearForward& args, const GemmBlock& block, const Gemm
       if constexpr (!std::is_same_v<Gelu, NoActivation>) access.store(Gelu::value(as_stored<T>(u)), activated + o);
     });
   }
+}
+
+// The same where the processor rounds to bf16, which these vectors cannot say: a row at a time. The sums are used up.
+template <class Gelu>
+void round_outputs(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+  const Bf16* const bias = args.bias ? args.bias.as<Bf16>() + block.column_begin : nullptr;
+  for (std::int64_t t = 0; t < block.rows(); ++t) {
+    float* const row = sums.data + t * sums.stride;
+    Bf16* const y = at<Bf16>(args.y, block.row_begin + t, block.column_begin);
+    round_to_bf16(row, block.columns(), y, bias);
+    if constexpr (!std::is_same_v<Gelu, NoActivation>) {
+      for_each_vector(block.columns(), [&](std::int64_t o, auto access)
+                                           HWY_ATTR { access.store(Gelu::value(access.load(y + o)), row + o); });
+      round_to_bf16(row, block.columns(), at<Bf16>(args.activated, block.row_begin + t, block.column_begin));
+    }
+  }
+}
+
+void finish_bf16_forward_block(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+  if (args.activation == Activation::kGeluTanh) return round_outputs<GeluTanh>(args, block, sums);
+  if (args.activation == Activation::kGeluErf) return round_outputs<GeluErf>(args, block, sums);
+  round_outputs<NoActivation>(args, block, sums);
 }
 
 // y = sums + bias (if any); activated = activation(y) (if any).
@@ -102,7 +125,7 @@ HWY_INLINE void dot_rows(std::int64_t rows, std::int64_t inputs, const T* x, con
 }
 
 // y[rows, begin..end) as products of rows with rows of the weights, which are read once and packed nowhere.
-template <class T>
+template <class T, auto finish>
 void multiply_row_by_row(const LinearForward& args, std::int64_t begin, std::int64_t end) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), columns = end - begin;
   float* const sums = scratch_floats(Scratch::kTileB, rows * columns);
@@ -113,7 +136,7 @@ void multiply_row_by_row(const LinearForward& args, std::int64_t begin, std::int
     dot_rows<kDotColumns>(rows, inputs, x, weights + o * inputs, sums + o - begin, columns);
   }
   for (; o < end; ++o) dot_rows<1>(rows, inputs, x, weights + o * inputs, sums + o - begin, columns);
-  finish_forward_block<T>(args, {0, rows, begin, end}, {sums, columns});
+  finish(args, {0, rows, begin, end}, {sums, columns});
 }
 
 template <class T, class Gelu>
@@ -136,6 +159,36 @@ void store_gradients(const LinearInputGradient& args, const GemmBlock& block, co
   }
 }
 
+// The same where the processor rounds to bf16, a part of a row at a time. The sums are used up.
+template <class Gelu>
+void round_gradients(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
+  constexpr std::int64_t kPart = 256;
+  HWY_ALIGN float values[kPart];
+  for (std::int64_t t = 0; t < block.rows(); ++t) {
+    for (std::int64_t begin = 0; begin < block.columns(); begin += kPart) {
+      float* const row = sums.data + t * sums.stride + begin;
+      const std::int64_t first = block.row_begin + t, column = block.column_begin + begin;
+      const std::int64_t count = std::min(kPart, block.columns() - begin);
+      if constexpr (!std::is_same_v<Gelu, NoActivation>) {
+        const Bf16* const pre_activation = at<Bf16>(args.pre_activation, first, column);
+        for_each_vector(count, [&](std::int64_t i, auto access) HWY_ATTR {
+          const ValueAndSlope gelu = Gelu::value_and_slope(access.load(pre_activation + i));
+          access.store(gelu.value, values + i);
+          access.store(hn::Mul(gelu.slope, access.load(row + i)), row + i);
+        });
+        round_to_bf16(values, count, at<Bf16>(args.activated, first, column));
+      }
+      round_to_bf16(row, count, at<Bf16>(args.dx, first, column));
+    }
+  }
+}
+
+void finish_bf16_gradient_block(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
+  if (args.activation == Activation::kGeluTanh) return round_gradients<GeluTanh>(args, block, sums);
+  if (args.activation == Activation::kGeluErf) return round_gradients<GeluErf>(args, block, sums);
+  round_gradients<NoActivation>(args, block, sums);
+}
+
 template <class T>
 void finish_gradient_block(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
   if (args.activation == Activation::kGeluTanh) return store_gradients<T, GeluTanh>(args, block, sums);
@@ -149,12 +202,29 @@ template <class T>
 void sum_columns(const LinearWeightGradient& args, std::int64_t begin, std::int64_t end) {
   float* const total = args.dbias.as<float>() + begin;
   if (!args.accumulate) std::fill(total, total + end - begin, 0.0F);
-  for (std::int64_t t = 0; t < args.dy.dim(0); ++t) plain_add(total, total, at<T>(args.dy, t, begin), end - begin);
+  constexpr std::int64_t kRowsAtOnce = 4;  // the sums so far are read and written once for so many
+  const std::int64_t rows = args.dy.dim(0), stride = args.dy.dim(1);
+  std::int64_t t = 0;
+  for (; t + kRowsAtOnce <= rows; t += kRowsAtOnce) {
+    const T* const from = at<T>(args.dy, t, begin);
+    for_each_vector(end - begin, [&](std::int64_t o, auto access) HWY_ATTR {
+      FloatVector sum = access.load(total + o);
+#pragma GCC unroll 4
+      for (std::int64_t row = 0; row < kRowsAtOnce; ++row) sum = hn::Add(sum, access.load(from + row * stride + o));
+      access.store(sum, total + o);
+    });
+  }
+  for (; t < rows; ++t) plain_add(total, total, at<T>(args.dy, t, begin), end - begin);
 }
 
-LinearKernels linear_kernels(DType dtype) {
+LinearKernels linear_kernels(DType dtype, bool bf16_products) {
+  if (bf16_products) {
+    return {&finish_bf16_forward_block, &multiply_row_by_row<Bf16, finish_bf16_forward_block>,
+            &finish_bf16_gradient_block, &sum_columns<Bf16>};
+  }
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
-    return LinearKernels{&finish_forward_block<T>, &multiply_row_by_row<T>, &finish_gradient_block<T>, &sum_columns<T>};
+    return LinearKernels{&finish_forward_block<T>, &multiply_row_by_row<T, finish_forward_block<T>>,
+                         &finish_gradient_block<T>, &sum_columns<T>};
   });
 }
 
@@ -179,7 +249,7 @@ float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? o
 
 void CpuBackend::do_linear_forward(const LinearForward& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);
-  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.x.dtype);
+  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.x.dtype, bf16_products_);
   if (rows <= kFewRows || args.rows_alone) {
     parallel_for(outputs, kFewRowsGrain,
                  [&](std::int64_t begin, std::int64_t end) { kernels.multiply_row_by_row(args, begin, end); });
@@ -189,6 +259,7 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
                      .n = outputs,
                      .k = inputs,
                      .dtype = args.x.dtype,
+                     .bf16_products = bf16_products_,
                      .a = {args.x.data, inputs},
                      .b = {args.weight.data, inputs, /*transposed=*/true},
                      .c = sums_of(args.y),
@@ -198,11 +269,12 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
 
 void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
   const std::int64_t rows = args.dx.dim(0), inputs = args.dx.dim(1), outputs = args.dy.dim(1);
-  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype);
+  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype, bf16_products_);
   const Gemm product{.m = rows,
                      .n = inputs,
                      .k = outputs,
                      .dtype = args.dy.dtype,
+                     .bf16_products = bf16_products_,
                      .a = {args.dy.data, outputs},
                      .b = {args.weight.data, inputs},
                      .c = sums_of(args.dx),
@@ -212,11 +284,12 @@ void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
 
 void CpuBackend::do_linear_weight_gradient(const LinearWeightGradient& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.dy.dim(1);
-  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype);
+  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype, bf16_products_);
   const Gemm product{.m = outputs,
                      .n = inputs,
                      .k = rows,
                      .dtype = args.dy.dtype,
+                     .bf16_products = bf16_products_,
                      .a = {args.dy.data, outputs, /*transposed=*/true},
                      .b = {args.x.data, inputs},
                      .c = args.dweight.as<float>(),

@@ -1,7 +1,10 @@
-// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter,
-// and what the working copy takes. And the sum of squares that the gradient norm is made of.
+// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter
+// (20 where the moments are bf16), and what the working copy takes. And the sum of squares that the gradient norm is
+// made of.
 #include <algorithm>
+#include <bit>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "ops/cuda/cuda_backend.h"
@@ -29,14 +32,36 @@ struct Update {
         epsilon(static_cast<float>(args.epsilon)) {}
 };
 
-template <class T>
+// The random words of the elements of a parameter, one each, drawn in blocks of four.
+class RoundingWords {
+ public:
+  __device__ RoundingWords(const RandomStream& stream, const ElementPlaces& places)
+      : stream_(stream), places_(places) {}
+
+  __device__ std::uint32_t of(std::int64_t element) {
+    const std::int64_t place = places_.of(element);
+    if (place / 4 != block_) words_ = stream_.bits(static_cast<std::uint64_t>(block_ = place / 4));
+    return words_[static_cast<std::size_t>(place % 4)];
+  }
+
+ private:
+  const RandomStream& stream_;
+  const ElementPlaces& places_;
+  std::int64_t block_ = -1;
+  PhiloxCounter words_ = {};
+};
+
+// T: of the working copy. M: of the moments.
+template <class T, class M>
 struct Parameter {
   float* value;
   const float* gradient;
-  float *moment1, *moment2;
+  M *moment1, *moment2;
   T* working;  // may be absent
   std::int64_t count;
   float keep;  // what its decay leaves of it
+  RandomStream rounding;
+  ElementPlaces places;
 
   // kCount of them from number `first` on.
   template <int kCount>
@@ -51,21 +76,33 @@ struct Parameter {
       p[e] = keep * old_p[e] - update.rate * m[e] / (sqrtf(v[e] * update.inverse2) + update.epsilon);
     }
     store_chunk<kCount>(value + first, p);
-    store_chunk<kCount>(moment1 + first, m);
-    store_chunk<kCount>(moment2 + first, v);
+    if constexpr (std::is_same_v<M, float>) {
+      store_chunk<kCount>(moment1 + first, m);
+      store_chunk<kCount>(moment2 + first, v);
+    } else {
+      RoundingWords words(rounding, places);
+      Chunk<M, kCount> short_m, short_v;
+      for (int e = 0; e < kCount; ++e) {
+        const std::uint32_t random = words.of(first + e);
+        short_m.set(e, bf16_by_chance(std::bit_cast<std::uint32_t>(m[e]), random));
+        short_v.set(e, bf16_by_chance(std::bit_cast<std::uint32_t>(v[e]), random >> 16));
+      }
+      store_chunk<kCount>(moment1 + first, short_m);
+      store_chunk<kCount>(moment2 + first, short_v);
+    }
     if (working != nullptr) store_chunk<kCount>(working + first, p);
   }
 };
 
 // The parameters of one launch, each with blocks of its own. All of it is an argument, of which there may be 4 KiB.
-constexpr int kMostParameters = 48;
-template <class T>
+constexpr int kMostParameters = 32;
+template <class T, class M>
 struct Parameters {
-  Parameter<T> all[kMostParameters];
+  Parameter<T, M> all[kMostParameters];
   unsigned first_block[kMostParameters + 1];
   int count = 0;
 
-  void add(const Parameter<T>& parameter, std::int64_t blocks) {
+  void add(const Parameter<T, M>& parameter, std::int64_t blocks) {
     if (count == 0) first_block[0] = 0;
     all[count] = parameter;
     first_block[count + 1] = first_block[count] + static_cast<unsigned>(blocks);
@@ -74,11 +111,11 @@ struct Parameters {
 };
 
 // What is left after the last whole chunk is the last thread's.
-template <class T, int kCount>
-__global__ void __launch_bounds__(kThreads) update_parameters(Update update, Parameters<T> parameters) {
+template <class T, class M, int kCount>
+__global__ void __launch_bounds__(kThreads) update_parameters(Update update, Parameters<T, M> parameters) {
   int which = 0;
   while (blockIdx.x >= parameters.first_block[which + 1]) ++which;
-  const Parameter<T> own = parameters.all[which];
+  const Parameter<T, M> own = parameters.all[which];
   const unsigned block = blockIdx.x - parameters.first_block[which];
   const unsigned blocks = parameters.first_block[which + 1] - parameters.first_block[which];
   const std::int64_t chunks = own.count / kCount;
@@ -93,12 +130,12 @@ __global__ void __launch_bounds__(kThreads) update_parameters(Update update, Par
 }
 
 // Launches what takes vectors and what does not apart, as many parameters at a time as an argument has room for.
-template <class T, int kCount>
+template <class T, class M, int kCount>
 class Updates {
  public:
   Updates(cudaStream_t stream, const AdamW& args) : stream_(stream), update_(args) {}
 
-  void add(const Parameter<T>& parameter) {
+  void add(const Parameter<T, M>& parameter) {
     constexpr std::int64_t kMostBlocksEach = 1 << 20;  // of which a launch may have 2^31 - 1 in all
     if (waiting_.count == kMostParameters) launch_waiting();
     waiting_.add(parameter, std::min(parameter.count / kCount / kThreads + 1, kMostBlocksEach));
@@ -106,14 +143,14 @@ class Updates {
   void launch_waiting() {
     if (waiting_.count == 0) return;
     launch(stream_, {.grid = dim3(waiting_.first_block[waiting_.count]), .block = dim3(kThreads)},
-           update_parameters<T, kCount>, update_, waiting_);
+           update_parameters<T, M, kCount>, update_, waiting_);
     waiting_.count = 0;
   }
 
  private:
   cudaStream_t stream_;
   Update update_;
-  Parameters<T> waiting_;
+  Parameters<T, M> waiting_;
 };
 
 constexpr std::int64_t kSquareBlocks = 1024;  // a device's worth
@@ -141,18 +178,19 @@ __global__ void __launch_bounds__(kThreads) sum_squares(const T* values, std::in
 }  // namespace cuda
 
 void CudaBackend::do_adamw(const AdamW& args) {
-  const TensorRef& first_working = args.parameters.front().working;
-  choose_by_storage(first_working ? first_working.dtype : DType::kF32, [&]<class T>(ElementType<T>) {
-    cuda::Updates<T, cuda::Vector<float>::kSize> vectors(stream_, args);
-    cuda::Updates<T, 1> singles(stream_, args);
+  const auto update = [&]<class T, class M>(ElementType<T>, ElementType<M>) {
+    cuda::Updates<T, M, cuda::Vector<float>::kSize> vectors(stream_, args);
+    cuda::Updates<T, M, 1> singles(stream_, args);
     for (const AdamWParameter& of : args.parameters) {
-      const cuda::Parameter<T> parameter = {.value = of.value.as<float>(),
-                                            .gradient = of.gradient.as<float>(),
-                                            .moment1 = of.moment1.as<float>(),
-                                            .moment2 = of.moment2.as<float>(),
-                                            .working = of.working ? of.working.as<T>() : nullptr,
-                                            .count = of.value.elements(),
-                                            .keep = static_cast<float>(1 - args.learning_rate * of.weight_decay)};
+      const cuda::Parameter<T, M> parameter = {.value = of.value.as<float>(),
+                                               .gradient = of.gradient.as<float>(),
+                                               .moment1 = of.moment1.as<M>(),
+                                               .moment2 = of.moment2.as<M>(),
+                                               .working = of.working ? of.working.as<T>() : nullptr,
+                                               .count = of.value.elements(),
+                                               .keep = static_cast<float>(1 - args.learning_rate * of.weight_decay),
+                                               .rounding = of.rounding,
+                                               .places = of.places};
       const bool takes_vectors = cuda::takes_vectors(parameter.value) && cuda::takes_vectors(parameter.gradient) &&
                                  cuda::takes_vectors(parameter.moment1) && cuda::takes_vectors(parameter.moment2) &&
                                  cuda::takes_vectors(parameter.working);
@@ -164,6 +202,14 @@ void CudaBackend::do_adamw(const AdamW& args) {
     }
     vectors.launch_waiting();
     singles.launch_waiting();
+  };
+  const AdamWParameter& first = args.parameters.front();
+  choose_by_storage(first.working ? first.working.dtype : DType::kF32, [&]<class T>(ElementType<T> working) {
+    if (first.moment1.dtype == DType::kBF16) {
+      update(working, ElementType<Bf16>());
+    } else {
+      update(working, ElementType<float>());
+    }
   });
 }
 

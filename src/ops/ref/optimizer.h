@@ -1,18 +1,32 @@
 // The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) and the gradient norm.
 #pragma once
 
+#include <bit>
 #include <cmath>
+#include <type_traits>
 
 #include "ops/backend.h"
 #include "ops/ref/elements.h"
 
 namespace teratron::reference {
 
-template <class C>
-void adamw(const AdamW& args) {
+// As a moment is stored: rounded to nearest, or bf16 by chance.
+template <class M>
+M stored_moment(double moment, std::uint32_t random) {
+  if constexpr (std::is_same_v<M, Bf16>) {
+    return bf16_by_chance(std::bit_cast<std::uint32_t>(static_cast<float>(moment)), random);
+  } else {
+    return static_cast<M>(moment);
+  }
+}
+
+// M: of the moments.
+template <class C, class M>
+void adamw_with_moments(const AdamW& args) {
   using A = Accumulator<C>;
   for (const AdamWParameter& of : args.parameters) {
-    const Elements<A> value(of.value), gradient(of.gradient), moment1(of.moment1), moment2(of.moment2);
+    const Elements<A> value(of.value), gradient(of.gradient);
+    const Elements<M> moment1(of.moment1), moment2(of.moment2);
     const Elements<C> working(of.working);
     for (std::int64_t e = 0; e < of.value.elements(); ++e) {
       const double g = args.gradient_scale * gradient(e);
@@ -21,11 +35,19 @@ void adamw(const AdamW& args) {
       const double step = (m / args.correction1) / (std::sqrt(v / args.correction2) + args.epsilon);
       const double decayed = value(e) * (1 - args.learning_rate * of.weight_decay);
       value(e) = static_cast<A>(decayed - args.learning_rate * step);
-      moment1(e) = static_cast<A>(m);
-      moment2(e) = static_cast<A>(v);
+      const auto place = static_cast<std::uint64_t>(of.places.of(e));
+      const std::uint32_t random = std::is_same_v<M, Bf16> ? of.rounding.bits(place / 4)[place % 4] : 0;
+      moment1(e) = stored_moment<M>(m, random);
+      moment2(e) = stored_moment<M>(v, random >> 16);
       if (of.working) working(e) = static_cast<C>(value(e));
     }
   }
+}
+
+template <class C>
+void adamw(const AdamW& args) {
+  if (args.parameters.front().moment1.dtype == DType::kBF16) return adamw_with_moments<C, Bf16>(args);
+  adamw_with_moments<C, Accumulator<C>>(args);
 }
 
 template <class T>

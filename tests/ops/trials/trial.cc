@@ -105,6 +105,7 @@ DType Argument::dtype(DType compute) const {
     case Precision::kCompute: return compute;
     case Precision::kAccumulation: return accumulation_dtype_of(compute);
     case Precision::kDouble: return DType::kF64;
+    case Precision::kBF16: return DType::kBF16;
     case Precision::kIds: break;
   }
   return DType::kI32;

@@ -61,7 +61,7 @@ double allowed_error(const Tolerance& tolerance, double expected, double rms, DT
 Tolerance sum_tolerance(std::int64_t terms, double steps = 4, double floor = 0);
 
 enum class Role { kInput, kOutput, kInOut };
-enum class Precision { kCompute, kAccumulation, kDouble, kIds };  // operations.h's C and A, f64 and i32
+enum class Precision { kCompute, kAccumulation, kDouble, kBF16, kIds };  // operations.h's C and A, f64, bf16 and i32
 
 class Views {
  public:

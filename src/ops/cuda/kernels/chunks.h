@@ -22,6 +22,7 @@ struct Chunk {
   Piece pieces[kPieces];
 
   __device__ T stored(int i) const { return pieces[i / kInPiece].values[i % kInPiece]; }
+  __device__ void set(int i, T value) { pieces[i / kInPiece].values[i % kInPiece] = value; }
   __device__ Wide<T> operator[](int i) const { return widened(stored(i)); }
 };
 

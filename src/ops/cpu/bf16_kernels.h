@@ -1,0 +1,55 @@
+// The inner parts of a bf16 matrix product c (+)= a b with fp32 sums, by the instruction VDPBF16PS of AVX512-BF16 (Zen
+// 4, Cooper Lake, Sapphire Rapids and later). They are what simd/gemm_kernel-inl.h is to fp32, and twice as fast.
+//
+// A word is the pair of values of two neighbouring depths, the earlier one in its low half. Panels of b are words: word
+// (q, j) holds b(2 q, j) and b(2 q + 1, j). Beyond an odd depth there are zeros.
+//
+// VDPBF16PS adds the product of the high halves to the sum and then that of the low halves. Each addition rounds once
+// to nearest even (measured: the bits of two fused multiply-adds). It ignores MXCSR: subnormal inputs, products and
+// sums count as zero. So a result differs from one without that by at most 2^-126 a term, far below the rounding of
+// fp32 sums of any size that training meets (values below 1e-33 were lost to it anyway). Infinities and NaN propagate.
+#pragma once
+
+#include <cstdint>
+
+#include "base/block_size.h"
+#include "base/float_types.h"
+
+namespace teratron {
+
+// Whether this processor has the instruction. The functions below may be called only then.
+bool has_bf16_products();
+
+// A tile of c: 16 of the 32 registers hold its sums.
+constexpr std::int64_t kBf16TileRows = block_size(8, 2), kBf16PanelColumns = 32;
+
+// Words of a column of this depth.
+constexpr std::int64_t bf16_pairs(std::int64_t depth) { return (depth + 1) / 2; }
+
+// Panels of b[depth, columns], one after the other, each of bf16_pairs(depth) * kBf16PanelColumns words; columns beyond
+// the last are zero.
+void pack_bf16_panels(const Bf16* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
+                      std::uint32_t* panels);
+
+// One panel of b transposed, columns <= kBf16PanelColumns: element (p, j) is at b[j * b_stride + p].
+void pack_bf16_panel_transposed(const Bf16* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
+                                std::uint32_t* panel);
+
+// Rows of a transposed a[rows, depth], element (i, p) at a[p * a_stride + i], tile by tile: word (i, q) of a tile is at
+// tile[q * kBf16TileRows + i], and a tile has bf16_pairs(depth) * kBf16TileRows words.
+void pack_bf16_tiles(const Bf16* a, std::int64_t a_stride, std::int64_t rows, std::int64_t depth, std::uint32_t* tiles);
+
+// A row, plus `bias` unless that is null, rounded to nearest even. Subnormal values become zero.
+void round_to_bf16(const float* from, std::int64_t count, Bf16* to, const Bf16* bias = nullptr);
+
+// c[rows, columns] (+)= a[rows, depth] panel[depth, columns] for at most kBf16PanelColumns columns. Element (i, p) of a
+// is at a[i * a_stride + p].
+void multiply_bf16_panel(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Bf16* a,
+                         std::int64_t a_stride, const std::uint32_t* panel, float* c, std::int64_t c_stride,
+                         bool accumulate);
+
+// The same of tiles that pack_bf16_tiles() made.
+void multiply_bf16_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth, const std::uint32_t* tiles,
+                         const std::uint32_t* panel, float* c, std::int64_t c_stride, bool accumulate);
+
+}  // namespace teratron

@@ -1,0 +1,76 @@
+// The parts of gemm.h's product for bf16 on a processor that multiplies it: panels of b hold pairs of depths, rows of a
+// are read in place, and a transposed a is packed by block, as of fp32 (gemm.cc).
+#include <algorithm>
+
+#include "ops/cpu/bf16_kernels.h"
+#include "ops/cpu/gemm.h"
+#include "ops/cpu/scratch.h"
+
+namespace teratron {
+namespace {
+
+// A panel of this depth (48 KB) comes from the second-level cache as fast as it is used (measured).
+constexpr std::int64_t kBf16MaxDepth = block_size(768, 2);
+
+std::uint32_t* word_scratch(Scratch use, std::int64_t count) {
+  return reinterpret_cast<std::uint32_t*>(scratch_floats(use, count));
+}
+
+// What the panels of a depth's first column are from the chunk's begin.
+std::int64_t words_before(const GemmChunk& chunk, std::int64_t depth) {
+  const std::int64_t columns = chunk.column_end - chunk.column_begin;
+  const std::int64_t padded = (columns + kBf16PanelColumns - 1) / kBf16PanelColumns * kBf16PanelColumns;
+  return bf16_pairs(depth - chunk.depth_begin) * padded;
+}
+
+void pack_bf16_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_t depth_block, std::int64_t begin,
+                       std::int64_t end) {
+  const auto* const data = static_cast<const Bf16*>(b.data);
+  for (std::int64_t p = chunk.depth_begin; p < chunk.depth_end; p += depth_block) {
+    const std::int64_t depth = std::min(depth_block, chunk.depth_end - p);
+    std::uint32_t* const panels = static_cast<std::uint32_t*>(chunk.panels) + words_before(chunk, p);
+    const auto at = [&](std::int64_t column) { return panels + (column - chunk.column_begin) * bf16_pairs(depth); };
+    if (!b.transposed) {
+      pack_bf16_panels(data + p * b.stride + begin, b.stride, depth, end - begin, at(begin));
+      continue;
+    }
+    for (std::int64_t j = begin; j < end; j += kBf16PanelColumns) {
+      pack_bf16_panel_transposed(data + j * b.stride + p, b.stride, depth, std::min(kBf16PanelColumns, end - j), at(j));
+    }
+  }
+}
+
+GemmSums multiply_bf16_block(const Gemm& gemm, const GemmChunk& chunk, std::int64_t depth_block,
+                             const GemmBlock& block) {
+  const std::int64_t rows = block.rows();
+  const GemmTarget target = target_of(gemm, block, kBf16PanelColumns);
+  const auto* const a = static_cast<const Bf16*>(gemm.a.data);
+  std::uint32_t* const tiles =
+      gemm.a.transposed ? word_scratch(Scratch::kTileA, (rows + kBf16TileRows) * bf16_pairs(depth_block)) : nullptr;
+  for (std::int64_t p = chunk.depth_begin; p < chunk.depth_end; p += depth_block) {
+    const std::int64_t depth = std::min(depth_block, chunk.depth_end - p);
+    const bool accumulate = gemm.accumulate || p > 0;
+    const std::uint32_t* const panels = static_cast<const std::uint32_t*>(chunk.panels) + words_before(chunk, p);
+    if (gemm.a.transposed) pack_bf16_tiles(a + p * gemm.a.stride + block.row_begin, gemm.a.stride, rows, depth, tiles);
+    for (std::int64_t j = block.column_begin; j < block.column_end; j += kBf16PanelColumns) {
+      const std::uint32_t* const panel = panels + (j - chunk.column_begin) * bf16_pairs(depth);
+      const std::int64_t columns = std::min(kBf16PanelColumns, block.column_end - j);
+      float* const c = target.data + j - block.column_begin;
+      if (gemm.a.transposed) {
+        multiply_bf16_tiles(rows, columns, depth, tiles, panel, c, target.stride, accumulate);
+      } else {
+        multiply_bf16_panel(rows, columns, depth, a + block.row_begin * gemm.a.stride + p, gemm.a.stride, panel, c,
+                            target.stride, accumulate);
+      }
+    }
+  }
+  return {target.data, target.stride};
+}
+
+}  // namespace
+
+GemmKernels bf16_gemm_kernels() {
+  return {kBf16TileRows, kBf16PanelColumns, 2, kBf16MaxDepth, &pack_bf16_columns, &multiply_bf16_block};
+}
+
+}  // namespace teratron

@@ -1,0 +1,127 @@
+// Products of bf16 by the processor's instruction, bit by bit against what the manual of VDPBF16PS says of it: for each
+// pair of depths, the later product is added to the sum and then the earlier one, each rounded once. Skipped where the
+// processor lacks it.
+#include "ops/cpu/bf16_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "ops/trials/host.h"
+
+namespace teratron::testing {
+namespace {
+
+std::vector<Bf16> some_bf16(Random& random, std::int64_t count) {
+  std::vector<Bf16> values;
+  for (const double value : random.normals({count})) values.emplace_back(value);
+  return values;
+}
+
+// Sum of a[p * a_step] b[p * b_step] as the instruction makes it.
+float sum_of_products(const Bf16* a, std::int64_t a_step, const Bf16* b, std::int64_t b_step, std::int64_t depth) {
+  float sum = 0;
+  for (std::int64_t p = 0; p < depth; p += 2) {
+    const bool pair = p + 1 < depth;
+    sum = std::fma(pair ? float{a[(p + 1) * a_step]} : 0.0F, pair ? float{b[(p + 1) * b_step]} : 0.0F, sum);
+    sum = std::fma(float{a[p * a_step]}, float{b[p * b_step]}, sum);
+  }
+  return sum;
+}
+
+class Bf16Kernels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_bf16_products()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  }
+};
+
+struct ProductSizes {
+  std::int64_t rows, columns, depth, a_stride, b_stride;
+
+  // Strides of a[rows, depth] or its transpose, and of b[depth, columns] or its transpose.
+  static ProductSizes any(Random& random, bool a_transposed, bool b_transposed) {
+    const std::int64_t rows = 1 + random.below(40), columns = 1 + random.below(100), depth = 1 + random.below(90);
+    return {rows, columns, depth, (a_transposed ? rows : depth) + random.below(9),
+            (b_transposed ? depth : columns) + random.below(9)};
+  }
+};
+
+TEST_F(Bf16Kernels, MultiplyAsTheManualSaysBitByBit) {
+  Random random(11);
+  for (int trial = 0; trial < 200; ++trial) {
+    const bool a_transposed = random.coin(), b_transposed = random.coin(), accumulate = random.coin();
+    const auto [rows, columns, depth, a_stride, b_stride] = ProductSizes::any(random, a_transposed, b_transposed);
+    SCOPED_TRACE(::testing::Message() << "seed 11, trial " << trial << ": " << rows << "x" << columns << "x" << depth
+                                      << " transposed " << a_transposed << b_transposed);
+    // Nothing around what may be read, so that sanitizers see more than that.
+    const auto a = some_bf16(random, a_transposed ? (depth - 1) * a_stride + rows : (rows - 1) * a_stride + depth);
+    const auto b =
+        some_bf16(random, b_transposed ? (columns - 1) * b_stride + depth : (depth - 1) * b_stride + columns);
+    const std::int64_t panels = (columns + kBf16PanelColumns - 1) / kBf16PanelColumns, words = bf16_pairs(depth);
+    std::vector<std::uint32_t> packed(static_cast<std::size_t>(panels * kBf16PanelColumns * words));
+    if (!b_transposed) pack_bf16_panels(b.data(), b_stride, depth, columns, packed.data());
+    std::vector<std::uint32_t> tiles(static_cast<std::size_t>((rows + kBf16TileRows) * words));
+    if (a_transposed) pack_bf16_tiles(a.data(), a_stride, rows, depth, tiles.data());
+    const std::int64_t c_stride = columns + 3;
+    const Values before = random.normals({rows * c_stride});
+    std::vector<float> c(before.begin(), before.end());
+    for (std::int64_t j = 0; j < columns; j += kBf16PanelColumns) {
+      std::uint32_t* const panel = packed.data() + j * words;
+      const std::int64_t count = std::min(kBf16PanelColumns, columns - j);
+      if (b_transposed) pack_bf16_panel_transposed(b.data() + j * b_stride, b_stride, depth, count, panel);
+      if (a_transposed) {
+        multiply_bf16_tiles(rows, count, depth, tiles.data(), panel, c.data() + j, c_stride, accumulate);
+      } else {
+        multiply_bf16_panel(rows, count, depth, a.data(), a_stride, panel, c.data() + j, c_stride, accumulate);
+      }
+    }
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < c_stride; ++j) {
+        const auto old = static_cast<float>(before[static_cast<std::size_t>(i * c_stride + j)]);
+        const float sum =
+            j >= columns
+                ? old
+                : sum_of_products(a.data() + (a_transposed ? i : i * a_stride), a_transposed ? a_stride : 1,
+                                  b.data() + (b_transposed ? j * b_stride : j), b_transposed ? 1 : b_stride, depth);
+        const float expected = j < columns && accumulate ? sum + old : sum;
+        ASSERT_EQ(c[static_cast<std::size_t>(i * c_stride + j)], expected) << "element " << i << ", " << j;
+      }
+    }
+  }
+}
+
+// Padding multiplies zeros with nothing that the caller owns.
+TEST_F(Bf16Kernels, InfinitiesAndNanPropagateAndReachNoOtherElement) {
+  for (const float special : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    constexpr std::int64_t kDepth = 3;
+    std::vector<Bf16> a(2 * (kDepth + 1), Bf16(1.0F));
+    a[3] = Bf16(special);  // beyond the depth of row 0
+    a[6] = Bf16(special);  // the last depth of row 1
+    const std::vector<Bf16> b(kDepth, Bf16(2.0F));
+    std::vector<std::uint32_t> panel(static_cast<std::size_t>(bf16_pairs(kDepth) * kBf16PanelColumns));
+    pack_bf16_panels(b.data(), 1, kDepth, 1, panel.data());
+    float c[2] = {};
+    multiply_bf16_panel(2, 1, kDepth, a.data(), kDepth + 1, panel.data(), c, 1, false);
+    EXPECT_EQ(c[0], 6);
+    EXPECT_EQ(std::isnan(c[1]), std::isnan(special));
+    EXPECT_EQ(std::isinf(c[1]), std::isinf(special));
+  }
+}
+
+TEST_F(Bf16Kernels, RoundAsStorageDoes) {
+  Random random(12);
+  for (const std::int64_t count : {1, 15, 16, 17, 32, 33, 96, 101}) {
+    const Values values = random.normals({count});
+    const std::vector<float> from(values.begin(), values.end());
+    std::vector<Bf16> to(from.size());
+    round_to_bf16(from.data(), count, to.data());
+    for (std::size_t i = 0; i < from.size(); ++i) EXPECT_EQ(to[i].bits, float_to_bf16(from[i])) << count << ", " << i;
+  }
+}
+
+}  // namespace
+}  // namespace teratron::testing
