@@ -9,14 +9,13 @@
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
 #include "plan/reproduction.h"
+#include "plan/usual_settings.h"
 
 namespace teratron {
 namespace {
 
 // Compute-optimal training (Hoffmann et al., arXiv 2203.15556).
 constexpr double kTokensOfParameter = 20;
-// Of the published vocabularies, where no tokenizer says otherwise.
-constexpr std::int64_t kGpt2Vocabulary = 50257, kBertVocabulary = 30522;
 constexpr std::int64_t kMostDevices = kMostRanks;
 
 constexpr Flag kCluster{"cluster"}, kBatch{"global-batch-size"}, kDevices{"devices"}, kSlices{"token-slices"};
@@ -25,13 +24,6 @@ constexpr Flag kCluster{"cluster"}, kBatch{"global-batch-size"}, kDevices{"devic
 template <class Value, class Fixed>
 void fixes(FieldList& list, const char* name, const Value& value, std::optional<Fixed>& fixed) {
   list.find(name)->when_set = [&value, &fixed] { fixed = value; };
-}
-
-// On 16-bit matrix units training is in 16 bits: bf16, or fp16 on Volta, which has no other.
-void choose_precision(TrainConfig& config, const Device& device) {
-  if (device.peak_16 <= device.peak_32) return;
-  config.backend = BackendKind::kCuda;
-  (device.name.find("V100") == std::string::npos ? config.bf16 : config.fp16) = true;
 }
 
 void add_layout(FieldList& list, PlanOptions& o) {
@@ -117,11 +109,9 @@ Faults PlanOptions::faults() const {
 plan::PlanRequest PlanOptions::request() const {
   plan::PlanRequest request{.model = train, .cluster = find_cluster(cluster, devices), .fixed = fixed};
   TrainConfig& config = request.model;
-  if (!precision_given) choose_precision(config, request.cluster.device);
-  const std::int64_t usual = config.model.kind == ModelKind::kGpt2 ? kGpt2Vocabulary : kBertVocabulary;
-  const bool is_known = config.model.vocab_size > 0 || !config.tokenizer.empty();
-  if (!is_known) config.model.vocab_size = usual;
-  request.vocab_size = config.vocabulary_size();
+  if (!precision_given) plan::choose_precision(config, request.cluster.device);
+  request.vocab_size = plan::vocabulary_size(config);
+  if (config.tokenizer.empty()) config.model.vocab_size = request.vocab_size;
   const double samples = tokens_of(request) / static_cast<double>(config.seq_length);
   config.train_iters = std::max<std::int64_t>(
       1, static_cast<std::int64_t>(std::ceil(samples / static_cast<double>(config.global_batch_size))));

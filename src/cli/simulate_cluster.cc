@@ -7,37 +7,23 @@
 
 #include "base/error.h"
 #include "cluster/cluster_file.h"
+#include "cluster/presets.h"
 #include "console/readable.h"
 #include "console/text_table.h"
 #include "plan/step_time.h"
+#include "plan/usual_settings.h"
 #include "train/memory_plan.h"
 
 namespace teratron {
-namespace {
-
-// Of the published models, where no tokenizer and no --vocab-size says otherwise.
-constexpr std::int64_t kGpt2Vocabulary = 50257, kBertVocabulary = 30522;
-
-std::int64_t vocabulary_of(const TrainConfig& config) {
-  if (config.model.vocab_size > 0 || !config.tokenizer.empty()) return config.vocabulary_size();
-  return config.model.kind == ModelKind::kGpt2 ? kGpt2Vocabulary : kBertVocabulary;
-}
-
-// Training is in 16 bits where devices are faster with them: bf16, or fp16 on Volta, which has no other.
-void choose_precision(TrainConfig& config, const Device& device) {
-  if (device.peak_16 <= device.peak_32) return;
-  config.backend = BackendKind::kCuda;
-  (device.name.find("V100") == std::string::npos ? config.bf16 : config.fp16) = true;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void add_cluster_fields(FieldList& list, ClusterScenario& o) {
   TrainConfig& t = o.train;
   list.group("Costs from a model's shape");
-  list.add("cluster", &o.cluster, "C",
-           "machines and links: a file, this-machine, dgx-2h, p3.16xlarge, dgx-a100, dgx-h100, h200; passes, messages, "
-           "sums and the update take what the model's shape says");
+  Field& cluster =
+      list.add("cluster", &o.cluster, "NAME|FILE",
+               "machines and links: passes, messages, sums and the update take what the model's shape says");
+  for (const std::string_view name : cluster_preset_names()) cluster.known_values.emplace_back(name);
   list.add("micro-batch-size", &t.micro_batch_size, "N", "sequences of a micro-batch");
   Field& tensor = list.add("tensor-model-parallel-size", &t.tensor_parallel, "T", "ranks that split each layer");
   tensor.alias = "tp";
@@ -92,8 +78,8 @@ ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Sc
   const std::int64_t ranks = run.config.mesh().ranks();
   run.cluster = find_cluster(options.cluster);
   if (run.cluster.devices < ranks) run.cluster = find_cluster(options.cluster, ranks);
-  if (!options.has_precision) choose_precision(run.config, run.cluster.device);
-  const std::int64_t vocab_size = vocabulary_of(run.config);
+  if (!options.has_precision) plan::choose_precision(run.config, run.cluster.device);
+  const std::int64_t vocab_size = plan::vocabulary_size(run.config);
   const simulation::PipelineWork work = plan::work_of(run.config, run.cluster, vocab_size);
   run.schedule = work.schedule;
   run.result = simulation::simulate(work, run.cluster, true);

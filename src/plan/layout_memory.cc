@@ -50,10 +50,12 @@ TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& co
 
 }  // namespace
 
-ParameterBytes parameter_bytes(DType compute_dtype) {
+ParameterBytes parameter_bytes(DType compute_dtype, bool bf16_moments) {
   const DType accumulation = accumulation_dtype_of(compute_dtype);
   const std::int64_t wide = size_of(accumulation), masters = compute_dtype == accumulation ? 0 : wide;
-  return {.weight = size_of(compute_dtype), .gradient = wide, .optimizer = masters + 2 * wide};
+  return {.weight = size_of(compute_dtype),
+          .gradient = wide,
+          .optimizer = masters + 2 * (bf16_moments ? size_of(DType::kBF16) : wide)};
 }
 
 LayoutMemory::LayoutMemory(const TrainConfig& config, const MemoryPlanContext& context)
@@ -84,7 +86,7 @@ LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::in
 }
 
 std::int64_t LayoutMemory::state(const Layout& layout, std::int64_t elements) const {
-  const ParameterBytes bytes = parameter_bytes(context_.compute_dtype);
+  const ParameterBytes bytes = parameter_bytes(context_.compute_dtype, config_.bf16_moments);
   const std::int64_t sharing = layout.distributed_optimizer ? layout.data : 1;
   // With one backward pass an update, gradients may lie where activations lay.
   const bool keeps_gradients = micro_batches_of(config_, layout) > 1;

@@ -16,7 +16,7 @@ struct ParameterBytes {
   std::int64_t weight = 0, gradient = 0, optimizer = 0;  // the optimizer's is shared out where that is asked for
   std::int64_t all() const { return weight + gradient + optimizer; }
 };
-ParameterBytes parameter_bytes(DType compute_dtype);
+ParameterBytes parameter_bytes(DType compute_dtype, bool bf16_moments);
 
 class LayoutMemory {
  public:

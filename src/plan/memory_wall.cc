@@ -64,7 +64,7 @@ class Wall {
 MemoryWall memory_wall(const PlanRequest& request) {
   const Wall found(request);
   MemoryWall wall{.parameters = static_cast<double>(request.model.model_for(request.vocab_size).parameters()),
-                  .bytes = parameter_bytes(request.model.compute_dtype()),
+                  .bytes = parameter_bytes(request.model.compute_dtype(), request.model.bf16_moments),
                   .room = static_cast<std::int64_t>(request.cluster.device.memory)};
   wall.least_devices = static_cast<std::int64_t>(
       std::ceil(wall.parameters * static_cast<double>(wall.bytes.all()) / static_cast<double>(wall.room)));
