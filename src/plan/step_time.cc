@@ -11,21 +11,14 @@ namespace {
 
 using pipeline::PassTimes;
 
-PassTimes sum_of(const PassTimes& a, const PassTimes& b) {
-  return {.forward = a.forward + b.forward,
-          .backward = a.backward + b.backward,
-          .backward_input = a.backward_input + b.backward_input,
-          .backward_weight = a.backward_weight + b.backward_weight};
-}
-
 // Every micro-batch of the rank that has most: its sequences, cut into slices.
 std::vector<pipeline::MicroBatchCut> all_cuts(const TrainConfig& config, const PipelinePlan& plan) {
-  std::int64_t left = (config.largest_batch() + config.data_parallel - 1) / config.data_parallel;
+  std::int64_t left = config.largest_share();
   std::vector<pipeline::MicroBatchCut> cuts;
   for (int m = 0; m < plan.schedule.micro_batches; ++m) {
     const auto place = static_cast<std::size_t>(m);
     const std::int64_t size = plan.micro_batch_sizes[std::min(place, plan.micro_batch_sizes.size() - 1)];
-    pipeline::MicroBatchCut cut{.sequences = std::min(left, size), .slice_tokens = plan.slices_of(place)};
+    pipeline::MicroBatchCut cut{.sequences = std::min(left, size), .slice_tokens = plan.slices_of(m)};
     if (cut.slice_tokens.empty()) cut.slice_tokens = {config.seq_length};
     left -= cut.sequences;
     cuts.push_back(std::move(cut));
@@ -81,8 +74,8 @@ class WorkBuilder {
     const std::size_t cells = plan_.cell_layers.size();
     for (std::size_t cell = 0; cell < cells; ++cell) {
       PassTimes times = layer.times(static_cast<double>(plan_.cell_layers[cell]));
-      if (cell == 0) times = sum_of(times, costs_.embedding(slice));
-      if (cell + 1 == cells) times = sum_of(times, costs_.head(slice));
+      if (cell == 0) times = times.plus(costs_.embedding(slice));
+      if (cell + 1 == cells) times = times.plus(costs_.head(slice));
       work_.costs.passes[cell].push_back(slice.sequences == 0 ? PassTimes{} : times);
     }
     const auto ranks = static_cast<double>(config_.sequence_parallel ? config_.tensor_parallel : 1);
