@@ -8,11 +8,11 @@
 namespace teratron {
 namespace {
 
-std::size_t outermost_level(const Cluster& cluster, const DeviceGroup& group) {
+std::size_t outermost_level(const Cluster& cluster, const CollectiveGroup& group) {
   return cluster.level_between(group.first, group.first + (group.size - 1) * group.stride);
 }
 
-double ring_seconds(const Cluster& cluster, const DeviceGroup& group, double bytes) {
+double ring_seconds(const Cluster& cluster, const CollectiveGroup& group, double bytes) {
   if (group.size <= 1) return 0;
   const auto n = static_cast<double>(group.size);
   const double latency = cluster.links[outermost_level(cluster, group)].latency;
@@ -21,7 +21,7 @@ double ring_seconds(const Cluster& cluster, const DeviceGroup& group, double byt
 
 }  // namespace
 
-double ring_bandwidth(const Cluster& cluster, const DeviceGroup& group) {
+double ring_bandwidth(const Cluster& cluster, const CollectiveGroup& group) {
   check(group.size > 1 && group.stride >= 1 && group.first >= 0, "a group of ranks");
   check(group.first + (group.size - 1) * group.stride < cluster.devices,
         "the group's ranks are devices of the cluster");
@@ -35,15 +35,15 @@ double ring_bandwidth(const Cluster& cluster, const DeviceGroup& group) {
   return slowest;
 }
 
-double all_reduce_seconds(const Cluster& cluster, const DeviceGroup& group, double bytes) {
+double all_reduce_seconds(const Cluster& cluster, const CollectiveGroup& group, double bytes) {
   return 2 * ring_seconds(cluster, group, bytes);
 }
 
-double all_gather_seconds(const Cluster& cluster, const DeviceGroup& group, double bytes) {
+double all_gather_seconds(const Cluster& cluster, const CollectiveGroup& group, double bytes) {
   return ring_seconds(cluster, group, bytes);
 }
 
-double reduce_scatter_seconds(const Cluster& cluster, const DeviceGroup& group, double bytes) {
+double reduce_scatter_seconds(const Cluster& cluster, const CollectiveGroup& group, double bytes) {
   return ring_seconds(cluster, group, bytes);
 }
 

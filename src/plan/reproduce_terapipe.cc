@@ -74,7 +74,7 @@ class Study {
         slice.context += length;
       }
       work.costs.passes.push_back(std::move(columns));
-      const DeviceGroup copies{stage * setting_.tensor, setting_.data, setting_.tensor * setting_.stages};
+      const CollectiveGroup copies{stage * setting_.tensor, setting_.data, setting_.tensor * setting_.stages};
       const double bytes = parameters * constants_of(cluster_).gradient_bytes;
       work.gradient_bytes.push_back(bytes_on_links(cluster_, copies, bytes));
       work.update_seconds.push_back(costs_.update_seconds(parameters));

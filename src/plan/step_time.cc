@@ -113,7 +113,7 @@ class WorkBuilder {
     }
   }
 
-  DeviceGroup copies(std::size_t stage) const {
+  CollectiveGroup copies(std::size_t stage) const {
     return {.first = static_cast<std::int64_t>(stage) * config_.tensor_parallel,
             .size = config_.data_parallel,
             .stride = config_.tensor_parallel * config_.pipeline_parallel};
@@ -136,7 +136,7 @@ double layer_parameters(const ModelConfig& model, std::int64_t tensor) {
   return (12 * h * h + 7 * h) / t + 6 * h;
 }
 
-double bytes_on_links(const Cluster& cluster, const DeviceGroup& copies, double bytes) {
+double bytes_on_links(const Cluster& cluster, const CollectiveGroup& copies, double bytes) {
   if (copies.size <= 1) return bytes;
   const std::size_t level = cluster.level_between(copies.first, copies.first + (copies.size - 1) * copies.stride);
   return cluster.links[level].is_shared ? bytes / constants_of(cluster).sum_efficiency : bytes;

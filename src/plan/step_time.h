@@ -28,6 +28,6 @@ double layer_parameters(const ModelConfig& model, std::int64_t tensor);
 
 // What sums of so many bytes over `data` copies put on the links of a stage, so that they take as long as the cluster's
 // sum_efficiency says.
-double bytes_on_links(const Cluster& cluster, const DeviceGroup& copies, double bytes);
+double bytes_on_links(const Cluster& cluster, const CollectiveGroup& copies, double bytes);
 
 }  // namespace teratron::plan

@@ -19,7 +19,7 @@ Cluster small_cluster() {
 
 // What a step of a ring puts on each port, counted message by message: every rank of every group sends a piece to the
 // next of its ring. The step lasts as long as the busiest port.
-double counted_all_reduce(const Cluster& cluster, const DeviceGroup& group, double bytes) {
+double counted_all_reduce(const Cluster& cluster, const CollectiveGroup& group, double bytes) {
   std::vector<std::vector<double>> sent(cluster.links.size(),
                                         std::vector<double>(static_cast<std::size_t>(cluster.devices)));
   double latency = 0;
@@ -71,7 +71,7 @@ TEST(CollectiveTime, AgreesWithMessagesCountedPortByPort) {
     const std::int64_t groups = 32 / (stride * size);
     if (groups == 0) continue;
     const std::int64_t first = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(groups)) * stride * size;
-    const DeviceGroup group{first, size, stride};
+    const CollectiveGroup group{first, size, stride};
     const double bytes = std::uniform_real_distribution(1.0, 1e4)(random);
     EXPECT_NEAR(all_reduce_seconds(cluster, group, bytes), counted_all_reduce(cluster, group, bytes), 1e-9 * bytes)
         << "seed " << seed << ": first " << first << " size " << size << " stride " << stride;
