@@ -169,7 +169,7 @@ nlohmann::ordered_json json_of(const MemoryWall& wall, const SearchResult& resul
 void reproduce(const PlanOptions& options) {
   const plan::Reproduction reproduction = plan::reproduce(options.reproduce);
   if (!options.svg.empty()) write_file_atomically(options.svg, to_svg(reproduction));
-  report_beside(options.svg, options.json, text_of(reproduction), json_of(reproduction).dump());
+  report_beside(options.svg, options.json, text_of(reproduction), to_json(reproduction));
 }
 
 void run(const PlanOptions& options) {

@@ -93,7 +93,7 @@ std::string text_of(const Reproduction& reproduction) {
   return text + fitted.text();
 }
 
-nlohmann::json json_of(const Reproduction& reproduction) {
+std::string to_json(const Reproduction& reproduction) {
   nlohmann::json json{{"title", reproduction.title},
                       {"cells", nlohmann::json::array()},
                       {"mean_error", reproduction.mean_error()},
@@ -113,7 +113,7 @@ nlohmann::json json_of(const Reproduction& reproduction) {
   if (reproduction.ranking) {
     json["ranking"] = {{"pairs", reproduction.ranking->pairs}, {"wrong", reproduction.ranking->wrong}};
   }
-  return json;
+  return json.dump();
 }
 
 std::string to_svg(const Reproduction& reproduction) {

@@ -2,7 +2,6 @@
 // sections 3 and 5) and of TeraPipe (arXiv 2102.07988, section 4).
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,9 +43,9 @@ struct Reproduction {
 std::vector<std::string_view> reproduction_names();
 Reproduction reproduce(std::string_view name);
 
-std::string text_of(const Reproduction& reproduction);     // tables, for people
-nlohmann::json json_of(const Reproduction& reproduction);  // cells, mean_error, worst_error, fitted, ranking
-std::string to_svg(const Reproduction& reproduction);      // published and ours side by side
+std::string text_of(const Reproduction& reproduction);  // tables, for people
+std::string to_json(const Reproduction& reproduction);  // cells, mean_error, worst_error, fitted, ranking
+std::string to_svg(const Reproduction& reproduction);   // published and ours side by side
 
 Reproduction reproduce_megatron();
 Reproduction reproduce_terapipe();

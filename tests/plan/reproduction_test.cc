@@ -83,7 +83,7 @@ TEST(Reproduction, ConstantsSayWhereTheyComeFromAndMostCellsArePredictions) {
 
 TEST(Reproduction, JsonHasEveryCellAndTheErrorsThatFollowFromThem) {
   const Reproduction& reproduction = result_of("megatron");
-  const nlohmann::json json = json_of(reproduction);
+  const nlohmann::json json = nlohmann::json::parse(to_json(reproduction));
   double sum = 0, worst = 0;
   std::set<std::string> names;
   for (const nlohmann::json& cell : json["cells"]) {
