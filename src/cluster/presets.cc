@@ -1,14 +1,15 @@
 // Data sheets, as their makers publish them:
-//   V100: "NVIDIA Tesla V100 GPU accelerator" (SXM2: 125 TFLOP/s of fp16, 15.7 of fp32, 900 GB/s, six NVLinks of 25
-//   GB/s
-//         a direction). "NVIDIA DGX-2H" (16 V100-32GB at 450 W, 2.1 PFLOP/s together, twelve NVSwitches, eight EDR
-//         InfiniBand cards of 100 Gb/s). AWS "Amazon EC2 P3 instances" (p3.16xlarge: 8 V100-16GB, 25 Gb/s).
-//   A100: "NVIDIA A100 80GB" (312 and 19.5 TFLOP/s, 2039 GB/s, NVLink of 300 GB/s a direction); "NVIDIA DGX A100"
-//   (eight
-//         HDR InfiniBand cards of 200 Gb/s for computing).
-//   H100: "NVIDIA H100 SXM5" (989.4 and 66.9 TFLOP/s without sparsity, 3350 GB/s, NVLink of 450 GB/s a direction);
-//   "NVIDIA
-//         DGX H100" (eight NDR cards of 400 Gb/s). H200: "NVIDIA H200" (the same, 141 GB at 4800 GB/s).
+// - V100: "NVIDIA Tesla V100 GPU accelerator" (SXM2: 125 TFLOP/s of fp16, 15.7 of fp32, 900 GB/s, six NVLinks of 25
+// GB/s a
+//   direction); "NVIDIA DGX-2H" (16 V100-32GB at 450 W, 2.1 PFLOP/s together, twelve NVSwitches, eight EDR InfiniBand
+//   cards of 100 Gb/s); AWS "Amazon EC2 P3 instances" (p3.16xlarge: 8 V100-16GB, 25 Gb/s).
+// - A100: "NVIDIA A100 80GB" (312 and 19.5 TFLOP/s, 2039 GB/s, NVLink of 300 GB/s a direction); "NVIDIA DGX A100"
+// (eight
+//   HDR InfiniBand cards of 200 Gb/s for computing).
+// - H100: "NVIDIA H100 SXM5" (989.4 and 66.9 TFLOP/s without sparsity, 3350 GB/s, NVLink of 450 GB/s a direction);
+// "NVIDIA
+//   DGX H100" (eight NDR cards of 400 Gb/s). H200: "NVIDIA H200" (the same, 141 GB at 4800 GB/s).
+//
 // A rank may take what the driver reports less 1 GiB, for the CUDA context, libraries and buffers of communication.
 // Of NVLink's bytes 1/8 are packets' headers and credits: a port carries 7/8 of its rate.
 #include <array>

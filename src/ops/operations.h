@@ -9,11 +9,12 @@
 //
 // Precision: a back end computes with one of f64, f32, bf16 and f16, its compute type C. It also has an accumulation
 // type A: f64 for f64, else f32. Views are of C unless marked A: weights, activations, their gradients and logits are
-// C; statistics, losses, parameter gradients and optimizer state are A. The 16-bit types only store: arithmetic and
-// sums are in A (the reference uses f64 for all), and what is stored is rounded once, to nearest even; beyond f16's
-// 65504 that is infinity. Where an operation reads its own output again, it reads the stored value and its comment says
-// so; other intermediates are not rounded to C. Two back ends may therefore differ by the rounding of their sums in A
-// and then, where that moved a value across a boundary of C's rounding, by one unit in C's last place.
+// C; statistics, losses, parameter gradients and optimizer state (but for AdamW's bf16 moments) are A. The 16-bit types
+// only store: arithmetic and sums are in A (the reference uses f64 for all), and what is stored is rounded once, to
+// nearest even; beyond f16's 65504 that is infinity. Where an operation reads its own output again, it reads the stored
+// value and its comment says so; other intermediates are not rounded to C. Two back ends may therefore differ by the
+// rounding of their sums in A and then, where that moved a value across a boundary of C's rounding, by one unit in C's
+// last place.
 #pragma once
 
 #include <cstdint>

@@ -40,13 +40,12 @@ pipeline::PassTimes predicted(const CalibrationStep& step, const Cluster& cluste
 double predicted_after(const CalibrationStep& step, const Cluster& cluster);  // milliseconds; of unsplit models
 
 struct Calibration {
-  Cluster cluster;  // with the constants, and the innermost link's latency and bandwidth where steps are split
+  Cluster cluster;                         // with the constants, and the innermost link's latency where steps are split
   double mean_error = 0, worst_error = 0;  // of passes, relative
 };
 
-// Least squares of the logarithms of predicted over measured. `cluster`: what was measured otherwise, and where to
-// start.
-// `cores`: threads of each rank.
+// Least squares of the logarithms of predicted over measured. `cluster` is what was measured otherwise; `cores` are the
+// threads of each rank.
 Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps, int cores);
 
 }  // namespace teratron::plan

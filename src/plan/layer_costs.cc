@@ -74,32 +74,35 @@ double ModelCosts::keys_seen(const Slice& slice) const {
   return model_.kind == ModelKind::kGpt2 ? context + tokens / 2 : context + tokens;
 }
 
+ModelCosts::AttentionSizes ModelCosts::attention_sizes(const Slice& slice) const {
+  const auto tokens = static_cast<double>(slice.tokens);
+  return {.heads =
+              static_cast<double>(slice.sequences * model_.num_attention_heads) / static_cast<double>(settings_.tensor),
+          .head_size = static_cast<double>(model_.hidden_size / model_.num_attention_heads),
+          .queries = tokens,
+          .keys = tokens + static_cast<double>(slice.context)};
+}
+
 double ModelCosts::attention_forward(const Slice& slice) const {
-  const auto b = static_cast<double>(slice.sequences), l = static_cast<double>(slice.tokens);
-  const auto t = static_cast<double>(settings_.tensor), a = static_cast<double>(model_.num_attention_heads) / t;
-  const double d = static_cast<double>(model_.hidden_size / model_.num_attention_heads);
-  const double keys = l + static_cast<double>(slice.context);
+  const auto [heads, d, l, keys] = attention_sizes(slice);
   if (constants_.writes_scores != 0) {
-    return product(l, d, keys, b * a) + product(l, keys, d, b * a) + passes(b * a * l * keys, constants_.score_passes) +
+    return product(l, d, keys, heads) + product(l, keys, d, heads) + passes(heads * l * keys, constants_.score_passes) +
            4 * constants_.kernel_start + cache_copies(slice, kCachePasses);
   }
-  const double arithmetic = 4 * b * a * l * keys_seen(slice) * d / (peak_ * constants_.attention_efficiency);
-  return kernels(std::max(arithmetic, passes(b * a * d * (2 * l + 2 * keys), 1)), 1);
+  const double arithmetic = 4 * heads * l * keys_seen(slice) * d / (peak_ * constants_.attention_efficiency);
+  return kernels(std::max(arithmetic, passes(heads * d * (2 * l + 2 * keys), 1)), 1);
 }
 
 double ModelCosts::attention_backward(const Slice& slice) const {
-  const auto b = static_cast<double>(slice.sequences), l = static_cast<double>(slice.tokens);
-  const auto t = static_cast<double>(settings_.tensor), a = static_cast<double>(model_.num_attention_heads) / t;
-  const double d = static_cast<double>(model_.hidden_size / model_.num_attention_heads);
-  const double keys = l + static_cast<double>(slice.context);
+  const auto [heads, d, l, keys] = attention_sizes(slice);
   if (constants_.writes_scores != 0) {
-    return 2 * (product(l, d, keys, b * a) + product(l, keys, d, b * a)) +
-           passes(b * a * l * keys, constants_.score_passes) + 4 * constants_.kernel_start +
+    return 2 * (product(l, d, keys, heads) + product(l, keys, d, heads)) +
+           passes(heads * l * keys, constants_.score_passes) + 4 * constants_.kernel_start +
            cache_copies(slice, kCacheGradientPasses);
   }
   // The scores are made again: five products where forward has two. Gradients of keys and values are added up.
-  const double arithmetic = 10 * b * a * l * keys_seen(slice) * d / (peak_ * constants_.attention_efficiency);
-  return kernels(std::max(arithmetic, passes(b * a * d * (4 * l + 6 * keys), 1)), 2);
+  const double arithmetic = 10 * heads * l * keys_seen(slice) * d / (peak_ * constants_.attention_efficiency);
+  return kernels(std::max(arithmetic, passes(heads * d * (4 * l + 6 * keys), 1)), 2);
 }
 
 double ModelCosts::cache_copies(const Slice& slice, double reads_and_writes) const {

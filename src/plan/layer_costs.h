@@ -52,6 +52,10 @@ class ModelCosts {
   double weight_gradient(double rows, double inner, double columns) const;            // of a product of that shape
   double passes(double elements, double reads_and_writes) const;
   double collective(double bytes) const;
+  struct AttentionSizes {
+    double heads, head_size, queries, keys;  // heads: of all sequences, of this rank
+  };
+  AttentionSizes attention_sizes(const Slice& slice) const;
   double attention_forward(const Slice& slice) const;
   double attention_backward(const Slice& slice) const;
   double keys_seen(const Slice& slice) const;  // by a token, in the mean

@@ -24,11 +24,12 @@ struct Layout {
   bool sequence_parallel = false, distributed_optimizer = false;
 
   std::int64_t devices() const { return tensor * pipeline * data; }
-  std::string text() const;  // "tp 8 pp 4 dp 2, micro-batch 1, seq1f1b, uniform:4, selective, sp, sharded"
+  std::string text() const;  // "tp 8 pp 4 dp 2, micro-batch 1, seq1f1b, slices uniform:4, full recompute"
   auto operator<=>(const Layout&) const = default;
 };
 
-// Layout::token_slices whose lengths the slicer chooses (plan/chosen_slices.h) once the layout is looked at closely.
+// Layout::token_slices whose lengths the slicer chooses (LayoutTimes::chosen_slices) once the layout is looked at
+// closely.
 inline const std::string kSlicersChoice = "best";
 
 // What a user has decided; the rest is searched.

@@ -1,13 +1,12 @@
 #include "plan/layout_time.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
-#include "base/round_up.h"
 #include "nn/transformer_layer.h"
 #include "pipeline/token_slices.h"
 #include "plan/step_time.h"
+#include "slicing/least_sum.h"
 #include "slicing/slicer.h"
 
 namespace teratron::plan {
@@ -17,18 +16,6 @@ using pipeline::PassTimes;
 
 constexpr std::int64_t kGrid = 32;       // intervals of a sequence between which the slicer cuts
 constexpr double kSlicerEpsilon = 1e-4;  // of a micro-batch's time
-
-// The least that the slices of a sequence can take together.
-double least_sum(const slicing::CostTable& costs) {
-  std::vector<double> least(costs.intervals() + 1, std::numeric_limits<double>::infinity());
-  least[0] = 0;
-  for (std::size_t begin = 0; begin < costs.intervals(); ++begin) {
-    for (std::size_t end = begin + 1; end <= costs.intervals(); ++end) {
-      least[end] = std::min(least[end], least[begin] + costs.of(begin, end));
-    }
-  }
-  return least.back();
-}
 
 }  // namespace
 
@@ -77,13 +64,13 @@ const LayoutTimes::MicroBatch& LayoutTimes::micro_batch_of(const Layout& layout,
 
 LayoutTimes::MicroBatch LayoutTimes::any_slices(const Layout& layout, std::int64_t sequences) {
   const ModelCosts& costs = costs_of(layout);
-  const std::int64_t granularity = round_up((config_.seq_length + kGrid - 1) / kGrid, unit_of(layout));
+  const std::int64_t granularity = slicing::slice_grid(config_.seq_length, unit_of(layout), kGrid);
   const auto least = [&](PassTimes (ModelCosts::*part)(const Slice&) const) {
     const slicing::CostTable table(config_.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
       const PassTimes times = (costs.*part)({.sequences = sequences, .tokens = length, .context = context});
       return times.forward + times.backward;
     });
-    return Sums{.forward = least_sum(table)};
+    return Sums{.forward = slicing::LeastSum(table).solve(slicing::kNever)};
   };
   return {
       .layer = least(&ModelCosts::layer), .embedding = least(&ModelCosts::embedding), .head = least(&ModelCosts::head)};
@@ -119,7 +106,7 @@ std::vector<std::int64_t> LayoutTimes::chosen_slices(const Layout& layout) {
   const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(config_, layout.data));
   const std::vector<std::int64_t> cells = cell_layers(with_layout(config_, layout));
   const auto layers = static_cast<double>(std::ranges::max(cells));
-  const std::int64_t granularity = round_up((config_.seq_length + kGrid - 1) / kGrid, unit_of(layout));
+  const std::int64_t granularity = slicing::slice_grid(config_.seq_length, unit_of(layout), kGrid);
   const auto table = [&](double PassTimes::*pass) {
     return slicing::CostTable(config_.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
       return layers * (costs.layer({.sequences = sequences, .tokens = length, .context = context}).*pass);

@@ -10,8 +10,8 @@
 namespace teratron::slicing {
 
 // Tokens between the boundaries that slices may have: a multiple of `unit`, with `steps` of them in a sequence at most.
-// Of a sequence that leaves 16 of them it is also a multiple of 16, since kernels take tokens in blocks, so that a
-// slice that ends within one is slower by the token (on a processor by 3 to 6 % for 100 tokens).
+// Of a sequence that leaves 16 of them it is also a multiple of 16. Kernels take tokens in blocks, so a slice that ends
+// within one takes longer by the token: 132 tokens 2 % longer than 128 (bench/results/pipeline.md).
 std::int64_t slice_grid(std::int64_t tokens, std::int64_t unit, std::int64_t steps);
 
 class CostTable {

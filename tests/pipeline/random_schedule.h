@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "pipeline/costs.h"
 #include "pipeline/generators.h"
 
 namespace teratron::pipeline::testing {
@@ -156,6 +157,21 @@ inline Schedule any_schedule(RandomSequence& random) {
   size.micro_batches = between(random, 1, 4);
   cut_unequally(random, size);
   return one_after_the_other(first, make_schedule(ScheduleKind::kSeq1F1B, size));
+}
+
+// Every cell and slice takes something of its own; transfers are still to be filled in.
+inline Costs random_costs(const Schedule& schedule, RandomSequence& random) {
+  Costs costs;
+  for (int cell = 0; cell < schedule.cells(); ++cell) {
+    costs.passes.emplace_back();
+    for (int s = 0; s < schedule.slices; ++s) {
+      costs.passes.back().push_back({.forward = random.uniform(),
+                                     .backward = 2 * random.uniform(),
+                                     .backward_input = random.uniform(),
+                                     .backward_weight = random.uniform()});
+    }
+  }
+  return costs;
 }
 
 }  // namespace teratron::pipeline::testing

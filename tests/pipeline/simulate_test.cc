@@ -128,17 +128,8 @@ class LongestPath {
   std::map<std::pair<int, std::size_t>, double> ends_;
 };
 
-Costs random_costs(const Schedule& schedule, RandomSequence& random) {
-  Costs costs;
-  for (int cell = 0; cell < schedule.cells(); ++cell) {
-    costs.passes.emplace_back();
-    for (int s = 0; s < schedule.slices; ++s) {
-      costs.passes.back().push_back({.forward = random.uniform(),
-                                     .backward = 2 * random.uniform(),
-                                     .backward_input = random.uniform(),
-                                     .backward_weight = random.uniform()});
-    }
-  }
+Costs with_transfers(const Schedule& schedule, RandomSequence& random) {
+  Costs costs = testing::random_costs(schedule, random);
   for (int s = 0; s < schedule.slices; ++s) costs.transfers.push_back(random.below(2) == 0 ? 0 : random.uniform());
   return costs;
 }
@@ -147,7 +138,7 @@ TEST(Simulation, EveryActionEndsAtItsLongestPathWhateverItCosts) {
   RandomSequence random(RandomStream{.seed = 3});
   for (int trial = 0; trial < 200; ++trial) {
     const Schedule schedule = any_schedule(random);
-    const Costs costs = random_costs(schedule, random);
+    const Costs costs = with_transfers(schedule, random);
     const Simulation simulation = simulate(schedule, costs);
     LongestPath path(schedule, costs);
     double latest = 0;

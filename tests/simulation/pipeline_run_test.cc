@@ -62,16 +62,7 @@ TEST(PipelineRun, WithStagesAlikeAndLinksFreeTheBubbleIsTheClosedForm) {
 }
 
 Costs random_costs(const Schedule& schedule, RandomSequence& random, double transfer) {
-  Costs costs;
-  for (int cell = 0; cell < schedule.cells(); ++cell) {
-    costs.passes.emplace_back();
-    for (int s = 0; s < schedule.slices; ++s) {
-      costs.passes.back().push_back({.forward = random.uniform(),
-                                     .backward = 2 * random.uniform(),
-                                     .backward_input = random.uniform(),
-                                     .backward_weight = random.uniform()});
-    }
-  }
+  Costs costs = pipeline::testing::random_costs(schedule, random);
   costs.transfers.assign(static_cast<std::size_t>(schedule.slices), transfer);
   return costs;
 }

@@ -111,7 +111,7 @@ GemmSums multiply_block(const Gemm& gemm, const GemmChunk& chunk, std::int64_t d
   const std::int64_t chunk_columns = chunk.column_end - chunk.column_begin;
   const std::int64_t padded = (chunk_columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
   const std::int64_t rows = block.rows();
-  const GemmTarget target = target_of(gemm, block, kPanelColumns);
+  const GemmSums sums = sums_of(gemm, block, kPanelColumns);
   const bool needs_tiles = gemm.a.transposed || !std::is_same_v<T, float>;
   float* const tiles = needs_tiles ? scratch_floats(Scratch::kTileA, (rows + kTileRows) * depth_block) : nullptr;
   for (std::int64_t p = chunk.depth_begin; p < chunk.depth_end; p += depth_block) {
@@ -128,18 +128,18 @@ GemmSums multiply_block(const Gemm& gemm, const GemmChunk& chunk, std::int64_t d
     for (std::int64_t j = block.column_begin; j < block.column_end; j += kPanelColumns) {
       const float* const panel = panels + (j - chunk.column_begin) * depth;
       const std::int64_t columns = std::min(kPanelColumns, block.column_end - j);
-      float* const c = target.data + j - block.column_begin;
+      float* const c = sums.data + j - block.column_begin;
       if (gemm.a.transposed) {
         for (std::int64_t i = 0; i < rows; i += kTileRows) {
           multiply_panel<true>(std::min<std::int64_t>(kTileRows, rows - i), columns, depth, tiles + i * depth,
-                               kTileRows, panel, c + i * target.stride, target.stride, accumulate);
+                               kTileRows, panel, c + i * sums.stride, sums.stride, accumulate);
         }
       } else {
-        multiply_panel<false>(rows, columns, depth, a.data, a.stride, panel, c, target.stride, accumulate);
+        multiply_panel<false>(rows, columns, depth, a.data, a.stride, panel, c, sums.stride, accumulate);
       }
     }
   }
-  return {target.data, target.stride};
+  return sums;
 }
 
 GemmKernels gemm_kernels(DType dtype) {
@@ -217,7 +217,7 @@ GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(kernels_of(gemm)) {
   split_columns();
 }
 
-GemmTarget target_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_columns) {
+GemmSums sums_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_columns) {
   if (gemm.c != nullptr) {
     return {gemm.c + block.row_begin * gemm.c_stride + block.column_begin, gemm.c_stride};
   }

@@ -47,14 +47,9 @@ struct GemmSums {
   float* data;
   std::int64_t stride;
 };
-
-// The block of c, or memory of this thread's for as long as the block is at work. Its rows are not a power of two
-// apart.
-struct GemmTarget {
-  float* data;
-  std::int64_t stride;
-};
-GemmTarget target_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_columns);
+// That of a block: in c, or in memory of this thread's for as long as the block is at work, whose rows are not a power
+// of two apart.
+GemmSums sums_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_columns);
 
 // The parts that depend on what a and b are stored as.
 struct GemmKernels {

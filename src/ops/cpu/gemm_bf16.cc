@@ -43,7 +43,7 @@ void pack_bf16_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_
 GemmSums multiply_bf16_block(const Gemm& gemm, const GemmChunk& chunk, std::int64_t depth_block,
                              const GemmBlock& block) {
   const std::int64_t rows = block.rows();
-  const GemmTarget target = target_of(gemm, block, kBf16PanelColumns);
+  const GemmSums sums = sums_of(gemm, block, kBf16PanelColumns);
   const auto* const a = static_cast<const Bf16*>(gemm.a.data);
   std::uint32_t* const tiles =
       gemm.a.transposed ? word_scratch(Scratch::kTileA, (rows + kBf16TileRows) * bf16_pairs(depth_block)) : nullptr;
@@ -55,16 +55,16 @@ GemmSums multiply_bf16_block(const Gemm& gemm, const GemmChunk& chunk, std::int6
     for (std::int64_t j = block.column_begin; j < block.column_end; j += kBf16PanelColumns) {
       const std::uint32_t* const panel = panels + (j - chunk.column_begin) * bf16_pairs(depth);
       const std::int64_t columns = std::min(kBf16PanelColumns, block.column_end - j);
-      float* const c = target.data + j - block.column_begin;
+      float* const c = sums.data + j - block.column_begin;
       if (gemm.a.transposed) {
-        multiply_bf16_tiles(rows, columns, depth, tiles, panel, c, target.stride, accumulate);
+        multiply_bf16_tiles(rows, columns, depth, tiles, panel, c, sums.stride, accumulate);
       } else {
         multiply_bf16_panel(rows, columns, depth, a + block.row_begin * gemm.a.stride + p, gemm.a.stride, panel, c,
-                            target.stride, accumulate);
+                            sums.stride, accumulate);
       }
     }
   }
-  return {target.data, target.stride};
+  return sums;
 }
 
 }  // namespace
