@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -37,13 +38,21 @@ class Profile:
             TERATRON, "profile", "--repeats", repeats, *self.shape(), "--vocab-size", SHAPE["vocab"], "--output", self.file,
             "--json", "-")
 
-    def choose(self, schedule, sequences, corpus):
+    def choose(self, schedule, sequences, corpus, joint=False):
         """What the first updates of a training of so many sequences an update choose; text for --slices."""
-        run_json(TERATRON, "train", *self.shape(), "--data-path", corpus, "--vocab-size", SHAPE["vocab"], "--profile", self.file, "--token-slices", "auto",
-                 "--schedule", schedule[0], "--global-batch-size", sequences, "--train-iters", 36, "--eval-interval", 0,
-                 "--lr", 1e-4, "--json", "-")
-        with open(self.file) as file:
-            chosen = json.load(file)["chosen_slices"]
+        file = self.file
+        if joint:  # one profile for each size of micro-batches, of one and two sequences; that of one is here
+            file = f"{Path(self.file).with_suffix('')}-1.json"
+            if not Path(file).exists():
+                shutil.copy(self.file, file)
+        run_json(TERATRON, "train", *self.shape(), *(["--micro-batch-size", 2] if joint else []),
+                 "--data-path", corpus, "--vocab-size", SHAPE["vocab"], "--profile", self.file,
+                 "--token-slices", "joint" if joint else "auto", "--schedule", schedule[0], "--global-batch-size", sequences,
+                 "--train-iters", 31, "--eval-interval", 0, "--lr", 1e-4, "--json", "-")
+        with open(file) as text:
+            chosen = json.load(text)["chosen_slices"]
+        if joint:
+            return next(one["cuts"] for one in chosen if one["schedule"] == schedule[0] and one.get("sequences") == sequences)
         cuts = next(one["cuts"] for one in chosen if one["schedule"] == schedule[0] and one["micro_batches"] == sequences)
         return cuts.partition("x")[2] or "1"
 
@@ -71,13 +80,18 @@ def make_corpus(folder):
 
 class Variant:
     def __init__(self, profile, schedule, slices, sequences=1, corpus=None):
-        """slices: as for --slices; "tried": what a training's first updates choose."""
-        self.how = slices if slices in ("tried", "auto") else ""
-        if slices == "tried":
-            slices = profile.choose(schedule, sequences, corpus)
-        self.tokens, self.predicted = profile.plan(schedule, slices, sequences)
+        """slices: as for --slices; "tried" and "joint": what a training's first updates choose."""
+        self.how = slices if slices in ("tried", "auto", "joint") else ""
+        if self.how in ("tried", "joint"):
+            slices = profile.choose(schedule, sequences, corpus, joint=slices == "joint")
         self.schedule, self.slices, self.seq = schedule[0], slices, profile.seq
-        more = {} if len(self.tokens) == 1 else {"slices": ",".join(map(str, self.tokens))}
+        if self.how == "joint":  # one profile cannot tell what micro-batches of two sizes cost
+            self.tokens, self.predicted, self.cut = slices, None, slices
+            more = {"slices": slices}
+        else:
+            self.tokens, self.predicted = profile.plan(schedule, slices, sequences)
+            self.cut = ",".join(map(str, self.tokens))
+            more = {} if len(self.tokens) == 1 else {"slices": self.cut}
         self.side = Side(["build/release/bench_train_step"], SHAPE, seq=profile.seq, batch=sequences, micro=1, pp=STAGES,
                          schedule=schedule[1], **more)
 
@@ -85,8 +99,10 @@ class Variant:
         return 1e3 * statistics.median(self.side.passes)
 
     def name(self):
+        if self.how == "joint":
+            return f"{self.schedule} (joint: {self.cut})"
         cut = "" if len(self.tokens) == 1 else f", {len(self.tokens)} slices"
-        return self.schedule + cut + (f" ({self.how}: {','.join(map(str, self.tokens))})" if self.how else "")
+        return self.schedule + cut + (f" ({self.how}: {self.cut})" if self.how else "")
 
 
 def measure(variants, rounds):
@@ -102,7 +118,8 @@ def table(title, variants):
     lines = [f"| {title} | passes, ms | times the first | predicted, ms | error | planned MB a rank |", "|---" * 6 + "|"]
     for v in variants:
         ms = v.milliseconds()
-        lines.append(f"| {v.name()} | {ms:.1f} | {base / ms:.2f} | {v.predicted:.1f} | {100 * (v.predicted / ms - 1):+.1f} % "
+        predicted = f"{v.predicted:.1f} | {100 * (v.predicted / ms - 1):+.1f} %" if v.predicted else "|"
+        lines.append(f"| {v.name()} | {ms:.1f} | {base / ms:.2f} | {predicted} "
                      f"| {v.side.ready['planned_bytes'] / 1e6:.0f} |")
     return "\n".join(lines) + "\n"
 
@@ -140,6 +157,7 @@ def several_sequences(profile, rounds, corpus, sequences):
     variants = [Variant(profile, GPIPE, "1", sequences), Variant(profile, ONE_F_ONE_B, "1", sequences)]
     for schedule in (TERAPIPE, SEQ1F1B):
         variants.append(Variant(profile, schedule, "tried", sequences, corpus))
+        variants.append(Variant(profile, schedule, "joint", sequences, corpus))
         variants += [Variant(profile, schedule, f"uniform:{count}", sequences) for count in (2, 3, 4)]
     variants.append(Variant(profile, GPIPE, "1", sequences))
     measure(variants, rounds)

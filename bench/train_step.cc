@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <map>
+#include <numeric>
 #include <random>
 #include <sstream>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "model/language_model.h"
 #include "optim/adamw_optimizer.h"
 #include "pipeline/generators.h"
+#include "pipeline/token_slices.h"
 #include "program.h"
 #include "telemetry/peak_memory.h"
 
@@ -29,14 +31,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Numbers by name; those of "slices" are tokens, those of "cells" layers.
 struct Options {
   std::map<std::string, double> numbers = {
       {"layers", 12},      {"hidden", 768},  {"heads", 12},   {"seq", 1024}, {"vocab", 50257}, {"batch", 1},
       {"threads", 2},      {"dropout", 0},   {"tp", 1},       {"dp", 1},     {"pp", 1},        {"sp", 0},
       {"zero", 0},         {"bf16", 0},      {"fp16", 0},     {"cuda", 0},   {"cudnn", 0},     {"micro", 0},
       {"logits_chunk", 0}, {"recompute", 0}, {"schedule", 1}, {"graphs", 1}};
-  std::map<std::string, std::vector<std::int64_t>> lists = {{"slices", {}}, {"cells", {}}};
+  std::vector<std::int64_t> cells;  // layers of each
+  pipeline::TokenSlices slices;     // lengths, or micro-batches of their own sizes; neither: sequences run whole
 
   double at(const std::string& name) const { return numbers.at(name); }
   int count(const std::string& name) const { return static_cast<int>(at(name)); }
@@ -46,9 +48,11 @@ Options read_options(std::span<char*> arguments) {
   Options options;
   for (std::size_t i = 1; i + 1 < arguments.size(); i += 2) {
     const std::string name = std::string(arguments[i]).substr(2);
-    if (const auto list = options.lists.find(name); list != options.lists.end()) {
+    if (name == "slices") {
+      options.slices = pipeline::parse_token_slices("--slices", arguments[i + 1]);
+    } else if (name == "cells") {
       std::istringstream text(arguments[i + 1]);
-      for (std::string number; std::getline(text, number, ',');) list->second.push_back(std::atoll(number.c_str()));
+      for (std::string number; std::getline(text, number, ',');) options.cells.push_back(std::atoll(number.c_str()));
     } else if (options.numbers.contains(name)) {
       options.numbers[name] = std::atof(arguments[i + 1]);
     } else {
@@ -58,33 +62,49 @@ Options read_options(std::span<char*> arguments) {
   return options;
 }
 
-// Micro-batches of `micro` sequences (0: all that a copy of the model has) through a pipeline.
+// Sequences of each micro-batch of a copy of the model: as the slices say, else `micro` of them (0: all that there
+// are).
+std::vector<std::int64_t> micro_batches_of(const Options& o) {
+  std::vector<std::int64_t> sizes;
+  for (const pipeline::MicroBatchCut& cut : o.slices.cuts) sizes.push_back(cut.sequences);
+  if (!sizes.empty()) return sizes;
+  const auto batch = static_cast<std::int64_t>(o.at("batch") / o.at("dp"));
+  const std::int64_t size = o.at("micro") > 0 ? o.count("micro") : batch;
+  return std::vector<std::int64_t>(static_cast<std::size_t>(batch / size), size);
+}
+
 pipeline::Schedule schedule_of(const Options& o) {
-  const double micro_batches = o.at("micro") > 0 ? o.at("batch") / o.at("dp") / o.at("micro") : 1;
-  return pipeline::make_schedule(static_cast<pipeline::ScheduleKind>(o.count("schedule")),
-                                 {.stages = o.count("pp"),
-                                  .micro_batches = static_cast<int>(micro_batches),
-                                  .slices = std::max(1, static_cast<int>(o.lists.at("slices").size()))});
+  pipeline::ScheduleSize size{.stages = o.count("pp"), .micro_batches = static_cast<int>(micro_batches_of(o).size())};
+  if (o.slices.cuts.empty()) {
+    size.slices = std::max<int>(1, static_cast<int>(o.slices.lengths.size()));
+  } else {
+    size.set_slices(o.slices.slices_each());
+  }
+  return pipeline::make_schedule(static_cast<pipeline::ScheduleKind>(o.count("schedule")), size);
+}
+
+std::vector<pipeline::MicroBatchCut> cuts_of(const Options& o) {
+  return o.slices.cuts.empty() ? cut_alike(micro_batches_of(o).front(), o.slices.lengths) : o.slices.cuts;
 }
 
 // One rank's.
 class TrainingStep {
  public:
   TrainingStep(const Options& o, Communicator& world)
-      : batch_(static_cast<std::int64_t>(o.at("batch") / o.at("dp"))),
-        micro_batch_(o.at("micro") > 0 ? static_cast<std::int64_t>(o.at("micro")) : batch_),
+      : sizes_(micro_batches_of(o)),
+        batch_(std::accumulate(sizes_.begin(), sizes_.end(), std::int64_t{0})),
         seq_(static_cast<std::int64_t>(o.at("seq"))),
         backend_(make_backend(o)),
         runner_(*backend_, config_of(o),
-                {.batch = micro_batch_,
+                {.batch = sizes_.front(),
                  .tokens = seq_,
                  .logits_chunk = static_cast<std::int64_t>(o.at("logits_chunk")),
                  .schedule = schedule_of(o),
-                 .cuts = cut_alike(micro_batch_, o.lists.at("slices")),
+                 .cuts = cuts_of(o),
                  .recompute = static_cast<Recompute>(o.at("recompute")),
                  .sequence_parallel = o.at("sp") > 0,
                  .shard_optimizer = o.at("zero") > 0,
-                 .cell_layers = o.lists.at("cells")},
+                 .cell_layers = o.cells},
                 std::make_shared<Mesh>(make_mesh(world, mesh_of(o)))),
         parameters_(runner_.parameters()) {
     runner_.allocate();
@@ -129,15 +149,17 @@ class TrainingStep {
  private:
   std::vector<MicroBatch> micro_batches() const {
     std::vector<MicroBatch> all;
-    for (std::int64_t done = 0; done < batch_; done += micro_batch_) {
-      const auto begin = static_cast<std::size_t>(done * seq_), count = static_cast<std::size_t>(micro_batch_ * seq_);
+    std::int64_t done = 0;
+    for (const std::int64_t size : sizes_) {
+      const auto begin = static_cast<std::size_t>(done * seq_), count = static_cast<std::size_t>(size * seq_);
       all.push_back({.ids = std::span(ids_).subspan(begin, count),
                      .targets = std::span(targets_).subspan(begin, count),
                      .weights = std::span(weights_).subspan(begin, count),
-                     .batch = micro_batch_,
+                     .batch = size,
                      .tokens = seq_,
                      .first_sample = batch_ * runner_.mesh().data->rank() + done,
                      .iteration = static_cast<std::uint32_t>(update_)});
+      done += size;
     }
     return all;
   }
@@ -161,7 +183,8 @@ class TrainingStep {
     return make_cpu_backend({.compute_dtype = dtype});
   }
 
-  std::int64_t batch_, micro_batch_, seq_;
+  std::vector<std::int64_t> sizes_;  // of micro-batches, in sequences; the first is the largest
+  std::int64_t batch_, seq_;
   std::unique_ptr<Backend> backend_;
   LanguageModel runner_;
   std::vector<Parameter*> parameters_;
