@@ -1,15 +1,22 @@
 // Milliseconds a token of generation, one token after another, of GPT-2 models of the paper's sizes with random
 // weights: on a GPU with CUDA graphs and without, taking turns, medians.
 //   bench_generate [cpu|cuda] [tiny | LAYERS HIDDEN HEADS]...    `tiny` is for tests of this program
+// Our side of bench/generation: a prompt of 64 tokens and 64 new ones on the CPU, a line of JSON for each line "run" of
+// standard input.
+//   bench_generate serve fp32|bf16 LAYERS HIDDEN HEADS
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/median.h"
+#include "base/threads.h"
 #include "model/language_model.h"
 #include "program.h"
 
@@ -17,12 +24,29 @@ namespace teratron {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 constexpr int kRounds = 5;
 constexpr std::int64_t kPrompt = 64;  // tokens of the context at once
 
 struct Sizes {
   std::int64_t layers, hidden, heads, vocab = 50257;
   std::int64_t context = 512, tokens = 100;  // before the first token that is timed, and timed
+
+  // Multiplications and additions of the layers for so many tokens, each of which sees those before it.
+  double layer_flops(std::int64_t count) const {
+    return 2.0 * static_cast<double>(layers * count * hidden * (12 * hidden + count));
+  }
+  double head_flops(std::int64_t rows) const { return 2.0 * static_cast<double>(rows * vocab * hidden); }
+  std::int64_t weights_a_token() const { return 12 * layers * hidden * hidden + vocab * hidden; }  // matrices alone
+  ModelConfig config() const {
+    return {.num_layers = layers,
+            .hidden_size = hidden,
+            .num_attention_heads = heads,
+            .vocab_size = vocab,
+            .max_position_embeddings = 1024,
+            .hidden_dropout = 0,
+            .attention_dropout = 0};
+  }
 };
 constexpr Sizes kTiny = {.layers = 2, .hidden = 64, .heads = 2, .vocab = 320, .context = kPrompt, .tokens = 3};
 
@@ -31,17 +55,18 @@ class Generation {
   Generation(const Sizes& sizes, std::unique_ptr<Backend> backend)
       : sizes_(sizes),
         backend_(std::move(backend)),
-        runner_(*backend_,
-                {.num_layers = sizes.layers,
-                 .hidden_size = sizes.hidden,
-                 .num_attention_heads = sizes.heads,
-                 .vocab_size = sizes.vocab,
-                 .max_position_embeddings = 1024},
-                {.purpose = Purpose::kGeneration, .tokens = kPrompt, .logits_chunk = 1}),
+        runner_(*backend_, sizes.config(), {.purpose = Purpose::kGeneration, .tokens = kPrompt, .logits_chunk = 1}),
         logits_(static_cast<std::size_t>(sizes.vocab)) {
     runner_.allocate();
     runner_.initialize(1);
     run(0, sizes.context, kPrompt);
+  }
+
+  // Seconds that a prompt of so many tokens at once takes, up to the logits that follow it.
+  double seconds_of_prompt() {
+    const Clock::time_point start = Clock::now();
+    run(0, kPrompt, kPrompt);
+    return seconds_since(start);
   }
 
   // Seconds a token, of those after the context.
@@ -49,7 +74,7 @@ class Generation {
     run(sizes_.context, 3, 1);  // what is done a first time is not timed
     const Clock::time_point start = Clock::now();
     run(sizes_.context, sizes_.tokens, 1);
-    return std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(sizes_.tokens);
+    return seconds_since(start) / static_cast<double>(sizes_.tokens);
   }
 
  private:
@@ -88,7 +113,83 @@ void measure(const Sizes& sizes, bool cuda) {
   std::fflush(stdout);
 }
 
+// The forward pass of a training step, layers alone, of one sequence as long as there are positions.
+class TrainingForward {
+ public:
+  TrainingForward(const Sizes& sizes, DType dtype)
+      : backend_(make_cpu_backend({.compute_dtype = dtype})),
+        model_(*backend_, sizes.config(), {.purpose = Purpose::kTraining, .batch = 1, .tokens = kTokens}),
+        ids_(static_cast<std::size_t>(kTokens), 7),
+        weights_(ids_.size(), 1) {
+    model_.allocate();
+    model_.initialize(1);
+    seconds();
+  }
+  double seconds() {
+    const MicroBatch batch{.ids = ids_, .targets = ids_, .weights = weights_, .batch = 1, .tokens = kTokens};
+    const Clock::time_point start = Clock::now();
+    model_.forward(batch, [](const EndCall&, TensorRef) {});
+    return seconds_since(start);
+  }
+  static constexpr std::int64_t kTokens = 1024;
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  LanguageModel model_;
+  std::vector<std::int32_t> ids_;
+  std::vector<float> weights_;
+};
+
+// What reading memory costs: all of it once, by searches that find nothing.
+class MemoryReads {
+ public:
+  explicit MemoryReads(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes), 1), found_(kParts) {}
+  double seconds() {
+    const std::size_t part = bytes_.size() / kParts;
+    const Clock::time_point start = Clock::now();
+    for_each_chunk_in_parallel(kParts, [&](std::int64_t chunk) {
+      const auto number = static_cast<std::size_t>(chunk);
+      if (std::memchr(bytes_.data() + number * part, 2, part) != nullptr) found_[number] = 1;
+    });
+    const double seconds = seconds_since(start);
+    check(std::ranges::count(found_, 1) == 0, "all is read");
+    return seconds;
+  }
+
+ private:
+  static constexpr std::size_t kParts = 64;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<int> found_;
+};
+
+int serve(const Sizes& sizes, DType dtype) {
+  Generation generation(sizes, make_cpu_backend({.compute_dtype = dtype}));
+  TrainingForward training(sizes, dtype);
+  const std::int64_t weight_bytes = sizes.weights_a_token() * size_of(dtype);
+  MemoryReads reads(weight_bytes);
+  fmt::print("{{\"ready\": true, \"weight_bytes\": {}}}\n", weight_bytes);
+  std::fflush(stdout);
+  for (std::string line; std::getline(std::cin, line) && line == "run";) {
+    const double prompt = generation.seconds_of_prompt(), token = generation.seconds_a_token(), read = reads.seconds(),
+                 forward = training.seconds();
+    fmt::print("{{\"prompt_s\": {}, \"token_s\": {}, \"read_s\": {}, \"prompt_flops\": {}, \"forward_flops\": {}}}\n",
+               prompt, token, read, (sizes.layer_flops(kPrompt) + sizes.head_flops(1)) / prompt,
+               sizes.layer_flops(TrainingForward::kTokens) / forward);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
 int run(std::span<char*> arguments) {
+  if (arguments.size() == 6 && std::string_view(arguments[1]) == "serve") {
+    const bool is_bf16 = std::string_view(arguments[2]) == "bf16";
+    return serve({.layers = std::atoll(arguments[3]),
+                  .hidden = std::atoll(arguments[4]),
+                  .heads = std::atoll(arguments[5]),
+                  .context = kPrompt,
+                  .tokens = 64},
+                 is_bf16 ? DType::kBF16 : DType::kF32);
+  }
   const bool cuda = arguments.size() > 1 && std::string_view(arguments[1]) == "cuda";
   std::vector<Sizes> all;
   const bool tiny = arguments.size() > 2 && std::string_view(arguments[2]) == "tiny";

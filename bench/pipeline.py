@@ -92,11 +92,19 @@ class Variant:
             self.tokens, self.predicted = profile.plan(schedule, slices, sequences)
             self.cut = ",".join(map(str, self.tokens))
             more = {} if len(self.tokens) == 1 else {"slices": self.cut}
-        self.side = Side(["build/release/bench_train_step"], SHAPE, seq=profile.seq, batch=sequences, micro=1, pp=STAGES,
-                         schedule=schedule[1], **more)
+        self.flags = dict(seq=profile.seq, batch=sequences, micro=1, pp=STAGES, schedule=schedule[1], **more)
+        self.passes, self.planned_bytes = [], 0
+
+    def run(self, steps):
+        """A process of its own: two that run the same differ by a few percent for as long as they live."""
+        side = Side(["build/release/bench_train_step"], SHAPE, **self.flags)
+        side.steps(steps)
+        side.close()
+        self.passes += side.passes
+        self.planned_bytes = side.ready["planned_bytes"]
 
     def milliseconds(self):
-        return 1e3 * statistics.median(self.side.passes)
+        return 1e3 * statistics.median(self.passes)
 
     def name(self):
         if self.how == "joint":
@@ -108,9 +116,7 @@ class Variant:
 def measure(variants, rounds):
     for _ in range(rounds):
         for variant in variants:
-            variant.side.steps(1)
-    for variant in variants:
-        variant.side.close()
+            variant.run(steps=2)
 
 
 def table(title, variants):
@@ -120,7 +126,7 @@ def table(title, variants):
         ms = v.milliseconds()
         predicted = f"{v.predicted:.1f} | {100 * (v.predicted / ms - 1):+.1f} %" if v.predicted else "|"
         lines.append(f"| {v.name()} | {ms:.1f} | {base / ms:.2f} | {predicted} "
-                     f"| {v.side.ready['planned_bytes'] / 1e6:.0f} |")
+                     f"| {v.planned_bytes / 1e6:.0f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -184,24 +190,35 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--repeats", type=int, default=3, help="of the profiles")
     parser.add_argument("--sequences", type=int, nargs="+", default=[4, 8], help="an update, where there are several")
+    parser.add_argument("--several-only", action="store_true", help="leave one sequence, cut finer and longer, out; print alone")
     for name in ("layers", "hidden", "heads", "vocab"):
         parser.add_argument(f"--{name}", type=int, default=SHAPE[name])
     options = parser.parse_args()
     SHAPE.update((name, value) for name, value in vars(options).items() if name in SHAPE)
+    if options.several_only and options.save:
+        parser.error("--save keeps all tables")
     with tempfile.TemporaryDirectory() as folder:
         corpus = make_corpus(folder)
-        profiles = {seq: Profile(folder, seq, options.repeats) for seq in (512, 1024, 2048)}
-        errors = table_of_profiles(profiles.values())
-        print(errors, file=sys.stderr, flush=True)
-        slices, slices_chart = sweep_of_slices(profiles[2048], options.rounds, corpus)
-        print(slices, file=sys.stderr, flush=True)
-        memory = "\n".join(several_sequences(profiles[1024], options.rounds, corpus, sequences) for sequences in options.sequences)
-        print(memory, file=sys.stderr, flush=True)
-        lengths, lengths_chart = sweep_of_lengths(profiles.values(), options.rounds)
-        print(lengths, file=sys.stderr, flush=True)
+        lengths = (1024,) if options.several_only else (512, 1024, 2048)
+        profiles = {seq: Profile(folder, seq, options.repeats) for seq in lengths}
+        tables = []
+
+        def add(text):
+            print(text, file=sys.stderr, flush=True)
+            tables.append(text)
+
+        if not options.several_only:
+            text, slices_chart = sweep_of_slices(profiles[2048], options.rounds, corpus)
+            add(text)
+        for sequences in options.sequences:
+            add(several_sequences(profiles[1024], options.rounds, corpus, sequences))
+        if not options.several_only:
+            text, lengths_chart = sweep_of_lengths(profiles.values(), options.rounds)
+            add(text)
+        add(table_of_profiles(profiles.values()))
     shape = " ".join(f"{name} {value}" for name, value in SHAPE.items())
     text = (f"{datetime.date.today()}, {cpu_name()}, 2 stages as threads of one core each, fp32; {shape}; medians of "
-            f"{options.rounds} interleaved rounds; `bench/pipeline {' '.join(sys.argv[1:])}`\n\n{slices}\n{memory}\n{lengths}\n{errors}")
+            f"{options.rounds} interleaved rounds of two steps; `bench/pipeline {' '.join(sys.argv[1:])}`\n\n" + "\n".join(tables))
     print(text)
     if options.save:
         with open("bench/results/pipeline.md", "w") as file:

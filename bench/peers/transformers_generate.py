@@ -1,0 +1,33 @@
+"""The transformers side of bench/generation: a GPT-2 with random weights, a prompt at once and then one token after another,
+with the library's own cache; greedy. For each line "run" of standard input a line of JSON.
+"""
+
+import json
+import sys
+import time
+
+import torch
+import transformers
+
+dtype, layers, hidden, heads, prompt, tokens = sys.argv[1], *map(int, sys.argv[2:])
+torch.set_num_threads(2)
+torch.manual_seed(1)
+config = transformers.GPT2Config(n_layer=layers, n_embd=hidden, n_head=heads)
+model = transformers.GPT2LMHeadModel(config).to(getattr(torch, dtype)).eval()
+
+
+@torch.inference_mode()
+def run():
+    ids, cache, times = torch.full((1, prompt), 7), None, []
+    for _ in range(1 + tokens):
+        start = time.perf_counter()
+        out = model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        ids, cache = out.logits[:, -1:].argmax(-1), out.past_key_values
+        times.append(time.perf_counter() - start)
+    return {"prompt_s": times[0], "token_s": sum(times[1:]) / tokens}
+
+
+run()
+print(json.dumps({"ready": True, "version": transformers.__version__, "torch": torch.__version__}), flush=True)
+for line in sys.stdin:
+    print(json.dumps(run()), flush=True)

@@ -1,0 +1,118 @@
+"""Drives bench/plan_pick: of each model the layouts that two ranks of this machine can have, and the one that the planner
+picks for the cluster that `teratron profile` measured; each run is a process of its own, layouts take turns."""
+
+import argparse
+import datetime
+import itertools
+import json
+import pathlib
+import shutil
+import statistics
+import sys
+import tempfile
+
+from plan_accuracy import WARM_UP, Machine
+from side import cpu_name
+
+MODELS = [dict(layers=4, hidden=256, heads=4, tokens=256, vocabulary=8000, batch=8),
+          dict(layers=6, hidden=384, heads=6, tokens=512, vocabulary=1000, batch=4),
+          dict(layers=8, hidden=192, heads=3, tokens=1024, vocabulary=8000, batch=2),
+          dict(layers=4, hidden=128, heads=2, tokens=128, vocabulary=8000, batch=32)]
+
+
+def model_flags(model):
+    return ["--num-layers", model["layers"], "--hidden-size", model["hidden"], "--num-attention-heads", model["heads"],
+            "--seq-length", model["tokens"], "--vocab-size", model["vocabulary"], "--global-batch-size", model["batch"]]
+
+
+def layouts_of(model):
+    """Flags of all layouts of two ranks without recompute; slices in up to eight even ones."""
+    batch = model["batch"]
+    sizes = [size for size in (1, 2, 4, 8, 16, 32) if size <= batch]
+    for size, more in itertools.product(sizes, ([], ["--sequence-parallel"])):
+        yield ["--tp", 2, "--micro-batch-size", size, *more]
+    for size, more in itertools.product(sizes, ([], ["--use-distributed-optimizer"])):
+        if size <= batch // 2:
+            yield ["--dp", 2, "--micro-batch-size", size, *more]
+    for size, slices in itertools.product(sizes, (1, 2, 4, 8)):
+        schedules = ("1f1b", "gpipe") if slices == 1 else ("seq1f1b", "terapipe")
+        for schedule in schedules:
+            yield ["--pp", 2, "--micro-batch-size", size, "--schedule", schedule, "--token-slices", f"uniform:{slices}"]
+
+
+def pick(machine, model):
+    """The planner's words for `teratron train`, its layout alone; and the step that it predicts."""
+    answer = json.loads(machine.run("plan", *model_flags(model), "--cluster", "cluster-2-1.toml", "--json", "-"))
+    words, flags = answer["words"], []
+    left_out = {str(word) for word in model_flags(model)[::2]} | {"--train-iters", "--data-path", "--tokenizer", "--backend"}
+    at = 0
+    while at < len(words):
+        end = at + 1
+        while end < len(words) and not words[end].startswith("--"):
+            end += 1
+        if words[at] not in left_out:
+            flags += words[at:end]
+        at = end
+    return flags, answer["best"][0]["step_seconds"]
+
+
+def measure(machine, model, flags, updates):
+    shutil.rmtree(machine.folder / "run", ignore_errors=True)
+    name = f"v{model['vocabulary']}"
+    machine.run("train", "--data-path", name, "--tokenizer", f"tokenizer-{name}", "--split", "1", "--threads", 2,
+                *model_flags(model), "--train-iters", updates, *flags, "--save", "run", "--json", "-", timed=True)
+    lines = [json.loads(line) for line in (machine.folder / "run/metrics.jsonl").read_text().splitlines()]
+    return [line["seconds"] for line in lines if line.get("kind") == "iteration"][WARM_UP:]
+
+
+def study(machine, model, rounds, updates):
+    flags, predicted = pick(machine, model)
+    ways = [("the planner's", flags), *(("", layout) for layout in layouts_of(model)), ("the planner's again", flags)]
+    seconds = [[] for _ in ways]
+    for _ in range(rounds):
+        for times, (_, layout) in zip(seconds, ways):
+            times.extend(measure(machine, model, layout, updates))
+    rows = sorted((statistics.median(times), who, " ".join(map(str, layout))) for times, (who, layout) in zip(seconds, ways))
+    picked, again = (next(time for time, who, _ in rows if who == name) for name in ("the planner's", "the planner's again"))
+    best = next(row for row in rows if not row[1])
+    return {"model": model, "pick": " ".join(map(str, flags)), "predicted": predicted, "picked": picked, "again": again,
+            "best": best[0], "best_layout": best[2], "worst": rows[-1][0], "layouts": len(ways) - 2}
+
+
+def text_of(results, options):
+    lines = [f"{datetime.date.today()}, {cpu_name()}, two ranks as threads of one core, fp32; medians of {options.rounds} rounds of "
+             f"{options.updates - WARM_UP} updates in turns, the pick twice; `bench/plan_pick {' '.join(sys.argv[1:])}`\n",
+             "| model | layouts | the pick | measured twice, ms | predicted | best measured | ms | the pick, beside the best | slowest, ms |",
+             "|---" * 9 + "|"]
+    for r in results:
+        m = r["model"]
+        picked = (r["picked"] + r["again"]) / 2
+        lines.append(f"| {m['layers']} x {m['hidden']}, {m['heads']} heads, V {m['vocabulary']}, {m['batch']} x {m['tokens']} tokens "
+                     f"| {r['layouts']} | `{r['pick']}` | {1e3 * r['picked']:.1f}, {1e3 * r['again']:.1f} | {1e3 * r['predicted']:.1f} "
+                     f"| `{r['best_layout']}` | {1e3 * r['best']:.1f} | {100 * (picked / r['best'] - 1):+.1f} % | {1e3 * r['worst']:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--updates", type=int, default=11)
+    parser.add_argument("--prefix", default="", help="of timed commands, such as 'chrt -f 10'")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        machine = Machine(folder, options.prefix.split())
+        for vocabulary in (1000, 8000):
+            machine.corpus(vocabulary)
+        machine.run("profile", "--cluster", "cluster-2-1.toml", "--dp", 2, "--threads", 2, "--repeats", 9, timed=True)
+        results = []
+        for model in MODELS:
+            results.append(study(machine, model, options.rounds, options.updates))
+            print(text_of(results[-1:], options), file=sys.stderr, flush=True)
+    text = text_of(results, options)
+    print(text)
+    if options.save:
+        pathlib.Path("bench/results/plan_pick.md").write_text("# bench/plan_pick\n\n" + text)
+
+
+main()
