@@ -16,6 +16,7 @@
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/linear.h"
 #include "ops/cpu/scratch.h"
+#include "ops/cpu/simd/gemm_kernel-inl.h"
 #include "ops/cpu/simd/math-inl.h"
 #include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
@@ -78,6 +79,17 @@ void finish_forward_block(const LinearForward& args, const GemmBlock& block, con
   const void* const y = at<T>(args.y, block.row_begin, block.column_begin);
   if (sums.data == y && !args.bias) return;  // they are where they belong
   store_outputs<T, NoActivation>(args, block, sums);
+}
+
+// As many outputs at a time as a panel has columns.
+template <auto finish>
+void finish_transposed(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+  float* const panel = scratch_floats(Scratch::kTileA, block.columns() * kPanelColumns);
+  for (std::int64_t o = 0; o < block.rows(); o += kPanelColumns) {
+    const std::int64_t outputs = std::min(kPanelColumns, block.rows() - o), first = block.row_begin + o;
+    pack_panel_transposed(sums.data + o * sums.stride, sums.stride, block.columns(), outputs, panel);
+    finish(args, {block.column_begin, block.column_end, first, first + outputs}, {panel, kPanelColumns});
+  }
 }
 
 // Rows of x and of the weights whose products are summed at a time: as many as there are registers for.
@@ -219,12 +231,12 @@ void sum_columns(const LinearWeightGradient& args, std::int64_t begin, std::int6
 
 LinearKernels linear_kernels(DType dtype, bool bf16_products) {
   if (bf16_products) {
-    return {&finish_bf16_forward_block, &multiply_row_by_row<Bf16, finish_bf16_forward_block>,
-            &finish_bf16_gradient_block, &sum_columns<Bf16>};
+    return {&finish_bf16_forward_block, &finish_transposed<finish_bf16_forward_block>,
+            &multiply_row_by_row<Bf16, finish_bf16_forward_block>, &finish_bf16_gradient_block, &sum_columns<Bf16>};
   }
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
-    return LinearKernels{&finish_forward_block<T>, &multiply_row_by_row<T, finish_forward_block<T>>,
-                         &finish_gradient_block<T>, &sum_columns<T>};
+    return LinearKernels{&finish_forward_block<T>, &finish_transposed<finish_forward_block<T>>,
+                         &multiply_row_by_row<T, finish_forward_block<T>>, &finish_gradient_block<T>, &sum_columns<T>};
   });
 }
 
@@ -242,6 +254,17 @@ HWY_EXPORT(linear_kernels);
 // Generation computes one row at a time: packing the weights would cost as much as the product.
 constexpr std::int64_t kFewRows = block_size(4, 2), kFewRowsGrain = block_size(128, 3);
 
+// Whether y is computed transposed: then x is packed instead of the weights, which are read in place, and y is brought
+// into order at the end. The bits are the same, since every sum is of the same products in the same order. Measured on
+// Zen 4 with weights that come from memory: up to 1.9 times as fast, at 32 rows.
+bool is_faster_transposed(std::int64_t rows, std::int64_t inputs, bool bf16_products) {
+  constexpr std::int64_t kFewestInputs = block_size(512, 4);  // to bring y into order costs more than fewer save
+  constexpr std::int64_t kMostRows = block_size(256, 5), kFewestBf16Rows = block_size(24, 3),
+                         kMostBf16Rows = block_size(128, 5);
+  if (inputs < kFewestInputs) return false;
+  return bf16_products ? rows >= kFewestBf16Rows && rows <= kMostBf16Rows : rows <= kMostRows;
+}
+
 // Where sums go: fp32 outputs take them, others are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
 
@@ -253,6 +276,20 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
   if (rows <= kFewRows || args.rows_alone) {
     parallel_for(outputs, kFewRowsGrain,
                  [&](std::int64_t begin, std::int64_t end) { kernels.multiply_row_by_row(args, begin, end); });
+    return;
+  }
+  if (is_faster_transposed(rows, inputs, bf16_products_)) {
+    const Gemm product{.m = outputs,
+                       .n = rows,
+                       .k = inputs,
+                       .dtype = args.x.dtype,
+                       .bf16_products = bf16_products_,
+                       .a = {args.weight.data, inputs},
+                       .b = {args.x.data, inputs, /*transposed=*/true},
+                       .c = nullptr,
+                       .c_stride = 0};
+    gemm(product,
+         [&](const GemmBlock& block, const GemmSums& sums) { kernels.finish_forward_transposed(args, block, sums); });
     return;
   }
   const Gemm product{.m = rows,

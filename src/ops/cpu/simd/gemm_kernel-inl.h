@@ -152,22 +152,25 @@ template <class T>
 HWY_INLINE void pack_panel_transposed(const T* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
                                       float* panel) {
   constexpr std::int64_t kLine = 16;  // floats of a cache line
-  std::int64_t p = 0;
-  if (columns == kPanelColumns && kPanelColumns % 4 == 0) {
-    for (; p + kLine <= depth; p += kLine) {
-      for (std::int64_t j = 0; j < kPanelColumns; j += 4) {
-        for (std::int64_t row = j; row < j + 4; ++row) hwy::Prefetch(b + (row + kRowsAhead) * b_stride + p);
-        for (std::int64_t q = p; q < p + kLine; q += 4) {
-          transpose_4x4(b + j * b_stride + q, b_stride, panel + q * kPanelColumns + j);
-        }
+  const std::int64_t in_fours = kPanelColumns % 4 == 0 ? columns / 4 * 4 : 0;
+  const auto copy_one_by_one = [&](std::int64_t begin, std::int64_t end, std::int64_t first_column) {
+    for (std::int64_t p = begin; p < end; ++p) {
+      for (std::int64_t j = first_column; j < kPanelColumns; ++j) {
+        panel[p * kPanelColumns + j] = j < columns ? float{b[j * b_stride + p]} : 0.0F;
       }
     }
-  }
-  for (; p < depth; ++p) {
-    for (std::int64_t j = 0; j < kPanelColumns; ++j) {
-      panel[p * kPanelColumns + j] = j < columns ? float{b[j * b_stride + p]} : 0.0F;
+  };
+  std::int64_t p = 0;
+  for (; p + kLine <= depth; p += kLine) {
+    for (std::int64_t j = 0; j < in_fours; j += 4) {
+      for (std::int64_t row = j; row < j + 4; ++row) hwy::Prefetch(b + (row + kRowsAhead) * b_stride + p);
+      for (std::int64_t q = p; q < p + kLine; q += 4) {
+        transpose_4x4(b + j * b_stride + q, b_stride, panel + q * kPanelColumns + j);
+      }
     }
+    copy_one_by_one(p, p + kLine, in_fours);
   }
+  copy_one_by_one(p, depth, 0);
 }
 
 }  // namespace HWY_NAMESPACE
