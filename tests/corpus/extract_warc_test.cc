@@ -1,4 +1,5 @@
 // data extract on WARC files: records of every shape against the writer in pages.h, and files that are damaged.
+#include <brotli/encode.h>
 #include <gmock/gmock.h>
 
 #include "base/compressed.h"
@@ -48,6 +49,15 @@ std::string zlib_data(const std::string& text) {
   return out.substr(0, size);
 }
 
+std::string brotli(const std::string& text) {
+  std::string out(::BrotliEncoderMaxCompressedSize(text.size()), '\0');
+  std::size_t size = out.size();
+  ::BrotliEncoderCompress(5, BROTLI_DEFAULT_WINDOW, BROTLI_MODE_TEXT, text.size(),
+                          reinterpret_cast<const std::uint8_t*>(text.data()), &size,
+                          reinterpret_cast<std::uint8_t*>(out.data()));
+  return out.substr(0, size);
+}
+
 TEST_F(ExtractWarc, ReadsRecordsOfAnyShape) {
   RandomSequence random(RandomStream{.seed = 31});
   for (int trial = 0; trial < 30; ++trial) {
@@ -71,9 +81,11 @@ TEST_F(ExtractWarc, ReadsRecordsOfAnyShape) {
         std::string body = page_of(paragraphs), head = random.below(2) == 0
                                                            ? "content-TYPE: text/HTML; charset=\"utf-8\"\r\n"
                                                            : "Content-Type: application/xhtml+xml\n";
-        const std::uint64_t encoding = random.below(3);
+        const std::uint64_t encoding = random.below(5);
         if (encoding == 1) body = testing::gzip(body), head += "Content-Encoding: gzip\r\n";
         if (encoding == 2) body = zlib_data(body), head += "content-encoding: Deflate\r\n";
+        if (encoding == 3) body = brotli(body), head += "Content-Encoding: br\r\n";
+        if (encoding == 4) body = testing::zstd(body), head += "Content-Encoding: ZSTD\r\n";
         if (random.below(2) == 0) body = chunked(body, random), head += "transfer-encoding: CHUNKED\r\n";
         const std::uint64_t kind = random.below(6);
         if (kind == 0) head = "Content-Type: image/png\r\n", ++not_html;
@@ -106,17 +118,21 @@ TEST_F(ExtractWarc, WhatAServerSentWrongIsDropped) {
   const std::string page = page_of(random_paragraphs(random, 5)), html = "Content-Type: text/html\r\n";
   const std::string chunks = html + "Transfer-Encoding: chunked\r\n", zipped = html + "Content-Encoding: gzip\r\n";
   const std::string good = http_response(page);
-  const std::vector<std::string> bad = {http_response("zz\r\n" + page, chunks),
-                                        http_response("ffffff\r\n" + page, chunks),
-                                        http_response("5\r\n" + page, chunks),
-                                        http_response("ffffffffffffffffff\r\n" + page, chunks),
-                                        http_response(testing::gzip(page).substr(0, 60), zipped),
-                                        "no head at all",
-                                        "HTTP/1.1 200 OK\r\nContent-Type: text/html"};
+  const std::vector<std::string> bad = {
+      http_response("zz\r\n" + page, chunks),
+      http_response("ffffff\r\n" + page, chunks),
+      http_response("5\r\n" + page, chunks),
+      http_response("ffffffffffffffffff\r\n" + page, chunks),
+      http_response(testing::gzip(page).substr(0, 60), zipped),
+      http_response(testing::zstd(page).substr(0, 60), html + "Content-Encoding: zstd\r\n"),
+      http_response(brotli(page).substr(0, 60), html + "Content-Encoding: br\r\n"),
+      http_response("\x8B\x01", html + "Content-Encoding: br\r\n"),
+      "no head at all",
+      "HTTP/1.1 200 OK\r\nContent-Type: text/html"};
   std::string file = warc_record(good);
   for (const std::string& one : bad) file += warc_record(one);
   file += warc_record(http_response(page, html + "Content-Encoding: br\r\n").replace(5, 3, "1.0"));  // not compressed
-  file += warc_record(http_response("\x8B\x01", html + "Content-Encoding: br\r\n"));
+  file += warc_record(http_response("\x8B\x01", html + "Content-Encoding: compress\r\n"));
   file += warc_record("\x08\x02", {.type = "response", .content_type = "text/dns"});
   EXPECT_EQ(extract({write("in.warc", file)}).size(), 2U);
   EXPECT_EQ(dropped("bad http"), std::ssize(bad));

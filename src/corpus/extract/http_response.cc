@@ -1,17 +1,13 @@
 #include "corpus/extract/http_response.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <charconv>
-#include <limits>
-#include <memory>
-#include <new>
 #include <utility>
 
 #include "base/error.h"
 #include "corpus/extract/ascii.h"
 #include "corpus/extract/header_lines.h"
+#include "corpus/extract/http_compression.h"
 
 namespace teratron {
 namespace {
@@ -55,11 +51,6 @@ void read_encodings(std::string_view value, HttpHead& head) {
   }
 }
 
-HttpBody bad_http(std::string detail) { return {.reason = "bad http", .detail = std::move(detail)}; }
-HttpBody too_large(std::size_t most) {
-  return {.reason = "too large", .detail = fmt::format("more than {} bytes", most)};
-}
-
 HttpBody without_chunks(std::string_view body, std::size_t most) {
   HttpBody out;
   while (true) {
@@ -85,47 +76,6 @@ HttpBody without_chunks(std::string_view body, std::size_t most) {
       return bad_http("a chunk is longer than its size says");
     }
   }
-}
-
-// `window_bits` as zlib's: which of its formats.
-HttpBody inflate_body(std::string_view body, int window_bits, std::size_t most) {
-  z_stream stream{};
-  if (::inflateInit2(&stream, window_bits) != Z_OK) throw std::bad_alloc();
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> owner(&stream, ::inflateEnd);
-  if (body.size() > std::numeric_limits<uInt>::max()) return too_large(most);
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(body.data()));
-  stream.avail_in = static_cast<uInt>(body.size());
-  HttpBody out;
-  constexpr std::size_t kPiece = std::size_t{64} << 10;
-  while (true) {
-    const std::size_t used = out.bytes.size();
-    out.bytes.resize(used + kPiece);
-    stream.next_out = reinterpret_cast<Bytef*>(out.bytes.data() + used);
-    stream.avail_out = kPiece;
-    const int result = ::inflate(&stream, Z_NO_FLUSH);
-    out.bytes.resize(used + kPiece - stream.avail_out);
-    if (out.bytes.size() > most) return too_large(most);
-    if (result == Z_STREAM_END) return out;
-    if (result != Z_OK)
-      return bad_http(stream.avail_in == 0 ? "the compressed body is cut short" : "damaged compression");
-  }
-}
-
-HttpBody decompress_body(std::string_view body, const std::string& encoding, std::size_t most) {
-  constexpr int kLargestWindow = 15, kGzip = 16, kRaw = -1;
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(body[i]); };
-  if (encoding == "gzip" || encoding == "x-gzip") {
-    if (!body.starts_with("\x1F\x8B")) return {.bytes = std::string(body)};
-    return inflate_body(body, kLargestWindow + kGzip, most);
-  }
-  if (encoding == "deflate") {
-    if (without_spaces(body).starts_with('<')) return {.bytes = std::string(body)};
-    // With zlib's header, as it should be, or without.
-    const bool has_header = body.size() >= 2 && (byte(0) & 0xF) == 8 && (byte(0) * 256 + byte(1)) % 31 == 0;
-    return inflate_body(body, has_header ? kLargestWindow : kRaw * kLargestWindow, most);
-  }
-  if (without_spaces(body).starts_with('<')) return {.bytes = std::string(body)};
-  return {.reason = "encoding", .detail = "the body is compressed with " + encoding};
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "corpus/extract/http_compression.h"
+
 namespace teratron {
 
 struct HttpHead {
@@ -26,12 +28,7 @@ constexpr std::size_t kLongestHttpHead = std::size_t{64} << 10;
 // The head that `response` begins with; lines may end in LF alone. Nothing: there is none, or it does not end.
 std::optional<HttpHead> parse_http_head(std::string_view response);
 
-struct HttpBody {
-  std::string bytes;           // without chunks and compression
-  std::string reason, detail;  // why there is none: "bad http", "encoding" or "too large"; empty: there is one
-};
-// `body` is what is behind the head. At most most_bytes are decoded. gzip and deflate are, where the body is
-// compressed indeed: some crawlers store it decompressed and leave the head as it was.
+// `body` is what is behind the head, decoded where it is (decompress_body()).
 HttpBody decode_http_body(const HttpHead& head, std::string_view body, std::size_t most_bytes);
 
 // A page that did not come from a server, as one would send it. `is_utf8`: whatever the page itself says.
