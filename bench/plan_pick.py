@@ -14,10 +14,9 @@ import tempfile
 from plan_accuracy import WARM_UP, Machine
 from side import cpu_name
 
-MODELS = [dict(layers=4, hidden=256, heads=4, tokens=256, vocabulary=8000, batch=8),
-          dict(layers=6, hidden=384, heads=6, tokens=512, vocabulary=1000, batch=4),
-          dict(layers=8, hidden=192, heads=3, tokens=1024, vocabulary=8000, batch=2),
-          dict(layers=4, hidden=128, heads=2, tokens=128, vocabulary=8000, batch=32)]
+MODELS = [dict(layers=4, hidden=256, heads=4, tokens=128, vocabulary=1000, batch=8),
+          dict(layers=6, hidden=128, heads=2, tokens=512, vocabulary=1000, batch=2),
+          dict(layers=4, hidden=128, heads=2, tokens=64, vocabulary=8000, batch=16)]
 
 
 def model_flags(model):
