@@ -1,6 +1,7 @@
 // teratron embed: a vector for each line of a text, by a BERT.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -1,6 +1,7 @@
 // teratron eval lambada: how often a GPT-2 finds a passage's last word (eval/lambada.h).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>

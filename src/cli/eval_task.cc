@@ -1,6 +1,7 @@
 // teratron eval mnli|qqp|squad1|squad2|race: how well a fine-tuned BERT does its task.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>

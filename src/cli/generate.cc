@@ -1,6 +1,8 @@
 // teratron generate: continues prompts; a single one streamed to the terminal.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/generate_output.h"

@@ -1,5 +1,6 @@
 #include "cli/simulation_trace.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 

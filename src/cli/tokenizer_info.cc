@@ -1,6 +1,7 @@
 // teratron tokenizer info: what a tokenizer's files hold.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"

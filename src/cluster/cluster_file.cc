@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
+
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/file.h"

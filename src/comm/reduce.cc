@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "comm/reduce.cc"  // NOLINT: how Highway compiles this file per target
 #include "hwy/foreach_target.h"
 //
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"

@@ -1,5 +1,6 @@
 #include "eval/prompts.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/decompression.h"

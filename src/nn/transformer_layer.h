@@ -6,6 +6,7 @@
 // transformer_layer_pre_norm.cc and transformer_layer_post_norm.cc have the passes of either.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "nn/attention.h"

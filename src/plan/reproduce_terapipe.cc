@@ -3,6 +3,7 @@
 // goes on, once for its tensor-parallel ranks, as the program does; gradients are summed after the last pass.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 

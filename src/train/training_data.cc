@@ -1,5 +1,6 @@
 #include "train/training_data.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 

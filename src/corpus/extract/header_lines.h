@@ -1,6 +1,7 @@
 // The lines of a head of WARC or HTTP: a first line, "Name: value", and an empty one at the end.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 

@@ -1,5 +1,6 @@
 #include "corpus/extract/page_blocks.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 

@@ -5,6 +5,8 @@
 #define HWY_TARGET_INCLUDE "ops/cpu/elementwise.cc"  // NOLINT: how Highway compiles this file per target
 #include "hwy/foreach_target.h"
 //
+#include <algorithm>
+
 #include "base/block_size.h"
 #include "base/threads.h"
 #include "hwy/highway.h"

@@ -1,6 +1,7 @@
 // Memory of the CPU back end: where it comes from, copies and fills.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
