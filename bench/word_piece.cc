@@ -1,6 +1,7 @@
 // Our side of bench/word_piece: encodes with BERT's vocabulary. Answers each line "ids FILE" or "spans FILE" of
 // standard input with {"seconds": .., "tokens": ..} for the lines of the file, which one thread encodes. Seconds are
 // the processor's.
+#include <algorithm>
 #include <ctime>
 #include <iostream>
 #include <sstream>

@@ -1,6 +1,8 @@
 // Damage: any bit of any file, any length. Loading and verifying name the file, and the checkpoint to go back to.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/philox.h"
 #include "checkpoint/checkpoint.h"

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/damage.h"

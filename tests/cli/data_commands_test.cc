@@ -1,6 +1,8 @@
 // Data as people have it, through the binary: pipes, compressed files, corpora that know their tokenizer.
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "cli/tiny_training.h"
 #include "tokenizer/tokenizer.h"

@@ -1,7 +1,9 @@
 // `teratron finetune` and `eval TASK` end to end on synthetic sets: what they keep and say, medians and ensembles,
 // going on, and how they refuse.
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "base/file.h"
 #include "cli/binary.h"

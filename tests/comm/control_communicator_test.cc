@@ -1,7 +1,9 @@
 // Ranks that are processes without MPI: host exchanges go through the control plane, tensors through the channels of
 // their devices; everything else is refused.
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "comm/control/control_communicator.h"
 #include "comm/control_planes.h"

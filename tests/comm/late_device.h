@@ -2,6 +2,7 @@
 // each piece after a random pause. Others reach its memory, or do not and exchange what it holds through channels.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/philox.h"
 #include "corpus/stage_fixture.h"

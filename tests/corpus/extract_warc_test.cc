@@ -1,6 +1,8 @@
 // data extract on WARC files: records of every shape against the writer in pages.h, and files that are damaged.
 #include <brotli/encode.h>
+
 #include <gmock/gmock.h>
+#include <algorithm>
 
 #include "base/compressed.h"
 #include "base/error.h"

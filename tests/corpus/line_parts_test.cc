@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/compressed.h"
 #include "base/decompression.h"
 #include "base/error.h"

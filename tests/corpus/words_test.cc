@@ -2,7 +2,9 @@
 #include "corpus/words.h"
 
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "base/philox.h"
 #include "tokenizer/utf8.h"

@@ -2,6 +2,7 @@
 // deviation of sqrt(p (1 - p) / n); bounds are three of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 

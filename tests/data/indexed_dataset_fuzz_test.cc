@@ -2,6 +2,7 @@
 // address sanitizer, a read beyond a file is seen.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <fstream>

@@ -2,6 +2,7 @@
 // or on an emulated one whose graphs keep calls with the arguments of the time of capture.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>

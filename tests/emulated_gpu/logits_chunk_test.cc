@@ -1,6 +1,8 @@
 // How many rows of logits a GPU holds at a time, by how much memory it has.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/block_size.h"
 #include "comm/launch.h"
 #include "emulated_gpu/emulator.h"

@@ -1,7 +1,9 @@
 // Fine-tuning of small models on synthetic tasks: that it learns them, what layouts and resuming may not change, and
 // how medians are chosen.
 #include <gtest/gtest.h>
+
 #include <unistd.h>
+#include <algorithm>
 
 #include "comm/launch.h"
 #include "finetune/finetune_task.h"

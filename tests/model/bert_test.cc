@@ -2,6 +2,7 @@
 // is all that GPT-2 is not: it sees later tokens but not padding, has inputs of three kinds and losses of two.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/bert.h"

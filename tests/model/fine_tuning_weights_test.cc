@@ -2,6 +2,8 @@
 // seed, alike under any layout.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/initial_weights.h"

@@ -2,6 +2,8 @@
 // example is in the repository (tests/golden/bert_tiny); where there is Python, more are made, of random shapes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"

@@ -1,6 +1,7 @@
 // Random shapes of models with random layouts of their training, by seed.
 #pragma once
 
+#include <algorithm>
 #include <random>
 
 #include "model/train_in_layout.h"

@@ -2,6 +2,7 @@
 // every back end, every operation, and however the batch, the tokens or the heads are divided.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/back_ends.h"

@@ -2,6 +2,8 @@
 // cut into slices or a prompt into parts does not show.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ops/trials/host.h"
 
 namespace teratron::testing {

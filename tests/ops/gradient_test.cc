@@ -1,6 +1,7 @@
 // Every backward operation of the reference back end is the derivative of its forward operation.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/gradient_check.h"

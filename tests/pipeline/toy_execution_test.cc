@@ -6,6 +6,7 @@
 // a slice looks back at all the slices before it. Arithmetic is modulo 2^64.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>

@@ -3,6 +3,7 @@
 // scripts/oracle-env; skips where it is not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,9 @@
 // The tasks as training and evaluation see them: sequences, labels, predictions and scores of small files, of random
 // texts, and of the shared data.
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "base/threads.h"
 #include "tasks/task_files.h"

@@ -1,6 +1,7 @@
 // Encoding and decoding: against the definition of BPE, and properties that hold for every string of bytes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ctime>
 #include <map>
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tokenizer/tokenizer_fixture.h"
 #include "tokenizer/utf8.h"
 

@@ -5,6 +5,7 @@
 // plain text.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/decompression.h"

@@ -1,4 +1,5 @@
 // BERT's pre-training as `train` runs it: what layouts, resuming and padding may not change.
+#include <algorithm>
 #include <fstream>
 
 #include "train/training_fixture.h"

@@ -1,7 +1,9 @@
 // Runs that are asked to end, by a signal to any rank, a clock or the validation loss, end on all ranks after the same
 // update, with a checkpoint from which the run goes on as if it had not been stopped.
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/philox.h"

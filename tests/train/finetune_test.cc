@@ -1,6 +1,8 @@
 // Runs that start from weights: a checkpoint of any layout, or a folder that Hugging Face's transformers wrote.
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/philox.h"

@@ -1,7 +1,9 @@
 // Training in bf16 and fp16 with fp32 masters: it learns as fp32 does, resumes bit for bit in any layout, and overflows
 // and divergences are met as they should be.
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "base/error.h"
 #include "train/memory_plan.h"

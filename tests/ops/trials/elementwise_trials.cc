@@ -1,5 +1,6 @@
 #include "ops/trials/operations.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
