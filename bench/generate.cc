@@ -187,13 +187,14 @@ int serve(const Sizes& sizes, DType dtype) {
 
 int run(std::span<char*> arguments) {
   if (arguments.size() == 6 && std::string_view(arguments[1]) == "serve") {
-    const bool is_bf16 = std::string_view(arguments[2]) == "bf16";
+    const std::string_view dtype = arguments[2];
+    if (dtype != "fp32" && dtype != "bf16") throw_user_error("serve takes fp32 or bf16, not {}", dtype);
     return serve({.layers = std::atoll(arguments[3]),
                   .hidden = std::atoll(arguments[4]),
                   .heads = std::atoll(arguments[5]),
                   .context = kPrompt,
                   .tokens = 64},
-                 is_bf16 ? DType::kBF16 : DType::kF32);
+                 dtype == "bf16" ? DType::kBF16 : DType::kF32);
   }
   const bool cuda = arguments.size() > 1 && std::string_view(arguments[1]) == "cuda";
   std::vector<Sizes> all;

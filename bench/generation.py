@@ -20,10 +20,23 @@ THREADS = {**os.environ, "OMP_NUM_THREADS": "2"}
 
 
 class Side:
+    """A program in one precision, and the seconds that its runs took."""
+
+    def __init__(self, name, dtype):
+        self.name, self.dtype, self.answers = name, dtype, []
+
+    def median(self, of):
+        return statistics.median(answer[of] for answer in self.answers)
+
+    def close(self):
+        pass
+
+
+class Server(Side):
     """Answers every "run" with what it measured."""
 
     def __init__(self, name, dtype, command):
-        self.name, self.dtype, self.answers = name, dtype, []
+        super().__init__(name, dtype)
         self.program = Program([str(word) for word in command], env=THREADS)
         self.about = self.program.ready
 
@@ -33,16 +46,13 @@ class Side:
     def close(self):
         self.program.close()
 
-    def median(self, of):
-        return statistics.median(answer[of] for answer in self.answers)
 
-
-class Ggml:
+class Ggml(Side):
     """The example `gpt-2-backend`, which prints what all its calls of the model took: a run with one new token, where the
     prompt is all that is computed, and one with all of them."""
 
     def __init__(self, program, dtype, shape, folder):
-        self.name, self.dtype, self.answers = "ggml", dtype, []
+        super().__init__("ggml", dtype)
         self.command = [program, "-m", write_ggml_model(folder, dtype, *shape), "-t", "2", "-b", str(PROMPT), "--ignore-eos",
                         "--top_k", "1", "-s", "1", "-p", " a" * PROMPT]
 
@@ -54,12 +64,6 @@ class Ggml:
         out = subprocess.run([*self.command, "-n", str(new_tokens)], check=True, capture_output=True).stdout.decode(errors="replace")
         assert f"number of tokens in prompt = {PROMPT}," in out, out
         return float(re.search(r"predict time = *([0-9.]+) ms", out)[1]) / 1e3
-
-    def close(self):
-        pass
-
-    median = Side.median
-
 
 def write_ggml_model(folder, dtype, layers, hidden, heads):
     """In the format that the example reads (its converter says how): sizes, words, then tensors, matrices in fp32 or fp16.
@@ -126,8 +130,8 @@ def main():
             program, version = build_ggml(options.ggml)
             sides += [Ggml(program, dtype, shape, folder) for dtype in ("fp32", "fp16")]
             versions.append(f"ggml {version}")
-        sides += [Side("Teratron", dtype, ["build/release/bench_generate", "serve", dtype, *shape]) for dtype in ("fp32", "bf16")]
-        sides += [Side("transformers", dtype, [sys.executable, "bench/peers/transformers_generate.py", name, *shape, PROMPT, TOKENS])
+        sides += [Server("Teratron", dtype, ["build/release/bench_generate", "serve", dtype, *shape]) for dtype in ("fp32", "bf16")]
+        sides += [Server("transformers", dtype, [sys.executable, "bench/peers/transformers_generate.py", name, *shape, PROMPT, TOKENS])
                   for dtype, name in (("fp32", "float32"), ("bf16", "bfloat16"))]
         versions += [f"transformers {sides[-1].about['version']}, torch {sides[-1].about['torch']}"]
         for _ in range(options.rounds):

@@ -84,15 +84,15 @@ class Variant:
         self.how = slices if slices in ("tried", "auto", "joint") else ""
         if self.how in ("tried", "joint"):
             slices = profile.choose(schedule, sequences, corpus, joint=slices == "joint")
-        self.schedule, self.slices, self.seq = schedule[0], slices, profile.seq
+        self.schedule = schedule[0]
+        self.flags = dict(seq=profile.seq, batch=sequences, micro=1, pp=STAGES, schedule=schedule[1])
         if self.how == "joint":  # one profile cannot tell what micro-batches of two sizes cost
-            self.tokens, self.predicted, self.cut = slices, None, slices
-            more = {"slices": slices}
+            self.cut, self.slice_count, self.predicted = slices, 0, None
         else:
-            self.tokens, self.predicted = profile.plan(schedule, slices, sequences)
-            self.cut = ",".join(map(str, self.tokens))
-            more = {} if len(self.tokens) == 1 else {"slices": self.cut}
-        self.flags = dict(seq=profile.seq, batch=sequences, micro=1, pp=STAGES, schedule=schedule[1], **more)
+            tokens, self.predicted = profile.plan(schedule, slices, sequences)
+            self.cut, self.slice_count = ",".join(map(str, tokens)), len(tokens)
+        if self.slice_count != 1:
+            self.flags["slices"] = self.cut
         self.passes, self.planned_bytes = [], 0
 
     def run(self, steps):
@@ -109,7 +109,7 @@ class Variant:
     def name(self):
         if self.how == "joint":
             return f"{self.schedule} (joint: {self.cut})"
-        cut = "" if len(self.tokens) == 1 else f", {len(self.tokens)} slices"
+        cut = "" if self.slice_count == 1 else f", {self.slice_count} slices"
         return self.schedule + cut + (f" ({self.how}: {self.cut})" if self.how else "")
 
 
@@ -139,9 +139,9 @@ def sweep_of_slices(profile, rounds, corpus):
     uniform, best = variants[:-2], variants[-2]
     chart = line_chart(
         f"One sequence of {profile.seq} tokens through 2 stages", "slices", "milliseconds",
-        {"measured": [(len(v.tokens), v.milliseconds()) for v in uniform],
-         "predicted": [(len(v.tokens), v.predicted) for v in uniform],
-         "chosen in the first updates": [(len(best.tokens), best.milliseconds())]})
+        {"measured": [(v.slice_count, v.milliseconds()) for v in uniform],
+         "predicted": [(v.slice_count, v.predicted) for v in uniform],
+         "chosen in the first updates": [(best.slice_count, best.milliseconds())]})
     return table(f"one sequence of {profile.seq} tokens", variants), chart
 
 

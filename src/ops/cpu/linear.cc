@@ -8,6 +8,7 @@
 //
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "base/block_size.h"
 #include "base/threads.h"
@@ -81,7 +82,8 @@ void finish_forward_block(const LinearForward& args, const GemmBlock& block, con
   store_outputs<T, NoActivation>(args, block, sums);
 }
 
-// As many outputs at a time as a panel has columns.
+// Brings a block of y transposed, some outputs for all rows of x, into order and finishes it: as many outputs at a time
+// as a panel has columns.
 template <auto finish>
 void finish_transposed(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
   float* const panel = scratch_floats(Scratch::kTileA, block.columns() * kPanelColumns);
@@ -278,30 +280,23 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
                  [&](std::int64_t begin, std::int64_t end) { kernels.multiply_row_by_row(args, begin, end); });
     return;
   }
+  Gemm product{.m = rows,
+               .n = outputs,
+               .k = inputs,
+               .dtype = args.x.dtype,
+               .bf16_products = bf16_products_,
+               .a = {args.x.data, inputs},
+               .b = {args.weight.data, inputs, /*transposed=*/true},
+               .c = sums_of(args.y),
+               .c_stride = outputs};
+  auto finish = kernels.finish_forward;
   if (is_faster_transposed(rows, inputs, bf16_products_)) {
-    const Gemm product{.m = outputs,
-                       .n = rows,
-                       .k = inputs,
-                       .dtype = args.x.dtype,
-                       .bf16_products = bf16_products_,
-                       .a = {args.weight.data, inputs},
-                       .b = {args.x.data, inputs, /*transposed=*/true},
-                       .c = nullptr,
-                       .c_stride = 0};
-    gemm(product,
-         [&](const GemmBlock& block, const GemmSums& sums) { kernels.finish_forward_transposed(args, block, sums); });
-    return;
+    std::swap(product.m, product.n);
+    std::swap(product.a.data, product.b.data);
+    product.c = nullptr;  // y lies the other way round
+    finish = kernels.finish_forward_transposed;
   }
-  const Gemm product{.m = rows,
-                     .n = outputs,
-                     .k = inputs,
-                     .dtype = args.x.dtype,
-                     .bf16_products = bf16_products_,
-                     .a = {args.x.data, inputs},
-                     .b = {args.weight.data, inputs, /*transposed=*/true},
-                     .c = sums_of(args.y),
-                     .c_stride = outputs};
-  gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { kernels.finish_forward(args, block, sums); });
+  gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { finish(args, block, sums); });
 }
 
 void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
