@@ -1,6 +1,6 @@
-"""Measure data clean beside ftfy, data dedup beside datasketch, and memory over a ten times larger input.
+"""Measure data clean beside ftfy, data dedup beside datasketch, and memory over an input that grows tenfold.
 
-One command: bench/corpus.
+One command: bench/corpus, with --save into bench/results/corpus.md.
 
 The text is made: paragraphs of words that occur as often as in English (Zipf), a third of the documents garbled, with
 references of HTML or curly quotes, a tenth nearly the same as another one. The programs take turns; medians of the
@@ -11,6 +11,7 @@ rounds are shown. ftfy and datasketch run on as many processes as teratron has t
 """
 
 import argparse
+import datetime
 import json
 import multiprocessing
 import os
@@ -18,12 +19,15 @@ import random
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import datasketch
 import ftfy
+
+from side import cpu_name
 
 NGRAM, HASHES, ROWS, THRESHOLD = 5, 130, 5, 0.7
 WORD = re.compile(r"[^\W_]+")
@@ -108,43 +112,75 @@ def seconds_of(action):
     return time.monotonic() - start
 
 
+class Tool:
+    """A command of `teratron data`, and the peer that does the same work."""
+
+    def __init__(self, command, flags, peer, peer_name, counts_same):
+        self.command, self.flags, self.peer, self.peer_name, self.counts_same = command, flags, peer, peer_name, counts_same
+
+    def run(self, options, source, target):
+        out = subprocess.run([options.teratron, "data", self.command, source, "--out", target, "--json", "-",
+                              "--threads", str(options.threads), *self.flags], check=True, capture_output=True, text=True)
+        return json.loads(out.stdout)
+
+    def beside_peer(self, options, source, folder):
+        """A row: seconds of both, taking turns, and how many documents come out the same."""
+        ours, theirs, our_seconds, their_seconds = f"{folder}/ours.jsonl", f"{folder}/theirs.jsonl", [], []
+        for _ in range(options.rounds):
+            our_seconds.append(seconds_of(lambda: self.run(options, source, ours)))
+            their_seconds.append(seconds_of(lambda: self.peer(source, theirs, options.threads)))
+        a, b = statistics.median(our_seconds), statistics.median(their_seconds)
+        our_records, their_records = ([json.loads(line) for line in open(path)] for path in (ours, theirs))
+        return (f"| {self.command} | {a:.2f} | {os.path.getsize(source) / 1e6 / a:.1f} | {self.peer_name} {b:.2f} | {b / a:.1f} "
+                f"| {len(our_records)}, {len(their_records)} | {self.counts_same(our_records, their_records)} |")
+
+
+def same_texts(ours, theirs):
+    return sum(a == b for a, b in zip(ours, theirs))
+
+
+def same_kept(ours, theirs):
+    return len({one["id"] for one in ours} & {one["id"] for one in theirs})
+
+
+TOOLS = [
+    Tool("clean", ["--min-tokens", "0", "--no-url-rules", "--keep-newlines"], clean_with_ftfy, f"ftfy {ftfy.__version__}", same_texts),
+    Tool("dedup", [], dedup_with_datasketch, f"datasketch {datasketch.__version__}", same_kept),
+]
+
+
+def speeds(options, folder):
+    lines = ["| data | s | MB/s | the peer, s | times as fast | documents left by both | the same |", "|---" * 7 + "|"]
+    source = f"{folder}/speed.jsonl"
+    make_corpus(source, options.megabytes)
+    return "\n".join(lines + [tool.beside_peer(options, source, folder) for tool in TOOLS]) + "\n"
+
+
+def memory_curve(options, folder):
+    lines = ["| input, MB | " + " | ".join(f"{tool.command}, peak MiB" for tool in TOOLS) + " |", "|---" * (1 + len(TOOLS)) + "|"]
+    for times in (1, 2, 5, 10):
+        source = f"{folder}/{times}.jsonl"
+        make_corpus(source, options.megabytes * times)
+        peaks = [tool.run(options, source, f"{folder}/ours.jsonl")["peak_memory_bytes"] / 2**20 for tool in TOOLS]
+        lines.append(f"| {os.path.getsize(source) / 1e6:.0f} | " + " | ".join(f"{peak:.0f}" for peak in peaks) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("teratron", nargs="?", default="build/release/teratron")
     parser.add_argument("--megabytes", type=float, default=20)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    given = parser.parse_args()
+    parser.add_argument("--save", action="store_true")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        small, large = f"{folder}/small.jsonl", f"{folder}/large.jsonl"
-        make_corpus(small, given.megabytes)
-
-        def run(command, source, *flags):
-            out = subprocess.run([given.teratron, "data", command, source, "--out", f"{folder}/ours.jsonl", "--json", "-",
-                                  "--threads", str(given.threads), *flags], check=True, capture_output=True, text=True)
-            return json.loads(out.stdout)
-
-        clean = ["--min-tokens", "0", "--no-url-rules", "--keep-newlines"]
-        pairs = {"clean": (clean, clean_with_ftfy, "ftfy"), "dedup": ([], dedup_with_datasketch, "datasketch")}
-        size = os.path.getsize(small) / 1e6
-        print(f"{size:.1f} MB, {given.threads} threads, {given.rounds} rounds; "
-              f"ftfy {ftfy.__version__}, datasketch {datasketch.__version__}")
-        for command, (flags, theirs, name) in pairs.items():
-            ours_seconds, their_seconds = [], []
-            for _ in range(given.rounds):
-                ours_seconds.append(seconds_of(lambda: run(command, small, *flags)))
-                their_seconds.append(seconds_of(lambda: theirs(small, f"{folder}/theirs.jsonl", given.threads)))
-            read = lambda path: [json.loads(line) for line in open(path)]
-            ours, other = read(f"{folder}/ours.jsonl"), read(f"{folder}/theirs.jsonl")
-            same = sum(a == b for a, b in zip(ours, other)) if command == "clean" else \
-                len({one["id"] for one in ours} & {one["id"] for one in other})
-            a, b = statistics.median(ours_seconds), statistics.median(their_seconds)
-            print(f"{command}: {a:.2f} s ({size / a:.1f} MB/s), {name} {b:.2f} s: {b / a:.1f} times as fast; "
-                  f"{len(ours)} documents, {name} {len(other)}, the same {same}")
-        make_corpus(large, given.megabytes * 10)
-        for command, (flags, _, _) in pairs.items():
-            memory = [run(command, source, *flags)["peak_memory_bytes"] / 2**20 for source in (small, large)]
-            print(f"{command}: peak memory {memory[0]:.0f} MiB, of the input ten times as large {memory[1]:.0f} MiB")
+        tables = speeds(options, folder) + "\n" + memory_curve(options, folder)
+    text = (f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads; made text of {options.megabytes:g} MB, medians of "
+            f"{options.rounds} rounds in turns; `bench/corpus {' '.join(sys.argv[1:])}`\n\n{tables}")
+    print(text)
+    if options.save:
+        Path("bench/results/corpus.md").write_text("# bench/corpus\n\n" + text)
 
 
 if __name__ == "__main__":

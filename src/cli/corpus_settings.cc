@@ -105,10 +105,11 @@ std::vector<std::string> stage_names(const CorpusSettings& settings, std::string
 }
 
 std::string text_of(const StreamCounts& counts, const std::filesystem::path& out, double seconds) {
-  std::string text = fmt::format(
-      "{} of {} documents, {} of {} of text kept in {}: {}\n", readable_integer(counts.kept),
-      readable_integer(counts.documents), readable_bytes(static_cast<std::uint64_t>(counts.kept_bytes)),
-      readable_bytes(static_cast<std::uint64_t>(counts.text_bytes)), readable_duration(seconds), out.string());
+  std::string text =
+      fmt::format("{} of {} documents kept in {}, {} of text from {}: {}\n", readable_integer(counts.kept),
+                  readable_integer(counts.documents), readable_duration(seconds),
+                  readable_bytes(static_cast<std::uint64_t>(counts.kept_bytes)),
+                  readable_bytes(static_cast<std::uint64_t>(counts.text_bytes)), out.string());
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight});
   for (const StageCounts& stage : counts.stages) {
     if (stage.changed > 0) table.row({stage.name, "changed", readable_integer(stage.changed)});
@@ -242,6 +243,7 @@ void run_corpus(const CorpusSettings& settings, std::string_view stage) {
                         .progress = [&](double done) { share = done; },
                         .settings = settings_by_flag(settings),
                         .journal_seconds = settings.journal_seconds};
+  options.also_read = settings.evaluation;
   for (const std::filesystem::path& folder : {settings.tokenizer, settings.url_lists}) {
     if (!folder.empty()) options.also_read.push_back(folder);
   }

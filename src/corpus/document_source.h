@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <future>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,8 +27,9 @@ class DocumentSource {
     InputPosition end;  // of files: where the next batch begins
   };
   virtual ~DocumentSource() = default;
-  virtual bool next(Batch& batch) = 0;  // false: the end
-  virtual double share() const = 0;     // of it that was read, 0 to 1
+  virtual bool next(Batch& batch) = 0;                               // false: the end
+  virtual double share() const = 0;                                  // of it that was read, 0 to 1
+  virtual std::span<const std::filesystem::path> files() const = 0;  // those that documents point to
 };
 
 // Reads a batch ahead, in a thread of its own, and parses with all threads.
@@ -37,6 +40,7 @@ class FileSource final : public DocumentSource {
   ~FileSource() override;
   bool next(Batch& batch) override;
   double share() const override;
+  std::span<const std::filesystem::path> files() const override { return reader_.files(); }
 
  private:
   struct RawBatch {
@@ -57,6 +61,7 @@ class SpoolSource final : public DocumentSource {
   SpoolSource(const Spool& spool, std::int64_t batch_bytes) : spool_(spool), batch_bytes_(batch_bytes) {}
   bool next(Batch& batch) override;
   double share() const override;
+  std::span<const std::filesystem::path> files() const override { return spool_.files(); }
 
  private:
   const Spool& spool_;

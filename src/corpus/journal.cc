@@ -16,10 +16,11 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kJournalFormat = "teratron corpus journal 1";
+constexpr std::string_view kJournalFormat = "teratron corpus journal 2";
 
 fs::path journal_of(const fs::path& out) { return out.string() + ".journal"; }
 fs::path state_of(const fs::path& out) { return out.string() + ".journal-state"; }
+fs::path spool_of(const fs::path& out) { return out.string() + ".spool.partial"; }
 
 // Another content has another size or time, unless somebody wants to deceive.
 Json json_of_file(const fs::path& file) {
@@ -107,9 +108,8 @@ std::string difference(const Json& then, const Json& now) {
   return then == now ? "" : "it is of another command, or of other files";
 }
 
-std::string fault_of_partial(const fs::path& path, std::uint64_t bytes) {
+std::string fault_of(const fs::path& partial, std::uint64_t bytes) {
   std::error_code error;
-  const fs::path partial = AtomicFile::partial_of(path);
   const std::uintmax_t size = fs::file_size(partial, error);
   if (!error && size >= bytes) return "";
   return fmt::format("'{}' is not what it was", partial.string());
@@ -119,7 +119,11 @@ std::string fault_of_partial(const fs::path& path, std::uint64_t bytes) {
 
 Journal::Journal(const StreamOptions& options, const std::vector<std::unique_ptr<Stage>>& stages,
                  const std::vector<fs::path>& files)
-    : path_(journal_of(options.out)), state_path_(state_of(options.out)), out_(options.out), dropped_(options.dropped) {
+    : path_(journal_of(options.out)),
+      state_path_(state_of(options.out)),
+      spool_path_(spool_of(options.out)),
+      out_(options.out),
+      dropped_(options.dropped) {
   Json settings = Json::object();
   for (const auto& [name, value] : options.settings) settings[name] = value;
   settings["version"] = kVersion;
@@ -149,10 +153,15 @@ std::optional<JournalPoint> Journal::load(std::string& why_not) const {
                        .counts = counts_from(json.at("counts")),
                        .out = line_point_from(json.at("out"), tails),
                        .dropped = line_point_from(json.at("dropped"), tails),
+                       .spool_bytes = json.at("spool_bytes"),
                        .state_bytes = json.at("state_bytes")};
-    why_not = fault_of_partial(out_, point.out.bytes);
-    if (why_not.empty() && !dropped_.empty()) why_not = fault_of_partial(dropped_, point.dropped.bytes);
-    if (why_not.empty() && point.state_bytes > 0) why_not = fault_of_partial(state_path_, point.state_bytes);
+    why_not = fault_of(AtomicFile::partial_of(out_), point.out.bytes);
+    const auto look_at = [&](const fs::path& partial, std::uint64_t bytes) {
+      if (why_not.empty() && bytes > 0) why_not = fault_of(partial, bytes);
+    };
+    if (why_not.empty() && !dropped_.empty()) why_not = fault_of(AtomicFile::partial_of(dropped_), point.dropped.bytes);
+    look_at(AtomicFile::partial_of(state_path_), point.state_bytes);
+    look_at(spool_path_, point.spool_bytes);
     if (!why_not.empty()) return std::nullopt;
     return point;
   } catch (const std::exception&) {
@@ -161,9 +170,9 @@ std::optional<JournalPoint> Journal::load(std::string& why_not) const {
   }
 }
 
-std::vector<std::string> Journal::load_state(const JournalPoint& point, std::size_t stages) {
-  std::vector<std::string> states(stages);
-  if (point.state_bytes == 0) return states;
+void Journal::load_state(const JournalPoint& point,
+                         const std::function<void(std::size_t stage, std::string_view news)>& take) {
+  if (point.state_bytes == 0) return;
   state_.emplace(state_path_, point.state_bytes);
   state_->leave_behind(true);
   const MappedFile file(AtomicFile::partial_of(state_path_));
@@ -171,10 +180,9 @@ std::vector<std::string> Journal::load_state(const JournalPoint& point, std::siz
   while (!rest.empty()) {
     std::uint64_t header[2];  // as add_state writes it
     std::memcpy(header, rest.data(), sizeof header);
-    states.at(header[0]) += rest.substr(sizeof header, header[1]);
+    take(header[0], rest.substr(sizeof header, header[1]));
     rest.remove_prefix(sizeof header + header[1]);
   }
-  return states;
 }
 
 void Journal::add_state(std::size_t stage, std::string_view news) {
@@ -193,10 +201,10 @@ void Journal::write(JournalPoint point) {
     state_->sync();
     point.state_bytes = state_->bytes_written();
   }
-  const Json json = {{"format", kJournalFormat},         {"file", point.position.file},
-                     {"line", point.position.line},      {"counts", json_of(point.counts)},
-                     {"out", json_of(point.out)},        {"dropped", json_of(point.dropped)},
-                     {"state_bytes", point.state_bytes}, {"run", Json::parse(run_)}};
+  const Json json = {
+      {"format", kJournalFormat},         {"file", point.position.file},      {"line", point.position.line},
+      {"counts", json_of(point.counts)},  {"out", json_of(point.out)},        {"dropped", json_of(point.dropped)},
+      {"spool_bytes", point.spool_bytes}, {"state_bytes", point.state_bytes}, {"run", Json::parse(run_)}};
   write_file_atomically(
       path_, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" + point.out.tail + point.dropped.tail);
 }
@@ -210,6 +218,7 @@ void Journal::remove(const fs::path& out) {
   std::error_code none;
   fs::remove(journal_of(out), none);
   fs::remove(AtomicFile::partial_of(state_of(out)), none);
+  fs::remove(spool_of(out), none);
 }
 
 }  // namespace teratron

@@ -1,5 +1,5 @@
-// Documents on their way between two passes: an unnamed temporary file, which is gone with the process, however it
-// ends.
+// Documents on their way between two passes: a temporary file. It has no name, and is gone with the process, however
+// that ends; or it has one, for a later process that goes on.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,16 @@ namespace teratron {
 
 class Spool {
  public:
-  // In `folder`; memory: 8 bytes a document. EnvironmentError, here and below: it cannot be written (a full disk).
-  Spool(const std::filesystem::path& folder, std::string text_key);
+  // Of documents that come from `files`, which outlive it; memory: 8 bytes a document. EnvironmentError, here and
+  // below: it cannot be written (a full disk).
+  struct Contents {
+    std::string text_key;
+    std::span<const std::filesystem::path> files;
+  };
+  // In `folder`, without a name.
+  Spool(const std::filesystem::path& folder, Contents contents);
+  // At `path`; goes on behind the first bytes of what an earlier one has kept there. UserError: they are damaged.
+  Spool(const std::filesystem::path& path, std::uint64_t kept_bytes, Contents contents);
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
   ~Spool();
@@ -25,6 +33,9 @@ class Spool {
   // Of one thread. Returns the document's number, from 0.
   std::int64_t add(const Document& document);
   void end_writing();  // before the first read
+  // Of one with a name: what was added so far is on the disk, and stays there when the process ends.
+  void keep();
+  bool has_name() const { return !path_.empty(); }
 
   // From any number of threads. `number` is set in what is read.
   Document read(std::int64_t number) const;
@@ -33,16 +44,21 @@ class Spool {
   std::int64_t size() const { return static_cast<std::int64_t>(ends_.size()); }
   std::int64_t bytes() const { return ends_.empty() ? 0 : ends_.back(); }
   std::int64_t bytes_of(std::int64_t number) const { return ends_[index(number)] - begin_of(number); }
-  const std::string& text_key() const { return text_key_; }
+  std::span<const std::filesystem::path> files() const { return contents_.files; }
 
  private:
   static std::size_t index(std::int64_t number) { return static_cast<std::size_t>(number); }
   std::int64_t begin_of(std::int64_t number) const { return number == 0 ? 0 : ends_[index(number) - 1]; }
+  struct Header;
+  Header header_of(std::int64_t number) const;
+  void find_ends(std::uint64_t bytes);
   void flush();
 
   std::filesystem::path folder_;  // for messages
-  std::string text_key_;
+  std::filesystem::path path_;    // empty: it has no name
+  Contents contents_;
   int descriptor_ = -1;
+  bool is_kept_ = false;
   std::string buffer_;
   std::vector<std::int64_t> ends_;  // of the documents, in the file
 };

@@ -14,6 +14,7 @@
 #include "corpus/document.h"
 #include "corpus/document_source.h"
 #include "corpus/spool.h"
+#include "data/input_files.h"
 
 namespace teratron {
 
@@ -35,11 +36,13 @@ class Stage {
   virtual ~Stage() = default;
   virtual std::string_view name() const = 0;  // "clean"
 
-  // Whether it reads files in a way of its own where it is the first stage, and then how. Such a run begins anew after
-  // a kill.
-  virtual bool reads_files() const { return false; }
-  virtual std::unique_ptr<DocumentSource> open(std::span<const std::filesystem::path> /*files*/, TextFormat /*format*/,
-                                               std::int64_t /*batch_bytes*/) const {
+  // Of a first stage: the files that the user's names stand for, and, where it reads them in a way of its own, what
+  // does so. `from`: where a batch of an earlier one over the same files ended.
+  virtual std::vector<std::filesystem::path> find_files(std::span<const std::filesystem::path> named) const {
+    return find_input_files(named);
+  }
+  virtual std::unique_ptr<DocumentSource> open(std::vector<std::filesystem::path> /*files*/, TextFormat /*format*/,
+                                               std::int64_t /*batch_bytes*/, const InputPosition& /*from*/) const {
     return nullptr;
   }
 
@@ -55,7 +58,7 @@ class Stage {
   virtual std::optional<Drop> admit(const Document&) { return std::nullopt; }
 
   // For a run that goes on where another one ended: of what admit() remembers, what is new since the last call; and all
-  // of that again, in its order, before the first document.
+  // of that again, piece by piece in its order, before the first document.
   virtual std::string take_news() { return {}; }
   virtual void remember(std::string_view /*news*/) {}
 

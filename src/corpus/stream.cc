@@ -1,7 +1,6 @@
 #include "corpus/stream.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
@@ -9,8 +8,10 @@
 #include "base/monotonic_clock.h"
 #include "base/threads.h"
 #include "corpus/document_source.h"
+#include "corpus/drop_log.h"
 #include "corpus/journal.h"
 #include "corpus/line_writer.h"
+#include "corpus/survey.h"
 #include "data/input_files.h"
 
 namespace teratron {
@@ -22,64 +23,22 @@ std::int64_t count_surveys(const Stages& stages) {
   return std::ranges::count_if(stages, [](const auto& stage) { return stage->needs_survey(); });
 }
 
-// Documents that are not kept, a line each, in the order of what is read, wherever batches end.
-class DropLog {
- public:
-  DropLog(const std::filesystem::path& path, LinePoint from) {
-    if (!path.empty()) writer_ = std::make_unique<LineWriter>(path, std::move(from));
-  }
-  LinePoint point() { return writer_ ? writer_->point() : LinePoint{}; }
-  void leave_behind(bool leaves) {
-    if (writer_) writer_->leave_behind(leaves);
-  }
-  void finish() {
-    if (writer_) writer_->finish();
-  }
-  void add(std::string_view stage, const Drop& drop, const std::filesystem::path& file, std::int64_t line,
-           std::string_view document) {
-    if (!writer_) return;
-    nlohmann::ordered_json why = {
-        {"stage", stage}, {"reason", drop.reason}, {"detail", drop.detail}, {"file", file.string()}, {"line", line}};
-    std::string text = why.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    if (!document.empty()) {
-      text.pop_back();
-      text += fmt::format(",\"document\":{}}}", document);
-    }
-    lines_.push_back({&file, line, std::move(text)});
-  }
-  // Of what was added since the last call; the stages of one document stay in their order.
-  void end_batch() {
-    std::ranges::stable_sort(lines_, [](const Line& a, const Line& b) {
-      return a.file == b.file ? a.line < b.line : std::less<>()(a.file, b.file);  // files lie in a row
-    });
-    for (const Line& one : lines_) writer_->write(one.text);
-    lines_.clear();
-  }
-  void commit() {
-    if (writer_) writer_->commit();
-  }
-
- private:
-  struct Line {
-    const std::filesystem::path* file;
-    std::int64_t line;
-    std::string text;
-  };
-  std::unique_ptr<LineWriter> writer_;
-  std::vector<Line> lines_;
-};
+std::vector<std::filesystem::path> files_of(const Stages& stages, const StreamOptions& options) {
+  return stages.empty() ? find_input_files(options.files) : stages.front()->find_files(options.files);
+}
 
 class StreamRun {
  public:
   // `journal`: none where it cannot go on. `from`: of that journal.
-  StreamRun(const Stages& stages, const StreamOptions& options, Journal* journal, JournalPoint from)
+  StreamRun(const Stages& stages, const StreamOptions& options, Journal* journal, const JournalPoint& from)
       : stages_(stages),
         options_(options),
         journal_(journal),
-        begin_(from.position),
-        writer_(options.out, std::move(from.out)),
-        drops_(options.dropped, std::move(from.dropped)),
-        counts_(std::move(from.counts)) {
+        from_(from),
+        read_to_(from.position),
+        writer_(options.out, from.out),
+        drops_(options.dropped, from.dropped),
+        counts_(from.counts) {
     noted_documents_ = counts_.documents;
     counts_.stages.resize(stages.size());
     for (std::size_t i = 0; i < stages.size(); ++i) counts_.stages[i].name = stages[i]->name();
@@ -104,66 +63,98 @@ class StreamRun {
 
  private:
   void run_passes() {
-    // Has the files' names, which documents point to.
-    std::unique_ptr<DocumentSource> files;
-    if (!stages_.empty() && stages_.front()->reads_files()) {
-      files = stages_.front()->open(options_.files, options_.format, options_.batch_bytes);
-    } else {
-      files = std::make_unique<FileSource>(options_.files, options_.format, options_.text_key, options_.batch_bytes,
-                                           begin_);
-    }
+    const std::unique_ptr<DocumentSource> files = open_files();
     DocumentSource* source = files.get();
     std::unique_ptr<DocumentSource> spool_source;
-    std::unique_ptr<Spool> spool;
+    std::unique_ptr<Survey> read;  // whose spool the source reads
     for (std::size_t first = 0; pass_ < passes_; ++pass_) {
       const bool surveys_first = pass_ > 0;  // the first stage of this pass has its survey behind it
       std::size_t end = first + (surveys_first ? 1 : 0);
       while (end < stages_.size() && !stages_[end]->needs_survey()) ++end;
-      if (pass_ + 1 == passes_) {
-        run_pass(*source, first, end, [&](std::vector<Document>& documents) { write(documents); });
-      } else {
-        auto next = std::make_unique<Spool>(folder_for_temporaries(options_.out), options_.text_key);
-        run_pass(*source, first, end,
-                 [&](std::vector<Document>& documents) { survey(*stages_[end], documents, *next); });
-        next->end_writing();
-        stages_[end]->settle(*next);
-        spool_source = std::make_unique<SpoolSource>(*next, options_.batch_bytes);
+      if (pass_ + 1 < passes_) survey_ = begin_survey(*stages_[end], files->files());
+      if (pass_ == 0) recall(end);
+      run_pass(*source, first, end);
+      if (survey_) {
+        const Spool& spool = survey_->settle();
+        spool_source = std::make_unique<SpoolSource>(spool, options_.batch_bytes);
         source = spool_source.get();
-        spool = std::move(next);
+        read = std::move(survey_);
       }
       first = end;
     }
   }
 
-  template <class Sink>
-  void run_pass(DocumentSource& source, std::size_t first, std::size_t end, const Sink& sink) {
+  std::unique_ptr<DocumentSource> open_files() const {
+    const std::vector<std::filesystem::path> files = files_of(stages_, options_);
+    if (!stages_.empty()) {
+      auto own = stages_.front()->open(files, options_.format, options_.batch_bytes, from_.position);
+      if (own != nullptr) return own;
+    }
+    return std::make_unique<FileSource>(files, options_.format, options_.text_key, options_.batch_bytes,
+                                        from_.position);
+  }
+
+  // Only that of the first pass is one to go on with: the others are made from it.
+  std::unique_ptr<Survey> begin_survey(Stage& stage, std::span<const std::filesystem::path> files) const {
+    const Spool::Contents contents{.text_key = options_.text_key, .files = files};
+    return std::make_unique<Survey>(stage,
+                                    journal_ != nullptr && pass_ == 0
+                                        ? std::make_unique<Spool>(journal_->spool_path(), from_.spool_bytes, contents)
+                                        : std::make_unique<Spool>(folder_for_temporaries(options_.out), contents));
+  }
+
+  // What the stages of the first pass knew, the last of which is the survey's.
+  void recall(std::size_t surveyed) {
+    if (journal_ == nullptr) return;
+    journal_->load_state(from_, [&](std::size_t stage, std::string_view news) {
+      if (stage == surveyed && survey_) return survey_->remember(news);
+      stages_.at(stage)->remember(news);
+    });
+  }
+
+  void run_pass(DocumentSource& source, std::size_t first, std::size_t end) {
     for (DocumentSource::Batch batch; source.next(batch);) {
       if (pass_ == 0) count_read(batch);
       for (std::size_t stage = first; stage < end; ++stage) {
         batch.documents = apply(*stages_[stage], std::move(batch.documents), counts_.stages[stage]);
       }
-      sink(batch.documents);
+      survey_ ? survey_->add(batch.documents) : write(batch.documents);
       drops_.end_batch();
-      if (journal_ != nullptr) note_in_journal(batch.end);
+      if (pass_ == 0) read_to_ = batch.end;
+      look_for_the_end(end);
       if (options_.progress)
         options_.progress((static_cast<double>(pass_) + source.share()) / static_cast<double>(passes_));
     }
-    if (pass_ == 0) check_read();
+    if (pass_ > 0) return;
+    check_read();
+    if (journal_ != nullptr && survey_ && counts_.documents > noted_documents_) note_in_journal(end);
   }
 
-  void note_in_journal(const InputPosition& end) {
+  // After a batch: whether a signal asks for the end; and whether it is time for a point of the journal, which the
+  // first pass alone has. `end`: of the stages of this pass.
+  void look_for_the_end(std::size_t end) {
+    if (journal_ == nullptr) return;
     const int signal = options_.end_signal ? options_.end_signal() : 0;
-    const bool is_news = counts_.documents > noted_documents_;  // not while what is done is passed over
-    if (signal == 0 && (!is_news || monotonic_seconds() - noted_ < options_.journal_seconds)) return;
-    JournalPoint point{.position = end, .counts = counts_, .out = writer_.point(), .dropped = drops_.point()};
-    for (std::size_t i = 0; i < stages_.size(); ++i) journal_->add_state(i, stages_[i]->take_news());
+    if (pass_ == 0) {
+      const bool is_news = counts_.documents > noted_documents_;  // not while what is done is passed over
+      if (signal != 0 || (is_news && monotonic_seconds() - noted_ >= options_.journal_seconds)) note_in_journal(end);
+    }
+    if (signal == 0) return;
+    tell(fmt::format("stopped behind document {}; run the same command again to go on", counts_.documents));
+    throw EndedBySignal(signal);
+  }
+
+  void note_in_journal(std::size_t end) {
+    JournalPoint point{.position = read_to_, .counts = counts_, .out = writer_.point(), .dropped = drops_.point()};
+    for (std::size_t i = 0; i < end; ++i) journal_->add_state(i, stages_[i]->take_news());
+    if (survey_) {
+      point.spool_bytes = survey_->keep();
+      journal_->add_state(end, survey_->take_news());
+    }
     journal_->write(std::move(point));
     leave_behind(true);
     noted_ = monotonic_seconds();
     noted_documents_ = counts_.documents;
-    if (signal == 0) return;
-    tell(fmt::format("stopped behind document {}; run the same command again to go on", counts_.documents));
-    throw EndedBySignal(signal);
   }
 
   void leave_behind(bool leaves) {
@@ -239,20 +230,6 @@ class StreamRun {
     return kept;
   }
 
-  void survey(Stage& stage, const std::vector<Document>& documents, Spool& spool) {
-    std::vector<std::vector<std::uint64_t>> measures(documents.size());
-    parallel_for(std::ssize(documents), kDocumentsPerTask, [&](std::int64_t begin, std::int64_t end) {
-      for (; begin < end; ++begin) {
-        const auto i = static_cast<std::size_t>(begin);
-        measures[i] = stage.measure(documents[i]);
-      }
-    });
-    for (std::size_t i = 0; i < documents.size(); ++i) {
-      const std::int64_t number = spool.add(documents[i]);
-      stage.note(number, measures[i]);
-    }
-  }
-
   void write(const std::vector<Document>& documents) {
     for (const Document& document : documents) {
       writer_.write(json_line_of(document, options_.text_key));
@@ -265,17 +242,19 @@ class StreamRun {
   const Stages& stages_;
   const StreamOptions& options_;
   Journal* journal_;
-  InputPosition begin_;
+  const JournalPoint& from_;
+  InputPosition read_to_;
   double noted_ = monotonic_seconds();  // in the journal, last
   std::int64_t noted_documents_ = 0;
   LineWriter writer_;
   DropLog drops_;
   StreamCounts counts_;
+  std::unique_ptr<Survey> survey_;  // under way
   std::int64_t pass_ = 0, passes_ = 1;
 };
 
-// The point to go on from, and what there is to say about it. Stages remember what they knew then.
-JournalPoint begin_with(Journal& journal, const Stages& stages, const StreamOptions& options) {
+// The point to go on from, and what there is to say about it.
+JournalPoint begin_with(Journal& journal, const StreamOptions& options) {
   const auto tell = [&](const std::string& line) {
     if (options.tell) options.tell(line);
   };
@@ -287,18 +266,15 @@ JournalPoint begin_with(Journal& journal, const Stages& stages, const StreamOpti
     return {};
   }
   tell(fmt::format("goes on behind document {}, as '{}' says", point->counts.documents, journal.path().string()));
-  const std::vector<std::string> states = journal.load_state(*point, stages.size());
-  for (std::size_t i = 0; i < stages.size(); ++i) stages[i]->remember(states[i]);
   return *point;
 }
 
 }  // namespace
 
 bool can_go_on(const Stages& stages, const StreamOptions& options) {
-  if (!stages.empty() && stages.front()->reads_files()) return false;
-  if (count_surveys(stages) > 0 || AtomicFile::partial_of(options.out).empty()) return false;
+  if (AtomicFile::partial_of(options.out).empty()) return false;
   if (!options.dropped.empty() && AtomicFile::partial_of(options.dropped).empty()) return false;
-  return std::ranges::all_of(find_input_files(options.files), [](const std::filesystem::path& file) {
+  return std::ranges::all_of(files_of(stages, options), [](const std::filesystem::path& file) {
     std::error_code none;
     return !is_standard_stream(file) && std::filesystem::is_regular_file(file, none);
   });
@@ -308,11 +284,12 @@ StreamCounts run_stages(const Stages& stages, const StreamOptions& options) {
   check(options.batch_bytes > 0, "run_stages: batch_bytes");
   if (!can_go_on(stages, options)) {
     if (!is_standard_stream(options.out)) Journal::remove(options.out);
-    return StreamRun(stages, options, nullptr, {}).run();
+    const JournalPoint start;
+    return StreamRun(stages, options, nullptr, start).run();
   }
-  Journal journal(options, stages, find_input_files(options.files));
-  JournalPoint from = begin_with(journal, stages, options);
-  return StreamRun(stages, options, &journal, std::move(from)).run();
+  Journal journal(options, stages, files_of(stages, options));
+  const JournalPoint from = begin_with(journal, options);
+  return StreamRun(stages, options, &journal, from).run();
 }
 
 }  // namespace teratron

@@ -46,8 +46,8 @@ struct StreamCounts {
   std::vector<StageCounts> stages;
 };
 
-// Whether a run that is killed is gone on with by the next one: no stage has a survey or reads files in a way of its
-// own, the output and the dropped documents are files, and so is all that is read.
+// Whether a run that is killed is gone on with by the next one: the output and the dropped documents are files, and so
+// is all that is read. It goes on where the first pass was: what follows the first survey is done again.
 bool can_go_on(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOptions& options);
 
 // Reads documents, passes them through `stages` one after another and writes what is left, in the order of the input.

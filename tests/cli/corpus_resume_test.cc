@@ -68,13 +68,15 @@ TEST_F(CorpusResume, KilledAtAnyMomentItGoesOn) {
   write_documents(2500);
   int resumed = 0;
   for (const std::string ending : {".jsonl", ".jsonl.zst"}) {
-    const Words more = {"--then", "langid",       "--dropped", path("dropped" + ending),
+    const std::string then = ending == ".jsonl" ? "langid,dedup" : "langid";  // with a survey, and without one
+    const Words more = {"--then", then,           "--dropped", path("dropped" + ending),
                         "--json", path("s.json"), "--out",     path("out" + ending)};
     ASSERT_EQ(testing::ChildProgram(command(more)).wait().exit_code, 0);
     const std::string out = read_file(path("out" + ending)), dropped = read_file(path("dropped" + ending));
     const nlohmann::json counts = statistics();
     EXPECT_GT(counts["stages"][0]["reasons"]["duplicate url"], 0);
     EXPECT_GT(counts["stages"][1]["reasons"]["language"], 0);
+    EXPECT_EQ(counts["stages"].size() == 3 && counts["stages"][2]["reasons"]["duplicate"] > 0, ending == ".jsonl");
     for (int trial = 0; trial < 4; ++trial) {
       fs::remove(path("out" + ending));
       fs::remove(path("dropped" + ending));
@@ -125,7 +127,7 @@ TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
   EXPECT_EQ(folder_.entries(), 3);
 }
 
-// A command that does not go on takes away what another one of this output has left to go on from.
+// A command takes away what another one of this output has left to go on from.
 TEST_F(CorpusResume, NothingGoesOnBehindTheOutputOfAnotherCommand) {
   write_documents(1000);
   const Words whole = {"--out", path("out.jsonl")};

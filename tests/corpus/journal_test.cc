@@ -6,53 +6,27 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 
 #include "base/compressed.h"
 #include "base/decompression.h"
 #include "base/error.h"
 #include "base/philox.h"
 #include "base/threads.h"
-#include "corpus/stage_fixture.h"
+#include "corpus/pages.h"
+#include "corpus/remembering_stages.h"
 
 namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// Drops a text that was there before, which it has to remember, and changes one in three of the others.
-class SeenStage final : public Stage {
- public:
-  explicit SeenStage(std::atomic<std::int64_t>* processed) : processed_(processed) {}
-  std::string_view name() const override { return "seen"; }
-  StageOutput process(Document document) const override {
-    ++*processed_;
-    if (document.text.size() % 7 == 0) return dropped("seven", document.text.substr(0, 2));
-    document.changed = document.text.size() % 3 == 0;
-    if (document.changed) document.text += "+";
-    return kept(std::move(document));
-  }
-  std::optional<Drop> admit(const Document& document) override {
-    if (!seen_.insert(document.text).second) return Drop{"seen", document.text.substr(0, 2)};
-    news_ += document.text + "\n";
-    return std::nullopt;
-  }
-  std::string take_news() override { return std::exchange(news_, {}); }
-  void remember(std::string_view news) override {
-    for (std::size_t end; !news.empty(); news.remove_prefix(end + 1)) {
-      end = news.find('\n');
-      seen_.emplace(news.substr(0, end));
-    }
-  }
-
- private:
-  std::atomic<std::int64_t>* processed_;
-  std::set<std::string> seen_;
-  std::string news_;
-};
+using testing::OftenStage;
+using testing::SeenStage;
+using ::testing::ThrowsMessage;
 
 struct Killed {};  // what no part of the stream catches
 
@@ -62,8 +36,15 @@ class CorpusJournal : public ::testing::Test {
     std::int64_t points = 0;  // of the journal, before
     bool by_signal = false;   // else as if it was killed
   };
-  static std::vector<std::unique_ptr<Stage>> stages(std::atomic<std::int64_t>* processed) {
-    return testing::stages_of(std::make_unique<SeenStage>(processed), std::make_unique<SeenStage>(processed));
+  // By the letters of kinds_: extract, seen, often.
+  std::vector<std::unique_ptr<Stage>> stages() {
+    std::vector<std::unique_ptr<Stage>> made;
+    for (const char kind : kinds_) {
+      if (kind == 'e') made.push_back(make_extract_stage({.least_characters = 20}));
+      if (kind == 's') made.push_back(std::make_unique<SeenStage>(&processed_));
+      if (kind == 'o') made.push_back(std::make_unique<OftenStage>(&measured_));
+    }
+    return made;
   }
 
   void write_inputs(std::uint64_t documents) {
@@ -82,6 +63,60 @@ class CorpusJournal : public ::testing::Test {
     }
   }
 
+  // Every kind of file that pages come in, and of record.
+  void write_pages() {
+    const auto page = [&] { return testing::page_of(testing::random_paragraphs(random_, random_.below(5))); };
+    const auto warc = [&] {
+      std::string records;
+      for (std::uint64_t left = random_.below(40); left > 0; --left) {
+        const std::uint64_t kind = random_.below(5);
+        if (kind == 0) records += testing::warc_record("about", {.type = "request"});
+        if (kind == 1) records += testing::warc_record("", {.type = "metadata"});
+        if (kind == 2) records += testing::warc_record(testing::http_response("gone", "", 404));
+        if (kind > 2) records += testing::warc_record(testing::http_response(page()));
+      }
+      return records + testing::warc_record("", {.type = "metadata"});
+    };
+    std::string lines;
+    for (std::uint64_t left = 1 + random_.below(40); left > 0; --left) {
+      lines += random_.below(9) == 0 ? "bad\n" : nlohmann::json{{"html", page()}}.dump() + "\n";
+    }
+    const std::map<std::string, std::string> contents = {{"a.html", page()},
+                                                         {"b.warc.gz", testing::gzip(warc())},
+                                                         {"c.jsonl.zst", testing::zstd(lines)},
+                                                         {"d.htm", page()},
+                                                         {"e.warc", warc()}};
+    options_.files.clear();
+    for (const auto& [name, content] : contents) {
+      options_.files.push_back(folder_ / name);
+      write_file_atomically(options_.files.back(), content);
+    }
+  }
+
+  // Ends runs at random, and later and later, until one comes to its own end. What it leaves is what one run does that
+  // nothing ends.
+  void expect_same_bytes(std::int64_t most_batch_bytes, std::uint64_t most_points) {
+    const auto any_size = [&] {
+      return static_cast<std::int64_t>(1 + random_.below(static_cast<std::uint64_t>(most_batch_bytes)));
+    };
+    options_.batch_bytes = any_size();
+    const std::vector<std::string> expected = undisturbed();
+    bool is_done = false;
+    for (std::uint64_t ended = 0; !is_done; ++ended) {
+      ASSERT_LT(ended, 500);
+      set_thread_count(1 + static_cast<int>(random_.below(3)));
+      options_.batch_bytes = any_size();
+      const Ends ends{.points = static_cast<std::int64_t>(random_.below(most_points + ended)) + 1,
+                      .by_signal = random_.below(2) == 0};
+      is_done = run(&ends);
+      EXPECT_EQ(is_done, fs::exists(options_.out));
+    }
+    EXPECT_TRUE(results() == expected) << kinds_ << "\n" << told_;
+    EXPECT_EQ(names_there().size(), options_.files.size() + 2);  // and the results
+    fs::remove(options_.out);
+    fs::remove(options_.dropped);
+  }
+
   // Runs to its end, or to the one that is given. Returns whether it came to its own.
   bool run(const Ends* ends = nullptr) {
     std::int64_t asked = 0;
@@ -91,7 +126,7 @@ class CorpusJournal : public ::testing::Test {
       return SIGTERM;
     };
     options_.tell = [&](std::string_view line) { told_ += std::string(line) + "\n"; };
-    const auto made = stages(&processed_);
+    const auto made = stages();
     try {
       statistics_ = json_of(run_stages(made, options_), made).dump();
       return true;
@@ -117,7 +152,7 @@ class CorpusJournal : public ::testing::Test {
     const std::vector<std::string> expected = results();
     fs::remove(options_.out);
     fs::remove(options_.dropped);
-    processed_ = 0;
+    processed_ = measured_ = 0;
     told_.clear();
     return expected;
   }
@@ -129,32 +164,31 @@ class CorpusJournal : public ::testing::Test {
                          .max_bad_share = 1,
                          .batch_bytes = 300,
                          .journal_seconds = 0};
-  std::atomic<std::int64_t> processed_{0};
+  std::string kinds_ = "ss";
+  std::atomic<std::int64_t> processed_{0}, measured_{0};
   std::string statistics_, told_;
 };
 
 TEST_F(CorpusJournal, AnEndedRunGoesOnAndGivesTheSameBytes) {
   const int threads_before = thread_count();
-  for (int trial = 0; trial < 40; ++trial) {
+  for (int trial = 0; trial < 60; ++trial) {
+    SCOPED_TRACE(trial);
     options_.out = folder_ / (trial % 2 == 0 ? "out.jsonl" : "out.jsonl.zst");
     options_.dropped = folder_ / (trial % 3 == 0 ? "dropped.jsonl.zst" : "dropped.jsonl");
+    kinds_ = std::vector<std::string>{"ss", "so", "os", "soso", "s", "oo"}[random_.below(6)];
     write_inputs(1 + random_.below(200));
-    options_.batch_bytes = static_cast<std::int64_t>(1 + random_.below(2000));
-    const std::vector<std::string> expected = undisturbed();
-    bool is_done = false;
-    for (int ended = 0; !is_done; ++ended) {
-      ASSERT_LT(ended, 500);
-      set_thread_count(1 + static_cast<int>(random_.below(3)));
-      options_.batch_bytes = static_cast<std::int64_t>(1 + random_.below(2000));
-      const Ends ends{.points = static_cast<std::int64_t>(random_.below(30)) + 1, .by_signal = random_.below(2) == 0};
-      is_done = run(&ends);
-      EXPECT_EQ(is_done, fs::exists(options_.out));
-    }
-    EXPECT_TRUE(results() == expected) << "trial " << trial << "\n" << told_;
-    EXPECT_EQ(std::ranges::count(names_there(), options_.out.filename().string() + ".journal"), 0);
-    EXPECT_EQ(names_there().size(), 6);  // four inputs, two results
-    fs::remove(options_.out);
-    fs::remove(options_.dropped);
+    expect_same_bytes(2000, 30);
+  }
+  set_thread_count(threads_before);
+}
+
+TEST_F(CorpusJournal, SoDoesOneThatExtractsPages) {
+  const int threads_before = thread_count();
+  for (int trial = 0; trial < 20; ++trial) {
+    SCOPED_TRACE(trial);
+    kinds_ = std::vector<std::string>{"e", "es", "eo"}[random_.below(3)];
+    write_pages();
+    expect_same_bytes(3000, 3);  // few, so that many end while they pass over what is done
   }
   set_thread_count(threads_before);
 }
@@ -201,6 +235,64 @@ TEST_F(CorpusJournal, WhatWasDoneIsNotDoneAgain) {
                            HasSubstr("goes on behind document ")));
 }
 
+TEST_F(CorpusJournal, WhatASurveyHasSeenIsNotMeasuredAgain) {
+  kinds_ = "so";
+  write_inputs(300);
+  const std::vector<std::string> expected = undisturbed();
+  run();
+  const std::int64_t all = measured_;
+  measured_ = processed_ = 0;
+  fs::remove(options_.out);
+  Ends ends{.by_signal = true};
+  for (ends.points = 7; !run(&ends); ends.points += 20) {  // in the second pass, too
+    EXPECT_THAT(names_there(), Contains("out.jsonl.spool.partial"));
+  }
+  EXPECT_EQ(measured_, all);
+  EXPECT_EQ(results(), expected);
+  EXPECT_EQ(names_there().size(), 6);
+}
+
+TEST_F(CorpusJournal, TheEndOfASurveyIsAPoint) {
+  kinds_ = "eo";
+  options_.journal_seconds = 1000;
+  for (int trial = 0; trial < 10; ++trial) {
+    SCOPED_TRACE(trial);
+    write_pages();
+    options_.batch_bytes = 1000;
+    const std::vector<std::string> expected = undisturbed();
+    // Killed later and later it begins anew, until that is in the second pass.
+    for (Ends ends; !fs::exists(folder_ / "out.jsonl.journal"); ++ends.points) ASSERT_FALSE(run(&ends));
+    measured_ = 0;
+    ASSERT_TRUE(run());
+    EXPECT_EQ(measured_, 0);
+    EXPECT_EQ(results(), expected);
+    fs::remove(options_.out);
+    fs::remove(options_.dropped);
+  }
+}
+
+TEST_F(CorpusJournal, ADamagedSpoolIsAnErrorAndThenBeginsAnew) {
+  kinds_ = "o";
+  write_inputs(300);
+  const std::vector<std::string> expected = undisturbed();
+  const Ends ends{.points = 10, .by_signal = true};
+  ASSERT_FALSE(run(&ends));
+  std::string spool = read_file(folder_ / "out.jsonl.spool.partial");
+  spool[7] = '\x7f';  // of the first document's length
+  write_file_atomically(folder_ / "out.jsonl.spool.partial", spool);
+  EXPECT_THAT([&] { run(); }, ThrowsMessage<UserError>(HasSubstr("spool.partial' is damaged")));
+  EXPECT_EQ(names_there().size(), 4);
+  ASSERT_TRUE(run());
+  EXPECT_EQ(results(), expected);
+  fs::remove(options_.out);
+  ASSERT_FALSE(run(&ends));
+  fs::resize_file(folder_ / "out.jsonl.spool.partial", 3);
+  told_.clear();
+  ASSERT_TRUE(run());
+  EXPECT_THAT(told_, HasSubstr("out.jsonl.spool.partial' is not what it was"));
+  EXPECT_EQ(results(), expected);
+}
+
 TEST_F(CorpusJournal, WhatHasChangedBeginsAnew) {
   write_inputs(300);
   options_.settings = {{"--flag", "1"}};
@@ -243,9 +335,9 @@ TEST_F(CorpusJournal, ARunThatFailsForItsInputLeavesNothing) {
   EXPECT_THAT(told_, IsEmpty());
 }
 
-TEST_F(CorpusJournal, OnlyFilesAndStagesThatDecideAtOnceGoOn) {
+TEST_F(CorpusJournal, OnlyFilesGoOn) {
   write_inputs(10);
-  const auto made = stages(&processed_);
+  const auto made = stages();
   EXPECT_TRUE(can_go_on(made, options_));
   for (const std::string out : {"-", "/dev/stdout", "/dev/full"}) {
     StreamOptions other = options_;

@@ -1,6 +1,7 @@
 #include "corpus/extract/extract_stage.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
@@ -14,6 +15,8 @@
 namespace teratron {
 namespace {
 
+using Json = nlohmann::json;
+
 // Gumbo's tree of a page takes some times the page's size; of one that is made to blow up, any amount.
 constexpr std::size_t kTreeBytesPerByte = 64, kTreeBytesAtLeast = std::size_t{64} << 20;
 
@@ -23,12 +26,14 @@ class ExtractStage final : public Stage {
 
   std::string_view name() const override { return "extract"; }
 
-  bool reads_files() const override { return true; }
-  std::unique_ptr<DocumentSource> open(std::span<const std::filesystem::path> files, TextFormat format,
-                                       std::int64_t batch_bytes) const override {
+  std::vector<std::filesystem::path> find_files(std::span<const std::filesystem::path> named) const override {
+    return find_page_files(named);
+  }
+  std::unique_ptr<DocumentSource> open(std::vector<std::filesystem::path> files, TextFormat format,
+                                       std::int64_t batch_bytes, const InputPosition& from) const override {
     return open_pages(
-        files, format,
-        {.html_key = options_.html_key, .most_page_bytes = options_.most_page_bytes, .batch_bytes = batch_bytes},
+        std::move(files), format,
+        {.html_key = options_.html_key, .most_page_bytes = options_.most_page_bytes, .batch_bytes = batch_bytes}, from,
         counts_);
   }
 
@@ -54,6 +59,21 @@ class ExtractStage final : public Stage {
     document.record = record_of(document.record, article.text, tree);
     document.text = std::move(article.text);
     return kept(std::move(document));
+  }
+
+  // How many records of each type were read since the last call.
+  std::string take_news() override {
+    Json news = Json::object();
+    for (const auto& [type, count] : *counts_) {
+      if (const std::int64_t more = count - std::exchange(told_counts_[type], count); more > 0) news[type] = more;
+    }
+    return news.empty() ? "" : news.dump();
+  }
+  void remember(std::string_view news) override {
+    for (const auto& [type, count] : Json::parse(news).get<RecordCounts>()) {
+      (*counts_)[type] += count;
+      told_counts_[type] = (*counts_)[type];
+    }
   }
 
   std::vector<Fact> facts() const override {
@@ -96,6 +116,7 @@ class ExtractStage final : public Stage {
 
   ExtractOptions options_;
   std::shared_ptr<RecordCounts> counts_ = std::make_shared<RecordCounts>();
+  RecordCounts told_counts_;  // in the news
 };
 
 }  // namespace

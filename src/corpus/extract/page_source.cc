@@ -34,8 +34,10 @@ std::int64_t size_of(const fs::path& file) {
 // WARC files and pages, one after another, read a batch ahead in a thread of its own.
 class FilesOfPages final : public DocumentSource {
  public:
-  FilesOfPages(Files files, TextFormat format, const PageSourceOptions& options, std::shared_ptr<RecordCounts> counts)
-      : files_(files), format_(format), options_(options), counts_(std::move(counts)) {
+  // `passed_over`: records of the first file that are left out, and not counted.
+  FilesOfPages(Files files, TextFormat format, const PageSourceOptions& options, std::int64_t passed_over,
+               std::shared_ptr<RecordCounts> counts)
+      : files_(files), format_(format), options_(options), passed_over_(passed_over), counts_(std::move(counts)) {
     for (const fs::path& file : files_) total_ += size_of(file);
     read_ahead();
   }
@@ -51,6 +53,7 @@ class FilesOfPages final : public DocumentSource {
   }
 
   double share() const override { return total_ == 0 ? 0 : static_cast<double>(taken_) / static_cast<double>(total_); }
+  Files files() const override { return files_; }
 
  private:
   struct Ahead {
@@ -79,7 +82,9 @@ class FilesOfPages final : public DocumentSource {
       taken_before_ += reader_->bytes_taken();
       reader_.reset();
       ++file_;
+      records_ = passed_over_ = 0;
     }
+    ahead.batch.end = {.file = static_cast<std::int64_t>(file_), .line = std::max(records_, passed_over_)};
     ahead.is_end = file_ == files_.size() && size == 0 && passed == 0;
     return ahead;
   }
@@ -100,11 +105,16 @@ class FilesOfPages final : public DocumentSource {
   bool read_record(Ahead& ahead, std::int64_t& passed) {
     WarcRecord record;
     if (!reader_->next(record)) return false;
+    records_ = record.number;
+    if (records_ <= passed_over_) {
+      passed += 1 + record.length;
+      return true;
+    }
     const bool is_response = record.type == "response" && record.content_type.starts_with("application/http");
     ++ahead
           .records[record.type == "response" && !is_response ? "response without http" : to_utf8(record.type, "utf-8")];
     if (!is_response) {
-      passed += record.length;
+      passed += 1 + record.length;
       return true;
     }
     std::string response = reader_->read(kLongestHttpHead);
@@ -136,9 +146,11 @@ class FilesOfPages final : public DocumentSource {
   Files files_;
   TextFormat format_;
   PageSourceOptions options_;
+  std::int64_t passed_over_;  // records of the file being read
   std::shared_ptr<RecordCounts> counts_;
   std::int64_t total_ = 0, taken_ = 0, taken_before_ = 0;
   std::size_t file_ = 0;              // being read
+  std::int64_t records_ = 0;          // of it, so far
   std::optional<WarcReader> reader_;  // open while it is
   bool is_warc_ = false;
   std::future<Ahead> ahead_;  // declared last: it ends before what it reads
@@ -147,9 +159,14 @@ class FilesOfPages final : public DocumentSource {
 // Runs of files that one kind of source reads.
 class PageSource final : public DocumentSource {
  public:
-  PageSource(std::vector<fs::path> files, TextFormat format, PageSourceOptions options,
+  PageSource(std::vector<fs::path> files, TextFormat format, PageSourceOptions options, const InputPosition& from,
              std::shared_ptr<RecordCounts> counts)
-      : files_(std::move(files)), format_(format), options_(std::move(options)), counts_(std::move(counts)) {
+      : files_(std::move(files)),
+        format_(format),
+        options_(std::move(options)),
+        passed_over_(from.line),
+        counts_(std::move(counts)) {
+    check(from.file >= 0 && from.file <= std::ssize(files_), "open_pages: the position");
     for (const fs::path& file : files_) {
       if (!is_standard_stream(file) && ::access(file.c_str(), R_OK) != 0) {
         throw_user_error("cannot read '{}': {}; check the path and its permissions", file.string(),
@@ -157,6 +174,7 @@ class PageSource final : public DocumentSource {
       }
       total_ += size_of(file);
     }
+    for (; std::cmp_less(begin_, from.file); ++begin_) done_ += size_of(files_[begin_]);
   }
 
   bool next(Batch& batch) override {
@@ -169,6 +187,7 @@ class PageSource final : public DocumentSource {
         continue;
       }
       if (is_lines_) make_responses(batch);
+      batch.end.file += static_cast<std::int64_t>(begin_);
       return true;
     }
   }
@@ -180,6 +199,7 @@ class PageSource final : public DocumentSource {
     const double within = current_ ? current_->share() * static_cast<double>(bytes) : 0;
     return std::min(1.0, (static_cast<double>(done_) + within) / static_cast<double>(total_));
   }
+  Files files() const override { return files_; }
 
  private:
   bool has_lines(const fs::path& file) const {
@@ -190,12 +210,14 @@ class PageSource final : public DocumentSource {
     is_lines_ = has_lines(files_[begin_]);
     end_ = begin_ + 1;
     if (is_lines_) {  // one by one, since their names are to outlive what reads them
-      current_ = std::make_unique<FileSource>(Files(files_).subspan(begin_, 1), TextFormat::kJsonLines,
-                                              options_.html_key, options_.batch_bytes);
+      current_ =
+          std::make_unique<FileSource>(Files(files_).subspan(begin_, 1), TextFormat::kJsonLines, options_.html_key,
+                                       options_.batch_bytes, InputPosition{.line = std::exchange(passed_over_, 0)});
       return;
     }
     while (end_ < files_.size() && !has_lines(files_[end_])) ++end_;
-    current_ = std::make_unique<FilesOfPages>(Files(files_).subspan(begin_, end_ - begin_), format_, options_, counts_);
+    current_ = std::make_unique<FilesOfPages>(Files(files_).subspan(begin_, end_ - begin_), format_, options_,
+                                              std::exchange(passed_over_, 0), counts_);
   }
 
   void make_responses(Batch& batch) const {
@@ -209,6 +231,7 @@ class PageSource final : public DocumentSource {
   std::vector<fs::path> files_;
   TextFormat format_;
   PageSourceOptions options_;
+  std::int64_t passed_over_;  // lines or records of the first file
   std::shared_ptr<RecordCounts> counts_;
   std::int64_t total_ = 0, done_ = 0;
   std::size_t begin_ = 0, end_ = 0;  // the run of files that current_ reads
@@ -218,10 +241,15 @@ class PageSource final : public DocumentSource {
 
 }  // namespace
 
-std::unique_ptr<DocumentSource> open_pages(Files files, TextFormat format, const PageSourceOptions& options,
+std::unique_ptr<DocumentSource> open_pages(std::vector<fs::path> files, TextFormat format,
+                                           const PageSourceOptions& options, const InputPosition& from,
                                            std::shared_ptr<RecordCounts> counts) {
+  return std::make_unique<PageSource>(std::move(files), format, options, from, std::move(counts));
+}
+
+std::vector<fs::path> find_page_files(Files named) {
   constexpr auto kEndings = std::to_array<std::string_view>({".html", ".htm", ".xhtml", ".warc", ".jsonl"});
-  return std::make_unique<PageSource>(find_input_files(files, kEndings), format, options, std::move(counts));
+  return find_input_files(named, kEndings);
 }
 
 }  // namespace teratron

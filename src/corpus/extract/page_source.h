@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "corpus/document_source.h"
 
@@ -25,10 +26,15 @@ using RecordCounts = std::map<std::string, std::int64_t>;  // records of WARC fi
 // `line` is the line, the record's number, or 0.
 //
 // kByName: JSON lines by their name, WARC by its name or its first bytes, anything else is a page, compressed or not;
-// standard input is WARC or a page. kJsonLines, kText: every file is JSON lines, is a page. Folders give all .html,
-// .htm, .xhtml, .warc and .jsonl below. `counts` is added to, and may be read when a batch has been given. UserError as
-// DocumentReader and WarcReader; standard input that begins like JSON lines and is not said to be.
-std::unique_ptr<DocumentSource> open_pages(std::span<const std::filesystem::path> files, TextFormat format,
-                                           const PageSourceOptions& options, std::shared_ptr<RecordCounts> counts);
+// standard input is WARC or a page. kJsonLines, kText: every file is JSON lines, is a page. `from`: where a batch of an
+// earlier source of the same files ended; its line is a record of a WARC file. `counts` is added to, and may be read
+// when a batch has been given. UserError as DocumentReader and WarcReader; standard input that begins like JSON lines
+// and is not said to be.
+std::unique_ptr<DocumentSource> open_pages(std::vector<std::filesystem::path> files, TextFormat format,
+                                           const PageSourceOptions& options, const InputPosition& from,
+                                           std::shared_ptr<RecordCounts> counts);
+
+// As find_input_files; folders give all .html, .htm, .xhtml, .warc and .jsonl below.
+std::vector<std::filesystem::path> find_page_files(std::span<const std::filesystem::path> named);
 
 }  // namespace teratron
