@@ -112,8 +112,8 @@ std::unique_ptr<DecompressingReader::Decoder> decoder_for(std::string_view first
 
 }  // namespace
 
-DecompressingReader::DecompressingReader(std::filesystem::path path, InputPatience patience)
-    : name_(name_of_input(path)), file_(std::move(path), patience) {
+DecompressingReader::DecompressingReader(const std::filesystem::path& path, InputPatience patience)
+    : name_(name_of_input(path)), file_(path, patience) {
   while (input_.size() < kMagicBytes && fetch()) {
   }
   decoder_ = decoder_for({input_.data(), input_.size()});

@@ -18,7 +18,7 @@ namespace teratron {
 // are damaged or cut short (file, and how far it was read).
 class DecompressingReader {
  public:
-  explicit DecompressingReader(std::filesystem::path path, InputPatience patience = {});
+  explicit DecompressingReader(const std::filesystem::path& path, InputPatience patience = {});
   DecompressingReader(const DecompressingReader&) = delete;
   DecompressingReader& operator=(const DecompressingReader&) = delete;
   ~DecompressingReader();

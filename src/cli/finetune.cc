@@ -7,6 +7,7 @@
 
 #include "base/monotonic_clock.h"
 #include "checkpoint/folders.h"
+#include "checkpoint/initial_weights.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/task_results.h"

@@ -103,7 +103,7 @@ std::string text_of(const ClusterRun& run) {
     const simulation::StageUse& use = result.stages[stage];
     stages.row({fmt::format("{}", stage), fmt::format("{:.4g}", use.busy),
                 fmt::format("{:.2f}", 100 * use.bubble_share), fmt::format("{:.4g}", use.message_seconds),
-                fmt::format("{:.4g}", use.sum_seconds), readable_bytes(run.memory[stage])});
+                fmt::format("{:.4g}", use.sum_seconds), readable_bytes(static_cast<std::uint64_t>(run.memory[stage]))});
   }
   text += stages.text();
   std::vector<simulation::LinkUse> links = result.links;

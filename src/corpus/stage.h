@@ -41,8 +41,9 @@ class Stage {
   virtual std::vector<std::filesystem::path> find_files(std::span<const std::filesystem::path> named) const {
     return find_input_files(named);
   }
-  virtual std::unique_ptr<DocumentSource> open(std::vector<std::filesystem::path> /*files*/, TextFormat /*format*/,
-                                               std::int64_t /*batch_bytes*/, const InputPosition& /*from*/) const {
+  virtual std::unique_ptr<DocumentSource> open(const std::vector<std::filesystem::path>& /*files*/,
+                                               TextFormat /*format*/, std::int64_t /*batch_bytes*/,
+                                               const InputPosition& /*from*/) const {
     return nullptr;
   }
 

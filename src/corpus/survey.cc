@@ -1,7 +1,5 @@
 #include "corpus/survey.h"
 
-#include <cstring>
-
 #include "base/error.h"
 #include "base/threads.h"
 
@@ -32,7 +30,7 @@ void Survey::add(const std::vector<Document>& documents) {
 void Survey::remember(std::string_view news) {
   const auto take = [&](void* to, std::size_t bytes) {
     check(bytes <= news.size(), "what was noted of a document is there");
-    std::memcpy(to, news.data(), bytes);
+    news.copy(static_cast<char*>(to), bytes);  // of no bytes to nowhere too
     news.remove_prefix(bytes);
   };
   std::vector<std::uint64_t> measures;

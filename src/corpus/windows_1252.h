@@ -20,7 +20,7 @@ constexpr char32_t windows_1252_character(std::uint8_t byte) {
 // The byte that a reader of Latin-1 or of windows-1252 would have shown as this character; nothing if neither would.
 constexpr std::optional<std::uint8_t> shown_byte(char32_t code) {
   if (code < 0x100) return static_cast<std::uint8_t>(code);
-  for (std::uint8_t i = 0; i < kWindows1252.size(); ++i) {
+  for (std::size_t i = 0; i < kWindows1252.size(); ++i) {
     if (kWindows1252[i] == code) return static_cast<std::uint8_t>(0x80 + i);
   }
   return std::nullopt;

@@ -28,10 +28,9 @@ bool is_mark(char32_t code) {
 // Small letters of ASCII; 0: no part of a word. Other bytes need is_word_part.
 constexpr std::array<char, 128> kAsciiWords = [] {
   std::array<char, 128> small{};
-  for (char c = '0'; c <= '9'; ++c) small[static_cast<std::size_t>(c)] = c;
-  for (char c = 'a'; c <= 'z'; ++c) {
-    small[static_cast<std::size_t>(c)] = c;
-    small[static_cast<std::size_t>(c - 'a' + 'A')] = c;
+  for (unsigned char c = '0'; c <= '9'; ++c) small[c] = static_cast<char>(c);
+  for (unsigned char c = 'a', capital = 'A'; c <= 'z'; ++c, ++capital) {
+    small[c] = small[capital] = static_cast<char>(c);
   }
   return small;
 }();

@@ -77,7 +77,7 @@ std::string bash_completion(const std::string& command, const FieldList& fields)
     for (const std::string& flag : flags_of(field)) {
       flags.push_back(flag);
       if (!field.is_bool()) {
-        values += fmt::format("_teratron_values[{}]={}\n", shell_quoted(command + " " + flag),
+        values += fmt::format("_teratron_values[{}]={}\n", shell_quoted(fmt::format("{} {}", command, flag)),
                               shell_quoted(bash_value(field)));
       }
     }

@@ -76,9 +76,10 @@ double ModelCosts::keys_seen(const Slice& slice) const {
 
 ModelCosts::AttentionSizes ModelCosts::attention_sizes(const Slice& slice) const {
   const auto tokens = static_cast<double>(slice.tokens);
+  const std::int64_t head_size = model_.hidden_size / model_.num_attention_heads;
   return {.heads =
               static_cast<double>(slice.sequences * model_.num_attention_heads) / static_cast<double>(settings_.tensor),
-          .head_size = static_cast<double>(model_.hidden_size / model_.num_attention_heads),
+          .head_size = static_cast<double>(head_size),
           .queries = tokens,
           .keys = tokens + static_cast<double>(slice.context)};
 }
@@ -169,7 +170,8 @@ pipeline::PassTimes ModelCosts::embedding(const Slice& slice) const {
 
 pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
   const auto rows = static_cast<double>(slice.sequences * slice.tokens), h = static_cast<double>(model_.hidden_size);
-  const double vocabulary = static_cast<double>(model_.padded_vocab_size(settings_.tensor) / settings_.tensor);
+  const std::int64_t rank_words = model_.padded_vocab_size(settings_.tensor) / settings_.tensor;
+  const auto vocabulary = static_cast<double>(rank_words);
   const double norm = passes(stream_elements(slice), 6);
   const double loss = passes(rows * vocabulary, 6);  // the most, the sum of exponentials and the gradient
   const double input = product(rows, h, vocabulary) + product(rows, vocabulary, h) / constants_.gradient_speed +

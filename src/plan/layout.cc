@@ -35,7 +35,7 @@ class MeshLayouts {
   }
 
  private:
-  void add_schedules(Layout layout, std::int64_t micro_batches) {
+  void add_schedules(const Layout& layout, std::int64_t micro_batches) {
     if (fixed_.schedule) return add_slices(layout, *fixed_.schedule);
     // One stage runs its micro-batches one after another whatever the schedule's name is.
     add_slices(layout, ScheduleKind::k1F1B);

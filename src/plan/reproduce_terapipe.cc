@@ -50,7 +50,7 @@ class Study {
         cluster_(
             find_cluster("p3.16xlarge", std::max<std::int64_t>(8, setting.stages * setting.tensor * setting.data))),
         costs_(model_, {.tensor = setting.tensor}, cluster_),
-        layers_(static_cast<double>(model_.num_layers / setting.stages)) {}
+        layers_(model_.num_layers / setting.stages) {}
 
   // Of the whole iteration, with the sequences one at a time cut like this.
   double seconds(const std::vector<std::int64_t>& lengths) const {
@@ -62,13 +62,13 @@ class Study {
         .tensor = setting_.tensor,
         .data = setting_.data,
         .gradient_pieces = 0};
-    const double parameters = layers_ * layer_parameters(model_, setting_.tensor);
+    const double parameters = static_cast<double>(layers_) * layer_parameters(model_, setting_.tensor);
     for (int stage = 0; stage < stages; ++stage) {
       std::vector<pipeline::PassTimes> columns;
       Slice slice;
       for (const std::int64_t length : lengths) {
         slice.tokens = length;
-        pipeline::PassTimes times = costs_.layer(slice).times(layers_);
+        pipeline::PassTimes times = costs_.layer(slice).times(static_cast<double>(layers_));
         times.forward += message(stage, stage + 1, length);
         times.backward += message(stage, stage - 1, length);
         columns.push_back(times);
@@ -87,7 +87,8 @@ class Study {
   // Algorithm 1 on the costs of a stage that sends to another host.
   std::vector<std::int64_t> best_slices() const {
     const slicing::CostTable table(tokens_, kGranularity, [&](std::int64_t length, std::int64_t context) {
-      const pipeline::PassTimes times = costs_.layer({.tokens = length, .context = context}).times(layers_);
+      const pipeline::PassTimes times =
+          costs_.layer({.tokens = length, .context = context}).times(static_cast<double>(layers_));
       return times.forward + times.backward + 2 * slowest_message(length);
     });
     return slicing::best_slicing(table, {.stages = static_cast<int>(setting_.stages),
@@ -120,7 +121,7 @@ class Study {
   ModelConfig model_;
   Cluster cluster_;
   ModelCosts costs_;
-  double layers_;
+  std::int64_t layers_;
 };
 
 std::string cause_of(const Setting& setting) {

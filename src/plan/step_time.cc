@@ -86,9 +86,9 @@ class WorkBuilder {
   void add_parameters() {
     const std::size_t cells = plan_.cell_layers.size();
     const auto stages = static_cast<std::size_t>(config_.pipeline_parallel);
+    const std::int64_t rank_words = model_.padded_vocab_size(config_.tensor_parallel) / config_.tensor_parallel;
     const auto h = static_cast<double>(model_.hidden_size);
-    const double embedding =
-        h * static_cast<double>(model_.padded_vocab_size(config_.tensor_parallel) / config_.tensor_parallel);
+    const double embedding = h * static_cast<double>(rank_words);
     const double element = static_cast<double>(size_of(config_.compute_dtype()));
     std::vector<double> of_stage(stages);
     for (std::size_t cell = 0; cell < cells; ++cell) {

@@ -35,7 +35,7 @@ void add_flag(const Field& field, std::vector<std::string>& words) {
     if (values.front().starts_with('-') || values.front().empty()) return words.push_back(flag + "=" + values.front());
     words.insert(words.end(), {flag, values.front()});
   } else if (field.repeats) {
-    for (const std::string& value : values) words.push_back(flag + "=" + value);
+    for (const std::string& value : values) words.push_back(fmt::format("{}={}", flag, value));
   } else {
     words.push_back(flag);
     words.insert(words.end(), values.begin(), values.end());
@@ -78,7 +78,7 @@ std::string train_command(const TrainConfig& config, std::int64_t devices_of_hos
   const std::int64_t ranks = config.mesh().ranks();
   std::string text = devices_of_host > 0 && ranks > devices_of_host ? fmt::format("mpirun -n {} ", ranks) : "";
   text += "teratron train";
-  for (const std::string& word : train_words(config)) text += " " + quoted(word);
+  for (const std::string& word : train_words(config)) text.append(" ").append(quoted(word));
   return text;
 }
 

@@ -193,8 +193,8 @@ UpdatePlan plan_update(const TrainConfig& config, const PipelinePlan& plan, std:
 }  // namespace
 
 const std::vector<std::int64_t>& UpdatePlan::slices_of(int micro_batch) const {
-  static const std::vector<std::int64_t> kWhole;
-  return cuts.empty() ? kWhole : pipeline::cut_of(cuts, micro_batch).slice_tokens;
+  static const std::vector<std::int64_t> whole;
+  return cuts.empty() ? whole : pipeline::cut_of(cuts, micro_batch).slice_tokens;
 }
 
 Schedule PipelinePlan::schedule_of_all() const {

@@ -139,6 +139,7 @@ std::string from_utf8(std::string_view page) {
 
 std::string from_iconv(std::string_view page, const std::string& name) {
   const iconv_t converter = ::iconv_open("UTF-8", name.c_str());
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): so says POSIX
   if (converter == reinterpret_cast<iconv_t>(-1)) return from_windows_1252(page);  // a machine without that table
   const auto close = [](void* one) { ::iconv_close(static_cast<iconv_t>(one)); };
   const std::unique_ptr<void, decltype(close)> owner(converter, close);

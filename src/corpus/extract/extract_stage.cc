@@ -29,10 +29,10 @@ class ExtractStage final : public Stage {
   std::vector<std::filesystem::path> find_files(std::span<const std::filesystem::path> named) const override {
     return find_page_files(named);
   }
-  std::unique_ptr<DocumentSource> open(std::vector<std::filesystem::path> files, TextFormat format,
+  std::unique_ptr<DocumentSource> open(const std::vector<std::filesystem::path>& files, TextFormat format,
                                        std::int64_t batch_bytes, const InputPosition& from) const override {
     return open_pages(
-        std::move(files), format,
+        files, format,
         {.html_key = options_.html_key, .most_page_bytes = options_.most_page_bytes, .batch_bytes = batch_bytes}, from,
         counts_);
   }
