@@ -13,13 +13,13 @@ enum class CharClass : std::uint8_t { kSymbol, kLetter, kNumber, kSpace };
 struct UnicodeTables {
   static constexpr char32_t kBlock = 128;
   static constexpr char32_t kEnd = 0x32400;  // from here on everything is a symbol
-  static const std::array<std::uint8_t, kEnd / kBlock> block_of;
-  static const std::array<std::array<std::uint64_t, 4>, 208> blocks;
+  static const std::array<std::uint8_t, kEnd / kBlock> kBlockOf;
+  static const std::array<std::array<std::uint64_t, 4>, 208> kBlocks;
 };
 
 inline CharClass class_of(char32_t code) {
   if (code >= UnicodeTables::kEnd) return CharClass::kSymbol;
-  const auto& block = UnicodeTables::blocks[UnicodeTables::block_of[code / UnicodeTables::kBlock]];
+  const auto& block = UnicodeTables::kBlocks[UnicodeTables::kBlockOf[code / UnicodeTables::kBlock]];
   const char32_t within = code % UnicodeTables::kBlock;
   return static_cast<CharClass>((block[within / 32] >> (2 * (within % 32))) & 3);
 }

@@ -4,7 +4,7 @@
 namespace teratron {
 
 // clang-format off
-const std::array<std::uint8_t, UnicodeTables::kEnd / UnicodeTables::kBlock> UnicodeTables::block_of = {
+const std::array<std::uint8_t, UnicodeTables::kEnd / UnicodeTables::kBlock> UnicodeTables::kBlockOf = {
     0, 1, 2, 2, 2, 3, 4, 5, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
     20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 2, 2, 31, 32, 33, 34, 35, 2, 2, 2, 36, 37,
     38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 2, 50, 2, 2, 51, 52, 53, 54, 55, 56, 57,
@@ -77,7 +77,7 @@ const std::array<std::uint8_t, UnicodeTables::kEnd / UnicodeTables::kBlock> Unic
     2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 207,
 };
 
-const std::array<std::array<std::uint64_t, 4>, 208> UnicodeTables::blocks = {{
+const std::array<std::array<std::uint64_t, 4>, 208> UnicodeTables::kBlocks = {{
     {0xffc0000, 0xaaaaa00000003, 0x15555555555554, 0x15555555555554},
     {0xc00, 0x2a1804a000100003, 0x5555155555555555, 0x5555155555555555},
     {0x5555555555555555, 0x5555555555555555, 0x5555555555555555, 0x5555555555555555},
