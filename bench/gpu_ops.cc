@@ -318,11 +318,13 @@ class Layer {
     const auto state = [&](std::int64_t which) { return states_.ref().select(0, which).slice(0, 0, used); };
     const bool mixed = backend_.compute_dtype() != backend_.accumulation_dtype();
     const TensorRef working = mixed ? part(weights_, 1, used).reshape({used}) : TensorRef();
+    const bool is_split = backend_.compute_dtype() == DType::kBF16;  // masters lie in working and value, 2 bytes each
+    const TensorRef value = is_split ? TensorRef(state(0).data, DType::kU16, {used}) : state(0);
     const AdamW adamw{
         .parameters =
-            {{.value = state(0), .gradient = gradient, .moment1 = state(1), .moment2 = state(2), .working = working}},
+            {{.value = value, .gradient = gradient, .moment1 = state(1), .moment2 = state(2), .working = working}},
         .learning_rate = 1e-4};
-    works.push_back({"AdamW", 0, 7 * bytes_of({gradient}) + (mixed ? bytes_of({working}) : 0),
+    works.push_back({"AdamW", 0, 7 * bytes_of({gradient}) + (mixed && !is_split ? bytes_of({working}) : 0),
                      [=, this] { backend_.adamw(adamw); }});
     works.push_back({"sum of squares", 0, bytes_of({gradient}), [=, this] { backend_.sum_of_squares(gradient); }});
   }

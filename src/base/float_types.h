@@ -42,6 +42,33 @@ constexpr Bf16 bf16_by_chance(std::uint32_t value_bits, std::uint32_t random) {
   return stored;
 }
 
+// An fp32 value as two halves: the bf16 nearest to it, and the lower 16 bits, which say what that lacks. A value midway
+// between two bf16 first moves by its last bit towards the even one, its nearest: its lower bits could not tell which
+// of the two that is.
+struct SplitFloat {
+  Bf16 nearest;
+  std::uint16_t remainder = 0;
+};
+
+constexpr SplitFloat split_float(std::uint32_t value_bits) {
+  SplitFloat halves;
+  if ((value_bits & 0x7FFFFFFFU) > 0x7F800000U) {  // NaN
+    halves.nearest.bits = static_cast<std::uint16_t>(value_bits >> 16 | 0x40U);
+    return halves;
+  }
+  const bool is_midway = (value_bits & 0xFFFFU) == 0x8000U, is_odd = (value_bits & 0x10000U) != 0;
+  if (is_midway) value_bits = is_odd ? value_bits + 1 : value_bits - 1;
+  halves.nearest.bits = static_cast<std::uint16_t>((value_bits + 0x8000U) >> 16);
+  halves.remainder = static_cast<std::uint16_t>(value_bits);
+  return halves;
+}
+
+// The bits of the value.
+constexpr std::uint32_t joined_bits(SplitFloat halves) {
+  const std::uint32_t lower = halves.remainder;
+  return (std::uint32_t{halves.nearest.bits} << 16) + lower - (lower >= 0x8000U ? 0x10000U : 0U);
+}
+
 struct F16 {
   std::uint16_t bits = 0;
 

@@ -29,7 +29,8 @@ void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, bo
                             GroupRank sharded_over) {
   const DType accumulation = accumulation_dtype_of(compute_dtype), moments = bf16_moments ? DType::kBF16 : accumulation;
   training_ = training;
-  has_master_ = training && compute_dtype != accumulation;
+  const std::optional<DType> master = master_dtype_of(compute_dtype);
+  has_master_ = training && master;
   sharding_ = {.ranks = sharded_over.size, .rank = sharded_over.rank};
   for (Bucket& bucket : buckets_) {
     bucket.elements = round_up(bucket.elements, kMemberAlignment * sharding_.ranks);
@@ -41,7 +42,7 @@ void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, bo
     bucket.gradient = arena.add(bucket.name + ".gradient", MemoryKind::kGradients, accumulation, {bucket.elements},
                                 bucket.gradient_first, bucket.gradient_last);
     const std::int64_t run = bucket.elements / sharding_.ranks;
-    if (has_master_) bucket.master = forever(MemoryKind::kOptimizer, ".master", accumulation, run);
+    if (master) bucket.master = forever(MemoryKind::kOptimizer, ".master", *master, run);
     bucket.moment1 = forever(MemoryKind::kOptimizer, ".moment1", moments, run);
     bucket.moment2 = forever(MemoryKind::kOptimizer, ".moment2", moments, run);
   }

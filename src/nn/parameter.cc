@@ -44,4 +44,10 @@ TensorRef slice_of(TensorRef whole, ElementRange range) {
   return whole.reshape({whole.elements()}).slice(0, range.begin, range.end);
 }
 
+std::optional<DType> master_dtype_of(DType compute) {
+  if (compute == DType::kBF16) return DType::kU16;
+  if (compute == DType::kF16) return accumulation_dtype_of(compute);
+  return std::nullopt;
+}
+
 }  // namespace teratron

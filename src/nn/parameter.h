@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "comm/rank_place.h"
@@ -34,9 +35,14 @@ struct Sharding {
 
 // What the optimizer keeps, flat views of the accumulation type over the elements that this rank updates.
 struct OptimizerState {
-  TensorRef master;            // the weights themselves where Parameter::value is a rounded copy of them; else null
+  // Null where Parameter::value is what the optimizer updates. Where it is fp16, the weights that it was rounded from;
+  // where it is bf16, their remainders alone (u16, split_float).
+  TensorRef master;
   TensorRef moment1, moment2;  // or bf16
 };
+
+// The type of `master` in training with this compute type; nothing: there is none.
+std::optional<DType> master_dtype_of(DType compute);
 
 struct Parameter {
   std::string name;  // global and free of layout: "layers.3.attention.qkv.weight"

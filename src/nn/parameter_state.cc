@@ -15,18 +15,36 @@ TensorRef scratch(const Parameter& parameter, DType dtype) {
   return {memory.data, dtype, memory.shape};
 }
 
+bool has_remainders(const Parameter& parameter) { return parameter.state.master.dtype == DType::kU16; }
+
+// Each rank's own part of `whole` to rank 0.
+void gather_shards(const Parameter& parameter, const TensorRef& whole, Communicator& data) {
+  if (!is_sharded(parameter)) return;
+  check_equal(data.size(), parameter.sharding.ranks, "ranks that share the optimizer's state out");
+  if (data.rank() != 0) return data.start_send(slice_of(whole, own_shard(parameter)), 0).wait();
+  for (int rank = 1; rank < data.size(); ++rank) {
+    data.start_receive(slice_of(whole, shard_of(parameter, rank)), rank).wait();
+  }
+}
+
 }  // namespace
 
 DType weights_dtype(const Parameter& parameter) {
-  return parameter.state.master ? parameter.state.master.dtype : parameter.value.dtype;
+  return parameter.state.master ? accumulation_dtype_of(parameter.value.dtype) : parameter.value.dtype;
 }
 
 void store_weights(Backend& backend, const Parameter& parameter, const FillTensor& fill) {
-  if (!parameter.state.master) return fill(parameter.value);
-  const TensorRef whole = scratch(parameter, parameter.state.master.dtype);
+  const TensorRef& master = parameter.state.master;
+  if (!master) return fill(parameter.value);
+  const ElementRange own = own_shard(parameter);
+  const TensorRef whole = scratch(parameter, weights_dtype(parameter));
   fill(whole);
   backend.copy(parameter.value, whole);
-  backend.copy(parameter.state.master, slice_of(whole, own_shard(parameter)));
+  if (has_remainders(parameter)) {
+    backend.split_floats(slice_of(parameter.value, own), master, slice_of(whole, own));
+  } else {
+    backend.copy(master, slice_of(whole, own));
+  }
 }
 
 void store_state(Backend& backend, const Parameter& parameter, TensorRef own, const FillTensor& fill) {
@@ -37,22 +55,21 @@ void store_state(Backend& backend, const Parameter& parameter, TensorRef own, co
 }
 
 TensorRef whole_weights(Backend& backend, const Parameter& parameter, Communicator& data) {
-  if (!parameter.state.master) return parameter.value;
-  return whole_state(backend, parameter, parameter.state.master, data);
+  const TensorRef& master = parameter.state.master;
+  if (!master) return parameter.value;
+  if (!has_remainders(parameter)) return whole_state(backend, parameter, master, data);
+  const ElementRange own = own_shard(parameter);
+  const TensorRef whole = scratch(parameter, weights_dtype(parameter));
+  backend.join_floats(slice_of(whole, own), slice_of(parameter.value, own), master);
+  gather_shards(parameter, whole, data);
+  return whole;
 }
 
 TensorRef whole_state(Backend& backend, const Parameter& parameter, TensorRef own, Communicator& data) {
   if (!is_sharded(parameter)) return own.reshape(parameter.shape);
-  check_equal(data.size(), parameter.sharding.ranks, "ranks that share the optimizer's state out");
   const TensorRef whole = scratch(parameter, own.dtype);
-  if (data.rank() != 0) {
-    data.start_send(own, 0).wait();
-    return whole;
-  }
   backend.copy(slice_of(whole, own_shard(parameter)), own);
-  for (int rank = 1; rank < data.size(); ++rank) {
-    data.start_receive(slice_of(whole, shard_of(parameter, rank)), rank).wait();
-  }
+  gather_shards(parameter, whole, data);
   return whole;
 }
 

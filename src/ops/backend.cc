@@ -121,6 +121,42 @@ void Backend::add(TensorRef to, TensorRef from) {
   do_add(to, from);
 }
 
+namespace {
+
+struct FloatViews {
+  TensorRef whole, nearest, remainder;
+
+  void check(const ArgumentChecks& checks) {
+    checks.same_shape({"nearest", nearest}, {"whole", whole});
+    checks.same_shape({"remainder", remainder}, {"whole", whole});
+    whole = checks.vector("whole", whole, whole.elements(), DType::kF32);
+    nearest = checks.vector("nearest", nearest, whole.elements(), DType::kBF16);
+    remainder = checks.vector("remainder", remainder, whole.elements(), DType::kU16);
+  }
+};
+
+}  // namespace
+
+void Backend::split_floats(TensorRef nearest, TensorRef remainder, TensorRef from) {
+  const ArgumentChecks checks("split_floats", compute_dtype());
+  FloatViews views{.whole = from, .nearest = nearest, .remainder = remainder};
+  views.check(checks);
+  checks.separate({{"nearest", nearest}, {"remainder", remainder}}, {{"from", from}});
+  if (from.elements() == 0) return;
+  const Call call(*this, "split_floats");
+  do_split_floats(views.nearest, views.remainder, views.whole);
+}
+
+void Backend::join_floats(TensorRef to, TensorRef nearest, TensorRef remainder) {
+  const ArgumentChecks checks("join_floats", compute_dtype());
+  FloatViews views{.whole = to, .nearest = nearest, .remainder = remainder};
+  views.check(checks);
+  checks.separate({{"to", to}}, {{"nearest", nearest}, {"remainder", remainder}});
+  if (to.elements() == 0) return;
+  const Call call(*this, "join_floats");
+  do_join_floats(views.whole, views.nearest, views.remainder);
+}
+
 double Backend::sum_of_squares(std::span<const TensorRef> views) {
   const ArgumentChecks checks("sum_of_squares", compute_dtype());
   std::vector<TensorRef> flat;

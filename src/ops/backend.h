@@ -73,6 +73,10 @@ class Backend : public Allocator {
                    std::int64_t row_stride = 0);
   void fill(TensorRef view, double value);
   void add(TensorRef to, TensorRef from);  // to += from, of one dtype
+  // Between fp32 values and their halves (split_float in base/float_types.h), views of one shape: bf16 `nearest` and
+  // u16 `remainder`.
+  void split_floats(TensorRef nearest, TensorRef remainder, TensorRef from);
+  void join_floats(TensorRef to, TensorRef nearest, TensorRef remainder);
   // Of all views together: a device is waited for once. The order of the sum depends on the shapes alone: the same bits
   // for any number of threads, and those of one call for each view whose results are added up. Infinite or NaN if an
   // element is (loss scaling finds overflows so) or if squares of fp32 overflow.

@@ -329,9 +329,10 @@ bool check_arguments(AdamW& args, const ArgumentChecks& checks) {
   checks.require(args.correction1 > 0 && args.correction2 > 0, "the bias corrections are positive");
   const bool is_short = !args.parameters.empty() && args.parameters.front().moment1.dtype == DType::kBF16;
   const DType moments = is_short ? DType::kBF16 : checks.accumulation();
+  const bool is_split = checks.compute() == DType::kBF16 && !args.parameters.empty() && args.parameters.front().working;
   for (AdamWParameter& p : args.parameters) {
     const std::int64_t size = p.value.elements();
-    p.value = checks.vector("value", p.value, size, checks.accumulation());
+    p.value = checks.vector("value", p.value, size, is_split ? DType::kU16 : checks.accumulation());
     p.gradient = checks.vector("gradient", p.gradient, size, checks.accumulation());
     p.moment1 = checks.vector("moment1", p.moment1, size, moments);
     p.moment2 = checks.vector("moment2", p.moment2, size, moments);

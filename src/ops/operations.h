@@ -252,11 +252,13 @@ struct ElementPlaces {
 };
 
 // One AdamW update (Loshchilov and Hutter) of several parameters: decoupled decay, bias correction by the powers given.
-// In mixed precision `value` is the master copy and `working`, which the layers read, receives it rounded to C.
+// In mixed precision the layers read `working`, and `value`, which only AdamW reads, makes it a master: of C = fp16 it
+// is the master, of C = bf16 the remainders of the masters that `working` is nearest to (split_float).
 struct AdamWParameter {
-  TensorRef value, gradient;   // A
+  TensorRef value;             // A, or remainders: u16
+  TensorRef gradient;          // A
   TensorRef moment1, moment2;  // A, or of all parameters bf16: then rounded by chance (bf16_by_chance)
-  TensorRef working;           // C, of all parameters or of none; then only AdamW reads `value`
+  TensorRef working;           // C, of all parameters or of none
   double weight_decay = 0;
   // Of bf16 moments: element e of the whole tensor takes word e % 4 of block e / 4 of this stream, its lower half for
   // moment1 and its upper half for moment2.
@@ -304,6 +306,8 @@ struct AdamW {
   X(void, fill, const TensorRef&, double)                                                         \
   X(void, fill_normal, const TensorRef&, const RandomStream&, std::int64_t, double, std::int64_t) \
   X(void, add, const TensorRef&, const TensorRef&)                                                \
+  X(void, split_floats, const TensorRef&, const TensorRef&, const TensorRef&)                     \
+  X(void, join_floats, const TensorRef&, const TensorRef&, const TensorRef&)                      \
   X(double, sum_of_squares, std::span<const TensorRef>)
 
 }  // namespace teratron

@@ -52,7 +52,8 @@ TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& co
 
 ParameterBytes parameter_bytes(DType compute_dtype, bool bf16_moments) {
   const DType accumulation = accumulation_dtype_of(compute_dtype);
-  const std::int64_t wide = size_of(accumulation), masters = compute_dtype == accumulation ? 0 : wide;
+  const std::optional<DType> master = master_dtype_of(compute_dtype);
+  const std::int64_t wide = size_of(accumulation), masters = master ? size_of(*master) : 0;
   return {.weight = size_of(compute_dtype),
           .gradient = wide,
           .optimizer = masters + 2 * (bf16_moments ? size_of(DType::kBF16) : wide)};

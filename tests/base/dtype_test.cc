@@ -122,6 +122,33 @@ TEST(Bf16ByChance, LeavesWhatIsNotFinite) {
   }
 }
 
+// Every lower half beside upper halves of all kinds: the upper half is what rounding gives, and the halves together are
+// the value to the last bit, or the one next to it where it was midway; split again, they stay as they are.
+TEST(SplitFloat, IsTheNearestBf16AndTheRest) {
+  for (const std::uint32_t upper : {0U, 1U, 0x3F80U, 0x3F81U, 0x7F7EU, 0x7F7FU, 0x8000U, 0xC2F6U, 0xC2F7U, 0xFF7FU}) {
+    for (std::uint32_t lower = 0; lower < 0x10000U; ++lower) {
+      const std::uint32_t bits = upper << 16 | lower;
+      const SplitFloat halves = split_float(bits);
+      ASSERT_EQ(halves.nearest.bits, float_to_bf16(std::bit_cast<float>(bits))) << bits;
+      const std::uint32_t joined = joined_bits(halves);
+      const bool is_midway = lower == 0x8000U;
+      ASSERT_EQ(joined, is_midway ? bits + (upper % 2 == 1 ? 1U : ~0U) : bits);
+      const SplitFloat again = split_float(joined);
+      ASSERT_EQ(again.nearest.bits, halves.nearest.bits) << bits;
+      ASSERT_EQ(again.remainder, halves.remainder) << bits;
+    }
+  }
+}
+
+TEST(SplitFloat, LeavesWhatIsNotFinite) {
+  EXPECT_EQ(joined_bits(split_float(0x7F800000U)), 0x7F800000U);
+  EXPECT_EQ(joined_bits(split_float(0xFF800000U)), 0xFF800000U);
+  for (const std::uint32_t nan : {0x7F800001U, 0x7F808000U, 0x7FFF8000U, 0xFFFFFFFFU, 0xFF818000U}) {
+    EXPECT_TRUE(std::isnan(std::bit_cast<float>(joined_bits(split_float(nan)))));
+    EXPECT_TRUE(std::isnan(float{split_float(nan).nearest}));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Both, SixteenBits,
                          ::testing::Values(Format{"bf16", 0x7f80, 8, 7, bf16_to_float, float_to_bf16},
                                            Format{"f16", 0x7c00, 5, 10, f16_to_float, float_to_f16}),

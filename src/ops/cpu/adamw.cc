@@ -1,6 +1,6 @@
-// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter
-// (20 where the moments are bf16), and what the working copy takes.
-// And the sum of squares that the gradient norm is made of.
+// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter,
+// with masters in halves too (20 where the moments are bf16), and 2 for rounded weights beside their masters. And the
+// sum of squares that the gradient norm is made of.
 #include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -73,13 +73,68 @@ class RoundedByChance {
   HWY_ALIGN std::uint32_t words_[kRun + 8 + 8 * HWY_LANES(std::uint32_t)];
 };
 
-// T: of the working copy, if there is one. M: of the moments.
-template <class T, bool has_working, class M>
+// The weights that AdamW updates: by themselves, ..
+struct Weights {
+  float* value;
+
+  explicit Weights(const AdamWParameter& of) : value(of.value.as<float>()) {}
+  template <class Access>
+  HWY_INLINE FloatVector load(std::int64_t i, Access access) const {
+    return access.load(value + i);
+  }
+  template <class Access>
+  HWY_INLINE void store(FloatVector updated, std::int64_t i, Access access) const {
+    access.store(updated, value + i);
+  }
+};
+
+// .. beside the rounded ones, ..
+template <class T>
+struct Masters : Weights {
+  T* working;
+
+  explicit Masters(const AdamWParameter& of) : Weights(of), working(of.working.as<T>()) {}
+  template <class Access>
+  HWY_INLINE void store(FloatVector updated, std::int64_t i, Access access) const {
+    Weights::store(updated, i, access);
+    access.store(updated, working + i);
+  }
+};
+
+// .. or in halves (split_float).
+struct SplitMasters {
+  Bf16* nearest;
+  std::uint16_t* remainder;
+
+  explicit SplitMasters(const AdamWParameter& of)
+      : nearest(of.working.as<Bf16>()), remainder(of.value.as<std::uint16_t>()) {}
+  template <class Access>
+  HWY_INLINE FloatVector load(std::int64_t i, Access access) const {
+    const WordTag words;
+    const WordVector upper = hn::BitCast(words, access.load(nearest + i)), lower = access.load_halves(remainder + i);
+    // With its sign: half a step of bf16, 0x8000, below 0.
+    const WordVector half = hn::Set(words, 0x8000);
+    return hn::BitCast(FloatTag(), hn::Add(upper, hn::Sub(hn::Xor(lower, half), half)));
+  }
+  template <class Access>
+  HWY_INLINE void store(FloatVector updated, std::int64_t i, Access access) const {
+    const WordTag words;
+    const WordVector bits = hn::BitCast(words, updated);
+    const auto is_midway = hn::Eq(hn::And(bits, hn::Set(words, 0xFFFF)), hn::Set(words, 0x8000));
+    const WordVector one = hn::Set(words, 1), is_odd = hn::And(hn::ShiftRight<16>(bits), one);
+    const WordVector moved = hn::Sub(hn::Add(bits, hn::Add(is_odd, is_odd)), one);
+    const WordVector kept = hn::IfThenElse(is_midway, moved, bits);
+    access.store(hn::BitCast(FloatTag(), kept), nearest + i);
+    access.store_halves(kept, remainder + i);
+  }
+};
+
+// M: of the moments.
+template <class Values, class M>
 void adamw_range(const AdamW& args, const AdamWParameter& of, std::int64_t begin, std::int64_t end) {
-  float* const value = of.value.as<float>();
+  const Values value(of);
   const float* const gradient = of.gradient.as<float>();
   M *const moment1 = of.moment1.as<M>(), *const moment2 = of.moment2.as<M>();
-  T* const working = has_working ? of.working.as<T>() : nullptr;
   const auto rounded = [](double number) HWY_ATTR { return constant(static_cast<float>(number)); };
   const FloatVector scale = rounded(args.gradient_scale), epsilon = rounded(args.epsilon);
   const FloatVector beta1 = rounded(args.beta1), rest1 = rounded(1 - args.beta1);
@@ -93,10 +148,9 @@ void adamw_range(const AdamW& args, const AdamWParameter& of, std::int64_t begin
     const FloatVector m = hn::MulAdd(beta1, access.load(moment1 + i), hn::Mul(rest1, g));
     const FloatVector v = hn::MulAdd(beta2, access.load(moment2 + i), hn::Mul(hn::Mul(rest2, g), g));
     const FloatVector root = hn::Add(hn::Sqrt(hn::Mul(v, inverse2)), epsilon);
-    const FloatVector decayed = hn::Mul(keep, access.load(value + i));
+    const FloatVector decayed = hn::Mul(keep, value.load(i, access));
     const FloatVector updated = hn::Sub(decayed, hn::Div(hn::Mul(rate, m), root));
-    access.store(updated, value + i);
-    if constexpr (has_working) access.store(updated, working + i);
+    value.store(updated, i, access);
     access.store(stored.moment1(m, in_run), moment1 + i);
     access.store(stored.moment2(v, in_run), moment2 + i);
   };
@@ -127,15 +181,15 @@ using AdamWRange = void (*)(const AdamW&, const AdamWParameter&, std::int64_t, s
 using SquaresRange = float (*)(const void*, std::int64_t, std::int64_t);
 
 template <class M>
-AdamWRange adamw_kernel_of(const TensorRef& working) {
-  if (!working) return &adamw_range<float, false, M>;
-  return choose_by_storage(working.dtype,
-                           []<class T>(ElementType<T>) -> AdamWRange { return &adamw_range<T, true, M>; });
+AdamWRange adamw_kernel_of(const AdamWParameter& first) {
+  if (!first.working) return &adamw_range<Weights, M>;
+  return choose_by_storage(first.working.dtype, []<class T>(ElementType<T>) -> AdamWRange {
+    return &adamw_range<std::conditional_t<std::is_same_v<T, Bf16>, SplitMasters, Masters<T>>, M>;
+  });
 }
 
 AdamWRange adamw_kernel(const AdamWParameter& first) {
-  return first.moment1.dtype == DType::kBF16 ? adamw_kernel_of<Bf16>(first.working)
-                                             : adamw_kernel_of<float>(first.working);
+  return first.moment1.dtype == DType::kBF16 ? adamw_kernel_of<Bf16>(first) : adamw_kernel_of<float>(first);
 }
 
 SquaresRange sum_of_squares_kernel(DType dtype) {

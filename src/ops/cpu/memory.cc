@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "ops/cpu/conversion.h"
 #include "ops/cpu/cpu_backend.h"
+#include "ops/ref/memory.h"
 
 namespace teratron {
 namespace {
@@ -111,6 +112,18 @@ void CpuBackend::do_copy(const TensorRef& to, const TensorRef& from) {
   const auto* const source = static_cast<const std::byte*>(from.data);
   parallel_for(to.elements(), kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
     copy_elements(target + begin * size_of(to.dtype), source + begin * size_of(from.dtype), end - begin);
+  });
+}
+
+void CpuBackend::do_split_floats(const TensorRef& nearest, const TensorRef& remainder, const TensorRef& from) {
+  parallel_for(from.elements(), kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
+    reference::split_floats(nearest.slice(0, begin, end), remainder.slice(0, begin, end), from.slice(0, begin, end));
+  });
+}
+
+void CpuBackend::do_join_floats(const TensorRef& to, const TensorRef& nearest, const TensorRef& remainder) {
+  parallel_for(to.elements(), kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
+    reference::join_floats(to.slice(0, begin, end), nearest.slice(0, begin, end), remainder.slice(0, begin, end));
   });
 }
 

@@ -1,5 +1,6 @@
 // Memory of the CUDA back end: what the host and the device give each other, and fills.
 #include <algorithm>
+#include <bit>
 
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/elements.h"
@@ -17,6 +18,24 @@ __global__ void __launch_bounds__(kThreads) fill_elements(T* to, double value, s
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * kThreads) {
     to[i] = narrowed<T>(value);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    split_elements(Bf16* nearest, std::uint16_t* remainder, const float* from, std::int64_t count) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    const SplitFloat halves = split_float(std::bit_cast<std::uint32_t>(from[i]));
+    nearest[i] = halves.nearest;
+    remainder[i] = halves.remainder;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    join_elements(float* to, const Bf16* nearest, const std::uint16_t* remainder, std::int64_t count) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    to[i] = std::bit_cast<float>(joined_bits({.nearest = nearest[i], .remainder = remainder[i]}));
   }
 }
 
@@ -50,6 +69,16 @@ void CudaBackend::do_fill(const TensorRef& view, double value) {
     cuda::launch(stream_, cuda::shape_for(view.elements(), cuda::kThreads), cuda::fill_elements<T>, view.as<T>(), value,
                  view.elements());
   });
+}
+
+void CudaBackend::do_split_floats(const TensorRef& nearest, const TensorRef& remainder, const TensorRef& from) {
+  cuda::launch(stream_, cuda::shape_for(from.elements(), cuda::kThreads), cuda::split_elements, nearest.as<Bf16>(),
+               remainder.as<std::uint16_t>(), from.as<float>(), from.elements());
+}
+
+void CudaBackend::do_join_floats(const TensorRef& to, const TensorRef& nearest, const TensorRef& remainder) {
+  cuda::launch(stream_, cuda::shape_for(to.elements(), cuda::kThreads), cuda::join_elements, to.as<float>(),
+               nearest.as<Bf16>(), remainder.as<std::uint16_t>(), to.elements());
 }
 
 // On the host, so that a run starts from the bits it would start from there: a device's logarithms and cosines differ

@@ -1,6 +1,6 @@
-// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter
-// (20 where the moments are bf16), and what the working copy takes. And the sum of squares that the gradient norm is
-// made of.
+// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter,
+// with masters in halves too (20 where the moments are bf16), and 2 for rounded weights beside their masters. And the
+// sum of squares that the gradient norm is made of.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -51,13 +51,54 @@ class RoundingWords {
   PhiloxCounter words_ = {};
 };
 
-// T: of the working copy. M: of the moments.
+// The weights that AdamW updates. T: of `working`, which the layers read. Of Bf16 it is the nearest halves of the
+// masters, whose remainders are `value` (split_float); else a copy of `value`, and may be absent.
+template <class T>
+struct Weights {
+  using Value = std::conditional_t<std::is_same_v<T, Bf16>, std::uint16_t, float>;
+  Value* value;
+  T* working;
+
+  bool takes_vectors() const { return cuda::takes_vectors(value) && cuda::takes_vectors(working); }
+
+  template <int kCount>
+  __device__ void load(std::int64_t first, float (&weights)[kCount]) const {
+    const auto values = load_chunk<kCount>(value + first);
+    if constexpr (std::is_same_v<T, Bf16>) {
+      const auto nearest = load_chunk<kCount>(working + first);
+      for (int e = 0; e < kCount; ++e) {
+        weights[e] = std::bit_cast<float>(joined_bits({.nearest = nearest.stored(e), .remainder = values.stored(e)}));
+      }
+    } else {
+      for (int e = 0; e < kCount; ++e) weights[e] = values[e];
+    }
+  }
+
+  template <int kCount>
+  __device__ void store(std::int64_t first, const float (&updated)[kCount]) const {
+    if constexpr (std::is_same_v<T, Bf16>) {
+      Chunk<T, kCount> nearest;
+      Chunk<Value, kCount> remainders;
+      for (int e = 0; e < kCount; ++e) {
+        const SplitFloat halves = split_float(std::bit_cast<std::uint32_t>(updated[e]));
+        nearest.set(e, halves.nearest);
+        remainders.set(e, halves.remainder);
+      }
+      store_chunk<kCount>(working + first, nearest);
+      store_chunk<kCount>(value + first, remainders);
+    } else {
+      store_chunk<kCount>(value + first, updated);
+      if (working != nullptr) store_chunk<kCount>(working + first, updated);
+    }
+  }
+};
+
+// M: of the moments.
 template <class T, class M>
 struct Parameter {
-  float* value;
+  Weights<T> weights;
   const float* gradient;
   M *moment1, *moment2;
-  T* working;  // may be absent
   std::int64_t count;
   float keep;  // what its decay leaves of it
   RandomStream rounding;
@@ -66,16 +107,17 @@ struct Parameter {
   // kCount of them from number `first` on.
   template <int kCount>
   __device__ void change(const Update& update, std::int64_t first) const {
-    const auto old_p = load_chunk<kCount>(value + first), old_g = load_chunk<kCount>(gradient + first);
+    const auto old_g = load_chunk<kCount>(gradient + first);
     const auto old_m = load_chunk<kCount>(moment1 + first), old_v = load_chunk<kCount>(moment2 + first);
     float p[kCount], m[kCount], v[kCount];
+    weights.template load<kCount>(first, p);
     for (int e = 0; e < kCount; ++e) {
       const float g = update.scale * old_g[e];
       m[e] = update.beta1 * old_m[e] + update.rest1 * g;
       v[e] = update.beta2 * old_v[e] + update.rest2 * g * g;
-      p[e] = keep * old_p[e] - update.rate * m[e] / (sqrtf(v[e] * update.inverse2) + update.epsilon);
+      p[e] = keep * p[e] - update.rate * m[e] / (sqrtf(v[e] * update.inverse2) + update.epsilon);
     }
-    store_chunk<kCount>(value + first, p);
+    weights.template store<kCount>(first, p);
     if constexpr (std::is_same_v<M, float>) {
       store_chunk<kCount>(moment1 + first, m);
       store_chunk<kCount>(moment2 + first, v);
@@ -90,7 +132,6 @@ struct Parameter {
       store_chunk<kCount>(moment1 + first, short_m);
       store_chunk<kCount>(moment2 + first, short_v);
     }
-    if (working != nullptr) store_chunk<kCount>(working + first, p);
   }
 };
 
@@ -182,18 +223,18 @@ void CudaBackend::do_adamw(const AdamW& args) {
     cuda::Updates<T, M, cuda::Vector<float>::kSize> vectors(stream_, args);
     cuda::Updates<T, M, 1> singles(stream_, args);
     for (const AdamWParameter& of : args.parameters) {
-      const cuda::Parameter<T, M> parameter = {.value = of.value.as<float>(),
+      const cuda::Weights<T> weights = {.value = of.value.as<typename cuda::Weights<T>::Value>(),
+                                        .working = of.working ? of.working.as<T>() : nullptr};
+      const cuda::Parameter<T, M> parameter = {.weights = weights,
                                                .gradient = of.gradient.as<float>(),
                                                .moment1 = of.moment1.as<M>(),
                                                .moment2 = of.moment2.as<M>(),
-                                               .working = of.working ? of.working.as<T>() : nullptr,
                                                .count = of.value.elements(),
                                                .keep = static_cast<float>(1 - args.learning_rate * of.weight_decay),
                                                .rounding = of.rounding,
                                                .places = of.places};
-      const bool takes_vectors = cuda::takes_vectors(parameter.value) && cuda::takes_vectors(parameter.gradient) &&
-                                 cuda::takes_vectors(parameter.moment1) && cuda::takes_vectors(parameter.moment2) &&
-                                 cuda::takes_vectors(parameter.working);
+      const bool takes_vectors = weights.takes_vectors() && cuda::takes_vectors(parameter.gradient) &&
+                                 cuda::takes_vectors(parameter.moment1) && cuda::takes_vectors(parameter.moment2);
       if (takes_vectors) {
         vectors.add(parameter);
       } else {

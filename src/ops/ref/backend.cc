@@ -54,6 +54,12 @@ class ReferenceBackend final : public Backend {
   void do_add(const TensorRef& to, const TensorRef& from) override {
     visit_floating(to.dtype, [&]<class T>(ElementType<T>) { reference::add<T>(to, from); });
   }
+  void do_split_floats(const TensorRef& nearest, const TensorRef& remainder, const TensorRef& from) override {
+    reference::split_floats(nearest, remainder, from);
+  }
+  void do_join_floats(const TensorRef& to, const TensorRef& nearest, const TensorRef& remainder) override {
+    reference::join_floats(to, nearest, remainder);
+  }
   double do_sum_of_squares(std::span<const TensorRef> views) override {
     double sum = 0;
     for (const TensorRef& view : views) {

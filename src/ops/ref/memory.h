@@ -1,6 +1,7 @@
 // Copies between views, and filling them.
 #pragma once
 
+#include <bit>
 #include <cstring>
 
 #include "ops/backend.h"
@@ -50,6 +51,21 @@ template <class T>
 void add(const TensorRef& to_view, const TensorRef& from_view) {
   const Elements<T> to(to_view), from(from_view);
   for (std::int64_t e = 0; e < to_view.elements(); ++e) to(e) = static_cast<T>(double{to(e)} + double{from(e)});
+}
+
+inline void split_floats(const TensorRef& nearest, const TensorRef& remainder, const TensorRef& from) {
+  for (std::int64_t e = 0; e < from.elements(); ++e) {
+    const SplitFloat halves = split_float(std::bit_cast<std::uint32_t>(from.as<float>()[e]));
+    nearest.as<Bf16>()[e] = halves.nearest;
+    remainder.as<std::uint16_t>()[e] = halves.remainder;
+  }
+}
+
+inline void join_floats(const TensorRef& to, const TensorRef& nearest, const TensorRef& remainder) {
+  for (std::int64_t e = 0; e < to.elements(); ++e) {
+    to.as<float>()[e] = std::bit_cast<float>(
+        joined_bits({.nearest = nearest.as<Bf16>()[e], .remainder = remainder.as<std::uint16_t>()[e]}));
+  }
 }
 
 }  // namespace teratron::reference

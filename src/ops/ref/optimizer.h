@@ -20,34 +20,74 @@ M stored_moment(double moment, std::uint32_t random) {
   }
 }
 
+// The weights that AdamW updates: by themselves, beside the rounded ones, or in halves.
+template <class C>
+class Masters {
+ public:
+  explicit Masters(const AdamWParameter& of) : value_(of.value), working_(of.working), has_working_(of.working) {}
+
+  double operator()(std::int64_t e) const { return double{value_(e)}; }
+  void store(std::int64_t e, double updated) const {
+    value_(e) = static_cast<Accumulator<C>>(updated);
+    if (has_working_) working_(e) = static_cast<C>(value_(e));
+  }
+
+ private:
+  Elements<Accumulator<C>> value_;
+  Elements<C> working_;
+  bool has_working_;
+};
+
+class SplitMasters {
+ public:
+  explicit SplitMasters(const AdamWParameter& of) : remainder_(of.value), nearest_(of.working) {}
+
+  double operator()(std::int64_t e) const {
+    return double{std::bit_cast<float>(joined_bits({.nearest = nearest_(e), .remainder = remainder_(e)}))};
+  }
+  void store(std::int64_t e, double updated) const {
+    const SplitFloat halves = split_float(std::bit_cast<std::uint32_t>(static_cast<float>(updated)));
+    nearest_(e) = halves.nearest;
+    remainder_(e) = halves.remainder;
+  }
+
+ private:
+  Elements<std::uint16_t> remainder_;
+  Elements<Bf16> nearest_;
+};
+
 // M: of the moments.
-template <class C, class M>
-void adamw_with_moments(const AdamW& args) {
-  using A = Accumulator<C>;
+template <class C, class M, class Masters>
+void adamw_with(const AdamW& args) {
   for (const AdamWParameter& of : args.parameters) {
-    const Elements<A> value(of.value), gradient(of.gradient);
+    const Masters value(of);
+    const Elements<Accumulator<C>> gradient(of.gradient);
     const Elements<M> moment1(of.moment1), moment2(of.moment2);
-    const Elements<C> working(of.working);
     for (std::int64_t e = 0; e < of.value.elements(); ++e) {
       const double g = args.gradient_scale * gradient(e);
       const double m = args.beta1 * moment1(e) + (1 - args.beta1) * g;
       const double v = args.beta2 * moment2(e) + (1 - args.beta2) * g * g;
       const double step = (m / args.correction1) / (std::sqrt(v / args.correction2) + args.epsilon);
       const double decayed = value(e) * (1 - args.learning_rate * of.weight_decay);
-      value(e) = static_cast<A>(decayed - args.learning_rate * step);
+      value.store(e, decayed - args.learning_rate * step);
       const auto place = static_cast<std::uint64_t>(of.places.of(e));
       const std::uint32_t random = std::is_same_v<M, Bf16> ? of.rounding.bits(place / 4)[place % 4] : 0;
       moment1(e) = stored_moment<M>(m, random);
       moment2(e) = stored_moment<M>(v, random >> 16);
-      if (of.working) working(e) = static_cast<C>(value(e));
     }
   }
 }
 
+template <class C, class Masters>
+void adamw_of(const AdamW& args) {
+  if (args.parameters.front().moment1.dtype == DType::kBF16) return adamw_with<C, Bf16, Masters>(args);
+  adamw_with<C, Accumulator<C>, Masters>(args);
+}
+
 template <class C>
 void adamw(const AdamW& args) {
-  if (args.parameters.front().moment1.dtype == DType::kBF16) return adamw_with_moments<C, Bf16>(args);
-  adamw_with_moments<C, Accumulator<C>>(args);
+  if (args.parameters.front().value.dtype == DType::kU16) return adamw_of<C, SplitMasters>(args);
+  adamw_of<C, Masters<C>>(args);
 }
 
 template <class T>

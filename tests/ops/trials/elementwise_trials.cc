@@ -63,8 +63,33 @@ ElementPlaces some_places(Random& random, std::int64_t count) {
   return {.first = random.below(5), .run = run, .whole_run = run + random.below(7), .offset = random.below(9)};
 }
 
-// A few parameters, or more than a launch on a GPU takes. Moments in bf16 are exact before they are rounded by chance,
-// and so are the same bits everywhere.
+// Room for u16 remainders, which no argument of a trial can be, with borders of zeros.
+class Remainders {
+ public:
+  Remainders(Backend& backend, std::int64_t count, std::int64_t offset)
+      : backend_(backend),
+        all_(backend, DType::kU16, {count + 2 * kBorder}),
+        view_(all_.ref().slice(0, kBorder - offset, kBorder - offset + count)) {
+    backend.fill_zero(all_);
+  }
+  const TensorRef& view() const { return view_; }
+
+  void check_borders() const {
+    backend_.fill_zero(view_);
+    std::vector<std::uint16_t> host(static_cast<std::size_t>(all_.ref().elements()));
+    backend_.download(host.data(), all_);
+    check(std::ranges::count(host, 0) == std::ssize(host), "nothing beside the remainders was written");
+  }
+
+ private:
+  static constexpr std::int64_t kBorder = 64;
+  Backend& backend_;
+  Tensor all_;
+  TensorRef view_;
+};
+
+// A few parameters, or more than a launch on a GPU takes. Masters of bf16 are split before the call and joined after
+// it. Moments in bf16 are exact before they are rounded by chance, and so are the same bits everywhere.
 Trial adamw_trial(Random& random) {
   const bool many = random.below(4) == 0, has_working = random.coin(), is_short = random.below(3) == 0;
   const std::int64_t count = many ? 40 + random.below(40) : 1 + random.below(3);
@@ -99,17 +124,48 @@ Trial adamw_trial(Random& random) {
                .correction1 = 1 - std::pow(0.9, step),
                .correction2 = 1 - std::pow(0.95, step),
                .gradient_scale = is_short ? 1 : 0.7};
+    std::vector<Remainders> remainders;
+    const bool is_split = has_working && backend.compute_dtype() == DType::kBF16;
     for (std::size_t i = 0; i < decays.size(); ++i) {
-      args.parameters.push_back({.value = views[fmt::format("value{}", i)],
+      const TensorRef value = views[fmt::format("value{}", i)], working = views[fmt::format("working{}", i)];
+      if (is_split) {
+        remainders.emplace_back(backend, value.elements(), static_cast<std::int64_t>(i % 3));
+        backend.split_floats(working, remainders.back().view(), value);
+      }
+      args.parameters.push_back({.value = is_split ? remainders.back().view() : value,
                                  .gradient = views[fmt::format("gradient{}", i)],
                                  .moment1 = views[fmt::format("moment1 {}", i)],
                                  .moment2 = views[fmt::format("moment2 {}", i)],
-                                 .working = views[fmt::format("working{}", i)],
+                                 .working = working,
                                  .weight_decay = decays[i],
                                  .rounding = {.seed = 5, .purpose = RandomPurpose::kMomentRounding, .step = 7},
                                  .places = places[i]});
     }
     backend.adamw(args);
+    for (std::size_t i = 0; i < remainders.size(); ++i) {
+      const TensorRef value = views[fmt::format("value{}", i)];
+      backend.join_floats(value, views[fmt::format("working{}", i)], remainders[i].view());
+      remainders[i].check_borders();
+    }
+  };
+  return trial;
+}
+
+// The upper half is the value rounded to bf16; together they are the value, or next to it where that is midway.
+Trial split_floats_trial(Random& random) {
+  const std::int64_t n = some_length(random);
+  Trial trial{.sizes = fmt::format("n={}", n), .arguments = {}, .run = {}};
+  trial.input("from", {n}, random.normals({n}), Precision::kAccumulation);
+  trial.output("nearest", {n}, {}, Precision::kBF16);
+  trial.output("joined", {n}, sum_tolerance(1, 1), Precision::kAccumulation);
+  trial.run = [=](Backend& backend, const Views& views) {
+    backend.copy(views["nearest"], views["from"]);
+    backend.copy(views["joined"], views["from"]);
+    if (backend.accumulation_dtype() != DType::kF32) return;
+    const Remainders remainders(backend, n, 1);
+    backend.split_floats(views["nearest"], remainders.view(), views["from"]);
+    backend.join_floats(views["joined"], views["nearest"], remainders.view());
+    remainders.check_borders();
   };
   return trial;
 }

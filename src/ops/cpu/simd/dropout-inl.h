@@ -19,9 +19,6 @@ HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 
-using WordTag = hn::ScalableTag<std::uint32_t>;
-using WordVector = hn::Vec<WordTag>;
-
 // The upper 32 bits of each product.
 HWY_INLINE WordVector multiply_high(WordVector a, WordVector b) {
 #if HWY_TARGET == HWY_SCALAR  // has no vector of wider elements

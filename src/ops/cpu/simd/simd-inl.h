@@ -31,6 +31,13 @@ struct WholeVector {
   HWY_INLINE void store(FloatVector value, T* to) const {
     narrow(value, to);
   }
+  // 16 bits each, the lower half of a word.
+  HWY_INLINE WordVector load_halves(const std::uint16_t* from) const {
+    return hn::PromoteTo(WordTag(), hn::LoadU(HalfTag(), from));
+  }
+  HWY_INLINE void store_halves(WordVector words, std::uint16_t* to) const {
+    hn::StoreU(hn::TruncateTo(HalfTag(), words), HalfTag(), to);
+  }
   HWY_INLINE FloatVector keep(FloatVector value) const { return value; }
 };
 
@@ -47,6 +54,16 @@ struct PartOfVector {
     HWY_ALIGN T lanes[kFloatLanes];
     narrow(value, lanes);
     std::memcpy(to, lanes, static_cast<std::size_t>(count) * sizeof(T));
+  }
+  HWY_INLINE WordVector load_halves(const std::uint16_t* from) const {
+    HWY_ALIGN std::uint16_t lanes[kFloatLanes] = {};
+    std::memcpy(lanes, from, static_cast<std::size_t>(count) * sizeof(std::uint16_t));
+    return WholeVector().load_halves(lanes);
+  }
+  HWY_INLINE void store_halves(WordVector words, std::uint16_t* to) const {
+    HWY_ALIGN std::uint16_t lanes[kFloatLanes];
+    WholeVector().store_halves(words, lanes);
+    std::memcpy(to, lanes, static_cast<std::size_t>(count) * sizeof(std::uint16_t));
   }
   // The value with zero in the lanes beyond the row.
   HWY_INLINE FloatVector keep(FloatVector value) const {

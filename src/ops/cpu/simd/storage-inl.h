@@ -23,6 +23,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using FloatTag = hn::ScalableTag<float>;
 using FloatVector = hn::Vec<FloatTag>;
 constexpr std::int64_t kFloatLanes = static_cast<std::int64_t>(HWY_LANES(float));
+using WordTag = hn::ScalableTag<std::uint32_t>;  // of the bits of floats
+using WordVector = hn::Vec<WordTag>;
+using HalfTag = hn::Rebind<std::uint16_t, WordTag>;
 
 // As many elements as `d` has lanes.
 template <class D>
