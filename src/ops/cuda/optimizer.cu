@@ -41,7 +41,10 @@ class RoundingWords {
   __device__ std::uint32_t of(std::int64_t element) {
     const std::int64_t place = places_.of(element);
     if (place / 4 != block_) words_ = stream_.bits(static_cast<std::uint64_t>(block_ = place / 4));
-    return words_[static_cast<std::size_t>(place % 4)];
+    // Chosen by comparisons: a number that is computed would put the words into local memory.
+    const auto [first, second, third, fourth] = words_;
+    const std::int64_t word = place % 4;
+    return word < 2 ? (word == 0 ? first : second) : (word == 2 ? third : fourth);
   }
 
  private:
