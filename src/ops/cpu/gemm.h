@@ -54,8 +54,9 @@ GemmSums sums_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_co
 // The parts that depend on what a and b are stored as.
 struct GemmKernels {
   std::int64_t tile_rows, panel_columns;
-  std::int64_t word_depths;  // values of a column in 32 bits of a panel
-  std::int64_t max_depth;    // of a block
+  std::int64_t word_depths;      // values of a column in 32 bits of a panel
+  std::int64_t max_depth;        // of a block
+  std::int64_t max_panel_words;  // of a chunk: panels that all threads share stay in the last-level cache
   void (*pack_columns)(const GemmOperand& b, const GemmChunk& chunk, std::int64_t depth_block, std::int64_t begin,
                        std::int64_t end);
   GemmSums (*multiply_block)(const Gemm& gemm, const GemmChunk& chunk, std::int64_t depth_block,

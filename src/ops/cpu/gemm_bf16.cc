@@ -11,6 +11,8 @@ namespace {
 
 // A panel of this depth (48 KB) comes from the second-level cache as fast as it is used (measured).
 constexpr std::int64_t kBf16MaxDepth = block_size(768, 2);
+// 8 MB: 2 % faster than 4 in a training step of 124M.
+constexpr std::int64_t kBf16MaxPanelWords = block_size(2 << 20, 64);
 
 std::uint32_t* word_scratch(Scratch use, std::int64_t count) {
   return reinterpret_cast<std::uint32_t*>(scratch_floats(use, count));
@@ -70,7 +72,8 @@ GemmSums multiply_bf16_block(const Gemm& gemm, const GemmChunk& chunk, std::int6
 }  // namespace
 
 GemmKernels bf16_gemm_kernels() {
-  return {kBf16TileRows, kBf16PanelColumns, 2, kBf16MaxDepth, &pack_bf16_columns, &multiply_bf16_block};
+  return {kBf16TileRows,      kBf16PanelColumns,   2, kBf16MaxDepth, kBf16MaxPanelWords,
+          &pack_bf16_columns, &multiply_bf16_block};
 }
 
 }  // namespace teratron
