@@ -1,4 +1,4 @@
-"""Measure data clean beside ftfy, data dedup beside datasketch, and memory over an input that grows tenfold.
+"""Measure data clean beside ftfy, data dedup beside datasketch, and memory over an input that grows fortyfold.
 
 One command: bench/corpus, with --save into bench/results/corpus.md.
 
@@ -158,7 +158,7 @@ def speeds(options, folder):
 
 def memory_curve(options, folder):
     lines = ["| input, MB | " + " | ".join(f"{tool.command}, peak MiB" for tool in TOOLS) + " |", "|---" * (1 + len(TOOLS)) + "|"]
-    for times in (1, 2, 5, 10):
+    for times in (1, 2, 5, 10, 20, 40):
         source = f"{folder}/{times}.jsonl"
         make_corpus(source, options.megabytes * times)
         peaks = [tool.run(options, source, f"{folder}/ours.jsonl")["peak_memory_bytes"] / 2**20 for tool in TOOLS]
