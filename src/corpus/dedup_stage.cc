@@ -67,7 +67,8 @@ class DocumentGroups {
   std::vector<std::int64_t> first_;
 };
 
-// The sets of documents that were compared lately, since those that meet in one band meet in others.
+// The sets of documents that were compared lately. Most of their use is within one meeting: a pair's bands are spread
+// over all parts of the index.
 class SetCache {
  public:
   SetCache(const Spool& spool, std::int64_t ngram) : spool_(spool), ngram_(ngram) {}
@@ -87,7 +88,7 @@ class SetCache {
   }
 
  private:
-  static constexpr std::size_t kMostElements = std::size_t{4} << 20;  // 32 MiB
+  static constexpr std::size_t kMostElements = std::size_t{1} << 19;  // 4 MiB
   const Spool& spool_;
   std::int64_t ngram_;
   std::unordered_map<std::int64_t, NgramSet> sets_;
