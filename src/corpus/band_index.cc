@@ -13,12 +13,15 @@
 namespace teratron {
 namespace {
 
-constexpr std::size_t kEntriesPerWrite = 4096;
+constexpr std::size_t kEntriesPerWrite = 1024;
 
 }  // namespace
 
 BandIndex::BandIndex(const std::filesystem::path& folder) : folder_(folder), parts_(kParts) {
-  for (Part& part : parts_) part.descriptor = open_unnamed_file(folder);
+  for (Part& part : parts_) {
+    part.descriptor = open_unnamed_file(folder);
+    part.buffer.reserve(kEntriesPerWrite);
+  }
 }
 
 BandIndex::~BandIndex() {

@@ -20,7 +20,7 @@ class BandIndex {
   };
   static constexpr std::int64_t kParts = 256;
 
-  // Temporary files without names in `folder`. Memory: 16 MiB while it is written. EnvironmentError: as Spool.
+  // Temporary files without names in `folder`. Memory: 4 MiB while it is written. EnvironmentError: as Spool.
   explicit BandIndex(const std::filesystem::path& folder);
   BandIndex(const BandIndex&) = delete;
   BandIndex& operator=(const BandIndex&) = delete;

@@ -187,10 +187,7 @@ void Journal::load_state(const JournalPoint& point,
 
 void Journal::add_state(std::size_t stage, std::string_view news) {
   if (news.empty()) return;
-  if (!state_) {
-    state_.emplace(state_path_);
-    state_->leave_behind(true);
-  }
+  if (!state_) state_.emplace(state_path_);
   const std::uint64_t header[2] = {stage, news.size()};
   state_->write_values(std::span<const std::uint64_t>(header));
   state_->write(news);
@@ -199,6 +196,7 @@ void Journal::add_state(std::size_t stage, std::string_view news) {
 void Journal::write(JournalPoint point) {
   if (state_) {
     state_->sync();
+    state_->leave_behind(true);
     point.state_bytes = state_->bytes_written();
   }
   const Json json = {

@@ -41,7 +41,7 @@ class Journal {
 
   // Gives what was added up to a point, in its order. Later news are written behind it.
   void load_state(const JournalPoint& point, const std::function<void(std::size_t stage, std::string_view news)>& take);
-  void add_state(std::size_t stage, std::string_view news);
+  void add_state(std::size_t stage, std::string_view news);  // of what belongs to the next point
   // Output, dropped documents and the spool are on the disk by then. EnvironmentError, here and in add_state: as
   // AtomicFile.
   void write(JournalPoint point);

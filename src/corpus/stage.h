@@ -58,8 +58,8 @@ class Stage {
   // Decides, in the stream's order, about a document that process() kept: what depends on those before it.
   virtual std::optional<Drop> admit(const Document&) { return std::nullopt; }
 
-  // For a run that goes on where another one ended: of what admit() remembers, what is new since the last call; and all
-  // of that again, piece by piece in its order, before the first document.
+  // For a run that goes on where another one ended: of what admit() remembers, what is new since the last call, asked
+  // for after each batch; and all of that again, piece by piece in its order, before the first document.
   virtual std::string take_news() { return {}; }
   virtual void remember(std::string_view /*news*/) {}
 

@@ -120,37 +120,43 @@ class StreamRun {
       }
       survey_ ? survey_->add(batch.documents) : write(batch.documents);
       drops_.end_batch();
-      if (pass_ == 0) read_to_ = batch.end;
-      look_for_the_end(end);
+      if (pass_ == 0) {
+        read_to_ = batch.end;
+        hand_over_news(end);
+      }
+      look_for_the_end();
       if (options_.progress)
         options_.progress((static_cast<double>(pass_) + source.share()) / static_cast<double>(passes_));
     }
     if (pass_ > 0) return;
     check_read();
-    if (journal_ != nullptr && survey_ && counts_.documents > noted_documents_) note_in_journal(end);
+    if (journal_ != nullptr && survey_ && counts_.documents > noted_documents_) note_in_journal();
   }
 
   // After a batch: whether a signal asks for the end; and whether it is time for a point of the journal, which the
-  // first pass alone has. `end`: of the stages of this pass.
-  void look_for_the_end(std::size_t end) {
+  // first pass alone has.
+  void look_for_the_end() {
     if (journal_ == nullptr) return;
     const int signal = options_.end_signal ? options_.end_signal() : 0;
     if (pass_ == 0) {
       const bool is_news = counts_.documents > noted_documents_;  // not while what is done is passed over
-      if (signal != 0 || (is_news && monotonic_seconds() - noted_ >= options_.journal_seconds)) note_in_journal(end);
+      if (signal != 0 || (is_news && monotonic_seconds() - noted_ >= options_.journal_seconds)) note_in_journal();
     }
     if (signal == 0) return;
     tell(fmt::format("stopped behind document {}; run the same command again to go on", counts_.documents));
     throw EndedBySignal(signal);
   }
 
-  void note_in_journal(std::size_t end) {
-    JournalPoint point{.position = read_to_, .counts = counts_, .out = writer_.point(), .dropped = drops_.point()};
+  // What stages have learnt from a batch goes to the disk at once: kept until the next point, it would grow with speed.
+  void hand_over_news(std::size_t end) {
+    if (journal_ == nullptr) return;
     for (std::size_t i = 0; i < end; ++i) journal_->add_state(i, stages_[i]->take_news());
-    if (survey_) {
-      point.spool_bytes = survey_->keep();
-      journal_->add_state(end, survey_->take_news());
-    }
+    if (survey_) journal_->add_state(end, survey_->take_news());
+  }
+
+  void note_in_journal() {
+    JournalPoint point{.position = read_to_, .counts = counts_, .out = writer_.point(), .dropped = drops_.point()};
+    if (survey_) point.spool_bytes = survey_->keep();
     journal_->write(std::move(point));
     leave_behind(true);
     noted_ = monotonic_seconds();

@@ -106,6 +106,7 @@ class CorpusJournal : public ::testing::Test {
       ASSERT_LT(ended, 500);
       set_thread_count(1 + static_cast<int>(random_.below(3)));
       options_.batch_bytes = any_size();
+      options_.journal_seconds = random_.below(2) == 0 ? 0 : 0.001;  // a point after each batch, or after some
       const Ends ends{.points = static_cast<std::int64_t>(random_.below(most_points + ended)) + 1,
                       .by_signal = random_.below(2) == 0};
       is_done = run(&ends);
@@ -250,6 +251,33 @@ TEST_F(CorpusJournal, WhatASurveyHasSeenIsNotMeasuredAgain) {
   EXPECT_EQ(measured_, all);
   EXPECT_EQ(results(), expected);
   EXPECT_EQ(names_there().size(), 6);
+}
+
+// What is kept in memory between two points would grow with the speed of the run.
+TEST_F(CorpusJournal, NewsAreTakenAfterEachBatch) {
+  class Teller final : public Stage {
+   public:
+    explicit Teller(std::int64_t* most) : most_(most) {}
+    std::string_view name() const override { return "teller"; }
+    StageOutput process(Document document) const override { return kept(std::move(document)); }
+    std::optional<Drop> admit(const Document&) override {
+      *most_ = std::max(*most_, ++untold_);
+      return std::nullopt;
+    }
+    std::string take_news() override { return std::string(static_cast<std::size_t>(std::exchange(untold_, 0)), '1'); }
+
+   private:
+    std::int64_t* most_;
+    std::int64_t untold_ = 0;
+  };
+  write_inputs(300);
+  options_.journal_seconds = 1000;
+  options_.batch_bytes = 1;  // a document
+  std::int64_t most = 0;
+  std::vector<std::unique_ptr<Stage>> stages;
+  stages.push_back(std::make_unique<Teller>(&most));
+  run_stages(stages, options_);
+  EXPECT_EQ(most, 1);
 }
 
 TEST_F(CorpusJournal, TheEndOfASurveyIsAPoint) {
