@@ -29,7 +29,9 @@ struct Attention {
         head_size(hidden / head_count),
         layer(layer_index),
         dropout(attention_dropout),
-        causal(is_causal) {}
+        causal(is_causal) {
+    qkv.of_all_tokens = projection.of_all_tokens = true;
+  }
 
   std::int64_t width() const { return heads * head_size; }  // of the queries here; keys and values have as much
 

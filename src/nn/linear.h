@@ -12,8 +12,9 @@
 namespace teratron {
 
 struct Linear {
-  Parameter weight;  // [outputs, inputs], or this rank's part
-  Parameter bias;    // [outputs]
+  Parameter weight;            // [outputs, inputs], or this rank's part
+  Parameter bias;              // [outputs]
+  bool of_all_tokens = false;  // its rows are the tokens of the pass, of which the back end may leave out the padding
 
   enum class Parallel { kNone, kColumn, kRow };
 
@@ -39,21 +40,31 @@ struct Linear {
 
   // y[T, outputs] from x[T, inputs]
   void forward(const LayerPass& pass, TensorRef y, TensorRef x) const {
-    pass.backend.linear_forward(
-        {.y = y, .x = x, .weight = weight.value, .bias = bias.value, .rows_alone = pass.is_next_token()});
+    pass.backend.linear_forward({.y = y,
+                                 .x = x,
+                                 .weight = weight.value,
+                                 .bias = bias.value,
+                                 .rows_alone = pass.is_next_token(),
+                                 .lengths = lengths(pass)});
   }
 
   // dx[T, inputs] from dy[T, outputs]
   void backward_input(const LayerPass& pass, TensorRef dx, TensorRef dy) const {
-    pass.backend.linear_input_gradient({.dx = dx, .dy = dy, .weight = weight.value});
+    pass.backend.linear_input_gradient({.dx = dx, .dy = dy, .weight = weight.value, .lengths = lengths(pass)});
   }
 
   // Does nothing where weights come later.
   void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x) const {
     if (pass.weights_later) return;
-    pass.backend.linear_weight_gradient(
-        {.dweight = weight.gradient, .dy = dy, .x = x, .dbias = bias.gradient, .accumulate = pass.accumulate});
+    pass.backend.linear_weight_gradient({.dweight = weight.gradient,
+                                         .dy = dy,
+                                         .x = x,
+                                         .dbias = bias.gradient,
+                                         .accumulate = pass.accumulate,
+                                         .lengths = lengths(pass)});
   }
+
+  TensorRef lengths(const LayerPass& pass) const { return of_all_tokens ? pass.key_lengths : TensorRef(); }
 };
 
 // Outputs split: x is whole on every rank, y[T, outputs / size] is the rank's own.
@@ -81,8 +92,12 @@ struct RowParallelLinear : Linear {
   // g: the ranks' shares of y are summed (into own rows under sequence parallelism); the bias is in the first one's.
   void forward(const LayerPass& pass, TensorRef y, TensorRef x) const {
     const TensorRef share_of_bias = pass.tensor.rank() == 0 ? bias.value : TensorRef();
-    pass.backend.linear_forward(
-        {.y = y, .x = x, .weight = weight.value, .bias = share_of_bias, .rows_alone = pass.is_next_token()});
+    pass.backend.linear_forward({.y = y,
+                                 .x = x,
+                                 .weight = weight.value,
+                                 .bias = share_of_bias,
+                                 .rows_alone = pass.is_next_token(),
+                                 .lengths = lengths(pass)});
     pass.start_sum(y).wait();
   }
 };

@@ -17,7 +17,9 @@ struct Mlp {
       GroupRank place)
       : up(name + ".up", hidden, ffn, place),
         down(name + ".down", ffn, hidden, residual_scale, place),
-        activation(gelu) {}
+        activation(gelu) {
+    up.of_all_tokens = down.of_all_tokens = true;
+  }
 
   struct Saved {
     TensorRef pre_activation;  // [batch, tokens, ffn / size], as all that is ffn wide
@@ -36,7 +38,8 @@ struct Mlp {
                                  .bias = up.bias.value,
                                  .activation = activation,
                                  .activated = activated,
-                                 .rows_alone = pass.is_next_token()});
+                                 .rows_alone = pass.is_next_token(),
+                                 .lengths = up.lengths(pass)});
     down.forward(pass, y, activated);
   }
 
@@ -49,7 +52,8 @@ struct Mlp {
                                         .weight = down.weight.value,
                                         .activation = activation,
                                         .pre_activation = saved.pre_activation,
-                                        .activated = activated});
+                                        .activated = activated,
+                                        .lengths = down.lengths(pass)});
     down.backward_weight(pass, dy, activated);
     up.backward(pass, dx, dffn, x);
   }

@@ -10,6 +10,18 @@ std::uint32_t Dropout::threshold() const { return static_cast<std::uint32_t>(std
 
 float Dropout::scale() const { return 65536.0F / static_cast<float>(65536 - threshold()); }
 
+namespace {
+
+// Where there are lengths, of sequences that have as many rows each.
+void check_lengths(const ArgumentChecks& checks, TensorRef& lengths, std::int64_t rows) {
+  if (!lengths) return;
+  const std::int64_t sequences = lengths.elements();
+  lengths = checks.vector("lengths", lengths, sequences, DType::kI32);
+  checks.require(sequences > 0 && rows % sequences == 0, "each of the lengths is of as many rows");
+}
+
+}  // namespace
+
 bool check_arguments(LinearForward& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("x", args.x);
   const std::int64_t inputs = checks.columns("x", args.x), outputs = checks.columns("y", args.y);
@@ -17,6 +29,7 @@ bool check_arguments(LinearForward& args, const ArgumentChecks& checks) {
   args.x = checks.matrix("x", args.x, rows, inputs);
   args.weight = checks.matrix("weight", args.weight, outputs, inputs);
   if (args.bias) args.bias = checks.vector("bias", args.bias, outputs);
+  check_lengths(checks, args.lengths, rows);
   checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU");
   if (args.activation == Activation::kNone) {
     checks.require(!args.activated, "there is no activated output without an activation");
@@ -24,7 +37,7 @@ bool check_arguments(LinearForward& args, const ArgumentChecks& checks) {
     args.activated = checks.matrix("activated", args.activated, rows, outputs);
   }
   checks.separate({{"y", args.y}, {"activated", args.activated}},
-                  {{"x", args.x}, {"weight", args.weight}, {"bias", args.bias}});
+                  {{"x", args.x}, {"weight", args.weight}, {"bias", args.bias}, {"lengths", args.lengths}});
   return args.y.elements() > 0;
 }
 
@@ -34,6 +47,7 @@ bool check_arguments(LinearInputGradient& args, const ArgumentChecks& checks) {
   args.dx = checks.matrix("dx", args.dx, rows, inputs);
   args.dy = checks.matrix("dy", args.dy, rows, outputs);
   args.weight = checks.matrix("weight", args.weight, outputs, inputs);
+  check_lengths(checks, args.lengths, rows);
   checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU");
   if (args.activation == Activation::kNone) {
     checks.require(!args.pre_activation && !args.activated, "there are no activations without an activation");
@@ -41,8 +55,9 @@ bool check_arguments(LinearInputGradient& args, const ArgumentChecks& checks) {
     args.pre_activation = checks.matrix("pre_activation", args.pre_activation, rows, inputs);
     args.activated = checks.matrix("activated", args.activated, rows, inputs);
   }
-  checks.separate({{"dx", args.dx}},
-                  {{"dy", args.dy}, {"weight", args.weight}, {"pre_activation", args.pre_activation}});
+  checks.separate(
+      {{"dx", args.dx}},
+      {{"dy", args.dy}, {"weight", args.weight}, {"pre_activation", args.pre_activation}, {"lengths", args.lengths}});
   checks.separate({{"activated", args.activated}}, {{"dx", args.dx}, {"dy", args.dy}, {"weight", args.weight}});
   if (args.activated.data != args.pre_activation.data) {
     checks.separate({{"activated", args.activated}}, {{"pre_activation", args.pre_activation}});
@@ -57,7 +72,9 @@ bool check_arguments(LinearWeightGradient& args, const ArgumentChecks& checks) {
   args.dy = checks.matrix("dy", args.dy, rows, outputs);
   args.x = checks.matrix("x", args.x, rows, inputs);
   if (args.dbias) args.dbias = checks.vector("dbias", args.dbias, outputs, checks.accumulation());
-  checks.separate({{"dweight", args.dweight}, {"dbias", args.dbias}}, {{"dy", args.dy}, {"x", args.x}});
+  check_lengths(checks, args.lengths, rows);
+  checks.separate({{"dweight", args.dweight}, {"dbias", args.dbias}},
+                  {{"dy", args.dy}, {"x", args.x}, {"lengths", args.lengths}});
   return args.x.elements() > 0;
 }
 
@@ -262,10 +279,7 @@ template <class Arguments>
 void check_valid_columns(const ArgumentChecks& checks, Arguments& args, std::int64_t rows, std::int64_t columns) {
   checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
   checks.require(args.valid_columns >= 0 && args.valid_columns <= columns, "the valid columns are among the logits");
-  if (!args.lengths) return;
-  const std::int64_t sequences = args.lengths.elements();
-  args.lengths = checks.vector("lengths", args.lengths, sequences, DType::kI32);
-  checks.require(sequences > 0 && rows % sequences == 0, "each of the lengths is of as many rows of logits");
+  check_lengths(checks, args.lengths, rows);
 }
 
 bool check_arguments(CrossEntropyPartials& args, const ArgumentChecks& checks) {

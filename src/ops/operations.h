@@ -29,6 +29,10 @@ namespace teratron {
 
 enum class Activation { kNone, kGeluTanh, kGeluErf, kTanh };
 
+// Linear layers take `lengths`, i32 [B], where their T rows are B sequences of T / B tokens, of which sequence b has
+// text at the first lengths[b]; the rest is padding. Nothing reads what becomes of padding: a back end computes it like
+// text, or leaves it out (the CPU), and then its rows of y, dx and the forward's `activated` become 0.
+
 // y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) of y as stored or, if
 // a back end computes both in one kernel, of y before it is rounded, and y keeps the pre-activation for the backward
 // pass. Linear layers have GELU alone, in either form.
@@ -40,6 +44,7 @@ struct LinearForward {
   // Every row of y has the bits it has in a call of its own, so that a sequence's next token does not depend on those
   // it is computed with. The reference and the CPU keep this; a GPU's library may sum in another order for other T.
   bool rows_alone = false;
+  TensorRef lengths;  // optional
 };
 
 // dx[T,I] = dy[T,O] weight[O,I]. With an activation (x was activation(u)): dx[T,I] = (dy weight) * activation'(u), the
@@ -49,6 +54,7 @@ struct LinearInputGradient {
   Activation activation = Activation::kNone;
   TensorRef pre_activation;  // u [T,I]
   TensorRef activated;       // [T,I]; may share memory with pre_activation
+  TensorRef lengths;         // optional; dy is 0 behind them
 };
 
 // dweight[O,I] (+)= dy[T,O]^T x[T,I]; dbias[O] (+)= sum over T of dy.
@@ -57,6 +63,7 @@ struct LinearWeightGradient {
   TensorRef dy, x;
   TensorRef dbias;  // A, optional
   bool accumulate = false;
+  TensorRef lengths;  // optional; dy is 0 behind them
 };
 
 // y = activation(x), element by element; not kNone. y may be x.

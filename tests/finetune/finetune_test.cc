@@ -115,7 +115,7 @@ TEST_P(Finetuning, LayoutsChangeNothing) {
 }
 
 TEST_P(Finetuning, LearnsItsExamples) {
-  config_.epochs = 80;
+  config_.epochs = 160;  // of a small model at a high rate, whose way there differs with every rounding
   TrainConfig run = run_config();
   run.save.clear();
   run.save_best = false;

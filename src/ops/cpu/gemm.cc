@@ -34,14 +34,11 @@ constexpr std::int64_t kMaxPanelWords = block_size(1 << 20, 64);
 
 // The panels of columns [column_begin, column_end) of the chunk: for each block of depth, panel after panel.
 template <class T>
-void pack_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_t depth_block, std::int64_t column_begin,
-                  std::int64_t column_end) {
-  const std::int64_t chunk_columns = chunk.column_end - chunk.column_begin;
-  const std::int64_t padded = (chunk_columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+void pack_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_t column_begin, std::int64_t column_end) {
   const T* const data = static_cast<const T*>(b.data);
-  for (std::int64_t p = chunk.depth_begin; p < chunk.depth_end; p += depth_block) {
-    const std::int64_t depth = std::min(depth_block, chunk.depth_end - p);
-    float* const panels = static_cast<float*>(chunk.panels) + (p - chunk.depth_begin) * padded;
+  for (const GemmDepths& depths : chunk.depths) {
+    const std::int64_t p = depths.begin, depth = depths.count;
+    float* const panels = static_cast<float*>(chunk.panels) + chunk.words_before(depths, kPanelColumns);
     if (!b.transposed) {
       pack_panels(data + p * b.stride + column_begin, b.stride, depth, column_end - column_begin,
                   panels + (column_begin - chunk.column_begin) * depth);
@@ -109,17 +106,15 @@ Rows rows_of(const GemmOperand& a, const GemmBlock& block, std::int64_t p, std::
 }
 
 template <class T>
-GemmSums multiply_block(const Gemm& gemm, const GemmChunk& chunk, std::int64_t depth_block, const GemmBlock& block) {
-  const std::int64_t chunk_columns = chunk.column_end - chunk.column_begin;
-  const std::int64_t padded = (chunk_columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+GemmSums multiply_block(const Gemm& gemm, const GemmChunk& chunk, const GemmBlock& block) {
   const std::int64_t rows = block.rows();
   const GemmSums sums = sums_of(gemm, block, kPanelColumns);
   const bool needs_tiles = gemm.a.transposed || !std::is_same_v<T, float>;
-  float* const tiles = needs_tiles ? scratch_floats(Scratch::kTileA, (rows + kTileRows) * depth_block) : nullptr;
-  for (std::int64_t p = chunk.depth_begin; p < chunk.depth_end; p += depth_block) {
-    const std::int64_t depth = std::min(depth_block, chunk.depth_end - p);
-    const bool accumulate = gemm.accumulate || p > 0;
-    const float* const panels = static_cast<const float*>(chunk.panels) + (p - chunk.depth_begin) * padded;
+  float* const tiles = needs_tiles ? scratch_floats(Scratch::kTileA, (rows + kTileRows) * most_depths(chunk)) : nullptr;
+  for (const GemmDepths& depths : chunk.depths) {
+    const std::int64_t p = depths.begin, depth = depths.count;
+    const bool accumulate = gemm.accumulate || chunk.has_sums(depths);
+    const float* const panels = static_cast<const float*>(chunk.panels) + chunk.words_before(depths, kPanelColumns);
     Rows a{};
     if (gemm.a.transposed) {
       const T* const from = static_cast<const T*>(gemm.a.data) + p * gemm.a.stride + block.row_begin;
@@ -177,6 +172,12 @@ std::int64_t even_part(std::int64_t count, std::int64_t largest, std::int64_t un
   return divide_up(divide_up(count, parts), unit) * unit;
 }
 
+// `all`, one run, stands for none.
+std::vector<GemmRun> runs_or_all(std::span<const GemmRun> runs, std::int64_t all) {
+  if (runs.empty()) return {{0, all}};
+  return {runs.begin(), runs.end()};
+}
+
 GemmKernels kernels_of(const Gemm& gemm) {
   if (gemm.dtype == DType::kBF16 && gemm.bf16_products) return bf16_gemm_kernels();
   return HWY_DYNAMIC_DISPATCH(gemm_kernels)(gemm.dtype);
@@ -184,37 +185,75 @@ GemmKernels kernels_of(const Gemm& gemm) {
 
 }  // namespace
 
+std::int64_t most_depths(const GemmChunk& chunk) {
+  return std::ranges::max(chunk.depths, {}, &GemmDepths::count).count;
+}
+
 GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(kernels_of(gemm)) {
-  const std::int64_t tile = kernels_.tile_rows, panel = kernels_.panel_columns, max_depth = kernels_.max_depth;
-  depth_block_ = even_part(gemm.k, max_depth, kernels_.word_depths);
-  const std::int64_t columns = divide_up(gemm.n, panel) * panel, most = kernels_.max_panel_words * kernels_.word_depths;
+  std::int64_t words = 0;
+  for (const GemmRun& run : runs_or_all(gemm.depths, gemm.k)) {
+    const std::int64_t largest = even_part(run.count(), kernels_.max_depth, kernels_.word_depths);
+    for (std::int64_t begin = run.begin; begin < run.end; begin += largest) {
+      const std::int64_t count = std::min(largest, run.end - begin);
+      depths_.push_back({begin, count, words});
+      words += divide_up(count, kernels_.word_depths);
+    }
+  }
+  cut_chunks();
+  cut_blocks();
+}
+
+std::int64_t GemmPlan::depth_words(std::int64_t begin, std::int64_t end) const {
+  const GemmDepths& last = depths_[static_cast<std::size_t>(end - 1)];
+  return last.words_before + divide_up(last.count, kernels_.word_depths) -
+         depths_[static_cast<std::size_t>(begin)].words_before;
+}
+
+void GemmPlan::cut_chunks() {
+  const std::int64_t panel = kernels_.panel_columns, most = kernels_.max_panel_words;
+  const std::int64_t columns = divide_up(gemm_.n, panel) * panel, blocks = std::ssize(depths_);
+  const std::int64_t words = depth_words(0, blocks);
+  std::int64_t largest = 0;
+  for (std::int64_t i = 0; i < blocks; ++i) largest = std::max(largest, depth_words(i, i + 1));
   // Cut the columns if their whole depth is small enough that many fit, else the depth.
-  if (gemm.c == nullptr || columns * depth_block_ > most || gemm.k <= 4 * max_depth) {
-    const std::int64_t fewest = gemm.c == nullptr ? kMinWholeColumns : kMaxBlockColumns;
-    chunk_depth_ = gemm.k;
-    chunk_columns_ = even_part(gemm.n, std::max(most / gemm.k, fewest), panel);
+  if (gemm_.c == nullptr || columns * largest > most || words * kernels_.word_depths <= 4 * kernels_.max_depth) {
+    const std::int64_t fewest = gemm_.c == nullptr ? kMinWholeColumns : kMaxBlockColumns;
+    chunk_depths_ = blocks;
+    chunk_columns_ = even_part(gemm_.n, std::max(most / words, fewest), panel);
   } else {
     chunk_columns_ = columns;
-    chunk_depth_ = std::max(most / columns / depth_block_, std::int64_t{1}) * depth_block_;
+    chunk_depths_ = std::clamp(most / columns / largest, std::int64_t{1}, blocks);
   }
-  column_chunks_ = divide_up(gemm.n, chunk_columns_);
-  depth_chunks_ = divide_up(gemm.k, chunk_depth_);
-  const std::int64_t words = divide_up(std::min(chunk_depth_, gemm.k), kernels_.word_depths);
-  panels_ = scratch_floats(Scratch::kPanels, divide_up(chunk_columns_, panel) * panel * words);
+  column_chunks_ = divide_up(gemm_.n, chunk_columns_);
+  depth_chunks_ = divide_up(blocks, chunk_depths_);
+  panels_ = scratch_floats(Scratch::kPanels,
+                           divide_up(chunk_columns_, panel) * panel * std::min(words, chunk_depths_ * largest));
+}
 
+void GemmPlan::cut_blocks() {
+  const std::int64_t tile = kernels_.tile_rows, panel = kernels_.panel_columns;
+  const std::vector<GemmRun> runs = runs_or_all(gemm_.rows, gemm_.m);
+  std::int64_t rows = 0;
+  for (const GemmRun& run : runs) rows += run.count();
   const std::int64_t wanted = kBlocksPerThread * thread_count();
-  block_rows_ = even_part(gemm.m, kMaxBlockRows, tile);
-  block_columns_ = even_part(std::min(chunk_columns_, gemm.n), kMaxBlockColumns, panel);
-  const auto block_count = [&] { return divide_up(gemm.m, block_rows_) * divide_up(chunk_columns_, block_columns_); };
+  std::int64_t block_rows = even_part(rows, kMaxBlockRows, tile);
+  block_columns_ = even_part(std::min(chunk_columns_, gemm_.n), kMaxBlockColumns, panel);
+  const auto block_count = [&] { return divide_up(rows, block_rows) * divide_up(chunk_columns_, block_columns_); };
   const auto split_columns = [&] {
     while (block_count() < wanted && block_columns_ > 8 * panel) {
       block_columns_ = even_part(chunk_columns_, block_columns_ / 2, panel);
     }
   };
   // Blocks side by side would each pack the same rows of a transposed a: cut its rows first.
-  if (!gemm.a.transposed) split_columns();
-  while (block_count() < wanted && block_rows_ > 4 * tile) block_rows_ = even_part(gemm.m, block_rows_ / 2, tile);
+  if (!gemm_.a.transposed) split_columns();
+  while (block_count() < wanted && block_rows > 4 * tile) block_rows = even_part(rows, block_rows / 2, tile);
   split_columns();
+  for (const GemmRun& run : runs) {
+    const std::int64_t part = even_part(run.count(), block_rows, tile);
+    for (std::int64_t begin = run.begin; begin < run.end; begin += part) {
+      row_blocks_.push_back({begin, std::min(run.end, begin + part)});
+    }
+  }
 }
 
 GemmSums sums_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_columns) {
@@ -226,8 +265,14 @@ GemmSums sums_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_co
 }
 
 GemmChunk GemmPlan::chunk(std::int64_t index) const {
-  const std::int64_t column = index / depth_chunks_ * chunk_columns_, depth = index % depth_chunks_ * chunk_depth_;
-  return {column, std::min(gemm_.n, column + chunk_columns_), depth, std::min(gemm_.k, depth + chunk_depth_), panels_};
+  const std::int64_t column = index / depth_chunks_ * chunk_columns_, part = index % depth_chunks_;
+  const std::int64_t first = part * chunk_depths_, count = std::min(chunk_depths_, std::ssize(depths_) - first);
+  return {.column_begin = column,
+          .column_end = std::min(gemm_.n, column + chunk_columns_),
+          .depths = std::span(depths_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+          .is_first = part == 0,
+          .is_last = part + 1 == depth_chunks_,
+          .panels = panels_};
 }
 
 std::int64_t GemmPlan::pack_tasks(const GemmChunk& chunk) const {
@@ -236,22 +281,21 @@ std::int64_t GemmPlan::pack_tasks(const GemmChunk& chunk) const {
 
 void GemmPlan::pack(const GemmChunk& chunk, std::int64_t task) const {
   const std::int64_t begin = chunk.column_begin + task * kPackColumns;
-  kernels_.pack_columns(gemm_.b, chunk, depth_block_, begin, std::min(chunk.column_end, begin + kPackColumns));
+  kernels_.pack_columns(gemm_.b, chunk, begin, std::min(chunk.column_end, begin + kPackColumns));
 }
 
 std::int64_t GemmPlan::blocks(const GemmChunk& chunk) const {
-  return divide_up(gemm_.m, block_rows_) * divide_up(chunk.column_end - chunk.column_begin, block_columns_);
+  return std::ssize(row_blocks_) * divide_up(chunk.column_end - chunk.column_begin, block_columns_);
 }
 
 GemmBlock GemmPlan::block(const GemmChunk& chunk, std::int64_t index) const {
-  const std::int64_t row_blocks = divide_up(gemm_.m, block_rows_);
-  const std::int64_t row = index % row_blocks * block_rows_;
-  const std::int64_t column = chunk.column_begin + index / row_blocks * block_columns_;
-  return {row, std::min(gemm_.m, row + block_rows_), column, std::min(chunk.column_end, column + block_columns_)};
+  const GemmRun& rows = row_blocks_[static_cast<std::size_t>(index % std::ssize(row_blocks_))];
+  const std::int64_t column = chunk.column_begin + index / std::ssize(row_blocks_) * block_columns_;
+  return {rows.begin, rows.end, column, std::min(chunk.column_end, column + block_columns_)};
 }
 
 GemmSums GemmPlan::multiply(const GemmChunk& chunk, const GemmBlock& block) const {
-  return kernels_.multiply_block(gemm_, chunk, depth_block_, block);
+  return kernels_.multiply_block(gemm_, chunk, block);
 }
 
 }  // namespace teratron

@@ -2,11 +2,13 @@
 // the cache of the thread that computed it. Sums are single precision, whatever a and b are stored as. So are products,
 // but for those of bf16 where the processor has them (bf16_kernels.h).
 //
-// The sum over k runs in blocks whose boundaries depend on k alone, each added to c in order, so results do not depend
-// on the number of threads or on how c was cut into blocks.
+// The sum over k runs in blocks whose boundaries depend on k and its runs alone, each added to c in order, so results
+// do not depend on the number of threads or on how c was cut into blocks.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "base/dtype.h"
 #include "base/threads.h"
@@ -20,6 +22,12 @@ struct GemmOperand {
   bool transposed = false;
 };
 
+// Rows of c, or depths of the sum: [begin, end).
+struct GemmRun {
+  std::int64_t begin, end;
+  std::int64_t count() const { return end - begin; }
+};
+
 struct Gemm {
   std::int64_t m, n, k;  // c[m,n], a[m,k], b[k,n]; none is 0
   DType dtype;           // of a and b: f32, bf16 or f16
@@ -28,6 +36,8 @@ struct Gemm {
   float* c;  // may be null: then the sums of a block are only there while it is finished
   std::int64_t c_stride;
   bool accumulate = false;  // c += a b
+  // What of m and of k is computed, in order; none of them is empty. Without them, all is.
+  std::span<const GemmRun> rows = {}, depths = {};
 };
 
 struct GemmBlock {
@@ -36,11 +46,30 @@ struct GemmBlock {
   std::int64_t columns() const { return column_end - column_begin; }
 };
 
-// Part of b in panels: columns [column_begin, column_end) and depths [depth_begin, depth_end).
-struct GemmChunk {
-  std::int64_t column_begin, column_end, depth_begin, depth_end;
-  void* panels;  // of words
+// Depths that are summed before c is touched. Their panels lie behind those of the depths before them, which take so
+// many words of each column.
+struct GemmDepths {
+  std::int64_t begin, count, words_before;
 };
+
+// Part of b in panels: columns [column_begin, column_end) of some depths.
+struct GemmChunk {
+  std::int64_t column_begin, column_end;
+  std::span<const GemmDepths> depths;
+  bool is_first, is_last;  // of its columns
+  void* panels;            // of words
+
+  // Where those of `one` of its depths are, as every column has `panel_columns` of its panel for company.
+  std::int64_t words_before(const GemmDepths& one, std::int64_t panel_columns) const {
+    const std::int64_t panels_of_row = (column_end - column_begin + panel_columns - 1) / panel_columns;
+    return (one.words_before - depths.front().words_before) * panels_of_row * panel_columns;
+  }
+  // Whether c has sums of depths before.
+  bool has_sums(const GemmDepths& one) const { return !is_first || &one != depths.data(); }
+};
+
+// Of any of its depths.
+std::int64_t most_depths(const GemmChunk& chunk);
 
 // A block of c, or what stands in for it: element (i, j) of the block at data[i * stride + j].
 struct GemmSums {
@@ -57,10 +86,8 @@ struct GemmKernels {
   std::int64_t word_depths;      // values of a column in 32 bits of a panel
   std::int64_t max_depth;        // of a block
   std::int64_t max_panel_words;  // of a chunk: panels that all threads share stay in the last-level cache
-  void (*pack_columns)(const GemmOperand& b, const GemmChunk& chunk, std::int64_t depth_block, std::int64_t begin,
-                       std::int64_t end);
-  GemmSums (*multiply_block)(const Gemm& gemm, const GemmChunk& chunk, std::int64_t depth_block,
-                             const GemmBlock& block);
+  void (*pack_columns)(const GemmOperand& b, const GemmChunk& chunk, std::int64_t begin, std::int64_t end);
+  GemmSums (*multiply_block)(const Gemm& gemm, const GemmChunk& chunk, const GemmBlock& block);
 };
 
 // By the processor's products of bf16 (gemm_bf16.cc).
@@ -73,7 +100,6 @@ class GemmPlan {
 
   std::int64_t chunks() const { return column_chunks_ * depth_chunks_; }
   GemmChunk chunk(std::int64_t index) const;  // all depths of a range of columns, then the next range
-  bool is_last_depth(const GemmChunk& chunk) const { return chunk.depth_end == gemm_.k; }
 
   std::int64_t pack_tasks(const GemmChunk& chunk) const;
   void pack(const GemmChunk& chunk, std::int64_t task) const;
@@ -83,10 +109,16 @@ class GemmPlan {
   GemmSums multiply(const GemmChunk& chunk, const GemmBlock& block) const;
 
  private:
+  std::int64_t depth_words(std::int64_t begin, std::int64_t end) const;  // of a column, of some of depths_
+  void cut_chunks();
+  void cut_blocks();
+
   const Gemm& gemm_;
   GemmKernels kernels_;
-  std::int64_t depth_block_, chunk_columns_, chunk_depth_, column_chunks_, depth_chunks_;
-  std::int64_t block_rows_, block_columns_;
+  std::vector<GemmDepths> depths_;
+  std::vector<GemmRun> row_blocks_;
+  std::int64_t chunk_columns_, chunk_depths_, column_chunks_, depth_chunks_;  // chunk_depths_: so many of depths_
+  std::int64_t block_columns_;
   void* panels_;
 };
 
@@ -100,7 +132,7 @@ void gemm(const Gemm& gemm, const Finish& finish) {
     parallel_for(plan.blocks(chunk), 1, [&](std::int64_t task, std::int64_t) {
       const GemmBlock block = plan.block(chunk, task);
       const GemmSums sums = plan.multiply(chunk, block);
-      if (plan.is_last_depth(chunk)) finish(block, sums);
+      if (chunk.is_last) finish(block, sums);
     });
   }
 }

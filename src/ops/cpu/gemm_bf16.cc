@@ -18,19 +18,12 @@ std::uint32_t* word_scratch(Scratch use, std::int64_t count) {
   return reinterpret_cast<std::uint32_t*>(scratch_floats(use, count));
 }
 
-// What the panels of a depth's first column are from the chunk's begin.
-std::int64_t words_before(const GemmChunk& chunk, std::int64_t depth) {
-  const std::int64_t columns = chunk.column_end - chunk.column_begin;
-  const std::int64_t padded = (columns + kBf16PanelColumns - 1) / kBf16PanelColumns * kBf16PanelColumns;
-  return bf16_pairs(depth - chunk.depth_begin) * padded;
-}
-
-void pack_bf16_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_t depth_block, std::int64_t begin,
-                       std::int64_t end) {
+void pack_bf16_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_t begin, std::int64_t end) {
   const auto* const data = static_cast<const Bf16*>(b.data);
-  for (std::int64_t p = chunk.depth_begin; p < chunk.depth_end; p += depth_block) {
-    const std::int64_t depth = std::min(depth_block, chunk.depth_end - p);
-    std::uint32_t* const panels = static_cast<std::uint32_t*>(chunk.panels) + words_before(chunk, p);
+  for (const GemmDepths& depths : chunk.depths) {
+    const std::int64_t p = depths.begin, depth = depths.count;
+    std::uint32_t* const panels =
+        static_cast<std::uint32_t*>(chunk.panels) + chunk.words_before(depths, kBf16PanelColumns);
     const auto at = [&](std::int64_t column) { return panels + (column - chunk.column_begin) * bf16_pairs(depth); };
     if (!b.transposed) {
       pack_bf16_panels(data + p * b.stride + begin, b.stride, depth, end - begin, at(begin));
@@ -42,17 +35,18 @@ void pack_bf16_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_
   }
 }
 
-GemmSums multiply_bf16_block(const Gemm& gemm, const GemmChunk& chunk, std::int64_t depth_block,
-                             const GemmBlock& block) {
+GemmSums multiply_bf16_block(const Gemm& gemm, const GemmChunk& chunk, const GemmBlock& block) {
   const std::int64_t rows = block.rows();
   const GemmSums sums = sums_of(gemm, block, kBf16PanelColumns);
   const auto* const a = static_cast<const Bf16*>(gemm.a.data);
   std::uint32_t* const tiles =
-      gemm.a.transposed ? word_scratch(Scratch::kTileA, (rows + kBf16TileRows) * bf16_pairs(depth_block)) : nullptr;
-  for (std::int64_t p = chunk.depth_begin; p < chunk.depth_end; p += depth_block) {
-    const std::int64_t depth = std::min(depth_block, chunk.depth_end - p);
-    const bool accumulate = gemm.accumulate || p > 0;
-    const std::uint32_t* const panels = static_cast<const std::uint32_t*>(chunk.panels) + words_before(chunk, p);
+      gemm.a.transposed ? word_scratch(Scratch::kTileA, (rows + kBf16TileRows) * bf16_pairs(most_depths(chunk)))
+                        : nullptr;
+  for (const GemmDepths& depths : chunk.depths) {
+    const std::int64_t p = depths.begin, depth = depths.count;
+    const bool accumulate = gemm.accumulate || chunk.has_sums(depths);
+    const std::uint32_t* const panels =
+        static_cast<const std::uint32_t*>(chunk.panels) + chunk.words_before(depths, kBf16PanelColumns);
     if (gemm.a.transposed) pack_bf16_tiles(a + p * gemm.a.stride + block.row_begin, gemm.a.stride, rows, depth, tiles);
     for (std::int64_t j = block.column_begin; j < block.column_end; j += kBf16PanelColumns) {
       const std::uint32_t* const panel = panels + (j - chunk.column_begin) * bf16_pairs(depth);

@@ -7,8 +7,11 @@
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
+#include <cstring>
+#include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/block_size.h"
 #include "base/threads.h"
@@ -270,6 +273,39 @@ bool is_faster_transposed(std::int64_t rows, std::int64_t inputs, bool bf16_prod
 // Where sums go: fp32 outputs take them, others are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
 
+// The rows with text, of all that there are; neighbours are one run.
+std::vector<GemmRun> text_runs(const TensorRef& lengths, std::int64_t rows) {
+  if (!lengths) return {{0, rows}};
+  const std::int64_t tokens = rows / lengths.elements();
+  std::vector<GemmRun> runs;
+  for (std::int64_t b = 0; b < lengths.elements(); ++b) {
+    const std::int64_t begin = b * tokens;
+    const std::int64_t text = std::clamp<std::int64_t>(lengths.as<const std::int32_t>()[b], 0, tokens);
+    if (text == 0) continue;
+    if (!runs.empty() && runs.back().end == begin) {
+      runs.back().end += text;
+    } else {
+      runs.push_back({begin, begin + text});
+    }
+  }
+  return runs;
+}
+
+// The rows between the runs become 0.
+void clear_padding(const TensorRef& view, std::span<const GemmRun> runs) {
+  if (!view) return;
+  std::int64_t begin = 0;
+  const auto clear = [&](std::int64_t end) {
+    const TensorRef padding = view.slice(0, begin, end);
+    if (end > begin) std::memset(padding.data, 0, static_cast<std::size_t>(padding.bytes()));
+  };
+  for (const GemmRun& run : runs) {
+    clear(run.begin);
+    begin = run.end;
+  }
+  clear(view.dim(0));
+}
+
 }  // namespace
 
 void CpuBackend::do_linear_forward(const LinearForward& args) {
@@ -280,6 +316,11 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
                  [&](std::int64_t begin, std::int64_t end) { kernels.multiply_row_by_row(args, begin, end); });
     return;
   }
+  const bool is_transposed = is_faster_transposed(rows, inputs, bf16_products_);
+  const std::vector<GemmRun> runs = text_runs(is_transposed ? TensorRef() : args.lengths, rows);
+  clear_padding(args.y, runs);
+  clear_padding(args.activated, runs);
+  if (runs.empty()) return;
   Gemm product{.m = rows,
                .n = outputs,
                .k = inputs,
@@ -288,9 +329,11 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
                .a = {args.x.data, inputs},
                .b = {args.weight.data, inputs, /*transposed=*/true},
                .c = sums_of(args.y),
-               .c_stride = outputs};
+               .c_stride = outputs,
+               .rows = runs};
   auto finish = kernels.finish_forward;
-  if (is_faster_transposed(rows, inputs, bf16_products_)) {
+  if (is_transposed) {
+    product.rows = {};
     std::swap(product.m, product.n);
     std::swap(product.a.data, product.b.data);
     product.c = nullptr;  // y lies the other way round
@@ -302,6 +345,9 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
 void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
   const std::int64_t rows = args.dx.dim(0), inputs = args.dx.dim(1), outputs = args.dy.dim(1);
   const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype, bf16_products_);
+  const std::vector<GemmRun> runs = text_runs(args.lengths, rows);
+  clear_padding(args.dx, runs);
+  if (runs.empty()) return;
   const Gemm product{.m = rows,
                      .n = inputs,
                      .k = outputs,
@@ -310,13 +356,16 @@ void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
                      .a = {args.dy.data, outputs},
                      .b = {args.weight.data, inputs},
                      .c = sums_of(args.dx),
-                     .c_stride = inputs};
+                     .c_stride = inputs,
+                     .rows = runs};
   gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { kernels.finish_gradient(args, block, sums); });
 }
 
 void CpuBackend::do_linear_weight_gradient(const LinearWeightGradient& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.dy.dim(1);
   const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype, bf16_products_);
+  std::vector<GemmRun> runs = text_runs(args.lengths, rows);
+  if (runs.empty()) runs = {{0, 1}};  // padding, of which dy is 0
   const Gemm product{.m = outputs,
                      .n = inputs,
                      .k = rows,
@@ -326,7 +375,8 @@ void CpuBackend::do_linear_weight_gradient(const LinearWeightGradient& args) {
                      .b = {args.x.data, inputs},
                      .c = args.dweight.as<float>(),
                      .c_stride = inputs,
-                     .accumulate = args.accumulate};
+                     .accumulate = args.accumulate,
+                     .depths = runs};
   gemm(product, [&](const GemmBlock& block, const GemmSums&) {
     if (args.dbias && block.column_begin == 0) kernels.sum_columns(args, block.row_begin, block.row_end);
   });

@@ -1,5 +1,7 @@
 #include "ops/trials/operations.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -8,15 +10,18 @@ namespace {
 
 struct Sizes {
   std::int64_t rows, inputs, outputs;
+  Values lengths = {};  // of the sequences that the rows are; empty: no padding
 
   static Sizes any(Random& random) {
     Sizes sizes{some_rows(random), some_features(random), some_features(random)};
-    if (random.below(3) > 0) return sizes;
-    // One size beyond any block of rows or columns, the others small to keep the reference quick.
-    sizes.rows = std::min<std::int64_t>(sizes.rows, 13);
-    sizes.inputs = std::min<std::int64_t>(sizes.inputs, 33);
-    sizes.outputs = std::min<std::int64_t>(sizes.outputs, 33);
-    *random.one_of({&sizes.rows, &sizes.inputs, &sizes.outputs}) = random.one_of<std::int64_t>({521, 1031, 2049});
+    if (random.below(3) == 0) {
+      // One size beyond any block of rows or columns, the others small to keep the reference quick.
+      sizes.rows = std::min<std::int64_t>(sizes.rows, 13);
+      sizes.inputs = std::min<std::int64_t>(sizes.inputs, 33);
+      sizes.outputs = std::min<std::int64_t>(sizes.outputs, 33);
+      *random.one_of({&sizes.rows, &sizes.inputs, &sizes.outputs}) = random.one_of<std::int64_t>({521, 1031, 2049});
+    }
+    if (random.coin()) sizes.draw_lengths(random);
     return sizes;
   }
   // Mostly such as a library has epilogues for, and small, since each product is computed many times to be timed.
@@ -25,8 +30,42 @@ struct Sizes {
     return {random.one_of<std::int64_t>({1, 2, 4, 7, 8, 10, 13}), features(), features()};
   }
 
+  // Of sequences without text, with some, and with no padding.
+  void draw_lengths(Random& random) {
+    if (rows == 0) return;
+    const std::int64_t sequences = 1 + random.below(std::min<std::int64_t>(rows, 7));
+    rows = rows / sequences * sequences;
+    for (std::int64_t b = 0; b < sequences; ++b) {
+      const std::int64_t length =
+          random.below(3) == 0 ? rows / sequences * random.below(2) : random.below(rows / sequences + 1);
+      lengths.push_back(static_cast<double>(length));
+    }
+  }
+  bool is_padding(std::int64_t row) const {
+    if (lengths.empty()) return false;
+    const std::int64_t tokens = rows / std::ssize(lengths);
+    return static_cast<double>(row % tokens) >= lengths[static_cast<std::size_t>(row / tokens)];
+  }
+  void add_lengths(Trial& trial) const {
+    if (!lengths.empty()) trial.ids("lengths", {std::ssize(lengths)}, lengths);
+  }
+  // What nothing reads is not compared.
+  void clear_padding(Backend& backend, const TensorRef& view) const {
+    for (std::int64_t row = 0; view && row < rows; ++row) {
+      if (is_padding(row)) backend.fill_zero(view.slice(0, row, row + 1));
+    }
+  }
+  Values gradients(Random& random) const {  // of y
+    Values values = random.normals({rows, outputs});
+    for (std::int64_t row = 0; row < rows; ++row) {
+      if (is_padding(row)) std::fill_n(values.begin() + row * outputs, outputs, 0.0);
+    }
+    return values;
+  }
+
   std::string text(Activation activation = Activation::kNone) const {
-    return fmt::format("T={} I={} O={} activation={}", rows, inputs, outputs, static_cast<int>(activation));
+    return fmt::format("T={} I={} O={} lengths={} activation={}", rows, inputs, outputs, fmt::join(lengths, ","),
+                       static_cast<int>(activation));
   }
 };
 
@@ -45,12 +84,13 @@ Activation some_timed_activation(Random& random) {
 }
 
 Trial forward_trial(Random& random, const Sizes& sizes, Activation activation) {
-  const auto [T, I, O] = sizes;
+  const std::int64_t T = sizes.rows, I = sizes.inputs, O = sizes.outputs;
   const bool rows_alone = random.coin();
   Trial trial{.sizes = sizes.text(activation) + (rows_alone ? " rows alone" : ""), .arguments = {}, .run = {}};
   trial.input("x", {T, I}, random.normals({T, I}));
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(I)));
   if (random.coin()) trial.input("bias", {O}, random.normals({O}));
+  sizes.add_lengths(trial);
   trial.output("y", {T, O}, sum_tolerance(I, 4, 1).in_products(I));
   if (activation != Activation::kNone) {
     trial.output("activated", {T, O}, sum_tolerance(I, 16, 1).carrying(kFromPreActivation).in_products(I, kFromTanh));
@@ -62,16 +102,20 @@ Trial forward_trial(Random& random, const Sizes& sizes, Activation activation) {
                             .bias = views["bias"],
                             .activation = activation,
                             .activated = views["activated"],
-                            .rows_alone = rows_alone});
+                            .rows_alone = rows_alone,
+                            .lengths = views["lengths"]});
+    sizes.clear_padding(backend, views["y"]);
+    sizes.clear_padding(backend, views["activated"]);
   };
   return trial;
 }
 
 Trial input_gradient_trial(Random& random, const Sizes& sizes, Activation activation) {
   const bool in_place = random.coin();
-  const auto [T, I, O] = sizes;
+  const std::int64_t T = sizes.rows, I = sizes.inputs, O = sizes.outputs;
   Trial trial{.sizes = sizes.text(activation), .arguments = {}, .run = {}};
-  trial.input("dy", {T, O}, random.normals({T, O}));
+  trial.input("dy", {T, O}, sizes.gradients(random));
+  sizes.add_lengths(trial);
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(O)));
   trial.output("dx", {T, I}, sum_tolerance(O, 16, 1).in_products(O, kFromPreActivation));
   if (activation != Activation::kNone && in_place) {
@@ -86,16 +130,19 @@ Trial input_gradient_trial(Random& random, const Sizes& sizes, Activation activa
                                    .weight = views["weight"],
                                    .activation = activation,
                                    .pre_activation = views[in_place ? "activated" : "pre_activation"],
-                                   .activated = views["activated"]});
+                                   .activated = views["activated"],
+                                   .lengths = views["lengths"]});
+    sizes.clear_padding(backend, views["activated"]);
   };
   return trial;
 }
 
 Trial weight_gradient_trial(Random& random, const Sizes& sizes) {
   const bool accumulate = random.coin();
-  const auto [T, I, O] = sizes;
+  const std::int64_t T = sizes.rows, I = sizes.inputs, O = sizes.outputs;
   Trial trial{.sizes = sizes.text() + (accumulate ? " accumulate" : ""), .arguments = {}, .run = {}};
-  trial.input("dy", {T, O}, random.normals({T, O}));
+  trial.input("dy", {T, O}, sizes.gradients(random));
+  sizes.add_lengths(trial);
   trial.input("x", {T, I}, random.normals({T, I}));
   const Tolerance tolerance = sum_tolerance(T, 4, 1).in_products(T);
   const bool bias = random.coin();
@@ -111,7 +158,8 @@ Trial weight_gradient_trial(Random& random, const Sizes& sizes) {
                                     .dy = views["dy"],
                                     .x = views["x"],
                                     .dbias = views["dbias"],
-                                    .accumulate = accumulate});
+                                    .accumulate = accumulate,
+                                    .lengths = views["lengths"]});
   };
   return trial;
 }
