@@ -30,8 +30,9 @@ namespace teratron {
 enum class Activation { kNone, kGeluTanh, kGeluErf, kTanh };
 
 // Linear layers take `lengths`, i32 [B], where their T rows are B sequences of T / B tokens, of which sequence b has
-// text at the first lengths[b]; the rest is padding. Nothing reads what becomes of padding: a back end computes it like
-// text, or leaves it out (the CPU), and then its rows of y, dx and the forward's `activated` become 0.
+// text at the first lengths[b]; the rest is padding. Nothing reads what becomes of padding. It is finite, since a back
+// end may compute it like text; or it leaves it out (the CPU), and then its rows of y, dx and the forward's `activated`
+// become 0.
 
 // y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) of y as stored or, if
 // a back end computes both in one kernel, of y before it is rounded, and y keeps the pre-activation for the backward

@@ -113,7 +113,7 @@ GemmSums multiply_block(const Gemm& gemm, const GemmChunk& chunk, const GemmBloc
   float* const tiles = needs_tiles ? scratch_floats(Scratch::kTileA, (rows + kTileRows) * most_depths(chunk)) : nullptr;
   for (const GemmDepths& depths : chunk.depths) {
     const std::int64_t p = depths.begin, depth = depths.count;
-    const bool accumulate = gemm.accumulate || chunk.has_sums(depths);
+    const bool accumulate = gemm.accumulate || !depths.is_first();
     const float* const panels = static_cast<const float*>(chunk.panels) + chunk.words_before(depths, kPanelColumns);
     Rows a{};
     if (gemm.a.transposed) {
@@ -172,7 +172,7 @@ std::int64_t even_part(std::int64_t count, std::int64_t largest, std::int64_t un
   return divide_up(divide_up(count, parts), unit) * unit;
 }
 
-// `all`, one run, stands for none.
+// What is given, or one run of them all.
 std::vector<GemmRun> runs_or_all(std::span<const GemmRun> runs, std::int64_t all) {
   if (runs.empty()) return {{0, all}};
   return {runs.begin(), runs.end()};
@@ -270,7 +270,6 @@ GemmChunk GemmPlan::chunk(std::int64_t index) const {
   return {.column_begin = column,
           .column_end = std::min(gemm_.n, column + chunk_columns_),
           .depths = std::span(depths_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-          .is_first = part == 0,
           .is_last = part + 1 == depth_chunks_,
           .panels = panels_};
 }

@@ -46,29 +46,28 @@ struct GemmBlock {
   std::int64_t columns() const { return column_end - column_begin; }
 };
 
-// Depths that are summed before c is touched. Their panels lie behind those of the depths before them, which take so
-// many words of each column.
+// Depths whose sums are made in registers and then added to c. Of each column, the depths before them take so many
+// words of the panels: none before the first, to which c adds nothing.
 struct GemmDepths {
   std::int64_t begin, count, words_before;
+  bool is_first() const { return words_before == 0; }
 };
 
 // Part of b in panels: columns [column_begin, column_end) of some depths.
 struct GemmChunk {
   std::int64_t column_begin, column_end;
   std::span<const GemmDepths> depths;
-  bool is_first, is_last;  // of its columns
-  void* panels;            // of words
+  bool is_last;  // of the chunks of its columns
+  void* panels;  // of words
 
-  // Where those of `one` of its depths are, as every column has `panel_columns` of its panel for company.
+  // From `panels` to those of `one` of its depths. The last panel is padded to panel_columns.
   std::int64_t words_before(const GemmDepths& one, std::int64_t panel_columns) const {
-    const std::int64_t panels_of_row = (column_end - column_begin + panel_columns - 1) / panel_columns;
-    return (one.words_before - depths.front().words_before) * panels_of_row * panel_columns;
+    const std::int64_t panel_count = (column_end - column_begin + panel_columns - 1) / panel_columns;
+    return (one.words_before - depths.front().words_before) * panel_count * panel_columns;
   }
-  // Whether c has sums of depths before.
-  bool has_sums(const GemmDepths& one) const { return !is_first || &one != depths.data(); }
 };
 
-// Of any of its depths.
+// The largest count among a chunk's depths.
 std::int64_t most_depths(const GemmChunk& chunk);
 
 // A block of c, or what stands in for it: element (i, j) of the block at data[i * stride + j].

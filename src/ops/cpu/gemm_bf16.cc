@@ -44,7 +44,7 @@ GemmSums multiply_bf16_block(const Gemm& gemm, const GemmChunk& chunk, const Gem
                         : nullptr;
   for (const GemmDepths& depths : chunk.depths) {
     const std::int64_t p = depths.begin, depth = depths.count;
-    const bool accumulate = gemm.accumulate || chunk.has_sums(depths);
+    const bool accumulate = gemm.accumulate || !depths.is_first();
     const std::uint32_t* const panels =
         static_cast<const std::uint32_t*>(chunk.panels) + chunk.words_before(depths, kBf16PanelColumns);
     if (gemm.a.transposed) pack_bf16_tiles(a + p * gemm.a.stride + block.row_begin, gemm.a.stride, rows, depth, tiles);

@@ -49,11 +49,16 @@ struct Sizes {
   void add_lengths(Trial& trial) const {
     if (!lengths.empty()) trial.ids("lengths", {std::ssize(lengths)}, lengths);
   }
-  // What nothing reads is not compared.
+  // Nothing reads padding, so that it is not compared.
   void clear_padding(Backend& backend, const TensorRef& view) const {
     for (std::int64_t row = 0; view && row < rows; ++row) {
       if (is_padding(row)) backend.fill_zero(view.slice(0, row, row + 1));
     }
+  }
+  // The next layer may multiply padding, so that it must have been written.
+  void require_finite(Backend& backend, const TensorRef& view) const {
+    if (!view) return;
+    for (const double value : download_values(backend, view)) check(std::isfinite(value), "a value is not finite");
   }
   Values gradients(Random& random) const {  // of y
     Values values = random.normals({rows, outputs});
@@ -104,8 +109,10 @@ Trial forward_trial(Random& random, const Sizes& sizes, Activation activation) {
                             .activated = views["activated"],
                             .rows_alone = rows_alone,
                             .lengths = views["lengths"]});
-    sizes.clear_padding(backend, views["y"]);
-    sizes.clear_padding(backend, views["activated"]);
+    for (const TensorRef& output : {views["y"], views["activated"]}) {
+      sizes.require_finite(backend, output);
+      sizes.clear_padding(backend, output);
+    }
   };
   return trial;
 }
