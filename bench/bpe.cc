@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "tokenizer/bpe_trainer.h"
+#include "base/files/file.h"
+#include "tokenizer/bpe/bpe_trainer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {

@@ -14,12 +14,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/host/threads.h"
 #include "base/median.h"
-#include "base/threads.h"
 #include "eval/lambada.h"
 #include "eval/windows.h"
 #include "model/language_model.h"
-#include "pipeline/trace.h"
+#include "pipeline/timing/trace.h"
 #include "program.h"
 
 namespace teratron {

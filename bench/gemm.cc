@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "onednn_product.h"
 
 namespace teratron {

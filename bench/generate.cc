@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host/threads.h"
 #include "base/median.h"
-#include "base/threads.h"
 #include "model/language_model.h"
 #include "program.h"
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host/monotonic_clock.h"
 #include "base/median.h"
-#include "base/monotonic_clock.h"
 #include "ops/backend.h"
 #include "program.h"
 

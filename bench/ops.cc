@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "model/language_model.h"
 #include "onednn_product.h"
 #include "optim/adamw_optimizer.h"

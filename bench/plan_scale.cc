@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cluster/cluster_file.h"
-#include "plan/layout_search.h"
+#include "plan/search/layout_search.h"
 #include "program.h"
 
 namespace teratron {

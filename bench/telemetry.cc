@@ -10,11 +10,11 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/host/monotonic_clock.h"
 #include "base/median.h"
-#include "base/monotonic_clock.h"
 #include "base/philox.h"
-#include "cli/training_reporter.h"
-#include "data/indexed_dataset_writer.h"
+#include "cli/train/training_reporter.h"
+#include "data/indexed/indexed_dataset_writer.h"
 #include "ops/backend.h"
 #include "program.h"
 

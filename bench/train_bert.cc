@@ -12,8 +12,8 @@
 #include <sstream>
 #include <vector>
 
-#include "base/monotonic_clock.h"
-#include "base/threads.h"
+#include "base/host/monotonic_clock.h"
+#include "base/host/threads.h"
 #include "model/make_model.h"
 #include "optim/adamw_optimizer.h"
 #include "pipeline/generators.h"

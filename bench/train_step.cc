@@ -16,7 +16,7 @@
 #include <sstream>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "comm/launch.h"
 #include "model/language_model.h"
 #include "optim/adamw_optimizer.h"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "console/readable.h"
 #include "report/line_chart.h"
 

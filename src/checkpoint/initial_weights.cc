@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <map>
 
-#include "checkpoint/folders.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
-#include "checkpoint/manifest.h"
 #include "checkpoint/model_config_json.h"
+#include "checkpoint/native/folders.h"
+#include "checkpoint/native/manifest.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tokenizer_files.h"
 #include "model/make_model.h"

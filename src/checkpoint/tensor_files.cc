@@ -1,7 +1,7 @@
 #include "checkpoint/tensor_files.h"
 
 #include "base/error.h"
-#include "checkpoint/integrity.h"
+#include "checkpoint/native/integrity.h"
 
 namespace teratron {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/native/manifest.h"
+#include "checkpoint/safetensors/safetensors.h"
 
 namespace teratron {
 

@@ -2,7 +2,7 @@
 // whole tensor of a file, in pieces of a few MB.
 #pragma once
 
-#include "checkpoint/tensor_stream.h"
+#include "checkpoint/safetensors/tensor_stream.h"
 #include "comm/communicator.h"
 #include "nn/parameter.h"
 #include "ops/backend.h"

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/monotonic_clock.h"
+#include "base/files/file.h"
+#include "base/host/monotonic_clock.h"
 #include "console/live_line.h"
 #include "console/readable.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "data/document_reader.h"
+#include "data/text/document_reader.h"
 #include "options/fields.h"
 
 namespace teratron {

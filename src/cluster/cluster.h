@@ -31,7 +31,7 @@ struct LinkLevel {
   bool operator==(const LinkLevel&) const = default;
 };
 
-// A constant of the cost model that no data sheet has (plan/layer_costs.h lists their names).
+// A constant of the cost model that no data sheet has (plan/costs/layer_costs.h lists their names).
 struct Constant {
   std::string name;
   double value = 0;

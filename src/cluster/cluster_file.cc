@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "base/cache_folder.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/cache_folder.h"
+#include "base/files/file.h"
 #include "cluster/presets.h"
 #include "options/output.h"
 #include "options/suggestion.h"

@@ -18,7 +18,7 @@ namespace teratron {
 //   name = "H100"   memory = 8.4e10   peak_16 = 9.894e14   peak_32 = 6.7e13   memory_bandwidth = 3.35e12
 //   [[link]]        # innermost first
 //   name = "NVLink"   devices = 8   bandwidth = 4.5e11   shared = false   latency = 3e-6   from = "data sheet"
-//   [[constant]]    # of plan/layer_costs.h, in place of their defaults; may be absent
+//   [[constant]]    # of plan/costs/layer_costs.h, in place of their defaults; may be absent
 //   name = "product_efficiency"   value = 0.8   from = "measured"
 
 // UserError lists every fault of the text, with its line where it has one. `path`: for messages.

@@ -9,8 +9,8 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/processors.h"
-#include "base/threads.h"
+#include "base/host/processors.h"
+#include "base/host/threads.h"
 #include "comm/control/control_communicator.h"
 #include "comm/core_share.h"
 #include "comm/lost_rank.h"

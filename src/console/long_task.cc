@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/monotonic_clock.h"
+#include "base/host/monotonic_clock.h"
 #include "console/readable.h"
 
 namespace teratron {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "corpus/stage.h"
+#include "corpus/stream/stage.h"
 
 namespace teratron {
 

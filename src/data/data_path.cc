@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "data/blend_order.h"
-#include "data/input_files.h"
+#include "data/samples/blend_order.h"
+#include "data/text/input_files.h"
 
 namespace teratron {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/faults.h"
-#include "data/indexed_dataset.h"
+#include "data/indexed/indexed_dataset.h"
 
 namespace teratron {
 

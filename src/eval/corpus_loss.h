@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "data/corpus_split.h"
+#include "data/split/corpus_split.h"
 #include "eval/windows.h"
 #include "model/language_model.h"
 #include "tokenizer/tokenizer.h"

@@ -6,7 +6,7 @@
 #include <bit>
 #include <string>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/round_up.h"
 
 namespace teratron {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/host/threads.h"
 
 namespace teratron {
 namespace {

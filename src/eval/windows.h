@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "data/documents.h"
+#include "data/samples/documents.h"
 #include "model/language_model.h"
 
 namespace teratron {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "executor/stage_plan.h"
+#include "executor/stage/stage_plan.h"
 
 namespace teratron {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "executor/stage_passes.h"
-#include "pipeline/trace.h"
+#include "executor/stage/stage_passes.h"
+#include "pipeline/timing/trace.h"
 
 namespace teratron {
 

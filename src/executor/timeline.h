@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "executor/stage_part.h"
+#include "executor/stage/stage_part.h"
 #include "pipeline/schedule.h"
 
 namespace teratron {

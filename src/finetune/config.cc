@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "checkpoint/folders.h"
 #include "checkpoint/initial_weights.h"
+#include "checkpoint/native/folders.h"
 #include "options/output.h"
 #include "options/reading.h"
 

@@ -8,8 +8,8 @@
 
 #include "settings/step_settings.h"
 #include "tasks/task.h"
-#include "train/config.h"
-#include "train/optimizer_settings.h"
+#include "train/config/config.h"
+#include "train/config/optimizer_settings.h"
 
 namespace teratron {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/monotonic_clock.h"
+#include "base/host/monotonic_clock.h"
 #include "ops/argument_checks.h"
 
 namespace teratron {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/shared_library.h"
+#include "base/host/shared_library.h"
 #include "ops/cuda_interface.h"
 
 namespace teratron {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "options/foreign_flags.h"
 #include "options/output.h"
 #include "options/reading.h"

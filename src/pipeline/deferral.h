@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "pipeline/costs.h"
 #include "pipeline/schedule.h"
+#include "pipeline/timing/costs.h"
 
 namespace teratron::pipeline {
 

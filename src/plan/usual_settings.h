@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cluster/cluster.h"
-#include "train/config.h"
+#include "train/config/config.h"
 
 namespace teratron::plan {
 

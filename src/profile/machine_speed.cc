@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "base/host_memory.h"
-#include "base/monotonic_clock.h"
+#include "base/host/host_memory.h"
+#include "base/host/monotonic_clock.h"
 #include "profile/peak_speed.h"
 #include "profile/processor_name.h"
 

@@ -9,13 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/cache_folder.h"
-#include "base/checksum.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/monotonic_clock.h"
+#include "base/files/cache_folder.h"
+#include "base/files/checksum.h"
+#include "base/files/file.h"
+#include "base/host/monotonic_clock.h"
+#include "base/host/threads.h"
 #include "base/philox.h"
-#include "base/threads.h"
 #include "profile/processor_name.h"
 
 namespace teratron {

@@ -5,11 +5,11 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/host/monotonic_clock.h"
 #include "base/median.h"
-#include "base/monotonic_clock.h"
 #include "pipeline/deferral.h"
 #include "profile/slicings.h"
-#include "slicing/slice_times.h"
+#include "slicing/cost/slice_times.h"
 
 namespace teratron {
 namespace {

@@ -1,6 +1,6 @@
 // The performance model of a pipeline, measured (TeraPipe, arXiv 2102.07988, section 3.3): what every stage takes for
 // slices of any length after any context, from steps of the user's own model in which all ranks of the layout are at
-// work, as in training. What is measured is fitted by slicing/cost_model.h and kept by slicing/profile.h.
+// work, as in training. What is measured is fitted by slicing/cost/cost_model.h and kept by slicing/cost/profile.h.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "profile/step_times.h"
-#include "slicing/profile.h"
+#include "slicing/cost/profile.h"
 
 namespace teratron {
 

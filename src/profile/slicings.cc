@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "pipeline/token_slices.h"
-#include "slicing/cost_table.h"
+#include "slicing/cost/cost_table.h"
 
 namespace teratron {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/monotonic_clock.h"
+#include "base/host/monotonic_clock.h"
 #include "base/philox.h"
 #include "optim/adamw_optimizer.h"
 

@@ -1,11 +1,11 @@
 // Where profiles are kept, and what they are kept by.
 #include <fmt/ranges.h>
 
-#include "base/cache_folder.h"
-#include "base/checksum.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/threads.h"
+#include "base/files/cache_folder.h"
+#include "base/files/checksum.h"
+#include "base/files/file.h"
+#include "base/host/threads.h"
 #include "profile/pipeline_profile.h"
 #include "profile/processor_name.h"
 

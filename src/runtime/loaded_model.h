@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/initial_weights.h"
+#include "checkpoint/native/checkpoint.h"
 #include "model/encoder.h"
 #include "model/language_model.h"
 #include "runtime/backend_choice.h"

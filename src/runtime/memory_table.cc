@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/host_memory.h"
+#include "base/host/host_memory.h"
 #include "console/readable.h"
 #include "console/text_table.h"
 

@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/threads.h"
+#include "base/files/file.h"
+#include "base/host/threads.h"
 #include "telemetry/peak_memory.h"
 
 namespace teratron {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/faults.h"
-#include "data/bert_samples.h"
+#include "data/samples/bert_samples.h"
 #include "options/fields.h"
 
 namespace teratron {

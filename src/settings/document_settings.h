@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "base/faults.h"
-#include "checkpoint/checkpoint.h"
-#include "data/documents.h"
+#include "checkpoint/native/checkpoint.h"
+#include "data/samples/documents.h"
 #include "options/fields.h"
 #include "tokenizer/tokenizer.h"
 

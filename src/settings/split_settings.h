@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/faults.h"
-#include "checkpoint/checkpoint.h"
-#include "data/corpus_split.h"
+#include "checkpoint/native/checkpoint.h"
+#include "data/split/corpus_split.h"
 #include "options/fields.h"
 
 namespace teratron {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "cluster/cluster.h"
-#include "pipeline/costs.h"
 #include "pipeline/schedule.h"
-#include "pipeline/simulate.h"
+#include "pipeline/timing/costs.h"
+#include "pipeline/timing/simulate.h"
 
 namespace teratron::simulation {
 

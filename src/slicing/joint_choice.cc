@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "pipeline/token_slices.h"
-#include "slicing/slice_times.h"
+#include "slicing/cost/slice_times.h"
 #include "slicing/slicer.h"
 
 namespace teratron::slicing {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pipeline/generators.h"
-#include "slicing/profile.h"
+#include "slicing/cost/profile.h"
 
 namespace teratron::slicing {
 

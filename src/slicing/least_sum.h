@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "slicing/cost_table.h"
+#include "slicing/cost/cost_table.h"
 
 namespace teratron::slicing {
 

@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "pipeline/checker.h"
 #include "pipeline/deferral.h"
 #include "pipeline/token_slices.h"
-#include "slicing/profile.h"
-#include "slicing/slice_times.h"
+#include "slicing/cost/profile.h"
+#include "slicing/cost/slice_times.h"
 
 namespace teratron::slicing {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/faults.h"
-#include "pipeline/closed_form.h"
 #include "pipeline/generators.h"
 #include "pipeline/memory.h"
-#include "pipeline/simulate.h"
+#include "pipeline/timing/closed_form.h"
+#include "pipeline/timing/simulate.h"
 
 namespace teratron::slicing {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "slicing/cost_table.h"
+#include "slicing/cost/cost_table.h"
 
 namespace teratron::slicing {
 

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <vector>
 
+#include "base/host/monotonic_clock.h"
+#include "base/host/threads.h"
 #include "base/median.h"
-#include "base/monotonic_clock.h"
-#include "base/threads.h"
 #include "comm/mpi/mpi_job.h"
 
 namespace teratron {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "base/monotonic_clock.h"
-#include "base/threads.h"
+#include "base/host/monotonic_clock.h"
+#include "base/host/threads.h"
 #include "comm/launch.h"
 #include "executor/executor.h"
 #include "model/make_model.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "tasks/examples.h"
 #include "tokenizer/tokenizer.h"
 

@@ -8,7 +8,7 @@
 namespace teratron {
 namespace {
 
-// A stream of RandomPurpose::kShuffle beside those of data/epoch_order.cc, with the epoch as the step.
+// A stream of RandomPurpose::kShuffle beside those of data/samples/epoch_order.cc, with the epoch as the step.
 constexpr std::uint32_t kExamplesStream = 128;
 
 }  // namespace

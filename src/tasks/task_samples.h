@@ -1,9 +1,9 @@
 // The examples of a task as samples to train on.
 #pragma once
 
-#include "data/epoch_cache.h"
-#include "data/permutation.h"
 #include "data/samples.h"
+#include "data/samples/epoch_cache.h"
+#include "data/samples/permutation.h"
 #include "tasks/examples.h"
 
 namespace teratron {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/checksum.h"
+#include "base/files/checksum.h"
 
 namespace teratron {
 

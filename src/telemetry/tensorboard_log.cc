@@ -8,7 +8,7 @@
 #include <charconv>
 #include <chrono>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 namespace teratron {
 namespace {

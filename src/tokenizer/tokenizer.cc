@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/threads.h"
+#include "base/files/file.h"
+#include "base/host/threads.h"
 #include "tokenizer/tokenizer_files.h"
 #include "tokenizer/tokenizer_implementation.h"
 

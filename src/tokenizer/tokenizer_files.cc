@@ -7,10 +7,10 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "tokenizer/bpe_files.h"
+#include "base/files/file.h"
+#include "tokenizer/bpe/bpe_files.h"
 #include "tokenizer/tokenizer_json.h"
-#include "tokenizer/word_piece_files.h"
+#include "tokenizer/word_piece/word_piece_files.h"
 
 namespace teratron {
 namespace {

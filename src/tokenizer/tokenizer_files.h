@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <variant>
 
-#include "tokenizer/bpe_model.h"
-#include "tokenizer/word_piece_model.h"
+#include "tokenizer/bpe/bpe_model.h"
+#include "tokenizer/word_piece/word_piece_model.h"
 
 namespace teratron {
 

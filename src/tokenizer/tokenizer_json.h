@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/bpe_model.h"
+#include "tokenizer/bpe/bpe_model.h"
 #include "tokenizer/vocabulary.h"
-#include "tokenizer/word_piece_model.h"
+#include "tokenizer/word_piece/word_piece_model.h"
 
 namespace teratron {
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <span>
 
-#include "base/monotonic_clock.h"
+#include "base/host/monotonic_clock.h"
 #include "runtime/end_signals.h"
 
 namespace teratron {

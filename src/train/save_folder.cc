@@ -1,9 +1,9 @@
 #include "train/save_folder.h"
 
 #include "base/error.h"
-#include "base/file.h"
-#include "checkpoint/folders.h"
-#include "train/resume_rules.h"
+#include "base/files/file.h"
+#include "checkpoint/native/folders.h"
+#include "train/config/resume_rules.h"
 
 namespace teratron {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "train/config.h"
+#include "train/config/config.h"
 
 namespace teratron {
 

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/monotonic_clock.h"
+#include "base/host/monotonic_clock.h"
 #include "checkpoint/initial_weights.h"
 #include "pipeline/token_slices.h"
-#include "train/memory_plan.h"
+#include "train/config/resume_rules.h"
 #include "train/micro_batches.h"
-#include "train/resume_rules.h"
+#include "train/plans/memory_plan.h"
 
 namespace teratron {
 namespace {

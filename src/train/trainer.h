@@ -11,17 +11,17 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/native/checkpoint.h"
 #include "data/batch_sampler.h"
 #include "executor/executor.h"
 #include "optim/loss_scaler.h"
-#include "train/config.h"
-#include "train/loss_watch.h"
-#include "train/pipeline_plan.h"
+#include "train/config/config.h"
+#include "train/plans/pipeline_plan.h"
 #include "train/run_control.h"
 #include "train/slice_trial.h"
-#include "train/step_trace.h"
 #include "train/training_task.h"
+#include "train/watch/loss_watch.h"
+#include "train/watch/step_trace.h"
 
 namespace teratron {
 

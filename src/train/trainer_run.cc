@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "train/resume_rules.h"
+#include "train/config/resume_rules.h"
 #include "train/trainer.h"
 
 namespace teratron {

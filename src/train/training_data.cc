@@ -8,10 +8,10 @@
 #include "base/philox.h"
 #include "console/readable.h"
 #include "console/text_table.h"
-#include "data/bert_samples.h"
-#include "data/blended_samples.h"
-#include "data/corpus_sidecar.h"
-#include "data/gpt_samples.h"
+#include "data/indexed/corpus_sidecar.h"
+#include "data/samples/bert_samples.h"
+#include "data/samples/blended_samples.h"
+#include "data/samples/gpt_samples.h"
 
 namespace teratron {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "data/corpus_split.h"
 #include "data/data_path.h"
 #include "data/samples.h"
-#include "train/config.h"
+#include "data/split/corpus_split.h"
+#include "train/config/config.h"
 
 namespace teratron {
 

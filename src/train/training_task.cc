@@ -1,7 +1,7 @@
 #include "train/training_task.h"
 
 #include "base/error.h"
-#include "data/corpus_sidecar.h"
+#include "data/indexed/corpus_sidecar.h"
 
 namespace teratron {
 namespace {

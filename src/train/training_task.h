@@ -10,8 +10,8 @@
 #include "executor/executor.h"
 #include "model/make_model.h"
 #include "tasks/task.h"
-#include "train/text_sample.h"
 #include "train/training_data.h"
+#include "train/watch/text_sample.h"
 
 namespace teratron {
 

@@ -1,5 +1,5 @@
 // The folder of what was measured follows the variables that name it.
-#include "base/cache_folder.h"
+#include "base/files/cache_folder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Compressed files: whatever they were made of comes back, in pieces of any size, and damage is told instead of text.
-#include "base/decompression.h"
+#include "base/files/decompression.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "base/compressed.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 

@@ -1,5 +1,5 @@
 // Files are read whole or refused with a reason, and written whole or not at all.
-#include "base/file.h"
+#include "base/files/file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "base/helper_judge.h"
+#include "base/host/helper_judge.h"
 
 #include <gtest/gtest.h>
 

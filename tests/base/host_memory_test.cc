@@ -1,4 +1,4 @@
-#include "base/host_memory.h"
+#include "base/host/host_memory.h"
 
 #include <gtest/gtest.h>
 

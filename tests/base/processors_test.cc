@@ -1,4 +1,4 @@
-#include "base/processors.h"
+#include "base/host/processors.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/host/threads.h"
 #include "base/system_files.h"
-#include "base/threads.h"
 
 namespace teratron {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "base/threads.h"
+#include "base/host/threads.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/damage.h"
+#include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
 
 namespace teratron {

@@ -1,15 +1,15 @@
 // Saving and loading: every bit comes back, into any padding; what does not fit is refused in one message.
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/native/checkpoint.h"
 
 #include <gmock/gmock.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/checksum.h"
+#include "base/files/file.h"
 #include "base/version.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/random_model.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors/safetensors.h"
 
 namespace teratron {
 namespace {

@@ -1,5 +1,5 @@
 // A value that is not finite is found wherever it lies, and no checkpoint holds one.
-#include "checkpoint/finite_values.h"
+#include "checkpoint/safetensors/finite_values.h"
 
 #include <gmock/gmock.h>
 
@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/damage.h"
+#include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
 
 namespace teratron {

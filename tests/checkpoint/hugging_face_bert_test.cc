@@ -2,9 +2,9 @@
 // against every way such a folder can differ. What these weights compute: tests/model/hugging_face_bert_test.cc.
 #include <gmock/gmock.h>
 
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/initial_weights.h"
+#include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
 
 namespace teratron {

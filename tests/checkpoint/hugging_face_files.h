@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/hugging_face/hugging_face.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors/safetensors.h"
 
 namespace teratron::testing {
 

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "checkpoint/checkpoint.h"
+#include "base/files/file.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/hugging_face_files.h"
+#include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
 
 namespace teratron {

@@ -11,11 +11,11 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
+#include "base/host/threads.h"
 #include "base/philox.h"
-#include "base/threads.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/damage.h"
+#include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
 
 namespace teratron {

@@ -1,14 +1,14 @@
 // A checkpoint in other files is the same checkpoint: to loading, verifying, exporting and resharding again.
-#include "checkpoint/reshard.h"
+#include "checkpoint/native/reshard.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
 
 namespace teratron {

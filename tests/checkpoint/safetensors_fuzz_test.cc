@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "checkpoint/damage.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors/safetensors.h"
 
 namespace teratron {
 namespace {

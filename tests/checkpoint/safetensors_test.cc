@@ -1,5 +1,5 @@
 // safetensors files: what is written is the format, what is read is what the format says, and nothing else is accepted.
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors/safetensors.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Streams of tensor bytes: transposed, cut in pieces, converted.
-#include "checkpoint/tensor_stream.h"
+#include "checkpoint/safetensors/tensor_stream.h"
 
 #include <gtest/gtest.h>
 

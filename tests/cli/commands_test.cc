@@ -5,7 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/philox.h"
 #include "cli/binary.h"
 #include "tokenizer/tokenizer.h"

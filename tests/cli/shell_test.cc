@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "cli/binary.h"
 
 namespace teratron {

@@ -10,8 +10,8 @@
 #include <functional>
 #include <thread>
 
+#include "base/host/threads.h"
 #include "base/philox.h"
-#include "base/threads.h"
 #include "comm/lost_rank.h"
 #include "comm/mesh.h"
 #include "comm/run_threads.h"

@@ -1,12 +1,12 @@
 // data clean as a stage: lengths in tokens, and the rules about URLs.
-#include "corpus/clean_stage.h"
+#include "corpus/clean/clean_stage.h"
 
 #include <gmock/gmock.h>
 
 #include "base/error.h"
 #include "base/philox.h"
 #include "corpus/stage_fixture.h"
-#include "tokenizer/bpe_trainer.h"
+#include "tokenizer/bpe/bpe_trainer.h"
 
 namespace teratron {
 namespace {

@@ -1,5 +1,5 @@
 // data decontaminate: what it cuts, by a slow definition; documents of an evaluation set; common phrases.
-#include "corpus/decontaminate_stage.h"
+#include "corpus/overlap/decontaminate_stage.h"
 
 #include <gmock/gmock.h>
 

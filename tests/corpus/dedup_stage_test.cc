@@ -1,5 +1,5 @@
 // data dedup: found where a planted corpus has duplicates, and nowhere else; datasketch as a second opinion.
-#include "corpus/dedup_stage.h"
+#include "corpus/dedup/dedup_stage.h"
 
 #include <gmock/gmock.h>
 
@@ -7,9 +7,9 @@
 #include <cmath>
 #include <set>
 
+#include "base/host/threads.h"
 #include "base/philox.h"
-#include "base/threads.h"
-#include "corpus/minhash.h"
+#include "corpus/dedup/minhash.h"
 #include "corpus/stage_fixture.h"
 #include "corpus/words.h"
 

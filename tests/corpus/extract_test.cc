@@ -3,7 +3,7 @@
 
 #include "base/compressed.h"
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "corpus/extract/article.h"
 #include "corpus/extract/charset.h"
 #include "corpus/pages.h"

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "corpus/clean_stage.h"
-#include "corpus/dedup_stage.h"
+#include "corpus/clean/clean_stage.h"
+#include "corpus/dedup/dedup_stage.h"
 #include "corpus/stage_fixture.h"
 
 namespace teratron {

@@ -1,6 +1,6 @@
 // Runs that go on where another one ended: whatever ended them, and however often, the output, the statistics and the
 // dropped documents are those of one run, and no document is worked on twice that was safe on the disk.
-#include "corpus/journal.h"
+#include "corpus/stream/journal.h"
 
 #include <gmock/gmock.h>
 
@@ -9,10 +9,10 @@
 #include <map>
 
 #include "base/compressed.h"
-#include "base/decompression.h"
 #include "base/error.h"
+#include "base/files/decompression.h"
+#include "base/host/threads.h"
 #include "base/philox.h"
-#include "base/threads.h"
 #include "corpus/pages.h"
 #include "corpus/remembering_stages.h"
 

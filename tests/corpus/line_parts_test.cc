@@ -1,13 +1,13 @@
 // Lines of JSON to the files they are chosen for, byte for byte.
-#include "corpus/line_parts.h"
+#include "corpus/stream/line_parts.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 
 #include "base/compressed.h"
-#include "base/decompression.h"
 #include "base/error.h"
+#include "base/files/decompression.h"
 #include "base/philox.h"
 #include "corpus/stage_fixture.h"
 

@@ -1,5 +1,5 @@
 // The Bloom filter against its bound, and overlaps against a slow definition.
-#include "corpus/overlap.h"
+#include "corpus/overlap/overlap.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "corpus/bloom_filter.h"
+#include "corpus/overlap/bloom_filter.h"
 #include "corpus/stage_fixture.h"
 
 namespace teratron {

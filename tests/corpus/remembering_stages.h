@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "corpus/stage.h"
+#include "corpus/stream/stage.h"
 
 namespace teratron::testing {
 

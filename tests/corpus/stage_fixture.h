@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/temporary_folder.h"
-#include "corpus/stream_json.h"
+#include "corpus/stream/stream_json.h"
 
 namespace teratron::testing {
 

@@ -1,12 +1,12 @@
 // The stream itself, with stages made for the tests: order, threads, records, bad input, and files that end too soon.
-#include "corpus/stream.h"
+#include "corpus/stream/stream.h"
 
 #include <gmock/gmock.h>
 
 #include "base/compressed.h"
 #include "base/error.h"
+#include "base/host/threads.h"
 #include "base/philox.h"
-#include "base/threads.h"
 #include "corpus/stage_fixture.h"
 #include "tokenizer/utf8.h"
 

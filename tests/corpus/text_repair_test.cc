@@ -1,5 +1,5 @@
 // Repairs against ftfy's own (tests/golden/make_ftfy_golden.py), and what must hold for any text.
-#include "corpus/text_repair.h"
+#include "corpus/clean/text_repair.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,10 +10,10 @@
 #include <set>
 #include <sstream>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/philox.h"
-#include "corpus/mojibake.h"
-#include "corpus/windows_1252.h"
+#include "corpus/clean/mojibake.h"
+#include "corpus/clean/windows_1252.h"
 #include "tokenizer/utf8.h"
 
 namespace teratron {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "data/bert_samples.h"
 #include "data/dataset_fixture.h"
+#include "data/samples/bert_samples.h"
 
 namespace teratron {
 

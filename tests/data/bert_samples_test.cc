@@ -1,6 +1,6 @@
 // BERT's samples, taken apart again: the tokens of random corpora count on, so that each sample tells which sentences
 // it was made of, what was cut off them, and what was masked.
-#include "data/bert_samples.h"
+#include "data/samples/bert_samples.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "data/bert_fixture.h"
-#include "data/blended_samples.h"
+#include "data/samples/blended_samples.h"
 
 namespace teratron {
 namespace {

@@ -1,5 +1,5 @@
 // The order of a blend against counting: every place of some periods, for random weights.
-#include "data/blend_order.h"
+#include "data/samples/blend_order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Blends of corpora whose tokens tell which corpus and place they came from.
-#include "data/blended_samples.h"
+#include "data/samples/blended_samples.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <set>
 
 #include "data/dataset_fixture.h"
-#include "data/gpt_samples.h"
+#include "data/samples/gpt_samples.h"
 
 namespace teratron {
 namespace {

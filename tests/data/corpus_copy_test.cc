@@ -1,5 +1,5 @@
 // Merging and splitting tokenised corpora: what comes out is what tokenising the same documents would have written.
-#include "data/corpus_copy.h"
+#include "data/indexed/corpus_copy.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "data/dataset_fixture.h"
-#include "data/tokenize.h"
+#include "data/text/tokenize.h"
 
 namespace teratron {
 namespace {

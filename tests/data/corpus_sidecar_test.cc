@@ -1,5 +1,5 @@
 // A corpus knows its tokenizer and its bytes: another tokenizer is refused, and so is every changed byte.
-#include "data/corpus_sidecar.h"
+#include "data/indexed/corpus_sidecar.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "data/dataset_fixture.h"
-#include "data/tokenize.h"
-#include "tokenizer/bpe_trainer.h"
+#include "data/text/tokenize.h"
+#include "tokenizer/bpe/bpe_trainer.h"
 
 namespace teratron {
 namespace {

@@ -1,5 +1,5 @@
 // The parts of a corpus cover it, keep documents whole while there are enough, and have their shares.
-#include "data/corpus_split.h"
+#include "data/split/corpus_split.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/temporary_folder.h"
-#include "data/indexed_dataset.h"
-#include "data/indexed_dataset_writer.h"
+#include "data/indexed/indexed_dataset.h"
+#include "data/indexed/indexed_dataset_writer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {

@@ -1,4 +1,4 @@
-#include "data/dataset_info.h"
+#include "data/indexed/dataset_info.h"
 
 #include <gtest/gtest.h>
 

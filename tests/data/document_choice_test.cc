@@ -1,5 +1,5 @@
 // Exact shares, and samples in which every set of documents is equally likely.
-#include "data/document_choice.h"
+#include "data/split/document_choice.h"
 
 #include <gtest/gtest.h>
 

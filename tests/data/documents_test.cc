@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "data/dataset_fixture.h"
-#include "data/gpt_samples.h"
+#include "data/samples/gpt_samples.h"
 
 namespace teratron {
 namespace {

@@ -1,6 +1,6 @@
 // The order of training, told from what comes out: corpora are numbered (a token is its own position), so the stream
 // that an epoch was cut from can be put together again from its samples alone.
-#include "data/gpt_samples.h"
+#include "data/samples/gpt_samples.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 #include <set>
 #include <thread>
 
-#include "base/checksum.h"
 #include "base/error.h"
+#include "base/files/checksum.h"
+#include "base/host/threads.h"
 #include "base/philox.h"
-#include "base/threads.h"
 #include "data/dataset_fixture.h"
 
 namespace teratron {

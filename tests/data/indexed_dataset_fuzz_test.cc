@@ -8,10 +8,10 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "data/corpus_split.h"
 #include "data/dataset_fixture.h"
-#include "data/dataset_info.h"
-#include "data/gpt_samples.h"
+#include "data/indexed/dataset_info.h"
+#include "data/samples/gpt_samples.h"
+#include "data/split/corpus_split.h"
 
 namespace teratron {
 namespace {

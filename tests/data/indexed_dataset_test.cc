@@ -1,6 +1,6 @@
 // The indexed format against files written by an independent script (tests/golden/make_indexed_golden.py), both ways,
 // and against files damaged in every way a user may meet.
-#include "data/indexed_dataset.h"
+#include "data/indexed/indexed_dataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "data/dataset_fixture.h"
-#include "data/indexed_dataset_writer.h"
+#include "data/indexed/indexed_dataset_writer.h"
 
 namespace teratron {
 namespace {

@@ -1,5 +1,5 @@
 // Corpora as people have them: compressed, in folders, through pipes, named by patterns; and files that are not text.
-#include "data/input_files.h"
+#include "data/text/input_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "base/compressed.h"
 #include "base/error.h"
 #include "data/dataset_fixture.h"
-#include "data/tokenize.h"
+#include "data/text/tokenize.h"
 
 namespace teratron {
 namespace {

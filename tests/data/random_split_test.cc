@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/corpus_split.h"
 #include "data/dataset_fixture.h"
-#include "data/document_draw.h"
+#include "data/split/corpus_split.h"
+#include "data/split/document_draw.h"
 
 namespace teratron {
 namespace {

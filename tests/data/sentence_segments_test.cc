@@ -1,11 +1,11 @@
 // Segments against the rules that they are cut by, checked on every sentence of random corpora.
-#include "data/sentence_segments.h"
+#include "data/samples/sentence_segments.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "data/bert_fixture.h"
 
 namespace teratron {

@@ -1,5 +1,5 @@
 // Sentences of English texts picked by hand, and what holds for every text.
-#include "data/sentence_splitter.h"
+#include "data/text/sentence_splitter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "data/dataset_fixture.h"
-#include "data/gpt_samples.h"
+#include "data/samples/gpt_samples.h"
 
 namespace teratron {
 namespace {

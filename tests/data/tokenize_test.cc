@@ -1,6 +1,6 @@
 // Tokenising: documents come out in the order of the files and lines, whatever the batches and threads, and a file that
 // is not what it should be is told by file and line.
-#include "data/tokenize.h"
+#include "data/text/tokenize.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "data/dataset_fixture.h"
 
 namespace teratron {

@@ -1,5 +1,5 @@
 // Masked words against the rules they are drawn by, and their numbers against those of the rules' plainest form.
-#include "data/word_masking.h"
+#include "data/samples/word_masking.h"
 
 #include <gtest/gtest.h>
 

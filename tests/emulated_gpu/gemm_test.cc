@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/checksum.h"
-#include "base/file.h"
+#include "base/files/checksum.h"
+#include "base/files/file.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 #include "ops/algorithms/algorithm_cache.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/monotonic_clock.h"
+#include "base/host/monotonic_clock.h"
 #include "ops/backend.h"
 
 namespace teratron {

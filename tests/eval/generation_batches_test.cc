@@ -7,7 +7,7 @@
 #include <random>
 
 #include "comm/launch.h"
-#include "eval/generation.h"
+#include "eval/generation/generation.h"
 #include "model/random_batch.h"
 
 namespace teratron {

@@ -1,4 +1,4 @@
-#include "eval/generation.h"
+#include "eval/generation/generation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "model/random_batch.h"
 
 namespace teratron {

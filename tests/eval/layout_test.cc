@@ -4,7 +4,7 @@
 #include <set>
 
 #include "comm/launch.h"
-#include "eval/generation.h"
+#include "eval/generation/generation.h"
 #include "eval/windows.h"
 #include "model/random_batch.h"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "eval/generation.h"
+#include "eval/generation/generation.h"
 #include "eval/windows.h"
 #include "model/random_batch.h"
 

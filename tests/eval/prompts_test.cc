@@ -1,4 +1,4 @@
-#include "eval/prompts.h"
+#include "eval/generation/prompts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 namespace teratron {
 namespace {

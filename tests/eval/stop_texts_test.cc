@@ -1,4 +1,4 @@
-#include "eval/stop_texts.h"
+#include "eval/generation/stop_texts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Vectors of texts: what a text gets does not depend on the texts beside it. That they are those of transformers is
-// tested in tests/cli/embed_oracle_test.cc.
+// tested in tests/cli/eval/embed_oracle_test.cc.
 #include "eval/text_vectors.h"
 
 #include <gmock/gmock.h>
@@ -7,11 +7,11 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 #include "eval/npy.h"
-#include "tokenizer/bpe_trainer.h"
+#include "tokenizer/bpe/bpe_trainer.h"
 
 namespace teratron {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {

@@ -1,6 +1,6 @@
 // Ranks are planned from plain values: all ranks of a large job in one process, byte for byte what they take when they
 // run.
-#include "executor/stage_plan.h"
+#include "executor/stage/stage_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
-#include "checkpoint/checkpoint.h"
+#include "base/files/file.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/mapping.h"
+#include "checkpoint/native/checkpoint.h"
 #include "model/random_layouts.h"
 
 namespace teratron {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/initial_weights.h"
 #include "comm/launch.h"

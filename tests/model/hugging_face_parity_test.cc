@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
-#include "checkpoint/checkpoint.h"
+#include "base/files/file.h"
 #include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/native/checkpoint.h"
 #include "model/hugging_face_example.h"
 #include "optim/adamw_optimizer.h"
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "checkpoint/initial_weights.h"
 #include "model/hugging_face_example.h"
 #include "model/task_outputs.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "ops/back_ends.h"
 #include "ops/trials/operations.h"
 

@@ -1,7 +1,7 @@
 // Products of bf16 by the processor's instruction, bit by bit against what the manual of VDPBF16PS says of it: for each
 // pair of depths, the later product is added to the sum and then the earlier one, each rounded once. Skipped where the
 // processor lacks it.
-#include "ops/cpu/bf16_kernels.h"
+#include "ops/cpu/products/bf16_kernels.h"
 
 #include <gtest/gtest.h>
 

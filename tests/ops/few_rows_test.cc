@@ -1,5 +1,5 @@
-// Linear layers compute few rows in another way than many (ops/cpu/linear.cc), with the same bits: how a sequence is
-// cut into slices or a prompt into parts does not show.
+// Linear layers compute few rows in another way than many (ops/cpu/products/linear.cc), with the same bits: how a
+// sequence is cut into slices or a prompt into parts does not show.
 #include <gtest/gtest.h>
 
 #include <algorithm>

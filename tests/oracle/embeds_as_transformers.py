@@ -5,7 +5,7 @@
 Two models: a small BERT with random weights and a vocabulary of its own, and a published sentence-transformer, where
 its package is installed (scripts/oracle-env). transformers' tokenizer frames and cuts each text; the vector is the mean
 of the tokens' last hidden states, or that of the first token. Ours must differ by at most 1e-4, for folders of Hugging
-Face's and checkpoints converted from them, in every layout. tests/cli/embed_oracle_test.cc runs this.
+Face's and checkpoints converted from them, in every layout. tests/cli/eval/embed_oracle_test.cc runs this.
 """
 
 import importlib.util

@@ -2,7 +2,7 @@
 
     $(scripts/oracle-env | tail -n 1) tests/oracle/tensorboard_reads_ours.py TENSORBOARD_DIR METRICS_JSONL
 
-tests/cli/tensorboard_oracle_test.cc runs this on a run that was stopped and resumed.
+tests/cli/train/tensorboard_oracle_test.cc runs this on a run that was stopped and resumed.
 """
 
 import json

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "pipeline/checker.h"
 #include "pipeline/random_schedule.h"
-#include "pipeline/simulate.h"
+#include "pipeline/timing/simulate.h"
 
 namespace teratron::pipeline {
 namespace {

@@ -1,4 +1,4 @@
-#include "pipeline/drawing.h"
+#include "pipeline/drawing/drawing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "pipeline/checker.h"
-#include "pipeline/closed_form.h"
 #include "pipeline/memory.h"
 #include "pipeline/random_schedule.h"
+#include "pipeline/timing/closed_form.h"
 
 namespace teratron::pipeline {
 namespace {

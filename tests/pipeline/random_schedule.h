@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "pipeline/costs.h"
 #include "pipeline/generators.h"
+#include "pipeline/timing/costs.h"
 
 namespace teratron::pipeline::testing {
 

@@ -1,5 +1,5 @@
 // The simulation against closed forms, and against longest paths through the graph of what waits for what.
-#include "pipeline/simulate.h"
+#include "pipeline/timing/simulate.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "pipeline/closed_form.h"
 #include "pipeline/random_schedule.h"
+#include "pipeline/timing/closed_form.h"
 
 namespace teratron::pipeline {
 namespace {

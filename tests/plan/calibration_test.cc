@@ -1,9 +1,9 @@
 // The search for the cost model's constants, on steps whose times the model itself made.
-#include "plan/calibration.h"
+#include "plan/costs/calibration.h"
 
 #include <gtest/gtest.h>
 
-#include "plan/cost_constants.h"
+#include "plan/costs/cost_constants.h"
 
 namespace teratron::plan {
 namespace {

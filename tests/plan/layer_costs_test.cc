@@ -1,4 +1,4 @@
-#include "plan/layer_costs.h"
+#include "plan/costs/layer_costs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The cheap bound of a layout's memory is one: held against the plan by the code that allocates it.
-#include "plan/layout_memory.h"
+#include "plan/search/layout_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The search against brute force: every layout that fits, by predict_step() and the planned memory.
-#include "plan/layout_search.h"
+#include "plan/search/layout_search.h"
 
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <limits>
 #include <map>
 
-#include "plan/layout_memory.h"
-#include "plan/layout_time.h"
 #include "plan/random_request.h"
+#include "plan/search/layout_memory.h"
+#include "plan/search/layout_time.h"
 
 namespace teratron::plan {
 namespace {

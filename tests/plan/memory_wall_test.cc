@@ -1,13 +1,13 @@
 // The memory wall and what is told where nothing fits.
-#include "plan/memory_wall.h"
+#include "plan/search/memory_wall.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "plan/cheapest_change.h"
 #include "plan/random_request.h"
+#include "plan/search/cheapest_change.h"
 
 namespace teratron::plan {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/philox.h"
-#include "plan/layout_search.h"
+#include "plan/search/layout_search.h"
 
 namespace teratron::testing {
 

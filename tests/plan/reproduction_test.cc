@@ -1,6 +1,6 @@
 // The published cells are the oracle. What holds is held here, so that a change of the cost model that breaks a bar
 // fails.
-#include "plan/reproduction.h"
+#include "plan/reproduction/reproduction.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

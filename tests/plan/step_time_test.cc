@@ -1,4 +1,4 @@
-#include "plan/step_time.h"
+#include "plan/costs/step_time.h"
 
 #include <gtest/gtest.h>
 

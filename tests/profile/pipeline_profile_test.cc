@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 #include "comm/launch.h"

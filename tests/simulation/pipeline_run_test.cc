@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "pipeline/closed_form.h"
 #include "pipeline/random_schedule.h"
-#include "pipeline/simulate.h"
+#include "pipeline/timing/closed_form.h"
+#include "pipeline/timing/simulate.h"
 
 namespace teratron::simulation {
 namespace {

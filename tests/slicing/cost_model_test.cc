@@ -1,4 +1,4 @@
-#include "slicing/cost_model.h"
+#include "slicing/cost/cost_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "slicing/least_squares.h"
+#include "slicing/cost/least_squares.h"
 
 namespace teratron::slicing {
 namespace {

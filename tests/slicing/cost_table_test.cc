@@ -1,4 +1,4 @@
-#include "slicing/cost_table.h"
+#include "slicing/cost/cost_table.h"
 
 #include <gtest/gtest.h>
 

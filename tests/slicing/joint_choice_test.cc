@@ -9,7 +9,7 @@
 
 #include "base/philox.h"
 #include "pipeline/token_slices.h"
-#include "slicing/slice_times.h"
+#include "slicing/cost/slice_times.h"
 
 namespace teratron::slicing {
 namespace {

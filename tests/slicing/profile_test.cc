@@ -1,4 +1,4 @@
-#include "slicing/profile.h"
+#include "slicing/cost/profile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

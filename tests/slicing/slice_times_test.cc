@@ -1,12 +1,12 @@
 // What a profile of unlike stages says about slices.
-#include "slicing/slice_times.h"
+#include "slicing/cost/slice_times.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "base/philox.h"
-#include "pipeline/simulate.h"
+#include "pipeline/timing/simulate.h"
 #include "pipeline/token_slices.h"
 
 namespace teratron::slicing {

@@ -10,7 +10,7 @@
 
 #include "base/philox.h"
 #include "pipeline/generators.h"
-#include "pipeline/simulate.h"
+#include "pipeline/timing/simulate.h"
 
 namespace teratron::slicing {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "data/input_files.h"
+#include "data/text/input_files.h"
 #include "tasks/squad/score.h"
 #include "tasks/task_files.h"
 #include "tokenizer/utf8.h"

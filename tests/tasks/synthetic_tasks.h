@@ -13,7 +13,7 @@
 #include "base/philox.h"
 #include "checkpoint/damage.h"
 #include "tasks/task.h"
-#include "tokenizer/word_piece_model.h"
+#include "tokenizer/word_piece/word_piece_model.h"
 
 namespace teratron::testing {
 

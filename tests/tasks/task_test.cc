@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "tasks/task_files.h"
-#include "tokenizer/bpe_model.h"
+#include "tokenizer/bpe/bpe_model.h"
 
 namespace teratron {
 namespace {

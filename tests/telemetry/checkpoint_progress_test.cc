@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/checksum.h"
-#include "base/file.h"
+#include "base/files/checksum.h"
+#include "base/files/file.h"
 #include "base/temporary_folder.h"
 
 namespace teratron {

@@ -6,10 +6,10 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/threads.h"
-#include "tokenizer/merge_table.h"
+#include "base/host/threads.h"
+#include "tokenizer/bpe/merge_table.h"
+#include "tokenizer/bpe/word_merger.h"
 #include "tokenizer/tokenizer_fixture.h"
-#include "tokenizer/word_merger.h"
 
 namespace teratron {
 namespace {

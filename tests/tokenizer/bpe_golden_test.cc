@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "base/threads.h"
-#include "tokenizer/byte_alphabet.h"
+#include "base/host/threads.h"
+#include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/tokenizer_fixture.h"
 #include "tokenizer/unicode.h"
 

@@ -1,5 +1,5 @@
 // Training against its definition: count all pairs of all words anew before every merge.
-#include "tokenizer/bpe_trainer.h"
+#include "tokenizer/bpe/bpe_trainer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "tokenizer/splitter.h"
+#include "tokenizer/bpe/splitter.h"
 #include "tokenizer/tokenizer_fixture.h"
 
 namespace teratron {

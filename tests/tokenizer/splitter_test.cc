@@ -1,6 +1,6 @@
 // The splitter against std::regex, which knows nothing of Unicode: each character of the text is replaced by one letter
 // for its class before the regex sees it.
-#include "tokenizer/splitter.h"
+#include "tokenizer/bpe/splitter.h"
 
 #include <gtest/gtest.h>
 

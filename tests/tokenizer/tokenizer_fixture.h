@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/philox.h"
-#include "tokenizer/bpe_trainer.h"
+#include "tokenizer/bpe/bpe_trainer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "tokenizer/bert_characters.h"
-#include "tokenizer/bert_normalizer.h"
 #include "tokenizer/utf8.h"
+#include "tokenizer/word_piece/bert_characters.h"
+#include "tokenizer/word_piece/bert_normalizer.h"
 #include "tokenizer/word_piece_fixture.h"
 
 namespace teratron {

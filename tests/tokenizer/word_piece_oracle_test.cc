@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/decompression.h"
-#include "base/threads.h"
+#include "base/files/decompression.h"
+#include "base/host/threads.h"
 #include "oracle/python.h"
 #include "tokenizer/word_piece_fixture.h"
 

@@ -1,9 +1,9 @@
 // A checkpoint written under one layout goes on under any other, optimizer state included, as if nothing had happened.
 #include <gtest/gtest.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/philox.h"
-#include "checkpoint/reshard.h"
+#include "checkpoint/native/reshard.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/temporary_folder.h"
 #include "options/reading.h"
-#include "train/config.h"
+#include "train/config/config.h"
 #include "train/random_config.h"
 
 namespace teratron {

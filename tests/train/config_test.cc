@@ -1,11 +1,11 @@
 // The training configuration as a whole: its list of fields, its file and its command line say the same thing.
-#include "train/config.h"
+#include "train/config/config.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/temporary_folder.h"
 #include "options/output.h"
 #include "options/reading.h"

@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "checkpoint/folders.h"
-#include "train/loss_watch.h"
+#include "checkpoint/native/folders.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
+#include "train/watch/loss_watch.h"
 
 namespace teratron {
 namespace {

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/safetensors.h"
+#include "base/files/file.h"
+#include "checkpoint/native/checkpoint.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "options/reading.h"
 #include "train/training_fixture.h"
 

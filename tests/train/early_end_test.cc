@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "checkpoint/folders.h"
+#include "checkpoint/native/folders.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 

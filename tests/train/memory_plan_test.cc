@@ -1,5 +1,5 @@
 // What a run takes is planned without ranks, and flags that make it fit are found by planning.
-#include "train/memory_plan.h"
+#include "train/plans/memory_plan.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <mutex>
 #include <sstream>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 #include "options/reading.h"

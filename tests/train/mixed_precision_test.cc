@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "train/memory_plan.h"
+#include "train/plans/memory_plan.h"
 #include "train/training_fixture.h"
 
 namespace teratron {

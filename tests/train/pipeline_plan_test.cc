@@ -1,16 +1,16 @@
 // The pipeline that a configuration asks for.
-#include "train/pipeline_plan.h"
+#include "train/plans/pipeline_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "pipeline/checker.h"
 #include "pipeline/deferral.h"
 #include "pipeline/memory.h"
-#include "pipeline/simulate.h"
+#include "pipeline/timing/simulate.h"
 #include "train/random_pipeline.h"
 
 namespace teratron {

@@ -10,7 +10,7 @@
 
 #include "base/philox.h"
 #include "model/config.h"
-#include "train/config.h"
+#include "train/config/config.h"
 
 namespace teratron::testing {
 

@@ -11,8 +11,8 @@
 
 #include "base/philox.h"
 #include "pipeline/token_slices.h"
-#include "train/config.h"
-#include "train/pipeline_plan.h"
+#include "train/config/config.h"
+#include "train/plans/pipeline_plan.h"
 
 namespace teratron::testing {
 

@@ -12,8 +12,8 @@
 
 #include "console/readable.h"
 #include "options/reading.h"
-#include "train/memory_plan.h"
-#include "train/start_reading.h"
+#include "train/config/start_reading.h"
+#include "train/plans/memory_plan.h"
 
 namespace teratron {
 namespace {

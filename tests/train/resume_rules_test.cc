@@ -1,12 +1,12 @@
 // What a run that goes on may change: settings that its checkpoint records, samples that are counted, rules that a flag
 // overrides.
-#include "train/resume_rules.h"
+#include "train/config/resume_rules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "train/save_folder.h"
 #include "train/training_fixture.h"
 

@@ -1,12 +1,12 @@
 // A trace holds the last iterations alone, and waits only where there was something to wait for.
-#include "train/step_trace.h"
+#include "train/watch/step_trace.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/temporary_folder.h"
 
 namespace teratron {

@@ -1,12 +1,12 @@
 // What the model under training makes of a prompt, in any layout, while training goes on as without.
-#include "train/text_sample.h"
+#include "train/watch/text_sample.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <set>
 
-#include "eval/generation.h"
+#include "eval/generation/generation.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/threads.h"
-#include "data/gpt_samples.h"
+#include "base/host/threads.h"
+#include "data/samples/gpt_samples.h"
 #include "train/training_fixture.h"
 
 namespace teratron {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "options/output.h"
 #include "options/reading.h"
 #include "train/training_fixture.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "comm/launch.h"
-#include "data/indexed_dataset_writer.h"
+#include "data/indexed/indexed_dataset_writer.h"
 #include "model/whole_weights.h"
 #include "train/trainer.h"
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
 #include "checkpoint/model_config_json.h"
+#include "checkpoint/native/checkpoint_writer.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_files.h"
 #include "checkpoint/tensor_parts.h"

@@ -8,7 +8,7 @@
 #include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/hugging_face/weights.h"
-#include "checkpoint/tensor_stream.h"
+#include "checkpoint/safetensors/tensor_stream.h"
 
 namespace teratron {
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/json_fields.h"
 
 namespace teratron {

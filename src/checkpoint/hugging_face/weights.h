@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "checkpoint/hugging_face/mapping.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors/safetensors.h"
 
 namespace teratron {
 

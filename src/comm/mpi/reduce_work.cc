@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "comm/reduce.h"
 
 namespace teratron {

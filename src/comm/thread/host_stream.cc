@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "comm/reduce.h"
 
 namespace teratron {

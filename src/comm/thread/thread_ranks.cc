@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "comm/lost_rank.h"
 #include "comm/thread/thread_communicator.h"
 #include "comm/thread/thread_group.h"

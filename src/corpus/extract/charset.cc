@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "corpus/clean/windows_1252.h"
 #include "corpus/extract/ascii.h"
-#include "corpus/windows_1252.h"
 #include "tokenizer/utf8.h"
 
 namespace teratron {

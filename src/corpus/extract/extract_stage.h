@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "corpus/stage.h"
+#include "corpus/stream/stage.h"
 
 namespace teratron {
 

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "corpus/extract/charset.h"
 #include "corpus/extract/http_response.h"
 #include "corpus/extract/warc_reader.h"
-#include "data/input_files.h"
+#include "data/text/input_files.h"
 
 namespace teratron {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "corpus/document_source.h"
+#include "corpus/stream/document_source.h"
 
 namespace teratron {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "base/decompression.h"
+#include "base/files/decompression.h"
 
 namespace teratron {
 

@@ -16,10 +16,10 @@
 #include <thread>
 #include <utility>
 
-#include "base/cache_folder.h"
-#include "base/checksum.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/cache_folder.h"
+#include "base/files/checksum.h"
+#include "base/files/file.h"
 
 namespace teratron {
 namespace {

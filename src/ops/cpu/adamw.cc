@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "base/block_size.h"
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/scratch.h"

@@ -1,6 +1,6 @@
 #include "ops/cpu/cpu_backend.h"
 
-#include "ops/cpu/bf16_kernels.h"
+#include "ops/cpu/products/bf16_kernels.h"
 #include "ops/storage.h"
 
 namespace teratron {

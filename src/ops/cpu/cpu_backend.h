@@ -1,7 +1,7 @@
 // The tuned back end for CPUs: fp32 arithmetic on fp32, bf16 or fp16 storage, but for matrix products of bf16 where the
-// processor has them (bf16_kernels.h); vectors through Highway, threads through base/threads.h. Each operation lives in
-// a file of its own name. Every output element is summed in an order that depends on the shapes alone, so results are
-// the same bits whatever the number of threads and their timing.
+// processor has them (bf16_kernels.h); vectors through Highway, threads through base/host/threads.h. Each operation
+// lives in a file of its own name. Every output element is summed in an order that depends on the shapes alone, so
+// results are the same bits whatever the number of threads and their timing.
 #pragma once
 
 #include <memory>

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/block_size.h"
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/elements.h"

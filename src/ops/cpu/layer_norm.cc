@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "base/block_size.h"
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/elements.h"

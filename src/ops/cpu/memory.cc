@@ -7,7 +7,7 @@
 
 #include "base/block_size.h"
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "ops/cpu/conversion.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/ref/memory.h"

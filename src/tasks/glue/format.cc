@@ -5,10 +5,10 @@
 #include <charconv>
 #include <utility>
 
-#include "base/decompression.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "data/input_files.h"
+#include "base/files/decompression.h"
+#include "base/files/file.h"
+#include "data/text/input_files.h"
 
 namespace teratron::glue {
 namespace {

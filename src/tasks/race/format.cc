@@ -5,12 +5,12 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/decompression.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/decompression.h"
+#include "base/files/file.h"
 #include "base/json_fields.h"
-#include "data/document_reader.h"
-#include "data/input_files.h"
+#include "data/text/document_reader.h"
+#include "data/text/input_files.h"
 
 namespace teratron::race {
 namespace {

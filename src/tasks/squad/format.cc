@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
-#include "base/decompression.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/decompression.h"
+#include "base/files/file.h"
 #include "base/json_fields.h"
-#include "data/input_files.h"
+#include "data/text/input_files.h"
 
 namespace teratron::squad {
 namespace {

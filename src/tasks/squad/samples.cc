@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/host/threads.h"
 #include "tasks/outputs.h"
 #include "tasks/pair_encoding.h"
 #include "tasks/squad/answers.h"

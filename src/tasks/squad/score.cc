@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tokenizer/bert_characters.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
+#include "tokenizer/word_piece/bert_characters.h"
 
 namespace teratron::squad {
 namespace {

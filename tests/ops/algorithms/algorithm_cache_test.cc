@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/checksum.h"
-#include "base/file.h"
+#include "base/files/checksum.h"
+#include "base/files/file.h"
 #include "base/temporary_folder.h"
 
 namespace teratron {

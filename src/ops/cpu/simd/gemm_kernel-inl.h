@@ -15,7 +15,7 @@
 #include "base/block_size.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "ops/cpu/gemm.h"
+#include "ops/cpu/products/gemm.h"
 #include "ops/cpu/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -11,8 +11,8 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "ops/cpu/attention.h"
-#include "ops/cpu/bf16_kernels.h"
+#include "ops/cpu/attention/attention.h"
+#include "ops/cpu/products/bf16_kernels.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd/gemm_kernel-inl.h"
 #include "ops/cpu/simd/simd-inl.h"

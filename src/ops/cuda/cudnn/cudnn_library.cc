@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/shared_library.h"
+#include "base/host/shared_library.h"
 
 // Where cudnn-frontend, whose headers declare it, looks for every function of cuDNN that it calls.
 namespace cudnn_frontend {

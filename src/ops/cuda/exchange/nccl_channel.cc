@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/shared_library.h"
+#include "base/host/shared_library.h"
 
 namespace teratron::cuda {
 namespace {

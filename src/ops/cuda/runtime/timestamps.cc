@@ -1,7 +1,7 @@
 #include "ops/cuda/runtime/timestamps.h"
 
 #include "base/error.h"
-#include "base/monotonic_clock.h"
+#include "base/host/monotonic_clock.h"
 
 namespace teratron::cuda {
 

@@ -1,0 +1,50 @@
+// Files as people keep text: plain, or compressed with gzip or zstd. Their first bytes tell, names do not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files/file.h"
+
+namespace teratron {
+
+// Reads a file as FileReader does, decompressed where it is compressed: all members of a gzip file, all frames of a
+// zstd file. Memory: some 300 KiB, and zstd's window, 128 MiB at most. UserError: as FileReader's; compressed data that
+// are damaged or cut short (file, and how far it was read).
+class DecompressingReader {
+ public:
+  explicit DecompressingReader(const std::filesystem::path& path, InputPatience patience = {});
+  DecompressingReader(const DecompressingReader&) = delete;
+  DecompressingReader& operator=(const DecompressingReader&) = delete;
+  ~DecompressingReader();
+
+  // The next bytes, some of them at least; 0: the end.
+  std::size_t read(std::span<char> to);
+  bool is_compressed() const { return decoder_ != nullptr; }
+  // Bytes of the file itself that are behind what was read.
+  std::int64_t bytes_taken() const { return fetched_ - static_cast<std::int64_t>(input_.size() - next_); }
+
+  class Decoder;  // of one kind of compression
+
+ private:
+  bool fetch();
+  std::size_t read_plain(std::span<char> to);
+  [[noreturn]] void throw_damaged(const std::string& cause) const;
+
+  std::string name_;
+  FileReader file_;
+  std::vector<char> input_;  // what is fetched and not yet taken begins at next_
+  std::size_t next_ = 0;
+  std::int64_t fetched_ = 0;  // bytes of the file, in all
+  std::unique_ptr<Decoder> decoder_;
+};
+
+// All that a DecompressingReader gives of `path`.
+std::string read_decompressed(const std::filesystem::path& path);
+
+}  // namespace teratron

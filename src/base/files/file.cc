@@ -1,0 +1,285 @@
+#include "base/files/file.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+
+// Open for reading, or say in the user's words why not. Never waits for a pipe's writer.
+int open_for_reading(const std::filesystem::path& path, struct stat& status) {
+  // Other programs share standard input, so that its flags stay as they are.
+  const int descriptor = is_standard_stream(path) ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                                  : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) {
+    throw_user_error("cannot read {}: {}; check the path and its permissions", name_of_input(path),
+                     std::strerror(errno));
+  }
+  if (::fstat(descriptor, &status) != 0 || S_ISDIR(status.st_mode)) {
+    ::close(descriptor);
+    throw_user_error("cannot read {}: it is a folder, a file is needed", name_of_input(path));
+  }
+  return descriptor;
+}
+
+[[noreturn]] void throw_write_error(const std::filesystem::path& path, int error) {
+  std::error_code ignored;
+  if (path.has_parent_path() && !std::filesystem::exists(path.parent_path(), ignored)) {
+    throw_environment_error("cannot write '{}': there is no folder '{}'; make it first, or choose another place",
+                            path.string(), path.parent_path().string());
+  }
+  throw_environment_error("cannot write '{}': {}; free some space or choose another place, then run again",
+                          path.string(), std::strerror(error));
+}
+
+// Where AtomicFile's bytes go: the file that a chain of links leads to, and whether it can be replaced.
+struct WriteTarget {
+  std::filesystem::path path;
+  bool is_replaced = true;
+};
+
+WriteTarget write_target(std::filesystem::path path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return {path, false};
+  constexpr int kMostLinks = 40;  // as the system's
+  std::error_code error;
+  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(path, error); ++links) {
+    // /dev/stdout and /dev/fd/3: an open file, whose name may not be its own any more.
+    if (path.string().starts_with("/proc/")) return {path, false};
+    const std::filesystem::path link = std::filesystem::read_symlink(path, error);
+    path = link.is_absolute() ? link : path.parent_path() / link;
+  }
+  return {path, true};
+}
+
+}  // namespace
+
+std::string name_of_input(const std::filesystem::path& path) {
+  return is_standard_stream(path) ? "standard input" : fmt::format("'{}'", path.string());
+}
+
+FileReader::FileReader(const std::filesystem::path& path, InputPatience patience)
+    : name_(name_of_input(path)), patience_(patience), is_standard_input_(is_standard_stream(path)) {
+  struct stat status {};
+  descriptor_ = open_for_reading(path, status);
+  struct statfs system {};
+  const bool is_pipe = S_ISFIFO(status.st_mode) && !is_standard_input_;  // that one has been opened by others
+  is_named_pipe_ = is_pipe && ::fstatfs(descriptor_, &system) == 0 && system.f_type != PIPEFS_MAGIC;
+  is_device_ = S_ISCHR(status.st_mode);
+  if (!S_ISBLK(status.st_mode)) return;
+  ::close(descriptor_);
+  throw_user_error("cannot read {}: it is a disk, a file is needed", name_);
+}
+
+FileReader::~FileReader() { ::close(descriptor_); }
+
+std::size_t FileReader::read(std::span<char> to) {
+  const auto began = std::chrono::steady_clock::now();
+  notices_ = 0;
+  while (true) {
+    pollfd look{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    if (is_standard_input_ && ::poll(&look, 1, 0) == 0) {  // or reading would wait, in silence
+      wait_for_data(began, true);
+      continue;
+    }
+    const ssize_t got = ::read(descriptor_, to.data(), to.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno != EAGAIN) throw_user_error("cannot read {}: {}", name_, std::strerror(errno));
+    // No bytes are the end, but for a named pipe that no writer has opened yet.
+    const bool awaits_writer =
+        got == 0 && is_named_pipe_ && bytes_read_ == 0 && (::poll(&look, 1, 0) == 0 || (look.revents & POLLHUP) == 0);
+    if (got >= 0 && !awaits_writer) {
+      bytes_read_ += static_cast<std::size_t>(got);
+      if (is_device_ && bytes_read_ > kMostOfADevice) {
+        throw_user_error("{} is a device that has given {} MiB and no end; a file is needed", name_,
+                         kMostOfADevice >> 20);
+      }
+      return static_cast<std::size_t>(got);
+    }
+    wait_for_data(began, !awaits_writer);
+  }
+}
+
+void FileReader::wait_for_data(std::chrono::steady_clock::time_point began, bool has_writer) {
+  constexpr int kTick = 20;  // milliseconds; a writer that comes does not wake a poll, only its bytes do
+  pollfd look{.fd = descriptor_, .events = POLLIN, .revents = 0};
+  ::poll(&look, 1, kTick);
+  const auto waited = std::chrono::steady_clock::now() - began;
+  if (!has_writer && waited > patience_.writer) {
+    throw_user_error("cannot read {}: it is a pipe that nobody writes to; start its writer first, or name a file",
+                     name_);
+  }
+  if (waited < (notices_ + 1) * patience_.notice) return;
+  ++notices_;
+  std::fputs(fmt::format("waiting for {} {} ({:.0f} s)\n", has_writer ? "more of" : "somebody to write to", name_,
+                         std::chrono::duration<double>(waited).count())
+                 .c_str(),
+             stderr);
+}
+
+std::string read_file(const std::filesystem::path& path, InputPatience patience) {
+  FileReader reader(path, patience);
+  std::string content;
+  std::size_t used = 0;
+  while (true) {
+    content.resize(used + kBufferBytes);
+    const std::size_t got = reader.read(std::span(content).subspan(used));
+    used += got;
+    if (got == 0) break;
+  }
+  content.resize(used);
+  return content;
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  struct stat status {};
+  const int descriptor = open_for_reading(path, status);
+  if (!S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    throw_user_error("cannot map '{}': it is a pipe or a device, a regular file is needed", path.string());
+  }
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size > 0) {
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    const int error = errno;
+    ::close(descriptor);
+    if (address == MAP_FAILED) throw_user_error("cannot map '{}': {}", path.string(), std::strerror(error));
+    bytes_ = {static_cast<const std::byte*>(address), size};
+  } else {
+    ::close(descriptor);
+  }
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::release(std::size_t begin, std::size_t end) const {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  begin = (begin + page - 1) / page * page;
+  end = std::min(end, bytes_.size()) / page * page;
+  if (begin < end) ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
+}
+
+std::filesystem::path AtomicFile::partial_of(const std::filesystem::path& path) {
+  if (is_standard_stream(path)) return {};
+  const WriteTarget target = write_target(path);
+  return target.is_replaced ? target.path.string() + ".partial" : "";
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path, std::uint64_t kept) : path_(std::move(path)), bytes_written_(kept) {
+  buffer_.reserve(kBufferBytes);
+  if (is_standard_stream(path_)) {
+    path_ = "standard output";  // for messages
+    descriptor_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (descriptor_ < 0) throw_write_error(path_, errno);
+    return;
+  }
+  const WriteTarget target = write_target(path_);
+  if (target.is_replaced) {
+    path_ = target.path;
+    partial_ = path_.string() + ".partial";
+    const int truncates = kept == 0 ? O_TRUNC : 0;
+    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | truncates, 0644);
+    if (descriptor_ < 0) throw_write_error(path_, errno);
+    const auto size = static_cast<off_t>(kept);
+    if (kept > 0 && (::ftruncate(descriptor_, size) != 0 || ::lseek(descriptor_, size, SEEK_SET) != size)) {
+      throw_write_error(path_, errno);
+    }
+  } else {
+    descriptor_ = open_for_writing(path_, O_APPEND);
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!committed_ && !leaves_ && !partial_.empty()) ::unlink(partial_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  bytes_written_ += bytes.size();
+  buffer_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (buffer_.size() >= kBufferBytes) flush();
+}
+
+void AtomicFile::flush() {
+  std::size_t done = 0;
+  while (done < buffer_.size()) {
+    const ssize_t put = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw_write_error(path_, errno);
+    done += static_cast<std::size_t>(put);
+  }
+  buffer_.clear();
+}
+
+void AtomicFile::sync() {
+  flush();
+  if (::fsync(descriptor_) != 0 && errno != EINVAL) throw_write_error(path_, errno);  // EINVAL: a pipe or device
+}
+
+void AtomicFile::commit() {
+  sync();
+  if (::close(std::exchange(descriptor_, -1)) != 0) throw_write_error(path_, errno);
+  if (!partial_.empty() && ::rename(partial_.c_str(), path_.c_str()) != 0) throw_write_error(path_, errno);
+  committed_ = true;
+}
+
+int open_for_writing(const std::filesystem::path& path, int flags) {
+  // Without O_NONBLOCK, opening a pipe that nobody reads would wait.
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0644);
+  if (descriptor < 0 && errno == ENXIO) {
+    throw_environment_error("cannot write '{}': it is a pipe that nobody reads; start its reader first, or name a file",
+                            path.string());
+  }
+  if (descriptor < 0) throw_write_error(path, errno);
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return descriptor;
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+void make_folders(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw_environment_error("cannot create the folder '{}': {}", path.string(), error.message());
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) throw_write_error(folder, errno);
+  const int result = ::fsync(descriptor);
+  const int error = errno;
+  ::close(descriptor);
+  if (result != 0 && error != EINVAL) throw_write_error(folder, error);
+}
+
+}  // namespace teratron

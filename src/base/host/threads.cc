@@ -1,0 +1,96 @@
+#include "base/host/threads.h"
+
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/host/helper_judge.h"
+#include "base/host/monotonic_clock.h"
+#include "base/host/processors.h"
+
+namespace teratron {
+namespace {
+
+using tbb::global_control;
+
+// oneTBB has no more threads than it thinks the machine has, until told that it may.
+void allow_threads(int threads) {
+  static std::mutex mutex;
+  static std::unique_ptr<global_control> control;
+  const std::lock_guard lock(mutex);
+  const auto wanted = static_cast<std::size_t>(threads);
+  if (wanted <= global_control::active_value(global_control::max_allowed_parallelism)) return;
+  control.reset();  // of two, the smaller one would count
+  control = std::make_unique<global_control>(global_control::max_allowed_parallelism, wanted);
+}
+
+// What a thread that starts loops has: a number of threads, and from its first loop on a place where they meet.
+struct Team {
+  int threads = usual_threads();
+  std::optional<tbb::task_arena> arena;
+  HelperJudge judge;
+};
+thread_local Team team;
+thread_local bool is_in_loop = false;
+
+// Marks the thread as one of a loop's, for as long as it is.
+class InLoop {
+ public:
+  InLoop() : before_(is_in_loop) { is_in_loop = true; }
+  InLoop(const InLoop&) = delete;
+  InLoop& operator=(const InLoop&) = delete;
+  ~InLoop() { is_in_loop = before_; }
+
+ private:
+  bool before_;
+};
+
+}  // namespace
+
+int thread_count() { return team.threads; }
+
+void set_thread_count(int threads) {
+  if (threads == team.threads) return;
+  team.threads = std::max(threads, 1);
+  team.arena.reset();
+}
+
+void for_each_chunk_in_parallel(std::int64_t chunks, const std::function<void(std::int64_t)>& chunk) {
+  const double began = team.threads > 1 && !is_in_loop ? monotonic_seconds() : 0;
+  if (chunks <= 1 || team.threads == 1 || is_in_loop || !team.judge.has_helpers(began)) {
+    for (std::int64_t i = 0; i < chunks; ++i) chunk(i);
+    return;
+  }
+  if (!team.arena) {
+    allow_threads(team.threads);
+    team.arena.emplace(team.threads);
+  }
+  const auto self = std::this_thread::get_id();
+  std::int64_t own = 0;
+  double own_end = began;
+  team.arena->execute([&] {
+    tbb::parallel_for(
+        std::int64_t{0}, chunks, std::int64_t{1},
+        [&](std::int64_t i) {
+          {
+            const InLoop mark;
+            chunk(i);
+          }
+          if (std::this_thread::get_id() != self) return;
+          ++own;
+          own_end = monotonic_seconds();
+        },
+        tbb::simple_partitioner());
+  });
+  if (own == 0) return;  // others were as quick: they help
+  const double alone = (own_end - began) * static_cast<double>(chunks) / static_cast<double>(own);
+  team.judge.note(began, monotonic_seconds(), alone);
+}
+
+}  // namespace teratron

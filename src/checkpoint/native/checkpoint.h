@@ -1,0 +1,108 @@
+// Checkpoints that any layout can read. Under the folder of --save:
+//   iter_0000100/model.safetensors       weights by global name, without the padding rows of the vocabulary; of a
+//                                        mixed-precision run the fp32 ones, so that nothing is lost
+//   iter_0000100/optimizer.safetensors   "<name>.moment1" and "<name>.moment2"; either may be cut into several files,
+//                                        model-00001-of-00003.safetensors and so on (reshard.h)
+//   iter_0000100/vocab.json, ...         the tokenizer's files, so that the folder is all that `generate` needs
+//   iter_0000100/config.toml             the settings of the training that wrote it (train/config/resume_rules.h),
+//   where known iter_0000100/checkpoint.json         the model's shape, the training state, and the checksums of all of
+//   the above latest_checkpointed_iteration.txt    which of them is current (Megatron-LM's name), and a checksum best
+//   a link to the one of the lowest validation loss (--save-best)
+// A folder is written under another name, brought to the disk, and renamed; the tracker file follows last. So whatever
+// ends a save half-way (a crash, a full disk), the checkpoint before it is intact and current.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/mesh.h"
+#include "model/config.h"
+#include "nn/parameter.h"
+#include "ops/backend.h"
+
+namespace teratron {
+
+// What a run must know to go on exactly where it stopped. Numbers come back exactly; they need not be finite.
+struct TrainingState {
+  std::int64_t iteration = 0;  // updates done
+  std::int64_t consumed_samples = 0, consumed_tokens = 0;
+  std::uint64_t seed = 0;
+  double learning_rate = 0;                      // of the last update
+  std::map<std::string, std::int64_t> counters;  // whatever else a trainer counts or measures
+  std::map<std::string, double> values;
+  bool operator==(const TrainingState&) const = default;
+};
+
+struct SaveOptions {
+  bool optimizer = true;                 // the moments too, without which training cannot resume
+  std::filesystem::path tokenizer;       // a folder with tokenizer files (or one such file) to copy; empty: none
+  std::string settings;                  // what config.toml says; empty: no such file
+  std::int64_t keep_last = 0;            // checkpoints kept of those up to this iteration, the new one included; 0: all
+  bool best = false;                     // the link `best` leads here from now on; what it leads to is never deleted
+  std::optional<std::int64_t> replaces;  // the iteration of a checkpoint that the new one makes superfluous
+};
+
+// Returns the new checkpoint's folder; one of the same iteration is replaced. Host memory: a few MB, whatever the
+// model's size. EnvironmentError: a full disk, no permission. UserError: `tokenizer` holds no tokenizer. `parameters`
+// are those of the whole model, in the order of the files. Where they lie on several ranks, every rank of `mesh`
+// (nullptr: the caller alone) calls it, those that another stage holds (Parameter::stage) without memory, and rank 0
+// writes; it returns when the checkpoint stands, on all of them. UserError, on all of them: a value is not finite;
+// checkpoints that stand stay as they are.
+std::filesystem::path save_checkpoint(const std::filesystem::path& root, const ModelConfig& config,
+                                      std::span<Parameter* const> parameters, Backend& backend,
+                                      const TrainingState& state, const SaveOptions& options = {},
+                                      const Mesh* mesh = nullptr);
+
+struct LoadOptions {
+  bool optimizer = true;  // moments too
+  bool verify = true;     // compare every checksum
+};
+
+// `path` is a folder that was saved to (its current checkpoint is taken) or one checkpoint's folder. Fills the values
+// and moments of all parameters that have memory (of a rank's parts, where they are split: whatever layout wrote the
+// checkpoint, any other reads it, each rank for itself), padding rows with zero; stored values of another floating type
+// are converted. `parameters` are those of the whole model, or some of them.
+// UserError: no checkpoint there; another model (all differences at once); damage (which file and tensor, and which
+// earlier checkpoint is intact); no optimizer state where it was asked for. After an error the parameters are
+// undefined.
+TrainingState load_checkpoint(const std::filesystem::path& path, const ModelConfig& config,
+                              std::span<Parameter* const> parameters, Backend& backend,
+                              const LoadOptions& options = {});
+
+struct CheckpointFileInfo {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::int64_t tensors = 0, values = 0;  // 0 for files that hold no tensors
+};
+
+struct CheckpointInfo {
+  std::filesystem::path folder;  // of the one checkpoint
+  std::string written_by;        // "teratron 0.1.0"
+  ModelConfig model;
+  TrainingState state;
+  bool has_optimizer = false;
+  std::optional<std::filesystem::path> settings;  // its config.toml, intact; nothing: saved without
+  std::vector<CheckpointFileInfo> files;
+  std::vector<std::int64_t> iterations;  // of all checkpoints beside it and itself, ascending
+};
+
+// Reads checkpoint.json, and compares config.toml with it. UserError as load_checkpoint.
+CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
+
+struct CheckpointVerification {
+  std::filesystem::path folder;
+  std::int64_t files = 0, tensors = 0;
+  std::uint64_t bytes = 0;          // read and compared
+  std::vector<std::string> faults;  // what is damaged, one line each
+  bool intact() const { return faults.empty(); }
+};
+
+// Reads every byte and lists all damage. UserError: no checkpoint there.
+CheckpointVerification verify_checkpoint(const std::filesystem::path& path);
+
+}  // namespace teratron

@@ -1,0 +1,135 @@
+#include "checkpoint/native/manifest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/files/checksum.h"
+#include "base/files/file.h"
+#include "base/json_fields.h"
+#include "base/version.h"
+#include "checkpoint/model_config_json.h"
+
+namespace teratron {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kFormatVersion = 1;
+constexpr std::int64_t kLargestCount = std::numeric_limits<std::int64_t>::max();
+constexpr std::string_view kFirstLineBegin = "{\"xxh3_64\": \"", kFirstLineEnd = "\",\n";
+
+// JSON has no infinity and no not-a-number; they are written as text.
+Json number_to_json(double value) {
+  if (std::isfinite(value)) return value;
+  return fmt::format("{}", value);
+}
+
+double number_from_json(const JsonFields& fields, std::string_view key) {
+  if (!fields[key].is_string()) return fields.number(key);
+  const std::string text = fields.string(key);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (text == "inf" || text == "-inf") return text == "inf" ? kInfinity : -kInfinity;
+  if (text == "nan" || text == "-nan") return std::copysign(std::nan(""), text == "nan" ? 1.0 : -1.0);
+  fields.throw_not(key, "a number");
+}
+
+Json state_to_json(const TrainingState& state) {
+  Json values = Json::object();
+  for (const auto& [name, value] : state.values) values[name] = number_to_json(value);
+  return {{"iteration", state.iteration},
+          {"consumed_samples", state.consumed_samples},
+          {"consumed_tokens", state.consumed_tokens},
+          {"seed", state.seed},
+          {"learning_rate", number_to_json(state.learning_rate)},
+          {"counters", state.counters},
+          {"values", values}};
+}
+
+TrainingState state_from_json(const Json& json, const fs::path& path) {
+  const JsonFields fields(json, path);
+  TrainingState state{.iteration = fields.integer("iteration", 0, kLargestCount),
+                      .consumed_samples = fields.integer("consumed_samples", 0, kLargestCount),
+                      .consumed_tokens = fields.integer("consumed_tokens", 0, kLargestCount),
+                      .seed = fields.unsigned_integer("seed"),
+                      .learning_rate = number_from_json(fields, "learning_rate")};
+  const JsonFields counters(fields.object("counters"), path), values(fields.object("values"), path);
+  for (const auto& item : fields["counters"].items()) {
+    state.counters[item.key()] = counters.integer(item.key(), -kLargestCount - 1, kLargestCount);
+  }
+  for (const auto& item : fields["values"].items()) state.values[item.key()] = number_from_json(values, item.key());
+  return state;
+}
+
+Json files_to_json(const std::map<std::string, FileRecord>& files) {
+  Json json = Json::object();
+  for (const auto& [name, file] : files) {
+    json[name] = {
+        {"bytes", file.bytes}, {"xxh3_64", file.checksum}, {"values", file.values}, {"tensors", file.tensors}};
+  }
+  return json;
+}
+
+FileRecord file_from_json(const Json& json, const fs::path& path) {
+  const JsonFields fields(json, path);
+  FileRecord file{.bytes = fields.unsigned_integer("bytes"),
+                  .checksum = fields.string("xxh3_64"),
+                  .values = fields.integer("values", 0, kLargestCount)};
+  const JsonFields tensors(fields.object("tensors"), path);
+  for (const auto& item : fields["tensors"].items()) file.tensors[item.key()] = tensors.string(item.key());
+  return file;
+}
+
+std::string first_line(std::string_view rest) {
+  return fmt::format("{}{}{}", kFirstLineBegin, checksum_of(rest), kFirstLineEnd);
+}
+
+void check_first_line(std::string_view text, const fs::path& path) {
+  const std::string_view rest = text.substr(std::min(first_line("").size(), text.size()));
+  if (text.substr(0, text.size() - rest.size()) != first_line(rest)) {
+    throw DamagedCheckpoint(fmt::format("'{}' is damaged: its checksum does not match", path.string()));
+  }
+}
+
+}  // namespace
+
+void write_manifest(const fs::path& folder, const Manifest& manifest) {
+  const nlohmann::ordered_json json = {{"format_version", kFormatVersion},
+                                       {"written_by", fmt::format("teratron {}", kVersion)},
+                                       {"model", model_config_to_json(manifest.model)},
+                                       {"training", state_to_json(manifest.state)},
+                                       {"files", files_to_json(manifest.files)}};
+  const std::string rest = json.dump(1).substr(2) + "\n";  // "{\n" is part of the first line
+  write_file_atomically(folder / kManifestFile, first_line(rest) + rest);
+}
+
+Manifest read_manifest(const fs::path& folder) {
+  const fs::path path = folder / kManifestFile;
+  std::error_code error;
+  if (!fs::exists(path, error)) throw DamagedCheckpoint(fmt::format("'{}' is missing", path.string()));
+  const std::string text = read_file(path);
+  check_first_line(text, path);
+  const Json json = parse_json_object(text, path);
+  const JsonFields fields(json, path);
+  const std::int64_t version = fields.integer("format_version", 1, kLargestCount);
+  const std::string written_by = fields.string("written_by");
+  if (version > kFormatVersion) {
+    throw_user_error("'{}' was written by {} in format {}; this is Teratron {}, which reads format {}: use a later one",
+                     folder.string(), written_by, version, kVersion, kFormatVersion);
+  }
+  Manifest manifest{.written_by = written_by,
+                    .model = model_config_from_json(fields.object("model"), path),
+                    .state = state_from_json(fields.object("training"), path)};
+  for (const auto& [name, file] : fields.object("files").items()) {
+    if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) {
+      throw_user_error("'{}' lists '{}', which is not the name of a file beside it", path.string(), name);
+    }
+    if (!file.is_object()) fields.throw_not("files", "an object of objects");
+    manifest.files[name] = file_from_json(file, path);
+  }
+  return manifest;
+}
+
+}  // namespace teratron

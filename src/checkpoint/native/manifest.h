@@ -1,0 +1,42 @@
+// checkpoint.json: what a checkpoint holds, and the checksums that tell whether it still does.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "base/error.h"
+#include "checkpoint/native/checkpoint.h"
+
+namespace teratron {
+
+inline constexpr std::string_view kManifestFile = "checkpoint.json";
+
+// A checkpoint whose files are not what was saved. To callers a UserError like any other.
+class DamagedCheckpoint : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+struct FileRecord {
+  std::uint64_t bytes = 0;
+  std::string checksum;                        // of the whole file; of a safetensors file, of its header
+  std::int64_t values = 0;                     // of all its tensors
+  std::map<std::string, std::string> tensors;  // name -> checksum of its bytes; empty for other files
+};
+
+struct Manifest {
+  std::string written_by;
+  ModelConfig model;
+  TrainingState state;
+  std::map<std::string, FileRecord> files;  // by name
+};
+
+// The file's first line is the checksum of all that follows it, so that damage to the file itself shows.
+void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
+
+// DamagedCheckpoint: missing, or not as it was written. UserError: written by a later version.
+Manifest read_manifest(const std::filesystem::path& folder);
+
+}  // namespace teratron

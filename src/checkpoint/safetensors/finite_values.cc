@@ -1,0 +1,51 @@
+#include "checkpoint/safetensors/finite_values.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+namespace teratron {
+namespace {
+
+// Infinities and NaNs are the values whose exponent has all bits set. The loop has no way out, so that it runs at the
+// speed of memory.
+template <class Bits>
+bool all_finite(std::span<const std::byte> bytes, Bits exponent) {
+  unsigned found = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, bytes.data() + at, sizeof(Bits));
+    found |= static_cast<unsigned>((bits & exponent) == exponent);
+  }
+  return found == 0;
+}
+
+bool all_finite(std::span<const std::byte> bytes, DType dtype) {
+  switch (dtype) {
+    case DType::kF64: return all_finite(bytes, std::uint64_t{0x7ff0000000000000});
+    case DType::kF32: return all_finite(bytes, std::uint32_t{0x7f800000});
+    case DType::kBF16: return all_finite(bytes, std::uint16_t{0x7f80});
+    case DType::kF16: return all_finite(bytes, std::uint16_t{0x7c00});
+    default: return true;
+  }
+}
+
+}  // namespace
+
+void FiniteValues::update(std::span<const std::byte> bytes) {
+  const auto size = static_cast<std::size_t>(size_of(dtype_));
+  if (begun_bytes_ > 0) {
+    const std::size_t more = std::min(size - begun_bytes_, bytes.size());
+    std::ranges::copy(bytes.first(more), begun_.begin() + static_cast<std::ptrdiff_t>(begun_bytes_));
+    begun_bytes_ += more;
+    bytes = bytes.subspan(more);
+    if (begun_bytes_ < size) return;
+    all_ = all_finite(std::span(begun_).first(size), dtype_) && all_;
+  }
+  begun_bytes_ = bytes.size() % size;
+  const std::size_t whole = bytes.size() - begun_bytes_;
+  all_ = all_finite(bytes.first(whole), dtype_) && all_;
+  std::ranges::copy(bytes.subspan(whole), begun_.begin());
+}
+
+}  // namespace teratron

@@ -1,0 +1,93 @@
+// safetensors, the file of named tensors that Hugging Face reads and writes (github.com/huggingface/safetensors,
+// "Format"): a u64 with the header's length, the header (JSON: each tensor's dtype, shape and place), then the tensors'
+// bytes, row-major and little-endian, back to back without holes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/files/file.h"
+
+namespace teratron {
+
+using SafetensorsMetadata = std::map<std::string, std::string>;
+
+// A tensor of a file that is read.
+struct SafetensorsEntry {
+  std::string name;
+  std::string dtype_name;            // as the format spells it: "F32"
+  std::optional<DType> dtype;        // none for types Teratron has no use for (BOOL, I8, F8_E4M3, ...)
+  std::vector<std::int64_t> shape;   // any rank; [] is a scalar
+  std::uint64_t begin = 0, end = 0;  // bytes, counted from the first tensor's first byte
+};
+
+// A mapped file whose whole header has been checked: every tensor lies within the file, is as long as its dtype and
+// shape say, and shares no byte with another.
+class SafetensorsFile {
+ public:
+  // UserError: missing, unreadable, or a fault of the format (which, and at which tensor).
+  explicit SafetensorsFile(const std::filesystem::path& path);
+
+  const std::vector<SafetensorsEntry>& tensors() const { return tensors_; }  // in the order of their bytes
+  const SafetensorsMetadata& metadata() const { return metadata_; }
+  const SafetensorsEntry* find(std::string_view name) const;  // nullptr: there is none
+  const std::filesystem::path& path() const { return file_.path(); }
+
+  // Not aligned to the element type: copy before use.
+  std::span<const std::byte> bytes(const SafetensorsEntry& tensor) const;
+  std::span<const std::byte> header() const { return file_.bytes().first(data_begin_); }
+
+  // Gives the memory of a tensor's pages back until they are read again, so that one pass over a file of any size holds
+  // one tensor.
+  void release(const SafetensorsEntry& tensor) const;
+
+ private:
+  MappedFile file_;
+  std::size_t data_begin_ = 0;
+  SafetensorsMetadata metadata_;
+  std::vector<SafetensorsEntry> tensors_;
+  std::map<std::string_view, std::size_t> index_;  // keys are the names in tensors_
+};
+
+// A tensor of a file that is to be written.
+struct SafetensorsDeclaration {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> shape;
+};
+
+// Writes a file piece by piece; it is seen once commit() returns. EnvironmentError: the disk is full, no permission.
+class SafetensorsWriter {
+ public:
+  // `tensors` in the order in which their bytes follow; wider types first, so that all are aligned.
+  SafetensorsWriter(const std::filesystem::path& path, std::vector<SafetensorsDeclaration> tensors,
+                    const SafetensorsMetadata& metadata = {});
+
+  // The next bytes of tensor `name`, which must be the first one declared that is not complete.
+  void write(std::string_view name, std::span<const std::byte> bytes);
+  void commit();  // every declared byte has been written
+
+  std::string_view header() const { return header_; }
+  std::uint64_t bytes_written() const { return file_.bytes_written(); }
+
+ private:
+  void skip_complete();
+  AtomicFile file_;
+  std::vector<SafetensorsDeclaration> tensors_;
+  std::string header_;
+  std::size_t current_ = 0;
+  std::uint64_t written_of_current_ = 0;
+};
+
+// Bytes of a tensor; InternalError where they pass 2^63.
+std::uint64_t bytes_of(const SafetensorsDeclaration& tensor);
+
+}  // namespace teratron

@@ -1,0 +1,102 @@
+// teratron convert: checkpoints to and from the folders that Hugging Face's transformers read and write.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/hugging_face/model_folder.h"
+#include "checkpoint/initial_weights.h"
+#include "checkpoint/native/checkpoint.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "runtime/loaded_model.h"
+#include "telemetry/checkpoint_progress.h"
+
+namespace teratron {
+namespace {
+
+enum class Format { kHuggingFace, kTeratron };
+
+struct ConvertOptions {
+  Format from = Format::kHuggingFace, to = Format::kTeratron;
+  std::filesystem::path in, out, json;
+
+  Faults faults() const {
+    Faults faults;
+    faults.add_if(from == to, "{} and {} name the same format; one is hf, the other teratron", Flag{"from"},
+                  Flag{"to"});
+    return faults;
+  }
+};
+
+FieldList fields_of(ConvertOptions& o) {
+  FieldList list;
+  list.add_positional(&o.in, "IN", "folder to read");
+  list.add_positional(&o.out, "OUT", "folder to write, new or empty");
+  list.add_choice("from", o.from, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}}, "format of IN")
+      .required = true;
+  list.add_choice("to", o.to, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}}, "format of OUT")
+      .required = true;
+  add_json_field(list, o.json);
+  return list;
+}
+
+// Its files are copied as they are, and what cannot be used later is told now.
+void check_tokenizer(const std::filesystem::path& folder, std::int64_t vocab_size) {
+  if (!holds_tokenizer(folder)) return;
+  const auto refuse = [&](std::string_view why) {
+    throw_user_error("the tokenizer in '{}' cannot go along: {}; to convert the weights alone, move its files away",
+                     folder.string(), why);
+  };
+  std::int64_t tokens = 0;
+  try {
+    tokens = Tokenizer::load(folder).vocab_size();
+  } catch (const UserError& error) {
+    refuse(error.what());
+  }
+  if (tokens > vocab_size) refuse(fmt::format("it has {} tokens, and the model {}", tokens, vocab_size));
+}
+
+std::string doing(const ConvertOptions& options) { return fmt::format("converting '{}'", options.in.string()); }
+
+std::uint64_t bytes_of_weights(const ModelConfig& model) {
+  return static_cast<std::uint64_t>(model.parameters()) * sizeof(float);
+}
+
+// The folder that was written.
+std::filesystem::path to_hugging_face(const ConvertOptions& options) {
+  const CheckpointInfo checkpoint = read_checkpoint_info(options.in);
+  check_tokenizer(checkpoint.folder, checkpoint.model.vocab_size);
+  const std::uint64_t bytes = bytes_of_weights(checkpoint.model);
+  // Everything is compared with its checksum before the first byte is written, into a folder that was empty.
+  const LongTask told(doing(options), [&, compared = share_of_checksums(bytes)] {
+    const double written = static_cast<double>(bytes_of_folder(options.out)) / static_cast<double>(bytes);
+    return (compared() + written) / 2;
+  });
+  export_to_hugging_face(options.in, options.out);
+  return options.out;
+}
+
+std::filesystem::path to_teratron(const ConvertOptions& options) {
+  const HuggingFaceFolder source(options.in);
+  check_tokenizer(options.in, source.model().vocab_size);
+  if (!source.drawn().empty()) fmt::print(stderr, "{}\n", text_of_drawn(options.in, source.drawn()));
+  const LongTask told(doing(options), share_of_checksums(bytes_of_weights(source.model())));  // of what is written
+  return import_from_hugging_face(options.in, options.out);
+}
+
+void run(const ConvertOptions& options) {
+  const std::filesystem::path written =
+      options.to == Format::kHuggingFace ? to_hugging_face(options) : to_teratron(options);
+  const nlohmann::ordered_json json = {{"from", options.in.string()}, {"to", written.string()}};
+  report(options.json, fmt::format("'{}' written from '{}'\n", written.string(), options.in.string()), json.dump());
+}
+
+}  // namespace
+
+Command convert_command() {
+  return make_command<ConvertOptions>("convert", "converts checkpoints to and from Hugging Face's format", run);
+}
+
+}  // namespace teratron

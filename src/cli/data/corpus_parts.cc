@@ -1,0 +1,77 @@
+#include "cli/data/corpus_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "console/long_task.h"
+#include "console/readable.h"
+#include "corpus/stream/line_parts.h"
+#include "data/data_path.h"
+#include "data/text/input_files.h"
+
+namespace teratron {
+
+bool name_json_lines(const std::vector<std::string>& sources) {
+  return std::ranges::any_of(sources, [](const std::string& source) { return is_named_json_lines(source); });
+}
+
+Faults corpus_parts_faults(const std::vector<std::string>& sources, const std::filesystem::path& out) {
+  Faults faults;
+  if (name_json_lines(sources)) {
+    faults.add_if(!std::ranges::all_of(sources, [](const std::string& source) { return is_named_json_lines(source); }),
+                  "some of what is read are JSON lines, some are not; name the one or the other");
+    faults.add_if(!out.empty() && !is_named_json_lines(out) && !is_standard_stream(out),
+                  "{} is '{}', and what is read are JSON lines; name a file that ends in .jsonl or .jsonl.zst",
+                  Flag{"out"}, out.string());
+    return faults;
+  }
+  faults.add_if(!weights_of(sources).empty(),
+                "there is a weight among the corpora, which are read as they are; a corpus called 7 is ./7");
+  faults.add_if(is_standard_stream(out), "{} is two files, and standard output is one; name a place for them",
+                Flag{"out"});
+  faults.add_if(is_named_json_lines(out), "{} is '{}', and what is read is a tokenised corpus; name a PREFIX",
+                Flag{"out"}, out.string());
+  return faults;
+}
+
+PartsSource::PartsSource(const std::vector<std::string>& sources) {
+  if (name_json_lines(sources)) {
+    files_.assign(sources.begin(), sources.end());
+    documents_ = count_lines(files_);
+  } else {
+    corpus_ = open_copy_source(sources);
+    documents_ = corpus_->dataset->documents();
+  }
+  if (documents_ > 0) return;
+  throw_user_error("there are no documents in '{}'{}; nothing was written", sources.front(),
+                   sources.size() > 1 ? fmt::format(" and {} more", sources.size() - 1) : "");
+}
+
+SizeOfDocument PartsSource::size_in_tokens() const {
+  return [dataset = corpus_->dataset](std::int64_t document) { return dataset->document(document).size(); };
+}
+
+std::vector<CopiedCorpus> PartsSource::copy(const std::vector<std::filesystem::path>& outs,
+                                            const std::vector<std::uint8_t>& parts, const std::string& doing) const {
+  std::atomic<double> share{0};
+  const LongTask told(doing, [&] { return share.load(); });
+  const auto progress = [&](double done) { share = done; };
+  if (corpus_) return copy_documents(*corpus_, outs, parts, progress);
+  const std::vector<std::int64_t> lines = copy_lines(files_, outs, parts, progress);
+  std::vector<CopiedCorpus> copied;
+  for (std::size_t i = 0; i < outs.size(); ++i) copied.push_back({.prefix = outs[i], .documents = lines[i]});
+  return copied;
+}
+
+std::string line_of(const CopiedCorpus& copied, std::int64_t of_documents) {
+  return fmt::format("{}{} documents{}: {}\n", readable_integer(copied.documents),
+                     of_documents > 0 ? fmt::format(" of {}", readable_integer(of_documents)) : "",
+                     copied.tokens > 0 ? fmt::format(", {} tokens", readable_integer(copied.tokens)) : "",
+                     copied.prefix.string());
+}
+
+}  // namespace teratron

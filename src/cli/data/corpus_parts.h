@@ -1,0 +1,43 @@
+// What `data split` and `data sample` have in common: both take tokenised corpora (by PREFIX) or JSON lines (by file),
+// and write some of their documents to corpora of the same kind.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/faults.h"
+#include "data/indexed/corpus_copy.h"
+#include "data/split/document_choice.h"
+
+namespace teratron {
+
+// Whether `sources` name JSON lines: all of them do so or none, else it is a fault.
+bool name_json_lines(const std::vector<std::string>& sources);
+// What is wrong with sources, and with a result `out` of them.
+Faults corpus_parts_faults(const std::vector<std::string>& sources, const std::filesystem::path& out);
+
+class PartsSource {
+ public:
+  explicit PartsSource(const std::vector<std::string>& sources);  // of names without faults
+
+  std::int64_t documents() const { return documents_; }
+  std::int64_t tokens() const { return corpus_ ? corpus_->dataset->tokens() : 0; }  // 0: it is lines
+  SizeOfDocument size_in_tokens() const;
+  // As copy_documents and copy_lines, with progress on standard error.
+  std::vector<CopiedCorpus> copy(const std::vector<std::filesystem::path>& outs, const std::vector<std::uint8_t>& parts,
+                                 const std::string& doing) const;
+
+ private:
+  std::vector<std::filesystem::path> files_;
+  std::optional<CopySource> corpus_;
+  std::int64_t documents_ = 0;
+};
+
+// "1,234 documents, 56,789 tokens: out", or "1,234 of 5,678 documents, ..."; without tokens where there are none.
+std::string line_of(const CopiedCorpus& copied, std::int64_t of_documents = 0);
+
+}  // namespace teratron

@@ -1,0 +1,69 @@
+// teratron data merge: several tokenised corpora as one.
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/files/file.h"
+#include "base/host/monotonic_clock.h"
+#include "cli/commands.h"
+#include "cli/data/corpus_parts.h"
+#include "cli/report.h"
+#include "console/long_task.h"
+#include "data/indexed/corpus_copy.h"
+#include "telemetry/peak_memory.h"
+
+namespace teratron {
+namespace {
+
+struct DataMergeOptions {
+  std::vector<std::string> sources;
+  std::filesystem::path out, json;
+
+  Faults faults() const {
+    Faults faults;
+    if (name_json_lines(sources)) {
+      faults.add(
+          "JSON lines need no merging; every command reads several files, and cat joins them, compressed or not");
+      return faults;
+    }
+    return corpus_parts_faults(sources, out);
+  }
+};
+
+FieldList fields_of(DataMergeOptions& o) {
+  FieldList list;
+  list.add_positional(&o.sources, "PREFIX",
+                      "a corpus is PREFIX.bin and PREFIX.idx; a pattern ('shard-*') is all of them");
+  list.add("out", &o.out, "PREFIX", "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json where the corpora have it")
+      .required = true;
+  add_json_field(list, o.json);
+  return list;
+}
+
+void run(const DataMergeOptions& options) {
+  const double start = monotonic_seconds();
+  const CopySource source = open_copy_source(options.sources);
+  std::atomic<double> share{0};
+  std::optional<LongTask> told(std::in_place, "merging", [&] { return share.load(); });
+  const CopiedCorpus copied =
+      copy_documents(source, std::array{options.out}, {}, [&](double done) { share = done; }).front();
+  told.reset();
+  const nlohmann::ordered_json json = {{"corpora", source.dataset->shards().size()},
+                                       {"documents", copied.documents},
+                                       {"sequences", copied.sequences},
+                                       {"tokens", copied.tokens},
+                                       {"seconds", monotonic_seconds() - start},
+                                       {"peak_memory_bytes", peak_memory_bytes()}};
+  report(options.json, fmt::format("{} corpora, {}", source.dataset->shards().size(), line_of(copied)), json.dump());
+}
+
+}  // namespace
+
+Command data_merge_command() {
+  return make_command<DataMergeOptions>("data merge", "joins tokenised corpora to one, documents in their order", run);
+}
+
+}  // namespace teratron

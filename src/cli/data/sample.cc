@@ -1,0 +1,90 @@
+// teratron data sample: some documents of a corpus, each as likely as any other.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/host/monotonic_clock.h"
+#include "cli/commands.h"
+#include "cli/data/corpus_parts.h"
+#include "cli/report.h"
+#include "telemetry/peak_memory.h"
+
+namespace teratron {
+namespace {
+
+struct DataSampleOptions {
+  std::vector<std::string> sources;
+  std::filesystem::path out, json;
+  std::int64_t documents = 0, tokens = 0, seed = 1234;
+  double share = 0;
+
+  Faults faults() const {
+    Faults faults = corpus_parts_faults(sources, out);
+    const int said = (documents > 0 ? 1 : 0) + (tokens > 0 ? 1 : 0) + (share != 0 ? 1 : 0);
+    faults.add_if(said != 1, "give one of {}, {} and {}: how large the sample is", Flag{"documents"}, Flag{"tokens"},
+                  Flag{"share"});
+    faults.add_if(!(share >= 0 && share <= 1), "{} is a share, above 0 and at most 1", Flag{"share"});
+    faults.add_if(tokens > 0 && name_json_lines(sources),
+                  "{} needs a tokenised corpus, and these are JSON lines; give {} or {}, or tokenise first",
+                  Flag{"tokens"}, Flag{"documents"}, Flag{"share"});
+    add_output_faults(faults, "the documents", out, json);
+    return faults;
+  }
+};
+
+FieldList fields_of(DataSampleOptions& o) {
+  FieldList list;
+  list.add_positional(&o.sources, "SOURCE",
+                      "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or .jsonl files, which may "
+                      "be compressed");
+  list.add("out", &o.out, "NAME",
+           "writes PREFIX.bin and .idx; of JSON lines one file, compressed if it ends in .zst; -: standard output")
+      .required = true;
+  list.add("documents", &o.documents, "N", "so many documents").between(0);
+  list.add("tokens", &o.tokens, "N", "documents until there are so many tokens, or the first time more").between(0);
+  list.add("share", &o.share, "X", "this share of the documents");
+  list.add("seed", &o.seed, "N", "which documents are drawn").between(0);
+  add_json_field(list, o.json);
+  return list;
+}
+
+std::vector<std::uint8_t> sample_of(const PartsSource& source, const DataSampleOptions& options) {
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  const auto require = [](std::int64_t wanted, std::int64_t there, std::string_view what) {
+    if (wanted > there) throw_user_error("{} {} are wanted, and there are {}; ask for fewer", wanted, what, there);
+  };
+  if (options.tokens > 0) {
+    require(options.tokens, source.tokens(), "tokens");
+    return choose_sample(source.documents(), options.tokens, seed, source.size_in_tokens());
+  }
+  require(options.documents, source.documents(), "documents");
+  const auto share = static_cast<std::int64_t>(std::llround(options.share * static_cast<double>(source.documents())));
+  const std::int64_t wanted = options.documents > 0 ? options.documents : share;
+  if (wanted == 0) {
+    throw_user_error("{} of {} documents is none; give a larger --share, or --documents", options.share,
+                     source.documents());
+  }
+  return choose_sample(source.documents(), wanted, seed);
+}
+
+void run(const DataSampleOptions& options) {
+  const double start = monotonic_seconds();
+  const PartsSource source(options.sources);
+  const CopiedCorpus copied = source.copy({options.out}, sample_of(source, options), "sampling").front();
+  const nlohmann::ordered_json json = {
+      {"documents", copied.documents},          {"of_documents", source.documents()},
+      {"sequences", copied.sequences},          {"tokens", copied.tokens},
+      {"seconds", monotonic_seconds() - start}, {"peak_memory_bytes", peak_memory_bytes()}};
+  report_beside(options.out, options.json, line_of(copied, source.documents()), json.dump());
+}
+
+}  // namespace
+
+Command data_sample_command() {
+  return make_command<DataSampleOptions>("data sample", "draws documents of a corpus, each as likely as any other",
+                                         run);
+}
+
+}  // namespace teratron

@@ -1,0 +1,148 @@
+// teratron data split: a corpus in parts, by whole documents.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/host/monotonic_clock.h"
+#include "cli/commands.h"
+#include "cli/data/corpus_parts.h"
+#include "cli/report.h"
+#include "telemetry/peak_memory.h"
+
+namespace teratron {
+namespace {
+
+enum class ShareUnit { kDocuments, kTokens };
+
+struct NamedPart {
+  std::string name;
+  double share = 0;
+};
+
+struct DataSplitOptions {
+  std::vector<std::string> sources, parts;
+  std::filesystem::path out, json;
+  ShareUnit by = ShareUnit::kDocuments;
+  std::int64_t seed = 1234;
+
+  Faults faults() const;
+};
+
+FieldList fields_of(DataSplitOptions& o) {
+  FieldList list;
+  list.add_positional(&o.sources, "SOURCE",
+                      "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or .jsonl files, which may "
+                      "be compressed");
+  list.add("out", &o.out, "NAME",
+           "with a part's name behind it: NAME-train.bin and .idx; for JSON lines NAME ends in .jsonl or .jsonl.zst, "
+           "and "
+           "the part's name goes before that: NAME-train.jsonl")
+      .required = true;
+  list.add("parts", &o.parts, "NAME=SHARE", "train=0.98,valid=0.01,test=0.01; shares of their sum").required = true;
+  list.add_choice("by", o.by, {{"documents", ShareUnit::kDocuments}, {"tokens", ShareUnit::kTokens}},
+                  "what shares are measured in; each part is off by one document at most");
+  list.add("seed", &o.seed, "N", "which documents are drawn for which part").between(0);
+  add_json_field(list, o.json);
+  return list;
+}
+
+// Nothing where a word is not NAME=SHARE, or a name has other characters than file names are made of.
+std::optional<NamedPart> part_in(std::string_view word) {
+  const std::size_t sign = word.find('=');
+  if (sign == 0 || sign == std::string_view::npos) return std::nullopt;
+  const std::string_view number = word.substr(sign + 1);
+  NamedPart part{.name = std::string(word.substr(0, sign))};
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), part.share);
+  const bool is_number = error == std::errc() && end == number.data() + number.size() && std::isfinite(part.share);
+  if (!is_number || part.share <= 0 || part.name.find_first_of("/ ") != std::string::npos) return std::nullopt;
+  return part;
+}
+
+std::vector<std::string> part_words(const std::vector<std::string>& flags) {
+  std::vector<std::string> words;
+  for (const std::string& flag : flags) {
+    for (std::size_t begin = 0; begin <= flag.size();) {
+      const std::size_t end = std::min(flag.find(',', begin), flag.size());
+      words.push_back(flag.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return words;
+}
+
+Faults DataSplitOptions::faults() const {
+  Faults faults = corpus_parts_faults(sources, out);
+  faults.add_if(by == ShareUnit::kTokens && name_json_lines(sources),
+                "{} tokens needs a tokenised corpus, and these are JSON lines; leave it out, or tokenise first",
+                Flag{"by"});
+  faults.add_if(is_standard_stream(out), "{} is several files, and standard output is one; name a place for them",
+                Flag{"out"});
+  std::vector<std::string> names;
+  for (const std::string& word : part_words(parts)) {
+    const std::optional<NamedPart> part = part_in(word);
+    faults.add_if(!part, "{} has '{}' where NAME=SHARE is due, a share above 0: train=0.98,valid=0.01,test=0.01",
+                  Flag{"parts"}, word);
+    if (!part) continue;
+    faults.add_if(std::ranges::count(names, part->name) == 1, "{} names '{}' twice", Flag{"parts"}, part->name);
+    names.push_back(part->name);
+  }
+  constexpr std::size_t kMostParts = 255;
+  faults.add_if(names.size() > kMostParts, "{} names {} parts; there are at most {}", Flag{"parts"}, names.size(),
+                kMostParts);
+  return faults;
+}
+
+// The part's name goes before what says that a file has JSON lines.
+std::filesystem::path path_of_part(const std::filesystem::path& out, const std::string& part, bool is_lines) {
+  const std::string whole = out.string();
+  const std::size_t stem = is_lines ? whole.rfind(".jsonl") : whole.size();
+  return whole.substr(0, stem) + "-" + part + whole.substr(stem);
+}
+
+void run(const DataSplitOptions& options) {
+  const double start = monotonic_seconds();
+  const PartsSource source(options.sources);
+  std::vector<double> shares;
+  std::vector<std::filesystem::path> outs;
+  std::vector<NamedPart> named;
+  for (const std::string& word : part_words(options.parts)) {
+    const NamedPart& part = named.emplace_back(*part_in(word));
+    shares.push_back(part.share);
+    outs.push_back(path_of_part(options.out, part.name, name_json_lines(options.sources)));
+  }
+  const std::vector<std::uint8_t> parts =
+      choose_parts(source.documents(), shares, static_cast<std::uint64_t>(options.seed),
+                   options.by == ShareUnit::kTokens ? source.size_in_tokens() : SizeOfDocument{});
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    if (std::ranges::find(parts, i) != parts.end()) continue;
+    throw_user_error("{} documents are too few: the part '{}' with the share {} would have none; give it a larger one",
+                     source.documents(), named[i].name, named[i].share);
+  }
+  std::string text;
+  nlohmann::ordered_json json = {{"documents", source.documents()}, {"parts", nlohmann::ordered_json::array()}};
+  const std::vector<CopiedCorpus> copied = source.copy(outs, parts, "splitting");
+  for (std::size_t i = 0; i < copied.size(); ++i) {
+    text += line_of(copied[i]);
+    json["parts"].push_back({{"name", named[i].name},
+                             {"path", copied[i].prefix.string()},
+                             {"documents", copied[i].documents},
+                             {"sequences", copied[i].sequences},
+                             {"tokens", copied[i].tokens}});
+  }
+  json["seconds"] = monotonic_seconds() - start;
+  json["peak_memory_bytes"] = peak_memory_bytes();
+  report(options.json, text, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
+Command data_split_command() {
+  return make_command<DataSplitOptions>("data split", "cuts a corpus into parts by whole documents", run);
+}
+
+}  // namespace teratron

@@ -1,0 +1,102 @@
+// teratron data tokenize: a corpus of text to the .bin and .idx files that training reads.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/files/file.h"
+#include "base/host/monotonic_clock.h"
+#include "base/host/threads.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/text_format.h"
+#include "console/long_task.h"
+#include "console/readable.h"
+#include "data/text/tokenize.h"
+#include "telemetry/peak_memory.h"
+
+namespace teratron {
+namespace {
+
+struct DataTokenizeOptions {
+  std::vector<std::filesystem::path> files;
+  std::filesystem::path tokenizer, out, json;
+  std::string json_key = TokenizeOptions{}.json_key;
+  TextFormat format = TextFormat::kByName;
+  bool no_append_eod = false, split_sentences = false;
+  std::int64_t threads = 0;
+
+  Faults faults() const {
+    Faults faults;
+    faults.add_if(is_standard_stream(out), "{} is two files, and standard output is one; name a place for them",
+                  Flag{"out"});
+    return faults;
+  }
+};
+
+FieldList fields_of(DataTokenizeOptions& o) {
+  FieldList list;
+  list.add_positional(&o.files, "FILE",
+                      "a .jsonl file has a document a line; any other file is one document; either may be compressed "
+                      "(gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input");
+  list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
+  list.add("out", &o.out, "PREFIX",
+           "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json, which names the tokenizer")
+      .required = true;
+  add_text_format_fields(list, o.format, o.json_key);
+  list.add("no-append-eod", &o.no_append_eod, "", "do not end documents with <|endoftext|>");
+  list.add("split-sentences", &o.split_sentences, "",
+           "a sequence a sentence, which BERT is trained on; by rules for English. Documents get no <|endoftext|>");
+  list.add("threads", &o.threads, "N", "0: one a core").between(0);
+  add_json_field(list, o.json);
+  return list;
+}
+
+void run(const DataTokenizeOptions& options) {
+  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  const double start = monotonic_seconds();
+  const auto seconds = [&] { return monotonic_seconds() - start; };
+  std::atomic<double> share{0};
+  std::optional<LongTask> told(std::in_place, "tokenising", [&] { return share.load(); });
+  const auto show = [&](const TokenizeProgress& progress) {
+    // What comes through pipes, whose end nobody knows, is not in the total.
+    if (progress.bytes_read > progress.bytes_total) return;
+    share = static_cast<double>(progress.bytes_read) / static_cast<double>(progress.bytes_total);
+  };
+  const TokenizeCounts counts = tokenize_files(Tokenizer::load(options.tokenizer), options.files, options.out,
+                                               {.format = options.format,
+                                                .tokenizer_name = options.tokenizer.string(),
+                                                .json_key = options.json_key,
+                                                .append_end_of_text = !options.no_append_eod,
+                                                .split_sentences = options.split_sentences,
+                                                .progress = show});
+  told.reset();
+
+  std::string text =
+      fmt::format("{} documents, {} tokens from {} in {}: {}\n", readable_integer(counts.documents),
+                  readable_integer(counts.tokens), readable_bytes(static_cast<std::uint64_t>(counts.bytes)),
+                  readable_duration(seconds()), options.out.string());
+  if (counts.empty_documents > 0) {
+    text += fmt::format("{} documents without text were left out\n", readable_integer(counts.empty_documents));
+  }
+  if (options.split_sentences) {
+    text += fmt::format("{} sentences; documents of a single one, of which BERT makes no pair: {}\n",
+                        readable_integer(counts.sentences), readable_integer(counts.single_sentences));
+  }
+  const nlohmann::ordered_json json = {
+      {"documents", counts.documents}, {"empty_documents", counts.empty_documents},
+      {"sentences", counts.sentences}, {"single_sentence_documents", counts.single_sentences},
+      {"tokens", counts.tokens},       {"bytes", counts.bytes},
+      {"seconds", seconds()},          {"peak_memory_bytes", peak_memory_bytes()}};
+  report(options.json, text, json.dump());
+}
+
+}  // namespace
+
+Command data_tokenize_command() {
+  return make_command<DataTokenizeOptions>("data tokenize", "turns text into the token files that training reads", run);
+}
+
+}  // namespace teratron

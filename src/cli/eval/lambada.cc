@@ -1,0 +1,88 @@
+// teratron eval lambada: how often a GPT-2 finds a passage's last word (eval/lambada.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/eval/scoring.h"
+#include "cli/report.h"
+#include "console/long_task.h"
+#include "eval/generation/prompts.h"
+#include "eval/lambada.h"
+#include "runtime/loaded_model.h"
+
+namespace teratron {
+namespace {
+
+struct EvalLambadaOptions : EvaluationOptions {
+  std::filesystem::path data;
+
+  EvalLambadaOptions() { batch = 16; }
+};
+
+FieldList fields_of(EvalLambadaOptions& o) {
+  FieldList list;
+  list.add("load", &o.load, "DIR", "checkpoint of a GPT-2 to evaluate").required = true;
+  list.add("data", &o.data, "FILE", "lambada_test.jsonl: {\"text\": ...} a line, plain or compressed").required = true;
+  add_evaluation_fields(list, o, "passages");
+  return list;
+}
+
+std::string text_of(const ClozeExamples& examples, const ClozeResult& result) {
+  std::string text = fmt::format(
+      "accuracy {:.2f} %: {} of {} last words found, all their tokens, in raw text; mean log-probability of a word "
+      "{:.4f}\n",
+      result.accuracy(), result.correct, result.examples,
+      result.log_probability / static_cast<double>(result.examples));
+  if (examples.too_short > 0)
+    text += fmt::format("{} passages have no two words and are left out\n", examples.too_short);
+  if (examples.cut > 0)
+    text += fmt::format("{} passages are longer than the model's context and lose their beginning\n", examples.cut);
+  return text + "the paper reports 45.18 % (355M), 61.73 % (2.5B), 66.51 % (8.3B with 24 heads)\n";
+}
+
+nlohmann::ordered_json json_of(const ClozeExamples& examples, const ClozeResult& result) {
+  return {{"accuracy", result.accuracy()},
+          {"correct", result.correct},
+          {"examples", result.examples},
+          {"mean_log_probability", result.log_probability / static_cast<double>(result.examples)},
+          {"left_out", examples.too_short},
+          {"cut", examples.cut}};
+}
+
+void run(const EvalLambadaOptions& options) {
+  const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  launcher.require_file("--data", options.data);
+  const CheckpointInfo checkpoint = find_model(options.load, options.layout);
+  const ClozeExamples examples =
+      cloze_examples(read_prompts(options.data, PromptFormat::kByName),
+                     load_tokenizer_for(checkpoint, options.tokenizer), checkpoint.model.max_position_embeddings);
+  std::int64_t longest = 0;
+  for (const ClozeExample& example : examples.examples) longest = std::max(longest, std::ssize(example.ids) - 1);
+  const ExecutorOptions executor{.purpose = Purpose::kEvaluation, .batch = options.batch, .tokens = longest};
+  EvalLambadaOptions shown = options;
+  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+    const LoadedModel model = load_model(checkpoint, executor, options.backend, rank);
+    std::atomic<double> share{0};
+    std::optional<LongTask> told;
+    if (rank.is_first()) told.emplace("finding last words", [&share] { return share.load(); });
+    const ClozeResult result = score_cloze(*model.model, examples.examples, [&](double done) { share = done; });
+    told.reset();
+    const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
+    if (!rank.is_first()) return;
+    nlohmann::ordered_json json = json_of(examples, result);
+    json["peak_memory_bytes"] = peaks;
+    report(options.json, text_of(examples, result), json.dump());
+  });
+}
+
+}  // namespace
+
+Command eval_lambada_command() {
+  return make_command<EvalLambadaOptions>("eval lambada", "measures how often a passage's last word is found", run);
+}
+
+}  // namespace teratron

@@ -1,0 +1,144 @@
+// teratron eval loss: loss, perplexity and bits per byte of a checkpoint on a part of a tokenised corpus.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/eval/scoring.h"
+#include "cli/report.h"
+#include "data/data_path.h"
+#include "data/indexed/corpus_sidecar.h"
+#include "eval/corpus_loss.h"
+#include "runtime/loaded_model.h"
+#include "runtime/ranks.h"
+#include "settings/document_settings.h"
+#include "settings/split_settings.h"
+
+namespace teratron {
+namespace {
+
+struct EvalLossOptions : ScoringOptions, SplitSettings {
+  std::vector<std::string> data_path;
+  std::string part = "validation";
+  bool baselines = false;
+
+  Faults faults() const;
+};
+
+Faults EvalLossOptions::faults() const {
+  Faults faults = ScoringOptions::faults();
+  faults.add(SplitSettings::faults());
+  faults.add(one_corpus_faults({"data-path"}, data_path));
+  return faults;
+}
+
+FieldList fields_of(EvalLossOptions& o) {
+  FieldList list;
+  list.add("load", &o.load, "DIR", "checkpoint to evaluate").required = true;
+  list.add("data-path", &o.data_path, "PREFIX", "tokens, as PREFIX.bin and PREFIX.idx; several: shards of one corpus")
+      .required = true;
+  add_split_fields(list, o);
+  list.add("part", &o.part, "NAME", "training, validation or test");
+  list.add("baselines", &o.baselines, "", "also unigram and Kneser-Ney trigram models of the training part");
+  add_scoring_fields(list, o, "new targets a window; 0: windows do not overlap");
+  return list;
+}
+
+const CorpusPart& find_part(const std::vector<CorpusPart>& parts, const std::string& name) {
+  for (const CorpusPart& part : parts) {
+    if (part.name == name) return part;
+  }
+  throw_user_error("there is no part '{}' (--part): --split names training, validation and test with as many weights",
+                   name);
+}
+
+// What all ranks of a process read.
+struct EvaluationJob {
+  const EvalLossOptions& options;
+  CheckpointInfo checkpoint;
+  Tokenizer tokenizer;
+  std::shared_ptr<const IndexedDataset> dataset;
+  SplitRule split_rule;
+  std::vector<CorpusPart> parts;
+  DocumentOptions documents;  // as the checkpoint was trained
+};
+
+std::string table_row(const char* name, double loss, double bits_per_nat) {
+  const std::string bits = bits_per_nat > 0 ? fmt::format("   {:.3f} bits per byte", bits_per_nat * loss) : "";
+  return fmt::format("  {:<19} loss {:.4f}   perplexity {:8.2f} per token{}\n", name, loss, std::exp(loss), bits);
+}
+
+std::string table(const CorpusLoss& result, const EvaluationJob& job) {
+  const double bits_per_nat = result.bits_per_byte.value_or(0) / result.loss;
+  std::string text = fmt::format("{} tokens of the {} part of {} ({})\n", result.targets, job.options.part,
+                                 job.dataset->name(), text_of(job.split_rule));
+  text += table_row("GPT-2", result.loss, bits_per_nat);
+  if (result.trigram_loss) text += table_row("Kneser-Ney trigram", *result.trigram_loss, bits_per_nat);
+  if (result.unigram_loss) text += table_row("unigram", *result.unigram_loss, bits_per_nat);
+  return text;
+}
+
+nlohmann::json json_of(const CorpusLoss& result, const std::vector<std::int64_t>& peaks) {
+  nlohmann::json json = {{"targets", result.targets},
+                         {"loss", result.loss},
+                         {"perplexity", std::exp(result.loss)},
+                         {"peak_memory_bytes", peaks}};
+  if (result.bits_per_byte) json["bits_per_byte"] = *result.bits_per_byte;
+  if (result.unigram_loss) json["unigram_loss"] = *result.unigram_loss;
+  if (result.trigram_loss) json["trigram_loss"] = *result.trigram_loss;
+  return json;
+}
+
+CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Rank& rank) {
+  return corpus_loss(*model.model, *job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
+                     rank.is_first() ? &job.tokenizer : nullptr,
+                     {.stride = std::min(job.options.stride, model.model->options().tokens),
+                      .documents = job.documents,
+                      .baselines = rank.is_first() && job.options.baselines,
+                      .observer = show_scoring(rank)});
+}
+
+void run(const EvalLossOptions& options) {
+  const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  CheckpointInfo checkpoint = find_model(options.load, options.layout);
+  const auto dataset = open_corpus(options.data_path);
+  Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
+  const std::filesystem::path& tokenizer_from = options.tokenizer.empty() ? checkpoint.folder : options.tokenizer;
+  for (const IndexedShard& shard : dataset->shards()) {
+    require_whole_documents(shard.prefix());
+    require_tokenizer(shard.prefix(), tokenizer, tokenizer_from.string());
+  }
+  dataset->check_vocabulary(checkpoint.model.vocab_size);
+  const SplitRule rule = evaluation_split(options, checkpoint.state);
+  std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(options.parts()), rule);
+  find_part(parts, options.part);
+  const DocumentOptions documents = recorded_documents(checkpoint.state, tokenizer);
+  const EvaluationJob job{.options = options,
+                          .checkpoint = std::move(checkpoint),
+                          .tokenizer = std::move(tokenizer),
+                          .dataset = dataset,
+                          .split_rule = rule,
+                          .parts = std::move(parts),
+                          .documents = documents};
+  EvalLossOptions shown = options;
+  ExecutorOptions executor_options = options.executor_options();
+  executor_options.first_keys = documents.reset_attention_mask;
+  executor_options.position_ids = documents.reset_position_ids;
+  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+    const LoadedModel model = load_model(job.checkpoint, executor_options, options.backend, rank);
+    const CorpusLoss result = measure(job, model, rank);
+    const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
+    if (rank.is_first()) report(options.json, table(result, job), json_of(result, peaks).dump());
+  });
+}
+
+}  // namespace
+
+Command eval_loss_command() {
+  return make_command<EvalLossOptions>("eval loss", "measures loss, perplexity and bits per byte on a tokenised corpus",
+                                       run);
+}
+
+}  // namespace teratron

@@ -1,0 +1,156 @@
+// teratron eval mnli|qqp|squad1|squad2|race: how well a fine-tuned BERT does its task.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/host/monotonic_clock.h"
+#include "cli/commands.h"
+#include "cli/eval/scoring.h"
+#include "cli/eval/task_results.h"
+#include "cli/report.h"
+#include "console/long_task.h"
+#include "console/readable.h"
+#include "finetune/config.h"
+#include "finetune/outputs.h"
+#include "runtime/loaded_model.h"
+#include "runtime/ranks.h"
+#include "train/config/resume_rules.h"
+
+namespace teratron {
+namespace {
+
+struct EvalTaskOptions : EvaluationOptions, TaskReadingSettings {
+  std::vector<std::filesystem::path> data;
+  std::filesystem::path predictions;
+
+  EvalTaskOptions() { reading.doc_stride = 0; }
+  Faults faults() const {
+    Faults faults = EvaluationOptions::faults();
+    faults.add(TaskReadingSettings::faults());
+    faults.need_between({"seq-length"}, reading.seq_length, 0, std::numeric_limits<std::int32_t>::max());
+    return faults;
+  }
+};
+
+FieldList fields_of(EvalTaskOptions& o) {
+  FieldList list;
+  list.add("load", &o.load, "DIR", "a checkpoint of `teratron finetune`, or a Hugging Face folder of such a model")
+      .required = true;
+  list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`").required = true;
+  list.add("predictions", &o.predictions, "FILE", "write what the model answers, as the task's site takes it");
+  list.add("seq-length", &o.reading.seq_length, "N", "tokens of a sequence at most; 0: as the model was fine-tuned");
+  add_task_reading_fields(list, o);
+  add_evaluation_fields(list, o, "examples");
+  return list;
+}
+
+// What all ranks of a process read.
+struct EvalTaskJob {
+  const EvalTaskOptions& options;
+  TaskKind task;
+  WeightSource source;
+  std::unique_ptr<TaskSet> set;
+};
+
+void require_head(const WeightSource& source, TaskKind task) {
+  ModelConfig needed = source.model;
+  set_task_head(needed, task);
+  const bool fits = needed.head == source.model.head && needed.num_labels == source.model.num_labels;
+  if (fits && source.drawn.empty()) return;
+  throw_user_error("the model in '{0}' was not trained for {1}; `teratron finetune --task {1} --load {0}` does that",
+                   source.folder.string(), name_of(task));
+}
+
+TaskReading reading_of(const EvalTaskOptions& options, const WeightSource& source, TaskKind task) {
+  TaskReadingSettings settings = options;
+  if (settings.reading.seq_length == 0 && !source.is_hugging_face) {
+    const std::optional<TrainConfig> trained = settings_of(read_checkpoint_info(source.folder));
+    if (trained) settings.reading.seq_length = trained->seq_length;
+  }
+  const std::int64_t positions = source.model.max_position_embeddings;
+  const TaskReading reading = settings.reading_for(task, positions);
+  if (reading.seq_length > positions) {
+    throw_user_error("--seq-length {} is more than the {} positions of the model in '{}'", reading.seq_length,
+                     positions, source.folder.string());
+  }
+  return reading;
+}
+
+void report_scores(const EvalTaskJob& job, const TaskOutputValues& outputs, double seconds,
+                   const std::vector<std::int64_t>& peaks) {
+  const EvalTaskOptions& options = job.options;
+  const std::int64_t tokens = std::ssize(job.set->examples().ids);
+  nlohmann::ordered_json json = {{"task", name_of(job.task)}, {"examples", job.set->examples().count()}};
+  std::string text = job.set->notes() + "\n";
+  if (job.set->has_labels()) {
+    const std::vector<TaskScore> scores = job.set->scores(outputs);
+    json.update(json_of(scores));
+    text += fmt::format("{}: {}\n", name_of(job.task), text_of(scores));
+  } else {
+    text += "the set has no labels to score by\n";
+  }
+  if (!options.predictions.empty()) {
+    job.set->write_predictions(options.predictions, outputs);
+    text += fmt::format("predictions: {}\n", options.predictions.string());
+  }
+  text += fmt::format("{} tokens in {}\n", readable_integer(tokens), readable_duration(seconds));
+  json["tokens_per_second"] = static_cast<double>(tokens) / seconds;
+  json["peak_memory_bytes"] = peaks;
+  report(options.json, text, json.dump());
+}
+
+void run_rank(const EvalTaskJob& job, const Rank& rank) {
+  const TaskExamples& examples = job.set->examples();
+  const ExecutorOptions options{.purpose = Purpose::kEvaluation,
+                                .batch = std::min(job.options.batch, examples.count()) * examples.sequences_each,
+                                .tokens = examples.longest(),
+                                .logits_chunk = 1};
+  const LoadedEncoder encoder = load_encoder(job.source, options, job.options.backend, rank);
+  std::atomic<double> share{0};
+  std::optional<LongTask> told;
+  if (rank.is_first()) told.emplace("answering", [&share] { return share.load(); });
+  const double start = monotonic_seconds();
+  const TaskOutputValues outputs = outputs_of(*encoder.model, encoder.model->model(), examples, [&](double done) {
+    if (rank.is_first()) share = done;
+  });
+  const double seconds = monotonic_seconds() - start;
+  told.reset();
+  const std::vector<std::int64_t> peaks = rank.peak_memory(*encoder.backend);
+  if (rank.is_first()) report_scores(job, outputs, seconds, peaks);
+}
+
+void run_task(const EvalTaskOptions& options, TaskKind task) {
+  const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  WeightSource source = find_encoder(options.load, options.layout);
+  require_head(source, task);
+  const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
+  auto set = open_task(task, options.data, tokenizer, reading_of(options, source, task), /*training=*/false);
+  const EvalTaskJob job{.options = options, .task = task, .source = std::move(source), .set = std::move(set)};
+  EvalTaskOptions shown = options;
+  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });
+}
+
+template <TaskKind kTask>
+Command eval_command(std::string_view what) {
+  return make_command<EvalTaskOptions>(fmt::format("eval {}", name_of(kTask)),
+                                       fmt::format("measures how well a fine-tuned BERT {}", what),
+                                       [](const EvalTaskOptions& options) { run_task(options, kTask); });
+}
+
+}  // namespace
+
+Command eval_mnli_command() {
+  return eval_command<TaskKind::kMnli>("tells whether a text follows from another (MNLI)");
+}
+Command eval_qqp_command() { return eval_command<TaskKind::kQqp>("tells whether questions ask the same (QQP)"); }
+Command eval_squad1_command() { return eval_command<TaskKind::kSquad1>("finds answers in paragraphs (SQuAD 1.1)"); }
+Command eval_squad2_command() {
+  return eval_command<TaskKind::kSquad2>("finds answers that may not be there (SQuAD 2.0)");
+}
+Command eval_race_command() { return eval_command<TaskKind::kRace>("chooses answers on articles (RACE)"); }
+
+}  // namespace teratron

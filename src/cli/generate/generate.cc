@@ -1,0 +1,98 @@
+// teratron generate: continues prompts; a single one streamed to the terminal.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/host/monotonic_clock.h"
+#include "cli/commands.h"
+#include "cli/generate/generate_output.h"
+#include "runtime/loaded_model.h"
+#include "runtime/ranks.h"
+
+namespace teratron {
+namespace {
+
+// What to generate, the same on all ranks.
+struct GenerateWork {
+  std::vector<GeneratePrompt> prompts;
+  std::vector<GenerationRequest> requests;  // the samples of the first prompt, of the second, ..
+};
+
+// Where special tokens of a prompt's text are to be tokens, SpecialText::kToken goes here.
+std::vector<std::int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
+  std::vector<std::int32_t> tokens = tokenizer.encode(prompt, SpecialText::kToken);
+  if (!tokens.empty()) return tokens;
+  if (!tokenizer.end_of_text()) {
+    throw_user_error("a prompt is empty and the tokenizer has no end-of-text to start from");
+  }
+  return {*tokenizer.end_of_text()};
+}
+
+GenerateWork work_of(const GenerateOptions& options, const Tokenizer& tokenizer, const ModelConfig& model) {
+  const bool is_one = options.prompts.empty();
+  const std::vector<std::string> texts =
+      is_one ? std::vector{options.prompt} : read_prompts(options.prompts, options.prompt_format);
+  GenerateWork work;
+  for (std::uint32_t number = 0; number < texts.size(); ++number) {
+    std::vector<std::int32_t> tokens = prompt_tokens(tokenizer, texts[number]);
+    const std::string name = is_one ? "the prompt" : fmt::format("prompt {}", number + 1);
+    const std::int64_t lost = fit_prompt(tokens, model.max_position_embeddings, options.long_prompt, name);
+    work.prompts.push_back({.text = texts[number], .tokens_removed = lost});
+    for (std::uint32_t sample = 0; sample < options.samples; ++sample) {
+      work.requests.push_back({.prompt = tokens, .number = number, .sample = sample});
+    }
+  }
+  return work;
+}
+
+GenerationSettings settings_of(const GenerateOptions& options, const Tokenizer& tokenizer) {
+  GenerationSettings settings = options.settings;
+  settings.sampling.seed = static_cast<std::uint64_t>(options.seed);
+  settings.log_probabilities = !options.json.empty();
+  settings.prompt_log_probabilities = settings.prompt_log_probabilities && settings.log_probabilities;
+  if (!options.ignore_end) settings.stop = tokenizer.end_of_text();
+  return settings;
+}
+
+ExecutorOptions executor_options_of(const GenerateOptions& options, const GenerateWork& work,
+                                    const GenerationSettings& settings, const ModelConfig& model) {
+  ExecutorOptions executor{.purpose = Purpose::kGeneration, .tokens = 64};
+  executor.cache_tokens = cache_tokens_for(work.requests, settings, model);
+  const std::int64_t bytes = size_of(options.backend.compute_dtype());
+  executor.caches = options.batch > 0 ? std::min(options.batch, static_cast<std::int64_t>(work.requests.size()))
+                                      : choose_caches(work.requests.size(), executor.cache_tokens, model, bytes);
+  executor.logits_chunk = executor.caches;
+  return executor;
+}
+
+void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, const Tokenizer& tokenizer,
+              const GenerateWork& work, const Rank& rank) {
+  const GenerationSettings settings = settings_of(options, tokenizer);
+  const LoadedModel model =
+      load_model(checkpoint, executor_options_of(options, work, settings, checkpoint.model), options.backend, rank);
+  GenerateOutput output(options, tokenizer, work.prompts, work.requests, rank.is_first());
+  const double start = monotonic_seconds();
+  generate_all(*model.model, work.requests, settings, output.events());
+  const double seconds = monotonic_seconds() - start;
+  const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
+  output.finish({{"tokens_per_second", static_cast<double>(output.tokens()) / seconds}, {"peak_memory_bytes", peaks}});
+}
+
+void run(const GenerateOptions& options) {
+  const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  launcher.require_file("--prompts", options.prompts);
+  const CheckpointInfo checkpoint = find_model(options.load, options.layout);
+  const Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
+  const GenerateWork work = work_of(options, tokenizer, checkpoint.model);
+  GenerateOptions shown = options;
+  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)),
+               [&](const Rank& rank) { run_rank(options, checkpoint, tokenizer, work, rank); });
+}
+
+}  // namespace
+
+Command generate_command() {
+  return make_command<GenerateOptions>("generate", "continues prompts with a trained model", run);
+}
+
+}  // namespace teratron

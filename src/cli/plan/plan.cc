@@ -1,0 +1,200 @@
+// teratron plan: whether a model fits on a cluster, how it is laid out best, and what its training takes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/files/file.h"
+#include "cli/commands.h"
+#include "cli/plan/plan_options.h"
+#include "cli/report.h"
+#include "console/readable.h"
+#include "console/text_table.h"
+#include "plan/reproduction/reproduction.h"
+#include "plan/search/cheapest_change.h"
+#include "plan/search/memory_wall.h"
+#include "plan/train_command.h"
+
+namespace teratron {
+namespace {
+
+using plan::MemoryWall;
+using plan::PlannedLayout;
+using plan::PlanRequest;
+using plan::SearchResult;
+using plan::WallLayout;
+
+std::string bytes_text(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
+
+// A training of so many tokens.
+struct Training {
+  double tokens = 0, days = 0, operations = 0;
+};
+
+Training training_of(const PlanOptions& options, const PlanRequest& request, const PlannedLayout& best) {
+  constexpr double kSecondsOfDay = 86400;
+  const double tokens = options.tokens_of(request);
+  const TrainConfig& config = request.model;
+  return {.tokens = tokens,
+          .days = tokens / best.time.tokens_per_second / kSecondsOfDay,
+          .operations = tokens * config.model_for(request.vocab_size).training_flops_per_token(config.seq_length)};
+}
+
+std::string model_text(const PlanRequest& request) {
+  const ModelConfig model = request.model.model_for(request.vocab_size);
+  return fmt::format(
+      "{} parameters: {} layers, hidden size {}, {} heads, vocabulary {}; {} sequences of {} tokens an "
+      "update, in {}\non {}: {} x {}, {} each\n",
+      readable_count(static_cast<double>(model.parameters())), model.num_layers, model.hidden_size,
+      model.num_attention_heads, model.vocab_size, request.model.global_batch_size, request.model.seq_length,
+      name_of(request.model.compute_dtype()), request.cluster.name, request.cluster.devices,
+      request.cluster.device.name, bytes_text(static_cast<std::int64_t>(request.cluster.device.memory)));
+}
+
+std::string wall_text(const std::optional<WallLayout>& found) {
+  if (!found) return "none";
+  return fmt::format("{} ({})", bytes_text(found->bytes), found->layout.text());
+}
+
+std::string text_of(const MemoryWall& wall) {
+  TextTable table({Align::kLeft, Align::kLeft});
+  table.row({"bytes a parameter", fmt::format("{}: weight {}, gradient {}, optimizer {}", wall.bytes.all(),
+                                              wall.bytes.weight, wall.bytes.gradient, wall.bytes.optimizer)});
+  table.row({"all of them", fmt::format("{}, the memory of {} device{}",
+                                        bytes_text(static_cast<std::int64_t>(wall.parameters) * wall.bytes.all()),
+                                        wall.least_devices, wall.least_devices == 1 ? "" : "s")});
+  table.row({"smallest tensor parallelism",
+             wall.tensor_alone ? fmt::format("{}: {}", wall.tensor_alone->layout.tensor, wall_text(wall.tensor_alone))
+                               : "none fits without a pipeline"});
+  table.row({"fewest devices", wall.fewest
+                                   ? fmt::format("{}: {}", wall.fewest->layout.devices(), wall_text(wall.fewest))
+                                   : "no number fits"});
+  return "Memory, as training allocates it\n" + table.text();
+}
+
+std::string share_text(double seconds, double whole) { return fmt::format("{:.1f} %", 100 * seconds / whole); }
+
+std::string layouts_text(const SearchResult& result) {
+  const Align right = Align::kRight;
+  TextTable table({right, right, right, right, Align::kLeft, Align::kLeft});
+  table.row({"step, s", "tokens/s", "MFU, %", "memory", "layout", "slower by"});
+  for (const PlannedLayout& one : result.best) {
+    table.row({fmt::format("{:.4g}", one.time.seconds), readable_count(one.time.tokens_per_second),
+               fmt::format("{:.1f}", 100 * one.time.flops_utilization), bytes_text(std::ranges::max(one.memory)),
+               one.layout.text(),
+               &one == &result.best.front() ? "" : why_slower(one.parts, result.best.front().parts)});
+  }
+  return table.text();
+}
+
+std::string best_text(const PlannedLayout& best, const Training& training, const TrainConfig& config) {
+  const plan::StepParts& parts = best.parts;
+  const double whole = parts.seconds();
+  std::string text = fmt::format(
+      "\nThe best: {}\n  a step: computing {}, recompute {}, tensor-parallel collectives {}, bubble {}, gradient sums "
+      "and update {}\n",
+      best.layout.text(), share_text(parts.compute, whole), share_text(parts.recompute, whole),
+      share_text(parts.tensor, whole), share_text(parts.bubble, whole), share_text(parts.after, whole));
+  std::vector<std::string> stages;
+  for (const std::int64_t bytes : best.memory) stages.push_back(readable_integer(bytes));
+  text += fmt::format("  bytes of a rank{}: {}\n", stages.size() > 1 ? " of each stage" : "", fmt::join(stages, " "));
+  return text + fmt::format("  {} tokens: {} updates, {:.3g} days, {:.3g} operations\n",
+                            readable_count(training.tokens), readable_integer(config.train_iters), training.days,
+                            training.operations);
+}
+
+nlohmann::ordered_json json_of(const plan::Layout& layout) {
+  return {{"tp", layout.tensor},
+          {"pp", layout.pipeline},
+          {"dp", layout.data},
+          {"micro_batch_size", layout.micro_batch},
+          {"schedule", pipeline::name_of(layout.schedule)},
+          {"virtual_stages", layout.virtual_stages},
+          {"token_slices", layout.token_slices},
+          {"recompute", layout.recompute == Recompute::kNone        ? "none"
+                        : layout.recompute == Recompute::kSelective ? "selective"
+                                                                    : "full"},
+          {"sequence_parallel", layout.sequence_parallel},
+          {"distributed_optimizer", layout.distributed_optimizer}};
+}
+
+nlohmann::ordered_json json_of(const std::optional<WallLayout>& found) {
+  if (!found) return nullptr;
+  return {{"layout", json_of(found->layout)}, {"bytes", found->bytes}};
+}
+
+nlohmann::ordered_json json_of(const MemoryWall& wall) {
+  return {{"parameters", wall.parameters},
+          {"bytes_of_parameter", wall.bytes.all()},
+          {"device_bytes", wall.room},
+          {"least_devices", wall.least_devices},
+          {"tensor_alone", json_of(wall.tensor_alone)},
+          {"fewest_devices", json_of(wall.fewest)}};
+}
+
+nlohmann::ordered_json json_of(const PlannedLayout& one) {
+  return {{"layout", json_of(one.layout)},
+          {"step_seconds", one.time.seconds},
+          {"pipeline_seconds", one.time.pipeline_seconds},
+          {"bubble_share", one.time.bubble_share},
+          {"tokens_per_second", one.time.tokens_per_second},
+          {"mfu", one.time.flops_utilization},
+          {"parts",
+           {{"compute", one.parts.compute},
+            {"recompute", one.parts.recompute},
+            {"tensor_collectives", one.parts.tensor},
+            {"bubble", one.parts.bubble},
+            {"sums_and_update", one.parts.after}}},
+          {"rank_bytes", one.memory}};
+}
+
+nlohmann::ordered_json json_of(const MemoryWall& wall, const SearchResult& result, const Training& training,
+                               const std::string& command) {
+  nlohmann::ordered_json best = nlohmann::ordered_json::array();
+  for (const PlannedLayout& one : result.best) best.push_back(json_of(one));
+  return {{"memory_wall", json_of(wall)},
+          {"devices", result.devices},
+          {"layouts", result.layouts},
+          {"too_large", result.too_large},
+          {"simulated", result.simulated},
+          {"best", best},
+          {"tokens", training.tokens},
+          {"days", training.days},
+          {"operations", training.operations},
+          {"words", plan::train_words(result.best.front().config)},
+          {"command", command}};
+}
+
+void reproduce(const PlanOptions& options) {
+  const plan::Reproduction reproduction = plan::reproduce(options.reproduce);
+  if (!options.svg.empty()) write_file_atomically(options.svg, to_svg(reproduction));
+  report_beside(options.svg, options.json, text_of(reproduction), to_json(reproduction));
+}
+
+void run(const PlanOptions& options) {
+  if (!options.reproduce.empty()) return reproduce(options);
+  const PlanRequest request = options.request();
+  const SearchResult result = plan::search_layouts(request, static_cast<std::size_t>(options.runners_up));
+  if (result.best.empty()) plan::throw_too_large(request, result);
+  const MemoryWall wall = plan::memory_wall(request);
+  const PlannedLayout& best = result.best.front();
+  const Training training = training_of(options, request, best);
+  const std::vector<LinkLevel>& links = request.cluster.links;
+  const std::string command = plan::train_command(best.config, links.size() > 1 ? links.front().devices : 0);
+  std::string text = model_text(request) + "\n" + text_of(wall);
+  text += fmt::format("\nOf {} layouts on {} devices {} do not fit; {} were simulated\n",
+                      readable_integer(result.layouts), readable_integer(result.devices),
+                      readable_integer(result.too_large), readable_integer(result.simulated));
+  text += layouts_text(result) + best_text(best, training, request.model) + "\n" + command + "\n";
+  report(options.json, text, json_of(wall, result, training, command).dump());
+}
+
+}  // namespace
+
+Command plan_command() {
+  return make_command<PlanOptions>("plan", "tells whether a model fits on a cluster and how to split it best", run);
+}
+
+}  // namespace teratron

@@ -1,0 +1,157 @@
+#include "cli/plan/plan_options.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/report.h"
+#include "cluster/cluster_file.h"
+#include "cluster/presets.h"
+#include "plan/reproduction/reproduction.h"
+#include "plan/usual_settings.h"
+
+namespace teratron {
+namespace {
+
+// Compute-optimal training (Hoffmann et al., arXiv 2203.15556).
+constexpr double kTokensOfParameter = 20;
+constexpr std::int64_t kMostDevices = kMostRanks;
+
+constexpr Flag kCluster{"cluster"}, kBatch{"global-batch-size"}, kDevices{"devices"}, kSlices{"token-slices"};
+
+// The value of a flag that takes part in the search only where it is not given.
+template <class Value, class Fixed>
+void fixes(FieldList& list, const char* name, const Value& value, std::optional<Fixed>& fixed) {
+  list.find(name)->when_set = [&value, &fixed] { fixed = value; };
+}
+
+void add_layout(FieldList& list, PlanOptions& o) {
+  TrainConfig& t = o.train;
+  add_training_layout_fields(list, t);
+  add_micro_batch_size_field(list, t);
+  std::vector<std::pair<std::string, std::optional<pipeline::ScheduleKind>>> schedules = {{"auto", std::nullopt}};
+  for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
+  list.add_choice("schedule", t.pipeline_schedule, schedules, "in what order stages work; auto: the fastest");
+  list.add("virtual-stages", &t.virtual_stages, "V", "cells of layers that a stage holds, for interleaved");
+  list.add("token-slices", &t.token_slices, "L,L,..|uniform:N",
+           "slices of tokens: their lengths, or so many; uniform:1: sequences run whole");
+  add_pipeline_layout_field(list, t);
+  fixes(list, "tensor-model-parallel-size", t.tensor_parallel, o.fixed.tensor);
+  fixes(list, "pipeline-model-parallel-size", t.pipeline_parallel, o.fixed.pipeline);
+  fixes(list, "data-parallel-size", t.data_parallel, o.fixed.data);
+  fixes(list, "sequence-parallel", t.sequence_parallel, o.fixed.sequence_parallel);
+  fixes(list, "use-distributed-optimizer", t.distributed_optimizer, o.fixed.distributed_optimizer);
+  fixes(list, "recompute-granularity", t.recompute, o.fixed.recompute);
+  fixes(list, "micro-batch-size", t.micro_batch_size, o.fixed.micro_batch);
+  fixes(list, "virtual-stages", t.virtual_stages, o.fixed.virtual_stages);
+  fixes(list, "token-slices", t.token_slices, o.fixed.token_slices);
+  list.find("schedule")->when_set = [&o] { o.fixed.schedule = o.train.pipeline_schedule; };
+}
+
+// What is decided, and what it needs: the rest is as harmless as can be.
+TrainConfig as_decided(const PlanOptions& o) {
+  plan::Layout layout{.tensor = o.fixed.tensor.value_or(1),
+                      .pipeline = o.fixed.pipeline.value_or(1),
+                      .data = o.fixed.data.value_or(1),
+                      .micro_batch = o.fixed.micro_batch.value_or(1),
+                      .virtual_stages = o.fixed.virtual_stages.value_or(1),
+                      .token_slices = o.fixed.token_slices.value_or(""),
+                      .recompute = o.fixed.recompute.value_or(Recompute::kNone),
+                      .sequence_parallel = o.fixed.sequence_parallel.value_or(false),
+                      .distributed_optimizer = o.fixed.distributed_optimizer.value_or(false)};
+  using pipeline::ScheduleKind;
+  if (layout.virtual_stages > 1 && !o.fixed.pipeline) layout.pipeline = 2;
+  layout.schedule = o.fixed.schedule.value_or(layout.virtual_stages > 1      ? ScheduleKind::kInterleaved
+                                              : !layout.token_slices.empty() ? ScheduleKind::kSeq1F1B
+                                                                             : ScheduleKind::k1F1B);
+  const bool makes_sense = layout.pipeline >= 1 && layout.virtual_stages >= 1 && o.train.model.num_layers >= 1 &&
+                           layout.pipeline <= o.train.model.num_layers / layout.virtual_stages;
+  TrainConfig config = makes_sense ? plan::with_layout(o.train, layout) : o.train;
+  if (!o.fixed.pipeline && !config.pipeline_layout.empty() && o.train.pipeline_layout == config.pipeline_layout) {
+    config.pipeline_layout.clear();  // its stages are what is searched for
+  }
+  return config;
+}
+
+}  // namespace
+
+PlanOptions::PlanOptions() { train.data_path = {"corpus"}; }
+
+Faults PlanOptions::faults() const {
+  Faults faults;
+  const std::vector<std::string_view> papers = plan::reproduction_names();
+  faults.add_if(!reproduce.empty() && std::ranges::count(papers, reproduce) == 0, "{} is '{}'; there are: {}",
+                Flag{"reproduce"}, reproduce, fmt::join(papers, ", "));
+  add_output_faults(faults, "--svg", svg, json);
+  faults.add_if(reproduce.empty() && !svg.empty(), "{} is a picture of what {} prints; give both", Flag{"svg"},
+                Flag{"reproduce"});
+  if (!reproduce.empty()) return faults;
+  faults.add_if(cluster.empty(), "{} is missing: {}, or a file that describes one", kCluster,
+                fmt::join(cluster_preset_names(), ", "));
+  faults.add_if(train.global_batch_size < 1, "{} is missing: sequences of an update", kBatch);
+  faults.need_between(kDevices, devices, 0, kMostDevices);
+  faults.need_between({"runners-up"}, runners_up, 0, 1000);
+  faults.add_if(!(std::isfinite(tokens) && tokens >= 0), "{} is {}; it must be a number of tokens", Flag{"tokens"},
+                tokens);
+  const bool is_automatic = train.token_slices == "auto" || train.token_slices == "joint";
+  faults.add_if(is_automatic, "{} is {}, which measures on the machine that trains; leave it out: slices are chosen",
+                kSlices, train.token_slices);
+  if (is_automatic) return faults;
+  const TrainConfig decided = as_decided(*this);
+  faults.add(static_cast<const StepSettings&>(decided).faults());
+  const std::int64_t ranks = fixed.tensor.value_or(1) * fixed.pipeline.value_or(1) * fixed.data.value_or(1);
+  faults.add_if(devices > 0 && faults.empty() && ranks > devices, "{} is {}, but what is given needs {} ranks",
+                kDevices, devices, ranks);
+  return faults;
+}
+
+plan::PlanRequest PlanOptions::request() const {
+  plan::PlanRequest request{.model = train, .cluster = find_cluster(cluster, devices), .fixed = fixed};
+  TrainConfig& config = request.model;
+  if (!precision_given) plan::choose_precision(config, request.cluster.device);
+  request.vocab_size = plan::vocabulary_size(config);
+  if (config.tokenizer.empty()) config.model.vocab_size = request.vocab_size;
+  const double samples = tokens_of(request) / static_cast<double>(config.seq_length);
+  config.train_iters = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(std::ceil(samples / static_cast<double>(config.global_batch_size))));
+  return request;
+}
+
+double PlanOptions::tokens_of(const plan::PlanRequest& request) const {
+  if (tokens > 0) return tokens;
+  return kTokensOfParameter * static_cast<double>(request.model.model_for(request.vocab_size).parameters());
+}
+
+FieldList fields_of(PlanOptions& o) {
+  TrainConfig& t = o.train;
+  FieldList list;
+  add_model_fields(list, t);
+  list.group("Training");
+  add_seq_length_field(list, t);
+  list.find("seq-length")->alias = "seq";
+  list.add("global-batch-size", &t.global_batch_size, "N", "sequences of an update").alias = "global-batch";
+  list.add("tokens", &o.tokens, "T", "to train on: for days and operations; 0: 20 a parameter");
+  add_training_precision_fields(list, t);
+  for (const char* name : {"bf16", "fp16", "tf32"}) {
+    if (Field* field = list.find(name)) field->when_set = [&o] { o.precision_given = true; };
+  }
+  list.group("Cluster");
+  Field& cluster = list.add("cluster", &o.cluster, "NAME|FILE", "preset or TOML file of devices and their links");
+  for (const std::string_view name : cluster_preset_names()) cluster.known_values.emplace_back(name);
+  list.add("devices", &o.devices, "N", "of the cluster; 0: all of them");
+  add_layout(list, o);
+  list.group("Data");
+  list.add("data-path", &t.data_path, "PREFIX", "for the command that is printed");
+  add_tokenizer_field(list, t);
+  list.group("Output");
+  list.add("runners-up", &o.runners_up, "N", "layouts that are shown beside the best");
+  list.add("reproduce", &o.reproduce, "megatron|terapipe",
+           "a paper's published numbers beside ours, in place of a plan")
+      .known_values = {"megatron", "terapipe"};
+  list.add("svg", &o.svg, "FILE", "with --reproduce, bars of published numbers and ours as a picture");
+  add_json_field(list, o.json);
+  return list;
+}
+
+}  // namespace teratron

@@ -1,0 +1,33 @@
+// What `teratron plan` is told: a model, a cluster, and what of the layout is decided.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "options/fields.h"
+#include "plan/search/layout_search.h"
+
+namespace teratron {
+
+struct PlanOptions {
+  PlanOptions();
+
+  TrainConfig train;        // as `teratron train` would be told, but for the layout that is searched
+  plan::FixedLayout fixed;  // the flags of the layout that were given
+  bool precision_given = false;
+  std::string cluster, reproduce;
+  std::int64_t devices = 0;  // 0: as many as the cluster has
+  double tokens = 0;         // to train on; 0: kTokensOfParameter for each parameter
+  std::int64_t runners_up = 5;
+  std::filesystem::path json, svg;
+
+  Faults faults() const;
+  // The vocabulary, the precision, the back end and the number of updates filled in. UserError: the cluster.
+  plan::PlanRequest request() const;
+  double tokens_of(const plan::PlanRequest& request) const;
+};
+
+FieldList fields_of(PlanOptions& options);
+
+}  // namespace teratron

@@ -1,0 +1,226 @@
+// teratron profile: what slices of tokens cost in every stage of a pipeline on this machine, measured, fitted and kept
+// for train --token-slices auto and for simulate.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/plan/profile_machine.h"
+#include "cli/report.h"
+#include "console/text_table.h"
+#include "profile/peak_speed.h"
+#include "profile/pipeline_profile.h"
+#include "runtime/backend_choice.h"
+#include "runtime/ranks.h"
+#include "slicing/cost/slice_times.h"
+
+namespace teratron {
+namespace {
+
+// Slices are what is measured; a profile is as good for every way of slicing.
+struct ProfileOptions : StepSettings {
+  ProfileOptions() { token_slices = "auto"; }
+  std::int64_t repeats = 3;
+  std::filesystem::path output, json;
+  std::string cluster;  // measure the machine in place of a model; empty: don't
+
+  Faults faults() const {
+    if (!cluster.empty()) return machine_faults();
+    if (model.kind == ModelKind::kGpt2) return StepSettings::faults();
+    Faults faults;
+    faults.add("profile measures what slices of tokens cost, and sequences of a BERT are not cut into slices; {} gpt2",
+               Flag{"model-type"});
+    return faults;
+  }
+
+  // Of no model, batch or tokenizer.
+  Faults machine_faults() const {
+    Faults faults = LayoutSettings::faults();
+    faults.add(BackendSettings::faults());
+    faults.add_if(!output.empty(),
+                  "{} is where a model's profile goes, and {} FILE where a machine's does; leave it out",
+                  Flag{"output"}, Flag{"cluster"});
+    return faults;
+  }
+};
+
+FieldList fields_of(ProfileOptions& o) {
+  FieldList list;
+  add_model_fields(list, o);
+  list.group("Training");
+  add_seq_length_field(list, o);
+  add_micro_batch_size_field(list, o);
+  list.group("Precision");
+  add_training_precision_fields(list, o);
+  add_training_layout_fields(list, o);
+  list.group("Pipeline");
+  add_pipeline_layout_field(list, o);
+  list.group("Data");
+  add_tokenizer_field(list, o);
+  add_machine_fields(list, o);
+  list.group("Measuring");
+  list.add("repeats", &o.repeats, "N", "rounds over all slicings").between(1, 1000);
+  list.add("output", &o.output, "FILE", "where the profile goes; not given: where train --token-slices auto looks");
+  list.add("cluster", &o.cluster, "FILE",
+           "measure the machine in place of a model, a device for each rank of the layout (--dp 2), and write it as a "
+           "cluster for plan and simulate; this-machine: to the user's cache, where they find it by that name");
+  add_json_field(list, o.json);
+  return list;
+}
+
+std::string short_text(const slicing::MeasuredIteration& iteration) {
+  const std::vector<std::int64_t>& slices = iteration.slices;
+  std::string text = fmt::format("{}", fmt::join(slices, ","));
+  if (slices.size() > 8) {
+    text = fmt::format("{},.. {} of them", fmt::join(slices.begin(), slices.begin() + 3, ","), slices.size());
+  }
+  return iteration.micro_batches == 1 ? text : fmt::format("{} micro-batches of {}", iteration.micro_batches, text);
+}
+
+std::string lengths_table(const slicing::Profile& profile) {
+  TextTable table(std::vector<Align>(1 + 2 * profile.stages.size(), Align::kRight));
+  std::vector<std::string> head = {"tokens"};
+  for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
+    head.push_back(fmt::format("stage {} forward", stage));
+    head.emplace_back("backward");
+  }
+  table.row(head);
+  for (const std::int64_t length : profile.stages.front().forward.lengths) {
+    std::vector<std::string> row = {fmt::format("{}", length)};
+    for (const slicing::StageCosts& stage : profile.stages) {
+      row.push_back(fmt::format("{:.3f}", stage.forward.milliseconds(length, 0)));
+      row.push_back(fmt::format("{:.3f}", stage.backward.milliseconds(length, 0)));
+    }
+    table.row(row);
+  }
+  return table.text();
+}
+
+std::string context_table(const slicing::Profile& profile) {
+  const Align right = Align::kRight;
+  TextTable table({Align::kLeft, right, right, right, right, right, right, right, right});
+  table.row({"", "a0", "a1", "a2", "a3", "held-out error, %", "worst", "noise, %", "worst"});
+  for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
+    const auto add = [&](const char* pass, const slicing::CostModel& model, const slicing::RelativeError& error,
+                         const slicing::RelativeError& noise) {
+      std::vector<std::string> row = {fmt::format("stage {} {}", stage, pass)};
+      for (const double a : model.context) row.push_back(fmt::format("{:.3g}", a));
+      for (const slicing::RelativeError* one : {&error, &noise}) {
+        row.push_back(fmt::format("{:.2f}", 100 * one->mean));
+        row.push_back(fmt::format("{:.2f}", 100 * one->worst));
+      }
+      table.row(row);
+    };
+    const slicing::StageCosts& costs = profile.stages[stage];
+    add("forward", costs.forward, costs.forward_error, costs.forward_noise);
+    add("backward", costs.backward, costs.backward_error, costs.backward_noise);
+  }
+  return table.text();
+}
+
+// Where a pipeline has a use for parts.
+std::string parts_table(const slicing::Profile& profile) {
+  const Align right = Align::kRight;
+  TextTable table({Align::kLeft, right, right, right});
+  const std::int64_t length = profile.stages.front().forward.lengths.back();
+  table.row({"", "whole", "the input's gradient", "the weights'"});
+  for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
+    if (!profile.stages[stage].parts) return "";
+    const pipeline::PassTimes times = profile.stages[stage].times(length, 0);
+    table.row({fmt::format("stage {}", stage), fmt::format("{:.2f}", times.backward),
+               fmt::format("{:.2f}", times.backward_input), fmt::format("{:.2f}", times.backward_weight)});
+  }
+  return fmt::format("Backward of {} tokens in one and in two parts, milliseconds:\n{}\n", length, table.text());
+}
+
+std::string checks_table(const slicing::Profile& profile) {
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+  table.row({"slices", "measured", "predicted", "off, %", ""});
+  for (const slicing::MeasuredIteration& iteration : profile.iterations) {
+    const double predicted = slicing::predicted_milliseconds(profile, iteration);
+    table.row({short_text(iteration), fmt::format("{:.1f}", iteration.pipeline), fmt::format("{:.1f}", predicted),
+               fmt::format("{:+.2f}", 100 * (predicted / iteration.pipeline - 1)),
+               iteration.held_out ? "held out" : ""});
+  }
+  return table.text();
+}
+
+std::string text_of(const slicing::Profile& profile, const std::filesystem::path& file) {
+  std::string text = fmt::format("{}\n\nMilliseconds of a slice without context:\n{}\n", slicing::text_of(profile.key),
+                                 lengths_table(profile));
+  text += fmt::format("Context adds a0 + a1 l + a2 c + a3 l c milliseconds:\n{}\n", context_table(profile));
+  text += parts_table(profile);
+  text += fmt::format("Until the last pass is done, milliseconds:\n{}\n", checks_table(profile));
+  text += fmt::format("pace: {:.3f} of these where one stage works at a time, {:.3f} where all do\n",
+                      profile.pace.alone, profile.pace.together);
+  text += fmt::format("transfers: {:.4f} ms and {:.3g} ms a token; update: {:.2f} ms an iteration\n",
+                      profile.transfer.fixed, profile.transfer.per_token, profile.update);
+  return text + fmt::format("profile: {}\n", file.string());
+}
+
+nlohmann::ordered_json json_of(const slicing::Profile& profile, const std::filesystem::path& file) {
+  nlohmann::ordered_json checks = nlohmann::ordered_json::array();
+  for (const slicing::MeasuredIteration& iteration : profile.iterations) {
+    checks.push_back({{"slices", iteration.slices},
+                      {"micro_batches", iteration.micro_batches},
+                      {"held_out", iteration.held_out},
+                      {"measured_ms", iteration.pipeline},
+                      {"predicted_ms", slicing::predicted_milliseconds(profile, iteration)}});
+  }
+  double mean = 0, worst = 0, noise = 0;
+  for (const slicing::StageCosts& stage : profile.stages) {
+    for (const slicing::RelativeError& error : {stage.forward_error, stage.backward_error}) {
+      mean += error.mean / static_cast<double>(2 * profile.stages.size());
+      worst = std::max(worst, error.worst);
+    }
+    noise += (stage.forward_noise.mean + stage.backward_noise.mean) / static_cast<double>(2 * profile.stages.size());
+  }
+  return {{"file", file.string()},       {"profile", nlohmann::ordered_json::parse(slicing::to_json(profile))},
+          {"held_out_mean_error", mean}, {"held_out_worst_error", worst},
+          {"held_out_noise", noise},     {"iterations", checks}};
+}
+
+// Of a step, before any was measured: a micro-batch goes through the stages one by one, and training reaches about
+// half of what matrix products do. `peak`: FLOP/s of all ranks.
+double expected_seconds(const ProfileRequest& request, const Mesh& mesh, double peak) {
+  constexpr double kUseOfPeak = 0.5;
+  const double flops =
+      static_cast<double>(request.sequences * request.tokens) * request.model.training_flops_per_token(request.tokens);
+  return flops / (kUseOfPeak * peak / (mesh.data->size() * mesh.pipeline->size()));
+}
+
+void run(const ProfileOptions& options) {
+  if (!options.cluster.empty()) return profile_machine(options, options.cluster, options.repeats, options.json);
+  const RankLauncher launcher(options.threads, options.backend);
+  const std::int64_t vocab_size = options.vocabulary_size();
+  ProfileOptions shown = options;
+  launcher.run(options.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+    const std::unique_ptr<Backend> backend = make_backend(options, rank);
+    ProfileRequest request = profile_request(options, vocab_size, rank.environment.ranks_are());
+    request.repeats = static_cast<int>(options.repeats);
+    const double peak = peak_flops(*backend, rank.world);
+    ProfileProgress progress;
+    if (rank.is_first()) {
+      progress = show_steps(fmt::format("measuring what slices of {} tokens cost", request.tokens),
+                            expected_seconds(request, *rank.mesh, peak));
+    }
+    const slicing::Profile profile = measure_profile(request, rank.mesh, *backend, progress);
+    if (!rank.is_first()) return;
+    const std::filesystem::path file = options.output.empty() ? cached_profile(profile.key) : options.output;
+    write_profile(profile, file);
+    report(options.json, text_of(profile, file), json_of(profile, file).dump());
+  });
+}
+
+}  // namespace
+
+Command profile_command() {
+  return make_command<ProfileOptions>("profile", "measures what slices of tokens cost in the stages of a pipeline",
+                                      run);
+}
+
+}  // namespace teratron

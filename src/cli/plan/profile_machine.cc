@@ -1,0 +1,145 @@
+#include "cli/plan/profile_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/host/threads.h"
+#include "cli/report.h"
+#include "cluster/cluster_file.h"
+#include "console/text_table.h"
+#include "plan/costs/calibration.h"
+#include "plan/costs/cost_constants.h"
+#include "profile/machine_speed.h"
+#include "runtime/backend_choice.h"
+#include "runtime/ranks.h"
+#include "studies/all_reduce_speed.h"
+
+namespace teratron {
+namespace {
+
+using plan::Calibration;
+using plan::CalibrationStep;
+
+// A ring's latency from a small sum and its bandwidth from a large one, as collective_time.h has them.
+LinkLevel measured_link(Communicator& world, Yardstick yardstick) {
+  constexpr std::int64_t kSmall = 4 << 10, kLarge = 8 << 20;
+  const double n = world.size(), steps = 2 * (n - 1);
+  const double small = measure_all_reduce(world, yardstick, kSmall).all_reduce;
+  const double large = measure_all_reduce(world, yardstick, kLarge).all_reduce;
+  return {.name = "ranks of this machine",
+          .devices = world.size(),
+          .bandwidth = steps / n * static_cast<double>(kLarge - kSmall) / std::max(large - small, 1e-9),
+          .latency = small / steps,
+          .from = "measured by teratron profile: sums of 4 KB and 8 MB"};
+}
+
+Cluster measured_cluster(Backend& backend, const Rank& rank) {
+  const MachineSpeed speed = measure_machine(backend, rank.world);
+  Cluster cluster{.name = "this-machine", .devices = rank.world.size(), .links = {}, .constants = {}};
+  // Of the precision that it was measured in; the others are not known, and taken for the same.
+  cluster.device = {.name = speed.processor,
+                    .memory = speed.memory,
+                    .peak_16 = speed.flops,
+                    .peak_32 = speed.flops,
+                    .memory_bandwidth = speed.memory_bandwidth};
+  if (rank.world.size() > 1) cluster.links = {measured_link(rank.world, yardstick_of(rank.environment))};
+  return cluster;
+}
+
+std::vector<CalibrationStep> measured_steps(const StepSettings& settings, Backend& backend, const Rank& rank,
+                                            int rounds) {
+  const int ranks = rank.world.size();
+  const auto show = [&](const char* what) {
+    return rank.is_first() ? show_steps(fmt::format("measuring {}", what)) : std::function<void(int, int)>();
+  };
+  const DType dtype = settings.compute_dtype();
+  std::vector<CalibrationStep> steps = plan::calibration_steps({.dtype = dtype}, ranks);
+  plan::measure(steps, std::make_shared<Mesh>(make_mesh(rank.world, {.data = ranks})), backend, rounds,
+                show("small models, one on each rank"));
+  if (ranks == 1) return steps;
+  std::vector<CalibrationStep> split = plan::calibration_steps({.tensor = ranks, .dtype = dtype}, 1);
+  std::erase_if(split, [&](const CalibrationStep& step) { return step.model.num_attention_heads % ranks != 0; });
+  plan::measure(split, std::make_shared<Mesh>(make_mesh(rank.world, {.tensor = ranks})), backend, rounds,
+                show("small models, one on all ranks"));
+  std::ranges::move(split, std::back_inserter(steps));
+  return steps;
+}
+
+std::string text_of(const Calibration& calibration, const std::vector<CalibrationStep>& steps,
+                    const std::filesystem::path& file) {
+  const Cluster& cluster = calibration.cluster;
+  std::string text = fmt::format("{} x {}: {:.1f} GFLOP/s, {:.1f} GB/s, {:.1f} GiB each\n", cluster.devices,
+                                 cluster.device.name, cluster.device.peak_32 / 1e9,
+                                 cluster.device.memory_bandwidth / 1e9, cluster.device.memory / (1 << 30));
+  for (const LinkLevel& link : cluster.links) {
+    text += fmt::format("sums between ranks: {:.2f} GB/s, {:.1f} us\n", link.bandwidth / 1e9, 1e6 * link.latency);
+  }
+  TextTable constants({Align::kLeft, Align::kRight});
+  for (const Constant& constant : cluster.constants)
+    constants.row({constant.name, fmt::format("{:.4g}", constant.value)});
+  text += "\n" + constants.text();
+  std::size_t passes = 0;
+  for (const CalibrationStep& step : steps) passes += 2 * step.slices.size();
+  return text + fmt::format(
+                    "\nThe cost model with these is {:.1f} % off the {} passes of {} small models, {:.1f} % at "
+                    "worst.\ncluster: {}\n",
+                    100 * calibration.mean_error, passes, steps.size(), 100 * calibration.worst_error, file.string());
+}
+
+nlohmann::ordered_json json_of(const Calibration& calibration, const std::vector<CalibrationStep>& steps,
+                               const std::filesystem::path& file) {
+  nlohmann::ordered_json passes = nlohmann::ordered_json::array(), constants = nlohmann::ordered_json::object();
+  for (const Constant& constant : calibration.cluster.constants) constants[constant.name] = constant.value;
+  for (const CalibrationStep& step : steps) {
+    for (std::size_t slice = 0; slice < step.slices.size(); ++slice) {
+      const pipeline::PassTimes ours = plan::predicted(step, calibration.cluster, slice);
+      passes.push_back(
+          {{"layers", step.model.num_layers},
+           {"hidden_size", step.model.hidden_size},
+           {"vocab_size", step.model.vocab_size},
+           {"sequences", step.sequences},
+           {"slices", step.slices},
+           {"slice", slice},
+           {"tensor", step.settings.tensor},
+           {"forward_ms", step.passes[slice].forward},
+           {"backward_ms", step.passes[slice].backward},
+           {"after_ms", step.after},
+           {"predicted_forward_ms", ours.forward},
+           {"predicted_backward_ms", ours.backward},
+           {"predicted_after_ms", step.settings.tensor == 1 ? plan::predicted_after(step, calibration.cluster) : 0.0}});
+    }
+  }
+  return {{"file", file.string()},
+          {"devices", calibration.cluster.devices},
+          {"constants", constants},
+          {"mean_error", calibration.mean_error},
+          {"worst_error", calibration.worst_error},
+          {"passes", passes}};
+}
+
+}  // namespace
+
+void profile_machine(const StepSettings& settings, const std::string& cluster_name, std::int64_t rounds,
+                     const std::filesystem::path& json) {
+  const std::filesystem::path file =
+      cluster_name == kThisMachine ? this_machine_file() : std::filesystem::path(cluster_name);
+  if (file.empty()) throw_user_error("neither XDG_CACHE_HOME nor HOME says where the cache is; give --cluster FILE");
+  const RankLauncher launcher(settings.threads, settings.backend);
+  launcher.run(settings.mesh(), fmt::format("{}", rounds), [&](const Rank& rank) {
+    const std::unique_ptr<Backend> backend = make_backend(settings, rank);
+    rank.world.attach(backend.get());
+    const Cluster cluster = measured_cluster(*backend, rank);
+    const std::vector<CalibrationStep> steps = measured_steps(settings, *backend, rank, static_cast<int>(rounds));
+    if (!rank.is_first()) return;
+    const Calibration calibration = plan::calibrate(cluster, steps, thread_count());
+    if (file.has_parent_path()) make_folders(file.parent_path());
+    write_file_atomically(file, to_toml(calibration.cluster));
+    report(json, text_of(calibration, steps, file), json_of(calibration, steps, file).dump());
+  });
+}
+
+}  // namespace teratron

@@ -1,0 +1,155 @@
+#include "cli/plan/simulate_cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cluster/cluster_file.h"
+#include "cluster/presets.h"
+#include "console/readable.h"
+#include "console/text_table.h"
+#include "plan/costs/step_time.h"
+#include "plan/usual_settings.h"
+#include "train/plans/memory_plan.h"
+
+namespace teratron {
+namespace {}  // namespace
+
+void add_cluster_fields(FieldList& list, ClusterScenario& o) {
+  TrainConfig& t = o.train;
+  list.group("Costs from a model's shape");
+  Field& cluster =
+      list.add("cluster", &o.cluster, "NAME|FILE",
+               "machines and links: passes, messages, sums and the update take what the model's shape says");
+  for (const std::string_view name : cluster_preset_names()) cluster.known_values.emplace_back(name);
+  list.add("micro-batch-size", &t.micro_batch_size, "N", "sequences of a micro-batch");
+  Field& tensor = list.add("tensor-model-parallel-size", &t.tensor_parallel, "T", "ranks that split each layer");
+  tensor.alias = "tp";
+  add_data_parallel_field(list, t, "copies of the model");
+  list.add("sequence-parallel", &t.sequence_parallel, "",
+           "norms, dropout and residuals are split over those ranks too");
+  list.add("use-distributed-optimizer", &t.distributed_optimizer, "",
+           "each copy of the model keeps its share of the optimizer's state");
+  list.add_choice("recompute-granularity", t.recompute,
+                  {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
+                  "activations made again in the backward pass");
+  list.add("bf16", &t.bf16, "", "weights and activations in bf16; neither: as suits the devices").when_set = [&o] {
+    o.has_precision = true;
+  };
+  list.add("fp16", &t.fp16, "", "the same in fp16").when_set = [&o] { o.has_precision = true; };
+  add_model_fields(list, t);
+}
+
+TrainConfig ClusterScenario::config_of(const slicing::Scenario& scenario) const {
+  TrainConfig config = train;
+  config.data_path = {"corpus"};  // none is read
+  config.pipeline_parallel = scenario.stages;
+  config.pipeline_schedule = scenario.schedule;
+  config.virtual_stages = scenario.virtual_stages;
+  config.defer_weight_gradients = scenario.defer_weight_gradients;
+  if (scenario.slices != "1") {
+    const bool is_number = scenario.slices.find_first_not_of("0123456789") == std::string::npos;
+    config.token_slices = is_number ? "uniform:" + scenario.slices : scenario.slices;
+  }
+  if (scenario.tokens > 0) config.seq_length = scenario.tokens;
+  config.global_batch_size = config.micro_batch_size * scenario.micro_batches * config.data_parallel;
+  return config;
+}
+
+Faults ClusterScenario::faults(const slicing::Scenario& scenario) const {
+  Faults faults;
+  constexpr Flag kCluster{"cluster"};
+  faults.add_if(!scenario.profile.empty(), "{} and {} both say what passes cost; give one", kCluster, Flag{"profile"});
+  faults.add_if(scenario.slices == "auto", "{} is auto, which needs a profile; `teratron plan` chooses slices for a {}",
+                Flag{"slices"}, kCluster);
+  faults.add_if(scenario.transfer != 0, "{} says what messages cost, and {} adds to it; leave it out", kCluster,
+                Flag{"transfer-ms"});
+  if (!faults.empty()) return faults;
+  faults = scenario.faults();
+  if (!faults.empty()) return faults;
+  const TrainConfig config = config_of(scenario);
+  return static_cast<const StepSettings&>(config).faults();
+}
+
+ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Scenario& scenario) {
+  ClusterRun run{.config = options.config_of(scenario), .cluster = {}, .schedule = {}, .result = {}, .memory = {}};
+  const std::int64_t ranks = run.config.mesh().ranks();
+  run.cluster = find_cluster(options.cluster);
+  if (run.cluster.devices < ranks) run.cluster = find_cluster(options.cluster, ranks);
+  if (!options.has_precision) plan::choose_precision(run.config, run.cluster.device);
+  const std::int64_t vocab_size = plan::vocabulary_size(run.config);
+  const simulation::PipelineWork work = plan::work_of(run.config, run.cluster, vocab_size);
+  run.schedule = work.schedule;
+  run.result = simulation::simulate(work, run.cluster, true);
+  run.memory = planned_memory(run.config, {.vocab_size = vocab_size, .compute_dtype = run.config.compute_dtype()});
+  run.tokens_per_second =
+      static_cast<double>(run.config.global_batch_size * run.config.seq_length) / run.result.seconds;
+  return run;
+}
+
+std::string text_of(const ClusterRun& run) {
+  const simulation::PipelineResult& result = run.result;
+  std::string text = fmt::format(
+      "{} ranks (tensor {} x pipeline {} x data {}) of {}\n"
+      "update: {:.4g} s, {:.0f} tokens/s; the pipeline takes {:.4g} s of it, with bubbles of {:.2f} %\n\n",
+      run.config.mesh().ranks(), run.config.tensor_parallel, run.config.pipeline_parallel, run.config.data_parallel,
+      run.cluster.name, result.seconds, run.tokens_per_second, result.pipeline_seconds, 100 * result.bubble_share());
+  const Align right = Align::kRight;
+  TextTable stages({right, right, right, right, right, right});
+  stages.row({"stage", "passes, s", "bubbles, %", "messages, s", "sums, s", "memory"});
+  for (std::size_t stage = 0; stage < result.stages.size(); ++stage) {
+    const simulation::StageUse& use = result.stages[stage];
+    stages.row({fmt::format("{}", stage), fmt::format("{:.4g}", use.busy),
+                fmt::format("{:.2f}", 100 * use.bubble_share), fmt::format("{:.4g}", use.message_seconds),
+                fmt::format("{:.4g}", use.sum_seconds), readable_bytes(static_cast<std::uint64_t>(run.memory[stage]))});
+  }
+  text += stages.text();
+  std::vector<simulation::LinkUse> links = result.links;
+  std::ranges::stable_sort(links, std::greater(), &simulation::LinkUse::busy);
+  if (links.size() > 8) links.resize(8);
+  if (links.empty()) return text;
+  TextTable ports({Align::kLeft, right, right});
+  ports.row({"busiest ports", "busy, s", "GB"});
+  for (const simulation::LinkUse& link : links) {
+    ports.row({link.name, fmt::format("{:.4g}", link.busy), fmt::format("{:.4g}", link.bytes / 1e9)});
+  }
+  return text + "\n" + ports.text();
+}
+
+std::string json_of(const ClusterRun& run) {
+  using Json = nlohmann::ordered_json;
+  Json stages = Json::array(), links = Json::array();
+  for (std::size_t stage = 0; stage < run.result.stages.size(); ++stage) {
+    const simulation::StageUse& use = run.result.stages[stage];
+    stages.push_back({{"busy_seconds", use.busy},
+                      {"bubble_share", use.bubble_share},
+                      {"message_seconds", use.message_seconds},
+                      {"sum_seconds", use.sum_seconds},
+                      {"memory_bytes", run.memory[stage]}});
+  }
+  for (const simulation::LinkUse& link : run.result.links) {
+    links.push_back({{"name", link.name},
+                     {"busy_seconds", link.busy},
+                     {"busy_share", link.busy / run.result.seconds},
+                     {"bytes", link.bytes}});
+  }
+  const Json json = {{"cluster", run.cluster.name},
+                     {"ranks", run.config.mesh().ranks()},
+                     {"schedule", pipeline::name_of(schedule_kind(run.config))},
+                     {"stages", run.schedule.stages},
+                     {"micro_batches", run.schedule.micro_batches},
+                     {"slices", run.schedule.slices},
+                     {"virtual_stages", run.schedule.virtual_stages},
+                     {"seconds", run.result.seconds},
+                     {"pipeline_seconds", run.result.pipeline_seconds},
+                     {"bubble_share", run.result.bubble_share()},
+                     {"tokens_per_second", run.tokens_per_second},
+                     {"events", run.result.events},
+                     {"stage_use", stages},
+                     {"link_use", links}};
+  return json.dump();
+}
+
+}  // namespace teratron

@@ -1,0 +1,67 @@
+// teratron tokenizer encode: text to token ids, written as little-endian 32-bit integers.
+#include <fmt/format.h>
+
+#include <bit>
+#include <nlohmann/json.hpp>
+
+#include "base/files/decompression.h"
+#include "base/files/file.h"
+#include "base/host/monotonic_clock.h"
+#include "base/host/threads.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "console/readable.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "AtomicFile::write_values writes this machine's byte order");
+
+struct TokenizerEncodeOptions {
+  std::filesystem::path tokenizer, in, out, json;
+  std::int64_t threads = 0;
+
+  Faults faults() const {
+    Faults faults;
+    add_output_faults(faults, "OUT", out, json);
+    return faults;
+  }
+};
+
+FieldList fields_of(TokenizerEncodeOptions& o) {
+  FieldList list;
+  list.add_positional(&o.in, "IN",
+                      "text, plain or compressed (gzip, zstd); any other bytes are text; -: standard input");
+  list.add_positional(&o.out, "OUT", "its token ids, 4 bytes each, little-endian; -: standard output");
+  list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
+  list.add("threads", &o.threads, "N", "0: one a core").between(0);
+  add_json_field(list, o.json);
+  return list;
+}
+
+void run(const TokenizerEncodeOptions& options) {
+  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
+  const std::string text = read_decompressed(options.in);
+  const double start = monotonic_seconds();
+  const std::vector<std::int32_t> ids = tokenizer.encode_parallel(text);
+  const double seconds = monotonic_seconds() - start;
+  AtomicFile out(options.out);
+  out.write_values<std::int32_t>(ids);
+  out.commit();
+
+  const nlohmann::ordered_json json = {{"bytes", text.size()}, {"tokens", ids.size()}, {"seconds", seconds}};
+  report_beside(options.out, options.json,
+                fmt::format("{} tokens from {} in {}: {}\n", readable_integer(static_cast<std::int64_t>(ids.size())),
+                            readable_bytes(text.size()), readable_duration(seconds), options.out.string()),
+                json.dump());
+}
+
+}  // namespace
+
+Command tokenizer_encode_command() {
+  return make_command<TokenizerEncodeOptions>("tokenizer encode", "turns text into token ids", run);
+}
+
+}  // namespace teratron

@@ -1,0 +1,152 @@
+// teratron tokenizer train: learns a byte-level BPE vocabulary from text files.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files/decompression.h"
+#include "base/files/file.h"
+#include "base/host/monotonic_clock.h"
+#include "base/host/threads.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/text_format.h"
+#include "console/long_task.h"
+#include "console/readable.h"
+#include "data/text/document_text.h"
+#include "data/text/input_files.h"
+#include "data/text/tokenize.h"
+#include "telemetry/peak_memory.h"
+#include "tokenizer/bpe/bpe_trainer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+namespace {
+
+struct TokenizerTrainOptions {
+  std::vector<std::filesystem::path> files;
+  std::filesystem::path out, json;
+  std::string json_key = TokenizeOptions{}.json_key;
+  TextFormat format = TextFormat::kByName;
+  std::int64_t vocab_size = 0, minimum_count = BpeTrainingOptions{}.minimum_count, threads = 0;
+};
+
+FieldList fields_of(TokenizerTrainOptions& o) {
+  FieldList list;
+  list.add_positional(&o.files, "FILE",
+                      "text to learn from, as data tokenize takes it: plain or .jsonl, also compressed (gzip, zstd). A "
+                      "folder: all .jsonl "
+                      "and .txt files below. -: standard input");
+  list.add("vocab-size", &o.vocab_size, "N", "tokens, with the 256 bytes and <|endoftext|>").required = true;
+  list.add("out", &o.out, "DIR", "where vocab.json, merges.txt and tokenizer.json go").required = true;
+  add_text_format_fields(list, o.format, o.json_key);
+  list.add("minimum-count", &o.minimum_count, "N", "a pair seen more rarely gets no token").between(1);
+  list.add("threads", &o.threads, "N", "0: one a core").between(0);
+  add_json_field(list, o.json);
+  return list;
+}
+
+// What to learn from: plain text is mapped; of what is compressed, comes through a pipe or is JSON lines, the
+// documents' texts are kept. No word spans two documents.
+class LearningTexts {
+ public:
+  explicit LearningTexts(const TokenizerTrainOptions& options) {
+    for (const std::filesystem::path& file : find_input_files(options.files)) {
+      if (is_mappable(file, options.format)) {
+        add(mapped_.emplace_back(file).text());
+        require_text(texts_.back(), 0, file);
+      } else {
+        read(file, options);
+      }
+    }
+  }
+  const std::vector<std::string_view>& texts() const { return texts_; }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  static bool is_mappable(const std::filesystem::path& file, TextFormat format) {
+    if (format == TextFormat::kJsonLines || (format == TextFormat::kByName && is_named_json_lines(file))) return false;
+    return !is_standard_stream(file) && std::filesystem::is_regular_file(file) &&
+           !DecompressingReader(file).is_compressed();
+  }
+
+  void read(const std::filesystem::path& file, const TokenizerTrainOptions& options) {
+    DocumentReader reader(std::span(&file, 1), TokenizeOptions{}.batch_bytes, options.format);
+    DocumentText text(options.json_key);
+    for (DocumentBatch batch; reader.next(batch);) {
+      std::size_t most = 0;
+      for (const RawDocument& document : batch.documents) most += document.bytes.size();
+      std::string& block = read_.emplace_back();
+      block.reserve(most);  // never moves: no text is longer than the line that holds it
+      for (const RawDocument& document : batch.documents) {
+        const std::size_t begin = block.size();
+        block += text.of(document);
+        add(std::string_view(block).substr(begin));
+      }
+    }
+  }
+
+  void add(std::string_view text) {
+    texts_.push_back(text);
+    bytes_ += text.size();
+  }
+
+  std::deque<MappedFile> mapped_;
+  std::deque<std::string> read_;
+  std::vector<std::string_view> texts_;
+  std::uint64_t bytes_ = 0;
+};
+
+BpeModel train(const TokenizerTrainOptions& options, std::span<const std::string_view> texts) {
+  std::atomic<double> share{0};
+  LongTask task("counting words", [&] { return share.load(); });
+  bool joins = false;
+  const auto tell = [&](const BpeTrainingProgress& progress) {
+    const auto ratio = [](auto part, auto whole) { return static_cast<double>(part) / static_cast<double>(whole); };
+    share = progress.tokens == 0 ? ratio(progress.bytes_counted, progress.bytes)
+                                 : ratio(progress.tokens, progress.vocab_size);
+    if (progress.tokens > 0 && !std::exchange(joins, true)) {
+      task.next("joining pairs", [&] { return share.load(); });
+    }
+  };
+  return train_bpe(texts, {.vocab_size = options.vocab_size, .minimum_count = options.minimum_count, .progress = tell});
+}
+
+void run(const TokenizerTrainOptions& options) {
+  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  std::optional<LongTask> told(std::in_place, "reading text");
+  const LearningTexts learning(options);
+  told.reset();
+  const std::uint64_t bytes = learning.bytes();
+  const double start = monotonic_seconds();
+  const Tokenizer tokenizer(train(options, learning.texts()));
+  const double seconds = monotonic_seconds() - start;
+  tokenizer.save(options.out);
+
+  std::string text = fmt::format("{} tokens learned from {} in {}: {}\n", tokenizer.vocab_size(), readable_bytes(bytes),
+                                 readable_duration(seconds), options.out.string());
+  if (tokenizer.vocab_size() < options.vocab_size) {
+    text += fmt::format("fewer than --vocab-size {}: no pair is left that occurs {} times\n", options.vocab_size,
+                        options.minimum_count);
+  }
+  const nlohmann::ordered_json json = {{"vocab_size", tokenizer.vocab_size()},
+                                       {"merges", tokenizer.model().merges.size()},
+                                       {"bytes", bytes},
+                                       {"seconds", seconds},
+                                       {"peak_memory_bytes", peak_memory_bytes()}};
+  report(options.json, text, json.dump());
+}
+
+}  // namespace
+
+Command tokenizer_train_command() {
+  return make_command<TokenizerTrainOptions>("tokenizer train", "learns a byte-level BPE vocabulary from text files",
+                                             run);
+}
+
+}  // namespace teratron

@@ -1,0 +1,176 @@
+#include "cli/train/train_start.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/host/threads.h"
+#include "checkpoint/initial_weights.h"
+#include "console/readable.h"
+#include "options/output.h"
+#include "train/config/resume_rules.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::size_t kColumns = 100;
+
+// "title: a, b, c", broken between words that are longer than a line together; empty where there are none.
+std::string wrapped_list(const std::string& title, const std::vector<std::string>& words) {
+  if (words.empty()) return "";
+  std::string text = title + ":";
+  std::size_t column = text.size();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string word = words[i] + (i + 1 < words.size() ? "," : "");
+    const bool breaks = column + 1 + word.size() > kColumns;
+    text += (breaks ? "\n    " : " ") + word;
+    column = (breaks ? 4 : column + 1) + word.size();
+  }
+  return text;
+}
+
+// What lines of their own say.
+bool is_shown_elsewhere(std::string_view field) {
+  constexpr std::array<std::string_view, 12> kElsewhere = {
+      "model",      "model-type", "num-layers", "hidden-size", "num-attention-heads", "vocab-size",
+      "seq-length", "data-path",  "tokenizer",  "train-iters", "micro-batch-size",    "global-batch-size"};
+  return is_of_command(field) || std::ranges::find(kElsewhere, field) != kElsewhere.end();
+}
+
+std::vector<std::string> other_than_default(TrainConfig config) {
+  TrainConfig defaults;
+  FieldList ours = fields_of(config), theirs = fields_of(defaults);
+  std::vector<std::string> words;
+  for (const Field& field : ours) {
+    const std::string value = field.value_text();
+    if (is_shown_elsewhere(field.name) || value == theirs.find(field.name)->value_text()) continue;
+    if (field.name == "max-position-embeddings" && value == fmt::format("{}", config.seq_length)) continue;
+    words.push_back(field.is_bool() && value == "true" ? field.name : fmt::format("{} {}", field.name, value));
+  }
+  return words;
+}
+
+std::vector<std::string> other_than_checkpoint(const CheckpointInfo& checkpoint, const TrainConfig& config) {
+  std::vector<std::string> words;
+  for (const SettingDifference& difference : differences_from(checkpoint, config)) {
+    const auto shown = [](const std::string& value) { return value.empty() ? "nothing" : value; };
+    words.push_back(fmt::format("{} {} -> {}", difference.field, shown(difference.there), shown(difference.here)));
+  }
+  return words;
+}
+
+std::string_view text_of_kind(const ModelConfig& model) {
+  if (model.kind == ModelKind::kGpt2) return "GPT-2";
+  return model.norm_placement == NormPlacement::kPre ? "BERT (norms before)" : "BERT (norms behind)";
+}
+
+std::string text_of_settings(const TrainConfig& config, const CheckpointInfo* checkpoint) {
+  if (checkpoint == nullptr) return wrapped_list("not the defaults", other_than_default(config));
+  const std::string differences =
+      wrapped_list("differs from the checkpoint", other_than_checkpoint(*checkpoint, config));
+  if (checkpoint->settings) return differences.empty() ? "all settings are the checkpoint's" : differences;
+  return fmt::format("the checkpoint, by {}, does not record its settings; those that are not given are defaults{}{}",
+                     checkpoint->written_by, differences.empty() ? "" : "\n", differences);
+}
+
+std::string text_of_origin(const TrainConfig& config, const CheckpointInfo* checkpoint) {
+  if (checkpoint != nullptr) {
+    return fmt::format("goes on from '{}', {} of {} updates done", checkpoint->folder.string(),
+                       checkpoint->state.iteration, config.train_iters);
+  }
+  if (!config.finetune.empty()) {
+    const std::string drawn = text_of_drawn(config.finetune, drawn_weights(config.finetune, config.model));
+    return fmt::format("starts from the weights in '{}'{}{}", config.finetune.string(), drawn.empty() ? "" : "\n",
+                       drawn);
+  }
+  return fmt::format("starts from random weights of --seed {}", config.seed);
+}
+
+std::string text_of_batches(const TrainConfig& config, const CheckpointInfo* checkpoint, std::int64_t epoch) {
+  const BatchesDone done = checkpoint == nullptr ? BatchesDone{}
+                                                 : BatchesDone{.updates = checkpoint->state.iteration,
+                                                               .samples = checkpoint->state.consumed_samples};
+  const BatchSchedule batches = config.batches(done);
+  const std::int64_t updates = std::max(config.train_iters, done.updates), samples = batches.consumed_after(updates);
+  const std::vector<std::int64_t> sizes = config.micro_batch_sizes();
+  return fmt::format("{} samples an update{}, {} at a time; {} updates read {} samples, {:.1f} epochs",
+                     batches.largest(), batches.is_constant() ? "" : " in the end", fmt::join(sizes, ", then "),
+                     updates, samples, static_cast<double>(samples) / static_cast<double>(epoch));
+}
+
+// In a line; where stages differ, in a table.
+std::string text_of_memory(const TrainConfig& config, std::span<const RankMemory> memory) {
+  if (config.verbose || config.pipeline_parallel > 1) return memory_table(memory);
+  const RankMemory* largest = &memory.front();
+  for (const RankMemory& rank : memory) {
+    if (rank.total > largest->total) largest = &rank;
+  }
+  const auto readable = [](std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); };
+  std::vector<std::string> kinds;
+  for (std::size_t kind = 0; kind < kMemoryKinds.size(); ++kind) {
+    if (largest->of_kind[kind] == 0) continue;
+    kinds.push_back(fmt::format("{} {}", name_of(kMemoryKinds[kind]), readable(largest->of_kind[kind])));
+  }
+  if (largest->beside > 0) kinds.push_back(fmt::format("libraries {}", readable(largest->beside)));
+  return wrapped_list(fmt::format("memory{} {}, all taken before the first step", memory.size() > 1 ? " of a rank" : "",
+                                  readable(largest->total + largest->beside)),
+                      kinds);
+}
+
+}  // namespace
+
+std::string TrainStartText::text(const Backend& backend) const {
+  const ModelConfig& model = trainer.task().config;
+  const std::int64_t epoch = trainer.task().training->samples_per_epoch();
+  std::vector<std::string> lines;
+  if (config.verbose) {
+    TrainConfig shown = config;
+    lines.push_back(value_table(fields_of(shown)));
+  }
+  lines.push_back(
+      fmt::format("{} with {} parameters: {} layers, hidden {}, {} heads, {} positions, vocabulary {} (padded to {})",
+                  text_of_kind(model), readable_count(static_cast<double>(model.parameters())), model.num_layers,
+                  model.hidden_size, model.num_attention_heads, model.max_position_embeddings, model.vocab_size,
+                  model.padded_vocab_size(config.tensor_parallel)));
+  lines.push_back(text_of_origin(config, checkpoint));
+  lines.push_back(fmt::format("{} training samples of {} tokens an epoch", epoch, config.seq_length));
+  lines.push_back(trainer.task().split_description);
+  lines.push_back(text_of_batches(config, checkpoint, epoch));
+  const std::string settings = backend.settings();
+  lines.push_back(fmt::format("back end {}, {} threads{}{}{}", backend.name(), thread_count(),
+                              config.mesh().ranks() > 1 ? " in each rank" : "", settings.empty() ? "" : ", ",
+                              settings));
+  if (config.rows_of_logits() == 0) {
+    lines.push_back(fmt::format("logits {} rows at a time, since memory allows it (--logits-chunk)",
+                                trainer.executor().options().logits_chunk));
+  }
+  lines.push_back(ranks);
+  lines.push_back(teratron::text_of(trainer.pipeline()));
+  lines.push_back(text_of_memory(config, memory));
+  lines.push_back(text_of_settings(config, checkpoint));
+  lines.push_back(config.save.empty() ? "saves nothing: there is no --save"
+                                      : fmt::format("saves to '{}'", config.save.string()));
+  std::erase(lines, "");
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+std::string text_of_progress(const TrainConfig& config, const CheckpointInfo* checkpoint, std::int64_t done,
+                             bool has_work) {
+  if (checkpoint == nullptr) return "";
+  if (!has_work) {
+    return fmt::format(
+        "nothing to do: '{}' has done {} iterations, and --train-iters is {}; give a larger one to go on",
+        config.load.string(), done, config.train_iters);
+  }
+  std::string text = fmt::format("resuming after iteration {} of {}", done, config.train_iters);
+  const std::optional<TrainConfig> before = settings_of(*checkpoint);
+  if (before && before->train_iters < config.train_iters) {
+    text += fmt::format("; --train-iters was {}: {}", before->train_iters,
+                        future_of_learning_rate(config, applied_updates(checkpoint->state)));
+  }
+  return text;
+}
+
+}  // namespace teratron

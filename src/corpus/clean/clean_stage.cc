@@ -1,0 +1,97 @@
+#include "corpus/clean/clean_stage.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+#include "corpus/clean/text_repair.h"
+
+namespace teratron {
+namespace {
+
+class CleanStage final : public Stage {
+ public:
+  explicit CleanStage(CleanOptions options) : options_(std::move(options)) {
+    check(options_.min_tokens <= 0 || options_.tokenizer.has_value(), "clean: tokens are counted with a tokenizer");
+  }
+
+  std::string_view name() const override { return "clean"; }
+
+  StageOutput process(Document document) const override {
+    if (options_.url_rules) {
+      const auto url = string_member(document.record, options_.url_key);
+      if (url) {
+        if (auto drop = options_.url_rules->judge(*url))
+          return dropped(std::move(drop->reason), std::move(drop->detail));
+      }
+    }
+    std::string text = repair_text(document.text);
+    if (!options_.keep_newlines) text = remove_needless_newlines(text);
+    document.changed = text != document.text;
+    document.text = std::move(text);
+    if (options_.min_tokens > 0 && !has_tokens(*options_.tokenizer, document.text, options_.min_tokens)) {
+      const auto tokens = options_.tokenizer->encode(document.text).size();
+      return dropped("short", fmt::format("{} tokens of {}", tokens, options_.min_tokens));
+    }
+    return kept(std::move(document));
+  }
+
+  std::optional<Drop> admit(const Document& document) override {
+    if (!options_.url_rules) return std::nullopt;
+    const auto url = string_member(document.record, options_.url_key);
+    if (!url) return std::nullopt;
+    const std::string key = page_key(*parse_url(*url));  // process() has parsed it
+    const std::uint64_t hash = ::XXH3_64bits(key.data(), key.size());
+    if (!seen_.insert(hash).second) return Drop{"duplicate url", *url};
+    news_.append(reinterpret_cast<const char*>(&hash), sizeof hash);
+    return std::nullopt;
+  }
+
+  std::string take_news() override { return std::exchange(news_, {}); }
+  void remember(std::string_view news) override {
+    for (std::uint64_t hash = 0; news.size() >= sizeof hash; news.remove_prefix(sizeof hash)) {
+      std::memcpy(&hash, news.data(), sizeof hash);
+      seen_.insert(hash);
+    }
+  }
+
+ private:
+  CleanOptions options_;
+  std::unordered_set<std::uint64_t> seen_;  // of pages: a hash of 64 bits each
+  std::string news_;                        // those that take_news() has not given yet
+};
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Where a piece of about `size` bytes ends so that its tokens are the first ones of the whole text: before a space
+// between two ASCII letters, where a word ends whatever the tokenizer. The text's size where there is none.
+std::size_t word_end_near(std::string_view text, std::size_t size) {
+  for (std::size_t at = text.find(' ', size); at != text.npos; at = text.find(' ', at + 1)) {
+    if (at > 0 && at + 1 < text.size() && is_letter(text[at - 1]) && is_letter(text[at + 1])) return at;
+  }
+  return text.size();
+}
+
+}  // namespace
+
+bool has_tokens(const Tokenizer& tokenizer, std::string_view text, std::int64_t least) {
+  const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(0, least));
+  std::vector<std::int32_t> tokens;
+  for (std::size_t begin = 0; begin < text.size() && tokens.size() < wanted;) {
+    const std::string_view rest = text.substr(begin);
+    const std::size_t length = word_end_near(rest, 8 * (wanted - tokens.size()));
+    tokenizer.encode_to(rest.substr(0, length), tokens);
+    begin += length;
+  }
+  return tokens.size() >= wanted;
+}
+
+std::unique_ptr<Stage> make_clean_stage(CleanOptions options) {
+  return std::make_unique<CleanStage>(std::move(options));
+}
+
+}  // namespace teratron

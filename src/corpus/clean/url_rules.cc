@@ -1,0 +1,118 @@
+#include "corpus/clean/url_rules.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/files/file.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::size_t kLongestUrl = 2000;
+
+std::string in_small_letters(std::string_view text) {
+  std::string small(text);
+  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return small;
+}
+
+bool is_host_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
+bool is_host(std::string_view host) {
+  const std::size_t dot = host.find('.');
+  return dot != host.npos && dot > 0 && !host.ends_with('.') && host.find("..") == host.npos &&
+         std::ranges::all_of(host, is_host_letter);
+}
+
+std::unordered_set<std::string> read_list(const std::filesystem::path& file) {
+  std::unordered_set<std::string> entries;
+  const std::string content = read_file(file);
+  std::int64_t line_number = 0;
+  for (std::string_view rest = content; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    ++line_number;
+    line = line.substr(0, line.find('#'));
+    line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.empty()) continue;
+    if (!std::ranges::all_of(in_small_letters(line), is_host_letter) || line.starts_with('.')) {
+      throw_user_error("{}:{}: '{}' is neither a domain (example.org) nor an ending (jpg)", file.string(), line_number,
+                       line);
+    }
+    entries.insert(in_small_letters(line));
+  }
+  return entries;
+}
+
+// "jpg" of "/a/b.JPG?size=1"; empty: none.
+std::string extension_of(std::string_view path) {
+  path = path.substr(0, path.find_first_of("?#"));
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::size_t dot = name.rfind('.');
+  return dot == name.npos ? "" : in_small_letters(name.substr(dot + 1));
+}
+
+}  // namespace
+
+std::optional<UrlParts> parse_url(std::string_view url) {
+  const bool is_readable = url.size() <= kLongestUrl && std::ranges::none_of(url, [](char c) {
+                             return static_cast<unsigned char>(c) <= 0x20 || static_cast<unsigned char>(c) == 0x7F;
+                           });
+  const std::size_t scheme_end = url.find("://");
+  if (!is_readable || scheme_end == url.npos) return std::nullopt;
+  const std::string scheme = in_small_letters(url.substr(0, scheme_end));
+  if (scheme != "http" && scheme != "https") return std::nullopt;
+  std::string_view rest = url.substr(scheme_end + 3);
+  const std::size_t path_begin = std::min(rest.find_first_of("/?#"), rest.size());
+  std::string_view authority = rest.substr(0, path_begin);
+  authority.remove_prefix(authority.rfind('@') + 1);  // 0 where there is none
+  const std::size_t colon = authority.find(':');
+  const std::string_view port = colon == authority.npos ? "" : authority.substr(colon + 1);
+  if (port.find_first_not_of("0123456789") != port.npos) return std::nullopt;
+  UrlParts parts{.host = in_small_letters(authority.substr(0, colon)), .path = std::string(rest.substr(path_begin))};
+  if (parts.host.starts_with("www.")) parts.host.erase(0, 4);
+  if (!parts.path.starts_with('/')) parts.path.insert(0, "/");
+  if (!is_host(parts.host)) return std::nullopt;
+  return parts;
+}
+
+std::string page_key(const UrlParts& url) {
+  std::string key = url.host + url.path.substr(0, url.path.find('#'));
+  while (key.ends_with('/')) key.pop_back();
+  return key;
+}
+
+UrlRules::UrlRules(const std::filesystem::path& folder)
+    : domains_(read_list(folder / "domains.txt")), extensions_(read_list(folder / "extensions.txt")) {}
+
+std::optional<Drop> UrlRules::judge(std::string_view url) const {
+  const std::optional<UrlParts> parts = parse_url(url);
+  if (!parts) return Drop{"malformed url", std::string(url.substr(0, 200))};
+  for (std::string_view domain = parts->host; !domain.empty();) {
+    if (domains_.contains(std::string(domain))) return Drop{"domain", std::string(domain)};
+    const std::size_t dot = domain.find('.');
+    domain = dot == domain.npos ? "" : domain.substr(dot + 1);
+  }
+  std::string extension = extension_of(parts->path);
+  if (extensions_.contains(extension)) return Drop{"extension", std::move(extension)};
+  return std::nullopt;
+}
+
+std::filesystem::path installed_url_lists() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* place : {"../share/teratron/configs/url-lists", "../../configs/url-lists"}) {
+    const std::filesystem::path folder = program / place;
+    if (!error && std::filesystem::is_regular_file(folder / "domains.txt", error)) return folder;
+    error.clear();
+  }
+  return {};
+}
+
+}  // namespace teratron

@@ -1,0 +1,188 @@
+#include "corpus/overlap/decontaminate_stage.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+#include "corpus/stream/document_source.h"
+#include "corpus/words.h"
+#include "tokenizer/utf8.h"
+
+namespace teratron {
+namespace {
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+bool ends_sentence(char c) { return c == '.' || c == '!' || c == '?'; }
+
+// `count` characters before `at`, but not before `least`.
+std::size_t characters_back(std::string_view text, std::size_t at, std::int64_t count, std::size_t least) {
+  while (count > 0 && at > least) {
+    --at;
+    if (!is_continuation(text[at])) --count;
+  }
+  return at;
+}
+
+std::size_t characters_on(std::string_view text, std::size_t at, std::int64_t count) {
+  while (count > 0 && at < text.size()) {
+    ++at;
+    while (at < text.size() && is_continuation(text[at])) ++at;
+    --count;
+  }
+  return at;
+}
+
+std::string_view without_spaces_before(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
+// The n-grams of the evaluation sets, and how often the training set has them.
+class EvaluationNgrams {
+ public:
+  explicit EvaluationNgrams(const DecontaminateOptions& options) : options_(options) {
+    FileSource source(options.evaluation, options.format, options.text_key, std::int64_t{8} << 20);
+    for (DocumentSource::Batch batch; source.next(batch);) {
+      if (!batch.bad.empty()) throw UserError(batch.bad.front().fault);
+      for (const Document& document : batch.documents) add(document.text);
+    }
+    if (times_.empty()) {
+      throw_user_error("the evaluation sets have no text of {} words or more; check their files", options.shortest);
+    }
+  }
+
+  // Those of a text, by their hashes, with repetitions: common ones, too.
+  std::vector<std::uint64_t> found_in(std::string_view text) const {
+    const std::vector<Word> words = words_of(text);
+    std::vector<std::uint64_t> found;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      for (const std::size_t length : lengths_) {
+        if (i + length > words.size()) continue;
+        const std::uint64_t hash = ngram_hash(std::span(words).subspan(i, length));
+        if (times_.contains(hash)) found.push_back(hash);
+      }
+    }
+    return found;
+  }
+  // The share of a text's longest n-grams that are in the evaluation sets.
+  double share_in(std::span<const Word> words) const {
+    const auto length = static_cast<std::size_t>(options_.longest);
+    if (words.size() < length) return 0;
+    const std::vector<std::uint64_t> ngrams = ngrams_of(words, options_.longest);
+    const auto found = std::ranges::count_if(ngrams, [&](std::uint64_t one) { return times_.contains(one); });
+    return static_cast<double>(found) / static_cast<double>(ngrams.size());
+  }
+  void count(std::uint64_t ngram) { ++times_.at(ngram); }
+
+  // The number of words of an n-gram to cut that begins at a word; 0: there is none.
+  std::size_t to_cut_at(std::span<const Word> words) const {
+    for (const std::size_t length : lengths_) {
+      if (length > words.size()) continue;
+      const auto found = times_.find(ngram_hash(words.first(length)));
+      if (found != times_.end() && found->second < options_.frequent) return length;
+    }
+    return 0;
+  }
+
+  std::int64_t size() const { return std::ssize(times_); }
+  std::int64_t count_frequent() const {
+    return std::ranges::count_if(times_, [&](const auto& one) { return one.second >= options_.frequent; });
+  }
+
+ private:
+  void add(std::string_view text) {
+    const std::vector<Word> words = words_of(text);
+    if (std::ssize(words) < options_.shortest) return;
+    for (const std::uint64_t ngram : ngrams_of(words, options_.longest)) times_.try_emplace(ngram, 0);
+    lengths_.insert(std::min(words.size(), static_cast<std::size_t>(options_.longest)));
+  }
+
+  const DecontaminateOptions& options_;
+  std::unordered_map<std::uint64_t, std::int64_t> times_;  // in the training set
+  std::set<std::size_t, std::greater<>> lengths_;          // of its n-grams, the longest first
+};
+
+class DecontaminateStage final : public Stage {
+ public:
+  explicit DecontaminateStage(DecontaminateOptions options) : options_(std::move(options)), ngrams_(options_) {}
+
+  std::string_view name() const override { return "decontaminate"; }
+  bool needs_survey() const override { return true; }
+  std::vector<std::uint64_t> measure(const Document& document) const override {
+    return ngrams_.found_in(document.text);
+  }
+  void note(std::int64_t /*number*/, const std::vector<std::uint64_t>& found) override {
+    for (const std::uint64_t ngram : found) ngrams_.count(ngram);
+  }
+
+  StageOutput process(Document document) const override {
+    const std::vector<Word> words = words_of(document.text);
+    if (const double share = ngrams_.share_in(words); share >= options_.document_share) {
+      return dropped("evaluation document", fmt::format("{:.3f} of its n-grams", share));
+    }
+    bool is_cut = false;
+    const std::vector<std::string_view> pieces = pieces_of(document.text, words, is_cut);
+    if (!is_cut) return kept(std::move(document));
+    if (pieces.empty()) return dropped("nothing left", "");
+    if (std::ssize(pieces) > options_.most_pieces) {
+      return dropped("many pieces", fmt::format("{} of {}", pieces.size(), options_.most_pieces));
+    }
+    StageOutput output;
+    for (const std::string_view piece : pieces) {
+      Document& one = output.documents.emplace_back(document);
+      one.text = std::string(without_spaces_before(piece));
+      one.changed = true;
+    }
+    return output;
+  }
+
+  std::vector<Fact> facts() const override {
+    return {{"evaluation_ngrams", ngrams_.size()}, {"frequent_ngrams", ngrams_.count_frequent()}};
+  }
+
+ private:
+  std::vector<std::string_view> pieces_of(std::string_view text, std::span<const Word> words, bool& is_cut) const {
+    std::vector<std::string_view> pieces;
+    const auto add = [&](std::string_view piece) {
+      if (static_cast<std::int64_t>(count_characters(piece)) > options_.least_piece) pieces.push_back(piece);
+    };
+    std::size_t begin = 0;  // of what is not yet in a piece
+    for (std::size_t i = 0; i < words.size();) {
+      const std::size_t length = ngrams_.to_cut_at(words.subspan(i));
+      if (length == 0) {
+        ++i;
+        continue;
+      }
+      is_cut = true;
+      add(text.substr(begin, sentence_end_before(text, words[i].begin, begin) - begin));
+      begin = sentence_end_behind(text, words[i + length - 1].end);
+      while (i < words.size() && words[i].begin < begin) ++i;
+    }
+    if (is_cut) add(text.substr(begin));
+    return pieces;
+  }
+
+  // Behind the last end of a sentence that lies the surroundings before `at`; `least` where there is none.
+  std::size_t sentence_end_before(std::string_view text, std::size_t at, std::size_t least) const {
+    std::size_t end = characters_back(text, at, options_.surroundings, least);
+    while (end > least && !ends_sentence(text[end])) --end;
+    return end > least ? end + 1 : least;
+  }
+  std::size_t sentence_end_behind(std::string_view text, std::size_t at) const {
+    std::size_t end = characters_on(text, at, options_.surroundings);
+    while (end < text.size() && !ends_sentence(text[end])) ++end;
+    return std::min(end + 1, text.size());
+  }
+
+  DecontaminateOptions options_;
+  EvaluationNgrams ngrams_;
+};
+
+}  // namespace
+
+std::unique_ptr<Stage> make_decontaminate_stage(DecontaminateOptions options) {
+  return std::make_unique<DecontaminateStage>(std::move(options));
+}
+
+}  // namespace teratron

@@ -1,0 +1,51 @@
+// A document on its way through the stages: its text, and the line of JSON that it came from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "data/text/document_reader.h"
+#include "data/text/document_text.h"
+
+namespace teratron {
+
+struct Document {
+  std::string text;    // valid UTF-8
+  std::string record;  // the line of JSON it came from; empty for a plain text file
+  const std::filesystem::path* file = nullptr;
+  std::int64_t line = 0;     // in `file`, from 1; 0 for a plain text file
+  std::int64_t number = -1;  // its place in the spool that a stage has surveyed (spool.h); -1 before
+  bool changed = false;      // `text` is no longer what `record` says
+};
+
+// "a.jsonl:12", "a.txt", "standard input:3".
+std::string origin_of(const Document& document);
+
+// A RawDocument as a Document. UserError, with file and line, where the line is not a JSON object with a text under
+// `text_of`'s key, or a plain text is not UTF-8.
+Document make_document(const RawDocument& raw, DocumentText& text_of);
+
+// The value of the first member `key` of a JSON object, as it is written there, quotes included; nothing if there is
+// none. `object` must be valid JSON: nothing is checked.
+std::optional<std::string_view> find_member(std::string_view object, std::string_view key);
+
+// The same where the value is a string, without its escapes.
+std::optional<std::string> string_member(std::string_view object, std::string_view key);
+
+// Calls `visit` with each member of a JSON object, in order, until it returns false: the key without escapes, and the
+// value as it is written there. Of `object` as above.
+void visit_members(std::string_view object,
+                   const std::function<bool(const std::string& key, std::string_view value)>& visit);
+
+// `text` (valid UTF-8) as a JSON string with its quotes.
+void append_json_string(std::string_view text, std::string& out);
+
+// The document as a line of JSON without a line end. All bytes of `record` but the text's are kept: other fields, their
+// order, numbers as they were written. A plain text file's document is {"KEY": text}.
+std::string json_line_of(const Document& document, std::string_view text_key);
+
+}  // namespace teratron

@@ -1,0 +1,50 @@
+// The documents of a stream that are not kept, a line of JSON each.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corpus/stream/line_writer.h"
+#include "corpus/stream/stage.h"
+
+namespace teratron {
+
+// In the order of what is read, wherever batches end.
+class DropLog {
+ public:
+  // An empty path: nothing is written. `from`: as LineWriter's.
+  DropLog(const std::filesystem::path& path, LinePoint from);
+
+  // `document`: its line of JSON; empty where there is none.
+  void add(std::string_view stage, const Drop& drop, const std::filesystem::path& file, std::int64_t line,
+           std::string_view document);
+  // Writes what was added since the last call; the stages of one document stay in their order.
+  void end_batch();
+
+  // As LineWriter's.
+  LinePoint point() { return writer_ ? writer_->point() : LinePoint{}; }
+  void leave_behind(bool leaves) {
+    if (writer_) writer_->leave_behind(leaves);
+  }
+  void finish() {
+    if (writer_) writer_->finish();
+  }
+  void commit() {
+    if (writer_) writer_->commit();
+  }
+
+ private:
+  struct Line {
+    const std::filesystem::path* file;
+    std::int64_t line;
+    std::string text;
+  };
+  std::unique_ptr<LineWriter> writer_;
+  std::vector<Line> lines_;
+};
+
+}  // namespace teratron

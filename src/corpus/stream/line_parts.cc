@@ -1,0 +1,84 @@
+#include "corpus/stream/line_parts.h"
+
+#include <memory>
+#include <set>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "corpus/stream/line_writer.h"
+#include "data/text/document_reader.h"
+#include "data/text/input_files.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kLineBatch = std::int64_t{8} << 20;
+
+void require_lines(std::span<const fs::path> files) {
+  for (const fs::path& file : files) {
+    if (is_named_json_lines(file) && !fs::is_fifo(file)) continue;
+    throw_user_error(
+        "{} cannot be read twice as JSON lines; name .jsonl files (or .jsonl.gz, .jsonl.zst), or corpora "
+        "by PREFIX",
+        name_of_input(file));
+  }
+}
+
+void require_other_files(std::span<const fs::path> files, std::span<const fs::path> outs) {
+  std::set<fs::path> taken;
+  for (const fs::path& file : files) taken.insert(fs::weakly_canonical(file));
+  for (const fs::path& out : outs) {
+    if (is_standard_stream(out) || taken.insert(fs::weakly_canonical(out)).second) continue;
+    throw_user_error("'{}' is read or written by this command already; choose another name for the result",
+                     out.string());
+  }
+}
+
+[[noreturn]] void throw_changed(std::span<const fs::path> files) {
+  throw_user_error("{} changed while it was read; nothing was written. Run again when nobody writes to it",
+                   files.size() == 1 ? name_of_input(files[0]) : "one of the files");
+}
+
+}  // namespace
+
+std::int64_t count_lines(std::span<const fs::path> files) {
+  const std::vector<fs::path> found = find_input_files(files);
+  require_lines(found);
+  DocumentReader reader(found, kLineBatch, TextFormat::kJsonLines);
+  std::int64_t lines = 0;
+  for (DocumentBatch batch; reader.next(batch);) lines += std::ssize(batch.documents);
+  return lines;
+}
+
+std::vector<std::int64_t> copy_lines(std::span<const fs::path> files, std::span<const fs::path> outs,
+                                     std::span<const std::uint8_t> parts, const std::function<void(double)>& progress) {
+  const std::vector<fs::path> found = find_input_files(files);
+  require_lines(found);
+  require_other_files(found, outs);
+  DocumentReader reader(found, kLineBatch, TextFormat::kJsonLines);
+  std::vector<std::unique_ptr<LineWriter>> writers;
+  for (const fs::path& out : outs) {
+    if (out.has_parent_path()) make_folders(out.parent_path());
+    writers.push_back(std::make_unique<LineWriter>(out));
+  }
+  std::vector<std::int64_t> written(outs.size());
+  std::size_t line = 0;
+  for (DocumentBatch batch; reader.next(batch);) {
+    for (const RawDocument& one : batch.documents) {
+      if (line == parts.size()) throw_changed(files);
+      const std::size_t part = parts[line++];
+      if (part >= outs.size()) continue;
+      writers[part]->write(one.bytes);
+      ++written[part];
+    }
+    if (progress) progress(static_cast<double>(line) / static_cast<double>(parts.size()));
+  }
+  if (line != parts.size()) throw_changed(files);
+  for (const auto& writer : writers) writer->finish();
+  for (const auto& writer : writers) writer->commit();
+  return written;
+}
+
+}  // namespace teratron

@@ -1,0 +1,157 @@
+#include "corpus/stream/spool.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files/file.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::size_t kSpoolBuffer = std::size_t{1} << 20;
+
+[[noreturn]] void throw_spool_error(const std::filesystem::path& folder, const char* what) {
+  throw_environment_error(
+      "cannot {} a temporary file in '{}': {}; what passes between two passes needs as much room as "
+      "the text",
+      what, folder.string(), std::strerror(errno));
+}
+
+}  // namespace
+
+// What is written of a document before its line of JSON.
+struct Spool::Header {
+  std::int64_t bytes;  // that follow
+  std::int64_t file, line;
+  std::int64_t has_record;  // else a plain text, which is the rest
+};
+
+int open_unnamed_file(const std::filesystem::path& folder) {
+  const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (unnamed >= 0) return unnamed;
+  std::string name = (folder / ".teratron-spool-XXXXXX").string();  // file systems without O_TMPFILE
+  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0) throw_spool_error(folder, "create");
+  ::unlink(name.c_str());
+  return descriptor;
+}
+
+void write_unnamed(int descriptor, const std::filesystem::path& folder, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) throw_spool_error(folder, "write");
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void read_unnamed(int descriptor, const std::filesystem::path& folder, std::int64_t begin, std::span<char> to) {
+  while (!to.empty()) {
+    const ssize_t got = ::pread(descriptor, to.data(), to.size(), begin);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) throw_spool_error(folder, "read");
+    begin += got;
+    to = to.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+std::filesystem::path folder_for_temporaries(const std::filesystem::path& out) {
+  std::error_code error;
+  if (is_standard_stream(out) || std::filesystem::is_other(out, error)) return std::filesystem::temp_directory_path();
+  return out.has_parent_path() ? out.parent_path() : ".";
+}
+
+Spool::Spool(const std::filesystem::path& folder, Contents contents)
+    : folder_(folder), contents_(std::move(contents)), descriptor_(open_unnamed_file(folder)) {}
+
+Spool::Spool(const std::filesystem::path& path, std::uint64_t kept_bytes, Contents contents)
+    : folder_(folder_for_temporaries(path)), path_(path), contents_(std::move(contents)), is_kept_(kept_bytes > 0) {
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (descriptor_ < 0) throw_spool_error(folder_, "create");
+  const auto size = static_cast<off_t>(kept_bytes);
+  if (::ftruncate(descriptor_, size) != 0 || ::lseek(descriptor_, size, SEEK_SET) != size) {
+    throw_spool_error(folder_, "write");
+  }
+  find_ends(kept_bytes);
+}
+
+Spool::~Spool() {
+  ::close(descriptor_);
+  if (has_name() && !is_kept_) ::unlink(path_.c_str());
+}
+
+void Spool::find_ends(std::uint64_t bytes) {
+  const auto whole = static_cast<std::int64_t>(bytes);
+  for (std::int64_t begin = 0; begin < whole;) {
+    Header header{.bytes = -1, .file = -1};
+    const std::int64_t left = whole - begin - std::int64_t{sizeof header};
+    if (left >= 0) read_unnamed(descriptor_, folder_, begin, {reinterpret_cast<char*>(&header), sizeof header});
+    if (header.bytes < 0 || header.bytes > left || header.file < 0 || header.file >= std::ssize(contents_.files)) {
+      throw_user_error("'{}' is damaged; run the same command again, which then begins anew", path_.string());
+    }
+    begin += std::int64_t{sizeof header} + header.bytes;
+    ends_.push_back(begin);
+  }
+}
+
+std::int64_t Spool::add(const Document& document) {
+  const bool has_record = !document.record.empty();
+  const std::string content = has_record ? json_line_of(document, contents_.text_key) : document.text;
+  const Header header{.bytes = std::ssize(content),
+                      .file = document.file - contents_.files.data(),
+                      .line = document.line,
+                      .has_record = has_record ? 1 : 0};
+  buffer_.append(reinterpret_cast<const char*>(&header), sizeof header);
+  buffer_ += content;
+  ends_.push_back(bytes() + static_cast<std::int64_t>(sizeof header + content.size()));
+  if (buffer_.size() >= kSpoolBuffer) flush();
+  return size() - 1;
+}
+
+void Spool::flush() {
+  write_unnamed(descriptor_, folder_, buffer_);
+  buffer_.clear();
+}
+
+void Spool::end_writing() {
+  flush();
+  buffer_.shrink_to_fit();
+}
+
+void Spool::keep() {
+  flush();
+  if (::fsync(descriptor_) != 0) throw_spool_error(folder_, "write");
+  is_kept_ = true;
+}
+
+Spool::Header Spool::header_of(std::int64_t number) const {
+  Header header;
+  read_unnamed(descriptor_, folder_, begin_of(number), {reinterpret_cast<char*>(&header), sizeof header});
+  return header;
+}
+
+Document Spool::read(std::int64_t number) const {
+  const Header header = header_of(number);
+  std::string content(static_cast<std::size_t>(header.bytes), '\0');
+  read_unnamed(descriptor_, folder_, begin_of(number) + static_cast<std::int64_t>(sizeof header), content);
+  Document document{.file = &contents_.files[index(header.file)], .line = header.line, .number = number};
+  if (header.has_record == 0) {
+    document.text = std::move(content);
+    return document;
+  }
+  document.text = string_member(content, contents_.text_key).value_or("");
+  document.record = std::move(content);
+  return document;
+}
+
+std::string Spool::origin(std::int64_t number) const {
+  const Header header = header_of(number);
+  return origin_of({.file = &contents_.files[index(header.file)], .line = header.line});
+}
+
+}  // namespace teratron

@@ -1,0 +1,301 @@
+#include "corpus/stream/stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/host/monotonic_clock.h"
+#include "base/host/threads.h"
+#include "corpus/stream/document_source.h"
+#include "corpus/stream/drop_log.h"
+#include "corpus/stream/journal.h"
+#include "corpus/stream/line_writer.h"
+#include "corpus/stream/survey.h"
+#include "data/text/input_files.h"
+
+namespace teratron {
+namespace {
+
+using Stages = std::vector<std::unique_ptr<Stage>>;
+
+std::int64_t count_surveys(const Stages& stages) {
+  return std::ranges::count_if(stages, [](const auto& stage) { return stage->needs_survey(); });
+}
+
+std::vector<std::filesystem::path> files_of(const Stages& stages, const StreamOptions& options) {
+  return stages.empty() ? find_input_files(options.files) : stages.front()->find_files(options.files);
+}
+
+class StreamRun {
+ public:
+  // `journal`: none where it cannot go on. `from`: of that journal.
+  StreamRun(const Stages& stages, const StreamOptions& options, Journal* journal, const JournalPoint& from)
+      : stages_(stages),
+        options_(options),
+        journal_(journal),
+        from_(from),
+        read_to_(from.position),
+        writer_(options.out, from.out),
+        drops_(options.dropped, from.dropped),
+        counts_(from.counts) {
+    noted_documents_ = counts_.documents;
+    counts_.stages.resize(stages.size());
+    for (std::size_t i = 0; i < stages.size(); ++i) counts_.stages[i].name = stages[i]->name();
+    passes_ += count_surveys(stages);
+    leave_behind(counts_.documents > 0);
+  }
+
+  StreamCounts run() {
+    try {
+      run_passes();
+    } catch (const UserError&) {  // of which the same would come again
+      if (journal_ != nullptr) journal_->remove();
+      leave_behind(false);
+      throw;
+    }
+    writer_.finish();
+    drops_.commit();
+    writer_.commit();
+    if (journal_ != nullptr) journal_->remove();
+    return std::move(counts_);
+  }
+
+ private:
+  void run_passes() {
+    const std::unique_ptr<DocumentSource> files = open_files();
+    DocumentSource* source = files.get();
+    std::unique_ptr<DocumentSource> spool_source;
+    std::unique_ptr<Survey> read;  // whose spool the source reads
+    for (std::size_t first = 0; pass_ < passes_; ++pass_) {
+      const bool surveys_first = pass_ > 0;  // the first stage of this pass has its survey behind it
+      std::size_t end = first + (surveys_first ? 1 : 0);
+      while (end < stages_.size() && !stages_[end]->needs_survey()) ++end;
+      if (pass_ + 1 < passes_) survey_ = begin_survey(*stages_[end], files->files());
+      if (pass_ == 0) recall(end);
+      run_pass(*source, first, end);
+      if (survey_) {
+        const Spool& spool = survey_->settle();
+        spool_source = std::make_unique<SpoolSource>(spool, options_.batch_bytes);
+        source = spool_source.get();
+        read = std::move(survey_);
+      }
+      first = end;
+    }
+  }
+
+  std::unique_ptr<DocumentSource> open_files() const {
+    const std::vector<std::filesystem::path> files = files_of(stages_, options_);
+    if (!stages_.empty()) {
+      auto own = stages_.front()->open(files, options_.format, options_.batch_bytes, from_.position);
+      if (own != nullptr) return own;
+    }
+    return std::make_unique<FileSource>(files, options_.format, options_.text_key, options_.batch_bytes,
+                                        from_.position);
+  }
+
+  // Only that of the first pass is one to go on with: the others are made from it.
+  std::unique_ptr<Survey> begin_survey(Stage& stage, std::span<const std::filesystem::path> files) const {
+    const Spool::Contents contents{.text_key = options_.text_key, .files = files};
+    return std::make_unique<Survey>(stage,
+                                    journal_ != nullptr && pass_ == 0
+                                        ? std::make_unique<Spool>(journal_->spool_path(), from_.spool_bytes, contents)
+                                        : std::make_unique<Spool>(folder_for_temporaries(options_.out), contents));
+  }
+
+  // What the stages of the first pass knew, the last of which is the survey's.
+  void recall(std::size_t surveyed) {
+    if (journal_ == nullptr) return;
+    journal_->load_state(from_, [&](std::size_t stage, std::string_view news) {
+      if (stage == surveyed && survey_) return survey_->remember(news);
+      stages_.at(stage)->remember(news);
+    });
+  }
+
+  void run_pass(DocumentSource& source, std::size_t first, std::size_t end) {
+    for (DocumentSource::Batch batch; source.next(batch);) {
+      if (pass_ == 0) count_read(batch);
+      for (std::size_t stage = first; stage < end; ++stage) {
+        batch.documents = apply(*stages_[stage], std::move(batch.documents), counts_.stages[stage]);
+      }
+      survey_ ? survey_->add(batch.documents) : write(batch.documents);
+      drops_.end_batch();
+      if (pass_ == 0) {
+        read_to_ = batch.end;
+        hand_over_news(end);
+      }
+      look_for_the_end();
+      if (options_.progress)
+        options_.progress((static_cast<double>(pass_) + source.share()) / static_cast<double>(passes_));
+    }
+    if (pass_ > 0) return;
+    check_read();
+    if (journal_ != nullptr && survey_ && counts_.documents > noted_documents_) note_in_journal();
+  }
+
+  // After a batch: whether a signal asks for the end; and whether it is time for a point of the journal, which the
+  // first pass alone has.
+  void look_for_the_end() {
+    if (journal_ == nullptr) return;
+    const int signal = options_.end_signal ? options_.end_signal() : 0;
+    if (pass_ == 0) {
+      const bool is_news = counts_.documents > noted_documents_;  // not while what is done is passed over
+      if (signal != 0 || (is_news && monotonic_seconds() - noted_ >= options_.journal_seconds)) note_in_journal();
+    }
+    if (signal == 0) return;
+    tell(fmt::format("stopped behind document {}; run the same command again to go on", counts_.documents));
+    throw EndedBySignal(signal);
+  }
+
+  // What stages have learnt from a batch goes to the disk at once: kept until the next point, it would grow with speed.
+  void hand_over_news(std::size_t end) {
+    if (journal_ == nullptr) return;
+    for (std::size_t i = 0; i < end; ++i) journal_->add_state(i, stages_[i]->take_news());
+    if (survey_) journal_->add_state(end, survey_->take_news());
+  }
+
+  void note_in_journal() {
+    JournalPoint point{.position = read_to_, .counts = counts_, .out = writer_.point(), .dropped = drops_.point()};
+    if (survey_) point.spool_bytes = survey_->keep();
+    journal_->write(std::move(point));
+    leave_behind(true);
+    noted_ = monotonic_seconds();
+    noted_documents_ = counts_.documents;
+  }
+
+  void leave_behind(bool leaves) {
+    writer_.leave_behind(leaves);
+    drops_.leave_behind(leaves);
+  }
+
+  void tell(std::string_view line) const {
+    if (options_.tell) options_.tell(line);
+  }
+
+  void count_read(const DocumentSource::Batch& batch) {
+    counts_.documents += std::ssize(batch.documents) + std::ssize(batch.bad);
+    for (const Document& document : batch.documents) counts_.text_bytes += std::ssize(document.text);
+    for (const BadDocument& bad : batch.bad) {
+      if (counts_.bad++ == 0) counts_.first_bad = bad.fault;
+      drops_.add("read", {.reason = "bad", .detail = bad.fault}, *bad.file, bad.line, {});
+    }
+    constexpr std::int64_t kEnoughToTell = 100'000;
+    if (counts_.documents >= kEnoughToTell) check_bad();
+  }
+
+  void check_bad() const {
+    const auto share =
+        static_cast<double>(counts_.bad) / static_cast<double>(std::max<std::int64_t>(1, counts_.documents));
+    if (share <= options_.max_bad_share) return;
+    throw_user_error(
+        "{} of {} documents cannot be read, more than --max-bad-share {} allows; nothing was written. The "
+        "first: {}",
+        counts_.bad, counts_.documents, options_.max_bad_share, counts_.first_bad);
+  }
+
+  void check_read() const {
+    if (counts_.documents == 0) {
+      throw_user_error("there are no documents in {}{}; nothing was written", name_of_input(options_.files[0]),
+                       options_.files.size() > 1 ? fmt::format(" and {} more", options_.files.size() - 1) : "");
+    }
+    check_bad();
+  }
+
+  std::vector<Document> apply(Stage& stage, std::vector<Document> documents, StageCounts& counts) {
+    counts.documents_in += std::ssize(documents);
+    std::vector<StageOutput> outputs(documents.size());
+    std::vector<std::string> lines(options_.dropped.empty() ? 0 : documents.size());
+    parallel_for(std::ssize(documents), kDocumentsPerTask, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        if (!lines.empty()) lines[i] = json_line_of(documents[i], options_.text_key);
+        outputs[i] = stage.process(std::move(documents[i]));  // its file and line stay
+        for (Document& one : outputs[i].documents) {
+          if (one.changed) one.record = json_line_of(one, options_.text_key);
+        }
+      }
+    });
+    std::vector<Document> kept;
+    kept.reserve(documents.size());
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      const auto drop_one = [&](const Drop& drop) {
+        ++counts.dropped[drop.reason];
+        drops_.add(stage.name(), drop, *documents[i].file, documents[i].line, lines.empty() ? "" : lines[i]);
+      };
+      if (outputs[i].drop) drop_one(*outputs[i].drop);
+      for (Document& document : outputs[i].documents) {
+        if (const std::optional<Drop> drop = stage.admit(document)) {
+          drop_one(*drop);
+          continue;
+        }
+        counts.changed += document.changed ? 1 : 0;
+        document.changed = false;
+        kept.push_back(std::move(document));
+      }
+    }
+    counts.documents_out += std::ssize(kept);
+    return kept;
+  }
+
+  void write(const std::vector<Document>& documents) {
+    for (const Document& document : documents) {
+      writer_.write(json_line_of(document, options_.text_key));
+      counts_.kept_bytes += std::ssize(document.text);
+    }
+    counts_.kept += std::ssize(documents);
+  }
+
+  static constexpr std::int64_t kDocumentsPerTask = 4;
+  const Stages& stages_;
+  const StreamOptions& options_;
+  Journal* journal_;
+  const JournalPoint& from_;
+  InputPosition read_to_;
+  double noted_ = monotonic_seconds();  // in the journal, last
+  std::int64_t noted_documents_ = 0;
+  LineWriter writer_;
+  DropLog drops_;
+  StreamCounts counts_;
+  std::unique_ptr<Survey> survey_;  // under way
+  std::int64_t pass_ = 0, passes_ = 1;
+};
+
+// The point to go on from, and what there is to say about it.
+JournalPoint begin_with(Journal& journal, const StreamOptions& options) {
+  const auto tell = [&](const std::string& line) {
+    if (options.tell) options.tell(line);
+  };
+  std::string why_not;
+  std::optional<JournalPoint> point = journal.load(why_not);
+  if (!point) {
+    if (!why_not.empty()) tell(fmt::format("begins anew, not where an earlier run ended: {}", why_not));
+    journal.remove();
+    return {};
+  }
+  tell(fmt::format("goes on behind document {}, as '{}' says", point->counts.documents, journal.path().string()));
+  return *point;
+}
+
+}  // namespace
+
+bool can_go_on(const Stages& stages, const StreamOptions& options) {
+  if (AtomicFile::partial_of(options.out).empty()) return false;
+  if (!options.dropped.empty() && AtomicFile::partial_of(options.dropped).empty()) return false;
+  return std::ranges::all_of(files_of(stages, options), [](const std::filesystem::path& file) {
+    std::error_code none;
+    return !is_standard_stream(file) && std::filesystem::is_regular_file(file, none);
+  });
+}
+
+StreamCounts run_stages(const Stages& stages, const StreamOptions& options) {
+  check(options.batch_bytes > 0, "run_stages: batch_bytes");
+  if (!can_go_on(stages, options)) {
+    if (!is_standard_stream(options.out)) Journal::remove(options.out);
+    const JournalPoint start;
+    return StreamRun(stages, options, nullptr, start).run();
+  }
+  Journal journal(options, stages, files_of(stages, options));
+  const JournalPoint from = begin_with(journal, options);
+  return StreamRun(stages, options, &journal, from).run();
+}
+
+}  // namespace teratron

@@ -1,0 +1,174 @@
+#include "data/indexed/corpus_sidecar.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files/checksum.h"
+#include "base/files/file.h"
+#include "base/json_fields.h"
+#include "data/indexed/indexed_dataset.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFormat = "teratron corpus";
+constexpr std::int64_t kVersion = 1, kMost = std::numeric_limits<std::int64_t>::max();
+
+nlohmann::ordered_json json_of(const CorpusFile& file) { return {{"bytes", file.bytes}, {"xxh3_64", file.checksum}}; }
+
+CorpusFile file_from(const nlohmann::json& json, const fs::path& path) {
+  const JsonFields fields(json, path);
+  return {.bytes = fields.integer("bytes", 0, kMost), .checksum = fields.string("xxh3_64")};
+}
+
+constexpr std::string_view kUnit = "sequence_unit", kDocument = "document", kSentence = "sentence";
+
+// Corpora of before BERT do not say.
+SequenceUnit unit_from(const JsonFields& fields) {
+  const std::string name = fields.has(kUnit) ? fields.string(kUnit) : std::string(kDocument);
+  if (name != kDocument && name != kSentence) fields.throw_not(kUnit, "\"document\" or \"sentence\"");
+  return name == kSentence ? SequenceUnit::kSentence : SequenceUnit::kDocument;
+}
+
+std::string description_of(const TokenizerIdentity& tokenizer) {
+  return fmt::format("'{}' ({} tokens, {})", tokenizer.name, tokenizer.vocab_size, tokenizer.hash);
+}
+
+std::string size_fault(const fs::path& path, const CorpusFile& file) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error || std::cmp_equal(size, file.bytes)) return "";  // who opens the corpus tells what is missing
+  return fmt::format("'{}' has {} bytes, and {} when it was written", path.string(), size, file.bytes);
+}
+
+std::string content_fault(const fs::path& path, const CorpusFile& file) {
+  if (std::string fault = size_fault(path, file); !fault.empty()) return fault;
+  if (checksum_of(MappedFile(path).bytes()) == file.checksum) return "";
+  return fmt::format("'{}': its checksum is not the one that it was written with", path.string());
+}
+
+void add_counts_faults(const IndexedDataset& dataset, const CorpusSidecar& sidecar, std::vector<std::string>& faults) {
+  const auto compare = [&](const char* what, std::int64_t here, std::int64_t written) {
+    if (here != written) faults.push_back(fmt::format("it has {} {}, and {} when it was written", here, what, written));
+  };
+  compare("documents", dataset.documents(), sidecar.documents);
+  compare("sequences", dataset.sequences(), sidecar.sequences);
+  compare("tokens", dataset.tokens(), sidecar.tokens);
+}
+
+}  // namespace
+
+TokenizerIdentity identity_of(const Tokenizer& tokenizer, std::string name) {
+  return {.hash = tokenizer.hash(), .vocab_size = tokenizer.vocab_size(), .name = std::move(name)};
+}
+
+fs::path sidecar_path(const fs::path& prefix) { return prefix.string() + ".teratron.json"; }
+
+std::string text_of(const CorpusSidecar& sidecar) {
+  const nlohmann::ordered_json json = {{"format", kFormat},
+                                       {"version", kVersion},
+                                       {"tokenizer",
+                                        {{"hash", sidecar.tokenizer.hash},
+                                         {"vocab_size", sidecar.tokenizer.vocab_size},
+                                         {"name", sidecar.tokenizer.name}}},
+                                       {kUnit, sidecar.unit == SequenceUnit::kSentence ? kSentence : kDocument},
+                                       {"documents", sidecar.documents},
+                                       {"sequences", sidecar.sequences},
+                                       {"tokens", sidecar.tokens},
+                                       {"bin", json_of(sidecar.bin)},
+                                       {"idx", json_of(sidecar.idx)}};
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::optional<CorpusSidecar> read_sidecar(const fs::path& prefix) {
+  const fs::path path = sidecar_path(prefix);
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  const nlohmann::json json = parse_json_object(read_file(path), path);
+  const JsonFields fields(json, path);
+  if (fields.string("format") != kFormat) {
+    throw_user_error("'{}' does not describe a corpus; move it away, or tokenise the text again", path.string());
+  }
+  if (const std::int64_t version = fields.integer("version", 1, kMost); version != kVersion) {
+    throw_user_error("'{}' has version {} of its format, only version {} is known; use a newer teratron", path.string(),
+                     version, kVersion);
+  }
+  const JsonFields tokenizer(fields.object("tokenizer"), path);
+  return CorpusSidecar{.tokenizer = {.hash = tokenizer.string("hash"),
+                                     .vocab_size = tokenizer.integer("vocab_size", 1, kMost),
+                                     .name = tokenizer.string("name")},
+                       .unit = unit_from(fields),
+                       .documents = fields.integer("documents", 0, kMost),
+                       .sequences = fields.integer("sequences", 0, kMost),
+                       .tokens = fields.integer("tokens", 0, kMost),
+                       .bin = file_from(fields.object("bin"), path),
+                       .idx = file_from(fields.object("idx"), path)};
+}
+
+void require_written_sizes(const fs::path& prefix, const CorpusSidecar& sidecar) {
+  for (const auto& [path, file] :
+       {std::pair(bin_path(prefix), sidecar.bin), std::pair(idx_path(prefix), sidecar.idx)}) {
+    const std::string fault = size_fault(path, file);
+    if (fault.empty()) continue;
+    throw_user_error(
+        "{}, says '{}'; copy the corpus again, or remove that file if another program has made the corpus anew", fault,
+        sidecar_path(prefix).string());
+  }
+}
+
+void require_tokenizer(const fs::path& prefix, const Tokenizer& tokenizer, std::string_view name) {
+  const std::optional<CorpusSidecar> sidecar = read_sidecar(prefix);
+  if (!sidecar) return;
+  require_written_sizes(prefix, *sidecar);
+  const TokenizerIdentity identity = identity_of(tokenizer, std::string(name));
+  if (identity.hash == sidecar->tokenizer.hash) return;
+  throw_user_error(
+      "the corpus '{}' was made with the tokenizer {}, and this is another one: {}; use the corpus' own, or "
+      "tokenise the text again",
+      prefix.string(), description_of(sidecar->tokenizer), description_of(identity));
+}
+
+void require_whole_documents(const fs::path& prefix) {
+  const std::optional<CorpusSidecar> sidecar = read_sidecar(prefix);
+  if (!sidecar || sidecar->unit == SequenceUnit::kDocument) return;
+  throw_user_error(
+      "the corpus '{}' is split into sentences for BERT, and nothing ends its documents; for GPT, tokenise the text "
+      "again "
+      "without --split-sentences",
+      prefix.string());
+}
+
+CorpusVerification verify_corpus(const fs::path& prefix) {
+  CorpusVerification found{.sidecar = read_sidecar(prefix)};
+  for (const fs::path& path : {bin_path(prefix), idx_path(prefix)}) {
+    std::error_code missing;  // which opening tells
+    const std::uintmax_t size = fs::file_size(path, missing);
+    if (!missing) found.bytes += size;
+  }
+  if (found.sidecar) {
+    for (const auto& [path, file] :
+         {std::pair(bin_path(prefix), found.sidecar->bin), std::pair(idx_path(prefix), found.sidecar->idx)}) {
+      std::error_code ignored;
+      if (!fs::exists(path, ignored)) continue;
+      if (std::string fault = content_fault(path, file); !fault.empty()) found.faults.push_back(std::move(fault));
+    }
+  }
+  try {
+    const IndexedDataset dataset = IndexedDataset::open(prefix);
+    found.documents = dataset.documents();
+    found.tokens = dataset.tokens();
+    if (found.sidecar) add_counts_faults(dataset, *found.sidecar, found.faults);
+    dataset.check_vocabulary(found.sidecar ? found.sidecar->tokenizer.vocab_size
+                                           : std::int64_t{std::numeric_limits<std::int32_t>::max()} + 1);
+  } catch (const UserError& error) {
+    found.faults.emplace_back(error.what());
+  }
+  return found;
+}
+
+}  // namespace teratron

@@ -1,0 +1,107 @@
+#include "data/indexed/indexed_dataset_writer.h"
+
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+template <class T>
+void write_value(ChecksummedFile& file, T value) {
+  file.write_values(std::span<const T>(&value, 1));
+}
+
+// The new .bin must never stand beside the old .idx or sidecar.
+void remove_old(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) throw_environment_error("cannot replace '{}': {}", path.string(), error.message());
+}
+
+}  // namespace
+
+IndexedDatasetWriter::IndexedDatasetWriter(std::filesystem::path prefix, std::int64_t vocab_size)
+    : prefix_(std::move(prefix)),
+      vocab_size_(vocab_size),
+      token_type_(token_type_for(vocab_size)),
+      token_file_(bin_path(prefix_)) {}
+
+IndexedDatasetWriter::IndexedDatasetWriter(std::filesystem::path prefix, TokenType token_type)
+    : prefix_(std::move(prefix)), token_type_(token_type), token_file_(bin_path(prefix_)) {}
+
+void IndexedDatasetWriter::add_stored_sequence(std::span<const std::byte> tokens) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;  // the file has a buffer for what it is given
+  const auto count = static_cast<std::int64_t>(tokens.size()) / size_of(token_type_);
+  lengths_.push_back(static_cast<std::int32_t>(count));
+  tokens_ += count;
+  for (; tokens.size() > kPiece; tokens = tokens.subspan(kPiece)) token_file_.write_values(tokens.first(kPiece));
+  token_file_.write_values(tokens);
+}
+
+void IndexedDatasetWriter::add_sequence(std::span<const std::int32_t> tokens) {
+  if (tokens.size() > std::size_t{std::numeric_limits<std::int32_t>::max()}) {
+    throw_user_error("a document of {} tokens is too long for the format, which allows 2147483647; split it",
+                     tokens.size());
+  }
+  for (const std::int32_t token : tokens) {
+    check(token >= 0 && token < vocab_size_, "add_sequence: a token outside the vocabulary");
+  }
+  if (token_type_ == TokenType::kU16) {
+    narrow_.assign(tokens.begin(), tokens.end());
+    token_file_.write_values(std::span<const std::uint16_t>(narrow_));
+  } else {
+    token_file_.write_values(tokens);
+  }
+  lengths_.push_back(static_cast<std::int32_t>(tokens.size()));
+  tokens_ += static_cast<std::int64_t>(tokens.size());
+}
+
+void IndexedDatasetWriter::write_index(ChecksummedFile& file) const {
+  file.write_values(std::span<const char>(kIndexMagic));
+  write_value(file, kIndexVersion);
+  write_value(file, static_cast<std::uint8_t>(token_type_));
+  write_value(file, static_cast<std::uint64_t>(lengths_.size()));
+  write_value(file, static_cast<std::uint64_t>(first_sequences_.size()));
+  file.write_values(std::span<const std::int32_t>(lengths_));
+  std::int64_t offset = 0;
+  for (const std::int32_t length : lengths_) {
+    write_value(file, offset);
+    offset += length * size_of(token_type_);
+  }
+  file.write_values(std::span<const std::int64_t>(first_sequences_));
+}
+
+void IndexedDatasetWriter::finish(const std::optional<TokenizerIdentity>& tokenizer, SequenceUnit unit) {
+  check_equal(first_sequences_.back(), sequences(), "finish: sequences that belong to a document");
+  index_file_.emplace(idx_path(prefix_));
+  write_index(*index_file_);
+  if (tokenizer) {
+    sidecar_.emplace(sidecar_path(prefix_));
+    sidecar_->write(text_of({.tokenizer = *tokenizer,
+                             .unit = unit,
+                             .documents = documents(),
+                             .sequences = sequences(),
+                             .tokens = tokens_,
+                             .bin = token_file_.written(),
+                             .idx = index_file_->written()}));
+    sidecar_->sync();
+  }
+  // A full disk shows here, while an older dataset of this name is still whole.
+  index_file_->sync();
+  token_file_.sync();
+}
+
+void IndexedDatasetWriter::publish() {
+  remove_old(idx_path(prefix_));
+  remove_old(sidecar_path(prefix_));
+  token_file_.commit();
+  if (sidecar_) sidecar_->commit();
+  index_file_->commit();
+  sync_folder(prefix_.has_parent_path() ? prefix_.parent_path() : std::filesystem::path("."));
+}
+
+}  // namespace teratron

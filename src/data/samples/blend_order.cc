@@ -1,0 +1,123 @@
+#include "data/samples/blend_order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+// The weights times `scale`, where they all are whole numbers then and add up to a period that is short enough.
+std::optional<std::vector<std::int64_t>> whole_numbers(std::span<const double> weights, double scale) {
+  std::vector<std::int64_t> numbers;
+  std::int64_t divisor = 0, sum = 0;
+  for (const double weight : weights) {
+    const double scaled = weight * scale, number = std::round(scaled);
+    // A decimal as a double, times a power of ten, is off by a few units in the last place, 2^-52 each.
+    if (number < 1 || number > 0x1p40 || std::abs(scaled - number) > 1e-14 * scaled) return std::nullopt;
+    numbers.push_back(static_cast<std::int64_t>(number));
+    divisor = std::gcd(divisor, numbers.back());
+    sum += numbers.back();
+  }
+  if (sum / divisor > BlendOrder::kMostPeriod) return std::nullopt;
+  for (std::int64_t& number : numbers) number /= divisor;
+  return numbers;
+}
+
+// Parts of kMostPeriod, by the largest remainders.
+std::vector<std::int64_t> rounded(std::span<const double> weights) {
+  const double largest = *std::ranges::max_element(weights);  // dividing by it first keeps the sum finite
+  double total = 0;
+  for (const double weight : weights) total += weight / largest;
+  std::vector<std::int64_t> numbers;
+  std::vector<double> missing;
+  for (const double weight : weights) {
+    const double wanted = weight / largest / total * static_cast<double>(BlendOrder::kMostPeriod);
+    numbers.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted)));
+    missing.push_back(wanted - static_cast<double>(numbers.back()));
+  }
+  std::int64_t left = BlendOrder::kMostPeriod - std::reduce(numbers.begin(), numbers.end());
+  for (; left != 0; left += left > 0 ? -1 : 1) {
+    const auto at = static_cast<std::size_t>(left > 0 ? std::ranges::max_element(missing) - missing.begin()
+                                                      : std::ranges::max_element(numbers) - numbers.begin());
+    numbers[at] += left > 0 ? 1 : -1;
+    missing[at] -= left > 0 ? 1 : -1;
+  }
+  return numbers;
+}
+
+std::vector<std::int64_t> shares_of(std::span<const double> weights) {
+  for (double scale = 1; scale <= 1e6; scale *= 10) {
+    if (auto numbers = whole_numbers(weights, scale)) return *std::move(numbers);
+  }
+  return rounded(weights);
+}
+
+// Tijdeman's order of one period. A corpus may have its next sample once it is 1 / bound behind its share, and must
+// have it before it is 1 - 1 / bound behind; the one that must have it first is next.
+std::vector<std::uint8_t> one_period(std::span<const std::int64_t> shares) {
+  const std::int64_t period = std::reduce(shares.begin(), shares.end());
+  const std::int64_t bound = std::max<std::int64_t>(2, 2 * static_cast<std::int64_t>(shares.size()) - 2);
+  std::vector<std::int64_t> counts(shares.size());
+  std::vector<std::uint8_t> corpora(static_cast<std::size_t>(period));
+  for (std::int64_t slot = 0; slot < period; ++slot) {
+    std::optional<std::size_t> next;
+    // The time until which corpus i can wait, in units of period / bound: (its sample's number * bound - 1) / share.
+    const auto wait = [&](std::size_t i) { return (counts[i] + 1) * bound - 1; };
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      if ((shares[i] * (slot + 1) - counts[i] * period) * bound < period) continue;
+      if (!next || wait(i) * shares[*next] < wait(*next) * shares[i]) next = i;
+    }
+    check(next.has_value(), "BlendOrder: no corpus is behind its share");
+    ++counts[*next];
+    corpora[static_cast<std::size_t>(slot)] = static_cast<std::uint8_t>(*next);
+  }
+  check(std::ranges::equal(counts, shares), "BlendOrder: a period has other shares");
+  return corpora;
+}
+
+}  // namespace
+
+BlendOrder::BlendOrder(std::span<const double> weights) {
+  check(!weights.empty() && weights.size() <= kMostCorpora, "BlendOrder: one corpus to kMostCorpora");
+  for (const double weight : weights) check(std::isfinite(weight) && weight > 0, "BlendOrder: a weight above zero");
+  shares_ = shares_of(weights);
+  corpora_ = one_period(shares_);
+  first_slots_.push_back(0);
+  for (const std::int64_t share : shares_) first_slots_.push_back(first_slots_.back() + share);
+  slots_.resize(corpora_.size());
+  std::vector<std::int64_t> next = first_slots_;
+  for (std::size_t slot = 0; slot < corpora_.size(); ++slot) {
+    slots_[static_cast<std::size_t>(next[corpora_[slot]]++)] = static_cast<std::uint32_t>(slot);
+  }
+}
+
+std::span<const std::uint32_t> BlendOrder::slots(std::size_t corpus) const {
+  check(corpus < shares_.size(), "BlendOrder: no such corpus");
+  return std::span(slots_).subspan(static_cast<std::size_t>(first_slots_[corpus]),
+                                   static_cast<std::size_t>(shares_[corpus]));
+}
+
+BlendOrder::Place BlendOrder::place(std::int64_t position) const {
+  check(position >= 0, "BlendOrder: position");
+  const std::size_t corpus = corpora_[static_cast<std::size_t>(position % period())];
+  return {corpus, count(corpus, position)};
+}
+
+std::int64_t BlendOrder::position(const Place& place) const {
+  check(place.sample >= 0, "BlendOrder: sample");
+  const std::int64_t share = static_cast<std::int64_t>(slots(place.corpus).size());
+  return place.sample / share * period() + slots(place.corpus)[static_cast<std::size_t>(place.sample % share)];
+}
+
+std::int64_t BlendOrder::count(std::size_t corpus, std::int64_t samples) const {
+  const std::span<const std::uint32_t> places = slots(corpus);
+  const auto in_period =
+      std::ranges::lower_bound(places, samples % period(), {}, [](std::uint32_t slot) { return std::int64_t{slot}; });
+  return samples / period() * shares_[corpus] + (in_period - places.begin());
+}
+
+}  // namespace teratron

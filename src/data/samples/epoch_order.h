@@ -1,0 +1,63 @@
+// The order in which one epoch of GPT training reads its part of the corpus, as the paper (arXiv 1909.08053) has it:
+// the part is cut in five shards, read one after the other in random order; the documents of a shard are shuffled and
+// joined to one stream; the stream is cut into chunks of seq_length + 1 tokens; the chunks of a shard are shuffled.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/indexed/indexed_dataset.h"
+#include "data/samples/permutation.h"
+#include "data/split/corpus_split.h"
+
+namespace teratron {
+
+// A pure function of (part, seq_length, seed, epoch); every epoch is shuffled anew.
+//
+// Chunks overlap by one token: the last target of one is the first input of the next. The stream runs on from shard to
+// shard (a chunk belongs to the shard in which it begins), so a part of T tokens always gives (T - 1) / seq_length
+// chunks. The fewer than seq_length tokens left over are skipped, some at the stream's start and the rest at its end,
+// at a place drawn anew each epoch: no token is left out for good, even where there is one document to shuffle.
+//
+// Memory: half a byte a document. Built in one pass over the index by all threads; a chunk is found in
+// O(log documents). Safe to read from many threads. Refers to `dataset`, which must outlive it.
+class EpochOrder {
+ public:
+  EpochOrder(const IndexedDataset& dataset, CorpusPart part, std::int64_t seq_length, std::uint64_t seed,
+             std::int64_t epoch);
+
+  static std::int64_t chunks(const CorpusPart& part, std::int64_t seq_length) {
+    return part.tokens() > 0 ? (part.tokens() - 1) / seq_length : 0;
+  }
+
+  // Writes the chunk at place `index` of the epoch, seq_length + 1 tokens.
+  void read(std::int64_t index, std::span<std::int32_t> tokens) const;
+
+ private:
+  static constexpr std::size_t kShards = 5;
+  static constexpr std::int64_t kDocumentsPerMark = 16;
+
+  struct Shard {
+    std::int64_t first_document = 0;  // in the part, unshuffled
+    std::int64_t first_rank = 0;      // place of its first document in the epoch
+    std::int64_t first_chunk = 0;     // place of its first chunk in the epoch
+    RandomPermutation documents, chunks;
+  };
+  void place_documents(std::uint64_t seed, std::uint32_t epoch);
+  void mark_stream();
+  void place_chunks(std::uint64_t seed, std::uint32_t epoch);
+  std::int64_t stream_begin(std::int64_t rank) const;
+  TokenRange document_at(std::int64_t rank) const;
+  void read_stream(std::int64_t position, std::span<std::int32_t> tokens) const;
+
+  const IndexedDataset* dataset_;
+  CorpusPart part_;
+  std::int64_t seq_length_;
+  std::int64_t skipped_ = 0;           // tokens at the start of the stream that no chunk of this epoch holds
+  std::array<Shard, kShards> shards_;  // in the order of this epoch
+  std::vector<std::int64_t> marks_;    // where in the stream the documents of rank 0, 16, 32, ... begin
+};
+
+}  // namespace teratron

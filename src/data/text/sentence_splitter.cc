@@ -1,0 +1,240 @@
+#include "data/text/sentence_splitter.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "tokenizer/unicode.h"
+#include "tokenizer/utf8.h"
+
+namespace teratron {
+namespace {
+
+using Words = std::span<const std::string_view>;
+
+// Behind these, a sentence goes on, whatever follows.
+constexpr auto kGoesOn = std::to_array<std::string_view>(
+    {"Mr",   "Mrs",  "Ms",   "Mx",  "Dr",  "Drs",  "Prof", "Messrs", "Mme",    "Mlle", "Rev",  "Hon", "Gov", "Sen",
+     "Rep",  "Reps", "Sens", "Gen", "Col", "Maj",  "Capt", "Cpt",    "Cmdr",   "Lt",   "Sgt",  "Cpl", "Pvt", "Adm",
+     "Brig", "Supt", "Insp", "Det", "Amb", "Pres", "Fr",   "Mt",     "Ft",     "vs",   "Vs",   "cf",  "Cf",  "viz",
+     "e.g",  "E.g",  "i.e",  "I.e", "eg",  "ie",   "ca",   "approx", "Approx", "resp", "incl", "esp", "nr"});
+
+// Behind these, a number may follow.
+constexpr auto kBeforeNumber = std::to_array<std::string_view>(
+    {"No",   "no",  "Nos", "nos", "Fig",  "fig",  "Figs", "figs", "Vol",  "vol", "Vols", "vols",
+     "p",    "pp",  "Pp",  "Art", "art",  "Arts", "Sec",  "sec",  "Sect", "Ch",  "ch",   "Chap",
+     "chap", "Eq",  "eq",  "Eqs", "eqs",  "Op",   "op",   "Pt",   "pt",   "Ver", "ver",  "ed",
+     "Tab",  "tab", "Ref", "ref", "Refs", "refs", "Bk",   "Para", "para"});
+
+// These may be the last word of a sentence.
+constexpr auto kMayEnd = std::to_array<std::string_view>(
+    {"Inc",   "Ltd",  "Co",   "Corp", "Bros", "LLC",  "Jr",    "Sr",  "Esq",  "etc",  "al",    "St",   "Ste",
+     "Ave",   "Blvd", "Rd",   "Dept", "dept", "Univ", "Assn",  "Est", "est",  "Mfg",  "Ed",    "Eds",  "eds",
+     "trans", "Jan",  "Feb",  "Mar",  "Apr",  "Jun",  "Jul",   "Aug", "Sep",  "Sept", "Oct",   "Nov",  "Dec",
+     "Mon",   "Tue",  "Tues", "Wed",  "Thu",  "Thur", "Thurs", "Fri", "Sat",  "Sun",  "Calif", "Conn", "Fla",
+     "Ill",   "Mass", "Mich", "Minn", "Mo",   "Okla", "Ore",   "Pa",  "Penn", "Tenn", "Tex",   "Va",   "Vt",
+     "Wash",  "Wis",  "Ala",  "Ariz", "Ark",  "Colo", "Del",   "Ga",  "Ind",  "Kan",  "Ky",    "Md",   "Mont",
+     "Neb",   "Nev",  "Ph",   "Phil", "Ft",   "ft",   "lb",    "lbs", "oz",   "km",   "cm",    "mm",   "kg",
+     "hr",    "hrs",  "min",  "sq",   "cu",   "mph",  "rpm",   "max", "Bldg", "Sq",   "Mts",   "Bd"});
+
+constexpr auto kBeginsSentence = std::to_array<std::string_view>(
+    {"The",       "This",    "That",    "These",   "Those",  "There", "Then",   "Thus",    "They",    "He",
+     "She",       "It",      "We",      "You",     "I",      "A",     "An",     "In",      "On",      "At",
+     "As",        "But",     "And",     "Or",      "If",     "When",  "While",  "After",   "Before",  "However",
+     "Although",  "Though",  "Since",   "Because", "For",    "From",  "With",   "Without", "What",    "Who",
+     "Where",     "Why",     "How",     "Which",   "His",    "Her",   "Its",    "Their",   "Our",     "My",
+     "Your",      "Some",    "Many",    "Most",    "Much",   "All",   "Any",    "Not",     "One",     "Two",
+     "Three",     "So",      "Such",    "Also",    "During", "By",    "To",     "Under",   "Until",   "Yet",
+     "Now",       "Here",    "Another", "Both",    "Each",   "Every", "Few",    "Only",    "Once",    "Later",
+     "Meanwhile", "Instead", "Finally", "First",   "Today",  "Nor",   "Other",  "Others",  "Despite", "According",
+     "Several",   "Still",   "Even",    "Just",    "Let",    "Is",    "Are",    "Was",     "Were",    "Do",
+     "Does",      "Did",     "Can",     "Will",    "Would",  "Could", "Should", "Perhaps", "Maybe",   "Well"});
+
+bool is_in(Words words, std::string_view word) { return std::ranges::find(words, word) != words.end(); }
+bool is_one_of(std::string_view characters, char c) { return characters.find(c) != characters.npos; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Small letters of the Latin, Greek and Cyrillic alphabets, of which those beyond Latin-1 alternate with capitals.
+bool is_small(char32_t code) {
+  if (code < 0x80) return code >= 'a' && code <= 'z';
+  if (code < 0x100) return code >= 0xDF && code != 0xF7;
+  if (code < 0x138 || (code >= 0x14A && code < 0x178)) return code % 2 == 1;
+  return (code >= 0x3AC && code < 0x3CF) || (code >= 0x430 && code < 0x460);
+}
+
+constexpr std::string_view kEllipsis = "\u2026";
+constexpr std::array<std::string_view, 4> kClosing = {"\u201D", "\u2019", "\u00BB", "\u203A"};
+constexpr std::array<std::string_view, 6> kOpening = {"\u201C", "\u2018", "\u00AB", "\u2039", "``", "\u201E"};
+
+constexpr std::size_t kLongestNote = 64;  // bytes
+
+class SentenceScanner {
+ public:
+  explicit SentenceScanner(std::string_view text) : text_(text) {}
+
+  std::vector<std::string_view> run() {
+    begin_sentence(0);
+    for (std::size_t at = begin_; at < text_.size();) {
+      if (text_[at] == '\n') {
+        const std::size_t next = behind_space(at);
+        if (is_blank_line(at, next)) end_sentence(at);
+        at = next;
+      } else if (const std::size_t behind = behind_stops(at); behind > at) {
+        const std::size_t end = behind_closing(behind), next = behind_space(end);
+        if (next > end && (next == text_.size() || is_blank_line(end, next) || is_end(at, behind, next)))
+          end_sentence(end);
+        at = next;
+      } else {
+        ++at;
+      }
+    }
+    end_sentence(text_.size());
+    return std::move(sentences_);
+  }
+
+ private:
+  char char_at(std::size_t i) const { return i < text_.size() ? text_[i] : '\0'; }
+
+  // Bytes of the white space character at `i`; 0 where there is none.
+  std::size_t space_at(std::size_t i) const {
+    if (i == text_.size()) return 0;
+    const Utf8Step step = decode_utf8(text_.substr(i));
+    return step.status == Utf8Status::kValid && class_of(step.code) == CharClass::kSpace ? step.length : 0;
+  }
+  std::size_t behind_space(std::size_t i) const {
+    while (const std::size_t length = space_at(i)) i += length;
+    return i;
+  }
+  bool is_blank_line(std::size_t begin, std::size_t end) const {
+    return std::ranges::count(text_.substr(begin, end - begin), '\n') > 1;
+  }
+  // Behind the last of the stops that stand side by side from `i` on.
+  std::size_t behind_stops(std::size_t i) const {
+    while (true) {
+      if (is_one_of(".?!", char_at(i)) && i < text_.size()) {
+        ++i;
+      } else if (text_.substr(i).starts_with(kEllipsis)) {
+        i += kEllipsis.size();
+      } else {
+        return i;
+      }
+    }
+  }
+  template <std::size_t N>
+  std::size_t behind_marks(std::size_t i, std::string_view single,
+                           const std::array<std::string_view, N>& longer) const {
+    while (i < text_.size()) {
+      const std::string_view rest = text_.substr(i);
+      const auto found = std::ranges::find_if(longer, [&](std::string_view mark) { return rest.starts_with(mark); });
+      if (found != longer.end()) {
+        i += found->size();
+      } else if (is_one_of(single, rest.front())) {
+        ++i;
+      } else {
+        break;
+      }
+    }
+    return i;
+  }
+  std::size_t behind_closing(std::size_t i) const {
+    while (true) {
+      i = behind_marks(i, "\"')]}*_", kClosing);
+      const std::size_t behind = behind_note(i);
+      if (behind == i) return i;
+      i = behind;
+    }
+  }
+  // "[1]", "[citation needed]": words in brackets.
+  std::size_t behind_note(std::size_t i) const {
+    if (char_at(i) != '[') return i;
+    bool is_behind_word = false;
+    for (std::size_t at = i + 1; at < i + kLongestNote; ++at) {
+      const char c = char_at(at);
+      if (c == ']' && is_behind_word) return at + 1;
+      const bool is_word = is_letter(c) || is_digit(c);
+      if (!is_word && !(is_behind_word && is_one_of(" \n", c))) return i;
+      is_behind_word = is_word;
+    }
+    return i;
+  }
+  std::size_t behind_opening(std::size_t i) const { return behind_marks(i, "\"'([{*_", kOpening); }
+
+  // Where the stops in [stop, behind) are followed by white space and then by more text, at `next`.
+  bool is_end(std::size_t stop, std::size_t behind, std::size_t next) const {
+    if (is_one_of(",;:)]}.?!", char_at(next)) || text_.substr(next).starts_with(kEllipsis)) return false;
+    const std::size_t word = behind_opening(next);
+    const Utf8Step step = word < text_.size() ? decode_utf8(text_.substr(word)) : Utf8Step{};
+    if (step.status == Utf8Status::kValid && is_small(step.code)) return false;
+    return text_.substr(stop, behind - stop) != "." || !goes_on_behind(word_before(stop), word);
+  }
+
+  // Letters, digits and stops before a stop; nothing where more than a bracket, a quote or a dash stands before them,
+  // as in "don't" or "caf\u00E9s".
+  std::string_view word_before(std::size_t stop) const {
+    std::size_t begin = stop;
+    while (begin > begin_ && (is_letter(text_[begin - 1]) || is_digit(text_[begin - 1]) || text_[begin - 1] == '.')) {
+      --begin;
+    }
+    const std::string_view word = text_.substr(begin, stop - begin), before = text_.substr(begin_, begin - begin_);
+    if (before.empty() || is_one_of(" \t\n\r\v\f([{\"-*_", before.back())) return word;
+    if (before.back() == '\'') return before.size() > 1 && is_letter(before[before.size() - 2]) ? "" : word;
+    constexpr std::array<std::string_view, 6> kBefore = {"\u201C", "\u2018", "\u00AB", "\u2013", "\u2014", "\u00A0"};
+    return std::ranges::any_of(kBefore, [&](std::string_view mark) { return before.ends_with(mark); }) ? word : "";
+  }
+
+  // Whether the sentence goes on behind this word and a single stop, where the next word begins at `next`.
+  bool goes_on_behind(std::string_view word, std::size_t next) const {
+    if (word.empty()) return false;
+    const bool is_letter_alone = word.size() == 1 && is_letter(word.front());
+    const bool is_number = std::ranges::all_of(word, [](char c) { return is_digit(c) || c == '.'; });
+    const bool is_first = word.data() == text_.data() + first_word_;
+    if (is_first && (is_number || is_letter_alone)) return true;
+    if (is_in(kGoesOn, word)) return true;
+    if (is_in(kBeforeNumber, word) && is_digit(char_at(next))) return true;
+    return (is_letter_alone || has_stops(word) || is_in(kMayEnd, word)) && !begins_sentence(next);
+  }
+  // "U.S", "Ph.D": one to three letters between stops.
+  static bool has_stops(std::string_view word) {
+    std::size_t letters = 0, parts = 1;
+    for (const char c : word) {
+      if (c == '.' ? letters == 0 : !is_letter(c) || letters == 3) return false;
+      parts += c == '.' ? 1 : 0;
+      letters = c == '.' ? 0 : letters + 1;
+    }
+    return parts > 1 && letters > 0;
+  }
+  bool begins_sentence(std::size_t i) const {
+    std::size_t end = i;
+    while (is_letter(char_at(end))) ++end;
+    return char_at(end) != '.' && is_in(kBeginsSentence, text_.substr(i, end - i));
+  }
+
+  void begin_sentence(std::size_t i) {
+    begin_ = behind_space(i);
+    first_word_ = behind_opening(begin_);
+  }
+  void end_sentence(std::size_t end) {
+    std::size_t trimmed = end;
+    for (std::size_t i = end; i > begin_; trimmed = i) {
+      do {
+        --i;
+      } while (i > begin_ && (static_cast<unsigned char>(text_[i]) & 0xC0) == 0x80);
+      if (i + space_at(i) != trimmed) break;
+    }
+    if (trimmed > begin_) sentences_.push_back(text_.substr(begin_, trimmed - begin_));
+    begin_sentence(end);
+  }
+
+  std::string_view text_;
+  std::size_t begin_ = 0, first_word_ = 0;  // of the sentence at hand
+  std::vector<std::string_view> sentences_;
+};
+
+}  // namespace
+
+std::vector<std::string_view> split_sentences(std::string_view text) { return SentenceScanner(text).run(); }
+
+}  // namespace teratron

@@ -1,0 +1,258 @@
+#include "eval/generation/generation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/host/threads.h"
+
+namespace teratron {
+namespace {
+
+// A text on its way, and how much of it its cache holds.
+struct Sequence {
+  std::size_t request = 0;
+  std::vector<std::int32_t> text;
+  std::int64_t window_begin = 0, cached = 0;  // the context, and what is not yet in the cache, begin there
+  std::int64_t made = 0, moves = 0;
+  bool is_finished = false;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(text.size()); }
+  std::span<const std::int32_t> tokens(std::int64_t begin, std::int64_t count) const {
+    return std::span(text).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
+  }
+};
+
+// The sequence at `i` has the i-th cache. Every round brings each by one token: its last token joins the others' in one
+// call, all before it are fed alone. What a sequence is computed with is therefore always the same.
+class GenerationBatch {
+ public:
+  GenerationBatch(LanguageModel& model, std::span<const GenerationRequest> requests, const GenerationSettings& settings,
+                  const GenerationEvents& events)
+      : model_(model), requests_(requests), settings_(settings), events_(events), order_(requests.size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::ranges::stable_sort(order_, std::greater(), [&](std::size_t i) { return requests[i].prompt.size(); });
+  }
+
+  void run() {
+    while (next_ < order_.size() && static_cast<std::int64_t>(active_.size()) < model_.options().caches) {
+      active_.emplace_back();
+      begin_next(active_.size() - 1);
+    }
+    for (replace_finished(); !active_.empty(); replace_finished()) round();
+  }
+
+ private:
+  std::int64_t positions() const { return model_.config().max_position_embeddings; }
+  std::size_t vocabulary() const { return static_cast<std::size_t>(model_.config().vocab_size); }
+
+  void begin_next(std::size_t place) {
+    const std::size_t request = order_[next_++];
+    active_[place] = {.request = request, .text = requests_[request].prompt};
+    if (settings_.prompt_log_probabilities) {
+      feed_scored(place);
+    } else {
+      copy_same_prompt(place);
+    }
+    if (settings_.max_new_tokens == 0) finish(active_[place], GenerationEnd::kLength);
+  }
+
+  // Samples of a prompt, or lines that are the same.
+  void copy_same_prompt(std::size_t place) {
+    Sequence& sequence = active_[place];
+    const std::int64_t before_last = sequence.size() - 1;
+    if (before_last == 0) return;
+    for (std::size_t other = 0; other < active_.size(); ++other) {
+      const Sequence& source = active_[other];
+      if (other == place || source.moves > 0 || source.cached < before_last ||
+          requests_[source.request].prompt != sequence.text) {
+        continue;
+      }
+      model_.copy_cache(static_cast<std::int64_t>(other), static_cast<std::int64_t>(place), before_last);
+      sequence.cached = before_last;
+      return;
+    }
+  }
+
+  // All but the last token, in pieces; use(begin, count) follows a piece's call, for which it wants `rows` a token.
+  void feed(std::size_t place, std::int64_t rows, const std::function<void(std::int64_t, std::int64_t)>& use) {
+    Sequence& sequence = active_[place];
+    while (sequence.cached < sequence.size() - 1) {
+      const std::int64_t begin = sequence.cached,
+                         count = std::min(sequence.size() - 1 - begin, model_.options().tokens);
+      logits_.resize(std::max(logits_.size(), static_cast<std::size_t>(rows * count) * vocabulary()));
+      model_.logits(sequence.tokens(begin, count), begin - sequence.window_begin, rows * count,
+                    std::span(logits_).first(static_cast<std::size_t>(rows * count) * vocabulary()),
+                    static_cast<std::int64_t>(place));
+      sequence.cached += count;
+      if (use) use(begin, count);
+    }
+  }
+
+  void feed_scored(std::size_t place) {
+    const std::vector<std::int32_t>& text = active_[place].text;
+    std::vector<double> scores(text.size() - 1);
+    feed(place, 1, [&](std::int64_t begin, std::int64_t count) {
+      parallel_for(count, 1, [&](std::int64_t row, std::int64_t) {
+        const auto at = static_cast<std::size_t>(begin + row);
+        scores[at] = log_probability(row_of(static_cast<std::size_t>(row)), text[at + 1]);
+      });
+    });
+    if (events_.prompt) events_.prompt(active_[place].request, scores);
+  }
+
+  std::span<float> row_of(std::size_t row) { return std::span(logits_).subspan(row * vocabulary(), vocabulary()); }
+
+  // One more token of each.
+  void round() {
+    std::vector<std::int32_t> last, at;
+    for (std::size_t place = 0; place < active_.size(); ++place) {
+      Sequence& sequence = active_[place];
+      if (sequence.size() - sequence.window_begin > positions()) {
+        sequence.cached = sequence.window_begin = sequence.size() - std::max<std::int64_t>(1, positions() / 2);
+        ++sequence.moves;
+      }
+      feed(place, 0, {});
+      last.push_back(sequence.text.back());
+      at.push_back(static_cast<std::int32_t>(sequence.size() - 1 - sequence.window_begin));
+      sequence.cached = sequence.size();
+    }
+    logits_.resize(std::max(logits_.size(), active_.size() * vocabulary()));
+    model_.next_logits(last, at, std::span(logits_).first(active_.size() * vocabulary()));
+    choose_tokens();
+    for (std::size_t place = 0; place < active_.size(); ++place) hand_out(active_[place], chosen_[place]);
+  }
+
+  struct Chosen {
+    std::int32_t token = 0;
+    double log_probability = std::numeric_limits<double>::quiet_NaN();
+  };
+
+  void choose_tokens() {
+    chosen_.assign(active_.size(), {});
+    parallel_for(static_cast<std::int64_t>(active_.size()), 1, [&](std::int64_t begin, std::int64_t) {
+      const auto place = static_cast<std::size_t>(begin);
+      const Sequence& sequence = active_[place];
+      const GenerationRequest& request = requests_[sequence.request];
+      const std::span<const float> logits = row_of(place);
+      std::vector<float> penalized;
+      if (settings_.sampling.repetition_penalty != 1) {
+        penalized.assign(logits.begin(), logits.end());
+        penalize_repetition(penalized, sequence.text, settings_.sampling.repetition_penalty);
+      }
+      Chosen& chosen = chosen_[place];
+      chosen.token = sample_token(penalized.empty() ? logits : std::span<const float>(penalized), settings_.sampling,
+                                  {.position = sequence.size(), .prompt = request.number, .sample = request.sample});
+      if (settings_.log_probabilities) chosen.log_probability = log_probability(logits, chosen.token);
+    });
+  }
+
+  void hand_out(Sequence& sequence, const Chosen& chosen) {
+    if (settings_.stop && chosen.token == *settings_.stop) return finish(sequence, GenerationEnd::kEndToken);
+    sequence.text.push_back(chosen.token);
+    ++sequence.made;
+    const bool goes_on = events_.token(sequence.request, chosen.token, chosen.log_probability);
+    if (!goes_on) return finish(sequence, GenerationEnd::kStopped);
+    if (sequence.made == settings_.max_new_tokens) finish(sequence, GenerationEnd::kLength);
+  }
+
+  void finish(Sequence& sequence, GenerationEnd end) {
+    sequence.is_finished = true;
+    if (events_.finished) events_.finished(sequence.request, end, sequence.moves);
+  }
+
+  // What has ended makes room for the next request; with none left, the last sequence comes to its place.
+  void replace_finished() {
+    for (std::size_t place = 0; place < active_.size();) {
+      if (!active_[place].is_finished) {
+        ++place;
+      } else if (next_ < order_.size()) {
+        begin_next(place);
+      } else {
+        const Sequence& last = active_.back();
+        if (!last.is_finished && last.cached > last.window_begin) {
+          model_.copy_cache(static_cast<std::int64_t>(active_.size() - 1), static_cast<std::int64_t>(place),
+                            last.cached - last.window_begin);
+        }
+        if (place + 1 < active_.size()) active_[place] = std::move(active_.back());
+        active_.pop_back();
+      }
+    }
+  }
+
+  LanguageModel& model_;
+  const std::span<const GenerationRequest> requests_;
+  const GenerationSettings& settings_;
+  const GenerationEvents& events_;
+  std::vector<std::size_t> order_;  // of the requests
+  std::size_t next_ = 0;            // in that order
+  std::vector<Sequence> active_;
+  std::vector<float> logits_;  // rows of the last call
+  std::vector<Chosen> chosen_;
+};
+
+}  // namespace
+
+void generate_all(LanguageModel& model, std::span<const GenerationRequest> requests, const GenerationSettings& settings,
+                  const GenerationEvents& events) {
+  const std::int64_t positions = model.config().max_position_embeddings;
+  for (const GenerationRequest& request : requests) {
+    check(!request.prompt.empty(), "a prompt of at least one token");
+    const auto tokens = static_cast<std::int64_t>(request.prompt.size());
+    if (tokens > positions) {
+      throw_user_error("a prompt has {} tokens, and the model's context holds {}; shorten it", tokens, positions);
+    }
+  }
+  GenerationBatch(model, requests, settings, events).run();
+}
+
+std::int64_t generate(LanguageModel& model, std::span<const std::int32_t> prompt, const GenerationSettings& settings,
+                      const std::function<void(std::int32_t)>& emit) {
+  const GenerationRequest request{.prompt = {prompt.begin(), prompt.end()}};
+  std::int64_t count = 0;
+  const auto token = [&](std::size_t, std::int32_t id, double) {
+    ++count;
+    emit(id);
+    return true;
+  };
+  generate_all(model, {&request, 1}, settings, {.prompt = {}, .token = token, .finished = {}});
+  return count;
+}
+
+std::int64_t cache_tokens_for(std::span<const GenerationRequest> requests, const GenerationSettings& settings,
+                              const ModelConfig& config) {
+  std::int64_t longest = 1;
+  for (const GenerationRequest& request : requests) {
+    longest = std::max(longest, static_cast<std::int64_t>(request.prompt.size()));
+  }
+  const std::int64_t positions = config.max_position_embeddings;
+  return std::min(positions, longest + std::min(positions, std::max<std::int64_t>(0, settings.max_new_tokens - 1)));
+}
+
+std::int64_t choose_caches(std::size_t requests, std::int64_t cache_tokens, const ModelConfig& config,
+                           std::int64_t bytes_of_element) {
+  constexpr std::int64_t kMost = 32, kMostBytes = std::int64_t{1} << 30;
+  const std::int64_t bytes = config.num_layers * cache_tokens * 3 * config.hidden_size * bytes_of_element;
+  const std::int64_t fit = std::max<std::int64_t>(1, kMostBytes / bytes);
+  return std::min({kMost, fit, std::max<std::int64_t>(1, static_cast<std::int64_t>(requests))});
+}
+
+std::int64_t fit_prompt(std::vector<std::int32_t>& prompt, std::int64_t positions, LongPrompt rule,
+                        std::string_view name) {
+  const std::int64_t tokens = static_cast<std::int64_t>(prompt.size()), lost = tokens - positions;
+  if (lost <= 0) return 0;
+  switch (rule) {
+    case LongPrompt::kRefuse:
+      throw_user_error(
+          "{} has {} tokens, and the model's context holds {}; shorten it, or cut it: --truncate-prompt left keeps its "
+          "end, right its beginning",
+          name, tokens, positions);
+    case LongPrompt::kCutLeft: prompt.erase(prompt.begin(), prompt.begin() + lost); break;
+    case LongPrompt::kCutRight: prompt.resize(static_cast<std::size_t>(positions)); break;
+  }
+  return lost;
+}
+
+}  // namespace teratron

@@ -1,0 +1,108 @@
+#include "eval/generation/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/philox.h"
+
+namespace teratron {
+namespace {
+
+struct Candidate {
+  std::int32_t token;
+  double weight;  // in proportion to its probability
+};
+
+// Ties go by token, so that a cut is always the same.
+bool is_likelier(const Candidate& a, const Candidate& b) {
+  return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
+}
+
+double total_of(const std::vector<Candidate>& candidates) {
+  return std::accumulate(candidates.begin(), candidates.end(), 0.0,
+                         [](double sum, const Candidate& candidate) { return sum + candidate.weight; });
+}
+
+void keep_top_k(std::vector<Candidate>& candidates, std::int64_t k) {
+  if (k == 0 || k >= static_cast<std::int64_t>(candidates.size())) return;
+  std::nth_element(candidates.begin(), candidates.begin() + k, candidates.end(), is_likelier);
+  candidates.resize(static_cast<std::size_t>(k));
+}
+
+// The likeliest come off a heap one by one: mostly few are needed, and sorting a whole vocabulary would take longer
+// than a small model.
+void keep_nucleus(std::vector<Candidate>& candidates, double p) {
+  if (p >= 1) return;
+  const double enough = p * total_of(candidates);
+  const auto is_less_likely = [](const Candidate& a, const Candidate& b) { return is_likelier(b, a); };
+  std::make_heap(candidates.begin(), candidates.end(), is_less_likely);
+  auto end = candidates.end();
+  double mass = 0;
+  do {
+    std::pop_heap(candidates.begin(), end, is_less_likely);
+    mass += (--end)->weight;
+  } while (end != candidates.begin() && mass < enough);
+  candidates.erase(candidates.begin(), end);
+}
+
+}  // namespace
+
+Faults SamplingSettings::faults() const {
+  Faults faults;
+  faults.add_if(!(temperature >= 0), "{} is {}; 0 is greedy, the least", Flag{"temperature"}, temperature);
+  faults.add_if(top_k < 0, "{} is {}; 0 is off, the least", Flag{"top-k"}, top_k);
+  faults.add_if(!(top_p > 0 && top_p <= 1), "{} is {}; it must be above 0, at most 1", Flag{"top-p"}, top_p);
+  faults.add_if(!(repetition_penalty > 0), "{} is {}; it must be above 0, and 1 is off", Flag{"repetition-penalty"},
+                repetition_penalty);
+  return faults;
+}
+
+std::int32_t sample_token(std::span<const float> logits, const SamplingSettings& settings, const DrawPlace& place) {
+  check(!logits.empty(), "logits to sample from");
+  const auto best = std::max_element(logits.begin(), logits.end());
+  if (!std::isfinite(*best)) throw_user_error("the model's logits are not finite: its weights are damaged or diverged");
+  if (settings.temperature == 0) return static_cast<std::int32_t>(best - logits.begin());
+
+  std::vector<Candidate> candidates(logits.size());
+  for (std::size_t token = 0; token < logits.size(); ++token) {
+    const double distance = static_cast<double>(logits[token]) - static_cast<double>(*best);
+    candidates[token] = {static_cast<std::int32_t>(token), std::exp(distance / settings.temperature)};
+  }
+  keep_top_k(candidates, settings.top_k);
+  keep_nucleus(candidates, settings.top_p);
+  // Drawn in the order of tokens: in that of probabilities, the rounding of another layout could exchange two tokens
+  // that are far apart in the vocabulary and equally likely, and with them what is drawn.
+  if (candidates.size() < logits.size()) std::ranges::sort(candidates, {}, &Candidate::token);
+  RandomSequence random(
+      {.seed = settings.seed, .purpose = RandomPurpose::kSampling, .stream = place.sample, .step = place.prompt},
+      static_cast<std::uint64_t>(place.position));
+  double left = random.uniform() * total_of(candidates);
+  for (const Candidate& candidate : candidates) {
+    left -= candidate.weight;
+    if (left < 0) return candidate.token;
+  }
+  return std::ranges::min_element(candidates, is_likelier)->token;  // rounding may leave a crumb
+}
+
+void penalize_repetition(std::span<float> logits, std::span<const std::int32_t> text, double penalty) {
+  if (penalty == 1) return;
+  const auto factor = static_cast<float>(penalty);
+  std::vector<float> penalized;  // of what the logits were before any changed: a token may stand there twice
+  penalized.reserve(text.size());
+  for (const std::int32_t token : text) {
+    const float logit = logits[static_cast<std::size_t>(token)];
+    penalized.push_back(logit < 0 ? logit * factor : logit / factor);
+  }
+  for (std::size_t i = 0; i < text.size(); ++i) logits[static_cast<std::size_t>(text[i])] = penalized[i];
+}
+
+double log_probability(std::span<const float> logits, std::int32_t token) {
+  const double most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
+  return static_cast<double>(logits[static_cast<std::size_t>(token)]) - most - std::log(sum);
+}
+
+}  // namespace teratron

@@ -1,0 +1,267 @@
+#include "executor/stage/stage_passes.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "nn/host_values.h"
+
+namespace teratron {
+namespace {
+
+// The call's tokens of every sequence, [batch, tokens of the slice], from values [batch, tokens of the sequence].
+template <class T>
+std::vector<T> slice_of(const LayerPass& pass, const MicroBatch& micro_batch, std::span<const T> values) {
+  std::vector<T> rows;
+  rows.reserve(static_cast<std::size_t>(pass.batch * pass.tokens));
+  for (std::int64_t sequence = 0; sequence < micro_batch.batch; ++sequence) {
+    const auto begin = values.begin() + sequence * micro_batch.tokens + pass.first_position;
+    rows.insert(rows.end(), begin, begin + pass.tokens);
+  }
+  return rows;
+}
+
+// An end's parameters get their gradients in the same pass, whatever layers do.
+LayerPass of_end(LayerPass pass) {
+  pass.weights_later = false;
+  return pass;
+}
+
+}  // namespace
+
+SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SliceKey& key, bool training) const {
+  const StageMemory& memory = plan_.memory();
+  std::int64_t first = 0, tokens = micro_batch.tokens;
+  if (!micro_batch.labels.empty()) model_.traits.check_groups(micro_batch.batch);
+  if (memory.timeline().most_slices() > 1) {
+    check_equal(micro_batch.tokens, plan_.options().tokens, "tokens of a sequence that is cut into slices");
+    const std::vector<std::int64_t>& slices = memory.cut_of(key.micro_batch).slice_tokens;
+    first = std::accumulate(slices.begin(), slices.begin() + key.slice, std::int64_t{0});
+    tokens = slices[static_cast<std::size_t>(key.slice)];
+  }
+  return {.pass = {.backend = backend_,
+                   .tensor = *mesh_.tensor,
+                   .batch = micro_batch.batch,
+                   .tokens = tokens,
+                   .first_position = first,
+                   .first_sample = micro_batch.first_sample,
+                   .sequence_length = std::max(micro_batch.tokens, micro_batch.uncut_tokens),
+                   .seed = micro_batch.seed,
+                   .iteration = micro_batch.iteration,
+                   .counters = training && graphs_.capture(*mesh_.tensor) ? memory.counters() : TensorRef(),
+                   .training = training,
+                   .sequence_parallel = plan_.options().sequence_parallel},
+          .key = key};
+}
+
+void StagePasses::begin(SliceCall& call, const MicroBatch& micro_batch) const {
+  if (call.pass.counters) {
+    check(micro_batch.first_sample <= std::numeric_limits<std::int32_t>::max(), "a batch's samples are counted in i32");
+    const std::array counters = {static_cast<std::int32_t>(micro_batch.iteration),
+                                 static_cast<std::int32_t>(micro_batch.first_sample)};
+    backend_.upload(call.pass.counters, counters.data());
+  }
+  if (!micro_batch.key_lengths.empty()) {
+    check_equal(static_cast<std::int64_t>(micro_batch.key_lengths.size()), micro_batch.batch, "lengths of sequences");
+    call.pass.key_lengths = plan_.memory().key_lengths(micro_batch.batch);
+    backend_.upload(call.pass.key_lengths, micro_batch.key_lengths.data());
+  }
+  if (!micro_batch.first_keys.empty()) {
+    check_equal(micro_batch.first_keys.size(), micro_batch.ids.size(), "first keys of tokens");
+    call.pass.first_keys = upload(plan_.memory().first_keys({call.pass.batch, call.pass.tokens}), call, micro_batch,
+                                  micro_batch.first_keys);
+  }
+}
+
+TensorRef StagePasses::upload(TensorRef to, const SliceCall& call, const MicroBatch& micro_batch,
+                              std::span<const std::int32_t> values) const {
+  const std::vector<std::int32_t> rows = slice_of(call.pass, micro_batch, values);
+  backend_.upload(to, rows.data());
+  return to;
+}
+
+SliceInputs StagePasses::embedding_inputs(const SliceCall& call, const MicroBatch& micro_batch) const {
+  const StageMemory& memory = plan_.memory();
+  const Shape shape{call.pass.batch, call.pass.tokens};
+  SliceInputs inputs{.ids = upload(memory.ids(shape), call, micro_batch, micro_batch.ids)};
+  if (model_.traits.token_types) {
+    check_equal(micro_batch.token_types.size(), micro_batch.ids.size(), "types of tokens");
+    inputs.token_types = upload(memory.token_types(shape), call, micro_batch, micro_batch.token_types);
+  }
+  if (!micro_batch.position_ids.empty()) {
+    check_equal(micro_batch.position_ids.size(), micro_batch.ids.size(), "positions of tokens");
+    inputs.position_ids = upload(memory.position_ids(shape), call, micro_batch, micro_batch.position_ids);
+  }
+  return inputs;
+}
+
+void StagePasses::upload_sparse_targets(SliceInputs& inputs, const SliceCall& call,
+                                        const MicroBatch& micro_batch) const {
+  const StageMemory& memory = plan_.memory();
+  const std::vector<std::int32_t> all_targets = slice_of(call.pass, micro_batch, micro_batch.targets);
+  const std::vector<float> all_weights = slice_of(call.pass, micro_batch, micro_batch.weights);
+  std::vector<std::int32_t> targets, rows, numbers(all_targets.size(), -1);
+  std::vector<float> weights;
+  for (std::size_t row = 0; row < all_targets.size(); ++row) {
+    if (all_weights[row] == 0) continue;
+    numbers[row] = static_cast<std::int32_t>(targets.size());
+    rows.push_back(static_cast<std::int32_t>(row));
+    targets.push_back(all_targets[row]);
+    weights.push_back(all_weights[row]);
+  }
+  const auto count = static_cast<std::int64_t>(targets.size());
+  inputs.targets = memory.targets(count);
+  inputs.weights = memory.weights(count);
+  inputs.target_rows = memory.target_rows(count);
+  inputs.target_numbers = memory.target_numbers(static_cast<std::int64_t>(numbers.size()));
+  backend_.upload(inputs.target_numbers, numbers.data());
+  backend_.upload(inputs.targets, targets.data());
+  backend_.upload(inputs.target_rows, rows.data());
+  upload_floats(backend_, inputs.weights, weights, micro_batch.loss_scale);
+}
+
+void StagePasses::upload_labels(SliceInputs& inputs, const MicroBatch& micro_batch) const {
+  const StageMemory& memory = plan_.memory();
+  const ModelTraits& traits = model_.traits;
+  const std::int64_t labels = traits.labels_of(micro_batch.batch);
+  check_equal(static_cast<std::int64_t>(micro_batch.labels.size()), labels, "labels");
+  check_equal(micro_batch.label_weights.size(), micro_batch.labels.size(), "weights of labels");
+  inputs.labels = memory.labels(labels);
+  inputs.label_weights = memory.label_weights(labels);
+  backend_.upload(inputs.labels, micro_batch.labels.data());
+  upload_floats(backend_, inputs.label_weights, micro_batch.label_weights, micro_batch.loss_scale);
+}
+
+SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& micro_batch) const {
+  const StageMemory& memory = plan_.memory();
+  const LayerPass& pass = call.pass;
+  SliceInputs inputs;
+  if (model_.traits.sparse_targets) {
+    upload_sparse_targets(inputs, call, micro_batch);
+  } else if (model_.traits.targets) {
+    const std::int64_t rows = pass.batch * pass.tokens;
+    inputs.targets = upload(memory.targets(rows), call, micro_batch, micro_batch.targets);
+    inputs.weights = memory.weights(rows);
+    upload_floats(backend_, inputs.weights, slice_of(pass, micro_batch, micro_batch.weights), micro_batch.loss_scale);
+  }
+  if (model_.traits.labels) upload_labels(inputs, micro_batch);
+  return inputs;
+}
+
+EndCall StagePasses::embedding_call(const SliceCall& call, const LayerPass& pass, const SliceInputs& inputs,
+                                    const LayerWorkspace& layers) const {
+  EndCall end = end_call(pass, inputs, layers);
+  end.kept = plan_.memory().embedding_kept(call.key);
+  end.memory = plan_.memory().embedding_memory();
+  return end;
+}
+
+void StagePasses::embed_inputs(const SliceCall& call, const SliceInputs& inputs) {
+  const LayerWorkspace layers = plan_.memory().workspace(call.pass);
+  model_.embed(embedding_call(call, call.pass, inputs, layers), plan_.memory().input(call.pass, call.key, 0));
+}
+
+void StagePasses::embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after) {
+  embed_inputs(call, embedding_inputs(call, micro_batch));
+  if (after) after(-1, plan_.memory().input(call.pass, call.key, 0));
+}
+
+void StagePasses::embed(const SliceCall& call, std::span<const std::int32_t> ids) {
+  const TensorRef there = plan_.memory().ids({call.pass.batch, call.pass.tokens});
+  check_equal(static_cast<std::int64_t>(ids.size()), there.elements(), "ids of a call");
+  backend_.upload(there, ids.data());
+  // A next token's position is the length of its cache.
+  const LayerPass& pass = call.pass;
+  embed_inputs(
+      call,
+      {.ids = there, .position_ids = pass.is_next_token() ? pass.cache_lengths.reshape({pass.batch, 1}) : TensorRef()});
+}
+
+void StagePasses::embed_backward(const SliceCall& call, const MicroBatch& micro_batch, TensorRef dx) {
+  const SliceInputs inputs = embedding_inputs(call, micro_batch);
+  const LayerWorkspace layers = plan_.memory().workspace(call.pass);
+  const LayerPass pass = of_end(call.pass);
+  model_.embed_backward(embedding_call(call, pass, inputs, layers), dx, plan_.part().has_head());
+}
+
+void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const After& after) {
+  const auto& [pass, key] = call;
+  const StageMemory& memory = plan_.memory();
+  const LayerWorkspace w = memory.workspace(pass);
+  const int layers = plan_.part().layers(key.chunk);
+  for (int index = 0; index < layers; ++index) {
+    const TensorRef y = index + 1 == layers ? out : memory.input(pass, key, index + 1);
+    const TransformerLayer& layer = this->layer(key.chunk, index);
+    graphs_.run(PassGraphs::Kind::kForward, call, index, y, [&] {
+      TransformerLayer::Chain chain{.is_normed = index > 0 && layer.first_norm() != nullptr};
+      if (index + 1 < layers) {
+        chain.next = this->layer(key.chunk, index + 1).first_norm();
+        chain.next_saved = memory.saved(pass, key, index + 1, false).norm1;
+      }
+      layer.forward(pass, y, memory.saved(pass, key, index, false), w, chain);
+    });
+    if (after) after(layer.index, y);
+  }
+}
+
+void StagePasses::backward_layers(const SliceCall& call, TensorRef dx,
+                                  const std::function<void(std::int64_t layer)>& done) {
+  const auto& [pass, key] = call;
+  const StageMemory& memory = plan_.memory();
+  const LayerWorkspace w = memory.workspace(pass);
+  for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
+    const TransformerLayer& layer = this->layer(key.chunk, index);
+    graphs_.run(PassGraphs::Kind::kBackward, call, index, dx, [&] {
+      const TransformerLayer::Saved saved = memory.saved(pass, key, index, true);
+      layer.recompute(pass, plan_.options().recompute, saved, w);
+      layer.backward(pass, dx, saved, w,
+                     pass.weights_later ? memory.deferred(pass, key, index) : layer.in_workspace(pass, w));
+    });
+    done(layer.index);
+  }
+}
+
+void StagePasses::weight_gradients(const SliceCall& call, const std::function<void(std::int64_t layer)>& done) {
+  const auto& [pass, key] = call;
+  const StageMemory& memory = plan_.memory();
+  for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
+    const TransformerLayer& layer = this->layer(key.chunk, index);
+    graphs_.run(PassGraphs::Kind::kWeightGradients, call, index, TensorRef(), [&] {
+      layer.weight_gradients(pass, memory.saved(pass, key, index, true), memory.workspace(pass),
+                             memory.deferred(pass, key, index));
+    });
+    done(layer.index);
+  }
+}
+
+void StagePasses::head(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, TensorRef dx) {
+  const SliceInputs inputs = head_inputs(call, micro_batch);
+  const LayerWorkspace layers = plan_.memory().workspace(call.pass);
+  const LayerPass pass = of_end(call.pass);
+  EndCall end = end_call(pass, inputs, layers);
+  end.losses = plan_.memory().losses();
+  end.memory = plan_.memory().head_memory();
+  model_.head(end, x, dx);
+}
+
+void StagePasses::clear_losses() { backend_.fill_zero(plan_.memory().losses()); }
+
+LossSums StagePasses::losses(double loss_scale) {
+  LossSums sums{std::vector<double>(model_.traits.losses.size())};
+  if (!plan_.part().has_head()) return sums;
+  backend_.download(sums.of_kind.data(), plan_.memory().losses());
+  for (double& sum : sums.of_kind) sum /= loss_scale;
+  return sums;
+}
+
+void StagePasses::with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use) {
+  const SliceInputs inputs;
+  const LayerWorkspace layers = plan_.memory().workspace(call.pass);
+  EndCall end = end_call(call.pass, inputs, layers);
+  end.memory = plan_.memory().head_memory();
+  use(end);
+}
+
+}  // namespace teratron

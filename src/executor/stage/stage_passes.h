@@ -1,0 +1,75 @@
+// The passes of one stage over one slice of a micro-batch: forward, backward and weight gradients of a cell's layers,
+// with the model's ends where the stage has them. What is sent and received between stages is the caller's business.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "comm/mesh.h"
+#include "executor/micro_batch.h"
+#include "executor/pass_graphs.h"
+#include "executor/stage/stage_plan.h"
+
+namespace teratron {
+
+class StagePasses {
+ public:
+  // Called behind the embedding (layer -1) and every layer, with the residual stream there.
+  using After = std::function<void(std::int64_t layer, TensorRef x)>;
+
+  StagePasses(Backend& backend, Model& model, const StagePlan& plan, Mesh& mesh)
+      : backend_(backend), model_(model), plan_(plan), mesh_(mesh), graphs_(backend) {}
+
+  SliceCall call_of(const MicroBatch& micro_batch, const SliceKey& key, bool training) const;
+
+  // Uploads what masks the micro-batch's keys, where it has such inputs, and what dropout counts from, for the passes
+  // that follow.
+  void begin(SliceCall& call, const MicroBatch& micro_batch) const;
+
+  // The first layer's input from the slice's ids.
+  void embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after = {});
+  // The same from ids of the call itself, [batch, tokens]; of a model that needs no other inputs.
+  void embed(const SliceCall& call, std::span<const std::int32_t> ids);
+  void embed_backward(const SliceCall& call, const MicroBatch& micro_batch, TensorRef dx);
+
+  // `out` from the first layer's input.
+  void forward_layers(const SliceCall& call, TensorRef out, const After& after = {});
+  // dx, the gradient of what the cell gives, becomes that of its input. done(layer) follows each layer.
+  void backward_layers(const SliceCall& call, TensorRef dx, const std::function<void(std::int64_t layer)>& done);
+  void weight_gradients(const SliceCall& call, const std::function<void(std::int64_t layer)>& done);
+
+  // Adds the losses of the last layer's output to those since clear_losses(); where dx is not null, makes gradients
+  // too.
+  void head(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, TensorRef dx);
+  void clear_losses();
+  // Waits for the device. Zeros without a head. The scale is that of all micro-batches since clear_losses().
+  LossSums losses(double loss_scale);
+  // Calls use(end call) with what the head may work in.
+  void with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use);
+
+ private:
+  EndCall end_call(const LayerPass& pass, const SliceInputs& inputs, const LayerWorkspace& layers) const {
+    return {.pass = pass, .inputs = inputs, .layers = layers, .sizes = plan_.memory().end_sizes(pass)};
+  }
+  EndCall embedding_call(const SliceCall& call, const LayerPass& pass, const SliceInputs& inputs,
+                         const LayerWorkspace& layers) const;
+  void embed_inputs(const SliceCall& call, const SliceInputs& inputs);
+  TensorRef upload(TensorRef to, const SliceCall& call, const MicroBatch& micro_batch,
+                   std::span<const std::int32_t> values) const;
+  SliceInputs embedding_inputs(const SliceCall& call, const MicroBatch& micro_batch) const;
+  void upload_sparse_targets(SliceInputs& inputs, const SliceCall& call, const MicroBatch& micro_batch) const;
+  void upload_labels(SliceInputs& inputs, const MicroBatch& micro_batch) const;
+  SliceInputs head_inputs(const SliceCall& call, const MicroBatch& micro_batch) const;
+  TransformerLayer& layer(int chunk, int index) {
+    return model_.layers[static_cast<std::size_t>(plan_.part().first_layer(chunk) + index)];
+  }
+
+  Backend& backend_;
+  Model& model_;
+  const StagePlan& plan_;
+  Mesh& mesh_;
+  PassGraphs graphs_;
+};
+
+}  // namespace teratron

@@ -1,0 +1,160 @@
+#include "executor/stage/stage_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "pipeline/generators.h"
+#include "pipeline/send_slots.h"
+
+namespace teratron {
+namespace {
+
+using pipeline::Schedule;
+using Part = ParameterBucket::Part;
+
+ExecutorOptions with_schedule(ExecutorOptions options) {
+  check(options.logits_chunk > 0, "the rows of logits are chosen before memory is planned");
+  if (!options.trains()) {
+    // Each stage runs its layers once, whatever is trained with.
+    options.schedule = {};
+    options.cuts.clear();
+  } else if (options.schedule.actions.empty()) {
+    options.schedule = pipeline::make_schedule(pipeline::ScheduleKind::k1F1B,
+                                               {.micro_batches = std::max(options.schedule.micro_batches, 1)});
+  }
+  return options;
+}
+
+// One stage that has done with a micro-batch before it takes the next runs them all in the same place.
+int places_of_micro_batches(const ExecutorOptions& options, const StagePart& part) {
+  check_equal(options.schedule.stages, part.stages(), "stages of the schedule and of the mesh");
+  if (part.stages() > 1 || options.cuts.size() > 1) return options.schedule.micro_batches;
+  int current = 0;
+  for (const pipeline::Action& action : options.schedule.actions.front()) {
+    if (action.micro_batch < current) return options.schedule.micro_batches;
+    current = action.micro_batch;
+  }
+  return 1;
+}
+
+Timeline timeline_of(const ExecutorOptions& options, const StagePart& part) {
+  if (!options.trains()) return {{pipeline::Action{}}, part, {1}};
+  const int places = places_of_micro_batches(options, part);
+  const Schedule planned = pipeline::some_micro_batches(options.schedule, 0, places);
+  std::vector<int> slices;
+  for (int m = 0; m < places; ++m) slices.push_back(planned.slices_of(m));
+  return {planned.actions[static_cast<std::size_t>(part.stage())], part, std::move(slices)};
+}
+
+// That the cuts are of this schedule and of these sizes.
+void check_cuts(const ExecutorOptions& options) {
+  const pipeline::Schedule& schedule = options.schedule;
+  if (options.cuts.empty()) return check_equal(schedule.slices, 1, "slices of sequences that are not cut");
+  for (int m = 0; m < schedule.micro_batches; ++m) {
+    const pipeline::MicroBatchCut& cut = pipeline::cut_of(options.cuts, m);
+    check_equal(std::ssize(cut.slice_tokens), schedule.slices_of(m), "slices of a micro-batch");
+    check_equal(cut.tokens(), options.tokens, "tokens of all slices of a sequence");
+    check(cut.sequences >= 1 && cut.sequences <= options.batch, "a micro-batch has `batch` sequences at most");
+  }
+}
+
+void check_mask(const Model& model, const ExecutorOptions& options) {
+  const bool causal =
+      std::ranges::all_of(model.layers, [](const TransformerLayer& layer) { return layer.attention.causal; });
+  if (causal || (options.schedule.slices == 1 && options.purpose != Purpose::kGeneration)) return;
+  throw_user_error(
+      "the model's tokens see later ones (it is not causal), so a sequence can neither be cut into slices of tokens "
+      "nor "
+      "be generated token by token; leave out --token-slices");
+}
+
+}  // namespace
+
+StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankPlace& place, DType compute_dtype)
+    : options_(with_schedule(options)),
+      place_(place),
+      part_(static_cast<std::int64_t>(model.layers.size()), options_, place.pipeline),
+      memory_(model, options_, part_, place.tensor.size, compute_dtype, timeline_of(options_, part_),
+              options_.schedule.stages > 1 ? pipeline::send_slots(options_.schedule) : 1) {
+  check_mask(model, options_);
+  if (options_.trains()) check_cuts(options_);
+  if (options_.trains()) model.traits.check_groups(options_.batch);
+  plan_parameters(model, compute_dtype);
+  memory_.plan();
+  memory_.arena().plan();
+}
+
+int StagePlan::stage_of(const ParameterBucket& bucket) const {
+  switch (bucket.part) {
+    case Part::kHead: return part_.stages() - 1;
+    case Part::kLayer: return part_.stage_of_layer(bucket.layer);
+    case Part::kEmbedding:
+    case Part::kBothEnds: return 0;
+  }
+  return 0;
+}
+
+bool StagePlan::holds(const ParameterBucket& bucket) const {
+  return stage_of(bucket) == part_.stage() || (bucket.part == Part::kBothEnds && part_.has_head());
+}
+
+bool StagePlan::is_here(const Parameter& parameter) const {
+  return parameter.stage == part_.stage() || (part_.has_head() && std::ranges::count(tied_, &parameter) > 0);
+}
+
+// The moment in which the first backward pass writes the bucket's gradients.
+int StagePlan::first_gradient_moment(const ParameterBucket& bucket) const {
+  const Timeline& timeline = memory_.timeline();
+  const bool is_the_heads = bucket.part == Part::kHead || (bucket.part == Part::kBothEnds && part_.has_head());
+  if (is_the_heads) return memory_.head_moments().first;
+  if (bucket.part != Part::kLayer) return timeline.of({}).backward_end();
+  for (int chunk = 0; chunk < part_.chunks(); ++chunk) {
+    const std::int64_t index = bucket.layer - part_.first_layer(chunk);
+    if (index >= 0 && index < part_.layers(chunk)) {
+      return timeline.of({.chunk = chunk}).backward_of(static_cast<int>(index));
+    }
+  }
+  throw InternalError(fmt::format("layer {} is not in this stage", bucket.layer));
+}
+
+void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
+  // With one backward pass a step, a gradient is born when that first writes it. Its life ends with the step: nothing
+  // of the next exists then.
+  const bool once = options_.trains() && options_.schedule.micro_batches == 1 && options_.schedule.slices == 1;
+  std::size_t in_buckets = 0, in_all = 0;
+  model.visit([&](Parameter&) { ++in_all; });
+  for (ParameterBucket& bucket : model.buckets()) {
+    in_buckets += bucket.members.size();
+    for (Parameter* member : bucket.members) {
+      member->stage = stage_of(bucket);
+      if (bucket.part == Part::kBothEnds) tied_.push_back(member);
+    }
+    if (!holds(bucket)) continue;
+    const std::size_t number = buckets_.size();
+    const auto same = [&](const PartBuckets& there) {
+      return there.part == bucket.part && there.layer == bucket.layer;
+    };
+    const auto there = std::ranges::find_if(parts_, same);
+    (there == parts_.end() ? parts_.emplace_back(bucket.part, bucket.layer) : *there).buckets.push_back(number);
+    buckets_.add(bucket.name, std::move(bucket.members), once ? first_gradient_moment(bucket) : 0,
+                 memory_.timeline().end());
+  }
+  check_equal(static_cast<std::int64_t>(in_buckets), static_cast<std::int64_t>(in_all),
+              "parameters of the model and of its buckets");
+  buckets_.plan(memory_.arena(), compute_dtype, options_.trains(), options_.bf16_moments,
+                options_.shard_optimizer ? place_.data : GroupRank{});
+}
+
+std::span<const std::size_t> StagePlan::buckets_at(Part part, std::int64_t layer) const {
+  for (const PartBuckets& there : parts_) {
+    if (there.part == part && there.layer == layer) return there.buckets;
+  }
+  return {};
+}
+
+void StagePlan::allocate(Allocator& allocator) {
+  memory_.arena().allocate(allocator);
+  buckets_.bind(memory_.arena());
+}
+
+}  // namespace teratron

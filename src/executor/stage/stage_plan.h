@@ -1,0 +1,53 @@
+// One rank's part of a model and all the memory it takes, planned from plain values: any rank of any layout, without
+// starting it. Executors run by the same plan.
+#pragma once
+
+#include "executor/parameter_buckets.h"
+#include "executor/stage/stage_memory.h"
+
+namespace teratron {
+
+class StagePlan {
+ public:
+  // Gives the model's parameters their stages. The model must be this tensor-parallel rank's, and outlive the plan.
+  // `options`: logits_chunk is not 0, and the caller has checked the schedule; one without actions is filled in
+  // (ExecutorOptions::schedule). UserError: a model that sees later tokens, asked to run slices of tokens.
+  StagePlan(Model& model, const ExecutorOptions& options, const RankPlace& place, DType compute_dtype);
+  StagePlan(const StagePlan&) = delete;
+  StagePlan& operator=(const StagePlan&) = delete;
+
+  const ExecutorOptions& options() const { return options_; }
+  const RankPlace& place() const { return place_; }
+  const StagePart& part() const { return part_; }
+  const StageMemory& memory() const { return memory_; }
+  const ParameterBuckets& buckets() const { return buckets_; }
+
+  // The buckets here whose gradients are complete at this place of the backward pass: usually one, none in other
+  // stages.
+  std::span<const std::size_t> buckets_at(ParameterBucket::Part part, std::int64_t layer = 0) const;
+
+  void allocate(Allocator& allocator);  // and gives the parameters their views
+
+  bool is_here(const Parameter& parameter) const;
+
+ private:
+  struct PartBuckets {
+    ParameterBucket::Part part;
+    std::int64_t layer;
+    std::vector<std::size_t> buckets;
+  };
+  void plan_parameters(Model& model, DType compute_dtype);
+  bool holds(const ParameterBucket& bucket) const;
+  int stage_of(const ParameterBucket& bucket) const;
+  int first_gradient_moment(const ParameterBucket& bucket) const;
+
+  const ExecutorOptions options_;
+  const RankPlace place_;
+  const StagePart part_;
+  StageMemory memory_;
+  ParameterBuckets buckets_;
+  std::vector<PartBuckets> parts_;
+  std::vector<const Parameter*> tied_;  // of those that both ends hold
+};
+
+}  // namespace teratron

@@ -1,0 +1,399 @@
+// Attention backward in tiles (FlashAttention, Dao et al., arXiv 2205.14135): probabilities are computed again from the
+// log-sum-exp that forward kept. With D_i = sum over the head of dout_i * out_i, for a block of queries i and keys j:
+//   P = exp(scale * q k^T - log_sum_exp),   dv_j += (M P)^T dout,   dS = P * (M (dout v^T) - D),
+//   dq_i += scale * dS k,   dk_j += scale * dS^T q,   M the dropout factors.
+// P in the code is how products are computed (simd/products-inl.h); where that is in bf16, M P and dS are rounded
+// before they are multiplied. A head belongs to one thread, and its blocks come in a fixed order: so do the sums.
+#include "ops/cpu/simd/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE \
+  "ops/cpu/attention/attention_backward.cc"  // NOLINT: how Highway compiles this file per target
+#include "hwy/foreach_target.h"
+//
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "base/block_size.h"
+#include "base/host/threads.h"
+#include "base/round_up.h"
+#include "hwy/highway.h"
+#include "ops/cpu/attention/attention.h"
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/scratch.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/gemm_kernel-inl.h"
+#include "ops/cpu/simd/math-inl.h"
+#include "ops/cpu/simd/products-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
+#include "ops/storage.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace teratron {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Multiples of a tile's rows and of a panel's columns on every target, so that scores need no edge cases.
+template <class P>
+constexpr std::int64_t kQueryBlock = block_size(48, P::kRows);
+template <class P>
+constexpr std::int64_t kKeyBlock = block_size(96, P::kColumns);
+
+// M P or dS of a tile [kQueryBlock, kKeyBlock]: computed in fp32, and as products read it. Where products are in bf16,
+// `rows` are rounded and `columns` hold the transposed matrix in the tiles of pack_bf16_tiles(); else both are `sums`.
+template <class P>
+struct Coefficients {
+  float* sums;
+  typename P::Factor* rows;
+  typename P::Word* columns;
+};
+
+// One head's operands in panels, and the gradients it sums up.
+template <class P>
+struct Work {
+  using Word = typename P::Word;
+  using Factor = typename P::Factor;
+  const AttentionHead& head;
+  std::int64_t size, padded_size;     // D, and rounded up to whole panels
+  Word *keys_t, *values_t;            // k^T and v^T [D, keys]: panel after panel of keys
+  Word *keys, *queries, *dout;        // [rows, D]: for each block of rows, panel after panel of D
+  Coefficients<P> scores, gradients;  // q k^T, then M P; dout v^T, then dS
+  HeadMatrix<const Factor> q_rows, dout_rows;
+  float *dq, *dk, *dv;  // [queries, padded_size]; [kKeyBlock, padded_size]
+  float* products;      // D_i, [queries]
+
+  // The panel of columns d, d + 1, .. of the block of `depth` rows that starts at row `begin`.
+  const Word* panel(const Word* blocks, std::int64_t begin, std::int64_t depth, std::int64_t d) const {
+    return blocks + P::words(begin) * padded_size + d * P::words(depth);
+  }
+};
+
+// A block of queries and a block of keys.
+struct Tile {
+  std::int64_t query_begin, query_end, key_begin, key_end;
+  std::int64_t queries() const { return query_end - query_begin; }
+  std::int64_t keys() const { return key_end - key_begin; }
+};
+
+template <class P>
+void pack_transposed(const HeadMatrix<typename P::Stored>& from, std::int64_t rows, std::int64_t size,
+                     typename P::Word* panels) {
+  for (std::int64_t j = 0; j < rows; j += P::kColumns) {
+    P::pack_transposed(from.row(j), from.stride, size, std::min(P::kColumns, rows - j), panels + j * P::words(size));
+  }
+}
+
+template <class P>
+void pack_blocks(const HeadMatrix<typename P::Stored>& from, std::int64_t rows, std::int64_t block, const Work<P>& work,
+                 typename P::Word* panels) {
+  for (std::int64_t i = 0; i < rows; i += block) {
+    const std::int64_t depth = std::min(block, rows - i);
+    P::pack(from.row(i), from.stride, depth, work.size, panels + P::words(i) * work.padded_size);
+  }
+}
+
+// Hands out the parts of one block of this thread's memory, one after the other.
+class Parts {
+ public:
+  Parts(Scratch use, std::int64_t floats) : next_(scratch_floats(use, floats)) {}
+  template <class Word>
+  Word* take(std::int64_t floats) {
+    return reinterpret_cast<Word*>(std::exchange(next_, next_ + floats));
+  }
+
+ private:
+  float* next_;
+};
+
+template <class P>
+Coefficients<P> take_coefficients(Parts& parts) {
+  constexpr std::int64_t kCount = kQueryBlock<P> * kKeyBlock<P>;
+  static_assert(kQueryBlock<P> % P::kRows == 0 && kKeyBlock<P> % P::kRows == 0 && kKeyBlock<P> % P::kColumns == 0);
+  static_assert(kKeyBlock<P> <= DropoutMask::kRun);
+  float* const sums = parts.take<float>(kCount);
+  if constexpr (P::kRounds) {
+    return {sums, parts.take<typename P::Factor>(kCount / 2), parts.take<typename P::Word>(kCount / 2)};
+  } else {
+    return {sums, sums, sums};
+  }
+}
+
+template <class P>
+Work<P> make_work(const AttentionHead& head) {
+  using Word = typename P::Word;
+  const std::int64_t size = head.head_size, padded_size = round_up(size, P::kColumns);
+  const std::int64_t keys = round_up(head.keys, P::kColumns), queries = round_up(head.queries, P::kColumns);
+  Parts packed_keys(Scratch::kKeys, keys * (2 * P::words(size) + padded_size / P::kDepths));
+  Parts packed_queries(Scratch::kQueries, queries * (2 * padded_size / P::kDepths + padded_size + 1));
+  Parts tiles(Scratch::kTileA, 2 * kKeyBlock<P> * (2 * kQueryBlock<P> + padded_size));
+  return {.head = head,
+          .size = size,
+          .padded_size = padded_size,
+          .keys_t = packed_keys.take<Word>(keys * P::words(size)),
+          .values_t = packed_keys.take<Word>(keys * P::words(size)),
+          .keys = packed_keys.take<Word>(keys / P::kDepths * padded_size),
+          .queries = packed_queries.take<Word>(queries / P::kDepths * padded_size),
+          .dout = packed_queries.take<Word>(queries / P::kDepths * padded_size),
+          .scores = take_coefficients<P>(tiles),
+          .gradients = take_coefficients<P>(tiles),
+          .q_rows = {},
+          .dout_rows = {},
+          .dq = packed_queries.take<float>(queries * padded_size),
+          .dk = tiles.take<float>(kKeyBlock<P> * padded_size),
+          .dv = tiles.take<float>(kKeyBlock<P> * padded_size),
+          .products = packed_queries.take<float>(queries)};
+}
+
+template <class P>
+void pack_operands(const AttentionHead& head, const HeadMatrix<typename P::Stored>& dout, Work<P>& work) {
+  using T = typename P::Stored;
+  const auto q = head_of<T>(head.args.q, head.b, head.h), k = head_of<T>(head.args.k, head.b, head.h);
+  const auto v = head_of<T>(head.args.v, head.b, head.h), out = head_of<T>(head.args.out, head.b, head.h);
+  const std::int64_t converted = P::kConverts ? head.queries * work.size : 0;
+  float* const rows = scratch_floats(Scratch::kRows, 2 * converted);
+  work.q_rows = P::rows(q, head.queries, work.size, rows);
+  work.dout_rows = P::rows(dout, head.queries, work.size, rows + converted);
+  pack_transposed<P>(k, head.keys, work.size, work.keys_t);
+  pack_transposed<P>(v, head.keys, work.size, work.values_t);
+  pack_blocks<P>(k, head.keys, kKeyBlock<P>, work, work.keys);
+  pack_blocks<P>(q, head.queries, kQueryBlock<P>, work, work.queries);
+  pack_blocks<P>(dout, head.queries, kQueryBlock<P>, work, work.dout);
+  for (std::int64_t i = 0; i < head.queries; ++i) {
+    work.products[i] = sum_over(work.size, [&](std::int64_t d, auto access) HWY_ATTR {
+      return hn::Mul(access.load(dout.row(i) + d), access.load(out.row(i) + d));
+    });
+  }
+}
+
+// scores = q k^T and gradients = dout v^T, but for register tiles that no query sees.
+template <class P>
+void multiply_scores(const Work<P>& work, const Tile& tile) {
+  const std::int64_t words = P::words(work.size);
+  for (std::int64_t j = tile.key_begin; j < tile.key_end; j += P::kColumns) {
+    const std::int64_t hidden =
+        std::max(std::int64_t{0}, work.head.first_query(j) - tile.query_begin) / P::kRows * P::kRows;
+    const std::int64_t first = tile.query_begin + hidden;
+    const std::int64_t rows = std::min(tile.query_end, work.head.end_query(j + P::kColumns - 1)) - first;
+    const std::int64_t at = hidden * kKeyBlock<P> + j - tile.key_begin;
+    P::multiply(rows, work.size, work.q_rows.row(first), work.q_rows.stride, work.keys_t + j * words,
+                work.scores.sums + at, kKeyBlock<P>, false);
+    P::multiply(rows, work.size, work.dout_rows.row(first), work.dout_rows.stride, work.values_t + j * words,
+                work.gradients.sums + at, kKeyBlock<P>, false);
+  }
+}
+
+// In place: scores become M P, and gradients become dS; zero for keys that a query does not see.
+template <class P>
+void differentiate_softmax(const Work<P>& work, const Tile& tile, DropoutMask& mask) {
+  const FloatTag d;
+  const AttentionHead& head = work.head;
+  const FloatVector scale = constant(static_cast<float>(head.args.scale));
+  const bool drops = head.args.dropout.active();
+  for (std::int64_t i = tile.query_begin; i < tile.query_end; ++i) {
+    float* const p_row = work.scores.sums + (i - tile.query_begin) * kKeyBlock<P>;
+    float* const gradient_row = work.gradients.sums + (i - tile.query_begin) * kKeyBlock<P>;
+    std::int64_t from = std::max(std::int64_t{0}, head.first_key(i) - tile.key_begin);
+    std::int64_t seen = std::clamp(head.keys_seen(i) - tile.key_begin, std::int64_t{0}, tile.keys());
+    if (from >= seen) from = seen = 0;
+    const std::int64_t aligned = from / kFloatLanes * kFloatLanes;
+    const FloatVector shift = constant(head.log_sum_exp[i]), product = constant(work.products[i]);
+    if (drops) mask.generate(head.element(i, tile.key_begin), seen);
+    for (std::int64_t c = 0; c < aligned; c += kFloatLanes) {
+      hn::Store(hn::Zero(d), d, p_row + c);
+      hn::Store(hn::Zero(d), d, gradient_row + c);
+    }
+    for (std::int64_t c = aligned; c < seen; c += kFloatLanes) {
+      FloatVector p = exp(hn::MulSub(hn::Load(d, p_row + c), scale, shift));
+      if (seen - c < kFloatLanes) p = hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(seen - c)), p);
+      FloatVector dropped = p, gradient = hn::Load(d, gradient_row + c);
+      if (c < from) {
+        const auto is_hidden = hn::FirstN(d, static_cast<std::size_t>(from - c));
+        p = dropped = hn::IfThenZeroElse(is_hidden, p);
+        gradient = hn::IfThenZeroElse(is_hidden, gradient);
+      }
+      if (drops) {
+        dropped = mask.apply(p, c);
+        gradient = mask.apply(gradient, c);
+      }
+      hn::Store(dropped, d, p_row + c);
+      hn::Store(hn::Mul(p, hn::Sub(gradient, product)), d, gradient_row + c);
+    }
+    for (std::int64_t c = std::max(aligned, round_up(seen, kFloatLanes)); c < kKeyBlock<P>; c += kFloatLanes) {
+      hn::Store(hn::Zero(d), d, p_row + c);
+      hn::Store(hn::Zero(d), d, gradient_row + c);
+    }
+  }
+}
+
+// Makes rows and columns of a tile's coefficients.
+void round_coefficients(const Coefficients<Bf16Products>& of, const Tile& tile) {
+  constexpr std::int64_t kStride = kKeyBlock<Bf16Products>;
+  for (std::int64_t i = 0; i < tile.queries(); ++i)
+    round_to_bf16(of.sums + i * kStride, kStride, of.rows + i * kStride);
+  pack_bf16_tiles(of.rows, kStride, tile.keys(), tile.queries(), of.columns);
+}
+
+// to[keys, columns] (+)= (rows [begin, end) of keys [key, key + rows) of the coefficients)^T panel.
+template <class P>
+void multiply_columns(const Coefficients<P>& coefficients, const Tile& tile, std::int64_t key, std::int64_t rows,
+                      std::int64_t begin, std::int64_t end, const typename P::Word* panel, float* to,
+                      std::int64_t to_stride, bool accumulate) {
+  if constexpr (P::kRounds) {
+    const std::int64_t words = bf16_pairs(tile.queries());
+    multiply_bf16_tiles(rows, kBf16PanelColumns, end - begin,
+                        coefficients.columns + key * words + bf16_pairs(begin) * kBf16TileRows,
+                        panel + bf16_pairs(begin) * kBf16PanelColumns, to, to_stride, accumulate);
+  } else {
+    multiply_panel<true>(rows, kPanelColumns, end - begin, coefficients.columns + begin * kKeyBlock<P> + key,
+                         kKeyBlock<P>, panel + begin * kPanelColumns, to, to_stride, accumulate);
+  }
+}
+
+// dk += dS^T q and dv += (M P)^T dout: each tile of keys from the first query that sees one of them to the last one. In
+// whole words: where a query more is read, its coefficients are zero.
+template <class P>
+void add_key_gradients(const Work<P>& work, const Tile& tile, bool accumulate) {
+  for (std::int64_t j = tile.key_begin; j < tile.key_end; j += P::kRows) {
+    const std::int64_t rows = std::min<std::int64_t>(P::kRows, tile.key_end - j), key = j - tile.key_begin;
+    const std::int64_t skipped = std::max(std::int64_t{0}, work.head.first_query(j) - tile.query_begin);
+    const std::int64_t end = std::min(tile.query_end, work.head.end_query(j + rows - 1)) - tile.query_begin;
+    if (end <= skipped && accumulate) continue;
+    const std::int64_t begin = end <= skipped ? 0 : skipped / P::kDepths * P::kDepths;
+    const std::int64_t to_end = end <= skipped ? 0 : end;
+    for (std::int64_t d = 0; d < work.padded_size; d += P::kColumns) {
+      const std::int64_t to = key * work.padded_size + d;
+      multiply_columns(work.gradients, tile, key, rows, begin, to_end,
+                       work.panel(work.queries, tile.query_begin, tile.queries(), d), work.dk + to, work.padded_size,
+                       accumulate);
+      multiply_columns(work.scores, tile, key, rows, begin, to_end,
+                       work.panel(work.dout, tile.query_begin, tile.queries(), d), work.dv + to, work.padded_size,
+                       accumulate);
+    }
+  }
+}
+
+// dq (+)= dS k: each tile of queries from where its first one sees as far as its last one.
+template <class P>
+void add_query_gradients(const Work<P>& work, const Tile& tile) {
+  for (std::int64_t d = 0; d < work.padded_size; d += P::kColumns) {
+    const typename P::Word* const panel = work.panel(work.keys, tile.key_begin, tile.keys(), d);
+    for (std::int64_t i = tile.query_begin; i < tile.query_end; i += P::kRows) {
+      const std::int64_t end = std::min(tile.query_end, i + P::kRows);
+      const std::int64_t first_key = work.head.first_key(i);
+      const std::int64_t from = std::max(std::int64_t{0}, first_key - tile.key_begin) / P::kDepths * P::kDepths;
+      const std::int64_t seen = std::min(work.head.keys_seen(end - 1) - tile.key_begin, tile.keys()) - from;
+      if (seen <= 0) continue;
+      // The block of its first key is the first that comes by.
+      P::multiply(end - i, seen, work.gradients.rows + (i - tile.query_begin) * kKeyBlock<P> + from, kKeyBlock<P>,
+                  panel + P::words(from) * P::kColumns, work.dq + i * work.padded_size + d, work.padded_size,
+                  tile.key_begin > first_key);
+    }
+  }
+}
+
+// to (+)= factor * from, row by row.
+template <class T>
+void write_rows(const HeadMatrix<T>& to, const float* from, std::int64_t from_stride, std::int64_t rows,
+                std::int64_t size, float factor, bool accumulate) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for_each_vector(size, [&](std::int64_t d, auto access) HWY_ATTR {
+      const FloatVector value = hn::Mul(constant(factor), access.load(from + i * from_stride + d));
+      access.store(accumulate ? hn::Add(access.load(to.row(i) + d), value) : value, to.row(i) + d);
+    });
+  }
+}
+
+// The key block's part of dk and dv, which are of type T.
+template <class T, class P>
+void write_key_gradients(const AttentionBackward& args, const Work<P>& work, std::int64_t key, std::int64_t key_end) {
+  const auto dk = head_of<T>(args.dk, work.head.b, work.head.h), dv = head_of<T>(args.dv, work.head.b, work.head.h);
+  const auto scale = static_cast<float>(args.forward.scale);
+  write_rows<T>({dk.row(key), dk.stride}, work.dk, work.padded_size, key_end - key, work.size, scale,
+                args.accumulate_kv);
+  write_rows<T>({dv.row(key), dv.stride}, work.dv, work.padded_size, key_end - key, work.size, 1, args.accumulate_kv);
+}
+
+// dk and dv of keys [begin, end), which no query sees.
+template <class KeyGradient>
+void clear_key_gradients(const AttentionBackward& args, const AttentionHead& head, std::int64_t begin,
+                         std::int64_t end) {
+  if (args.accumulate_kv) return;
+  for (const TensorRef& view : {args.dk, args.dv}) {
+    clear_rows(head_of<KeyGradient>(view, head.b, head.h), begin, end, head.head_size);
+  }
+}
+
+// The gradients of padding.
+template <class T, class KeyGradient>
+void clear_padding(const AttentionBackward& args, const AttentionHead& head) {
+  clear_rows(head_of<T>(args.dq, head.b, head.h), head.queries, args.dq.dim(1), head.head_size);
+  clear_key_gradients<KeyGradient>(args, head, head.keys, args.dk.dim(1));
+}
+
+// KeyGradient: of dk and dv.
+template <class P, class KeyGradient>
+void differentiate_head(const AttentionBackward& args, std::int64_t b, std::int64_t h) {
+  using T = typename P::Stored;
+  const AttentionHead head{.args = args.forward, .b = b, .h = h};
+  clear_padding<T, KeyGradient>(args, head);
+  if (head.queries == 0) return;
+  Work<P> work = make_work<P>(head);
+  pack_operands(head, head_of<T>(args.dout, b, h), work);
+  DropoutMask mask(args.forward.dropout);
+  for (std::int64_t key = 0; key < head.keys; key += kKeyBlock<P>) {
+    const std::int64_t key_end = std::min(head.keys, key + kKeyBlock<P>);
+    const std::int64_t end_query = head.end_query(key_end - 1);
+    const std::int64_t first_block = head.first_query(key) / kQueryBlock<P> * kQueryBlock<P>;
+    if (first_block >= end_query) {
+      clear_key_gradients<KeyGradient>(args, head, key, key_end);
+      continue;
+    }
+    for (std::int64_t query = first_block; query < end_query; query += kQueryBlock<P>) {
+      const Tile tile{query, std::min(head.queries, query + kQueryBlock<P>), key, key_end};
+      multiply_scores(work, tile);
+      differentiate_softmax(work, tile, mask);
+      if constexpr (P::kRounds) {
+        round_coefficients(work.scores, tile);
+        round_coefficients(work.gradients, tile);
+      }
+      add_key_gradients(work, tile, query > first_block);
+      add_query_gradients(work, tile);
+    }
+    write_key_gradients<KeyGradient>(args, work, key, key_end);
+  }
+  write_rows(head_of<T>(args.dq, b, h), work.dq, work.padded_size, head.queries, work.size,
+             static_cast<float>(args.forward.scale), false);
+}
+
+using DifferentiateHead = void (*)(const AttentionBackward&, std::int64_t, std::int64_t);
+
+DifferentiateHead backward_kernel(const AttentionBackward& args, bool bf16_products) {
+  const bool sums_stay = args.dk.dtype == DType::kF32;
+  return choose_products(args.dq.dtype, bf16_products, [&]<class P>(P) -> DifferentiateHead {
+    return sums_stay ? &differentiate_head<P, float> : &differentiate_head<P, typename P::Stored>;
+  });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace teratron
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace teratron {
+namespace {
+
+HWY_EXPORT(backward_kernel);
+
+}  // namespace
+
+void CpuBackend::do_attention_backward(const AttentionBackward& args) {
+  const std::int64_t heads = args.forward.q.dim(2);
+  const auto kernel = HWY_DYNAMIC_DISPATCH(backward_kernel)(args, bf16_products_);
+  parallel_for(args.forward.q.dim(0) * heads, 1,
+               [&](std::int64_t task, std::int64_t) { kernel(args, task / heads, task % heads); });
+}
+
+}  // namespace teratron
+#endif  // HWY_ONCE

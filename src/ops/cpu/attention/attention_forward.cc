@@ -1,0 +1,346 @@
+// Attention forward in tiles that never hold a whole row of scores (FlashAttention, Dao et al., arXiv 2205.14135): for
+// each block of queries, tiles of keys update a running maximum, a running sum and an unnormalised output. The head's
+// keys and values are packed once into panels for the kernel of linear layers. P below is how products are computed
+// (simd/products-inl.h); where that is in bf16, probabilities are rounded before they multiply v.
+#include "ops/cpu/simd/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE \
+  "ops/cpu/attention/attention_forward.cc"  // NOLINT: how Highway compiles this file per target
+#include "hwy/foreach_target.h"
+//
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "base/block_size.h"
+#include "base/host/threads.h"
+#include "hwy/highway.h"
+#include "ops/cpu/attention/attention.h"
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/scratch.h"
+#include "ops/cpu/simd/dropout-inl.h"
+#include "ops/cpu/simd/gemm_kernel-inl.h"
+#include "ops/cpu/simd/math-inl.h"
+#include "ops/cpu/simd/products-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
+#include "ops/storage.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace teratron {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Multiples of a tile's rows and of a panel's columns on every target, so that scores need no edge cases.
+template <class P>
+constexpr std::int64_t kQueryBlock = block_size(48, P::kRows);
+template <class P>
+constexpr std::int64_t kKeyBlock = block_size(192, P::kColumns);
+
+constexpr std::int64_t round_up(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
+
+// The panels of one head. k^T[D, keys]: panel after panel of keys. v[keys, D]: for each block of keys, panel after
+// panel of D.
+template <class P>
+struct PackedHead {
+  const typename P::Word *keys, *values;
+};
+
+// Keys [first_key, key_count) are packed; first_key is that of a block.
+template <class P>
+PackedHead<P> pack_head(const AttentionHead& head, std::int64_t first_key, std::int64_t key_count) {
+  using Word = typename P::Word;
+  using T = typename P::Stored;
+  static_assert(kQueryBlock<P> % P::kRows == 0 && kKeyBlock<P> % P::kColumns == 0);
+  const std::int64_t size = head.head_size, padded_size = round_up(size, P::kColumns), words = P::words(size);
+  const auto k = head_of<T>(head.args.k, head.b, head.h), v = head_of<T>(head.args.v, head.b, head.h);
+  Word* const keys = scratch_words<Word>(Scratch::kKeys, round_up(key_count, P::kColumns) * words);
+  Word* const values = scratch_words<Word>(Scratch::kValues, P::words(key_count) * padded_size);
+  for (std::int64_t j = first_key; j < key_count; j += P::kColumns) {
+    P::pack_transposed(k.row(j), k.stride, size, std::min(P::kColumns, key_count - j), keys + j * words);
+  }
+  for (std::int64_t j = first_key; j < key_count; j += kKeyBlock<P>) {
+    const std::int64_t depth = std::min(kKeyBlock<P>, key_count - j);
+    P::pack(v.row(j), v.stride, depth, size, values + P::words(j) * padded_size);
+  }
+  return {keys, values};
+}
+
+// A block of queries on its way through the keys.
+template <class P>
+struct QueryBlock {
+  using Factor = typename P::Factor;
+  std::int64_t begin, end;
+  std::int64_t first_key;  // of the first block of keys that one of the queries sees
+  HeadMatrix<const Factor> queries;
+  float* scores;              // [kQueryBlock, kKeyBlock]
+  Factor* probabilities;      // the same as they multiply v: the scores, or rounded
+  float* out;                 // [kQueryBlock, padded head size], unnormalised
+  float max[kQueryBlock<P>];  // of the scaled scores so far
+  float sum[kQueryBlock<P>];  // of exp(score - max) so far
+};
+
+void scale_row(float* row, std::int64_t count, float factor) {
+  for_each_vector(count, [&](std::int64_t d, auto access)
+                             HWY_ATTR { access.store(hn::Mul(access.load(row + d), constant(factor)), row + d); });
+}
+
+// scores = q k^T for the keys from first_key on, but for tiles that no query sees.
+template <class P>
+void score_block(const AttentionHead& head, const PackedHead<P>& packed, const QueryBlock<P>& block,
+                 std::int64_t first_key, std::int64_t end_key) {
+  for (std::int64_t j = first_key; j < end_key; j += P::kColumns) {
+    const std::int64_t hidden = std::max(std::int64_t{0}, head.first_query(j) - block.begin) / P::kRows * P::kRows;
+    const std::int64_t end = std::min(block.end, head.end_query(j + P::kColumns - 1));
+    const std::int64_t rows = end - block.begin - hidden;
+    P::multiply(rows, head.head_size, block.queries.row(hidden), block.queries.stride,
+                packed.keys + j * P::words(head.head_size), block.scores + hidden * kKeyBlock<P> + j - first_key,
+                kKeyBlock<P>, false);
+  }
+}
+
+// Brings the running maximum, sum and output of query i of the block up to date with its scores [from, to), and turns
+// them into probabilities up to that maximum.
+template <class P>
+void softmax_row(const AttentionHead& head, QueryBlock<P>& block, std::int64_t i, std::int64_t first_key,
+                 std::int64_t from, std::int64_t to, DropoutMask& mask) {
+  const auto scale = static_cast<float>(head.args.scale);
+  const std::int64_t padded_size = round_up(head.head_size, P::kColumns);
+  // Whole vectors: what stands before the first score becomes less than the last bit of any sum.
+  const std::int64_t aligned = from / kFloatLanes * kFloatLanes, seen = to - aligned;
+  float* const row = block.scores + i * kKeyBlock<P> + aligned;
+  std::fill(row, row + from - aligned, std::numeric_limits<float>::lowest());
+  const float max = std::max(block.max[i], scale * max_of(row, seen));
+  if (max > block.max[i]) {
+    const float correction = std::exp(block.max[i] - max);
+    block.max[i] = max;
+    block.sum[i] *= correction;
+    if (first_key > block.first_key) scale_row(block.out + i * padded_size, padded_size, correction);
+  }
+  block.sum[i] += exponentiate_row(row, seen, scale, max);
+  if (head.args.dropout.active()) mask.apply_to(row, head.element(block.begin + i, first_key + aligned), seen);
+}
+
+// Where probabilities are read from, if it is from key `from` of a block on: whole words.
+template <class P>
+constexpr std::int64_t word_begin(std::int64_t from) {
+  return from / P::kDepths * P::kDepths;
+}
+
+// All queries of the block; what a query does not see, but another query of its register tile does, becomes zero.
+template <class P>
+void softmax_block(const AttentionHead& head, QueryBlock<P>& block, std::int64_t first_key, std::int64_t end_key,
+                   DropoutMask& mask) {
+  const auto in_block = [&](std::int64_t key) {
+    return std::clamp(key - first_key, std::int64_t{0}, end_key - first_key);
+  };
+  for (std::int64_t i = 0; i < block.end - block.begin; ++i) {
+    const std::int64_t from = in_block(head.first_key(block.begin + i)), to = in_block(head.keys_seen(block.begin + i));
+    if (from < to) softmax_row(head, block, i, first_key, from, to, mask);
+    const std::int64_t tile_begin = block.begin + i / P::kRows * P::kRows;
+    const std::int64_t tile_end = std::min(block.end, tile_begin + P::kRows);
+    const std::int64_t read_from = word_begin<P>(in_block(head.first_key(tile_begin)));
+    const std::int64_t read_to = in_block(head.keys_seen(tile_end - 1));
+    float* const row = block.scores + i * kKeyBlock<P>;
+    std::fill(row + read_from, row + from, 0.0F);
+    std::fill(row + std::max(from, to), row + read_to, 0.0F);
+    if constexpr (P::kRounds) {
+      if (read_from < read_to) {
+        round_to_bf16(row + read_from, read_to - read_from, block.probabilities + i * kKeyBlock<P> + read_from);
+      }
+    }
+  }
+}
+
+// out (+)= probabilities v, row tile by row tile, each from where its first query sees as far as its last one.
+template <class P>
+void mix_values(const AttentionHead& head, const PackedHead<P>& packed, const QueryBlock<P>& block,
+                std::int64_t first_key, std::int64_t end_key) {
+  const std::int64_t padded_size = round_up(head.head_size, P::kColumns), depth = end_key - first_key;
+  for (std::int64_t d = 0; d < padded_size; d += P::kColumns) {
+    const typename P::Word* const panel = packed.values + P::words(first_key) * padded_size + d * P::words(depth);
+    for (std::int64_t i = block.begin; i < block.end; i += P::kRows) {
+      const std::int64_t end = std::min(block.end, i + P::kRows);
+      const std::int64_t from = word_begin<P>(std::clamp(head.first_key(i), first_key, end_key) - first_key);
+      const std::int64_t seen = std::min(head.keys_seen(end - 1), end_key) - first_key - from;
+      const bool accumulate = first_key > block.first_key;
+      if (seen <= 0 && accumulate) continue;
+      P::multiply(end - i, std::max(std::int64_t{0}, seen),
+                  block.probabilities + (i - block.begin) * kKeyBlock<P> + from, kKeyBlock<P>,
+                  panel + P::words(from) * P::kColumns, block.out + (i - block.begin) * padded_size + d, padded_size,
+                  accumulate);
+    }
+  }
+}
+
+template <class P>
+void finish_block(const AttentionHead& head, const QueryBlock<P>& block) {
+  using T = typename P::Stored;
+  const std::int64_t size = head.head_size, padded_size = round_up(size, P::kColumns);
+  const auto out = head_of<T>(head.args.out, head.b, head.h);
+  for (std::int64_t i = 0; i < block.end - block.begin; ++i) {
+    T* const to = out.row(block.begin + i);
+    const float* const from = block.out + i * padded_size;
+    const FloatVector factor = constant(1 / block.sum[i]);
+    for_each_vector(size, [&](std::int64_t d, auto access)
+                              HWY_ATTR { access.store(hn::Mul(access.load(from + d), factor), to + d); });
+    head.log_sum_exp[block.begin + i] = block.max[i] + std::log(block.sum[i]);
+  }
+}
+
+// Too few queries to pay for packing: one pass over the keys and one over the values each, as fast as they can be read.
+template <class T>
+void attend_one_by_one(const AttentionHead& head) {
+  const auto q = head_of<T>(head.args.q, head.b, head.h), k = head_of<T>(head.args.k, head.b, head.h);
+  const auto v = head_of<T>(head.args.v, head.b, head.h), out = head_of<T>(head.args.out, head.b, head.h);
+  const auto scale = static_cast<float>(head.args.scale);
+  float* const row = scratch_floats(Scratch::kTileA, round_up(head.keys, kFloatLanes));
+  float* const mixed = scratch_floats(Scratch::kTileB, head.head_size);
+  DropoutMask mask(head.args.dropout);
+  for (std::int64_t i = 0; i < head.queries; ++i) {
+    const std::int64_t first = head.first_key(i), seen = head.keys_seen(i) - first;
+    for (std::int64_t j = 0; j < seen; ++j) {
+      row[j] = sum_over(head.head_size, [&](std::int64_t d, auto access) HWY_ATTR {
+        return hn::Mul(access.load(q.row(i) + d), access.load(k.row(first + j) + d));
+      });
+    }
+    std::fill(row + seen, row + round_up(seen, kFloatLanes), 0.0F);
+    const float max = scale * max_of(row, seen), sum = exponentiate_row(row, seen, scale, max);
+    if (head.args.dropout.active()) mask.apply_to(row, head.element(i, first), seen);
+    std::fill_n(mixed, head.head_size, 0.0F);
+    for (std::int64_t j = 0; j < seen; ++j) {
+      const FloatVector weight = constant(row[j] / sum);
+      for_each_vector(head.head_size, [&](std::int64_t d, auto access) HWY_ATTR {
+        access.store(hn::MulAdd(weight, access.load(v.row(first + j) + d), access.load(mixed + d)), mixed + d);
+      });
+    }
+    for_each_vector(head.head_size, [&](std::int64_t d, auto access)
+                                        HWY_ATTR { access.store(access.load(mixed + d), out.row(i) + d); });
+    head.log_sum_exp[i] = max + std::log(sum);
+  }
+}
+
+// Memory of this thread's for a block of queries.
+template <class P>
+QueryBlock<P> make_block(std::int64_t head_size) {
+  QueryBlock<P> block{};
+  constexpr std::int64_t kScores = kQueryBlock<P> * kKeyBlock<P>;
+  block.scores = scratch_floats(Scratch::kTileA, P::kRounds ? 2 * kScores : kScores);
+  if constexpr (P::kRounds) {
+    block.probabilities = reinterpret_cast<typename P::Factor*>(block.scores + kScores);
+  } else {
+    block.probabilities = block.scores;
+  }
+  block.out = scratch_floats(Scratch::kTileB, kQueryBlock<P> * round_up(head_size, P::kColumns));
+  return block;
+}
+
+// Queries [begin, end) of a head.
+template <class P>
+void attend(const AttentionHead& head, std::int64_t begin, std::int64_t end) {
+  using T = typename P::Stored;
+  const auto block_of = [](std::int64_t key) { return key / kKeyBlock<P> * kKeyBlock<P>; };
+  const PackedHead<P> packed = pack_head<P>(head, block_of(head.first_key(begin)), head.keys_seen(end - 1));
+  DropoutMask mask(head.args.dropout);
+  QueryBlock<P> block = make_block<P>(head.head_size);
+  const auto q = head_of<T>(head.args.q, head.b, head.h);
+  for (block.begin = begin; block.begin < end; block.begin += kQueryBlock<P>) {
+    block.end = std::min(end, block.begin + kQueryBlock<P>);
+    const std::int64_t count = block.end - block.begin;
+    float* const converted = P::kConverts ? scratch_floats(Scratch::kQueries, count * head.head_size) : nullptr;
+    block.queries = P::rows({q.row(block.begin), q.stride}, count, head.head_size, converted);
+    std::fill_n(block.max, kQueryBlock<P>, -std::numeric_limits<float>::infinity());
+    std::fill_n(block.sum, kQueryBlock<P>, 0.0F);
+    const std::int64_t keys = head.keys_seen(block.end - 1);
+    block.first_key = block_of(head.first_key(block.begin));
+    for (std::int64_t first_key = block.first_key; first_key < keys; first_key += kKeyBlock<P>) {
+      // Panels of v are laid out for all packed keys of their block, seen from here or not.
+      const std::int64_t end_key = std::min(head.keys_seen(end - 1), first_key + kKeyBlock<P>);
+      score_block(head, packed, block, first_key, std::min(end_key, keys));
+      softmax_block(head, block, first_key, end_key, mask);
+      mix_values(head, packed, block, first_key, end_key);
+    }
+    finish_block(head, block);
+  }
+}
+
+template <class T>
+void clear_queries(const AttentionHead& head, std::int64_t begin, std::int64_t end) {
+  clear_rows(head_of<T>(head.args.out, head.b, head.h), begin, end, head.head_size);
+  std::fill(head.log_sum_exp + begin, head.log_sum_exp + end, 0.0F);
+}
+
+AttentionKernels forward_kernels(DType dtype, bool bf16_products) {
+  return choose_products(dtype, bf16_products, []<class P>(P) {
+    using T = typename P::Stored;
+    return AttentionKernels{&attend<P>, &attend_one_by_one<T>, &clear_queries<T>};
+  });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace teratron
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace teratron {
+namespace {
+
+HWY_EXPORT(forward_kernels);
+
+// Whole heads where there are enough of them, since each task packs the keys and values it needs.
+constexpr std::int64_t kTasksPerThread = 4, kQueryGrain = block_size(48, 2);
+constexpr std::int64_t kFewQueries = block_size(4, 1);
+
+// Queries [begin, end) of a head, of which the last ones may be padding.
+void attend_part(const AttentionKernels& kernels, const AttentionHead& head, std::int64_t begin, std::int64_t end) {
+  const std::int64_t text_end = std::clamp(head.queries, begin, end);
+  if (text_end < end) kernels.clear(head, text_end, end);
+  if (text_end == begin) return;
+  // So few queries are one part, which begins with the first.
+  head.queries <= kFewQueries ? kernels.attend_one_by_one(head) : kernels.attend(head, begin, text_end);
+}
+
+}  // namespace
+
+void CpuBackend::do_attention_forward(const AttentionForward& args) {
+  const std::int64_t queries = args.q.dim(1), heads = args.q.dim(2), all_heads = args.q.dim(0) * heads;
+  const AttentionKernels kernels = HWY_DYNAMIC_DISPATCH(forward_kernels)(args.q.dtype, bf16_products_);
+  const std::int64_t wanted = std::max(std::int64_t{1}, kTasksPerThread * thread_count() / all_heads);
+  const std::int64_t blocks = (queries + kQueryGrain - 1) / kQueryGrain;
+  const std::int64_t part = (blocks + wanted - 1) / wanted * kQueryGrain, parts = (queries + part - 1) / part;
+  parallel_for(all_heads * parts, 1, [&](std::int64_t task, std::int64_t) {
+    const AttentionHead head{.args = args, .b = task / parts / heads, .h = task / parts % heads};
+    const std::int64_t begin = task % parts * part;
+    attend_part(kernels, head, begin, std::min(queries, begin + part));
+  });
+}
+
+void CpuBackend::do_cached_attention(const CachedAttention& args) {
+  const std::int64_t batch = args.q.dim(0), tokens = args.q.dim(1), heads = args.q.dim(2);
+  const AttentionKernels kernels = HWY_DYNAMIC_DISPATCH(forward_kernels)(args.q.dtype, bf16_products_);
+  const Tensor log_sum_exp(*this, accumulation_dtype(), {batch, heads, tokens});
+  std::vector<AttentionForward> sequences;  // a call each, of as many keys as its cache then holds
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int64_t begin = args.lengths.as<const std::int32_t>()[b], end = begin + tokens;
+    check(begin >= 0 && end <= args.keys.dim(1), "the cache has room for the tokens");
+    const auto own = [&](const TensorRef& view) { return view.slice(0, b, b + 1); };
+    sequences.push_back({.out = own(args.out),
+                         .log_sum_exp = own(log_sum_exp.ref()),
+                         .q = own(args.q),
+                         .k = own(args.keys).slice(1, 0, end),
+                         .v = own(args.values).slice(1, 0, end),
+                         .scale = args.scale});
+    do_copy(sequences.back().k.slice(1, begin, end), own(args.k));
+    do_copy(sequences.back().v.slice(1, begin, end), own(args.v));
+  }
+  parallel_for(batch * heads, 1, [&](std::int64_t task, std::int64_t) {
+    const AttentionHead head{.args = sequences[static_cast<std::size_t>(task / heads)], .b = 0, .h = task % heads};
+    attend_part(kernels, head, 0, tokens);
+  });
+}
+
+}  // namespace teratron
+#endif  // HWY_ONCE

@@ -1,0 +1,386 @@
+// Linear layers: a grid of blocks, each computed by one thread together with what is done to it while it is still in
+// cache (bias, activation, bias gradient).
+#include "ops/cpu/simd/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/products/linear.cc"  // NOLINT: how Highway compiles this file per target
+#include "hwy/foreach_target.h"
+//
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/block_size.h"
+#include "base/host/threads.h"
+#include "hwy/highway.h"
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/products/bf16_kernels.h"
+#include "ops/cpu/products/linear.h"
+#include "ops/cpu/scratch.h"
+#include "ops/cpu/simd/gemm_kernel-inl.h"
+#include "ops/cpu/simd/math-inl.h"
+#include "ops/cpu/simd/simd-inl.h"
+#include "ops/storage.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace teratron {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class T>
+T* at(const TensorRef& view, std::int64_t row, std::int64_t column) {
+  return view ? view.as<T>() + row * view.dim(1) + column : nullptr;
+}
+
+struct NoActivation {};
+
+template <class T, class Gelu>
+void store_outputs(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+  const T* const bias = args.bias ? args.bias.as<T>() + block.column_begin : nullptr;
+  for (std::int64_t t = 0; t < block.rows(); ++t) {
+    const float* const row = sums.data + t * sums.stride;
+    T* const y = at<T>(args.y, block.row_begin + t, block.column_begin);
+    T* const activated = at<T>(args.activated, block.row_begin + t, block.column_begin);
+    for_each_vector(block.columns(), [&](std::int64_t o, auto access) HWY_ATTR {
+      FloatVector u = access.load(row + o);
+      if (bias != nullptr) u = hn::Add(u, access.load(bias + o));
+      access.store(u, y + o);
+      if constexpr (!std::is_same_v<Gelu, NoActivation>) access.store(Gelu::value(as_stored<T>(u)), activated + o);
+    });
+  }
+}
+
+// The same where the processor rounds to bf16, which these vectors cannot say: a row at a time. The sums are used up.
+template <class Gelu>
+void round_outputs(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+  const Bf16* const bias = args.bias ? args.bias.as<Bf16>() + block.column_begin : nullptr;
+  for (std::int64_t t = 0; t < block.rows(); ++t) {
+    float* const row = sums.data + t * sums.stride;
+    Bf16* const y = at<Bf16>(args.y, block.row_begin + t, block.column_begin);
+    round_to_bf16(row, block.columns(), y, bias);
+    if constexpr (!std::is_same_v<Gelu, NoActivation>) {
+      for_each_vector(block.columns(), [&](std::int64_t o, auto access)
+                                           HWY_ATTR { access.store(Gelu::value(access.load(y + o)), row + o); });
+      round_to_bf16(row, block.columns(), at<Bf16>(args.activated, block.row_begin + t, block.column_begin));
+    }
+  }
+}
+
+void finish_bf16_forward_block(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+  if (args.activation == Activation::kGeluTanh) return round_outputs<GeluTanh>(args, block, sums);
+  if (args.activation == Activation::kGeluErf) return round_outputs<GeluErf>(args, block, sums);
+  round_outputs<NoActivation>(args, block, sums);
+}
+
+// y = sums + bias (if any); activated = activation(y) (if any).
+template <class T>
+void finish_forward_block(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+  if (args.activation == Activation::kGeluTanh) return store_outputs<T, GeluTanh>(args, block, sums);
+  if (args.activation == Activation::kGeluErf) return store_outputs<T, GeluErf>(args, block, sums);
+  const void* const y = at<T>(args.y, block.row_begin, block.column_begin);
+  if (sums.data == y && !args.bias) return;  // they are where they belong
+  store_outputs<T, NoActivation>(args, block, sums);
+}
+
+// Brings a block of y transposed, some outputs for all rows of x, into order and finishes it: as many outputs at a time
+// as a panel has columns.
+template <auto finish>
+void finish_transposed(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+  float* const panel = scratch_floats(Scratch::kTileA, block.columns() * kPanelColumns);
+  for (std::int64_t o = 0; o < block.rows(); o += kPanelColumns) {
+    const std::int64_t outputs = std::min(kPanelColumns, block.rows() - o), first = block.row_begin + o;
+    pack_panel_transposed(sums.data + o * sums.stride, sums.stride, block.columns(), outputs, panel);
+    finish(args, {block.column_begin, block.column_end, first, first + outputs}, {panel, kPanelColumns});
+  }
+}
+
+// Rows of x and of the weights whose products are summed at a time: as many as there are registers for.
+constexpr int kDotRows = kFloatLanes >= 16 ? 4 : 2, kDotColumns = 4;
+
+// sums[rows, columns] of x[rows, inputs] weight[columns, inputs]^T. A sum is one chain of additions of vectors,
+// whatever the tile's size is, so that a row's bits do not depend on the rows beside it.
+template <int rows, int columns, class T>
+HWY_INLINE void dot_tile(std::int64_t inputs, const T* x, const T* weight, float* sums, std::int64_t sums_stride) {
+  FloatVector sum[rows][columns];
+#pragma GCC unroll 4
+  for (int t = 0; t < rows; ++t) {
+#pragma GCC unroll 4
+    for (int o = 0; o < columns; ++o) sum[t][o] = constant(0);
+  }
+  for_each_vector(inputs, [&](std::int64_t i, auto access) HWY_ATTR {
+    FloatVector weights[columns];
+#pragma GCC unroll 4
+    for (int o = 0; o < columns; ++o) weights[o] = access.load(weight + o * inputs + i);
+#pragma GCC unroll 4
+    for (int t = 0; t < rows; ++t) {
+      const FloatVector value = access.load(x + t * inputs + i);
+#pragma GCC unroll 4
+      for (int o = 0; o < columns; ++o) sum[t][o] = hn::MulAdd(value, weights[o], sum[t][o]);
+    }
+  });
+#pragma GCC unroll 4
+  for (int t = 0; t < rows; ++t) {
+#pragma GCC unroll 4
+    for (int o = 0; o < columns; ++o) sums[t * sums_stride + o] = sum_of_lanes(sum[t][o]);
+  }
+}
+
+// The same of any number of rows.
+template <int columns, class T, int tile = kDotRows>
+HWY_INLINE void dot_rows(std::int64_t rows, std::int64_t inputs, const T* x, const T* weight, float* sums,
+                         std::int64_t sums_stride) {
+  std::int64_t t = 0;
+  for (; t + tile <= rows; t += tile) {
+    dot_tile<tile, columns>(inputs, x + t * inputs, weight, sums + t * sums_stride, sums_stride);
+  }
+  if constexpr (tile > 1) {
+    dot_rows<columns, T, tile / 2>(rows - t, inputs, x + t * inputs, weight, sums + t * sums_stride, sums_stride);
+  }
+}
+
+// y[rows, begin..end) as products of rows with rows of the weights, which are read once and packed nowhere.
+template <class T, auto finish>
+void multiply_row_by_row(const LinearForward& args, std::int64_t begin, std::int64_t end) {
+  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), columns = end - begin;
+  float* const sums = scratch_floats(Scratch::kTileB, rows * columns);
+  const T *const x = args.x.as<T>(), *const weights = args.weight.as<T>();
+  std::int64_t o = begin;
+  // A single row is as fast as the weights come from memory, which is fastest where they are read in order.
+  for (; rows > 1 && o + kDotColumns <= end; o += kDotColumns) {
+    dot_rows<kDotColumns>(rows, inputs, x, weights + o * inputs, sums + o - begin, columns);
+  }
+  for (; o < end; ++o) dot_rows<1>(rows, inputs, x, weights + o * inputs, sums + o - begin, columns);
+  finish(args, {0, rows, begin, end}, {sums, columns});
+}
+
+template <class T, class Gelu>
+void store_gradients(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
+  for (std::int64_t t = 0; t < block.rows(); ++t) {
+    const float* const row = sums.data + t * sums.stride;
+    const std::int64_t first = block.row_begin + t;
+    T* const dx = at<T>(args.dx, first, block.column_begin);
+    const T* const pre_activation = at<T>(args.pre_activation, first, block.column_begin);
+    T* const activated = at<T>(args.activated, first, block.column_begin);
+    for_each_vector(block.columns(), [&](std::int64_t i, auto access) HWY_ATTR {
+      if constexpr (std::is_same_v<Gelu, NoActivation>) {
+        access.store(access.load(row + i), dx + i);
+      } else {
+        const ValueAndSlope gelu = Gelu::value_and_slope(access.load(pre_activation + i));
+        access.store(gelu.value, activated + i);
+        access.store(hn::Mul(gelu.slope, access.load(row + i)), dx + i);
+      }
+    });
+  }
+}
+
+// The same where the processor rounds to bf16, a part of a row at a time. The sums are used up.
+template <class Gelu>
+void round_gradients(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
+  constexpr std::int64_t kPart = 256;
+  HWY_ALIGN float values[kPart];
+  for (std::int64_t t = 0; t < block.rows(); ++t) {
+    for (std::int64_t begin = 0; begin < block.columns(); begin += kPart) {
+      float* const row = sums.data + t * sums.stride + begin;
+      const std::int64_t first = block.row_begin + t, column = block.column_begin + begin;
+      const std::int64_t count = std::min(kPart, block.columns() - begin);
+      if constexpr (!std::is_same_v<Gelu, NoActivation>) {
+        const Bf16* const pre_activation = at<Bf16>(args.pre_activation, first, column);
+        for_each_vector(count, [&](std::int64_t i, auto access) HWY_ATTR {
+          const ValueAndSlope gelu = Gelu::value_and_slope(access.load(pre_activation + i));
+          access.store(gelu.value, values + i);
+          access.store(hn::Mul(gelu.slope, access.load(row + i)), row + i);
+        });
+        round_to_bf16(values, count, at<Bf16>(args.activated, first, column));
+      }
+      round_to_bf16(row, count, at<Bf16>(args.dx, first, column));
+    }
+  }
+}
+
+void finish_bf16_gradient_block(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
+  if (args.activation == Activation::kGeluTanh) return round_gradients<GeluTanh>(args, block, sums);
+  if (args.activation == Activation::kGeluErf) return round_gradients<GeluErf>(args, block, sums);
+  round_gradients<NoActivation>(args, block, sums);
+}
+
+template <class T>
+void finish_gradient_block(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
+  if (args.activation == Activation::kGeluTanh) return store_gradients<T, GeluTanh>(args, block, sums);
+  if (args.activation == Activation::kGeluErf) return store_gradients<T, GeluErf>(args, block, sums);
+  const void* const dx = at<T>(args.dx, block.row_begin, block.column_begin);
+  if (sums.data != dx) store_gradients<T, NoActivation>(args, block, sums);
+}
+
+// Columns [begin, end) of dbias (+)= the sum over the rows of dy.
+template <class T>
+void sum_columns(const LinearWeightGradient& args, std::int64_t begin, std::int64_t end) {
+  float* const total = args.dbias.as<float>() + begin;
+  if (!args.accumulate) std::fill(total, total + end - begin, 0.0F);
+  constexpr std::int64_t kRowsAtOnce = 4;  // the sums so far are read and written once for so many
+  const std::int64_t rows = args.dy.dim(0), stride = args.dy.dim(1);
+  std::int64_t t = 0;
+  for (; t + kRowsAtOnce <= rows; t += kRowsAtOnce) {
+    const T* const from = at<T>(args.dy, t, begin);
+    for_each_vector(end - begin, [&](std::int64_t o, auto access) HWY_ATTR {
+      FloatVector sum = access.load(total + o);
+#pragma GCC unroll 4
+      for (std::int64_t row = 0; row < kRowsAtOnce; ++row) sum = hn::Add(sum, access.load(from + row * stride + o));
+      access.store(sum, total + o);
+    });
+  }
+  for (; t < rows; ++t) plain_add(total, total, at<T>(args.dy, t, begin), end - begin);
+}
+
+LinearKernels linear_kernels(DType dtype, bool bf16_products) {
+  if (bf16_products) {
+    return {&finish_bf16_forward_block, &finish_transposed<finish_bf16_forward_block>,
+            &multiply_row_by_row<Bf16, finish_bf16_forward_block>, &finish_bf16_gradient_block, &sum_columns<Bf16>};
+  }
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) {
+    return LinearKernels{&finish_forward_block<T>, &finish_transposed<finish_forward_block<T>>,
+                         &multiply_row_by_row<T, finish_forward_block<T>>, &finish_gradient_block<T>, &sum_columns<T>};
+  });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace teratron
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace teratron {
+namespace {
+
+HWY_EXPORT(linear_kernels);
+
+// Generation computes one row at a time: packing the weights would cost as much as the product.
+constexpr std::int64_t kFewRows = block_size(4, 2), kFewRowsGrain = block_size(128, 3);
+
+// Whether y is computed transposed: then x is packed instead of the weights, which are read in place, and y is brought
+// into order at the end. The bits are the same, since every sum is of the same products in the same order. Measured on
+// Zen 4 with weights that come from memory: up to 1.9 times as fast, at 32 rows.
+bool is_faster_transposed(std::int64_t rows, std::int64_t inputs, bool bf16_products) {
+  constexpr std::int64_t kFewestInputs = block_size(512, 4);  // to bring y into order costs more than fewer save
+  constexpr std::int64_t kMostRows = block_size(256, 5), kFewestBf16Rows = block_size(24, 3),
+                         kMostBf16Rows = block_size(128, 5);
+  if (inputs < kFewestInputs) return false;
+  return bf16_products ? rows >= kFewestBf16Rows && rows <= kMostBf16Rows : rows <= kMostRows;
+}
+
+// Where sums go: fp32 outputs take them, others are rounded once when a block is finished.
+float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
+
+// The rows with text, of all that there are; neighbours are one run.
+std::vector<GemmRun> text_runs(const TensorRef& lengths, std::int64_t rows) {
+  if (!lengths) return {{0, rows}};
+  const std::int64_t tokens = rows / lengths.elements();
+  std::vector<GemmRun> runs;
+  for (std::int64_t b = 0; b < lengths.elements(); ++b) {
+    const std::int64_t begin = b * tokens;
+    const std::int64_t text = std::clamp<std::int64_t>(lengths.as<const std::int32_t>()[b], 0, tokens);
+    if (text == 0) continue;
+    if (!runs.empty() && runs.back().end == begin) {
+      runs.back().end += text;
+    } else {
+      runs.push_back({begin, begin + text});
+    }
+  }
+  return runs;
+}
+
+// The rows between the runs become 0.
+void clear_padding(const TensorRef& view, std::span<const GemmRun> runs) {
+  if (!view) return;
+  std::int64_t begin = 0;
+  const auto clear = [&](std::int64_t end) {
+    const TensorRef padding = view.slice(0, begin, end);
+    if (end > begin) std::memset(padding.data, 0, static_cast<std::size_t>(padding.bytes()));
+  };
+  for (const GemmRun& run : runs) {
+    clear(run.begin);
+    begin = run.end;
+  }
+  clear(view.dim(0));
+}
+
+}  // namespace
+
+void CpuBackend::do_linear_forward(const LinearForward& args) {
+  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);
+  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.x.dtype, bf16_products_);
+  if (rows <= kFewRows || args.rows_alone) {
+    parallel_for(outputs, kFewRowsGrain,
+                 [&](std::int64_t begin, std::int64_t end) { kernels.multiply_row_by_row(args, begin, end); });
+    return;
+  }
+  const bool is_transposed = is_faster_transposed(rows, inputs, bf16_products_);
+  const std::vector<GemmRun> runs = text_runs(is_transposed ? TensorRef() : args.lengths, rows);
+  clear_padding(args.y, runs);
+  clear_padding(args.activated, runs);
+  if (runs.empty()) return;
+  Gemm product{.m = rows,
+               .n = outputs,
+               .k = inputs,
+               .dtype = args.x.dtype,
+               .bf16_products = bf16_products_,
+               .a = {args.x.data, inputs},
+               .b = {args.weight.data, inputs, /*transposed=*/true},
+               .c = sums_of(args.y),
+               .c_stride = outputs,
+               .rows = runs};
+  auto finish = kernels.finish_forward;
+  if (is_transposed) {
+    product.rows = {};
+    std::swap(product.m, product.n);
+    std::swap(product.a.data, product.b.data);
+    product.c = nullptr;  // y lies the other way round
+    finish = kernels.finish_forward_transposed;
+  }
+  gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { finish(args, block, sums); });
+}
+
+void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
+  const std::int64_t rows = args.dx.dim(0), inputs = args.dx.dim(1), outputs = args.dy.dim(1);
+  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype, bf16_products_);
+  const std::vector<GemmRun> runs = text_runs(args.lengths, rows);
+  clear_padding(args.dx, runs);
+  if (runs.empty()) return;
+  const Gemm product{.m = rows,
+                     .n = inputs,
+                     .k = outputs,
+                     .dtype = args.dy.dtype,
+                     .bf16_products = bf16_products_,
+                     .a = {args.dy.data, outputs},
+                     .b = {args.weight.data, inputs},
+                     .c = sums_of(args.dx),
+                     .c_stride = inputs,
+                     .rows = runs};
+  gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { kernels.finish_gradient(args, block, sums); });
+}
+
+void CpuBackend::do_linear_weight_gradient(const LinearWeightGradient& args) {
+  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.dy.dim(1);
+  const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype, bf16_products_);
+  std::vector<GemmRun> runs = text_runs(args.lengths, rows);
+  if (runs.empty()) runs = {{0, 1}};  // padding, of which dy is 0
+  const Gemm product{.m = outputs,
+                     .n = inputs,
+                     .k = rows,
+                     .dtype = args.dy.dtype,
+                     .bf16_products = bf16_products_,
+                     .a = {args.dy.data, outputs, /*transposed=*/true},
+                     .b = {args.x.data, inputs},
+                     .c = args.dweight.as<float>(),
+                     .c_stride = inputs,
+                     .accumulate = args.accumulate,
+                     .depths = runs};
+  gemm(product, [&](const GemmBlock& block, const GemmSums&) {
+    if (args.dbias && block.column_begin == 0) kernels.sum_columns(args, block.row_begin, block.row_end);
+  });
+}
+
+}  // namespace teratron
+#endif  // HWY_ONCE

@@ -1,0 +1,44 @@
+#include "pipeline/timing/simulate.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "pipeline/dependencies.h"
+
+namespace teratron::pipeline {
+
+double Simulation::bubble_share() const {
+  if (iteration <= 0) return 0;
+  const double work = std::accumulate(busy.begin(), busy.end(), 0.0);
+  return 1 - work / (iteration * static_cast<double>(busy.size()));
+}
+
+Simulation simulate(const Schedule& schedule, const Costs& costs) {
+  Simulation result;
+  result.actions.resize(schedule.actions.size());
+  result.busy.assign(schedule.actions.size(), 0);
+  std::vector<double> happened(events(schedule), 0);
+  // The order of visits respects every need, so the times of what an action needs are known when it is visited.
+  const std::vector<std::size_t> progress = play(schedule, [&](int stage, std::size_t place) {
+    const auto at = static_cast<std::size_t>(stage);
+    const Action& action = schedule.actions[at][place];
+    double start = result.actions[at].empty() ? 0 : result.actions[at].back().end;
+    for_each_need(schedule, stage, action, [&](const Event& need) {
+      const bool here = schedule.stage_of(need.cell) == stage;
+      const double transfer = here ? 0 : costs.transfer(need.micro_batch, need.slice);
+      start = std::max(start, happened[number_of(schedule, need)] + transfer);
+    });
+    const double time = costs.of(schedule, stage, action), end = start + time;
+    for_each_result(schedule, stage, action, [&](const Event& event) { happened[number_of(schedule, event)] = end; });
+    result.actions[at].push_back({action, start, end});
+    result.busy[at] += time;
+    result.iteration = std::max(result.iteration, end);
+  });
+  for (std::size_t stage = 0; stage < progress.size(); ++stage) {
+    check_equal(progress[stage], schedule.actions[stage].size(), "actions that a stage comes to");
+  }
+  return result;
+}
+
+}  // namespace teratron::pipeline

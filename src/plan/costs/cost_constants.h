@@ -1,0 +1,38 @@
+// The constants of the cost model (plan/costs/layer_costs.h) that no data sheet has. A cluster gives those that were
+// measured on it or fitted to it (Cluster::constants); the others are defaults.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/cluster.h"
+
+namespace teratron::plan {
+
+struct CostConstants {
+  double product_efficiency = 0;     // share of the peak that matrix products reach where all their sides are long
+  double saturation = 0;             // a side of this length halves it
+  double memory_efficiency = 0;      // share of the memory's bandwidth that passes over tensors reach
+  double kernel_start = 0;           // seconds that each kernel takes besides
+  double cores = 1;                  // of a device, of which a kernel takes all or, where that is faster, one
+  double lone_start = 0;             // seconds that a kernel on one of them takes besides
+  double gradient_speed = 1;         // of the products of gradients, against that of outputs
+  double attention_efficiency = 0;   // share of the peak of attention that does not write its scores
+  double writes_scores = 0;          // 1: attention is two batched products with passes over the scores between them
+  double score_passes = 0;           // reads or writes of all scores in forward, and as many in backward
+  double copies_cache = 0;           // 1: a slice copies the keys and values before it, and their gradients
+  double adds_weight_gradients = 0;  // 1: a weight's gradient is made, then added up: one write, two reads, one write
+  double recomputes_all = 0;         // 1: full recompute makes the end of a layer again too, which nothing needs
+  double gradient_bytes = 0;         // of a parameter's gradient, as it is added up and summed over the copies
+  double update_bytes = 0;           // that an update reads and writes for a parameter
+  double sum_efficiency = 0;         // share of a shared port's rate that sums over copies of the model reach
+  double sum_interference = 0;       // seconds that a second of these sums takes from the passes beside it
+};
+
+// UserError that lists the constants of the cluster that there are none of, or that are out of their range.
+CostConstants constants_of(const Cluster& cluster);
+
+// All of them, with the defaults of those that the cluster does not have, each with where it comes from.
+std::vector<Constant> all_constants(const Cluster& cluster);
+
+}  // namespace teratron::plan

@@ -1,0 +1,200 @@
+#include "plan/costs/layer_costs.h"
+
+#include <algorithm>
+
+namespace teratron::plan {
+namespace {
+
+constexpr double kMilliseconds = 1e3;
+
+// Passes over a tensor in a layer, counted from Megatron-LM's and this program's own kernels: what is read and what is
+// written, in units of [tokens, hidden] where every rank has it whole (norms, dropout, residual) and where ranks have a
+// part (biases, GELU, changes of a projection's order).
+constexpr double kNormPasses = 2, kNormGradientPasses = 4;          // each of two a layer
+constexpr double kResidualPasses = 3, kResidualGradientPasses = 3;  // bias, dropout and sum, each of two a layer
+constexpr double kPartPasses = 16, kPartGradientPasses = 20;        // GELU of 4 h, queries, keys and values of 3 h, ..
+// Of keys and values where slices copy them: joined with those before; gradients copied, then added to.
+constexpr double kCachePasses = 4, kCacheGradientPasses = 10;
+constexpr double kGeluPasses = 8;    // of the former, GELU's
+constexpr double kPointKernels = 8;  // of them in a pass, each with its start
+
+}  // namespace
+
+struct ModelCosts::Parts {
+  double products = 0;          // the four of a forward
+  double last_product = 0;      // of them
+  double after_up = 0;          // that, and what else follows the first product of the MLP
+  double input_gradients = 0;   // theirs
+  double weight_gradients = 0;  // theirs
+  double attention = 0, attention_backward = 0;
+  double points = 0, points_backward = 0;  // memory-bound passes
+  double collectives = 0;                  // of a forward, and of a backward alike
+};
+
+ModelCosts::ModelCosts(const ModelConfig& model, const LayerSettings& settings, const Cluster& cluster)
+    : model_(model), settings_(settings), cluster_(cluster), constants_(constants_of(cluster)) {
+  const bool is_wide = settings.dtype == DType::kF32 || settings.dtype == DType::kF64;
+  peak_ = is_wide ? cluster.device.peak_32 : cluster.device.peak_16;
+  bandwidth_ = cluster.device.memory_bandwidth * constants_.memory_efficiency;
+  element_ = static_cast<double>(size_of(settings.dtype));
+}
+
+double ModelCosts::kernels(double seconds, double count) const {
+  const double together = seconds + count * constants_.kernel_start;
+  if (constants_.cores <= 1) return together;
+  return std::min(together, seconds * constants_.cores + count * constants_.lone_start);
+}
+
+double ModelCosts::product(double rows, double inner, double columns, double count) const {
+  const double s = constants_.saturation;
+  const double share =
+      constants_.product_efficiency * rows / (rows + s) * inner / (inner + s) * columns / (columns + s);
+  const double arithmetic = 2 * rows * inner * columns * count / (peak_ * share);
+  const double traffic = (rows * inner + inner * columns + rows * columns) * count * element_ / bandwidth_;
+  return kernels(std::max(arithmetic, traffic), 1);
+}
+
+double ModelCosts::weight_gradient(double rows, double inner, double columns) const {
+  // Where products add to what is there, they read it and write it in place of the product's own result. Else a kernel
+  // of its own reads both and writes.
+  const double sums = 2 * constants_.gradient_bytes + (constants_.adds_weight_gradients != 0 ? element_ : -element_);
+  return product(inner, rows, columns) / constants_.gradient_speed + inner * columns * sums / bandwidth_;
+}
+
+double ModelCosts::passes(double elements, double reads_and_writes) const {
+  return elements * reads_and_writes * element_ / bandwidth_;
+}
+
+double ModelCosts::collective(double bytes) const {
+  return all_reduce_seconds(cluster_, {.size = settings_.tensor}, bytes);
+}
+
+double ModelCosts::keys_seen(const Slice& slice) const {
+  const auto tokens = static_cast<double>(slice.tokens), context = static_cast<double>(slice.context);
+  return model_.kind == ModelKind::kGpt2 ? context + tokens / 2 : context + tokens;
+}
+
+ModelCosts::AttentionSizes ModelCosts::attention_sizes(const Slice& slice) const {
+  const auto tokens = static_cast<double>(slice.tokens);
+  const std::int64_t head_size = model_.hidden_size / model_.num_attention_heads;
+  return {.heads =
+              static_cast<double>(slice.sequences * model_.num_attention_heads) / static_cast<double>(settings_.tensor),
+          .head_size = static_cast<double>(head_size),
+          .queries = tokens,
+          .keys = tokens + static_cast<double>(slice.context)};
+}
+
+double ModelCosts::attention_forward(const Slice& slice) const {
+  const auto [heads, d, l, keys] = attention_sizes(slice);
+  if (constants_.writes_scores != 0) {
+    return product(l, d, keys, heads) + product(l, keys, d, heads) + passes(heads * l * keys, constants_.score_passes) +
+           4 * constants_.kernel_start + cache_copies(slice, kCachePasses);
+  }
+  const double arithmetic = 4 * heads * l * keys_seen(slice) * d / (peak_ * constants_.attention_efficiency);
+  return kernels(std::max(arithmetic, passes(heads * d * (2 * l + 2 * keys), 1)), 1);
+}
+
+double ModelCosts::attention_backward(const Slice& slice) const {
+  const auto [heads, d, l, keys] = attention_sizes(slice);
+  if (constants_.writes_scores != 0) {
+    return 2 * (product(l, d, keys, heads) + product(l, keys, d, heads)) +
+           passes(heads * l * keys, constants_.score_passes) + 4 * constants_.kernel_start +
+           cache_copies(slice, kCacheGradientPasses);
+  }
+  // The scores are made again: five products where forward has two. Gradients of keys and values are added up.
+  const double arithmetic = 10 * heads * l * keys_seen(slice) * d / (peak_ * constants_.attention_efficiency);
+  return kernels(std::max(arithmetic, passes(heads * d * (4 * l + 6 * keys), 1)), 2);
+}
+
+double ModelCosts::cache_copies(const Slice& slice, double reads_and_writes) const {
+  if (slice.context == 0 || constants_.copies_cache == 0) return 0;
+  const auto keys = static_cast<double>(slice.sequences * (slice.tokens + slice.context));
+  return passes(keys * static_cast<double>(model_.hidden_size) / static_cast<double>(settings_.tensor),
+                reads_and_writes);
+}
+
+double ModelCosts::stream_elements(const Slice& slice) const {
+  const double whole = static_cast<double>(slice.sequences * slice.tokens) * static_cast<double>(model_.hidden_size);
+  return settings_.sequence_parallel ? whole / static_cast<double>(settings_.tensor) : whole;
+}
+
+ModelCosts::Parts ModelCosts::parts(const Slice& slice) const {
+  const auto rows = static_cast<double>(slice.sequences * slice.tokens), h = static_cast<double>(model_.hidden_size);
+  const auto t = static_cast<double>(settings_.tensor), f = static_cast<double>(model_.ffn_hidden_size());
+  const double stream = stream_elements(slice), part = rows * h / t;
+  Parts parts;
+  const std::array<std::array<double, 2>, 4> shapes = {{{h, 3 * h / t}, {h / t, h}, {h, f / t}, {f / t, h}}};
+  for (const auto& [inner, columns] : shapes) {
+    parts.last_product = product(rows, inner, columns);
+    parts.products += parts.last_product;
+    parts.input_gradients += product(rows, columns, inner) / constants_.gradient_speed;
+    parts.weight_gradients += weight_gradient(rows, inner, columns);
+  }
+  parts.attention = attention_forward(slice);
+  parts.attention_backward = attention_backward(slice);
+  parts.points =
+      kernels(passes(stream, 2 * kNormPasses + 2 * kResidualPasses) + passes(part, kPartPasses), kPointKernels);
+  parts.points_backward =
+      kernels(passes(stream, 2 * kNormGradientPasses + 2 * kResidualGradientPasses) + passes(part, kPartGradientPasses),
+              kPointKernels);
+  parts.after_up = parts.last_product + kernels(passes(stream, kResidualPasses) + passes(part, kGeluPasses), 3);
+  parts.collectives = 2 * collective(rows * h * element_);
+  return parts;
+}
+
+pipeline::PassTimes ModelCosts::layer(const Slice& slice) const {
+  const Parts p = parts(slice);
+  const double forward = p.products + p.attention + p.points + p.collectives;
+  double again = 0;
+  if (settings_.recompute == Recompute::kSelective) again = p.attention;
+  if (settings_.recompute == Recompute::kFull) {
+    // The backward needs nothing of what follows the MLP's first product.
+    again = constants_.recomputes_all != 0 ? forward : forward - p.after_up - p.collectives / 2;
+  }
+  const double input = again + p.input_gradients + p.attention_backward + p.points_backward + p.collectives;
+  return {.forward = forward * kMilliseconds,
+          .backward = (input + p.weight_gradients) * kMilliseconds,
+          .backward_input = input * kMilliseconds,
+          .backward_weight = p.weight_gradients * kMilliseconds};
+}
+
+pipeline::PassTimes ModelCosts::embedding(const Slice& slice) const {
+  const double stream = stream_elements(slice);
+  const double sum = collective(static_cast<double>(slice.sequences * slice.tokens * model_.hidden_size) * element_);
+  const double forward = kernels(passes(stream, 4), 2) + sum;
+  const double backward = kernels(passes(stream, 3), 2);
+  return {.forward = forward * kMilliseconds,
+          .backward = backward * kMilliseconds,
+          .backward_weight = backward * kMilliseconds};
+}
+
+pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
+  const auto rows = static_cast<double>(slice.sequences * slice.tokens), h = static_cast<double>(model_.hidden_size);
+  const std::int64_t rank_words = model_.padded_vocab_size(settings_.tensor) / settings_.tensor;
+  const auto vocabulary = static_cast<double>(rank_words);
+  const double norm = passes(stream_elements(slice), 6);
+  const double loss = passes(rows * vocabulary, 6);  // the most, the sum of exponentials and the gradient
+  const double input = product(rows, h, vocabulary) + product(rows, vocabulary, h) / constants_.gradient_speed +
+                       kernels(loss + norm, 4) + collective(rows * h * element_);
+  const double weight = weight_gradient(rows, h, vocabulary);
+  return {.backward = (input + weight) * kMilliseconds,
+          .backward_input = input * kMilliseconds,
+          .backward_weight = weight * kMilliseconds};
+}
+
+double ModelCosts::update_seconds(double parameters) const {
+  return kernels(parameters * constants_.update_bytes / bandwidth_, 2);
+}
+
+double ModelCosts::layer_operations(const Slice& slice) const {
+  const auto rows = static_cast<double>(slice.sequences * slice.tokens), h = static_cast<double>(model_.hidden_size);
+  return 3 * rows * (24 * h * h + 4 * h * keys_seen(slice)) / static_cast<double>(settings_.tensor);
+}
+
+double ModelCosts::head_operations(const Slice& slice) const {
+  const auto rows = static_cast<double>(slice.sequences * slice.tokens);
+  return 6 * rows * static_cast<double>(model_.hidden_size) * static_cast<double>(model_.vocab_size) /
+         static_cast<double>(settings_.tensor);
+}
+
+}  // namespace teratron::plan

@@ -1,0 +1,73 @@
+// What a rank takes for a slice of tokens in one layer, from the shapes of its matrix products, the bytes that it reads
+// and writes, and the collectives of tensor parallelism (Megatron-LM, section 3; TeraPipe, section 3.3). A kernel takes
+// as long as the slower of its arithmetic and its memory traffic, and a time to start. The constants are the cluster's.
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "cluster/cluster.h"
+#include "cluster/collective_time.h"
+#include "model/config.h"
+#include "nn/transformer_layer.h"
+#include "pipeline/timing/costs.h"
+#include "plan/costs/cost_constants.h"
+
+namespace teratron::plan {
+
+// Of a micro-batch: so many sequences, so many tokens of each, which attend to `context` tokens before them.
+struct Slice {
+  std::int64_t sequences = 1, tokens = 0, context = 0;
+};
+
+struct LayerSettings {
+  std::int64_t tensor = 1;  // ranks of tensor parallelism; they divide the heads and the widths
+  bool sequence_parallel = false;
+  Recompute recompute = Recompute::kNone;
+  DType dtype = DType::kF16;
+};
+
+class ModelCosts {
+ public:
+  // UserError where the cluster has constants that there are none of.
+  ModelCosts(const ModelConfig& model, const LayerSettings& settings, const Cluster& cluster);
+
+  // Milliseconds on each rank. What is made again is in the backward, its whole and its input's.
+  pipeline::PassTimes layer(const Slice& slice) const;
+  pipeline::PassTimes embedding(const Slice& slice) const;
+  pipeline::PassTimes head(const Slice& slice) const;  // logits, loss and their gradients, all in the backward
+
+  double update_seconds(double parameters) const;  // norm and AdamW of a rank's parameters
+
+  // Operations of one rank, forward and backward, nothing made again, causal attention counted as the half it is:
+  // layers and head together are ModelConfig::training_flops_per_token.
+  double layer_operations(const Slice& slice) const;
+  double head_operations(const Slice& slice) const;
+
+ private:
+  struct Parts;  // of a pass: seconds
+
+  double kernels(double seconds, double count) const;  // with their starts, on all cores or on one
+  double product(double rows, double inner, double columns, double count = 1) const;  // seconds
+  double weight_gradient(double rows, double inner, double columns) const;            // of a product of that shape
+  double passes(double elements, double reads_and_writes) const;
+  double collective(double bytes) const;
+  struct AttentionSizes {
+    double heads, head_size, queries, keys;  // heads: of all sequences, of this rank
+  };
+  AttentionSizes attention_sizes(const Slice& slice) const;
+  double attention_forward(const Slice& slice) const;
+  double attention_backward(const Slice& slice) const;
+  double keys_seen(const Slice& slice) const;  // by a token, in the mean
+  double cache_copies(const Slice& slice, double reads_and_writes) const;
+  double stream_elements(const Slice& slice) const;
+  Parts parts(const Slice& slice) const;
+
+  ModelConfig model_;
+  LayerSettings settings_;
+  Cluster cluster_;
+  CostConstants constants_;
+  double peak_ = 0, bandwidth_ = 0, element_ = 2;  // operations and bytes a second; bytes of a number
+};
+
+}  // namespace teratron::plan

@@ -1,0 +1,77 @@
+// Where the time of a step goes.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "plan/costs/layer_costs.h"
+#include "plan/search/layout_search.h"
+
+namespace teratron::plan {
+namespace {
+
+constexpr double kWorthTelling = 0.002;  // of the other's step
+constexpr std::size_t kMostReasons = 3;
+
+// Collectives take no time there.
+Cluster with_instant_links(Cluster cluster) {
+  for (LinkLevel& level : cluster.links) {
+    level.bandwidth *= 1e12;
+    level.latency = 0;
+  }
+  return cluster;
+}
+
+double layer_seconds(const PlanRequest& request, const Layout& layout, Recompute recompute, const Cluster& cluster) {
+  const ModelCosts costs(request.model.model_for(request.vocab_size),
+                         {.tensor = layout.tensor,
+                          .sequence_parallel = layout.sequence_parallel,
+                          .recompute = recompute,
+                          .dtype = request.model.compute_dtype()},
+                         cluster);
+  double milliseconds = 0;
+  std::int64_t context = 0;
+  const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(request.model, layout.data));
+  for (const std::int64_t tokens : slice_lengths(layout, request.model.seq_length)) {
+    const pipeline::PassTimes times = costs.layer({.sequences = sequences, .tokens = tokens, .context = context});
+    milliseconds += times.forward + times.backward;
+    context += tokens;
+  }
+  return milliseconds / 1000;
+}
+
+}  // namespace
+
+StepParts parts_of(const PlanRequest& request, const Layout& layout, const StepTime& time) {
+  const Cluster instant = with_instant_links(request.cluster);
+  const double whole = layer_seconds(request, layout, layout.recompute, request.cluster),
+               kept = layer_seconds(request, layout, Recompute::kNone, request.cluster),
+               alone = layer_seconds(request, layout, Recompute::kNone, instant);
+  const double layers = static_cast<double>(request.model.model.num_layers) / static_cast<double>(layout.pipeline) *
+                        static_cast<double>(micro_batches_of(request.model, layout));
+  StepParts parts{.recompute = layers * (whole - kept),
+                  .tensor = layers * (kept - alone),
+                  .bubble = time.pipeline_seconds * time.bubble_share,
+                  .after = time.seconds - time.pipeline_seconds};
+  parts.compute = time.pipeline_seconds - parts.bubble - parts.recompute - parts.tensor;
+  return parts;
+}
+
+std::string why_slower(const StepParts& parts, const StepParts& than) {
+  const double whole = than.seconds();
+  std::array<std::pair<double, const char*>, 5> more = {{{parts.compute - than.compute, "products and passes"},
+                                                         {parts.recompute - than.recompute, "recompute"},
+                                                         {parts.tensor - than.tensor, "tensor-parallel collectives"},
+                                                         {parts.bubble - than.bubble, "bubble"},
+                                                         {parts.after - than.after, "gradient sums and update"}}};
+  std::ranges::stable_sort(more, std::greater(), &std::pair<double, const char*>::first);
+  std::vector<std::string> reasons;
+  for (const auto& [seconds, what] : more) {
+    if (seconds < kWorthTelling * whole || reasons.size() == kMostReasons) break;
+    reasons.push_back(fmt::format("{} +{:.1f} %", what, 100 * seconds / whole));
+  }
+  return reasons.empty() ? "as fast" : fmt::format("{}", fmt::join(reasons, ", "));
+}
+
+}  // namespace teratron::plan

@@ -1,0 +1,160 @@
+#include "plan/costs/step_time.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "train/plans/pipeline_plan.h"
+
+namespace teratron::plan {
+namespace {
+
+using pipeline::PassTimes;
+
+// Every micro-batch of the rank that has most: its sequences, cut into slices.
+std::vector<pipeline::MicroBatchCut> all_cuts(const TrainConfig& config, const PipelinePlan& plan) {
+  std::int64_t left = config.largest_share();
+  std::vector<pipeline::MicroBatchCut> cuts;
+  for (int m = 0; m < plan.schedule.micro_batches; ++m) {
+    const auto place = static_cast<std::size_t>(m);
+    const std::int64_t size = plan.micro_batch_sizes[std::min(place, plan.micro_batch_sizes.size() - 1)];
+    pipeline::MicroBatchCut cut{.sequences = std::min(left, size), .slice_tokens = plan.slices_of(m)};
+    if (cut.slice_tokens.empty()) cut.slice_tokens = {config.seq_length};
+    left -= cut.sequences;
+    cuts.push_back(std::move(cut));
+  }
+  return cuts;
+}
+
+// The work of a configuration, column by column.
+class WorkBuilder {
+ public:
+  WorkBuilder(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size)
+      : config_(config),
+        cluster_(cluster),
+        model_(config.model_for(vocab_size)),
+        constants_(constants_of(cluster)),
+        costs_(model_,
+               {.tensor = config.tensor_parallel,
+                .sequence_parallel = config.sequence_parallel,
+                .recompute = config.recompute,
+                .dtype = config.compute_dtype()},
+               cluster),
+        plan_(plan_pipeline(config)) {}
+
+  simulation::PipelineWork build() {
+    work_.schedule = plan_.schedule;
+    work_.tensor = config_.tensor_parallel;
+    work_.data = config_.data_parallel;
+    work_.costs.passes.resize(plan_.cell_layers.size());
+    add_passes();
+    add_parameters();
+    return std::move(work_);
+  }
+
+ private:
+  void add_passes() {
+    const std::vector<pipeline::MicroBatchCut> cuts = all_cuts(config_, plan_);
+    const bool alike = std::ranges::all_of(cuts, [&](const auto& cut) { return cut == cuts.front(); });
+    for (const pipeline::MicroBatchCut& cut : cuts) {
+      if (!alike) work_.costs.first_columns.push_back(work_.message_bytes.size());
+      Slice slice{.sequences = cut.sequences};
+      for (const std::int64_t tokens : cut.slice_tokens) {
+        slice.tokens = tokens;
+        add_column(slice);
+        slice.context += tokens;
+      }
+      if (alike) break;
+    }
+    work_.costs.transfers.assign(work_.message_bytes.size(), 0);
+  }
+
+  void add_column(const Slice& slice) {
+    const PassTimes layer = costs_.layer(slice);
+    const std::size_t cells = plan_.cell_layers.size();
+    for (std::size_t cell = 0; cell < cells; ++cell) {
+      PassTimes times = layer.times(static_cast<double>(plan_.cell_layers[cell]));
+      if (cell == 0) times = times.plus(costs_.embedding(slice));
+      if (cell + 1 == cells) times = times.plus(costs_.head(slice));
+      work_.costs.passes[cell].push_back(slice.sequences == 0 ? PassTimes{} : times);
+    }
+    const auto ranks = static_cast<double>(config_.sequence_parallel ? config_.tensor_parallel : 1);
+    work_.message_bytes.push_back(static_cast<double>(slice.sequences * slice.tokens * model_.hidden_size) *
+                                  static_cast<double>(size_of(config_.compute_dtype())) / ranks);
+  }
+
+  void add_parameters() {
+    const std::size_t cells = plan_.cell_layers.size();
+    const auto stages = static_cast<std::size_t>(config_.pipeline_parallel);
+    const std::int64_t rank_words = model_.padded_vocab_size(config_.tensor_parallel) / config_.tensor_parallel;
+    const auto h = static_cast<double>(model_.hidden_size);
+    const double embedding = h * static_cast<double>(rank_words);
+    const double element = static_cast<double>(size_of(config_.compute_dtype()));
+    std::vector<double> of_stage(stages);
+    for (std::size_t cell = 0; cell < cells; ++cell) {
+      double parameters =
+          static_cast<double>(plan_.cell_layers[cell]) * layer_parameters(model_, config_.tensor_parallel);
+      if (cell == 0) parameters += embedding + h * static_cast<double>(model_.max_position_embeddings);
+      if (cell + 1 == cells) parameters += 2 * h + (stages > 1 ? embedding : 0);  // the last norm; the tied copy
+      const std::size_t stage = cell % stages;
+      of_stage[stage] += parameters;
+      work_.gradient_bytes.push_back(bytes_on_links(cluster_, copies(stage), parameters * constants_.gradient_bytes));
+      work_.weight_bytes.push_back(bytes_on_links(cluster_, copies(stage), parameters * element));
+    }
+    work_.gradient_pieces = static_cast<int>(std::max<std::int64_t>(1, plan_.cell_layers.front()));
+    work_.tied_bytes = stages > 1 ? embedding * constants_.gradient_bytes : 0;
+    work_.shards_optimizer = config_.distributed_optimizer;
+    const auto shares = static_cast<double>(config_.distributed_optimizer ? config_.data_parallel : 1);
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      // What sums take from the passes beside them comes on top.
+      const double sums = all_reduce_seconds(cluster_, copies(stage), of_stage[stage] * constants_.gradient_bytes);
+      work_.update_seconds.push_back(costs_.update_seconds(of_stage[stage] / shares) +
+                                     constants_.sum_interference * sums);
+    }
+  }
+
+  CollectiveGroup copies(std::size_t stage) const {
+    return {.first = static_cast<std::int64_t>(stage) * config_.tensor_parallel,
+            .size = config_.data_parallel,
+            .stride = config_.tensor_parallel * config_.pipeline_parallel};
+  }
+
+  const TrainConfig& config_;
+  const Cluster& cluster_;
+  const ModelConfig model_;
+  const CostConstants constants_;
+  const ModelCosts costs_;
+  const PipelinePlan plan_;
+  simulation::PipelineWork work_;
+};
+
+}  // namespace
+
+double layer_parameters(const ModelConfig& model, std::int64_t tensor) {
+  const auto h = static_cast<double>(model.hidden_size), t = static_cast<double>(tensor);
+  // Shared out: four weights, three biases of 7 h. On every rank: biases after sums, two norms.
+  return (12 * h * h + 7 * h) / t + 6 * h;
+}
+
+double bytes_on_links(const Cluster& cluster, const CollectiveGroup& copies, double bytes) {
+  if (copies.size <= 1) return bytes;
+  const std::size_t level = cluster.level_between(copies.first, copies.first + (copies.size - 1) * copies.stride);
+  return cluster.links[level].is_shared ? bytes / constants_of(cluster).sum_efficiency : bytes;
+}
+
+simulation::PipelineWork work_of(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size) {
+  return WorkBuilder(config, cluster, vocab_size).build();
+}
+
+StepTime predict_step(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size) {
+  const simulation::PipelineResult run = simulation::simulate(work_of(config, cluster, vocab_size), cluster);
+  StepTime time{.seconds = run.seconds, .pipeline_seconds = run.pipeline_seconds, .bubble_share = run.bubble_share()};
+  time.tokens_per_second = static_cast<double>(config.largest_batch() * config.seq_length) / time.seconds;
+  const bool is_wide = config.compute_dtype() == DType::kF32;
+  const double peak = is_wide ? cluster.device.peak_32 : cluster.device.peak_16;
+  time.flops_utilization = config.model_for(vocab_size).training_flops_per_token(config.seq_length) *
+                           time.tokens_per_second / (peak * static_cast<double>(config.mesh().ranks()));
+  return time;
+}
+
+}  // namespace teratron::plan

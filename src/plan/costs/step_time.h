@@ -1,0 +1,33 @@
+// How long an update of a training configuration takes on a cluster: the costs of its slices (layer_costs.h), in the
+// schedule that training would run (train/plans/pipeline_plan.h), simulated on the cluster's links (simulation/).
+#pragma once
+
+#include <cstdint>
+
+#include "cluster/cluster.h"
+#include "plan/costs/layer_costs.h"
+#include "simulation/pipeline_run.h"
+#include "train/config/config.h"
+
+namespace teratron::plan {
+
+struct StepTime {
+  double seconds = 0;  // of an update
+  double pipeline_seconds = 0, bubble_share = 0;
+  double tokens_per_second = 0;
+  double flops_utilization = 0;  // MFU: the model's operations over the devices' peak
+};
+
+// `config` has no faults, its token slices are not to be chosen yet, and it fits the cluster's devices. `vocab_size`:
+// where the configuration has none. UserError where the cluster has unknown constants.
+StepTime predict_step(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size);
+simulation::PipelineWork work_of(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size);
+
+// Values of a rank's part of a layer.
+double layer_parameters(const ModelConfig& model, std::int64_t tensor);
+
+// What sums of so many bytes over `data` copies put on the links of a stage, so that they take as long as the cluster's
+// sum_efficiency says.
+double bytes_on_links(const Cluster& cluster, const CollectiveGroup& copies, double bytes);
+
+}  // namespace teratron::plan

@@ -1,0 +1,206 @@
+#include "plan/search/layout.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "pipeline/token_slices.h"
+
+namespace teratron::plan {
+namespace {
+
+using pipeline::ScheduleKind;
+
+// 1, 2, 4, .. `most`, or what is fixed.
+std::vector<std::int64_t> powers_of_two(std::int64_t most, const std::optional<std::int64_t>& fixed) {
+  if (fixed) return {*fixed};
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 1; size <= most; size *= 2) sizes.push_back(size);
+  return sizes;
+}
+
+// All ways of one mesh.
+class MeshLayouts {
+ public:
+  MeshLayouts(const TrainConfig& config, const FixedLayout& fixed, std::vector<Layout>& found)
+      : config_(config), fixed_(fixed), found_(found) {}
+
+  void add(const Layout& mesh) {
+    const std::int64_t share = share_of_batch(config_, mesh.data);
+    for (const std::int64_t size : powers_of_two(share, fixed_.micro_batch)) {
+      Layout layout = mesh;
+      layout.micro_batch = size;
+      add_schedules(layout, micro_batches_of(config_, layout));
+    }
+  }
+
+ private:
+  void add_schedules(const Layout& layout, std::int64_t micro_batches) {
+    if (fixed_.schedule) return add_slices(layout, *fixed_.schedule);
+    // One stage runs its micro-batches one after another whatever the schedule's name is.
+    add_slices(layout, ScheduleKind::k1F1B);
+    if (layout.pipeline == 1 && !fixed_.token_slices) return;
+    if (layout.pipeline > 1 && micro_batches > 1) add_slices(layout, ScheduleKind::kGpipe);
+    for (const ScheduleKind kind : {ScheduleKind::kInterleaved, ScheduleKind::kSeq1F1B, ScheduleKind::kTeraPipe}) {
+      add_slices(layout, kind);
+    }
+  }
+
+  void add_slices(Layout layout, ScheduleKind kind) {
+    layout.schedule = kind;
+    if (kind == ScheduleKind::kInterleaved) return add_virtual_stages(layout);
+    if (kind != ScheduleKind::kSeq1F1B && kind != ScheduleKind::kTeraPipe) {
+      layout.token_slices = fixed_.token_slices.value_or("");
+      return add_memory_ways(layout);
+    }
+    if (fixed_.token_slices) {
+      layout.token_slices = *fixed_.token_slices;
+      return add_memory_ways(layout);
+    }
+    if (fixed_.schedule) add_memory_ways(layout);  // whole, which another schedule does as well
+    if (config_.model.kind == ModelKind::kBert || layout.pipeline == 1) return;
+    for (std::int64_t count = 2; count <= kMostSlices && config_.seq_length / count >= kFewestSliceTokens; count *= 2) {
+      layout.token_slices = fmt::format("uniform:{}", count);
+      add_memory_ways(layout);
+    }
+    layout.token_slices = kSlicersChoice;
+    add_memory_ways(layout);
+  }
+
+  void add_virtual_stages(Layout layout) {
+    layout.token_slices = fixed_.token_slices.value_or("");
+    const std::int64_t layers = config_.model.num_layers / layout.pipeline;
+    const std::int64_t first = fixed_.virtual_stages ? *fixed_.virtual_stages : fixed_.schedule ? 1 : 2;
+    const std::int64_t last = fixed_.virtual_stages.value_or(layers);
+    for (std::int64_t count = first; count <= last; ++count) {
+      layout.virtual_stages = count;
+      if (layers * layout.pipeline == config_.model.num_layers && layers % count == 0) add_memory_ways(layout);
+    }
+  }
+
+  // What trades time for memory.
+  void add_memory_ways(Layout layout) {
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      layout.recompute = recompute;
+      for (const bool sequence : {false, true}) {
+        layout.sequence_parallel = sequence;
+        if (sequence && (layout.tensor == 1 || config_.seq_length % layout.tensor != 0)) continue;
+        if (sequence && !layout.token_slices.empty() && layout.micro_batch > 1) continue;
+        for (const bool sharded : {false, true}) {
+          layout.distributed_optimizer = sharded;
+          if (sharded && layout.data == 1 && !fixed_.distributed_optimizer) continue;
+          if (fixed_.allows(layout)) found_.push_back(layout);
+        }
+      }
+    }
+  }
+
+  const TrainConfig& config_;
+  const FixedLayout& fixed_;
+  std::vector<Layout>& found_;
+};
+
+template <class Value>
+bool agrees(const std::optional<Value>& fixed, const Value& value) {
+  return !fixed || *fixed == value;
+}
+
+bool has_fault(const TrainConfig& config, Layout layout) {
+  // Its lengths are not known yet; two slices have the faults of several.
+  if (layout.token_slices == kSlicersChoice) layout.token_slices = "uniform:2";
+  return !static_cast<const StepSettings&>(with_layout(config, layout)).faults().empty();
+}
+
+}  // namespace
+
+std::string Layout::text() const {
+  std::vector<std::string> parts = {fmt::format("tp {} pp {} dp {}", tensor, pipeline, data),
+                                    fmt::format("micro-batch {}", micro_batch)};
+  if (pipeline > 1) parts.emplace_back(pipeline::name_of(schedule));
+  if (virtual_stages > 1) parts.push_back(fmt::format("{} virtual stages", virtual_stages));
+  if (!token_slices.empty()) parts.push_back(fmt::format("slices {}", token_slices));
+  if (recompute != Recompute::kNone) {
+    parts.emplace_back(recompute == Recompute::kFull ? "full recompute" : "selective recompute");
+  }
+  if (sequence_parallel) parts.emplace_back("sequence parallel");
+  if (distributed_optimizer) parts.emplace_back("sharded optimizer");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+bool FixedLayout::allows(const Layout& layout) const {
+  return agrees(tensor, layout.tensor) && agrees(pipeline, layout.pipeline) && agrees(data, layout.data) &&
+         agrees(micro_batch, layout.micro_batch) && agrees(virtual_stages, layout.virtual_stages) &&
+         agrees(schedule, layout.schedule) && agrees(token_slices, layout.token_slices) &&
+         agrees(recompute, layout.recompute) && agrees(sequence_parallel, layout.sequence_parallel) &&
+         agrees(distributed_optimizer, layout.distributed_optimizer);
+}
+
+std::int64_t share_of_batch(const TrainConfig& config, std::int64_t data) {
+  return (config.global_batch_size + data - 1) / data;
+}
+
+std::int64_t micro_batches_of(const TrainConfig& config, const Layout& layout) {
+  return (share_of_batch(config, layout.data) + layout.micro_batch - 1) / layout.micro_batch;
+}
+
+std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, const FixedLayout& fixed) {
+  std::vector<Layout> found;
+  MeshLayouts of_mesh(config, fixed, found);
+  for (std::int64_t tensor = 1; tensor <= devices; ++tensor) {
+    if (devices % tensor != 0 || config.model.num_attention_heads % tensor != 0) continue;
+    for (std::int64_t stages = 1; stages <= std::min(devices / tensor, config.model.num_layers); ++stages) {
+      const std::int64_t data = devices / tensor / stages;
+      if (tensor * stages * data != devices || data > config.global_batch_size) continue;
+      if (!agrees(fixed.tensor, tensor) || !agrees(fixed.pipeline, stages) || !agrees(fixed.data, data)) continue;
+      of_mesh.add({.tensor = tensor, .pipeline = stages, .data = data});
+    }
+  }
+  std::erase_if(found, [&](const Layout& layout) { return has_fault(config, layout); });
+  return found;
+}
+
+TrainConfig with_layout(const TrainConfig& config, const Layout& layout) {
+  TrainConfig changed = config;
+  changed.tensor_parallel = layout.tensor;
+  changed.pipeline_parallel = layout.pipeline;
+  changed.data_parallel = layout.data;
+  changed.micro_batch_size = layout.micro_batch;
+  changed.pipeline_schedule = layout.schedule;
+  changed.virtual_stages = layout.virtual_stages;
+  changed.token_slices = layout.token_slices;
+  changed.recompute = layout.recompute;
+  changed.sequence_parallel = layout.sequence_parallel;
+  changed.distributed_optimizer = layout.distributed_optimizer;
+  const std::int64_t cells = layout.pipeline * layout.virtual_stages;
+  if (config.pipeline_layout.empty() && config.model.num_layers % cells != 0) {
+    changed.pipeline_layout =
+        fmt::format("{}", fmt::join(pipeline::even_slices(config.model.num_layers, static_cast<int>(cells)), ","));
+  }
+  return changed;
+}
+
+Layout layout_of(const TrainConfig& config) {
+  return {.tensor = config.tensor_parallel,
+          .pipeline = config.pipeline_parallel,
+          .data = config.data_parallel,
+          .micro_batch = config.micro_batch_size,
+          .schedule = schedule_kind(config),
+          .virtual_stages = config.virtual_stages,
+          .token_slices = config.token_slices,
+          .recompute = config.recompute,
+          .sequence_parallel = config.sequence_parallel,
+          .distributed_optimizer = config.distributed_optimizer};
+}
+
+std::vector<std::int64_t> slice_lengths(const Layout& layout, std::int64_t tokens) {
+  if (layout.token_slices.empty()) return {tokens};
+  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", layout.token_slices);
+  if (!slices.cuts.empty()) return slices.cuts.front().slice_tokens;
+  if (!slices.lengths.empty()) return slices.lengths;
+  const std::int64_t unit = layout.sequence_parallel ? layout.tensor : 1;
+  std::vector<std::int64_t> lengths = pipeline::even_slices(tokens / unit, slices.count);
+  for (std::int64_t& length : lengths) length *= unit;
+  return lengths;
+}
+
+}  // namespace teratron::plan

@@ -1,0 +1,66 @@
+// The ways to lay an update out over devices that a planner looks at: tensor, pipeline and data parallelism
+// (Megatron-LM, arXiv 1909.08053 and 2104.04473), micro-batches, schedules, token slices (TeraPipe, arXiv 2102.07988),
+// recomputation (arXiv 2205.05198) and the sharded optimizer (ZeRO, arXiv 1910.02054).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/generators.h"
+#include "train/config/config.h"
+
+namespace teratron::plan {
+
+struct Layout {
+  std::int64_t tensor = 1, pipeline = 1, data = 1;
+  std::int64_t micro_batch = 1;  // sequences
+  pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
+  std::int64_t virtual_stages = 1;
+  std::string token_slices;  // as --token-slices takes them; empty: whole; kSlicersChoice: still to be chosen
+  Recompute recompute = Recompute::kNone;
+  bool sequence_parallel = false, distributed_optimizer = false;
+
+  std::int64_t devices() const { return tensor * pipeline * data; }
+  std::string text() const;  // "tp 8 pp 4 dp 2, micro-batch 1, seq1f1b, slices uniform:4, full recompute"
+  auto operator<=>(const Layout&) const = default;
+};
+
+// Layout::token_slices whose lengths the slicer chooses (LayoutTimes::chosen_slices) once the layout is looked at
+// closely.
+inline const std::string kSlicersChoice = "best";
+
+// What a user has decided; the rest is searched.
+struct FixedLayout {
+  std::optional<std::int64_t> tensor, pipeline, data, micro_batch, virtual_stages;
+  std::optional<pipeline::ScheduleKind> schedule;
+  std::optional<std::string> token_slices;
+  std::optional<Recompute> recompute;
+  std::optional<bool> sequence_parallel, distributed_optimizer;
+
+  bool allows(const Layout& layout) const;
+  bool is_empty() const { return *this == FixedLayout{}; }
+  bool operator==(const FixedLayout&) const = default;
+};
+
+// The model, the sequences and the global batch are `config`'s, whose layout does not matter but for a
+// --pipeline-layout. Exactly so many devices; micro-batches are powers of two (or what is fixed), slices even in powers
+// of two of at least kFewestSliceTokens tokens, or the slicer's. None of them has faults. Empty: there is no way.
+inline constexpr std::int64_t kFewestSliceTokens = 32, kMostSlices = 32;
+std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, const FixedLayout& fixed);
+
+// `config` in that layout, with the layers of stages where they do not divide.
+TrainConfig with_layout(const TrainConfig& config, const Layout& layout);
+// What with_layout() was told. `config` has no --token-slices of its own kind (auto, joint).
+Layout layout_of(const TrainConfig& config);
+
+// Tokens of the slices of a sequence; of micro-batches that are cut in different ways, of the first.
+std::vector<std::int64_t> slice_lengths(const Layout& layout, std::int64_t tokens);
+
+// Of the copy of the model that has most of the batch.
+std::int64_t share_of_batch(const TrainConfig& config, std::int64_t data);  // sequences
+std::int64_t micro_batches_of(const TrainConfig& config, const Layout& layout);
+
+}  // namespace teratron::plan

@@ -1,0 +1,133 @@
+#include "plan/search/layout_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "executor/stage/stage_plan.h"
+#include "model/make_model.h"
+#include "pipeline/timing/closed_form.h"
+#include "pipeline/token_slices.h"
+
+namespace teratron::plan {
+namespace {
+
+using pipeline::ScheduleKind;
+
+// Even slices of a sequence; 1: it runs whole; 0: the slices are of several lengths, or not known yet.
+std::int64_t even_slice_count(const Layout& layout) {
+  if (layout.token_slices.empty()) return 1;
+  if (layout.token_slices == kSlicersChoice) return 0;
+  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", layout.token_slices);
+  return slices.lengths.empty() && slices.cuts.empty() ? slices.count : 0;
+}
+
+// Slices whose activations the first stage holds at once in one of its cells, added up over its cells; at least.
+std::int64_t live_cells(const Layout& layout, const TrainConfig& config, std::int64_t slices) {
+  const std::int64_t micro_batches = micro_batches_of(config, layout), cells = slices * layout.virtual_stages;
+  if (layout.pipeline == 1) return cells;
+  if (layout.virtual_stages > 1 && !config.pipeline_layout.empty()) return 1;
+  // An interleaved schedule of other numbers of micro-batches is one of more with some left out.
+  if (layout.schedule == ScheduleKind::kInterleaved && micro_batches % layout.pipeline != 0) {
+    return std::min(micro_batches, layout.pipeline) * cells;
+  }
+  const pipeline::ScheduleSize size{.stages = static_cast<int>(layout.pipeline),
+                                    .micro_batches = static_cast<int>(micro_batches),
+                                    .slices = static_cast<int>(slices),
+                                    .virtual_stages = static_cast<int>(layout.virtual_stages)};
+  const double alive = pipeline::closed_form(layout.schedule, size, 1, 1).peak_micro_batches;
+  return static_cast<std::int64_t>(std::floor(alive * static_cast<double>(cells) + 1e-9));
+}
+
+std::int64_t elements_of(TransformerLayer& layer) {
+  std::int64_t elements = 0;
+  layer.visit([&](Parameter& parameter) { elements += parameter.shape.elements(); });
+  return elements;
+}
+
+TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& context, const Layout& layout) {
+  return {config.model_for(context.vocab_size).layer_config(), 0, {0, static_cast<int>(layout.tensor)}};
+}
+
+}  // namespace
+
+ParameterBytes parameter_bytes(DType compute_dtype, bool bf16_moments) {
+  const DType accumulation = accumulation_dtype_of(compute_dtype);
+  const std::optional<DType> master = master_dtype_of(compute_dtype);
+  const std::int64_t wide = size_of(accumulation), masters = master ? size_of(*master) : 0;
+  return {.weight = size_of(compute_dtype),
+          .gradient = wide,
+          .optimizer = masters + 2 * (bf16_moments ? size_of(DType::kBF16) : wide)};
+}
+
+LayoutMemory::LayoutMemory(const TrainConfig& config, const MemoryPlanContext& context)
+    : config_(config), context_(context) {}
+
+LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::int64_t slices) const {
+  const TransformerLayer layer = layer_of(config_, context_, layout);
+  const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(config_, layout.data));
+  const std::int64_t unit = layout.sequence_parallel ? layout.tensor : 1;
+  CallSizes sizes{.batch = sequences,
+                  .tokens = config_.seq_length / unit / slices * unit,  // the shortest of even slices
+                  .tensor_ranks = static_cast<int>(layout.tensor),
+                  .sequence_parallel = layout.sequence_parallel,
+                  .compute = context_.compute_dtype,
+                  .accumulation = accumulation_dtype_of(context_.compute_dtype)};
+  const bool has_cache = slices > 1 || layout.token_slices == kSlicersChoice;
+  Carver kept, again;
+  layer.carve(sizes, layout.recompute, has_cache, kept, again);
+  const std::int64_t bytes = size_of(context_.compute_dtype), hidden = layer.hidden_size();
+  SliceBytes slice{.x = sizes.stream_rows() * hidden * bytes,
+                   .kept = kept.bytes(),
+                   .again = again.bytes(),
+                   .wide = sizes.rows() * layer.wide_columns() * bytes,
+                   .full = sizes.rows() * hidden * bytes,
+                   .stream = sizes.stream_rows() * hidden * bytes};
+  if (has_cache) slice.cache = sequences * config_.seq_length * layer.packed_columns() * bytes;
+  return slice;
+}
+
+std::int64_t LayoutMemory::state(const Layout& layout, std::int64_t elements) const {
+  const ParameterBytes bytes = parameter_bytes(context_.compute_dtype, config_.bf16_moments);
+  const std::int64_t sharing = layout.distributed_optimizer ? layout.data : 1;
+  // With one backward pass an update, gradients may lie where activations lay.
+  const bool keeps_gradients = micro_batches_of(config_, layout) > 1;
+  return elements * (bytes.weight + (keeps_gradients ? bytes.gradient : 0)) + elements / sharing * bytes.optimizer;
+}
+
+std::int64_t LayoutMemory::least(const Layout& layout) const {
+  const std::int64_t even = even_slice_count(layout), slices = std::max<std::int64_t>(even, 1);
+  const std::vector<std::int64_t> cells = cell_layers(with_layout(config_, layout));
+  std::int64_t layers = 0, fewest = cells.front();  // of the first stage
+  for (std::size_t cell = 0; cell < cells.size(); cell += static_cast<std::size_t>(layout.pipeline)) {
+    layers += cells[cell];
+    fewest = std::min(fewest, cells[cell]);
+  }
+  TransformerLayer layer = layer_of(config_, context_, layout);
+  const ModelConfig model = config_.model_for(context_.vocab_size);
+  const std::int64_t table = model.padded_vocab_size(layout.tensor) / layout.tensor * model.hidden_size;
+  const std::int64_t elements = layers * elements_of(layer) + table + model.max_position_embeddings * model.hidden_size;
+  const SliceBytes slice = slice_bytes(layout, slices);
+  // Slices of several lengths: one micro-batch is alive, whole.
+  const std::int64_t alive = even == 0 ? layout.virtual_stages : live_cells(layout, config_, slices);
+  std::int64_t bytes = state(layout, elements);
+  bytes += fewest * (alive * (slice.x + slice.kept) + (alive + slices - 1) / slices * slice.cache);
+  if (even == 0) return bytes;  // how large the slices are that workspaces have room for is not known
+  // normed and branch are there always; the others while the layer's backward runs.
+  bytes += 3 * slice.full + slice.wide + slice.again + slice.stream;
+  if (layout.pipeline > 1) bytes += slice.stream;  // what is sent
+  return bytes;
+}
+
+std::vector<std::int64_t> LayoutMemory::planned(const Layout& layout) const {
+  return planned_memory(with_layout(config_, layout), context_);
+}
+
+std::int64_t LayoutMemory::fullest_end(const Layout& layout) const {
+  if (!config_.pipeline_layout.empty()) return std::ranges::max(planned(layout));
+  const TrainConfig config = with_layout(config_, layout);
+  std::vector<int> ends = {0};
+  if (layout.pipeline > 1) ends.push_back(static_cast<int>(layout.pipeline) - 1);
+  return std::ranges::max(planned_memory(config, context_, ends));
+}
+
+}  // namespace teratron::plan

@@ -1,0 +1,50 @@
+// What a layout takes of memory: a bound that costs microseconds, and the plan by the code that allocates it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "plan/search/layout.h"
+#include "train/plans/memory_plan.h"
+
+namespace teratron::plan {
+
+// Bytes of what a parameter keeps on each rank that holds it.
+struct ParameterBytes {
+  std::int64_t weight = 0, gradient = 0, optimizer = 0;  // the optimizer's is shared out where that is asked for
+  std::int64_t all() const { return weight + gradient + optimizer; }
+};
+ParameterBytes parameter_bytes(DType compute_dtype, bool bf16_moments);
+
+class LayoutMemory {
+ public:
+  // Refers to `config`, which gives all but the layout.
+  LayoutMemory(const TrainConfig& config, const MemoryPlanContext& context);
+
+  // The stage that takes most takes no less: the first one when most micro-batches are alive there, without what is
+  // hard to tell in closed form. Token slices may still be kSlicersChoice.
+  std::int64_t least(const Layout& layout) const;
+
+  // By train/plans/memory_plan.h; the bytes of a rank of each stage.
+  std::vector<std::int64_t> planned(const Layout& layout) const;
+  // The most of a rank of the first and of the last stage: with as many layers in each, no other takes more, since
+  // fewer micro-batches are alive on later ones. Where a --pipeline-layout says otherwise, of all stages.
+  std::int64_t fullest_end(const Layout& layout) const;
+
+ private:
+  // Of the largest slice.
+  struct SliceBytes {
+    std::int64_t x = 0, kept = 0;  // of a layer: its input, and what else its backward reads
+    std::int64_t cache = 0;        // of a layer and a micro-batch in slices: packed projections of whole sequences
+    std::int64_t again = 0, wide = 0, full = 0, stream = 0;  // workspaces
+  };
+  SliceBytes slice_bytes(const Layout& layout, std::int64_t slices) const;
+  std::int64_t state(const Layout& layout, std::int64_t elements) const;
+
+  const TrainConfig& config_;
+  const MemoryPlanContext context_;
+};
+
+}  // namespace teratron::plan

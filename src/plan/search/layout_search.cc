@@ -1,0 +1,189 @@
+#include "plan/search/layout_search.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <queue>
+#include <set>
+
+#include "base/error.h"
+#include "plan/search/layout_memory.h"
+#include "plan/search/layout_time.h"
+
+namespace teratron::plan {
+namespace {
+
+// The most of the cluster's devices that any layout can use.
+std::vector<Layout> layouts_of(const PlanRequest& request) {
+  for (std::int64_t devices = request.cluster.devices; devices >= 1; --devices) {
+    std::vector<Layout> layouts = layouts_on(devices, request.model, request.fixed);
+    if (!layouts.empty()) return layouts;
+  }
+  return {};
+}
+
+Layout with_slices(Layout layout, const std::vector<std::int64_t>& lengths) {
+  layout.token_slices = fmt::format("{}", fmt::join(lengths, ","));
+  return layout;
+}
+
+class Search {
+ public:
+  Search(const PlanRequest& request, std::size_t wanted)
+      : request_(request),
+        wanted_(wanted),
+        room_(static_cast<std::int64_t>(request.cluster.device.memory)),
+        memory_(request.model, request.context()),
+        times_(request.model, request.cluster, request.vocab_size) {}
+
+  SearchResult run() {
+    std::vector<Layout> layouts = layouts_of(request_);
+    if (layouts.empty()) {
+      throw_user_error("no layout of up to {} devices can run this model and batch with what is fixed",
+                       request_.cluster.devices);
+    }
+    result_.layouts = std::ssize(layouts);
+    result_.devices = layouts.front().devices();
+    for (Layout& layout : layouts) add(std::move(layout));
+    while (!queue_.empty() && queue_.top().bound < worst_wanted()) {
+      const Candidate candidate = queue_.top();
+      queue_.pop();
+      look_at(candidate);
+    }
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  using Shape = std::array<std::int64_t, 3>;
+  struct Candidate {
+    double bound = 0;
+    std::int64_t number = 0;
+    Layout layout;
+    bool operator<(const Candidate& other) const {  // of a queue whose top is the greatest
+      return bound != other.bound ? bound > other.bound : number > other.number;
+    }
+  };
+  struct Found {
+    Layout layout;
+    StepTime time;
+  };
+
+  static Shape shape_of(const Layout& layout) { return {layout.tensor, layout.pipeline, layout.data}; }
+
+  void add(Layout layout) {
+    const std::int64_t bytes = memory_.least(layout);
+    if (bytes > room_) {
+      ++result_.too_large;
+      too_large_.emplace_back(bytes, std::move(layout));
+      return;
+    }
+    const double bound = times_.least(layout);
+    queue_.push({bound, number_++, std::move(layout)});
+  }
+
+  // What the last one of the wanted takes; nothing slower matters.
+  double worst_wanted() const {
+    std::vector<double> seconds;
+    for (const auto& [shape, found] : best_) seconds.push_back(found.time.seconds);
+    if (seconds.size() < wanted_) return std::numeric_limits<double>::infinity();
+    std::ranges::nth_element(seconds, seconds.begin() + static_cast<std::ptrdiff_t>(wanted_ - 1));
+    return seconds[wanted_ - 1];
+  }
+
+  void look_at(const Candidate& candidate) {
+    const Layout& layout = candidate.layout;
+    const auto best = best_.find(shape_of(layout));
+    const double limit = std::min(
+        worst_wanted(), best == best_.end() ? std::numeric_limits<double>::infinity() : best->second.time.seconds);
+    if (candidate.bound >= limit) return;
+    if (layout.token_slices == kSlicersChoice) {
+      const std::vector<std::int64_t> lengths = times_.chosen_slices(layout);
+      if (lengths.size() > 1) add(with_slices(layout, lengths));
+      return;
+    }
+    // Where memory is nearly full, the plan is cheaper than simulations of what will not fit.
+    const bool is_close = memory_.least(layout) > room_ / 5 * 4;
+    if (is_close && !fits(layout)) return;
+    const StepTime time = predict_step(with_layout(request_.model, layout), request_.cluster, request_.vocab_size);
+    ++result_.simulated;
+    if (time.seconds >= limit || (!is_close && !fits(layout))) return;
+    best_.insert_or_assign(shape_of(layout), Found{layout, time});
+  }
+
+  bool fits(const Layout& layout) {
+    ++result_.planned;
+    const std::int64_t bytes = memory_.fullest_end(layout);
+    if (bytes <= room_) return true;
+    ++result_.too_large;
+    too_large_.emplace_back(bytes, layout);
+    return false;
+  }
+
+  void finish() {
+    std::vector<Found> found;
+    for (const auto& [shape, one] : best_) found.push_back(one);
+    std::ranges::stable_sort(found, {}, [](const Found& one) { return one.time.seconds; });
+    if (found.size() > wanted_) found.resize(wanted_);
+    for (const Found& one : found) {
+      const bool is_best = result_.best.empty();
+      result_.best.push_back(
+          {.layout = one.layout,
+           .config = with_layout(request_.model, one.layout),
+           .memory = is_best ? memory_.planned(one.layout) : std::vector{memory_.fullest_end(one.layout)},
+           .time = one.time,
+           .parts = parts_of(request_, one.layout, one.time)});
+    }
+    if (found.empty()) find_smallest();
+  }
+
+  // Planned in the order of what they take at least, until none can take less.
+  void find_smallest() {
+    std::ranges::stable_sort(too_large_, {}, &std::pair<std::int64_t, Layout>::first);
+    result_.smallest_bytes = std::numeric_limits<std::int64_t>::max();
+    for (const auto& [least, layout] : too_large_) {
+      if (least >= result_.smallest_bytes) return;
+      if (layout.token_slices == kSlicersChoice) continue;
+      const std::int64_t bytes = memory_.fullest_end(layout);
+      if (bytes >= result_.smallest_bytes) continue;
+      result_.smallest_bytes = bytes;
+      result_.smallest = layout;
+    }
+  }
+
+  const PlanRequest& request_;
+  const std::size_t wanted_;
+  const std::int64_t room_;
+  LayoutMemory memory_;
+  LayoutTimes times_;
+  std::priority_queue<Candidate> queue_;
+  std::int64_t number_ = 0;
+  std::map<Shape, Found> best_;
+  std::vector<std::pair<std::int64_t, Layout>> too_large_;  // with the bytes that they take at least
+  SearchResult result_;
+};
+
+}  // namespace
+
+SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up) {
+  return Search(request, runners_up + 1).run();
+}
+
+std::vector<Layout> all_layouts(const PlanRequest& request) {
+  LayoutTimes times(request.model, request.cluster, request.vocab_size);
+  std::vector<Layout> all;
+  for (const Layout& layout : layouts_of(request)) {
+    if (layout.token_slices != kSlicersChoice) {
+      all.push_back(layout);
+      continue;
+    }
+    const std::vector<std::int64_t> lengths = times.chosen_slices(layout);
+    if (lengths.size() > 1) all.push_back(with_slices(layout, lengths));
+  }
+  return all;
+}
+
+}  // namespace teratron::plan

@@ -1,0 +1,68 @@
+// The best ways to run a model on a cluster: of every layout whose memory fits, the fastest by the simulated time of
+// its step. Best first: layouts are simulated in the order of a bound that none of them can beat
+// (plan/search/layout_time.h), and the search ends where no bound is below what was found, so that the result is that
+// of simulating all of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/cluster.h"
+#include "plan/costs/step_time.h"
+#include "plan/search/layout.h"
+#include "train/plans/memory_plan.h"
+
+namespace teratron::plan {
+
+struct PlanRequest {
+  TrainConfig model;  // the model, its sequences, the global batch, the precision; its layout does not matter, but for
+                      // a --pipeline-layout. No faults but those of the layout
+  Cluster cluster;
+  std::int64_t vocab_size = 0;  // where the model has none
+  FixedLayout fixed;
+
+  MemoryPlanContext context() const { return {.vocab_size = vocab_size, .compute_dtype = model.compute_dtype()}; }
+};
+
+// Where the seconds of a step go, on the mean of its stages.
+struct StepParts {
+  double compute = 0;    // what one device would do too
+  double recompute = 0;  // activations made again
+  double tensor = 0;     // collectives of tensor parallelism
+  double bubble = 0;     // waiting for other stages and their messages
+  double after = 0;      // sums of gradients that nothing hides, and the update
+  double seconds() const { return compute + recompute + tensor + bubble + after; }
+};
+StepParts parts_of(const PlanRequest& request, const Layout& layout, const StepTime& time);
+
+// What one layout's step spends more of than another's, most first: "bubble +12.3 %, recompute +2.1 %" of the other's.
+std::string why_slower(const StepParts& parts, const StepParts& than);
+
+struct PlannedLayout {
+  Layout layout;
+  TrainConfig config;
+  std::vector<std::int64_t>
+      memory;  // bytes of a rank of each stage, planned; of the runners-up the fullest stage alone
+  StepTime time;
+  StepParts parts;
+};
+
+struct SearchResult {
+  std::int64_t devices = 0;  // that the layouts use: the cluster's, or the most below on which there is any
+  // The fastest of each (tp, pp, dp), fastest first.
+  std::vector<PlannedLayout> best;
+  std::int64_t layouts = 0, too_large = 0, simulated = 0, planned = 0;  // too_large: as far as they were looked at
+  // Where nothing fits: what needs least.
+  std::optional<Layout> smallest;
+  std::int64_t smallest_bytes = 0;
+};
+
+// `runners_up`: at most so many beside the best. UserError where no layout has as many devices or fewer.
+SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up = 5);
+
+// Every layout that search_layouts() chooses from, with the slicer's choices made.
+std::vector<Layout> all_layouts(const PlanRequest& request);
+
+}  // namespace teratron::plan

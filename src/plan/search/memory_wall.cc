@@ -1,0 +1,77 @@
+#include "plan/search/memory_wall.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace teratron::plan {
+namespace {
+
+Layout saving_layout(const TrainConfig& config, std::int64_t tensor, std::int64_t stages) {
+  return {.tensor = tensor,
+          .pipeline = stages,
+          .recompute = Recompute::kFull,
+          .sequence_parallel = tensor > 1 && config.seq_length % tensor == 0};
+}
+
+// The best of layouts, planned where a bound does not rule it out.
+class Wall {
+ public:
+  explicit Wall(const PlanRequest& request)
+      : config_(request.model),
+        room_(static_cast<std::int64_t>(request.cluster.device.memory)),
+        memory_(config_, request.context()) {
+    config_.pipeline_layout.clear();
+  }
+
+  std::optional<WallLayout> tensor_alone() const {
+    for (std::int64_t tensor = 1; tensor <= config_.model.num_attention_heads; ++tensor) {
+      if (const std::optional<WallLayout> found = planned(tensor, 1)) return found;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<WallLayout> fewest(std::int64_t from) const {
+    const std::int64_t heads = config_.model.num_attention_heads, layers = config_.model.num_layers;
+    for (std::int64_t devices = std::max<std::int64_t>(from, 1); devices <= heads * layers; ++devices) {
+      std::optional<WallLayout> least;
+      for (std::int64_t tensor = 1; tensor <= std::min(heads, devices); ++tensor) {
+        if (devices % tensor != 0 || devices / tensor > layers) continue;
+        const std::optional<WallLayout> found = planned(tensor, devices / tensor);
+        if (found && (!least || found->bytes < least->bytes)) least = found;
+      }
+      if (least) return least;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<WallLayout> planned(std::int64_t tensor, std::int64_t stages) const {
+    if (config_.model.num_attention_heads % tensor != 0) return std::nullopt;
+    const Layout layout = saving_layout(config_, tensor, stages);
+    if (memory_.least(layout) > room_) return std::nullopt;
+    const std::int64_t bytes = memory_.fullest_end(layout);
+    if (bytes > room_) return std::nullopt;
+    return WallLayout{layout, bytes};
+  }
+
+  TrainConfig config_;
+  const std::int64_t room_;
+  LayoutMemory memory_;
+};
+
+}  // namespace
+
+MemoryWall memory_wall(const PlanRequest& request) {
+  const Wall found(request);
+  MemoryWall wall{.parameters = static_cast<double>(request.model.model_for(request.vocab_size).parameters()),
+                  .bytes = parameter_bytes(request.model.compute_dtype(), request.model.bf16_moments),
+                  .room = static_cast<std::int64_t>(request.cluster.device.memory)};
+  wall.least_devices = static_cast<std::int64_t>(
+      std::ceil(wall.parameters * static_cast<double>(wall.bytes.all()) / static_cast<double>(wall.room)));
+  wall.tensor_alone = found.tensor_alone();
+  // Gradients may lie where activations lay, so the state alone is no bound to begin from.
+  wall.fewest = found.fewest(1);
+  return wall;
+}
+
+}  // namespace teratron::plan

@@ -1,0 +1,30 @@
+// Why one device is not enough: what a model keeps for training, beside what a device has (Megatron-LM, section 1).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "plan/search/layout_memory.h"
+#include "plan/search/layout_search.h"
+
+namespace teratron::plan {
+
+struct WallLayout {
+  Layout layout;
+  std::int64_t bytes = 0;  // of the rank that takes most, planned
+};
+
+struct MemoryWall {
+  double parameters = 0;
+  ParameterBytes bytes;            // a parameter
+  std::int64_t room = 0;           // of a device
+  std::int64_t least_devices = 0;  // whose memory the state alone would fill
+  // With all that saves memory: sequences one by one, full recompute, sequence parallelism. One copy of the model.
+  std::optional<WallLayout> tensor_alone;  // the smallest tensor parallelism that fits, without a pipeline
+  std::optional<WallLayout> fewest;        // the fewest devices, by tensors and by layers
+};
+
+// What the user has fixed of the layout does not matter.
+MemoryWall memory_wall(const PlanRequest& request);
+
+}  // namespace teratron::plan

@@ -1,0 +1,61 @@
+// What a slice of l tokens after c tokens of context takes in one stage: t(l, c) = t(l, 0) + t_ctx(l, c) (TeraPipe,
+// arXiv 2102.07988, section 3.3). The first term is measured for some l; the second, which is attention to keys and
+// values of earlier slices, is a0 + a1 l + a2 c + a3 l c, fitted to a few measurements.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "slicing/cost/cost_table.h"
+
+namespace teratron::slicing {
+
+struct CostPoint {
+  std::int64_t length = 0, context = 0;
+  double milliseconds = 0;
+};
+
+struct CostModel {
+  std::vector<std::int64_t> lengths;    // ascending
+  std::vector<double> without_context;  // t(l, 0) of each, in milliseconds
+  std::array<double, 4> context = {};   // a0 .. a3
+
+  // Between measured lengths t(l, 0) is a straight line and half of a3 l^2, since a slice's token attends to half of
+  // the slice on average. Below the first it goes on as between the first two, but is no less than the first's share by
+  // length and no more than the first: a shorter slice does less work, and less well. Never negative. InternalError for
+  // slices longer than any measured.
+  double milliseconds(std::int64_t length, std::int64_t context_tokens) const;
+
+  CostTable table(std::int64_t tokens, std::int64_t granularity) const;
+  CostModel times(double factor) const;  // everything takes that much longer
+
+  bool operator==(const CostModel&) const = default;
+};
+
+// The t(l, 0) of every length that is measured without context and the coefficients, all together, by least squares of
+// the relative error of t(l, c), which is what a plan suffers from. Points that are off by more than four times what is
+// usual are left out where the others are enough: something disturbed them. UserError where points are too few to tell
+// the four coefficients: two lengths with two contexts each at least.
+CostModel fit_cost_model(std::span<const CostPoint> points);
+
+struct LinearTime {
+  double fixed = 0, per_token = 0;  // milliseconds
+  double of(std::int64_t tokens) const { return fixed + per_token * static_cast<double>(tokens); }
+  bool operator==(const LinearTime&) const = default;
+};
+
+// Least squares of the error per token; contexts are not looked at, and times may be negative. In proportion to the
+// tokens where all points have one length. At least one point.
+LinearTime fit_linear_time(std::span<const CostPoint> points);
+
+struct RelativeError {
+  double mean = 0, worst = 0;  // 0.02 is 2 %
+  bool operator==(const RelativeError&) const = default;
+};
+
+// On points that the model has not seen. At least one.
+RelativeError relative_error(const CostModel& model, std::span<const CostPoint> points);
+
+}  // namespace teratron::slicing

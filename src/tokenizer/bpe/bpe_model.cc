@@ -1,0 +1,107 @@
+#include "tokenizer/bpe/bpe_model.h"
+
+#include <array>
+#include <limits>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "base/files/checksum.h"
+#include "tokenizer/bpe/byte_alphabet.h"
+
+namespace teratron {
+namespace {
+
+void validate_ids(const BpeModel& model, std::string_view source) {
+  if (model.tokens.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+    throw_user_error("{}: {} tokens are more than ids of 31 bits can number", source, model.tokens.size());
+  }
+  const auto count = static_cast<std::int32_t>(model.tokens.size());
+  for (const BpeMerge& merge : model.merges) {
+    for (const std::int32_t id : {merge.left, merge.right, merge.merged}) {
+      if (id < 0 || id >= count) throw_user_error("{}: a merge names id {} of {} tokens", source, id, count);
+    }
+  }
+  for (std::size_t i = 0; i < model.special.size(); ++i) {
+    const std::int32_t id = model.special[i];
+    if (id < 0 || id >= count) throw_user_error("{}: special token id {} of {} tokens", source, id, count);
+    if (i > 0 && id <= model.special[i - 1]) throw_user_error("{}: special token ids do not ascend", source);
+  }
+}
+
+// What each token must come from: a byte, a merge, or the list of special ones.
+void validate_origins(const BpeModel& model, std::string_view source) {
+  std::vector<bool> known(model.tokens.size());
+  for (const std::int32_t id : model.special) known[static_cast<std::size_t>(id)] = true;
+  std::array<bool, 256> has_byte{};
+  for (std::size_t id = 0; id < model.tokens.size(); ++id) {
+    const std::string& token = model.tokens[id];
+    if (token.empty()) throw_user_error("{}: token {} is empty", source, id);
+    if (token.size() != 1 || known[id]) continue;
+    bool& seen = has_byte[static_cast<unsigned char>(token[0])];
+    if (seen) throw_user_error("{}: two tokens for byte {:#04x}", source, static_cast<unsigned char>(token[0]));
+    seen = known[id] = true;
+  }
+  for (std::size_t byte = 0; byte < has_byte.size(); ++byte) {
+    if (!has_byte[byte]) {
+      throw_user_error("{}: no token for byte {:#04x} ('{}'); byte-level BPE needs one for each of the 256 bytes",
+                       source, byte, to_alphabet(std::string(1, static_cast<char>(byte))));
+    }
+  }
+  for (const BpeMerge& merge : model.merges) known[static_cast<std::size_t>(merge.merged)] = true;
+  for (std::size_t id = 0; id < known.size(); ++id) {
+    if (!known[id]) {
+      throw_user_error(
+          "{}: the vocabulary and the merges disagree: no merge makes token {} ('{}'); are both from the "
+          "same tokenizer, and complete?",
+          source, id, to_alphabet(model.tokens[id]));
+    }
+  }
+}
+
+}  // namespace
+
+std::string hash_of(const BpeModel& model) {
+  Checksum checksum;
+  const auto add = [&](const void* bytes, std::size_t size) {
+    checksum.update({static_cast<const std::byte*>(bytes), size});
+  };
+  const auto add_count = [&](std::uint64_t count) { add(&count, sizeof count); };
+  // What follows stands in every corpus' sidecar: another order of it would make all of them strangers.
+  constexpr std::string_view kPipeline = "byte-level BPE, GPT-2's splitter, Unicode 16.0";
+  add(kPipeline.data(), kPipeline.size());
+  add_count(model.tokens.size());
+  for (const std::string& token : model.tokens) {
+    add_count(token.size());
+    add(token.data(), token.size());
+  }
+  add_count(model.merges.size());
+  add(model.merges.data(), model.merges.size() * sizeof(BpeMerge));
+  add_count(model.special.size());
+  add(model.special.data(), model.special.size() * sizeof(std::int32_t));
+  return checksum.digest();
+}
+
+void validate(const BpeModel& model, std::string_view source) {
+  validate_ids(model, source);
+  validate_origins(model, source);
+  std::unordered_set<std::uint64_t> pairs;
+  pairs.reserve(model.merges.size());
+  for (std::size_t rank = 0; rank < model.merges.size(); ++rank) {
+    const BpeMerge& merge = model.merges[rank];
+    const std::string& left = model.tokens[static_cast<std::size_t>(merge.left)];
+    const std::string& right = model.tokens[static_cast<std::size_t>(merge.right)];
+    const std::string& merged = model.tokens[static_cast<std::size_t>(merge.merged)];
+    if (merged.size() != left.size() + right.size() || !merged.starts_with(left) || !merged.ends_with(right)) {
+      throw_user_error("{}: merge {} ('{} {}') makes a token of other bytes", source, rank + 1, to_alphabet(left),
+                       to_alphabet(right));
+    }
+    const std::uint64_t pair =
+        std::uint64_t{static_cast<std::uint32_t>(merge.left)} << 32 | static_cast<std::uint32_t>(merge.right);
+    if (!pairs.insert(pair).second) {
+      throw_user_error("{}: merge {} ('{} {}') is listed twice", source, rank + 1, to_alphabet(left),
+                       to_alphabet(right));
+    }
+  }
+}
+
+}  // namespace teratron

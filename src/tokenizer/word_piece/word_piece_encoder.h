@@ -1,0 +1,53 @@
+// Text to WordPiece tokens on one thread, as BERT does it: the normalized text is cut at white space and around
+// punctuation, and each word is cut into tokens from its beginning, always the longest that fits. A word of which a
+// part is no token, or with too many characters, is one token: [UNK].
+//
+// Runs of ASCII letters and numbers need no normalizer, and most of them are found in the cache.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/bpe/word_cache.h"
+#include "tokenizer/token_span.h"
+#include "tokenizer/word_piece/bert_normalizer.h"
+#include "tokenizer/word_piece/word_piece_table.h"
+
+namespace teratron {
+
+// A place at or after `from` where `text` can be cut so that its parts have the tokens of the whole: before ASCII white
+// space. The end of the text where there is none.
+std::size_t next_cut_between_words(std::string_view text, std::size_t from);
+
+// Holds the cache and scratch memory (some 4 MiB). The table must outlive it.
+class WordPieceEncoder {
+ public:
+  explicit WordPieceEncoder(const WordPieceTable& table) : table_(table), normalizer_(table.model()) {}
+
+  // Appends the tokens of `text`.
+  void encode(std::string_view text, std::vector<std::int32_t>& out);
+  // The same with the bytes of `text` that each comes from; fewer than 2^32 of them.
+  void encode_with_offsets(std::string_view text, std::vector<TokenSpan>& out);
+
+ private:
+  template <class Sink>
+  void encode_into(std::string_view text, Sink& sink);
+  template <class Sink>
+  void encode_normalized(std::string_view text, std::size_t begin, std::size_t end, Sink& sink);
+  // The tokens of a word as it is after normalizing. Valid until the next call.
+  std::span<const std::int32_t> tokens_of(std::string_view word);
+  // Of a run of ASCII letters and numbers as they stand in the text, which may go on behind it.
+  std::span<const std::int32_t> tokens_of_ascii(std::string_view text, std::size_t length);
+  std::span<const std::int32_t> find_tokens(std::string_view word);
+
+  const WordPieceTable& table_;
+  BertNormalizer normalizer_;
+  WordCache cache_;
+  std::vector<std::int32_t> found_;
+  std::string word_;
+};
+
+}  // namespace teratron

@@ -1,0 +1,107 @@
+#include "train/config/config.h"
+
+#include <numeric>
+
+#include "data/data_path.h"
+#include "options/output.h"
+
+namespace teratron {
+
+namespace {
+
+constexpr Flag kDataPath{"data-path"}, kValidDataPath{"valid-data-path"};
+
+Faults data_faults(const TrainConfig& config) {
+  Faults faults = data_path_faults(kDataPath, config.data_path);
+  faults.add(data_path_faults(kValidDataPath, config.valid_data_path));
+  const std::vector<double> weights = parse_split(config.split);
+  faults.add_if(
+      !config.valid_data_path.empty() && weights.size() > 1 && weights[0] < std::reduce(weights.begin(), weights.end()),
+      "{} {} holds documents out, but with {} all of {} is trained on; leave one of the two out", Flag{"split"},
+      config.split, kValidDataPath, kDataPath);
+  return faults;
+}
+
+// What BERT's samples need, and what only models that continue text have.
+Faults bert_faults(const TrainConfig& config) {
+  constexpr Flag kBert{"model-type"};
+  Faults faults;
+  if (config.model.kind != ModelKind::kBert) return faults;
+  faults.add_if(config.tokenizer.empty(),
+                "{} bert needs {} DIR with its WordPiece vocabulary: samples have [CLS], [SEP] and [MASK]", kBert,
+                Flag{"tokenizer"});
+  faults.add_if(
+      config.reset_attention_mask || config.reset_position_ids || config.eod_mask_loss,
+      "{}, {} and {} are for models that continue text; each of BERT's samples is from one document. Leave them out",
+      Flag{"reset-attention-mask"}, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"});
+  faults.add_if(!config.sample_prompts.empty(), "BERT does not continue text; leave out {}", Flag{"sample-prompt"});
+  return faults;
+}
+
+// A list of corpora, in which patterns are replaced at once: a run goes on with the shards that it began with.
+Field& add_corpora_field(FieldList& list, std::string name, std::vector<std::string>& words, std::string help) {
+  Field& field = list.add(std::move(name), &words, "PREFIX", std::move(help));
+  field.when_set = [&words] { words = without_patterns(words); };
+  return field;
+}
+
+}  // namespace
+
+std::string TrainConfig::parts() const {
+  return split.empty() && !valid_data_path.empty() ? "1" : SplitSettings::parts();
+}
+
+Faults TrainConfig::faults() const {
+  Faults faults = StepSettings::faults();
+  faults.add(OptimizerSettings::faults());
+  faults.add(SplitSettings::faults());
+  faults.add(data_faults(*this));
+  faults.add(DocumentSettings::faults(tokenizer));
+  faults.add(BertSettings::faults());
+  faults.add(bert_faults(*this));
+  faults.add(OutputSettings::faults());
+  faults.add_if(!sample_prompts.empty() && tokenizer.empty(), "{} needs a tokenizer: {} DIR", Flag{"sample-prompt"},
+                Flag{"tokenizer"});
+  return faults;
+}
+
+FieldList fields_of(TrainConfig& c) {
+  FieldList list;
+  add_model_fields(list, c);
+
+  list.group("Training");
+  add_seq_length_field(list, c);
+  add_micro_batch_size_field(list, c);
+  add_global_batch_fields(list, c);
+  add_optimizer_fields(list, c);
+
+  list.group("Precision");
+  add_training_precision_fields(list, c);
+  add_loss_scaling_fields(list, c.loss_scaling);
+
+  add_training_layout_fields(list, c);
+  add_pipeline_fields(list, c);
+
+  list.group("Data");
+  add_corpora_field(
+      list, "data-path", c.data_path,
+      "tokens, as PREFIX.bin and PREFIX.idx (teratron data tokenize); several: shards of one corpus; with "
+      "weights, 0.7 a 0.3 b: a blend")
+      .required = true;
+  add_corpora_field(list, "valid-data-path", c.valid_data_path,
+                    "the same, to validate on, from the first token on; all of --data-path is trained on then");
+  add_tokenizer_field(list, c);
+  add_split_fields(list, c);
+  list.add("override-data", &c.override_data, "",
+           "let a resumed run go on with another seed, split, sequence length or data set");
+  add_document_fields(list, c);
+  add_bert_fields(list, c);
+
+  add_output_fields(list, c);
+  add_machine_fields(list, c);
+  return list;
+}
+
+std::string to_toml(TrainConfig config) { return to_toml(fields_of(config)); }
+
+}  // namespace teratron

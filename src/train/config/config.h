@@ -1,0 +1,37 @@
+// Everything a training run is told: groups of settings, filled from defaults < --config FILE < command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "settings/bert_settings.h"
+#include "settings/document_settings.h"
+#include "settings/split_settings.h"
+#include "settings/step_settings.h"
+#include "train/config/optimizer_settings.h"
+#include "train/config/output_settings.h"
+
+namespace teratron {
+
+// The values as the user gave them. A 0 that stands for "follows from another value" is resolved by member functions,
+// so that a saved configuration can be read back and changed.
+struct TrainConfig : StepSettings, OptimizerSettings, SplitSettings, DocumentSettings, BertSettings, OutputSettings {
+  // The words of data/data_path.h: one corpus, its shards, or a blend with weights.
+  std::vector<std::string> data_path;        // must be given
+  std::vector<std::string> valid_data_path;  // empty: the validation part that the split holds out
+
+  // The weights of training, validation and test; all is training where validation has data of its own.
+  std::string parts() const;
+
+  // Every fault and, where it helps, the nearest values that work.
+  Faults faults() const;
+};
+
+// The one list of the fields. `config` must outlive it. read_options<TrainConfig> (options/reading.h) reads them from
+// the arguments after `teratron train`.
+FieldList fields_of(TrainConfig& config);
+
+// What `teratron train --config` reads back to the same values.
+std::string to_toml(TrainConfig config);
+
+}  // namespace teratron

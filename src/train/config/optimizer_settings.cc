@@ -1,0 +1,105 @@
+#include "train/config/optimizer_settings.h"
+
+#include <cmath>
+#include <limits>
+
+namespace teratron {
+namespace {
+
+constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostUpdates = std::numeric_limits<std::uint32_t>::max();  // RandomStream::step
+
+Faults loss_scaling_faults(const LossScaling& scaling) {
+  constexpr Flag kFixed{"loss-scale"}, kInitial{"initial-loss-scale"}, kMinimum{"min-loss-scale"};
+  Faults faults;
+  const bool finite = std::isfinite(scaling.fixed) && std::isfinite(scaling.initial) && std::isfinite(scaling.minimum);
+  faults.add_if(!finite, "a loss scale must be finite: {} {}, {} {}, {} {}", kFixed, scaling.fixed, kInitial,
+                scaling.initial, kMinimum, scaling.minimum);
+  faults.add_if(scaling.fixed < 0, "{} is {}; it must be at least 0 (0: dynamic)", kFixed, scaling.fixed);
+  faults.add_if(scaling.minimum <= 0, "{} is {}; it must be above 0", kMinimum, scaling.minimum);
+  faults.add_if(scaling.initial <= 0, "{} is {}; it must be above 0", kInitial, scaling.initial);
+  faults.add_if(scaling.initial > 0 && scaling.initial < scaling.minimum, "{} {} is below {} {}", kInitial,
+                scaling.initial, kMinimum, scaling.minimum);
+  faults.need_between({"loss-scale-window"}, scaling.window, 1, kMostCount);
+  faults.need_between({"hysteresis"}, scaling.hysteresis, 1, kMostCount);
+  return faults;
+}
+
+Faults learning_rate_faults(const OptimizerSettings& s) {
+  constexpr Flag kPeak{"lr"}, kMinimum{"min-lr"}, kWarmup{"lr-warmup-iters"}, kDecay{"lr-decay-iters"},
+      kTrainIters{"train-iters"};
+  const LearningRateSchedule schedule = s.schedule();
+  Faults faults;
+  faults.need_between(kTrainIters, s.train_iters, 1, kMostUpdates);
+  faults.add_if(!(schedule.peak > 0), "{} is {}; it must be above 0", kPeak, schedule.peak);
+  faults.add_if(schedule.minimum < 0, "{} is {}; it must be at least 0", kMinimum, schedule.minimum);
+  faults.add_if(schedule.minimum > schedule.peak && schedule.peak > 0, "{} {} is above {} {}", kMinimum,
+                schedule.minimum, kPeak, schedule.peak);
+  faults.need_between(kWarmup, schedule.warmup, 0, kMostUpdates);
+  faults.need_between(kDecay, s.learning_rate.decay, 0, kMostUpdates);
+  faults.add_if(schedule.decay > 0 && schedule.warmup > schedule.decay,
+                "{} {} is more than the {} updates until the end of the decay ({})", kWarmup, schedule.warmup,
+                schedule.decay, s.learning_rate.decay > 0 ? kDecay : kTrainIters);
+  return faults;
+}
+
+Faults adamw_faults(const AdamWSettings& adam) {
+  Faults faults;
+  faults.add_if(adam.weight_decay < 0, "{} is {}; it must be at least 0", Flag{"weight-decay"}, adam.weight_decay);
+  faults.add_if(adam.clip < 0, "{} is {}; it must be at least 0 (0: no clipping)", Flag{"clip-grad"}, adam.clip);
+  const auto need_decay = [&](Flag flag, double value) {
+    faults.add_if(!(value >= 0 && value < 1), "{} is {}; it must be at least 0 and below 1", flag, value);
+  };
+  need_decay({"adam-beta1"}, adam.beta1);
+  need_decay({"adam-beta2"}, adam.beta2);
+  faults.add_if(!(adam.epsilon > 0), "{} is {}; it must be above 0", Flag{"adam-eps"}, adam.epsilon);
+  return faults;
+}
+
+}  // namespace
+
+OptimizerSettings::OptimizerSettings() { learning_rate.minimum = 1e-5; }
+
+LearningRateSchedule OptimizerSettings::schedule() const {
+  LearningRateSchedule schedule = learning_rate;
+  if (schedule.decay == 0) schedule.decay = train_iters;
+  return schedule;
+}
+
+Faults OptimizerSettings::faults() const {
+  Faults faults = loss_scaling_faults(loss_scaling);
+  faults.add(learning_rate_faults(*this));
+  faults.add(adamw_faults(optimizer));
+  faults.need_between({"seed"}, seed, 0);
+  return faults;
+}
+
+void add_optimizer_fields(FieldList& list, OptimizerSettings& s) {
+  list.add("train-iters", &s.train_iters, "N", "updates in all");
+  list.add("lr", &s.learning_rate.peak, "X", "peak learning rate");
+  list.add("min-lr", &s.learning_rate.minimum, "X", "learning rate at the end of the decay");
+  list.add_choice(
+      "lr-decay-style", s.learning_rate.style,
+      {{"cosine", DecayStyle::kCosine}, {"linear", DecayStyle::kLinear}, {"constant", DecayStyle::kConstant}},
+      "how the learning rate falls after the warm-up");
+  list.add("lr-decay-iters", &s.learning_rate.decay, "N", "updates until --min-lr; 0: --train-iters");
+  list.add("lr-warmup-iters", &s.learning_rate.warmup, "N", "updates of linear warm-up");
+  list.add("weight-decay", &s.optimizer.weight_decay, "X", "decoupled weight decay; biases and norms have none");
+  list.add("clip-grad", &s.optimizer.clip, "X", "largest norm of all gradients together; 0: no clipping");
+  list.add("adam-beta1", &s.optimizer.beta1, "X", "decay of the gradient's running mean");
+  list.add("adam-beta2", &s.optimizer.beta2, "X", "decay of the gradient's running square");
+  list.add_choice("optimizer-state", s.bf16_moments, {{"fp32", false}, {"bf16", true}},
+                  "how AdamW keeps its two moments: bf16, rounded by chance, takes 4 bytes a parameter less");
+  list.add("adam-eps", &s.optimizer.epsilon, "X", "added to the root of the running square");
+  list.add("seed", &s.seed, "N", "of initial weights, dropout and the order of the data");
+}
+
+void add_loss_scaling_fields(FieldList& list, LossScaling& s) {
+  list.add("loss-scale", &s.fixed, "X", "constant loss scale of fp16; 0: dynamic");
+  list.add("initial-loss-scale", &s.initial, "X", "where the dynamic loss scale starts");
+  list.add("min-loss-scale", &s.minimum, "X", "where it stops falling");
+  list.add("loss-scale-window", &s.window, "N", "updates without overflow before it doubles");
+  list.add("hysteresis", &s.hysteresis, "N", "overflows before it halves");
+}
+
+}  // namespace teratron

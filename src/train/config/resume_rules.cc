@@ -1,0 +1,203 @@
+#include "train/config/resume_rules.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "checkpoint/model_config_json.h"
+#include "checkpoint/tokenizer_files.h"
+#include "data/data_path.h"
+#include "options/output.h"
+#include "options/reading.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 14> kOfCommand = {
+    "save",         "load",   "iteration", "finetune", "override-data", "override-opt-param-scheduler",
+    "json",         "trace",  "verbose",   "threads",  "config",        "exit-duration-in-mins",
+    "guard-memory", "profile"};
+// A preset says nothing beside the values that it stands for; of a tokenizer the content counts, not the place.
+constexpr std::array<std::string_view, 2> kComparedOtherwise = {"model", "tokenizer"};
+constexpr std::array<std::string_view, 10> kOfData = {
+    "seed",       "split",         "split-order",          "split-seed",
+    "seq-length", "eod-mask-loss", "reset-attention-mask", "reset-position-ids",
+    "mask-prob",  "short-seq-prob"};
+constexpr std::array<std::string_view, 5> kOfSchedule = {"lr", "min-lr", "lr-decay-style", "lr-decay-iters",
+                                                         "lr-warmup-iters"};
+
+template <std::size_t kSize>
+bool is_among(const std::array<std::string_view, kSize>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+ResumeRule rule_of(std::string_view field) {
+  if (is_among(kOfData, field)) return ResumeRule::kData;
+  return is_among(kOfSchedule, field) ? ResumeRule::kSchedule : ResumeRule::kAllowed;
+}
+
+// A corpus may lie elsewhere now, which its size confirms (Trainer::start). The weights of a blend and whether the
+// split holds anything out decide which samples are read.
+bool reads_alike(const TrainConfig& there, const TrainConfig& here) {
+  return weights_of(there.data_path) == weights_of(here.data_path) &&
+         there.valid_data_path.empty() == here.valid_data_path.empty();
+}
+
+// With every value that follows from others.
+TrainConfig resolved(TrainConfig config, const ModelConfig& model, const SplitRule& split) {
+  config.model = model;
+  config.global_batch_size = config.largest_batch();
+  config.learning_rate.decay = config.schedule().decay;
+  config.split_order = split.seed ? SplitOrder::kRandom : SplitOrder::kFile;
+  config.split_seed = static_cast<std::int64_t>(split.seed.value_or(0));
+  return with_absolute_paths(std::move(config));
+}
+
+bool has_tokenizer_of(const fs::path& checkpoint, const fs::path& tokenizer) {
+  const FileContents there = find_tokenizer_files(checkpoint);
+  return tokenizer.empty() ? there.empty() : there == read_tokenizer_files(tokenizer);
+}
+
+// What a checkpoint without a record of its settings still tells.
+std::vector<SettingDifference> differences_from_state(const TrainingState& state, const TrainConfig& config) {
+  std::vector<SettingDifference> found;
+  if (static_cast<std::uint64_t>(config.seed) != state.seed) {
+    found.push_back({"seed", fmt::format("{}", state.seed), fmt::format("{}", config.seed), ResumeRule::kData});
+  }
+  if (state.consumed_samples > 0 && state.consumed_tokens != state.consumed_samples * config.seq_length) {
+    found.push_back({"seq-length", fmt::format("{}", state.consumed_tokens / state.consumed_samples),
+                     fmt::format("{}", config.seq_length), ResumeRule::kData});
+  }
+  const std::int64_t applied = applied_updates(state);
+  const double expected = applied > 0 ? config.schedule().at(applied) : state.learning_rate;
+  // Both are computed alike; libraries of other machines may round a cosine otherwise.
+  if (std::abs(expected - state.learning_rate) > 1e-9 * std::abs(state.learning_rate)) {
+    found.push_back({fmt::format("learning rate of update {}", applied), fmt::format("{:.6g}", state.learning_rate),
+                     fmt::format("{:.6g}", expected), ResumeRule::kSchedule});
+  }
+  return found;
+}
+
+std::string text_of(const SettingDifference& difference) {
+  const auto shown = [](const std::string& value) { return value.empty() ? "nothing" : value; };
+  const bool is_flag = difference.field.find(' ') == std::string::npos;
+  return fmt::format("{}{} {} there, {} now", is_flag ? "--" : "", difference.field, shown(difference.there),
+                     shown(difference.here));
+}
+
+}  // namespace
+
+TrainConfig with_absolute_paths(TrainConfig config) {
+  config.data_path = with_absolute_names(config.data_path);
+  config.valid_data_path = with_absolute_names(config.valid_data_path);
+  for (fs::path* const path : {&config.tokenizer, &config.load, &config.finetune}) *path = absolute_name(*path);
+  return config;
+}
+
+bool is_of_command(std::string_view field) { return is_among(kOfCommand, field); }
+
+std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split) {
+  return to_toml(resolved(config, model, split));
+}
+
+std::optional<TrainConfig> settings_of(const CheckpointInfo& checkpoint) {
+  if (!checkpoint.settings) return std::nullopt;
+  TrainConfig config;
+  FieldList fields = fields_of(config);
+  FaultLines other_versions;  // flags that this one does not have
+  apply_settings(fields, read_config_file(fields, *checkpoint.settings, other_versions), other_versions);
+  config.model = checkpoint.model;
+  return config;
+}
+
+TrainConfig filled_from(const CheckpointInfo& checkpoint, TrainConfig config) {
+  config.model.activation = checkpoint.model.activation;  // which has no flag
+  if (config.model.vocab_size == 0) config.model.vocab_size = checkpoint.model.vocab_size;
+  if (config.model.max_position_embeddings == 0) {
+    config.model.max_position_embeddings = checkpoint.model.max_position_embeddings;
+  }
+  if (config.learning_rate.decay > 0 || config.override_schedule) return config;
+  if (const auto recorded = settings_of(checkpoint)) config.learning_rate.decay = recorded->schedule().decay;
+  return config;
+}
+
+std::vector<SettingDifference> differences_from(const CheckpointInfo& checkpoint, const TrainConfig& config) {
+  const std::optional<TrainConfig> recorded = settings_of(checkpoint);
+  if (!recorded) return differences_from_state(checkpoint.state, config);
+  TrainConfig there = with_absolute_paths(*recorded);  // older versions recorded paths as they were given
+  TrainConfig here =
+      resolved(config, config.model_for(checkpoint.model.vocab_size), evaluation_split(config, checkpoint.state));
+  std::vector<SettingDifference> found;
+  FieldList ours = fields_of(here), theirs = fields_of(there);
+  for (const Field& field : ours) {
+    if (is_of_command(field.name) || is_among(kComparedOtherwise, field.name)) continue;
+    const std::string now = field.value_text(), before = theirs.find(field.name)->value_text();
+    if (now == before) continue;
+    const bool is_path = field.name == "data-path" || field.name == "valid-data-path";
+    const bool reads_others = is_path && !reads_alike(there, here);
+    found.push_back({field.name, before, now, reads_others ? ResumeRule::kData : rule_of(field.name)});
+  }
+  if (!has_tokenizer_of(checkpoint.folder, config.tokenizer)) {
+    found.push_back({"tokenizer", "that of the checkpoint", config.tokenizer.string(), ResumeRule::kAllowed});
+  }
+  return found;
+}
+
+void require_resumable(const CheckpointInfo& checkpoint, const TrainConfig& config) {
+  check_same_model(checkpoint.folder, checkpoint.model, config.model_for(checkpoint.model.vocab_size));
+  std::vector<std::string> data, schedule;
+  for (const SettingDifference& difference : differences_from(checkpoint, config)) {
+    if (difference.rule == ResumeRule::kData && !config.override_data) data.push_back(text_of(difference));
+    if (difference.rule == ResumeRule::kSchedule && !config.override_schedule) schedule.push_back(text_of(difference));
+  }
+  std::vector<std::string> faults;
+  if (!data.empty()) {
+    faults.push_back(fmt::format("other samples would be read: {}; leave that out, or allow it by --override-data",
+                                 fmt::join(data, "; ")));
+  }
+  if (!schedule.empty()) {
+    faults.push_back(
+        fmt::format("the learning rate would follow another schedule: {}; leave that out, or allow it by "
+                    "--override-opt-param-scheduler",
+                    fmt::join(schedule, "; ")));
+  }
+  if (!faults.empty()) {
+    throw_user_error("'{}' was trained with other settings:\n  {}", checkpoint.folder.string(),
+                     fmt::join(faults, "\n  "));
+  }
+}
+
+std::string future_of_learning_rate(const TrainConfig& config, std::int64_t applied) {
+  const LearningRateSchedule schedule = config.schedule();
+  const double next = schedule.at(applied + 1);
+  if (schedule.style == DecayStyle::kConstant) {
+    return applied + 1 < schedule.warmup
+               ? fmt::format("the learning rate rises from {:g} to {:g} at update {} and stays there", next,
+                             schedule.peak, schedule.warmup)
+               : fmt::format("the learning rate stays at {:g}", schedule.peak);
+  }
+  if (applied + 1 >= schedule.decay) {
+    return fmt::format(
+        "the learning rate has come down to {0:g} after {1} updates and stays there; to let it fall until update {2}: "
+        "--lr-decay-iters {2} --override-opt-param-scheduler",
+        schedule.minimum, schedule.decay, config.train_iters);
+  }
+  const std::string then = schedule.decay < config.train_iters ? " and stays there" : "";
+  return applied + 1 < schedule.warmup
+             ? fmt::format("the learning rate rises from {:g} to {:g} at update {}, falls to {:g} at update {}{}", next,
+                           schedule.peak, schedule.warmup, schedule.minimum, schedule.decay, then)
+             : fmt::format("the learning rate goes on from {:g}, falls to {:g} at update {}{}", next, schedule.minimum,
+                           schedule.decay, then);
+}
+
+std::int64_t applied_updates(const TrainingState& state) {
+  const auto skipped = state.counters.find(kSkippedIterations);
+  return state.iteration - (skipped == state.counters.end() ? 0 : skipped->second);
+}
+
+}  // namespace teratron

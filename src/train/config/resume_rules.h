@@ -1,0 +1,60 @@
+// What a run that goes on keeps of its checkpoint, and what may differ (docs/resume.md has the table). A checkpoint
+// records the settings of the training that wrote it; those from before there was a record know their model, their seed
+// and the number of their samples alone.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/native/checkpoint.h"
+#include "train/config/config.h"
+
+namespace teratron {
+
+// Settings of a command, not of the run that it is a part of: where to save, what to show, --threads and the like. They
+// are neither taken from a checkpoint nor compared with one.
+bool is_of_command(std::string_view field);
+
+// With the places of what a run reads, so that its record means the same in another working directory.
+TrainConfig with_absolute_paths(TrainConfig config);
+
+// What config.toml of a checkpoint says: every value, with those filled in that follow from others or from `model`, and
+// absolute paths.
+std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split);
+
+// The settings of the training that wrote the checkpoint. Nothing where it has no record of them.
+std::optional<TrainConfig> settings_of(const CheckpointInfo& checkpoint);
+
+// `config` with a --lr-decay-iters, --vocab-size and --max-position-embeddings of 0 filled in from the checkpoint that
+// it resumes; the first only where the schedule is not overridden.
+TrainConfig filled_from(const CheckpointInfo& checkpoint, TrainConfig config);
+
+enum class ResumeRule {
+  kAllowed,   // it is listed
+  kData,      // it needs --override-data: other samples would be read, or read again
+  kSchedule,  // it needs --override-opt-param-scheduler
+};
+
+struct SettingDifference {
+  std::string field;        // "seed"
+  std::string there, here;  // in the checkpoint, and now
+  ResumeRule rule = ResumeRule::kAllowed;
+};
+
+// Every setting of the run in which `config`, filled in, differs from the checkpoint.
+std::vector<SettingDifference> differences_from(const CheckpointInfo& checkpoint, const TrainConfig& config);
+
+// UserError with everything that makes `config` another run than the checkpoint's and is not overridden. Every rank may
+// call it; it reads files and changes none.
+void require_resumable(const CheckpointInfo& checkpoint, const TrainConfig& config);
+
+// "the learning rate ...": what it will do from `applied` updates to the end of the run, in one sentence for people.
+std::string future_of_learning_rate(const TrainConfig& config, std::int64_t applied);
+
+// Updates of the checkpoint that changed the weights, by which the learning rate counts.
+std::int64_t applied_updates(const TrainingState& state);
+inline constexpr const char* kSkippedIterations = "skipped_iterations";  // among its counters
+
+}  // namespace teratron

@@ -1,0 +1,154 @@
+#include "train/config/start_reading.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "checkpoint/initial_weights.h"
+#include "checkpoint/native/folders.h"
+#include "checkpoint/native/manifest.h"
+#include "checkpoint/tokenizer_files.h"
+#include "options/reading.h"
+#include "tokenizer/tokenizer.h"
+#include "train/config/resume_rules.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool holds_checkpoint(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / kTrackerFile, error) || fs::exists(folder / kManifestFile, error) ||
+         !iterations_in(folder).empty();
+}
+
+// What is given, whatever is wrong with it: where the run starts decides what the rest means.
+class GivenSettings {
+ public:
+  explicit GivenSettings(std::span<const std::string> arguments) : fields_(fields_of(config_)) {
+    read_fields(fields_, arguments);
+    if (!config_.finetune.empty() && !config_.load.empty()) {
+      (holds_checkpoint(config_.load) ? config_.finetune : config_.load).clear();
+    }
+  }
+  GivenSettings(const GivenSettings&) = delete;
+  GivenSettings& operator=(const GivenSettings&) = delete;
+
+  const TrainConfig& config() const { return config_; }
+  bool has(std::string_view name) { return fields_.find(name)->given; }
+
+ private:
+  TrainConfig config_;
+  FieldList fields_;
+};
+
+CheckpointInfo checkpoint_to_resume(const TrainConfig& config) {
+  const fs::path folder = config.checkpoint();
+  std::error_code error;
+  const std::vector<std::int64_t> there = iterations_in(config.load);
+  if (config.iteration > 0 && !fs::exists(folder, error) && !there.empty()) {
+    throw_user_error("'{}' has no checkpoint of iteration {}; there are: {}", config.load.string(), config.iteration,
+                     fmt::join(there, ", "));
+  }
+  return read_checkpoint_info(folder);
+}
+
+// Where the checkpoint's tokenizer is still found: where the training had it, or beside the weights.
+fs::path tokenizer_of(const CheckpointInfo& checkpoint, const fs::path& recorded) {
+  const FileContents saved = find_tokenizer_files(checkpoint.folder);
+  if (saved.empty()) return {};
+  std::error_code error;
+  const bool is_there = !recorded.empty() && fs::exists(recorded, error) && find_tokenizer_files(recorded) == saved;
+  return is_there ? recorded : checkpoint.folder;
+}
+
+void take_record(FieldList& fields, TrainConfig& config, const CheckpointInfo& checkpoint, GivenSettings& given) {
+  if (checkpoint.settings) {
+    const bool other_layout = given.has("tensor-model-parallel-size") || given.has("pipeline-model-parallel-size") ||
+                              given.has("data-parallel-size");
+    FaultLines other_versions;  // flags that this one does not have
+    std::vector<Setting> settings = read_config_file(fields, *checkpoint.settings, other_versions);
+    std::erase_if(settings, [&](const Setting& setting) {
+      const Field& field = *setting.field;
+      // The split is in the training state, from where --split-order auto takes it.
+      return is_of_command(field.name) || field.name == "split-order" || field.name == "split-seed" ||
+             (other_layout && (field.group == "Layout" || field.group == "Pipeline"));
+    });
+    apply_settings(fields, settings, other_versions);
+  }
+  config.model = checkpoint.model;
+  config.tokenizer = tokenizer_of(checkpoint, config.tokenizer);
+}
+
+void take_weights(TrainConfig& config, const fs::path& path) {
+  const WeightSource source = find_weights(path);
+  config.model = source.model;
+  config.seq_length = std::min(config.seq_length, source.model.max_position_embeddings);
+  if (source.has_tokenizer) config.tokenizer = source.folder;
+}
+
+void require_tokenizer_fits(const TrainConfig& config, const fs::path& source) {
+  if (config.tokenizer.empty()) return;
+  const std::int64_t tokens = Tokenizer::load(config.tokenizer).vocab_size();
+  if (tokens > config.model.vocab_size) {
+    throw_user_error("the tokenizer in '{}' has {} tokens and the model in '{}' {}; give the one it was trained with",
+                     config.tokenizer.string(), tokens, source.string(), config.model.vocab_size);
+  }
+}
+
+std::string unknown_settings(const CheckpointInfo& checkpoint) {
+  return fmt::format(
+      "'{}', written by {}, does not record its settings; beside its shape and tokenizer, give those that it was "
+      "trained with: --data-path, --train-iters, --seq-length, --micro-batch-size, --global-batch-size, --seed, "
+      "--split, --lr and the rest of its schedule",
+      checkpoint.folder.string(), checkpoint.written_by);
+}
+
+// The folder that the training saved to; empty where the checkpoint was taken from there, or does not say.
+fs::path save_folder_of(const CheckpointInfo& checkpoint) {
+  if (!checkpoint.settings) return {};
+  const fs::path folder = fs::canonical(checkpoint.folder), root = root_of(folder);
+  if (folder != iteration_folder(root, checkpoint.state.iteration)) return {};
+  std::error_code error;
+  return fs::exists(root / kTrackerFile, error) ? root_of(checkpoint.folder) : fs::path();
+}
+
+}  // namespace
+
+TrainStart read_train_start(std::span<const std::string> arguments) {
+  GivenSettings given(arguments);
+  TrainStart start;
+  TrainConfig& config = start.config;
+  FieldList fields = fields_of(config);
+  if (!given.config().load.empty()) {
+    start.checkpoint = checkpoint_to_resume(given.config());
+    take_record(fields, config, *start.checkpoint, given);
+  } else if (!given.config().finetune.empty()) {
+    take_weights(config, given.config().finetune);
+  }
+  FaultLines lines = read_fields(fields, arguments);
+  config.load = given.config().load;
+  config.finetune = given.config().finetune;
+  if (!config.finetune.empty()) config.iteration = 0;  // which was about --load
+  if (start.checkpoint) {
+    config = filled_from(*start.checkpoint, config);
+    if (!given.has("save")) config.save = save_folder_of(*start.checkpoint);
+    if (!start.checkpoint->settings && !lines.empty()) lines.push_back(unknown_settings(*start.checkpoint));
+  }
+  Faults faults = fields.range_faults();
+  faults.add(config.faults());
+  add_value_faults(fields, faults, lines);
+  throw_if_any(lines);
+  if (start.checkpoint) {
+    require_tokenizer_fits(config, start.checkpoint->folder);
+    training_split(config, config.checkpoint());
+    require_resumable(*start.checkpoint, config);
+  } else if (!config.finetune.empty()) {
+    require_tokenizer_fits(config, config.finetune);
+  }
+  return start;
+}
+
+}  // namespace teratron

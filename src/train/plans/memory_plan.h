@@ -1,0 +1,48 @@
+// What a training run takes of memory, from its configuration alone, and what makes it fit where that is too much.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/options.h"
+#include "runtime/memory_table.h"
+#include "train/plans/pipeline_plan.h"
+
+namespace teratron {
+
+// What the executors of this configuration are made for, on every rank. `pipeline` is plan_pipeline()'s.
+ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& pipeline);
+
+// What plans depend on beside the configuration.
+struct MemoryPlanContext {
+  std::int64_t vocab_size = 0;
+  DType compute_dtype = DType::kF32;
+  slicing::Profiles profiles = {};  // for --token-slices auto and joint
+};
+
+// Bytes of a rank of each pipeline stage, in any layout, without starting one. Where --logits-chunk is left to the
+// memory of a device: with the fewest rows.
+std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context);
+// Of these stages alone.
+std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context,
+                                         std::span<const int> stages);
+
+// Flags that change neither the model nor its updates.
+struct MemoryRemedy {
+  std::string flags;
+  std::int64_t bytes = 0;    // that the ranks which share the room take then
+  std::int64_t devices = 1;  // times as many as now
+};
+
+// The cheapest flags with which `config` fits into `room`, found by planning: the best on as many devices as now, then,
+// where the room is a device, the best on more of them. Cheap is what costs little time: to share out the optimizer's
+// state and the residuals over the ranks, selective recompute, smaller micro-batches, full recompute, in this order.
+std::vector<MemoryRemedy> memory_remedies(const TrainConfig& config, const MemoryPlanContext& context,
+                                          const MemoryRoom& room);
+
+// The same as the end of an error message.
+std::string memory_advice(const TrainConfig& config, const MemoryPlanContext& context, const MemoryRoom& room);
+
+}  // namespace teratron

@@ -1,0 +1,273 @@
+#include "train/plans/pipeline_plan.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/round_up.h"
+#include "data/batch_sampler.h"
+#include "pipeline/deferral.h"
+#include "pipeline/timing/simulate.h"
+#include "pipeline/token_slices.h"
+#include "slicing/cost/slice_times.h"
+#include "slicing/joint_choice.h"
+
+namespace teratron {
+namespace {
+
+using pipeline::Costs;
+using pipeline::PassTimes;
+using pipeline::Schedule;
+using pipeline::ScheduleKind;
+
+// The rank that has most of the largest batch.
+BatchSampler sampler_of_largest(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
+  return {config.largest_batch(), sizes, 0, config.data_parallel};
+}
+
+std::int64_t most_sequences(std::span<const pipeline::MicroBatchCut> cuts) {
+  std::int64_t most = 0;
+  for (const pipeline::MicroBatchCut& cut : cuts) most = std::max(most, cut.sequences);
+  return most;
+}
+
+int micro_batches_of(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
+  return static_cast<int>(sampler_of_largest(config, sizes).most_micro_batches());
+}
+
+// A rank's rows of the residual stream are whole tokens.
+std::int64_t slice_unit(const TrainConfig& config) { return config.sequence_parallel ? config.tensor_parallel : 1; }
+
+// With every boundary at the nearest multiple of `unit`, which divides their sum.
+std::vector<std::int64_t> rounded_to(std::int64_t unit, const std::vector<std::int64_t>& lengths) {
+  std::vector<std::int64_t> rounded;
+  std::int64_t end = 0, rounded_end = 0;
+  for (const std::int64_t length : lengths) {
+    end += length;
+    const std::int64_t next = (end + unit / 2) / unit * unit;
+    if (next > rounded_end) rounded.push_back(next - rounded_end);
+    rounded_end = next;
+  }
+  return rounded;
+}
+
+// Slices of micro-batches that are all cut alike, the likeliest to be fastest first; an empty one: they run whole.
+using Slicings = std::vector<std::vector<std::int64_t>>;
+
+Slicings measured_slicings(const TrainConfig& config, const PipelinePlan& plan, const slicing::Profile& profile) {
+  const auto stages = static_cast<int>(config.pipeline_parallel);
+  Slicings slicings;
+  for (const std::vector<std::int64_t>& lengths : slicing::likely_slicings(
+           profile, config.seq_length, plan.kind, stages, micro_batches_of(config, plan.micro_batch_sizes))) {
+    std::vector<std::int64_t> rounded = rounded_to(slice_unit(config), lengths);
+    if (rounded.size() == 1) rounded.clear();
+    if (std::ranges::find(slicings, rounded) == slicings.end()) slicings.push_back(std::move(rounded));
+  }
+  return slicings;
+}
+
+std::vector<std::int64_t> given_slicing(const TrainConfig& config, const pipeline::TokenSlices& slices) {
+  std::vector<std::int64_t> lengths = slices.lengths;
+  if (lengths.empty()) {
+    lengths = pipeline::even_slices(config.seq_length / slice_unit(config), slices.count);
+    for (std::int64_t& length : lengths) length *= slice_unit(config);
+  }
+  if (lengths.size() == 1) lengths.clear();
+  return lengths;
+}
+
+// The winner of an earlier run's trial; nullptr: there is none.
+const slicing::ChosenSlices* chosen_before(const TrainConfig& config, const PipelinePlan& plan,
+                                           const slicing::Profile& profile) {
+  const bool is_joint = config.chooses_micro_batches();
+  const auto is_ours = [&](const slicing::ChosenSlices& chosen) {
+    if (chosen.schedule != pipeline::name_of(plan.kind) || (chosen.sequences > 0) != is_joint) return false;
+    return is_joint
+               ? chosen.sequences == config.largest_share() && most_sequences(chosen.cuts) <= config.micro_batch_size
+               : chosen.micro_batches == micro_batches_of(config, plan.micro_batch_sizes);
+  };
+  const auto found = std::ranges::find_if(profile.chosen, is_ours);
+  return found == profile.chosen.end() ? nullptr : &*found;
+}
+
+// Every way that is to be tried.
+std::vector<std::vector<pipeline::MicroBatchCut>> cuts_of(const TrainConfig& config, const PipelinePlan& plan,
+                                                          slicing::Profiles profiles) {
+  if (config.token_slices.empty()) return {{}};
+  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", config.token_slices);
+  if (!slices.cuts.empty()) return {slices.cuts};
+  const std::int64_t sequences = sampler_of_largest(config, plan.micro_batch_sizes).largest_micro_batch();
+  if (!slices.automatic) return {cut_alike(sequences, given_slicing(config, slices))};
+  check(!profiles.empty(), "slices are chosen by measured costs");
+  if (const slicing::ChosenSlices* chosen = chosen_before(config, plan, profiles.front())) return {chosen->cuts};
+  if (slices.joint) {
+    return slicing::likely_cuts(profiles, config.seq_length, plan.kind, static_cast<int>(config.pipeline_parallel),
+                                config.largest_share());
+  }
+  std::vector<std::vector<pipeline::MicroBatchCut>> ways;
+  for (const std::vector<std::int64_t>& lengths : measured_slicings(config, plan, profiles.front())) {
+    ways.push_back(cut_alike(sequences, lengths));
+  }
+  return ways;
+}
+
+// The pipeline is empty after each part of the micro-batches.
+Schedule schedule_in_parts(ScheduleKind kind, const pipeline::ScheduleSize& size, int parts) {
+  Schedule all;
+  int first = 0;
+  for (const std::int64_t count : pipeline::even_slices(size.micro_batches, std::min(parts, size.micro_batches))) {
+    pipeline::ScheduleSize part = size;
+    part.micro_batches = static_cast<int>(count);
+    std::vector<int> slices;
+    for (int m = 0; m < part.micro_batches; ++m) slices.push_back(size.slices_of(first + m));
+    part.set_slices(std::move(slices));
+    const Schedule next = pipeline::make_schedule(kind, part);
+    all = first == 0 ? next : pipeline::one_after_the_other(all, next);
+    first += part.micro_batches;
+  }
+  return all;
+}
+
+// Interleaved schedules exist for multiples of the stages; what one has too many is left out of it.
+Schedule schedule_of(const TrainConfig& config, ScheduleKind kind, const UpdatePlan& plan) {
+  const int micro_batches = micro_batches_of(config, plan.micro_batch_sizes),
+            stages = static_cast<int>(config.pipeline_parallel);
+  const int unit = kind == ScheduleKind::kInterleaved ? stages : 1;
+  pipeline::ScheduleSize size{.stages = stages,
+                              .micro_batches = round_up(micro_batches, unit),
+                              .virtual_stages = static_cast<int>(config.virtual_stages)};
+  std::vector<int> slices;
+  for (int m = 0; m < size.micro_batches; ++m) {
+    slices.push_back(std::max(1, static_cast<int>(plan.slices_of(m).size())));
+  }
+  size.set_slices(std::move(slices));
+  if (config.flushes > 1) return schedule_in_parts(kind, size, static_cast<int>(config.flushes));
+  const Schedule whole = pipeline::make_schedule(kind, size);
+  return pipeline::some_micro_batches(whole, 0, micro_batches);
+}
+
+// As measured, or what the cells' layers do.
+Costs costs_of(const UpdatePlan& plan, std::span<const std::int64_t> cell_layers, std::int64_t tokens,
+               slicing::Profiles profiles) {
+  if (!profiles.empty()) {
+    const std::vector<pipeline::MicroBatchCut> whole = cut_alike(plan.micro_batch_sizes.front(), {tokens});
+    return slicing::slice_costs(profiles, plan.schedule, plan.cuts.empty() ? whole : plan.cuts);
+  }
+  Costs costs = pipeline::costs_of_each(plan.schedule, plan.cuts.size() > 1, [&](int m) {
+    if (plan.cuts.empty()) return pipeline::even_times(1, {}, /*forward=*/1, /*backward=*/2);
+    const pipeline::MicroBatchCut& cut = pipeline::cut_of(plan.cuts, m);
+    const auto share = static_cast<double>(cut.sequences) / static_cast<double>(plan.cuts.front().sequences);
+    return pipeline::even_times(plan.schedule.slices_of(m), cut.slice_tokens, share, 2 * share);
+  });
+  const auto cells = static_cast<double>(cell_layers.size());
+  const auto layers = static_cast<double>(std::accumulate(cell_layers.begin(), cell_layers.end(), std::int64_t{0}));
+  for (std::size_t cell = 0; cell < cell_layers.size(); ++cell) {
+    const double share = static_cast<double>(cell_layers[cell]) * cells / layers;
+    for (PassTimes& times : costs.passes[cell]) {
+      for (double* time : {&times.forward, &times.backward, &times.backward_input, &times.backward_weight}) {
+        *time *= share;
+      }
+    }
+  }
+  return costs;
+}
+
+UpdatePlan plan_update(const TrainConfig& config, const PipelinePlan& plan, std::vector<pipeline::MicroBatchCut> cuts,
+                       slicing::Profiles profiles) {
+  UpdatePlan update{.micro_batch_sizes = plan.micro_batch_sizes, .cuts = std::move(cuts)};
+  if (config.chooses_micro_batches()) {
+    update.micro_batch_sizes.clear();
+    for (const pipeline::MicroBatchCut& cut : update.cuts) update.micro_batch_sizes.push_back(cut.sequences);
+  }
+  update.schedule = schedule_of(config, plan.kind, update);
+  update.costs = costs_of(update, plan.cell_layers, config.seq_length, profiles);
+  if (config.defer_weight_gradients) {
+    update.schedule =
+        pipeline::defer_weight_gradients(update.schedule, update.costs, pipeline::most_live_slices(update.schedule));
+  }
+  return update;
+}
+
+}  // namespace
+
+const std::vector<std::int64_t>& UpdatePlan::slices_of(int micro_batch) const {
+  static const std::vector<std::int64_t> whole;
+  return cuts.empty() ? whole : pipeline::cut_of(cuts, micro_batch).slice_tokens;
+}
+
+Schedule PipelinePlan::schedule_of_all() const {
+  Schedule all = schedule;
+  for (const UpdatePlan& other : alternatives) all = pipeline::one_after_the_other(all, other.schedule);
+  return all;
+}
+
+std::vector<pipeline::MicroBatchCut> PipelinePlan::cuts_of_all(std::int64_t batch, std::int64_t tokens) const {
+  if (alternatives.empty()) return cuts;
+  std::vector<pipeline::MicroBatchCut> all;
+  for (std::size_t number = 0; number < ways(); ++number) {
+    const UpdatePlan& update = way(number);
+    const pipeline::MicroBatchCut whole{.sequences = batch, .slice_tokens = {tokens}};
+    for (int m = 0; m < update.schedule.micro_batches; ++m) {
+      all.push_back(update.cuts.empty() ? whole : pipeline::cut_of(update.cuts, m));
+    }
+  }
+  all.front().sequences = batch;  // where evaluation runs
+  return all;
+}
+
+std::int64_t PipelinePlan::largest_micro_batch(const TrainConfig& config) const {
+  std::int64_t most = 0;
+  for (std::size_t number = 0; number < ways(); ++number) {
+    const BatchSampler largest =
+        way(number).sampler(config.largest_batch(), {0, static_cast<int>(config.data_parallel)});
+    most = std::max(most, largest.largest_micro_batch());
+  }
+  return most;
+}
+
+int PipelinePlan::first_micro_batch(std::size_t number) const {
+  int first = 0;
+  for (std::size_t before = 0; before < number; ++before) first += way(before).schedule.micro_batches;
+  return first;
+}
+
+PipelinePlan plan_pipeline(const TrainConfig& config, slicing::Profiles profiles) {
+  PipelinePlan plan;
+  plan.kind = schedule_kind(config);
+  plan.cell_layers = cell_layers(config);
+  plan.is_measured = !profiles.empty();
+  plan.micro_batch_sizes = config.micro_batch_sizes();
+  std::vector<UpdatePlan> ways;
+  for (std::vector<pipeline::MicroBatchCut>& cuts : cuts_of(config, plan, profiles)) {
+    ways.push_back(plan_update(config, plan, std::move(cuts), profiles));
+  }
+  static_cast<UpdatePlan&>(plan) = std::move(ways.front());
+  plan.alternatives.assign(std::make_move_iterator(ways.begin() + 1), std::make_move_iterator(ways.end()));
+  return plan;
+}
+
+std::string text_of(const PipelinePlan& plan) {
+  const Schedule& schedule = plan.schedule;
+  if (schedule.stages == 1 && schedule.slices == 1 && plan.cuts.size() < 2) return "";
+  const bool deferred = std::ranges::any_of(schedule.actions.front(), [](const pipeline::Action& action) {
+    return action.pass == pipeline::Pass::kBackwardWeight;
+  });
+  const bool interleaved = schedule.virtual_stages > 1;
+  std::string text = fmt::format("pipeline {}{}: {} stage{} of {} layers{}, {} micro-batch{}",
+                                 pipeline::name_of(plan.kind), deferred ? " with deferred weight gradients" : "",
+                                 schedule.stages, schedule.stages > 1 ? "s" : "", fmt::join(plan.cell_layers, ","),
+                                 interleaved ? fmt::format(" ({} cells each, in turns)", schedule.virtual_stages) : "",
+                                 schedule.micro_batches, schedule.micro_batches > 1 ? "es" : "");
+  if (plan.cuts.size() == 1) {
+    text += fmt::format(" in slices of {} tokens", fmt::join(plan.cuts.front().slice_tokens, ","));
+  } else if (!plan.cuts.empty()) {
+    text += fmt::format(" cut into {}", pipeline::text_of(plan.cuts));
+  }
+  return text + fmt::format("; bubbles are {:.1f} % of the stages' time {}",
+                            100 * pipeline::simulate(schedule, plan.costs).bubble_share(),
+                            plan.is_measured ? "by the profile" : "if tokens cost alike");
+}
+
+}  // namespace teratron

@@ -1,0 +1,38 @@
+// What this rank did when in the last iterations of a run, and the file that shows it of all ranks.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "comm/mesh.h"
+#include "pipeline/timing/trace.h"
+
+namespace teratron {
+
+class StepTrace {
+ public:
+  static constexpr std::size_t kMostIterations = 20;  // kept: a long run's trace is no longer than a short one's
+
+  // Where the spans of an iteration go until the next begins.
+  std::vector<pipeline::TraceSpan>* begin(std::int64_t iteration);
+
+  // This rank's part of a trace file (telemetry/trace_file.h).
+  std::string text(int rank, const Mesh& mesh) const;
+
+ private:
+  struct Iteration {
+    std::int64_t number;
+    std::vector<pipeline::TraceSpan> spans;
+  };
+  std::deque<Iteration> iterations_;
+};
+
+// Every rank of `world` calls it; the first one writes. A rank is a process of the file, "stage 1, tensor 0, data 0".
+// Times are those of each host's monotonic clock: between ranks of different hosts they don't compare. EnvironmentError
+// where the file cannot be written.
+void write_trace(const std::filesystem::path& path, const StepTrace& trace, const Mesh& mesh, Communicator& world);
+
+}  // namespace teratron

@@ -1,0 +1,73 @@
+#include "train/watch/text_sample.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/round_up.h"
+#include "nn/host_values.h"
+
+namespace teratron {
+namespace {
+
+// The logits of what follows `text`, on every rank of the model's copy. Token slices need sequences of their full
+// length, and tensor-parallel ranks whole rows; what is filled up comes after the text, where nothing of it is seen.
+std::vector<float> next_logits(Executor& executor, const Model& model, std::int64_t vocab_size,
+                               std::span<const std::int32_t> text) {
+  const auto length = static_cast<std::int64_t>(text.size());
+  const bool is_sliced = executor.options().schedule.slices > 1;
+  const std::int64_t tokens =
+      is_sliced ? executor.options().tokens : round_up(length, std::int64_t{executor.mesh().tensor->size()});
+  std::vector<std::int32_t> ids(text.begin(), text.end());
+  ids.resize(static_cast<std::size_t>(tokens), 0);
+  std::vector<double> logits(static_cast<std::size_t>(vocab_size));
+  executor.forward({.ids = ids, .batch = 1, .tokens = tokens}, [&](const EndCall& call, TensorRef x) {
+    const std::int64_t token = length - 1 - call.pass.first_position;
+    if (token < 0 || token >= call.pass.tokens) return;
+    const TensorRef own = model.next_token_logits(call, x, token);
+    std::vector<float> columns(static_cast<std::size_t>(own.dim(1)));
+    download_floats(executor.backend(), own, columns);
+    const auto first = static_cast<std::size_t>(executor.mesh().tensor->rank()) * columns.size();
+    for (std::size_t i = 0; i < columns.size() && first + i < logits.size(); ++i) {
+      logits[first + i] = static_cast<double>(columns[i]);
+    }
+    executor.mesh().tensor->all_reduce_host(logits);  // the others have zeros there
+  });
+  std::vector<float> shared(logits.size());
+  std::ranges::transform(logits, shared.begin(), [](double value) { return static_cast<float>(value); });
+  executor.share_from_last_stage(shared);
+  return shared;
+}
+
+}  // namespace
+
+std::vector<SamplePrompt> sample_prompts(const TrainConfig& config) {
+  std::vector<SamplePrompt> prompts;
+  if (config.sample_prompts.empty()) return prompts;
+  const Tokenizer tokenizer = Tokenizer::load(config.tokenizer);
+  for (const std::string& text : config.sample_prompts) {
+    SamplePrompt& prompt = prompts.emplace_back(SamplePrompt{.text = text, .tokens = tokenizer.encode(text)});
+    if (prompt.tokens.empty() && tokenizer.end_of_text()) prompt.tokens = {*tokenizer.end_of_text()};
+    const auto tokens = static_cast<std::int64_t>(prompt.tokens.size());
+    if (tokens > 0 && tokens < config.seq_length) continue;
+    throw_user_error("--sample-prompt \"{}\" has {} tokens; it must have at least 1 and fewer than --seq-length {}",
+                     text, tokens, config.seq_length);
+  }
+  return prompts;
+}
+
+std::vector<std::int32_t> continue_text(Executor& executor, const Model& model, std::int64_t vocab_size,
+                                        std::span<const std::int32_t> prompt, std::int64_t count, std::int32_t end,
+                                        const SamplingSettings& sampling) {
+  std::vector<std::int32_t> text(prompt.begin(), prompt.end());
+  const std::int64_t longest = std::min(executor.options().tokens, static_cast<std::int64_t>(prompt.size()) + count);
+  while (static_cast<std::int64_t>(text.size()) < longest) {
+    const std::vector<float> logits = next_logits(executor, model, vocab_size, text);
+    const std::int32_t next = sample_token(logits, sampling, static_cast<std::int64_t>(text.size()));
+    if (next == end) break;
+    text.push_back(next);
+  }
+  text.erase(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
+  return text;
+}
+
+}  // namespace teratron

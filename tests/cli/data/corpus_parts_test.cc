@@ -1,0 +1,164 @@
+// data merge, split and sample, through the binary.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "base/files/decompression.h"
+#include "base/temporary_folder.h"
+#include "cli/binary.h"
+#include "data/indexed/indexed_dataset.h"
+#include "data/indexed/indexed_dataset_writer.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::json_of;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::succeed;
+using testing::with;
+using testing::Words;
+
+class CorpusParts : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  // Documents [begin, end) as lines of JSON.
+  void write_lines(const std::string& name, int begin, int end) const {
+    std::string lines;
+    for (int i = begin; i < end; ++i) {
+      lines += nlohmann::json{{"n", i}, {"text", std::string(static_cast<std::size_t>(i % 17 + 1), 'a')}}.dump() + "\n";
+    }
+    write_file_atomically(path(name), lines);
+  }
+  void tokenize(const std::string& name) const {
+    if (!fs::exists(path("tokenizer"))) {
+      succeed({"tokenizer", "train", "--vocab-size", "257", "--out", path("tokenizer"), path(name + ".jsonl")});
+    }
+    succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path(name), path(name + ".jsonl")});
+  }
+  std::string refused(const Words& words) const {
+    const auto before = folder_.entries();
+    const Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+    EXPECT_EQ(std::ranges::count(outcome.errors, '\n'), 1) << outcome.errors;
+    EXPECT_EQ(folder_.entries(), before);
+    return outcome.errors;
+  }
+  std::vector<std::string> lines_of(const std::string& name) const {
+    std::istringstream stream(read_decompressed(path(name)));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+  }
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(CorpusParts, MergedShardsAreTheCorpusOfAllText) {
+  write_lines("all.jsonl", 0, 90);
+  write_lines("shard-1.jsonl", 0, 50);
+  write_lines("shard-2.jsonl", 50, 90);
+  for (const std::string name : {"all", "shard-1", "shard-2"}) tokenize(name);
+  const auto json = json_of({"data", "merge", path("shard-*"), "--out", path("merged")});
+  EXPECT_EQ(json["documents"], 90);
+  for (const std::string ending : {".bin", ".idx", ".teratron.json"}) {
+    EXPECT_EQ(read_file(path("merged" + ending)), read_file(path("all" + ending))) << ending;
+  }
+  succeed({"data", "verify", path("merged"), "--tokenizer", path("tokenizer")});
+  // Cut again into the parts of one seed, which hold each document once and in order.
+  const Words split = {"data", "split", path("merged"), "--parts", "train=8,valid=1,test=1", "--out"};
+  const auto parts = json_of(with(split, {path("cut/parts")}));
+  EXPECT_EQ(parts["parts"][0]["documents"], 72);
+  EXPECT_EQ(parts["parts"][1]["documents"], 9);
+  EXPECT_EQ(parts["parts"][2]["documents"], 9);
+  succeed({"data", "verify", path("cut/parts-valid"), "--tokenizer", path("tokenizer")});
+  json_of(with(split, {path("cut/again")}));
+  json_of(with(split, {path("cut/other"), "--seed", "5"}));
+  EXPECT_EQ(read_file(path("cut/parts-test.bin")), read_file(path("cut/again-test.bin")));
+  EXPECT_NE(read_file(path("cut/parts-test.idx")), read_file(path("cut/other-test.idx")));
+  const auto by_tokens = json_of(with(split, {path("cut/tokens"), "--by", "tokens"}));
+  EXPECT_NEAR(by_tokens["parts"][1]["tokens"].get<double>(), json["tokens"].get<double>() / 10, 18);
+}
+
+TEST_F(CorpusParts, LinesAreSplitAndSampledAsTheyAre) {
+  write_lines("in.jsonl", 0, 200);
+  const std::vector<std::string> all = lines_of("in.jsonl");
+  succeed({"data", "split", path("in.jsonl"), "--parts", "a=0.5", "b=0.5", "--out", path("part.jsonl.zst")});
+  std::vector<std::string> a = lines_of("part-a.jsonl.zst"), b = lines_of("part-b.jsonl.zst"), both;
+  EXPECT_EQ(a.size(), 100);
+  const auto place = [&](const std::string& line) { return std::ranges::find(all, line) - all.begin(); };
+  EXPECT_TRUE(std::ranges::is_sorted(a, {}, place));
+  EXPECT_TRUE(std::ranges::is_sorted(b, {}, place));
+  std::ranges::merge(a, b, std::back_inserter(both), {}, place, place);
+  EXPECT_EQ(both, all);
+  // A sample is the same of lines and of tokens.
+  tokenize("in");
+  const Words sample = {"--documents", "20", "--seed", "3", "--out"};
+  const Outcome lines = run_teratron(with({"data", "sample", path("in.jsonl")}, with(sample, {"-"})));
+  EXPECT_EQ(lines.exit_code, 0) << lines.errors;
+  EXPECT_EQ(std::ranges::count(lines.output, '\n'), 20);
+  write_file_atomically(path("sampled.jsonl"), lines.output);
+  tokenize("sampled");
+  succeed(with({"data", "sample", path("in")}, with(sample, {path("tokens")})));
+  EXPECT_EQ(read_file(path("tokens.bin")), read_file(path("sampled.bin")));
+  EXPECT_EQ(json_of({"data", "sample", path("in.jsonl"), "--share", "0.1", "--out", path("tenth.jsonl")})["documents"],
+            20);
+  const auto some = json_of({"data", "sample", path("in"), "--tokens", "100", "--out", path("some")});
+  EXPECT_GE(some["tokens"], 100);
+  EXPECT_LT(some["tokens"], 100 + 18);
+}
+
+TEST_F(CorpusParts, ClearErrors) {
+  write_lines("in.jsonl", 0, 9);
+  tokenize("in");
+  const Words split = {"data", "split", path("in"), "--out", path("out"), "--parts"};
+  EXPECT_THAT(refused(with(split, {"a=1,b=0"})), HasSubstr("'b=0' where NAME=SHARE is due"));
+  EXPECT_THAT(refused(with(split, {"a=1,a=2"})), HasSubstr("'a' twice"));
+  EXPECT_THAT(refused(with(split, {"a=99,b=1"})), HasSubstr("the part 'b' with the share 1 would have none"));
+  EXPECT_THAT(refused({"data", "split", path("in"), "--out", path("out.jsonl"), "--parts", "a=1"}),
+              HasSubstr("name a PREFIX"));
+  EXPECT_THAT(refused({"data", "split", path("in.jsonl"), "--out", path("out"), "--parts", "a=1"}),
+              HasSubstr(".jsonl.zst"));
+  EXPECT_THAT(
+      refused({"data", "split", path("in.jsonl"), "--by", "tokens", "--out", path("o.jsonl"), "--parts", "a=1"}),
+      HasSubstr("--by tokens needs a tokenised corpus"));
+  const Words sample = {"data", "sample", path("in"), "--out", path("out")};
+  EXPECT_THAT(refused(sample), HasSubstr("give one of --documents, --tokens and --share"));
+  EXPECT_THAT(refused(with(sample, {"--documents", "10"})), HasSubstr("10 documents are wanted, and there are 9"));
+  EXPECT_THAT(refused(with(sample, {"--share", "0.01"})), HasSubstr("0.01 of 9 documents is none"));
+  EXPECT_THAT(refused({"data", "merge", path("in"), "--out", path("in")}), HasSubstr("another name"));
+  EXPECT_THAT(refused({"data", "merge", path("in.jsonl"), "--out", path("out")}), HasSubstr("cat joins them"));
+  EXPECT_THAT(refused({"data", "merge", "0.7", path("in"), "--out", path("out")}), HasSubstr("weight"));
+  EXPECT_THAT(refused({"data", "merge", path("none"), "--out", path("out")}), HasSubstr("no dataset"));
+}
+
+// 160 MiB of tokens go through two thirds of that.
+TEST_F(CorpusParts, MemoryIsNotThatOfTheCorpus) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "sanitizers keep memory that was freed; the plain build has this test too";
+#endif
+  {
+    IndexedDatasetWriter writer(path("large"), TokenType::kU16);
+    const std::vector<std::byte> tokens(std::size_t{16} << 20);
+    for (int i = 0; i < 40; ++i) {
+      writer.add_stored_sequence(std::span(tokens).first(tokens.size() / 4 - static_cast<std::size_t>(2 * i)));
+      writer.end_document();
+    }
+    writer.commit();
+  }
+  constexpr std::int64_t kMost = std::int64_t{107} << 20;
+  EXPECT_LT(json_of({"data", "merge", path("large"), "--out", path("merged")})["peak_memory_bytes"], kMost);
+  EXPECT_EQ(fs::file_size(path("merged.bin")), fs::file_size(path("large.bin")));
+  fs::remove(path("merged.bin"));
+  EXPECT_LT(json_of({"data", "split", path("large"), "--out", path("p"), "--parts", "a=1,b=1"})["peak_memory_bytes"],
+            kMost);
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,127 @@
+// `teratron embed` end to end, and what is said of models that are of the wrong kind. Its values are compared with
+// transformers' in embed_oracle_test.cc.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/files/file.h"
+#include "cli/binary.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::json_of;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::succeed;
+using testing::with;
+using testing::Words;
+
+const fs::path kGoldenFolder = fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden";
+
+class EmbedCommands : public ::testing::Test {
+ protected:
+  // A folder of Hugging Face's with a vocabulary of words "w5" and so on, and the checkpoint made of it.
+  void SetUp() override {
+    fs::create_directories(path("hf"));
+    for (const char* name : {"config.json", "model.safetensors"}) {
+      fs::copy(kGoldenFolder / "bert_tiny" / name, path("hf") + "/" + name);
+    }
+    std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+    for (int word = 5; word < 54; ++word) vocabulary += fmt::format("w{}\n", word);
+    write_file_atomically(path("hf") + "/vocab.txt", vocabulary);
+    succeed({"convert", "--from", "hf", "--to", "teratron", path("hf"), path("run")});
+    write_file_atomically(path("texts"), "w5 w6\n\nw7 w8 w9 w10 w11 w12 w13 w14 w15 w16 w17 w18 w19 w20 w21\n");
+  }
+
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  Words embed(const Words& more) const { return with({"embed", "--out", path("out.npy"), path("texts")}, more); }
+  std::vector<float> values() const {
+    const std::string file = read_file(path("out.npy"));
+    std::vector<float> all(3 * 16);
+    EXPECT_EQ(file.size(), 128 + all.size() * sizeof(float));
+    std::memcpy(all.data(), file.data() + 128, all.size() * sizeof(float));
+    return all;
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+// What transformers have saved is trained on, by any layout, and given back to them.
+TEST_F(EmbedCommands, AFolderOfHuggingFacesIsTrainedOn) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += fmt::format("w{} w{} w{}.\n\n", 5 + i % 49, 5 + 2 * i % 49, 5 + 3 * i % 49);
+  write_file_atomically(path("text.txt"), text);
+  succeed(
+      {"data", "tokenize", "--split-sentences", "--tokenizer", path("hf"), "--out", path("data"), path("text.txt")});
+  const Words train = {"train", "--finetune",    path("hf"), "--data-path", path("data"), "--seq-length",
+                       "12",    "--train-iters", "4",        "--split",     "1"};
+  const double alone = json_of(with(train, {"--save", path("tuned")})).at("final_loss");
+  EXPECT_NEAR(json_of(with(train, {"--tp", "2"})).at("final_loss"), alone, 1e-5 * alone);
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("tuned"), path("back")});
+  EXPECT_EQ(nlohmann::json::parse(read_file(path("back") + "/config.json")).at("architectures")[0],
+            "BertForPreTraining");
+}
+
+TEST_F(EmbedCommands, AProfileOfSlicesIsRefused) {
+  const Outcome refused = run_teratron({"profile", "--model", "bert-tiny", "--vocab-size", "100", "--pp", "2"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, AllOf(HasSubstr("not cut into slices"), ::testing::Not(HasSubstr("--token-slices"))));
+}
+
+TEST_F(EmbedCommands, ConvertedCheckpointsHaveTheirTokenizerAndTheVectorsOfTheirSource) {
+  EXPECT_EQ(read_file(path("run") + "/iter_0000000/vocab.txt"), read_file(path("hf") + "/vocab.txt"));
+  const auto report = json_of(embed({"--load", path("hf")}));
+  EXPECT_EQ(report.at("texts"), 3);
+  EXPECT_EQ(report.at("tokens"), 4 + 2 + 16);
+  EXPECT_EQ(report.at("cut_texts"), 1);
+  EXPECT_EQ(report.at("hidden_size"), 16);
+  const std::vector<float> of_folder = values();
+  succeed(embed({"--load", path("run")}));
+  EXPECT_EQ(values(), of_folder);
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("run"), path("back")});
+  succeed(embed({"--load", path("back")}));
+  EXPECT_EQ(values(), of_folder);
+  succeed(embed({"--load", path("run"), "--tp", "2", "--pp", "2", "--normalize", "--pooling", "cls"}));
+  const std::vector<float> other = values();
+  for (std::size_t text = 0; text < 3; ++text) {
+    double squares = 0;
+    for (std::size_t i = 0; i < 16; ++i) {
+      squares += static_cast<double>(other[16 * text + i]) * static_cast<double>(other[16 * text + i]);
+    }
+    EXPECT_NEAR(squares, 1, 1e-5);
+  }
+}
+
+TEST_F(EmbedCommands, TextsThatAreCutAreCounted) {
+  const Outcome outcome = run_teratron(embed({"--load", path("hf")}));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.errors, HasSubstr("warning: 1 of 3 texts have more than 16 tokens"));
+}
+
+TEST_F(EmbedCommands, VectorsMayGoToStandardOutput) {
+  succeed(embed({"--load", path("hf")}));
+  EXPECT_EQ(succeed({"embed", "--load", path("hf"), "--out", "-", path("texts")}), read_file(path("out.npy")));
+  EXPECT_THAT(run_teratron({"embed", "--load", path("hf"), "--out", "-", path("texts"), "--json", "-"}).errors,
+              HasSubstr("both go to standard output"));
+}
+
+TEST_F(EmbedCommands, ModelsOfTheWrongKindAreRefusedByName) {
+  const std::string gpt2 = (kGoldenFolder / "gpt2_tiny").string();
+  Outcome outcome = run_teratron(embed({"--load", gpt2}));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("is of type gpt2"), HasSubstr("name a BERT's folder")));
+  for (const Words& command : {Words{"generate"}, Words{"eval", "loss", "--data-path", path("corpus")},
+                               Words{"eval", "wikitext103", "--data", path("texts")}}) {
+    outcome = run_teratron(with(command, {"--load", path("run")}));
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr("is a BERT, which reads texts and continues none"));
+  }
+}
+
+}  // namespace
+}  // namespace teratron

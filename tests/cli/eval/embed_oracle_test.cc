@@ -1,0 +1,23 @@
+// Vectors of texts here and in transformers.
+#include <gtest/gtest.h>
+
+#include "base/files/file.h"
+#include "cli/binary.h"
+#include "oracle/python.h"
+
+namespace teratron {
+namespace {
+
+TEST(EmbedOracle, TextsHaveTheVectorsThatTransformersGivesThem) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "with sanitizers, a published model takes minutes; the plain build has this test too";
+#endif
+  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const testing::TemporaryFolder folder;
+  const int status =
+      testing::run_oracle("embeds_as_transformers.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  EXPECT_EQ(status, 0) << read_file(folder / "log");
+}
+
+}  // namespace
+}  // namespace teratron

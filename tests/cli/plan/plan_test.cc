@@ -1,0 +1,131 @@
+// teratron plan, as a user runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/files/file.h"
+#include "cli/tiny_training.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::json_of;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::TinyTraining;
+using testing::with;
+using testing::Words;
+
+// Two processors beside each other, with 400 MB each.
+constexpr const char* kProcessors = R"(name = "two processors"
+devices = 2
+[device]
+name = "core"
+memory = 4e8
+peak_16 = 5e10
+peak_32 = 5e10
+memory_bandwidth = 1e10
+[[link]]
+name = "memory"
+devices = 2
+bandwidth = 5e9
+shared = false
+latency = 2e-6
+)";
+
+Words plan(const Words& more) { return with({"plan", "--cluster", "dgx-a100", "--devices", "16"}, more); }
+
+std::string errors_of(const Words& words) {
+  const Outcome outcome = run_teratron(words);
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.output << outcome.errors;
+  return outcome.errors;
+}
+
+TEST(Plan, TellsTheWallTheBestAndWhyOthersLose) {
+  const Words words = plan({"--model", "8.3B", "--global-batch", "64", "--tokens", "1e9"});
+  const nlohmann::json json = json_of(words);
+  EXPECT_EQ(json.at("memory_wall").at("bytes_of_parameter"), 16);
+  EXPECT_GT(json.at("memory_wall").at("fewest_devices").at("bytes"), 0);
+  const nlohmann::json& best = json.at("best");
+  ASSERT_GT(best.size(), 1U);
+  for (std::size_t i = 1; i < best.size(); ++i) {
+    EXPECT_GE(best[i].at("step_seconds"), best[i - 1].at("step_seconds"));
+    const nlohmann::json &layout = best[i].at("layout"), &first = best[0].at("layout");
+    EXPECT_TRUE(layout.at("tp") != first.at("tp") || layout.at("pp") != first.at("pp"));
+  }
+  EXPECT_EQ(best[0].at("rank_bytes").size(), best[0].at("layout").at("pp"));
+  // 6 N tokens and attention; days of as many tokens at that rate.
+  const double parameters = json.at("memory_wall").at("parameters");
+  EXPECT_GT(json.at("operations"), 6 * parameters * 1e9);
+  EXPECT_LT(json.at("operations"), 7 * parameters * 1e9);
+  const double rate = best[0].at("tokens_per_second");
+  EXPECT_NEAR(json.at("days"), 1e9 / rate / 86400, 1e-9);
+  EXPECT_THAT(testing::succeed(words), AllOf(HasSubstr("bytes a parameter"), HasSubstr("slower by"),
+                                             HasSubstr("bubble"), HasSubstr("teratron train --model 8.3B")));
+}
+
+TEST(Plan, KeepsWhatIsGiven) {
+  const nlohmann::json json =
+      json_of(plan({"--model", "1.2B", "--global-batch", "16", "--pp", "4", "--schedule", "terapipe",
+                    "--recompute-granularity", "full", "--sequence-parallel=false"}));
+  for (const nlohmann::json& one : json.at("best")) {
+    EXPECT_EQ(one.at("layout").at("pp"), 4);
+    EXPECT_EQ(one.at("layout").at("schedule"), "terapipe");
+    EXPECT_EQ(one.at("layout").at("recompute"), "full");
+    EXPECT_EQ(one.at("layout").at("sequence_parallel"), false);
+  }
+}
+
+TEST(Plan, ItsCommandTrains) {
+  const TinyTraining training;
+  const std::string cluster = training.path("cluster.toml"), data = training.path("data");
+  write_file_atomically(cluster, kProcessors);
+  for (const Words& more : {Words{}, Words{"--pp", "2", "--schedule", "seq1f1b"}}) {
+    const Words model = {"--num-layers",   "2", "--hidden-size", "64",   "--num-attention-heads", "4", "--seq", "64",
+                         "--global-batch", "4", "--tokens",      "1024", "--data-path",           data};
+    const nlohmann::json json =
+        json_of(with(with({"plan", "--cluster", cluster, "--tokenizer", training.path("tokenizer")}, model), more));
+    EXPECT_EQ(json.at("devices"), 2);
+    const Outcome trained = run_teratron(with({"train"}, json.at("words").get<Words>()));
+    EXPECT_EQ(trained.exit_code, 0) << json.at("command") << "\n" << trained.errors;
+    EXPECT_THAT(trained.output + trained.errors, HasSubstr("iteration 4/4"));
+  }
+}
+
+TEST(Plan, WhatFitsNowhereIsToldWithWhatWouldFit) {
+  EXPECT_THAT(errors_of(plan({"--model", "gpt3-175B", "--global-batch", "64"})),
+              AllOf(HasSubstr("does not fit"), HasSubstr("GiB more than the 78.1 GiB"), HasSubstr("take 36 devices")));
+  EXPECT_THAT(errors_of(plan({"--model", "gpt3-13B", "--global-batch", "16", "--tp", "1", "--pp", "1"})),
+              AllOf(HasSubstr("does not fit"), HasSubstr("leave out --pp")));
+}
+
+TEST(Plan, FaultsAreListedAtOnce) {
+  EXPECT_THAT(errors_of({"plan", "--model", "124M"}), AllOf(HasSubstr("--cluster"), HasSubstr("--global-batch-size")));
+  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "4", "--tp", "5", "--token-slices", "auto"})),
+              HasSubstr("--token-slices is auto"));
+  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "4", "--tp", "5", "--virtual-stages", "0"})),
+              AllOf(HasSubstr("2 faults"), HasSubstr("sizes that work"), HasSubstr("--virtual-stages")));
+  EXPECT_THAT(errors_of(plan({"--model", "123M", "--global-batch", "4"})), HasSubstr("no model preset '123M'"));
+  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "4", "--dp", "8"})),
+              HasSubstr("--global-batch-size"));
+  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "8", "--tp", "4", "--pp", "6"})),
+              HasSubstr("needs 24 ranks"));
+  EXPECT_THAT(errors_of({"plan", "--model", "124M", "--global-batch", "4", "--cluster", "dgx-9"}), HasSubstr("dgx-9"));
+  EXPECT_THAT(errors_of({"plan", "--reproduce", "gpt"}), AllOf(HasSubstr("megatron"), HasSubstr("terapipe")));
+}
+
+TEST(Plan, ReproducesWhatThePapersMeasured) {
+  for (const char* paper : {"megatron", "terapipe"}) {
+    const nlohmann::json json = json_of({"plan", "--reproduce", paper});
+    EXPECT_GT(json.at("cells").size(), 5U);
+    EXPECT_TRUE(json.contains("mean_error") && json.contains("worst_error") && json.contains("fitted"));
+  }
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,198 @@
+// teratron simulate, as a user runs it.
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/files/file.h"
+#include "base/temporary_folder.h"
+#include "cli/binary.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::json_of;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::with;
+using testing::Words;
+
+const std::string kProfile = TERATRON_SOURCE_DIR "/docs/figures/profile.json";
+
+Outcome simulate(const Words& arguments) { return run_teratron(with({"simulate"}, arguments)); }
+nlohmann::json simulated(const Words& arguments) { return json_of(with({"simulate"}, arguments)); }
+
+TEST(Simulate, EveryScheduleTakesTheTimeAndMemoryOfItsClosedForm) {
+  const std::vector<Words> schedules = {{"--schedule", "gpipe"},
+                                        {"--schedule", "1f1b"},
+                                        {"--schedule", "interleaved", "--virtual-stages", "2"},
+                                        {"--schedule", "terapipe", "--slices", "4"},
+                                        {"--schedule", "seq1f1b", "--slices", "uniform:4"}};
+  for (Words arguments : schedules) {
+    arguments.insert(arguments.end(), {"--forward-ms", "3", "--backward-ms", "5"});
+    const nlohmann::json json = simulated(arguments);
+    EXPECT_NEAR(json.at("iteration_ms"), json.at("closed_form").at("iteration_ms"), 1e-9) << arguments[1];
+    EXPECT_DOUBLE_EQ(json.at("peak_activations").at(0).at("micro_batches"),
+                     json.at("closed_form").at("peak_micro_batches"))
+        << arguments[1];
+  }
+}
+
+TEST(Simulate, DeferredWeightGradientsShortenAnIterationInTheSameMemory) {
+  const Words arguments = {"--schedule", "1f1b", "--stages", "4", "--micro-batches", "8"};
+  Words deferred = arguments;
+  deferred.emplace_back("--defer-weight-gradients");
+  const nlohmann::json before = simulated(arguments), after = simulated(deferred);
+  EXPECT_LT(after.at("iteration_ms"), before.at("iteration_ms"));
+  EXPECT_EQ(after.at("peak_activations").at(0).at("slices"), before.at("peak_activations").at(0).at("slices"));
+}
+
+TEST(Simulate, AutoSlicesAddUpAndBeatEveryEvenCut) {
+  const auto cut = [](const std::string& schedule, const std::string& slices) {
+    return simulated({"--schedule", schedule, "--micro-batches", "1", "--profile", kProfile, "--slices", slices});
+  };
+  for (const char* schedule : {"terapipe", "seq1f1b"}) {
+    const nlohmann::json best = cut(schedule, "auto");
+    const std::vector<std::int64_t> lengths = best.at("slice_tokens");
+    EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}), 2048);
+    for (int slices = 1; slices <= 16; slices *= 2) {
+      EXPECT_LE(best.at("iteration_ms"), cut(schedule, std::to_string(slices)).at("iteration_ms"))
+          << schedule << " " << slices;
+    }
+  }
+}
+
+TEST(Simulate, AutoSlicesOfSeq1F1BAreNoSlowerThanTeraPipesInItsOrder) {
+  for (const char* micro_batches : {"1", "2", "8"}) {
+    const auto cut = [&](const std::string& schedule, const std::string& slices) {
+      return simulated(
+          {"--schedule", schedule, "--micro-batches", micro_batches, "--profile", kProfile, "--slices", slices});
+    };
+    const std::vector<int> lengths = cut("terapipe", "auto").at("slice_tokens");
+    EXPECT_LE(cut("seq1f1b", "auto").at("iteration_ms"),
+              cut("seq1f1b", fmt::format("{}", fmt::join(lengths, ","))).at("iteration_ms"));
+  }
+}
+
+TEST(Simulate, DrawsATimelineForPeopleAndAPicture) {
+  const testing::TemporaryFolder folder;
+  const std::string svg = (folder.path() / "timeline.svg").string();
+  const Outcome outcome = simulate({"--stages", "2", "--micro-batches", "2", "--svg", svg});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("iteration, ms"), HasSubstr("stage 1 "), HasSubstr(svg)));
+  EXPECT_THAT(read_file(svg),
+              AllOf(HasSubstr("<svg"), HasSubstr("1f1b: 2 stages, 2 micro-batches"), HasSubstr("</svg>")));
+}
+
+TEST(Simulate, BadInputIsToldAtOnceWithWhatToDo) {
+  const auto expect_fault = [](const Words& arguments, const std::string& message) {
+    const Outcome outcome = simulate(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << message;
+    EXPECT_THAT(outcome.errors, HasSubstr(message));
+    EXPECT_THAT(outcome.output, Not(HasSubstr("iteration")));
+  };
+  expect_fault({"--schedule", "interleaved", "--micro-batches", "6"}, "nearest are: 4 and 8");
+  expect_fault({"--schedule", "gpipe", "--slices", "4"}, "choose terapipe or seq1f1b");
+  expect_fault({"--virtual-stages", "2"}, "choose interleaved");
+  expect_fault({"--stages", "0"}, "--stages is 0");
+  expect_fault({"--forward-ms", "0"}, "--forward-ms is 0");
+  expect_fault({"--backward-ms", "nan"}, "--backward-ms");
+  expect_fault({"--transfer-ms", "-1"}, "--transfer-ms is -1");
+  expect_fault({"--schedule", "terapipe", "--slices", "4,"}, "--slices is '4,'");
+  expect_fault({"--schedule", "terapipe", "--slices", "uniform:0"}, "--slices is 'uniform:0'");
+  expect_fault({"--schedule", "terapipe", "--slices", "auto"}, "give --profile FILE");
+  expect_fault({"--slices", "auto", "--profile", kProfile}, "choose terapipe or seq1f1b");
+  expect_fault({"--schedule", "terapipe", "--slices", "1000,1000", "--profile", kProfile}, "add up to 2000 tokens");
+  expect_fault({"--profile", kProfile, "--seq-length", "4096"}, "measured up to 2048 tokens");
+  expect_fault({"--profile", "/nowhere.json"}, "/nowhere.json");
+  expect_fault({"--stages", "9999", "--micro-batches", "999999"}, "actions");
+  expect_fault({"--schedule", "terapipe", "--slices", "16000000"}, "--slices");
+  expect_fault({"--schedule", "fast"}, "gpipe");
+}
+
+const Words kOnCluster = {"--cluster",       "dgx-a100", "--stages",           "2", "--tp",    "8",   "--dp", "2",
+                          "--micro-batches", "4",        "--micro-batch-size", "1", "--model", "1.2B"};
+
+TEST(Simulate, OnAClusterStagesLinksAndMemoryAreTold) {
+  const nlohmann::json json = simulated(kOnCluster);
+  EXPECT_EQ(json.at("ranks"), 32);
+  ASSERT_EQ(json.at("stage_use").size(), 2U);
+  for (const nlohmann::json& stage : json.at("stage_use")) {
+    EXPECT_GT(stage.at("busy_seconds"), 0);
+    EXPECT_LT(stage.at("busy_seconds"), json.at("pipeline_seconds"));
+    EXPECT_GT(stage.at("sum_seconds"), 0);
+    EXPECT_GT(stage.at("memory_bytes"), 1e8);
+  }
+  EXPECT_LT(json.at("pipeline_seconds"), json.at("seconds"));
+  EXPECT_GT(json.at("link_use").size(), 0U);
+  const double tokens = 4 * 2 * 1024;
+  EXPECT_NEAR(json.at("tokens_per_second"), tokens / json.at("seconds").get<double>(), 1e-6 * tokens);
+}
+
+TEST(Simulate, SlicesShortenAStepOnAClusterAndRecomputationLengthensIt) {
+  Words one = {"--cluster",
+               "dgx-h100",
+               "--stages",
+               "8",
+               "--micro-batches",
+               "1",
+               "--micro-batch-size",
+               "4",
+               "--model",
+               "8.3B",
+               "--seq-length",
+               "2048",
+               "--tp",
+               "8",
+               "--schedule",
+               "terapipe"};
+  const double whole = simulated(one).at("seconds");
+  EXPECT_LT(simulated(with(one, {"--slices", "4"})).at("seconds"), whole);
+  EXPECT_GT(simulated(with(one, {"--recompute-granularity", "full"})).at("seconds"), whole);
+}
+
+TEST(Simulate, ATraceHasEveryPassAndWhatGoesOnBesideThem) {
+  const testing::TemporaryFolder folder;
+  const std::string file = folder.path() / "trace.json";
+  simulated(with(kOnCluster, {"--trace", file}));
+  std::map<std::string, int> counts;
+  const nlohmann::json trace = nlohmann::json::parse(read_file(file));
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "X") ++counts[event.at("name")];
+  }
+  EXPECT_EQ(counts["forward"], 2 * 4);
+  EXPECT_EQ(counts["backward"], 2 * 4);
+  EXPECT_EQ(counts["activations"], 4);
+  EXPECT_EQ(counts["gradients of activations"], 4);
+  EXPECT_GT(counts["sum of gradients"], 2);
+  EXPECT_EQ(counts["update"], 2);
+  simulated({"--trace", file});  // of given costs
+  EXPECT_THAT(read_file(file), HasSubstr("stage 3"));
+}
+
+TEST(Simulate, AClusterThatDoesNotFitIsToldInOneError) {
+  const auto fails = [](const Words& arguments, const std::string& what) {
+    const Outcome outcome = simulate(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr(what));
+  };
+  fails({"--cluster", "dgx-1"}, "dgx-a100");
+  fails({"--cluster", "dgx-a100", "--profile", kProfile}, "give one");
+  fails({"--cluster", "dgx-a100", "--slices", "auto", "--schedule", "terapipe"}, "teratron plan");
+  fails({"--cluster", "dgx-a100", "--stages", "13"}, "13");
+  const testing::TemporaryFolder cache;
+  const Outcome outcome = testing::ChildProgram({TERATRON_BINARY, "simulate", "--cluster", "this-machine"},
+                                                {"XDG_CACHE_HOME=" + cache.path().string()})
+                              .wait();
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("teratron profile --cluster this-machine"));
+}
+
+}  // namespace
+}  // namespace teratron

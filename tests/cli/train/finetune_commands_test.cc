@@ -1,0 +1,163 @@
+// `teratron finetune` and `eval TASK` end to end on synthetic sets: what they keep and say, medians and ensembles,
+// going on, and how they refuse.
+#include <gmock/gmock.h>
+
+#include <gtest/gtest.h>
+#include <algorithm>
+
+#include "base/files/file.h"
+#include "cli/binary.h"
+#include "tasks/synthetic_tasks.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::json_of;
+using testing::Outcome;
+using testing::put_file;
+using testing::run_teratron;
+using testing::succeed;
+using testing::with;
+using testing::Words;
+
+const Words kTinyBert = {"--model",       "bert-tiny", "--num-layers",          "2",
+                         "--hidden-size", "24",        "--num-attention-heads", "3",
+                         "--seq-length",  "24"};
+
+class FinetuneCommands : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(path("words"));
+    put_file(path("words") + "/vocab.txt", testing::task_vocabulary());
+  }
+
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  // A short run of a tiny model on synthetic sets.
+  Words finetune(TaskKind task, const Words& more = {}) {
+    put_file(path("train.jsonl"), testing::task_file(task, 24, 3));
+    put_file(path("valid.jsonl"), testing::task_file(task, 12, 4));
+    put_file(path("test.jsonl"), testing::task_file(task, 9, 5));
+    return with(with({"finetune"}, kTinyBert), with({"--task",
+                                                     std::string(name_of(task)),
+                                                     "--train-data",
+                                                     path("train.jsonl"),
+                                                     "--valid-data",
+                                                     path("valid.jsonl"),
+                                                     "--test-data",
+                                                     path("test.jsonl"),
+                                                     "--tokenizer",
+                                                     path("words"),
+                                                     "--lr",
+                                                     "3e-3",
+                                                     "--epochs",
+                                                     "2",
+                                                     "--global-batch-size",
+                                                     "8",
+                                                     "--peak-tflops",
+                                                     "1",
+                                                     "--save",
+                                                     path("run")},
+                                                    more));
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(FinetuneCommands, ScoresAreThoseOfEvalAndOfScore) {
+  for (const TaskKind task : all_tasks()) {
+    const std::string name(name_of(task)), extension = name == "mnli" || name == "qqp" ? ".tsv" : ".json";
+    SCOPED_TRACE(name);
+    fs::remove_all(path("run"));
+    const auto json = json_of(finetune(task));
+    EXPECT_EQ(json["task"], name);
+    ASSERT_EQ(json["runs"].size(), 1U);
+    const auto evaluated = json_of({"eval", name, "--load", path("run") + "/best", "--data", path("valid.jsonl"),
+                                    "--predictions", path("predictions" + extension)});
+    const auto scored =
+        json_of({"score", name, "--data", path("valid.jsonl"), "--predictions", path("predictions" + extension)});
+    for (const auto& [metric, value] : json["runs"][0]["valid"].items()) {
+      EXPECT_EQ(evaluated[metric], value) << metric;
+      if (metric.starts_with("accuracy_")) continue;
+      EXPECT_NEAR(scored[metric].get<double>(), value.get<double>(), 1e-9) << metric;
+    }
+    EXPECT_EQ(read_file(path("run") + "/predictions-valid" + extension), read_file(path("predictions" + extension)));
+    EXPECT_FALSE(json["runs"][0]["test"].empty());
+    EXPECT_TRUE(fs::exists(path("run") + "/predictions-test" + extension));
+  }
+}
+
+TEST_F(FinetuneCommands, SeveralSeedsGiveAMedianAndAnEnsemble) {
+  const Words words = finetune(TaskKind::kRace, {"--seeds", "3", "--ensemble", "--seed", "5"});
+  const auto json = json_of(words);
+  ASSERT_EQ(json["runs"].size(), 3U);
+  std::vector<double> scores;
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(json["runs"][i]["seed"], 5 + i);
+    scores.push_back(json["runs"][i]["valid"]["accuracy"]);
+    EXPECT_TRUE(fs::exists(path("run") + fmt::format("/seed-{}/best", 5 + i)));
+  }
+  std::ranges::sort(scores);
+  EXPECT_EQ(json["median"]["valid"]["accuracy"], scores[1]);
+  const auto median = static_cast<std::size_t>(json["median"]["seed"].get<int>() - 5);
+  EXPECT_EQ(json["median"]["test"], json["runs"][median]["test"]);
+  const auto ensemble = json_of(
+      {"score", "race", "--data", path("valid.jsonl"), "--predictions", path("run") + "/predictions-valid.json"});
+  EXPECT_EQ(ensemble["accuracy"], json["ensemble"]["valid"]["accuracy"]);
+  // Nothing is trained again, and nothing changes.
+  const auto again = json_of(words);
+  EXPECT_EQ(again["runs"], json["runs"]);
+  EXPECT_EQ(again["ensemble"], json["ensemble"]);
+}
+
+TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
+  finetune(TaskKind::kMnli);  // its files
+  std::string text;
+  for (std::size_t i = 0; i < 60; ++i)
+    text += fmt::format("{0} {1}. {2} {0} {1}.\n\n", testing::kTaskWords[i % 7], testing::kTaskWords[i % 9],
+                        testing::kTaskWords[i % 5]);
+  write_file_atomically(path("text.txt"), text);
+  succeed(
+      {"data", "tokenize", "--split-sentences", "--tokenizer", path("words"), "--out", path("data"), path("text.txt")});
+  succeed(with({"train"}, with(kTinyBert, {"--data-path", path("data"), "--tokenizer", path("words"), "--train-iters",
+                                           "2", "--save", path("pretrained"), "--peak-tflops", "1"})));
+  const Outcome outcome =
+      run_teratron({"finetune", "--task", "mnli", "--load", path("pretrained"), "--train-data", path("train.jsonl"),
+                    "--valid-data", path("valid.jsonl"), "--epochs", "1", "--save", path("run"), "--peak-tflops", "1"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("starts from the weights in"), HasSubstr("classifier")));
+  EXPECT_THAT(run_teratron({"eval", "mnli", "--load", path("pretrained"), "--data", path("valid.jsonl")}).errors,
+              HasSubstr("was not trained for mnli; `teratron finetune --task mnli --load"));
+}
+
+TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
+  const auto refuses = [&](const Words& words, const std::string& message) {
+    const Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 2) << message;
+    EXPECT_THAT(outcome.errors, HasSubstr(message));
+    EXPECT_FALSE(fs::exists(path("run"))) << message;
+  };
+  const Words words = finetune(TaskKind::kQqp);
+  refuses({"finetune", "--task", "mnli", "--train-data", "a", "--valid-data", "b", "--save", path("run")},
+          "fine-tuning needs a BERT");
+  refuses(with(words, {"--model", "124M"}), "fine-tuning needs a BERT");
+  refuses(with(words, {"--ensemble"}), "--ensemble averages models of several seeds: --seeds 5");
+  refuses(with(words, {"--data-parallel-size", "3"}), "--global-batch-size 8 is no multiple of --data-parallel-size 3");
+  refuses(with(words, {"--train-data", path("missing")}), "missing");
+  refuses(with(words, {"--lr-warmup-fraction", "2"}), "--lr-warmup-fraction is 2; it must be between 0 and 1");
+  refuses(with(words, {"--task", "cola"}), "mnli");
+  succeed(words);
+  EXPECT_THAT(run_teratron(with(words, {"--epochs", "3"})).errors,
+              AllOf(HasSubstr("holds a run with other settings: lr-decay-iters 6 there, 9 now"),
+                    HasSubstr("choose another --save")));
+  // Another number of labels than the model has.
+  const Outcome outcome = run_teratron({"eval", "mnli", "--load", path("run"), "--data", path("valid.jsonl")});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("was not trained for mnli"));
+}
+
+}  // namespace
+}  // namespace teratron
