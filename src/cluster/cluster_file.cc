@@ -69,7 +69,7 @@ class TableReader {
     return {};
   }
 
-  // Keys that nobody took.
+  // Keys that no field has read.
   void finish() {
     for (const auto& [key, node] : table_) {
       if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;

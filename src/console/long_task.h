@@ -1,4 +1,4 @@
-// What a person is told of a task that takes long: nothing for a second, then what is done, how far it is and how long
+// What a person sees of a task that takes long: nothing for a second, then what is done, how far it is and how long
 // it will still take.
 #pragma once
 

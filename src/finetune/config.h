@@ -1,4 +1,4 @@
-// What `teratron finetune` is told, and the training run that follows from it.
+// The options of `teratron finetune`, and the training run that follows from them.
 #pragma once
 
 #include <filesystem>

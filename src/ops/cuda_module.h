@@ -6,7 +6,7 @@
 // of the program's symbols. Program and module share libstdc++, libtbb and libfmt: exceptions are matched by the names
 // of their types, threads are one pool, memory is one heap. The copies hold no state that both sides use: the caches of
 // GEMM algorithms are the module's alone, the scratch memory of CPU kernels is per thread and may exist twice, and the
-// module draws initial weights with the usual number of threads, whatever the program was told (base/host/threads.h).
+// module draws initial weights with the usual number of threads, whatever --threads says (base/host/threads.h).
 #pragma once
 
 #include <filesystem>

@@ -9,7 +9,7 @@
 namespace teratron::pipeline {
 
 // The schedule with every backward in two parts: the input's gradient stays where the backward was, relative to the
-// forwards and the other input gradients of its stage; the weights' gradient, which nobody waits for, is made when
+// forwards and the other input gradients of its stage; the weights' gradient, which no action waits for, is made when
 // - the stage would otherwise wait, as `costs` say (the oldest first), or
 // - one more forward would take the stage above `most_slices` live activations (a slice lives until its weight gradient
 //   is made), or

@@ -41,7 +41,7 @@ class BoundedPlay {
 
  private:
   // By place in a stage's list: how many forwards that send, and how many input gradients, come before it; and by these
-  // counts, who receives them (nobody the gradients of the first cell).
+  // counts, the stage that receives them (none receives the gradients of the first cell).
   struct Stage {
     std::vector<std::size_t> forwards_before, backwards_before;
     std::vector<Receipt> forwards;

@@ -20,8 +20,9 @@ class EndSignals {
   ~EndSignals();
 
   // From now on these signals are only noted, but for a second SIGINT, which ends the process at once. SIGHUP is
-  // ignored where neither standard output nor standard error is a terminal: whoever hung up was not watching. A signal
-  // that was ignored when the program began (nohup) stays so. Any rank may call it; all calls but the first do nothing.
+  // ignored where neither standard output nor standard error is a terminal: the terminal that hung up showed nothing of
+  // it. A signal that was ignored when the program began (nohup) stays so. Any rank may call it; all calls but the
+  // first do nothing.
   void listen();
 
   static int came();  // the first signal noted; 0: none

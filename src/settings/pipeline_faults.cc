@@ -219,7 +219,7 @@ class PipelineFaults {
                 s_.token_slices, kSeqLength, s_.seq_length, parts, most);
   }
 
-  // A list of actions that would not fit is told rather than made.
+  // A list of actions that would not fit is a fault, and is not made.
   void check_size(std::int64_t slices) {
     if (s_.micro_batch_size < 1 || s_.global_batch_size < 0 || s_.data_parallel < 1) return;
     const double samples = static_cast<double>(s_.global_batch_size) / static_cast<double>(s_.data_parallel);

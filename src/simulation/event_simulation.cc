@@ -53,7 +53,7 @@ TaskId EventSimulation::transfer(StreamId stream, RouteId route, double bytes, d
   return add({.work = bytes, .latency = latency, .stream = stream, .route = route}, after);
 }
 
-// Whoever waits was added later, so tasks never wait for one another.
+// A task waits only for tasks that were added before it, so tasks never wait for one another.
 TaskId EventSimulation::add(const Task& task, std::span<const TaskId> after) {
   check(is_amount(task.work) && is_amount(task.latency), "times and bytes are at least 0");
   check(tasks_.size() < static_cast<std::size_t>(std::numeric_limits<TaskId>::max()), "tasks have numbers");

@@ -1,6 +1,6 @@
 // A discrete-event simulation of tasks on streams and links. A stream runs one task at a time, in the order in which
 // they were added to it. Messages flow beside one another: each gets an equal share of the narrowest link that it
-// crosses. (What others leave of a link, because another one is narrower for them, nobody gets.)
+// crosses. (What others leave of a link, because another one is narrower for them, stays unused.)
 //
 // Messages of one route are always equally fast, so what is known of each is the place in its route's own time at which
 // it ends. When a link's load changes, only routes that cross it and have messages are looked at.

@@ -17,7 +17,7 @@ void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody listens any more
+    if (written <= 0) return;  // the child no longer reads
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }

@@ -14,7 +14,7 @@ class AppendedFile {
   AppendedFile& operator=(const AppendedFile&) = delete;
   ~AppendedFile();
 
-  // On return the bytes are in the file, for whoever reads it. EnvironmentError.
+  // On return the bytes are in the file, for all readers. EnvironmentError.
   void append(std::string_view bytes) const;
 
  private:

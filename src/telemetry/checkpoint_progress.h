@@ -1,4 +1,4 @@
-// How far the reading or writing of a checkpoint is, told by the checksums that go with it.
+// How far the reading or writing of a checkpoint is, measured by the checksums that go with it.
 #pragma once
 
 #include <cstdint>

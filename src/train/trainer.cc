@@ -266,7 +266,7 @@ void Trainer::restore(const TrainingState& state) {
   if (const auto best = state.values.find(kBestValidation); best != state.values.end()) {
     best_validation_ = best->second;
   }
-  // A run that was not scaled before begins with the scale it is told.
+  // A run that was not scaled before begins with the scale of the options.
   const auto scale = state.values.find(kLossScale);
   if (!scaler_ || scale == state.values.end()) return;
   scaler_->restore({.scale = scale->second,

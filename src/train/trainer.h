@@ -52,7 +52,7 @@ class TrainingObserver {
   virtual void saved(std::int64_t /*iteration*/, const std::filesystem::path& /*folder*/) {}
   // What a person should know: the loss explodes, or why the run ends early.
   virtual void notice(const std::string& /*text*/) {}
-  // What is held back is to be told now: a validation or a checkpoint comes next, or the run has ended. Not called
+  // What is held back is to be reported now: a validation or a checkpoint comes next, or the run has ended. Not called
   // where it ends with an error.
   virtual void flush() {}
 };

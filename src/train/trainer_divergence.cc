@@ -41,7 +41,7 @@ std::pair<Origin, int> first_met(Communicator& group, const Origin& own, bool fo
 
 }  // namespace
 
-// Told alike on all ranks of the model.
+// All ranks of the model report the same.
 std::string Trainer::first_not_finite(const MicroBatch& alone) {
   const Mesh& mesh = executor_.mesh();
   const bool in_forward = !std::isfinite(executor_.forward_backward_alone(alone).total());  // on all ranks of the model

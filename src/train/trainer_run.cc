@@ -123,7 +123,7 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
     result.final_loss = report.loss;
     end_if_asked(agreed, observer, result);
     if (validates_after(iteration_)) {
-      // Whoever sent a signal waits; the run that goes on from here makes up for it.
+      // The sender of a signal waits; the run that goes on from here makes up for it.
       validation_is_owed_ = result.end == RunEnd::kSignal;
       if (!validation_is_owed_) validate(observer, result);
     }

@@ -250,7 +250,7 @@ void AtomicFile::commit() {
 }
 
 int open_for_writing(const std::filesystem::path& path, int flags) {
-  // Without O_NONBLOCK, opening a pipe that nobody reads would wait.
+  // Without O_NONBLOCK, opening a pipe that no process reads would wait.
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0644);
   if (descriptor < 0 && errno == ENXIO) {
     throw_environment_error("cannot write '{}': it is a pipe that nobody reads; start its reader first, or name a file",

@@ -14,7 +14,7 @@ namespace teratron {
 // How long what comes through a pipe or from a terminal may take to come.
 struct InputPatience {
   std::chrono::milliseconds notice = std::chrono::seconds(5);   // a line on standard error after each such wait
-  std::chrono::milliseconds writer = std::chrono::seconds(10);  // until somebody opens a named pipe to write to it
+  std::chrono::milliseconds writer = std::chrono::seconds(10);  // until a process opens a named pipe to write to it
 };
 
 // The path that stands for standard input or output; a file of this name is "./-".
@@ -24,8 +24,8 @@ inline bool is_standard_stream(const std::filesystem::path& path) { return path 
 std::string name_of_input(const std::filesystem::path& path);
 
 // Reads a file, pipe or device, or standard input where `path` is "-", to its end. UserError: missing, unreadable, a
-// folder, a disk; a named pipe that nobody writes to; a device that gives more than kMostOfADevice, as /dev/zero would
-// for ever.
+// folder, a disk; a named pipe that no process writes to; a device that gives more than kMostOfADevice, as /dev/zero
+// would for ever.
 class FileReader {
  public:
   static constexpr std::size_t kMostOfADevice = std::size_t{64} << 20;
@@ -76,7 +76,7 @@ class MappedFile {
 // it is to be gone on with. A
 // symbolic link stays, and what it leads to is replaced so. A device or pipe is no file that could be replaced: it is
 // written to, as the bytes come, and so is standard output, "-". Every failure (full disk, no permission, missing
-// folder, a pipe that nobody reads) is an EnvironmentError that names the file and the cause.
+// folder, a pipe that no process reads) is an EnvironmentError that names the file and the cause.
 class AtomicFile {
  public:
   // `kept`: goes on behind the first bytes of what an earlier one has left behind; there are as many.

@@ -19,7 +19,7 @@ namespace {
 
 using tbb::global_control;
 
-// oneTBB has no more threads than it thinks the machine has, until told that it may.
+// oneTBB makes no more threads than it thinks the machine has, unless this allows them.
 void allow_threads(int threads) {
   static std::mutex mutex;
   static std::unique_ptr<global_control> control;

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Damage must not travel on under checksums that nobody keeps.
+// Damage must not be copied into files that have no checksums.
 void check_intact(const fs::path& checkpoint, const Manifest& manifest) {
   for (const auto& [name, record] : manifest.files) {
     if (is_tensor_file(name, TensorKind::kOptimizer)) continue;

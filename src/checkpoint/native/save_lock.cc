@@ -77,7 +77,7 @@ SaveLock::~SaveLock() {
   }
   changed_.notify_all();
   toucher_.join();
-  if (is_still_there()) ::unlink(file_.c_str());  // before the lock goes: nobody else can hold it yet
+  if (is_still_there()) ::unlink(file_.c_str());  // before the lock goes: no other process can hold it yet
   ::close(descriptor_);
 }
 

@@ -19,10 +19,10 @@ namespace teratron {
 
 struct SaveLockSettings {
   std::chrono::milliseconds touch_interval = std::chrono::seconds(3);
-  std::chrono::milliseconds silence = std::chrono::seconds(10);  // after which a file that nobody touched is left over
+  std::chrono::milliseconds silence = std::chrono::seconds(10);  // after which an untouched file is left over
   // As flock(fd, LOCK_EX | LOCK_NB) does: 0, or -1 and errno.
   std::function<int(int descriptor)> lock;
-  // Told what takes time, and what the file system cannot do.
+  // Called with what takes time, and with what the file system cannot do.
   std::function<void(const std::string&)> notice = [](const std::string&) {};
 };
 

@@ -61,7 +61,7 @@ void run(const DataTokenizeOptions& options) {
   std::atomic<double> share{0};
   std::optional<LongTask> told(std::in_place, "tokenising", [&] { return share.load(); });
   const auto show = [&](const TokenizeProgress& progress) {
-    // What comes through pipes, whose end nobody knows, is not in the total.
+    // What comes through pipes, whose length is unknown, is not in the total.
     if (progress.bytes_read > progress.bytes_total) return;
     share = static_cast<double>(progress.bytes_read) / static_cast<double>(progress.bytes_total);
   };

@@ -11,7 +11,7 @@
 namespace teratron {
 namespace {
 
-// Nobody waits for less, and then not more often.
+// Progress is shown of what takes longer than this; how often on a terminal, and how often elsewhere.
 constexpr double kPatienceSeconds = 2, kLiveSeconds = 0.2, kLineSeconds = 10;
 
 std::string_view name_of(GenerationEnd end) {

@@ -1,4 +1,4 @@
-// What `teratron plan` is told: a model, a cluster, and what of the layout is decided.
+// The options of `teratron plan`: a model, a cluster, and what of the layout is decided.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace teratron {
 struct PlanOptions {
   PlanOptions();
 
-  TrainConfig train;        // as `teratron train` would be told, but for the layout that is searched
+  TrainConfig train;        // as `teratron train` takes it, but for the layout that is searched
   plan::FixedLayout fixed;  // the flags of the layout that were given
   bool precision_given = false;
   std::string cluster, reproduce;

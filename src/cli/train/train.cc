@@ -109,7 +109,7 @@ void run(const TrainStart& start) {
   const TrainConfig& config = start.config;
   const double began = monotonic_seconds();
   const RankLauncher launcher(config.threads, config.backend);
-  config.documents(config.tokenizer);  // what it lacks is told once, before there are ranks
+  config.documents(config.tokenizer);  // what it lacks is reported once, before there are ranks
   EndSignals end_signals(launcher.environment().process == 0);
   std::atomic<int> signal{0};
   const Job job{.config = config,

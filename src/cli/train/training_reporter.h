@@ -17,7 +17,7 @@ namespace teratron {
 void prepare_tensorboard(const TrainConfig& config);
 
 // Shows every event to a person, and writes it to metrics.jsonl in --save and to TensorBoard's records in
-// --tensorboard-dir, where these are given. Updates that take less than a tenth of a second are told together, ten
+// --tensorboard-dir, where these are given. Updates that take less than a tenth of a second are reported together, ten
 // times a second: an update clears the caches of all that tells, so the first of them costs several times what the next
 // ones do.
 class TrainingReporter final : public TrainingObserver {
@@ -54,7 +54,7 @@ class TrainingReporter final : public TrainingObserver {
   std::optional<MetricsLog> metrics_;
   std::optional<TensorBoardLog> tensorboard_;
   std::optional<Tokenizer> tokenizer_;  // where there are samples
-  std::vector<Update> updates_;         // not told yet
+  std::vector<Update> updates_;         // not reported yet
   double told_at_;                      // on the monotonic clock
 };
 

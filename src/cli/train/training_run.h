@@ -1,4 +1,4 @@
-// A run of a Trainer as `train` and `finetune` have it: told to people, its folder held, ended by signals.
+// A run of a Trainer as `train` and `finetune` have it: reported to people, its folder locked, ended by signals.
 #pragma once
 
 #include <string>

@@ -48,7 +48,7 @@ class ControlPlane {
   ~ControlPlane();
 
   // Returns when all have come. UserError: two have the same rank, or other ideas of how many there are;
-  // EnvironmentError: somebody did not come in time; LostRank.
+  // EnvironmentError: a process did not come in time; LostRank.
   void meet();
   // Whether this host has more ranks than cores. A rank that waits then yields its core early. Valid after meet().
   bool crowded() const { return crowded_; }
@@ -62,7 +62,7 @@ class ControlPlane {
   static constexpr auto kVerdict = std::chrono::seconds(8);
   void await_verdict() const;
 
-  // This rank has failed; all others are told.
+  // Reports to all others that this rank has failed.
   void report_failure(const std::string& reason);
   // The same of a process that ends before its rank runs. One that has not found the first rank yet looks for it up to
   // half a minute longer.
@@ -152,7 +152,7 @@ class ControlPlane {
   std::optional<TerminationRequest> termination_;
 
   std::atomic<bool> has_met_{false}, has_failed_{false}, stopping_{false};
-  mutable std::atomic<bool> told_{false};                // the rank's own thread has been told
+  mutable std::atomic<bool> told_{false};                // the rank's own thread knows of the failure
   mutable std::optional<Clock::time_point> told_since_;  // of a failure of another; under the mutex
   std::thread thread_;
 };

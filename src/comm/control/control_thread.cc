@@ -24,7 +24,7 @@ constexpr auto kSilence = milliseconds(5000), kSilenceOfFirst = milliseconds(650
 constexpr auto kWakeUp = milliseconds(100);
 // How long a rank's own thread may go on without asking for failures; less where mpirun is about to kill it.
 constexpr auto kPatience = milliseconds(1500), kPatienceTerminated = milliseconds(200);
-// How long a rank that was told may take to leave.
+// How long a rank that knows of a failure may take to leave.
 constexpr auto kLeaving = milliseconds(3000);
 // After SIGTERM: how long the notice of a failure may take.
 constexpr auto kNotice = milliseconds(400);

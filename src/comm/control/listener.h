@@ -1,5 +1,5 @@
 // The port of the first rank. A caller is admitted when its first frame has arrived whole; callers that send anything
-// else, or nothing, are dropped, so that strangers and port scans delay nobody.
+// else, or nothing, are dropped, so that strangers and port scans delay no process.
 #pragma once
 
 #include <poll.h>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kThreadPartAlignment = 64;  // elements; what two ranks write lies in different cache lines
 
-// Keeps a member's memory open for whoever reaches into it.
+// Keeps a member's memory open for the members that read it.
 class OpenMemory {
  public:
   explicit OpenMemory(Allocator* memory) : memory_(memory) {
@@ -137,7 +137,7 @@ class DeviceRendezvousWork final : public RendezvousWork {
       for (const CommunicationStream::EventPtr& begun : rendezvous().withdraw()) {
         if (begun) stream().compute_waits_for(begun);
       }
-    } catch (const EnvironmentError&) {  // of a device that failed: whoever gave up waiting is about to say so
+    } catch (const EnvironmentError&) {  // of a device that failed: the member that gave up waiting reports it
     }
   }
   void wait() override {
@@ -173,7 +173,7 @@ class MessageWork final : public Pending::Work {
     if (waited_) return;
     try {
       message_->withdraw(stream_);
-    } catch (const EnvironmentError&) {  // of a device that failed: whoever gave up waiting is about to say so
+    } catch (const EnvironmentError&) {  // of a device that failed: the member that gave up waiting reports it
     }
   }
   void wait() override {

@@ -121,7 +121,7 @@ bool is_always_composed(char32_t code) {
   return std::ranges::any_of(kRanges, [&](const Range& range) { return code >= range.first && code <= range.last; });
 }
 
-// Whether normalisation would change nothing, as far as can be told at a glance.
+// Whether normalisation would change nothing, as far as a quick look at the bytes shows.
 bool is_composed(std::string_view text) {
   while (!text.empty()) {
     const Utf8Step step = decode_utf8(text);

@@ -22,7 +22,7 @@ fs::path journal_of(const fs::path& out) { return out.string() + ".journal"; }
 fs::path state_of(const fs::path& out) { return out.string() + ".journal-state"; }
 fs::path spool_of(const fs::path& out) { return out.string() + ".spool.partial"; }
 
-// Another content has another size or time, unless somebody wants to deceive.
+// Other contents have another size or time, unless a user forges them.
 Json json_of_file(const fs::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return {{"path", file.string()}};

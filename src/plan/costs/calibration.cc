@@ -201,7 +201,7 @@ Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps
   search(cluster, values, steps, compare_passes);
   // The update's share of a step is small and uneven, and passes should not be bent for it.
   std::vector<Searched> update = {{"update_bytes", 30, 1, 1000}};
-  // Sums begin beside the passes, and what they take from these is told with the update.
+  // Sums begin beside the passes, and what they take from these is measured with the update.
   if (!cluster.links.empty()) update.push_back({"sum_interference", 1, 0.01, 10});
   search(cluster, update, steps, compare_updates);
   Calibration result{.cluster = std::move(cluster)};

@@ -53,7 +53,7 @@ std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, 
 
 // `config` in that layout, with the layers of stages where they do not divide.
 TrainConfig with_layout(const TrainConfig& config, const Layout& layout);
-// What with_layout() was told. `config` has no --token-slices of its own kind (auto, joint).
+// The choices that with_layout() takes. `config` has no --token-slices of its own kind (auto, joint).
 Layout layout_of(const TrainConfig& config);
 
 // Tokens of the slices of a sequence; of micro-batches that are cut in different ways, of the first.

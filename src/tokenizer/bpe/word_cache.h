@@ -49,7 +49,7 @@ class WordCache {
     return key;
   }
 
-  // The place of a key, which may hold another word or none: whoever finds that, replaces it.
+  // The place of a key, which may hold another word or none: a caller that finds that replaces it.
   Entry& entry(const Key& key) {
     // Distinct odd multipliers, so that equal words at different places do not cancel.
     const std::uint64_t mixed =

@@ -1,4 +1,4 @@
-// Everything a training run is told: groups of settings, filled from defaults < --config FILE < command line.
+// The options of a training run: groups of settings, filled from defaults < --config FILE < command line.
 #pragma once
 
 #include <string>

@@ -24,8 +24,8 @@ class FusibleOperation {
   virtual std::span<const Fusion> fusions() const = 0;
   // Whether the library has the product, and there is the memory that passes hand sums on in.
   virtual bool can_compute(Fusion fusion) = 0;
-  // Queues all of it, with outputs where nobody needs what is there. False where the library lacks the product,
-  // EnvironmentError where memory is short or a library fails.
+  // Queues all of it, with outputs where no later operation needs what is there. False where the library lacks the
+  // product, EnvironmentError where memory is short or a library fails.
   virtual bool rehearse(Fusion fusion) = 0;
 };
 
