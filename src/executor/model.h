@@ -3,6 +3,7 @@
 // the head, which makes losses from the last layer's output.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -31,6 +32,7 @@ struct ModelTraits {
   struct Loss {
     std::string_view name, metric;  // for people; in metrics.jsonl
     bool of_labels = false;         // a mean over the weights of labels, else over those of targets
+    bool is_rate = false;           // a share of the weights, and no part of the loss; behind all losses
   };
   std::vector<Loss> losses = {{"lm loss", "lm_loss"}};  // the kinds of LossSums
 };
@@ -41,11 +43,17 @@ inline void ModelTraits::check_groups(std::int64_t sequences) const {
                    sequences, label_sequences);
 }
 
-// Sums of weight * loss, in nats, by kind of loss. They add up over slices, micro-batches and ranks.
+// Sums of weight * loss, in nats, by kind of loss; then those of the weights that a rate counts. They add up over
+// slices, micro-batches and ranks.
 struct LossSums {
   std::vector<double> of_kind;
-  double total() const { return std::accumulate(of_kind.begin(), of_kind.end(), 0.0); }
+  std::int64_t rates = 0;  // the last of them
+  double total() const { return std::accumulate(of_kind.begin(), of_kind.end() - rates, 0.0); }
 };
+
+inline LossSums no_losses(const ModelTraits& traits) {
+  return {std::vector<double>(traits.losses.size()), std::ranges::count_if(traits.losses, &ModelTraits::Loss::is_rate)};
+}
 
 // Parameters whose gradients are complete at the same moment of a backward pass. Their values, gradients and moments
 // lie side by side, so that copies of the model sum them in one collective (executor/parameter_buckets.h).

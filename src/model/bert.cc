@@ -1,5 +1,7 @@
 #include "model/bert.h"
 
+#include <numbers>
+
 namespace teratron {
 namespace {
 
@@ -13,7 +15,8 @@ ModelTraits traits_of(const ModelConfig& config) {
     BertTaskHead::add_to(traits, config.head);
   } else if (config.head == ModelHead::kPretraining) {
     traits.labels = traits.sparse_targets = true;
-    traits.losses = {{"lm loss", "lm_loss"}, {"sop loss", "sop_loss", true}};
+    traits.losses = {
+        {"lm loss", "lm_loss"}, {"sop loss", "sop_loss", true}, {"sop accuracy", "sop_accuracy", true, true}};
   } else {
     traits.targets = false;
     traits.losses = {};
@@ -244,6 +247,11 @@ void Bert::pretraining_head(const EndCall& call, TensorRef x, TensorRef dx) {
   pass.backend.weighted_sum({.total = call.losses.slice(0, 1, 2),
                              .value = memory.heads.order_loss.slice(0, 0, pass.batch),
                              .weight = call.inputs.label_weights});
+  // Of two orders, the likelier one has a loss of less than log 2.
+  pass.backend.weighted_sum({.total = call.losses.slice(0, 2, 3),
+                             .value = memory.heads.order_loss.slice(0, 0, pass.batch),
+                             .weight = call.inputs.label_weights,
+                             .count_below = std::numbers::ln2});
   if (!dx) return;
   pooler->backward(whole, memory.pooler);
   // The gradient of a row is that of its target, or nothing: again a gather, by the targets' numbers.

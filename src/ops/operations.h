@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -232,10 +233,12 @@ struct CrossEntropyLoss {
   TensorRef loss, max, sum, target_logit;  // A [T]
 };
 
-// total += sum over T of value * weight, in f64: the losses of a step stay in the back end's memory until its end.
+// total += sum over T of value * weight, in f64: the losses of a step stay in the back end's memory until its end. With
+// count_below, total += the sum of the weights of the values that are less than it.
 struct WeightedSum {
   TensorRef total;          // f64 [1]
   TensorRef value, weight;  // A [T]
+  std::optional<double> count_below = {};
 };
 
 // In place: logits[T,V] becomes weight[t] * (softmax - onehot(target)), with the global max and sum.

@@ -213,7 +213,7 @@ LossSums Trainer::mean_losses(const Samples& samples, SampleRange positions) {
   Communicator& replicas = *executor_.mesh().data;
   const std::int64_t size = executor_.options().batch;
   const std::vector<ModelTraits::Loss>& kinds = task_.model->traits.losses;
-  LossSums means{std::vector<double>(kinds.size())};
+  LossSums means = no_losses(task_.model->traits);
   const MicroBatchCutter cutter(executor_, config_.seq_length);
   SampleBatch batch = samples.make_batch(size);
   for (std::int64_t done = replicas.rank() * size; done < positions.count; done += replicas.size() * size) {

@@ -76,14 +76,42 @@ TEST(Bert, LossesAreTheSameInEvaluationWithoutDropoutAndEachOfItsKind) {
   const LossSums trained = training.forward_backward(batch.whole());
   for (Executor* executor : {&training, &evaluation}) {
     const LossSums losses = executor->evaluate(batch.whole());
-    ASSERT_EQ(losses.of_kind.size(), 2U);
+    ASSERT_EQ(losses.of_kind.size(), 3U);
     EXPECT_NEAR(losses.of_kind[0], trained.of_kind[0], 1e-12);
     EXPECT_NEAR(losses.of_kind[1], trained.of_kind[1], 1e-12);
+    EXPECT_EQ(losses.of_kind[2], trained.of_kind[2]);
+    EXPECT_DOUBLE_EQ(losses.total(), losses.of_kind[0] + losses.of_kind[1]);
   }
   // Weights add up to 0.5 for labels; without training a loss is near that of a guess.
   const double weights = std::accumulate(batch.weights.begin(), batch.weights.end(), 0.0);
   EXPECT_NEAR(trained.of_kind[0] / weights, std::log(static_cast<double>(config.vocab_size)), 1.5);
   EXPECT_NEAR(trained.of_kind[1] / 0.5, std::log(2.0), 1.0);
+}
+
+// The order is right where it is likelier than the other one: a loss of less than log 2. Opposite labels are right
+// where these are wrong.
+TEST(Bert, AccuracyOfTheOrderCountsTheTextsWhoseLikelierOrderIsRight) {
+  const auto backend = make_reference_backend(DType::kF64);
+  const ModelConfig config = without_dropout(NormPlacement::kPre);
+  Bert model(config);
+  constexpr std::int64_t kTexts = 24;
+  Executor executor(*backend, model, {.purpose = Purpose::kEvaluation, .batch = kTexts, .tokens = 7});
+  executor.allocate();
+  executor.initialize(11);
+  RandomBatch batch(kTexts, 7, config.vocab_size, 5, true);
+  const double right = executor.evaluate(batch.whole()).of_kind[2];
+  double expected = 0;
+  for (std::size_t text = 0; text < kTexts; ++text) {
+    RandomBatch alone = batch;
+    for (std::size_t other = 0; other < kTexts; ++other) alone.label_weights[other] = other == text ? 1 : 0;
+    const LossSums losses = executor.evaluate(alone.whole());
+    EXPECT_EQ(losses.of_kind[2], losses.of_kind[1] < std::log(2.0) ? 1 : 0);
+    expected += losses.of_kind[2] * static_cast<double>(batch.label_weights[text]);
+  }
+  EXPECT_NEAR(right, expected, 1e-12);
+  EXPECT_GT(right, 0);
+  for (std::int32_t& label : batch.labels) label = 1 - label;
+  EXPECT_NEAR(executor.evaluate(batch.whole()).of_kind[2], 0.5 - right, 1e-7);  // weights are floats
 }
 
 // Padding that no sequence of a micro-batch needs may be cut off: dropout's masks stay those of the uncut sequences.

@@ -48,7 +48,7 @@ TEST_F(BertTraining, LayoutsChangeNothing) {
     config_.model.norm_placement = placement;
     const TrainingRun alone = train(config_);
     EXPECT_LT(alone.losses.back(), alone.losses.front());
-    ASSERT_EQ(alone.reports.front().losses.of_kind.size(), 2U);
+    ASSERT_EQ(alone.reports.front().losses.of_kind.size(), 3U);
     TrainConfig other = config_;
     other.tensor_parallel = 3;
     expect_same_training(train(other), alone, "tp 3");

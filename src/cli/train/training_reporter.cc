@@ -160,7 +160,8 @@ void TrainingReporter::validation(std::int64_t iteration, const LossSums& losses
   const double loss = losses.total(), perplexity = std::exp(losses.of_kind.front());
   std::string parts;
   for (std::size_t kind = 0; kinds_.size() > 1 && kind < kinds_.size(); ++kind) {
-    parts += fmt::format(" {} {} {:.4f}", kind == 0 ? "=" : "+", kinds_[kind].name, losses.of_kind[kind]);
+    const char* const joint = kinds_[kind].is_rate ? "," : kind == 0 ? " =" : " +";
+    parts += fmt::format("{} {} {:.4f}", joint, kinds_[kind].name, losses.of_kind[kind]);
   }
   progress_.message(fmt::format("validation after iteration {}: loss {:.4f}{}, perplexity {:.2f} per token", iteration,
                                 loss, parts, perplexity));
@@ -176,7 +177,8 @@ void TrainingReporter::validation(std::int64_t iteration, const LossSums& losses
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
       const std::string name = std::string(kinds_[kind].name) + kOfValidation;
       curves.emplace_back(name, losses.of_kind[kind]);
-      curves.emplace_back(name + " ppl", std::exp(std::min(losses.of_kind[kind], kMostExponent)));
+      if (!kinds_[kind].is_rate)
+        curves.emplace_back(name + " ppl", std::exp(std::min(losses.of_kind[kind], kMostExponent)));
     }
     tensorboard_->scalars(
         {points(iteration, curves), points(batches_.consumed_after(iteration), curves, kOverSamples)});

@@ -249,7 +249,7 @@ void StagePasses::head(const SliceCall& call, const MicroBatch& micro_batch, Ten
 void StagePasses::clear_losses() { backend_.fill_zero(plan_.memory().losses()); }
 
 LossSums StagePasses::losses(double loss_scale) {
-  LossSums sums{std::vector<double>(model_.traits.losses.size())};
+  LossSums sums = no_losses(model_.traits);
   if (!plan_.part().has_head()) return sums;
   backend_.download(sums.of_kind.data(), plan_.memory().losses());
   for (double& sum : sums.of_kind) sum /= loss_scale;

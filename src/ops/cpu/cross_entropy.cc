@@ -112,7 +112,9 @@ void CpuBackend::do_cross_entropy_loss(const CrossEntropyLoss& args) {
 void CpuBackend::do_weighted_sum(const WeightedSum& args) {
   double sum = 0;
   for (std::int64_t t = 0; t < args.value.dim(0); ++t) {
-    sum += static_cast<double>(args.value.as<float>()[t]) * static_cast<double>(args.weight.as<float>()[t]);
+    const auto value = static_cast<double>(args.value.as<float>()[t]);
+    const double factor = args.count_below ? (value < *args.count_below ? 1.0 : 0.0) : value;
+    sum += factor * static_cast<double>(args.weight.as<float>()[t]);
   }
   *args.total.as<double>() += sum;
 }

@@ -101,12 +101,15 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// By one block, so that the order of the sum depends on the count alone.
-__global__ void __launch_bounds__(kThreads)
-    add_weighted(double* total, const float* value, const float* weight, std::int64_t count) {
+// By one block, so that the order of the sum depends on the count alone. With `counts`, the weights of values below
+// `below` are added up.
+__global__ void __launch_bounds__(kThreads) add_weighted(double* total, const float* value, const float* weight,
+                                                         std::int64_t count, bool counts, double below) {
   double sum = 0;
   for (std::int64_t t = threadIdx.x; t < count; t += kThreads) {
-    sum += static_cast<double>(value[t]) * static_cast<double>(weight[t]);
+    const double of_row = static_cast<double>(value[t]);
+    const double factor = counts ? (of_row < below ? 1.0 : 0.0) : of_row;
+    sum += factor * static_cast<double>(weight[t]);
   }
   sum = reduce<kThreads, Plus>(sum);
   if (threadIdx.x == 0) *total += sum;
@@ -138,7 +141,8 @@ void CudaBackend::do_cross_entropy_loss(const CrossEntropyLoss& args) {
 
 void CudaBackend::do_weighted_sum(const WeightedSum& args) {
   cuda::launch(stream_, {.grid = dim3(1), .block = dim3(cuda::kThreads)}, cuda::add_weighted, args.total.as<double>(),
-               args.value.as<float>(), args.weight.as<float>(), args.value.elements());
+               args.value.as<float>(), args.weight.as<float>(), args.value.elements(), args.count_below.has_value(),
+               args.count_below.value_or(0));
 }
 
 void CudaBackend::do_cross_entropy_backward(const CrossEntropyBackward& args) {

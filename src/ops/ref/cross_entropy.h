@@ -54,7 +54,10 @@ void weighted_sum(const WeightedSum& args) {
   const Elements<double> total(args.total);
   const Elements<Accumulator<C>> value(args.value), weight(args.weight);
   double sum = 0;
-  for (std::int64_t t = 0; t < args.value.dim(0); ++t) sum += double{value(t)} * double{weight(t)};
+  for (std::int64_t t = 0; t < args.value.dim(0); ++t) {
+    const double factor = args.count_below ? (double{value(t)} < *args.count_below ? 1.0 : 0.0) : double{value(t)};
+    sum += factor * double{weight(t)};
+  }
   total(0) += sum;
 }
 

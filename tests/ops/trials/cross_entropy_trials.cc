@@ -139,11 +139,13 @@ Trial weighted_sum_trial(Random& random) {
   // Products of fp32 are exact in f64, so that only the order of the sum is a back end's own.
   const Tolerance order = {.relative = 0x1p-53 * static_cast<double>(rows + 1),
                            .floor = std::sqrt(static_cast<double>(rows))};
+  const std::optional<double> count_below = random.one_of({false, true}) ? std::optional(0.25) : std::nullopt;
   trial.in_out("total", {1}, random.normals({1}), order, Precision::kDouble);
   trial.input("value", {rows}, random.normals({rows}), Precision::kAccumulation);
   trial.input("weight", {rows}, random.normals({rows}), Precision::kAccumulation);
-  trial.run = [](Backend& backend, const Views& views) {
-    backend.weighted_sum({.total = views["total"], .value = views["value"], .weight = views["weight"]});
+  trial.run = [=](Backend& backend, const Views& views) {
+    backend.weighted_sum(
+        {.total = views["total"], .value = views["value"], .weight = views["weight"], .count_below = count_below});
   };
   return trial;
 }
