@@ -7,8 +7,6 @@ figures. All runs share the corpus (RACE's articles), the samples, the seed and 
 
 import argparse
 import datetime
-import json
-import math
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor

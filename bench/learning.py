@@ -10,7 +10,8 @@ from pathlib import Path
 
 TERATRON = "build/release/teratron"
 DATA = Path("../shared/data")
-BERT_TOKENS, BERT_BATCH = 128, 32
+BERT_TOKENS, BERT_BATCH, EVALUATED = 512, 32, 80  # held-out samples: so many batches
+TASK_TOKENS = 128
 NO_DROPOUT = ["--hidden-dropout", 0, "--attention-dropout", 0]
 
 
@@ -71,12 +72,13 @@ def race_questions(folder, articles):
     return folder / "race.jsonl"
 
 
-def pretrain_bert(save, corpus, model, updates, warmup, interval, evaluated, threads):
-    """A BERT without dropout, on sequences of BERT_TOKENS. model: flags; evaluated: micro-batches every `interval` updates."""
-    run("train", *model, "--seq-length", BERT_TOKENS, "--tokenizer", DATA / "bert-vocab", "--data-path", corpus, "--split", "29,1",
-        "--micro-batch-size", BERT_BATCH // 2, "--global-batch-size", BERT_BATCH, "--lr", 1e-3, "--lr-decay-style", "linear",
-        "--lr-warmup-iters", warmup, *NO_DROPOUT, "--train-iters", updates, "--eval-interval", interval, "--eval-iters", evaluated,
-        "--threads", threads, "--save", save)
+def pretrain_bert(save, corpus, vocabulary, model, updates, rate, threads):
+    """A BERT without dropout, in bf16. model: flags of its shape. Samples are as long as most articles are: whether a text
+    is the beginning of an article is what tells most about the order of sentences."""
+    run("train", "--model-type", "bert", *model, "--seq-length", BERT_TOKENS, "--tokenizer", vocabulary, "--data-path", corpus, "--split", "9,1",
+        "--micro-batch-size", BERT_BATCH // 4, "--global-batch-size", BERT_BATCH, "--lr", rate, "--lr-decay-style", "linear",
+        "--lr-warmup-iters", updates // 20, *NO_DROPOUT, "--bf16", "--train-iters", updates, "--eval-interval", updates // 24,
+        "--eval-iters", EVALUATED, "--threads", threads, "--save", save, "--save-interval", updates, tell=False)
 
 
 def metrics_of(folder, kind):

@@ -14,7 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from learning import BERT_BATCH, BERT_TOKENS, DATA, NO_DROPOUT, draw, metrics_of, pretrain_bert, race_corpus, race_questions, run
+from learning import (BERT_BATCH, BERT_TOKENS, DATA, NO_DROPOUT, TASK_TOKENS, draw, metrics_of, pretrain_bert, race_corpus, race_questions, run,
+                      small_vocabulary)
 from side import cpu_name
 
 HELD_OUT = 8  # articles of SQuAD's dev set, of 48
@@ -36,17 +37,17 @@ def tasks_of(folder, options):
              [DATA / "mnli-subset/mnli_mismatched.tsv"], "accuracy")]
 
 
-def pretrain(save, corpus, size, options):
-    layers, hidden, heads = size.split(":")
-    model = ["--model-type", "bert", "--num-layers", layers, "--hidden-size", hidden, "--num-attention-heads", heads]
-    pretrain_bert(save, corpus, model, options.updates, options.updates // 20, max(1, options.updates // 8), 32, options.threads)
+def pretrain(save, corpus, vocabulary, size, options):
+    layers, hidden, heads, rate = size.split(":")
+    model = ["--num-layers", layers, "--hidden-size", hidden, "--num-attention-heads", heads]
+    pretrain_bert(save, corpus, vocabulary, model, options.updates, rate, options.threads)
     return [(line["iteration"], line["lm_loss"]) for line in metrics_of(save, "validation")]
 
 
 def finetune(save, name, flags, train, valid, encoder, options):
-    out = run("finetune", "--task", name, "--load", encoder, "--train-data", *train, "--valid-data", *valid, "--seq-length", BERT_TOKENS,
-              "--global-batch-size", 16, "--micro-batch-size", 8, *flags, *NO_DROPOUT, "--seeds", options.seeds, "--threads", options.threads,
-              "--save", save, "--json", "-")
+    out = run("finetune", "--task", name, "--load", encoder, "--train-data", *train, "--valid-data", *valid, "--seq-length", TASK_TOKENS,
+              "--global-batch-size", 16, "--micro-batch-size", 8, *flags, *NO_DROPOUT, "--bf16", "--seeds", options.seeds, "--threads", options.threads,
+              "--save", save, "--json", "-", tell=False)
     result = json.loads(out)
     return (result["median"] if options.seeds > 1 else result["runs"][0])["valid"]
 
@@ -58,24 +59,25 @@ def main():
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--sizes", nargs="+", default=["2:128:2", "4:256:4", "6:512:8"], help="layers:hidden:heads")
+    parser.add_argument("--sizes", nargs="+", default=["2:64:2:3e-3", "2:128:2:2e-3", "4:256:4:1e-3"], help="layers:hidden:heads:learning rate")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        corpus = race_corpus(folder)
+        vocabulary = small_vocabulary(folder)
+        corpus = race_corpus(folder, vocabulary)
         tasks = tasks_of(folder, options)
-        lines, rows = [], ["| layers, hidden, heads | masked tokens, nats | " + " | ".join(f"{name} {metric}" for name, *_, metric in tasks) + " |",
+        lines, rows = [], ["| layers, hidden, heads, rate | masked tokens, nats | " + " | ".join(f"{name} {metric}" for name, *_, metric in tasks) + " |",
                            "|---" * (2 + len(tasks)) + "|"]
         for size in options.sizes:
             encoder = folder / size.replace(":", "-")
-            curve = pretrain(encoder, corpus, size, options)
+            curve = pretrain(encoder, corpus, vocabulary, size, options)
             lines.append(dict(name=size.replace(":", ", "), points=curve))
             scores = [finetune(folder / f"{encoder.name}-{name}", name, flags, train, valid, encoder, options)[metric]
                       for name, flags, train, valid, metric in tasks]
             rows.append(f"| {size.replace(':', ', ')} | {curve[-1][1]:.3f} | " + " | ".join(f"{score:.2f}" for score in scores) + " |")
             print(rows[-1], file=sys.stderr, flush=True)
     draw("table5", "BERTs of growing size on the same tokens", "updates", "loss of masked tokens, nats", lines)
-    heading = (f"{datetime.date.today()}, {cpu_name()}; {BERT_TOKENS} tokens, batch {BERT_BATCH}, {options.updates} updates; medians of {options.seeds} seeds; "
+    heading = (f"{datetime.date.today()}, {cpu_name()}; V 8192, {BERT_TOKENS} tokens ({TASK_TOKENS} in tasks), batch {BERT_BATCH}, bf16, {options.updates} updates; medians of {options.seeds} seeds; "
                f"`bench/table5 {' '.join(sys.argv[1:])}`")
     text = heading + "\n\n" + "\n".join(rows) + "\n"
     print(text)
