@@ -1,21 +1,39 @@
 #include "ops/cpu/cpu_backend.h"
 
 #include "ops/cpu/products/bf16_kernels.h"
+#include "ops/cpu/products/tile_unit.h"
 #include "ops/storage.h"
 
 namespace teratron {
+namespace {
+
+GemmProducts products_of(const CpuOptions& options, bool bf16_products) {
+  const bool is_bf16 = options.compute_dtype == DType::kBF16;
+  if (!is_bf16 && options.compute_dtype != DType::kF16) return GemmProducts::kWidened;
+  if (options.tiles == CpuTiles::kEmulated) return GemmProducts::kEmulatedTiles;
+  const bool may_have_tiles = options.tiles == CpuTiles::kWhereThere && (!is_bf16 || options.bf16_products);
+  if (may_have_tiles && has_tile_products(options.compute_dtype)) return GemmProducts::kTiles;
+  return bf16_products ? GemmProducts::kVectors : GemmProducts::kWidened;
+}
+
+}  // namespace
 
 CpuBackend::CpuBackend(const CpuOptions& options)
     : compute_dtype_(options.compute_dtype),
       bf16_products_(options.compute_dtype == DType::kBF16 && options.bf16_products && has_bf16_products()),
+      products_(products_of(options, bf16_products_)),
       guarded_(options.guard_memory ? std::make_unique<GuardedMemory>() : nullptr) {
   choose_by_storage(compute_dtype_, [](auto) { return true; });  // or says that there are no such kernels
 }
 
 std::string CpuBackend::settings() const {
   if (compute_dtype_ == DType::kF32) return "";
-  if (bf16_products_) return "products of bf16 by AVX512-BF16";
-  return fmt::format("products of {} widened to fp32", name_of(compute_dtype_));
+  const std::string_view vectors = bf16_products_ ? "by AVX512-BF16" : "widened to fp32";
+  if (products_ == GemmProducts::kTiles || products_ == GemmProducts::kEmulatedTiles) {
+    return fmt::format("products of {} by {}AMX, in attention {}", name_of(compute_dtype_),
+                       products_ == GemmProducts::kEmulatedTiles ? "emulated " : "", vectors);
+  }
+  return fmt::format("products of {} {}", name_of(compute_dtype_), vectors);
 }
 
 void CpuBackend::open_memory() {

@@ -1,12 +1,13 @@
-// The tuned back end for CPUs: fp32 arithmetic on fp32, bf16 or fp16 storage, but for matrix products of bf16 where the
-// processor has them (bf16_kernels.h); vectors through Highway, threads through base/host/threads.h. Each operation
-// lives in a file of its own name. Every output element is summed in an order that depends on the shapes alone, so
-// results are the same bits whatever the number of threads and their timing.
+// The tuned back end for CPUs: fp32 arithmetic on fp32, bf16 or fp16 storage, but for matrix products of 16 bits where
+// the processor has them (bf16_kernels.h, tile_kernels.h); vectors through Highway, threads through
+// base/host/threads.h. Each operation lives in a file of its own name. Every output element is summed in an order that
+// depends on the shapes alone, so results are the same bits whatever the number of threads and their timing.
 #pragma once
 
 #include <memory>
 
 #include "ops/backend.h"
+#include "ops/cpu/products/gemm.h"
 #include "ops/guarded_memory.h"
 
 namespace teratron {
@@ -29,7 +30,8 @@ class CpuBackend final : public Backend {
 
  private:
   DType compute_dtype_;
-  bool bf16_products_;                      // matrix products of bf16 by the processor's own instructions
+  bool bf16_products_;                      // in attention, matrix products of bf16 by the processor's own instructions
+  GemmProducts products_;                   // in linear layers
   std::unique_ptr<GuardedMemory> guarded_;  // null unless CpuOptions::guard_memory
 };
 

@@ -64,7 +64,7 @@ inline Words interleave(__m512i low, __m512i high) {
 }
 
 // In place: row j of 16 words becomes column j.
-inline void transpose(__m512i (&rows)[16]) {
+HWY_INLINE void transpose(__m512i (&rows)[16]) {
   __m512i pairs[16], fours[16], eights[16];
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
@@ -233,6 +233,32 @@ void pack_bf16_tiles(const Bf16* a, std::int64_t a_stride, std::int64_t rows, st
   }
 }
 
+void pack_bf16_rows(const Bf16* a, std::int64_t a_stride, std::int64_t rows, std::int64_t depth, std::int64_t words,
+                    std::uint32_t* to, std::int64_t to_stride) {
+  for (std::int64_t i = 0; i < rows; i += kHalfLanes) {
+    const __mmask32 mask = first_halves(rows - i);
+    for (std::int64_t q = 0; q < words; q += kWordLanes) {
+      __m512i pairs[2][kWordLanes];
+      for (std::int64_t n = 0; n < kWordLanes; ++n) {
+        const std::int64_t p = 2 * (q + n);
+        const Bf16* const row = a + p * a_stride + i;
+        const Words pair = interleave(_mm512_maskz_loadu_epi16(p < depth ? mask : 0, row),
+                                      _mm512_maskz_loadu_epi16(p + 1 < depth ? mask : 0, row + a_stride));
+        pairs[0][n] = pair.first;
+        pairs[1][n] = pair.second;
+      }
+      const auto lanes = static_cast<__mmask16>(first_halves(std::min(kWordLanes, words - q)));
+      for (std::int64_t half = 0; half < 2; ++half) {
+        transpose(pairs[half]);
+        const std::int64_t first = i + half * kWordLanes, count = std::min(kWordLanes, rows - first);
+        for (std::int64_t n = 0; n < count; ++n) {
+          _mm512_mask_storeu_epi32(to + (first + n) * to_stride + q, lanes, pairs[half][n]);
+        }
+      }
+    }
+  }
+}
+
 void round_to_bf16(const float* from, std::int64_t count, Bf16* to, const Bf16* bias) {
   for (std::int64_t i = 0; i < count; i += kHalfLanes) {
     const __mmask32 mask = first_halves(count - i);
@@ -296,6 +322,9 @@ void pack_bf16_panel_transposed(const Bf16*, std::int64_t, std::int64_t, std::in
   throw InternalError("no bf16 products");
 }
 void pack_bf16_tiles(const Bf16*, std::int64_t, std::int64_t, std::int64_t, std::uint32_t*) {
+  throw InternalError("no bf16 products");
+}
+void pack_bf16_rows(const Bf16*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::uint32_t*, std::int64_t) {
   throw InternalError("no bf16 products");
 }
 void round_to_bf16(const float*, std::int64_t, Bf16*, const Bf16*) { throw InternalError("no bf16 products"); }

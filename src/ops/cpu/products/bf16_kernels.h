@@ -39,6 +39,11 @@ void pack_bf16_panel_transposed(const Bf16* b, std::int64_t b_stride, std::int64
 // tile[q * kBf16TileRows + i], and a tile has bf16_pairs(depth) * kBf16TileRows words.
 void pack_bf16_tiles(const Bf16* a, std::int64_t a_stride, std::int64_t rows, std::int64_t depth, std::uint32_t* tiles);
 
+// The same row by row, for at least bf16_pairs(depth) words each: word (i, q) is at to[i * to_stride + q]. Those beyond
+// the depth are zero. Like the panels, of any values of 16 bits.
+void pack_bf16_rows(const Bf16* a, std::int64_t a_stride, std::int64_t rows, std::int64_t depth, std::int64_t words,
+                    std::uint32_t* to, std::int64_t to_stride);
+
 // A row, plus `bias` unless that is null, rounded to nearest even. Subnormal values become zero.
 void round_to_bf16(const float* from, std::int64_t count, Bf16* to, const Bf16* bias = nullptr);
 

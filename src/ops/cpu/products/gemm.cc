@@ -141,7 +141,7 @@ GemmSums multiply_block(const Gemm& gemm, const GemmChunk& chunk, const GemmBloc
 
 GemmKernels gemm_kernels(DType dtype) {
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
-    return GemmKernels{kTileRows, kPanelColumns, 1, kMaxDepth, kMaxPanelWords, &pack_columns<T>, &multiply_block<T>};
+    return GemmKernels{kTileRows, kPanelColumns, 1, 1, kMaxDepth, kMaxPanelWords, &pack_columns<T>, &multiply_block<T>};
   });
 }
 
@@ -179,7 +179,10 @@ std::vector<GemmRun> runs_or_all(std::span<const GemmRun> runs, std::int64_t all
 }
 
 GemmKernels kernels_of(const Gemm& gemm) {
-  if (gemm.dtype == DType::kBF16 && gemm.bf16_products) return bf16_gemm_kernels();
+  if (gemm.dtype != DType::kF32) {
+    if (gemm.products == GemmProducts::kVectors) return bf16_gemm_kernels();
+    if (gemm.products != GemmProducts::kWidened) return tile_gemm_kernels(gemm.dtype, gemm.products);
+  }
   return HWY_DYNAMIC_DISPATCH(gemm_kernels)(gemm.dtype);
 }
 
@@ -192,11 +195,11 @@ std::int64_t most_depths(const GemmChunk& chunk) {
 GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(kernels_of(gemm)) {
   std::int64_t words = 0;
   for (const GemmRun& run : runs_or_all(gemm.depths, gemm.k)) {
-    const std::int64_t largest = even_part(run.count(), kernels_.max_depth, kernels_.word_depths);
+    const std::int64_t step = kernels_.depth_step, largest = even_part(run.count(), kernels_.max_depth, step);
     for (std::int64_t begin = run.begin; begin < run.end; begin += largest) {
       const std::int64_t count = std::min(largest, run.end - begin);
-      depths_.push_back({begin, count, words});
-      words += divide_up(count, kernels_.word_depths);
+      depths_.push_back({begin, count, divide_up(count, step) * step / kernels_.word_depths, words});
+      words += depths_.back().words;
     }
   }
   cut_chunks();
@@ -205,8 +208,7 @@ GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(kernels_of(gemm)) {
 
 std::int64_t GemmPlan::depth_words(std::int64_t begin, std::int64_t end) const {
   const GemmDepths& last = depths_[static_cast<std::size_t>(end - 1)];
-  return last.words_before + divide_up(last.count, kernels_.word_depths) -
-         depths_[static_cast<std::size_t>(begin)].words_before;
+  return last.words_before + last.words - depths_[static_cast<std::size_t>(begin)].words_before;
 }
 
 void GemmPlan::cut_chunks() {

@@ -1,6 +1,6 @@
 // Matrix products for linear layers: c (+)= a b over all threads, with a hook to finish each block of c while it is in
 // the cache of the thread that computed it. Sums are single precision, whatever a and b are stored as. So are products,
-// but for those of bf16 where the processor has them (bf16_kernels.h).
+// but for those of 16 bits where the processor has them (bf16_kernels.h, tile_kernels.h).
 //
 // The sum over k runs in blocks whose boundaries depend on k and its runs alone, each added to c in order, so results
 // do not depend on the number of threads or on how c was cut into blocks.
@@ -28,10 +28,18 @@ struct GemmRun {
   std::int64_t count() const { return end - begin; }
 };
 
+// How values of 16 bits are multiplied.
+enum class GemmProducts {
+  kWidened,        // to fp32
+  kVectors,        // bf16 alone: VDPBF16PS, where has_bf16_products()
+  kTiles,          // AMX, where has_tile_products() of the type
+  kEmulatedTiles,  // AMX as plain C++ computes it, on any processor: for tests
+};
+
 struct Gemm {
   std::int64_t m, n, k;  // c[m,n], a[m,k], b[k,n]; none is 0
   DType dtype;           // of a and b: f32, bf16 or f16
-  bool bf16_products;    // of bf16, in the processor's own instructions; else widened to fp32
+  GemmProducts products = GemmProducts::kWidened;
   GemmOperand a, b;
   float* c;  // may be null: then the sums of a block are only there while it is finished
   std::int64_t c_stride;
@@ -46,10 +54,10 @@ struct GemmBlock {
   std::int64_t columns() const { return column_end - column_begin; }
 };
 
-// Depths whose sums are made in registers and then added to c. Of each column, the depths before them take so many
-// words of the panels: none before the first, to which c adds nothing.
+// Depths whose sums are made in registers and then added to c. Of each column, they take so many words of the panels,
+// and so many are taken by the depths before them: none before the first, to which c adds nothing.
 struct GemmDepths {
-  std::int64_t begin, count, words_before;
+  std::int64_t begin, count, words, words_before;
   bool is_first() const { return words_before == 0; }
 };
 
@@ -83,6 +91,7 @@ GemmSums sums_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_co
 struct GemmKernels {
   std::int64_t tile_rows, panel_columns;
   std::int64_t word_depths;      // values of a column in 32 bits of a panel
+  std::int64_t depth_step;       // blocks of depth and their panels are multiples of it; panels are padded
   std::int64_t max_depth;        // of a block
   std::int64_t max_panel_words;  // of a chunk: panels that all threads share stay in the last-level cache
   void (*pack_columns)(const GemmOperand& b, const GemmChunk& chunk, std::int64_t begin, std::int64_t end);
@@ -91,6 +100,8 @@ struct GemmKernels {
 
 // By the processor's products of bf16 (gemm_bf16.cc).
 GemmKernels bf16_gemm_kernels();
+// By tiles, of bf16 or f16 (tile_kernels.cc): kTiles or kEmulatedTiles.
+GemmKernels tile_gemm_kernels(DType dtype, GemmProducts products);
 
 // How a product is cut up. All cuts are multiples of what the kernel works in, except at the ends.
 class GemmPlan {

@@ -66,7 +66,7 @@ GemmSums multiply_bf16_block(const Gemm& gemm, const GemmChunk& chunk, const Gem
 }  // namespace
 
 GemmKernels bf16_gemm_kernels() {
-  return {kBf16TileRows,      kBf16PanelColumns,   2, kBf16MaxDepth, kBf16MaxPanelWords,
+  return {kBf16TileRows,      kBf16PanelColumns,   2, 2, kBf16MaxDepth, kBf16MaxPanelWords,
           &pack_bf16_columns, &multiply_bf16_block};
 }
 
