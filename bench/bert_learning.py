@@ -38,8 +38,8 @@ def finetune(name, start, questions, folder, options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--updates", type=int, default=6000)
-    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--updates", type=int, default=3000)
+    parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--articles", type=int, default=1400, help="of RACE's middle schools, to fine-tune on")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2)
@@ -69,7 +69,7 @@ def main():
     rows += ["", "| RACE dev, fine-tuned | accuracy | middle | high | standard errors above chance |", "|---|---|---|---|---|"]
     rows += [f"| {name} | {s['accuracy']:.2f} % | {s['accuracy_middle']:.2f} % | {s['accuracy_high']:.2f} % | {above:.1f} |"
              for name, (s, above) in tuned.items()]
-    heading = (f"{datetime.date.today()}, {cpu_name()}; L 2, h 128, 2 heads, V 8192, {BERT_TOKENS} tokens, batch {BERT_BATCH}, bf16, {last} updates; entropy of "
+    heading = (f"{datetime.date.today()}, {cpu_name()}; L 2, h 128, 2 heads, V 8192, initial weights of 0.06, {BERT_TOKENS} tokens, batch {BERT_BATCH}, bf16, {last} updates; entropy of "
                f"single tokens {entropy:.4f} nats, chance {math.log(2):.4f}; {pairs} held-out pairs; fine-tuned on the first {options.articles} articles of "
                f"train.middle, {TASK_TOKENS} tokens, {options.epochs} epochs; seed 1234; `bench/bert_learning {' '.join(sys.argv[1:])}`")
     text = heading + "\n\n" + "\n".join(rows) + "\n"

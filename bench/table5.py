@@ -59,7 +59,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--sizes", nargs="+", default=["2:64:2:3e-3", "2:128:2:2e-3", "4:256:4:1e-3"], help="layers:hidden:heads:learning rate")
+    parser.add_argument("--sizes", nargs="+", default=["2:64:2:1e-3", "2:128:2:1e-3", "4:256:4:1e-3"], help="layers:hidden:heads:learning rate")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -77,7 +77,7 @@ def main():
             rows.append(f"| {size.replace(':', ', ')} | {curve[-1][1]:.3f} | " + " | ".join(f"{score:.2f}" for score in scores) + " |")
             print(rows[-1], file=sys.stderr, flush=True)
     draw("table5", "BERTs of growing size on the same tokens", "updates", "loss of masked tokens, nats", lines)
-    heading = (f"{datetime.date.today()}, {cpu_name()}; V 8192, {BERT_TOKENS} tokens ({TASK_TOKENS} in tasks), batch {BERT_BATCH}, bf16, {options.updates} updates; medians of {options.seeds} seeds; "
+    heading = (f"{datetime.date.today()}, {cpu_name()}; V 8192, initial weights of 0.06, {BERT_TOKENS} tokens ({TASK_TOKENS} in tasks), batch {BERT_BATCH}, bf16, {options.updates} updates; medians of {options.seeds} seeds; "
                f"`bench/table5 {' '.join(sys.argv[1:])}`")
     text = heading + "\n\n" + "\n".join(rows) + "\n"
     print(text)
