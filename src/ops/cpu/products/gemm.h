@@ -12,6 +12,7 @@
 
 #include "base/dtype.h"
 #include "base/host/threads.h"
+#include "ops/cpu/scratch.h"
 
 namespace teratron {
 
@@ -120,6 +121,17 @@ class GemmPlan {
   std::int64_t block_columns_;
   void* panels_;
 };
+
+// What a product may take of working memory.
+struct GemmShape {
+  std::int64_t m, n, k;  // the most of each
+  DType dtype;
+  bool bf16_products;
+  bool is_a_transposed, has_c;
+};
+// The most that a thread which calls gemm() takes; of its helpers, the same without Scratch::kPanels. It never falls
+// with m, n or k, and is the same for any runs of m and k.
+void include_gemm(const GemmShape& shape, ScratchSizes& sizes);
 
 // finish(block, sums) is called once for each block of c, when it is complete, by the thread that completed it.
 template <class Finish>
