@@ -45,8 +45,7 @@ Loaded<Runner> load(const std::filesystem::path& folder, const ModelConfig& conf
   filled.cell_layers = pipeline::even_slices(config.num_layers, rank.mesh->pipeline->size());
   Loaded<Runner> loaded{.backend = make_backend(settings, rank), .model = nullptr};
   loaded.model = std::make_unique<Runner>(*loaded.backend, config, filled, rank.mesh);
-  const std::vector<RankMemory> memory =
-      memory_of_ranks(loaded.model->memory(), *loaded.backend, rank.mesh->pipeline->rank(), rank.world);
+  const std::vector<RankMemory> memory = memory_of_ranks(loaded.model->plan(), *loaded.backend, rank.world);
   require_memory(memory, *loaded.backend, rank.world, rank.ranks_in_this_process(),
                  [&](const MemoryRoom& room) { return loading_advice(filled, settings, room); });
   rank.world.barrier();  // no rank takes memory before it is known that there is enough

@@ -6,8 +6,10 @@
 #include <map>
 
 #include "base/host/host_memory.h"
+#include "base/host/threads.h"
 #include "console/readable.h"
 #include "console/text_table.h"
+#include "ops/working_memory.h"
 
 namespace teratron {
 namespace {
@@ -19,12 +21,12 @@ std::vector<RankMemory> largest_of_stages(std::span<const RankMemory> ranks) {
   std::map<int, RankMemory> largest;
   for (const RankMemory& rank : ranks) {
     const auto there = largest.emplace(rank.stage, rank).first;
-    if (rank.total > there->second.total) there->second = rank;
+    if (rank.needed() > there->second.needed()) there->second = rank;
   }
   std::vector<RankMemory> stages;
   for (const auto& [_, memory] : largest) stages.push_back(memory);
   const bool alike = std::ranges::all_of(stages, [&](const RankMemory& memory) {
-    return memory.of_kind == stages.front().of_kind && memory.total == stages.front().total;
+    return memory.of_kind == stages.front().of_kind && memory.needed() == stages.front().needed();
   });
   if (alike) stages.resize(1);
   return stages;
@@ -40,7 +42,7 @@ void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, 
   for (std::size_t other = 0; other < ranks.size(); ++other) {
     if (names[other] != names[self]) continue;
     if (sharing++ == 0 && other != self) return;
-    needed += ranks[other].total;
+    needed += ranks[other].needed();
   }
   const std::int64_t left = backend.bytes_left();
   if (needed <= left) return;
@@ -52,8 +54,14 @@ void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, 
 
 }  // namespace
 
-std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Backend& backend, int stage, Communicator& world) {
-  RankMemory own{.stage = stage, .total = arena.bytes(), .beside = backend.taken_bytes()};
+int computing_threads(const Backend& backend) { return backend.name() == "cpu" ? thread_count() : 0; }
+
+std::vector<RankMemory> memory_of_ranks(const StagePlan& plan, const Backend& backend, Communicator& world) {
+  const Arena& arena = plan.memory().arena();
+  RankMemory own{.stage = plan.part().stage(), .arena = arena.bytes(), .beside = backend.taken_bytes()};
+  if (const int threads = computing_threads(backend); threads > 0) {
+    own.threads = cpu_working_bytes(plan.work(), {.compute_dtype = backend.compute_dtype()}, threads);
+  }
   for (std::size_t kind = 0; kind < kMemoryKinds.size(); ++kind) own.of_kind[kind] = arena.bytes_of(kMemoryKinds[kind]);
   return world.all_gather_host(own);
 }
@@ -63,7 +71,7 @@ std::string memory_table(std::span<const RankMemory> ranks) {
   std::vector<Align> columns(stages.size() + 1, Align::kRight);
   columns.front() = Align::kLeft;
   TextTable table(columns);
-  table.heading(fmt::format("memory{}, all taken before the first step (at its fullest moment):",
+  table.heading(fmt::format("memory{}, all taken by the end of the first step (at its fullest moment):",
                             ranks.size() > 1 ? " of a rank" : ""));
   const auto row = [&](std::string name, const auto& bytes_of) {
     std::vector<std::string> cells = {std::move(name)};
@@ -81,10 +89,11 @@ std::string memory_table(std::span<const RankMemory> ranks) {
       row(std::string(name_of(kMemoryKinds[kind])), bytes_of);
     }
   }
-  if (std::ranges::any_of(stages, [](const RankMemory& stage) { return stage.beside > 0; })) {
-    row("libraries", [](const RankMemory& stage) { return stage.beside; });
+  for (const auto& [name, bytes] : {std::pair{"threads", &RankMemory::threads}, {"libraries", &RankMemory::beside}}) {
+    const auto bytes_of = [bytes](const RankMemory& stage) { return stage.*bytes; };
+    if (std::ranges::any_of(stages, [&](const RankMemory& stage) { return bytes_of(stage) > 0; })) row(name, bytes_of);
   }
-  row("total", [](const RankMemory& stage) { return stage.total + stage.beside; });
+  row("total", [](const RankMemory& stage) { return stage.total(); });
   return table.text();
 }
 
@@ -96,8 +105,8 @@ void require_memory(std::span<const RankMemory> ranks, Backend& backend, Communi
   const std::optional<std::int64_t> left = available_host_memory();
   std::int64_t needed = 0, most = 0;
   for (const RankMemory& one : ranks.first(static_cast<std::size_t>(here))) {
-    needed += one.total;
-    most = std::max(most, one.total);
+    needed += one.needed();
+    most = std::max(most, one.needed());
   }
   if (!left || needed <= *left) return;
   throw_environment_error("this needs {} of memory{} and the machine has {} left; {}", readable(needed),

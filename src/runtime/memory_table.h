@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "executor/stage/stage_plan.h"
 #include "ops/backend.h"
 
 namespace teratron {
@@ -16,16 +17,21 @@ namespace teratron {
 constexpr std::array kMemoryKinds = {MemoryKind::kWeights,     MemoryKind::kGradients, MemoryKind::kOptimizer,
                                      MemoryKind::kActivations, MemoryKind::kWorkspace, MemoryKind::kCommunication};
 
-// In bytes: by kind at the fullest moment of a step, and of the whole arena; beside it, what libraries and
-// communication have taken of a device already.
+// In bytes: by kind at the fullest moment of a step, of the whole arena, and what the threads of a CPU take to compute
+// (ops/working_memory.h); beside it, what libraries and communication have taken of a device already.
 struct RankMemory {
   int stage = 0;  // of the pipeline
   std::array<std::int64_t, kMemoryKinds.size()> of_kind = {};
-  std::int64_t total = 0, beside = 0;
+  std::int64_t arena = 0, threads = 0, beside = 0;
+  std::int64_t needed() const { return arena + threads; }  // what is not taken yet
+  std::int64_t total() const { return needed() + beside; }
 };
 
+// Of the calling rank, where it computes on a CPU with kernels that take memory of their own; else 0.
+int computing_threads(const Backend& backend);
+
 // Of every rank of the world, in order. Every rank calls it with its own plan, before its arena is allocated.
-std::vector<RankMemory> memory_of_ranks(const Arena& arena, const Backend& backend, int stage, Communicator& world);
+std::vector<RankMemory> memory_of_ranks(const StagePlan& plan, const Backend& backend, Communicator& world);
 
 // What the rank that takes most takes; of each stage, where stages differ.
 std::string memory_table(std::span<const RankMemory> ranks);

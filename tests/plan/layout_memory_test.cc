@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "cluster/cluster_file.h"
+#include "cluster/presets.h"
 #include "plan/random_request.h"
 
 namespace teratron::plan {
@@ -45,7 +47,8 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
 TEST(LayoutMemory, NoStageTakesMoreThanTheFirstOrTheLast) {
   RandomSequence random({.seed = 22});
   for (int trial = 0; trial < 200; ++trial) {
-    const PlanRequest request = random_request(random);
+    PlanRequest request = random_request(random);
+    if (trial % 2 == 1) request.cluster.constants.push_back({"cores", 3, "test"});
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
     if (layouts.empty()) continue;
     const Layout& layout = any_of(layouts, random);
@@ -55,6 +58,22 @@ TEST(LayoutMemory, NoStageTakesMoreThanTheFirstOrTheLast) {
         << "trial " << trial << ": " << layout.text() << "\n"
         << to_toml(request.model);
   }
+}
+
+TEST(LayoutMemory, CountsThreadsOfProcessorsAlone) {
+  RandomSequence random({.seed = 23});
+  PlanRequest request = random_request(random);
+  const Layout layout{.recompute = Recompute::kFull};
+  const auto planned = [&] { return LayoutMemory(request.model, request.context()).planned(layout).front(); };
+  const std::int64_t of_device = planned();
+  request.cluster.constants = {{"cores", 1, "test"}};
+  const std::int64_t of_one = planned();
+  request.cluster.constants = {{"cores", 2, "test"}};
+  const std::int64_t of_two = planned();
+  EXPECT_GT(of_one, of_device);
+  EXPECT_GT(of_two, of_one);
+  EXPECT_LT(of_two - of_one, of_one - of_device);  // helpers pack no panels
+  for (const std::string_view name : cluster_preset_names()) EXPECT_EQ(cpu_threads(find_cluster(std::string(name))), 0);
 }
 
 }  // namespace

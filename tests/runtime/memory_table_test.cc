@@ -32,7 +32,7 @@ class Device final : public testing::FarMemory {
 // What each of three ranks is told, of which the first two share a device; empty: that it fits.
 std::vector<std::string> told(const std::vector<std::int64_t>& needed, std::int64_t left) {
   std::vector<RankMemory> plans;
-  for (const std::int64_t bytes : needed) plans.push_back({.total = bytes});
+  for (const std::int64_t bytes : needed) plans.push_back({.arena = bytes});
   std::vector<std::string> errors(needed.size());
   testing::run_threads(3, [&](Communicator& world) {
     Device device(world.rank() < 2 ? "one" : "another", left);
@@ -65,9 +65,16 @@ TEST(DeviceMemory, OfARankAloneIsItsOwn) {
 }
 
 TEST(MemoryTable, CountsWhatLibrariesHaveTakenBesideTheArena) {
-  const std::string table = memory_table(std::vector<RankMemory>{{.of_kind = {kGiB}, .total = kGiB, .beside = kGiB}});
+  const std::string table = memory_table(std::vector<RankMemory>{{.of_kind = {kGiB}, .arena = kGiB, .beside = kGiB}});
   EXPECT_THAT(table, AllOf(HasSubstr("libraries"), HasSubstr("2.00 GiB")));
-  EXPECT_THAT(memory_table(std::vector<RankMemory>{{.of_kind = {kGiB}, .total = kGiB}}), Not(HasSubstr("libraries")));
+  EXPECT_THAT(memory_table(std::vector<RankMemory>{{.of_kind = {kGiB}, .arena = kGiB}}), Not(HasSubstr("libraries")));
+}
+
+TEST(MemoryTable, CountsWhatThreadsTakeToCompute) {
+  const std::vector<RankMemory> ranks = {{.of_kind = {kGiB}, .arena = kGiB, .threads = 2 * kGiB}};
+  EXPECT_THAT(memory_table(ranks), AllOf(HasSubstr("threads"), HasSubstr("3.00 GiB")));
+  EXPECT_EQ(ranks.front().needed(), 3 * kGiB);
+  EXPECT_THAT(memory_table(std::vector<RankMemory>{{.of_kind = {kGiB}, .arena = kGiB}}), Not(HasSubstr("threads")));
 }
 
 }  // namespace

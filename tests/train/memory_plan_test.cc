@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <mutex>
 #include <sstream>
+#include <thread>
 
 #include "base/files/file.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
+#include "ops/cpu/scratch.h"
 #include "options/reading.h"
 #include "train/training_fixture.h"
 
@@ -62,6 +64,34 @@ TEST_F(MemoryPlan, IsWhatLiveRanksTake) {
       most = std::max(most, bytes);
     });
     EXPECT_EQ(planned_memory(config, kContext), taken);
+  }
+}
+
+// What the threads of every rank grow in a step, against what the plan of its stage counts for them.
+TEST_F(MemoryPlan, CountsWhatThreadsTakeToCompute) {
+  RandomSequence random({.seed = 4});
+  for (int trial = 0; trial < 6; ++trial) {
+    TrainConfig config = random_run(random);
+    config.split = "9,1";
+    config.data_path = config_.data_path;
+    SCOPED_TRACE(to_toml(config));
+    MemoryPlanContext context = kContext;
+    context.threads = 3;
+    const std::vector<std::int64_t> without = planned_memory(config, kContext), with = planned_memory(config, context);
+    // A thread that has computed nothing yet starts them.
+    std::thread([&] {
+      on_ranks(config, [&](Trainer& trainer, Communicator&) {
+        const StagePlan& plan = trainer.executor().plan();
+        const auto stage = static_cast<std::size_t>(plan.part().stage());
+        EXPECT_EQ(with[stage] - without[stage], cpu_working_bytes(plan.work(), {}, 3));
+        trainer.start();
+        TrainingObserver silent;
+        trainer.run(silent);
+        const std::int64_t taken = scratch_sizes().bytes();
+        EXPECT_GT(taken, 0);
+        EXPECT_LE(taken, cpu_working_bytes(plan.work(), {}, 1));
+      });
+    }).join();
   }
 }
 

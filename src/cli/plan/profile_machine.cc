@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "base/host/threads.h"
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
 #include "console/text_table.h"
@@ -15,6 +14,7 @@
 #include "plan/costs/cost_constants.h"
 #include "profile/machine_speed.h"
 #include "runtime/backend_choice.h"
+#include "runtime/memory_table.h"
 #include "runtime/ranks.h"
 #include "studies/all_reduce_speed.h"
 
@@ -135,7 +135,7 @@ void profile_machine(const StepSettings& settings, const std::string& cluster_na
     const Cluster cluster = measured_cluster(*backend, rank);
     const std::vector<CalibrationStep> steps = measured_steps(settings, *backend, rank, static_cast<int>(rounds));
     if (!rank.is_first()) return;
-    const Calibration calibration = plan::calibrate(cluster, steps, thread_count());
+    const Calibration calibration = plan::calibrate(cluster, steps, computing_threads(*backend));
     if (file.has_parent_path()) make_folders(file.parent_path());
     write_file_atomically(file, to_toml(calibration.cluster));
     report(json, text_of(calibration, steps, file), json_of(calibration, steps, file).dump());

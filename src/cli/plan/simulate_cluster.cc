@@ -83,7 +83,9 @@ ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Sc
   const simulation::PipelineWork work = plan::work_of(run.config, run.cluster, vocab_size);
   run.schedule = work.schedule;
   run.result = simulation::simulate(work, run.cluster, true);
-  run.memory = planned_memory(run.config, {.vocab_size = vocab_size, .compute_dtype = run.config.compute_dtype()});
+  run.memory = planned_memory(run.config, {.vocab_size = vocab_size,
+                                           .compute_dtype = run.config.compute_dtype(),
+                                           .threads = plan::cpu_threads(run.cluster)});
   run.tokens_per_second =
       static_cast<double>(run.config.global_batch_size * run.config.seq_length) / run.result.seconds;
   return run;

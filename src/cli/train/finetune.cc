@@ -133,7 +133,9 @@ void run_rank(const FinetuneJob& job, const Rank& rank) {
                            .began = job.began,
                            .end_signals = job.end_signals,
                            .layout = job.layout,
-                           .memory = {run.model.vocab_size, backend->compute_dtype()},
+                           .memory = {.vocab_size = run.model.vocab_size,
+                                      .compute_dtype = backend->compute_dtype(),
+                                      .threads = computing_threads(*backend)},
                            .peak_flops = peak_flops_of(run, *backend, rank)};
     const TrainingResult result = run_training(told, trainer, *backend, rank);
     if (result.signal != 0) {

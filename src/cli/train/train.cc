@@ -96,7 +96,10 @@ void run_rank(const Job& job, const Rank& rank) {
                         .began = job.began,
                         .end_signals = job.end_signals,
                         .layout = job.layout,
-                        .memory = {job.vocab_size, backend->compute_dtype(), profiles},
+                        .memory = {.vocab_size = job.vocab_size,
+                                   .compute_dtype = backend->compute_dtype(),
+                                   .profiles = profiles,
+                                   .threads = computing_threads(*backend)},
                         .peak_flops = peak_flops_of(config, *backend, rank)};
   const TrainingResult result = run_training(run, trainer, *backend, rank);
   job.signal = result.signal;

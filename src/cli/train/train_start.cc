@@ -105,7 +105,7 @@ std::string text_of_memory(const TrainConfig& config, std::span<const RankMemory
   if (config.verbose || config.pipeline_parallel > 1) return memory_table(memory);
   const RankMemory* largest = &memory.front();
   for (const RankMemory& rank : memory) {
-    if (rank.total > largest->total) largest = &rank;
+    if (rank.needed() > largest->needed()) largest = &rank;
   }
   const auto readable = [](std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); };
   std::vector<std::string> kinds;
@@ -113,9 +113,10 @@ std::string text_of_memory(const TrainConfig& config, std::span<const RankMemory
     if (largest->of_kind[kind] == 0) continue;
     kinds.push_back(fmt::format("{} {}", name_of(kMemoryKinds[kind]), readable(largest->of_kind[kind])));
   }
+  if (largest->threads > 0) kinds.push_back(fmt::format("threads {}", readable(largest->threads)));
   if (largest->beside > 0) kinds.push_back(fmt::format("libraries {}", readable(largest->beside)));
-  return wrapped_list(fmt::format("memory{} {}, all taken before the first step", memory.size() > 1 ? " of a rank" : "",
-                                  readable(largest->total + largest->beside)),
+  return wrapped_list(fmt::format("memory{} {}, all taken by the end of the first step",
+                                  memory.size() > 1 ? " of a rank" : "", readable(largest->total())),
                       kinds);
 }
 

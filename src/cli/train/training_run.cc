@@ -90,8 +90,7 @@ double peak_flops_of(const TrainConfig& config, Backend& backend, const Rank& ra
 
 TrainingResult run_training(const TrainingRun& run, Trainer& trainer, Backend& backend, const Rank& rank) {
   const TrainConfig& config = run.config;
-  const std::vector<RankMemory> memory =
-      memory_of_ranks(trainer.executor().memory(), backend, rank.mesh->pipeline->rank(), rank.world);
+  const std::vector<RankMemory> memory = memory_of_ranks(trainer.executor().plan(), backend, rank.world);
   std::optional<HeldSaveFolder> save_folder;
   if (rank.is_first()) {
     const TrainStartText start{config, run.checkpoint, trainer, run.layout, memory};

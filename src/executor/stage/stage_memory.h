@@ -24,6 +24,10 @@ class StageMemory {
   const Timeline& timeline() const { return timeline_; }
   // The moments in which the head works.
   const Span& head_moments() const { return head_; }
+  // The most rows of a call, the most tokens of one of its sequences, and the most keys that these see.
+  std::int64_t most_rows() const { return largest_.rows(); }
+  std::int64_t most_tokens() const { return most_tokens_; }
+  std::int64_t most_keys() const { return purpose_ == Purpose::kGeneration ? cache_tokens_ : tokens_; }
   // How a micro-batch is cut: the most of its sequences, and the most tokens of a sequence in each slice.
   const pipeline::MicroBatchCut& cut_of(int micro_batch) const;
 
@@ -132,6 +136,7 @@ class StageMemory {
   const int slots_;
   Span all_, forward_, backward_, embedding_, head_;
   Call largest_;  // the one with most rows
+  std::int64_t most_tokens_ = 0;
   Arena arena_;
   Blocks blocks_{};
 };

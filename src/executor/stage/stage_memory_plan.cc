@@ -32,6 +32,7 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
   timeline_.for_each([&](const SliceKey& key) {
     const Call call = call_of(key);
     if (call.rows() > largest_.rows()) largest_ = call;
+    most_tokens_ = std::max(most_tokens_, call.tokens);
   });
   find_spans();
 }

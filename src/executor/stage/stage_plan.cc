@@ -80,6 +80,7 @@ StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankPla
   if (options_.trains()) check_cuts(options_);
   if (options_.trains()) model.traits.check_groups(options_.batch);
   plan_parameters(model, compute_dtype);
+  plan_attention(model);
   memory_.plan();
   memory_.arena().plan();
 }
@@ -117,6 +118,30 @@ int StagePlan::first_gradient_moment(const ParameterBucket& bucket) const {
   throw InternalError(fmt::format("layer {} is not in this stage", bucket.layer));
 }
 
+// Every matrix that is not looked up in is multiplied, the tied table by the rows of logits that exist at a time.
+void StagePlan::plan_products(const ParameterBucket& bucket) {
+  const bool is_tied = bucket.part == Part::kBothEnds;
+  const bool is_multiplied = is_tied ? part_.has_head() : bucket.part != Part::kEmbedding;
+  const std::int64_t rows = is_tied ? std::min(options_.logits_chunk, memory_.most_rows()) : memory_.most_rows();
+  for (const Parameter* member : bucket.members) {
+    work_.largest_parameter = std::max(work_.largest_parameter, member->shape.elements());
+    if (!is_multiplied || member->shape.rank() != 2) continue;
+    const WorkShapes::Product product{.rows = rows, .inputs = member->shape[1], .outputs = member->shape[0]};
+    if (std::ranges::count(work_.products, product) == 0) work_.products.push_back(product);
+  }
+}
+
+void StagePlan::plan_attention(const Model& model) {
+  work_.has_backward = options_.trains();
+  work_.norm_rows = memory_.most_rows();
+  work_.norm_columns = model.traits.hidden_size;
+  for (const TransformerLayer& layer : model.layers) {
+    const WorkShapes::Attention head{
+        .queries = memory_.most_tokens(), .keys = memory_.most_keys(), .head_size = layer.attention.head_size};
+    if (std::ranges::count(work_.attentions, head) == 0) work_.attentions.push_back(head);
+  }
+}
+
 void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
   // With one backward pass a step, a gradient is born when that first writes it. Its life ends with the step: nothing
   // of the next exists then.
@@ -130,6 +155,7 @@ void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
       if (bucket.part == Part::kBothEnds) tied_.push_back(member);
     }
     if (!holds(bucket)) continue;
+    plan_products(bucket);
     const std::size_t number = buckets_.size();
     const auto same = [&](const PartBuckets& there) {
       return there.part == bucket.part && there.layer == bucket.layer;

@@ -4,6 +4,7 @@
 
 #include "executor/parameter_buckets.h"
 #include "executor/stage/stage_memory.h"
+#include "ops/working_memory.h"
 
 namespace teratron {
 
@@ -21,6 +22,9 @@ class StagePlan {
   const StagePart& part() const { return part_; }
   const StageMemory& memory() const { return memory_; }
   const ParameterBuckets& buckets() const { return buckets_; }
+  const WorkShapes& work() const {
+    return work_;
+  }  // what the stage computes, for what a back end takes beside memory()
 
   // The buckets here whose gradients are complete at this place of the backward pass: usually one, none in other
   // stages.
@@ -37,6 +41,8 @@ class StagePlan {
     std::vector<std::size_t> buckets;
   };
   void plan_parameters(Model& model, DType compute_dtype);
+  void plan_products(const ParameterBucket& bucket);
+  void plan_attention(const Model& model);
   bool holds(const ParameterBucket& bucket) const;
   int stage_of(const ParameterBucket& bucket) const;
   int first_gradient_moment(const ParameterBucket& bucket) const;
@@ -46,6 +52,7 @@ class StagePlan {
   const StagePart part_;
   StageMemory memory_;
   ParameterBuckets buckets_;
+  WorkShapes work_;
   std::vector<PartBuckets> parts_;
   std::vector<const Parameter*> tied_;  // of those that both ends hold
 };

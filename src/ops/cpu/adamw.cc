@@ -231,6 +231,10 @@ double sum_of_view(const TensorRef& view) {
 
 }  // namespace
 
+void include_sum_of_squares(std::int64_t elements, ScratchSizes& sizes) {
+  sizes.include(Scratch::kReduction, (elements + kSquaresBlock - 1) / kSquaresBlock);
+}
+
 void CpuBackend::do_adamw(const AdamW& args) {
   const auto kernel = HWY_DYNAMIC_DISPATCH(adamw_kernel)(args.parameters.front());
   for (const AdamWParameter& of : args.parameters) {

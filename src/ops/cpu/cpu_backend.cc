@@ -5,23 +5,24 @@
 #include "ops/storage.h"
 
 namespace teratron {
-namespace {
 
-GemmProducts products_of(const CpuOptions& options, bool bf16_products) {
+bool has_attention_products(const CpuOptions& options) {
+  return options.compute_dtype == DType::kBF16 && options.bf16_products && has_bf16_products();
+}
+
+GemmProducts linear_products(const CpuOptions& options) {
   const bool is_bf16 = options.compute_dtype == DType::kBF16;
   if (!is_bf16 && options.compute_dtype != DType::kF16) return GemmProducts::kWidened;
   if (options.tiles == CpuTiles::kEmulated) return GemmProducts::kEmulatedTiles;
   const bool may_have_tiles = options.tiles == CpuTiles::kWhereThere && (!is_bf16 || options.bf16_products);
   if (may_have_tiles && has_tile_products(options.compute_dtype)) return GemmProducts::kTiles;
-  return bf16_products ? GemmProducts::kVectors : GemmProducts::kWidened;
+  return has_attention_products(options) ? GemmProducts::kVectors : GemmProducts::kWidened;
 }
-
-}  // namespace
 
 CpuBackend::CpuBackend(const CpuOptions& options)
     : compute_dtype_(options.compute_dtype),
-      bf16_products_(options.compute_dtype == DType::kBF16 && options.bf16_products && has_bf16_products()),
-      products_(products_of(options, bf16_products_)),
+      bf16_products_(has_attention_products(options)),
+      products_(linear_products(options)),
       guarded_(options.guard_memory ? std::make_unique<GuardedMemory>() : nullptr) {
   choose_by_storage(compute_dtype_, [](auto) { return true; });  // or says that there are no such kernels
 }

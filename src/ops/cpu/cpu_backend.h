@@ -4,13 +4,20 @@
 // depends on the shapes alone, so results are the same bits whatever the number of threads and their timing.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "ops/backend.h"
 #include "ops/cpu/products/gemm.h"
 #include "ops/guarded_memory.h"
 
 namespace teratron {
+
+// How products are computed with these options on this processor: in linear layers, and whether attention's are in
+// bf16.
+GemmProducts linear_products(const CpuOptions& options);
+bool has_attention_products(const CpuOptions& options);
 
 class CpuBackend final : public Backend {
  public:
@@ -20,6 +27,8 @@ class CpuBackend final : public Backend {
   DType compute_dtype() const override { return compute_dtype_; }
   std::string settings() const override;
   // Blocks of a huge page or more are aligned to it and ask the system for huge pages.
+  // They are mapped, not taken from the C library: what is released goes back to the system, and is not kept beside
+  // what plans count.
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
 
@@ -30,8 +39,10 @@ class CpuBackend final : public Backend {
 
  private:
   DType compute_dtype_;
-  bool bf16_products_;                      // in attention, matrix products of bf16 by the processor's own instructions
-  GemmProducts products_;                   // in linear layers
+  bool bf16_products_;     // in attention, matrix products of bf16 by the processor's own instructions
+  GemmProducts products_;  // in linear layers
+  std::mutex mutex_;
+  std::map<void*, std::int64_t> mapped_;    // bytes of what is mapped
   std::unique_ptr<GuardedMemory> guarded_;  // null unless CpuOptions::guard_memory
 };
 

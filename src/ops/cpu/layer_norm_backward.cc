@@ -106,6 +106,11 @@ void add_parts(float* total, const float* parts, std::int64_t blocks, std::int64
 
 }  // namespace
 
+void include_norm_backward(std::int64_t rows, std::int64_t hidden, ScratchSizes& sizes) {
+  const std::int64_t blocks = std::min(kMaxBlocks, (rows + kRowsPerBlock - 1) / kRowsPerBlock);
+  sizes.include(Scratch::kReduction, blocks * 2 * hidden);
+}
+
 void CpuBackend::do_layer_norm_backward(const LayerNormBackward& args) {
   const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1);
   const std::int64_t grain = std::max(kRowsPerBlock, (rows + kMaxBlocks - 1) / kMaxBlocks);

@@ -8,6 +8,7 @@
 #include "base/block_size.h"
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "base/round_up.h"
 #include "ops/cpu/conversion.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/ref/memory.h"
@@ -18,6 +19,24 @@ namespace {
 constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 constexpr std::int64_t kCacheLine = 64;
 constexpr std::int64_t kCopyGrain = block_size(1 << 18, 64);  // bytes or elements handed to a thread at a time
+
+std::size_t as_size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
+
+// Whole huge pages, or null.
+void* map_huge_pages(std::int64_t bytes) {
+  // The ends that are not whole pages are given back.
+  const std::int64_t mapped = bytes + kHugePage;
+  void* const all = mmap(nullptr, as_size(mapped), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  const std::int64_t before = -reinterpret_cast<std::intptr_t>(all) & (kHugePage - 1);
+  auto* const memory = static_cast<std::byte*>(all) + before;
+  if (before > 0) munmap(all, as_size(before));
+  if (before < kHugePage) munmap(memory + bytes, as_size(kHugePage - before));
+  // Advice only: where the system refuses, small pages work as well.
+  madvise(memory, as_size(bytes), MADV_HUGEPAGE);
+  madvise(memory, as_size(bytes), MADV_POPULATE_WRITE);  // now, not in the first step
+  return memory;
+}
 
 void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   parallel_for(bytes, kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -79,26 +98,30 @@ void fill_normal_values(const TensorRef& view, const RandomStream& random, std::
 
 void* CpuBackend::allocate(std::int64_t bytes) {
   if (guarded_) return guarded_->allocate(bytes);
-  const std::int64_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
-  const std::int64_t rounded = std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
-  void* const memory = std::aligned_alloc(static_cast<std::size_t>(alignment), static_cast<std::size_t>(rounded));
+  const bool is_large = bytes >= kHugePage;
+  const std::int64_t rounded = round_up(std::max(bytes, std::int64_t{1}), is_large ? kHugePage : kCacheLine);
+  void* const memory = is_large ? map_huge_pages(rounded) : std::aligned_alloc(kCacheLine, as_size(rounded));
   if (memory == nullptr) {
     throw_environment_error("cannot allocate {} bytes of memory; use a smaller batch or model", bytes);
   }
-  // Advice only: where the system refuses, small pages work as well.
-  if (alignment == kHugePage) {
-    madvise(memory, static_cast<std::size_t>(rounded), MADV_HUGEPAGE);
-    madvise(memory, static_cast<std::size_t>(rounded), MADV_POPULATE_WRITE);  // now, not in the first step
+  if (is_large) {
+    const std::lock_guard lock(mutex_);
+    mapped_[memory] = rounded;
   }
   return memory;
 }
 
 void CpuBackend::release(void* memory) noexcept {
-  if (guarded_) {
-    guarded_->release(memory);
-  } else {
-    std::free(memory);
+  if (guarded_) return guarded_->release(memory);
+  std::int64_t mapped = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = mapped_.find(memory); found != mapped_.end()) {
+      mapped = found->second;
+      mapped_.erase(found);
+    }
   }
+  mapped > 0 ? static_cast<void>(munmap(memory, as_size(mapped))) : std::free(memory);
 }
 
 void CpuBackend::do_upload(const TensorRef& to, const void* from) { copy_bytes(to.data, from, to.bytes()); }

@@ -1,7 +1,9 @@
 #include "ops/cpu/scratch.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
+#include <numeric>
 
 namespace teratron {
 namespace {
@@ -25,17 +27,37 @@ class Block {
     }
     return static_cast<float*>(memory_);
   }
+  std::int64_t count() const { return count_; }
 
  private:
   void* memory_ = nullptr;
   std::int64_t count_ = 0;
 };
 
+constexpr auto kUses = static_cast<std::size_t>(Scratch::kCount);
+thread_local std::array<Block, kUses> blocks;
+
 }  // namespace
 
-float* scratch_floats(Scratch use, std::int64_t count) {
-  thread_local std::array<Block, static_cast<std::size_t>(Scratch::kCount)> blocks;
-  return blocks[static_cast<std::size_t>(use)].at_least(count);
+float* scratch_floats(Scratch use, std::int64_t count) { return blocks[static_cast<std::size_t>(use)].at_least(count); }
+
+void ScratchSizes::include(Scratch use, std::int64_t count) {
+  std::int64_t& floats = floats_[static_cast<std::size_t>(use)];
+  floats = std::max(floats, count);
+}
+
+void ScratchSizes::include(const ScratchSizes& other) {
+  for (std::size_t use = 0; use < kUses; ++use) include(static_cast<Scratch>(use), other.floats_[use]);
+}
+
+std::int64_t ScratchSizes::bytes() const {
+  return std::accumulate(floats_.begin(), floats_.end(), std::int64_t{0}) * static_cast<std::int64_t>(sizeof(float));
+}
+
+ScratchSizes scratch_sizes() {
+  ScratchSizes sizes;
+  for (std::size_t use = 0; use < kUses; ++use) sizes.include(static_cast<Scratch>(use), blocks[use].count());
+  return sizes;
 }
 
 }  // namespace teratron

@@ -197,7 +197,7 @@ Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps
     values.push_back({"link latency", cluster.links.front().latency, 1e-8, 1e-2});
   }
   if (cores > 1) values.push_back({"lone_start", 3e-6, 1e-8, 1e-3});
-  set_constant(cluster, "cores", cores);
+  if (cores > 0) set_constant(cluster, "cores", cores);
   search(cluster, values, steps, compare_passes);
   // The update's share of a step is small and uneven, and passes should not be bent for it.
   std::vector<Searched> update = {{"update_bytes", 30, 1, 1000}};

@@ -45,7 +45,7 @@ struct Calibration {
 };
 
 // Least squares of the logarithms of predicted over measured. `cluster` is what was measured otherwise; `cores` are the
-// threads of each rank.
+// threads of each rank where it computes on a CPU, else 0.
 Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps, int cores);
 
 }  // namespace teratron::plan

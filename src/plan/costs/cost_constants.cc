@@ -70,6 +70,11 @@ CostConstants constants_of(const Cluster& cluster) {
   return constants;
 }
 
+int cpu_threads(const Cluster& cluster) {
+  const auto cores = std::ranges::find(cluster.constants, "cores", &Constant::name);
+  return cores == cluster.constants.end() ? 0 : static_cast<int>(cores->value);
+}
+
 std::vector<Constant> all_constants(const Cluster& cluster) {
   std::vector<Constant> all;
   for (const Known& known : kKnown) {

@@ -29,6 +29,9 @@ struct CostConstants {
   double sum_interference = 0;       // seconds that a second of these sums takes from the passes beside it
 };
 
+// Threads of a rank where devices are CPUs, whose clusters say how many `cores` they have; else 0.
+int cpu_threads(const Cluster& cluster);
+
 // UserError that lists the constants of the cluster that there are none of, or that are out of their range.
 CostConstants constants_of(const Cluster& cluster);
 

@@ -23,7 +23,9 @@ struct PlanRequest {
   std::int64_t vocab_size = 0;  // where the model has none
   FixedLayout fixed;
 
-  MemoryPlanContext context() const { return {.vocab_size = vocab_size, .compute_dtype = model.compute_dtype()}; }
+  MemoryPlanContext context() const {
+    return {.vocab_size = vocab_size, .compute_dtype = model.compute_dtype(), .threads = cpu_threads(cluster)};
+  }
 };
 
 // Where the seconds of a step go, on the mean of its stages.

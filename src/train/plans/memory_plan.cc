@@ -169,7 +169,10 @@ std::vector<std::int64_t> planned_memory(const TrainConfig& config, const Memory
   for (const int stage : stages) {
     const RankPlace place = rank_place(mesh, stage * mesh.tensor);
     const std::unique_ptr<Model> model = make_model(config.model_for(context.vocab_size), place.tensor);
-    bytes.push_back(StagePlan(*model, options, place, context.compute_dtype).memory().arena().bytes());
+    const StagePlan plan(*model, options, place, context.compute_dtype);
+    bytes.push_back(plan.memory().arena().bytes());
+    if (context.threads > 0)
+      bytes.back() += cpu_working_bytes(plan.work(), {.compute_dtype = context.compute_dtype}, context.threads);
   }
   return bytes;
 }

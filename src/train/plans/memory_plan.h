@@ -20,9 +20,11 @@ struct MemoryPlanContext {
   std::int64_t vocab_size = 0;
   DType compute_dtype = DType::kF32;
   slicing::Profiles profiles = {};  // for --token-slices auto and joint
+  int threads = 0;                  // of a rank that computes on a CPU; 0: it does not
 };
 
-// Bytes of a rank of each pipeline stage, in any layout, without starting one. Where --logits-chunk is left to the
+// Bytes of a rank of each pipeline stage, in any layout, without starting one: the arena, and on a CPU what its threads
+// take to compute. Where --logits-chunk is left to the
 // memory of a device: with the fewest rows.
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context);
 // Of these stages alone.

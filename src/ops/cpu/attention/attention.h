@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "ops/backend.h"
+#include "ops/cpu/scratch.h"
+#include "ops/working_memory.h"
 
 namespace teratron {
 
@@ -68,11 +70,17 @@ void clear_rows(const HeadMatrix<T>& rows, std::int64_t begin, std::int64_t end,
   for (std::int64_t i = begin; i < end; ++i) std::fill_n(rows.row(i), size, T{});
 }
 
+// The most that a thread takes for a head of so many queries and keys or fewer.
+void include_attention_forward(const WorkShapes::Attention& head, DType dtype, bool bf16_products, ScratchSizes& sizes);
+void include_attention_backward(const WorkShapes::Attention& head, DType dtype, bool bf16_products,
+                                ScratchSizes& sizes);
+
 // The forward pass over one head, for one storage type.
 struct AttentionKernels {
   void (*attend)(const AttentionHead& head, std::int64_t begin, std::int64_t end);  // queries [begin, end)
   void (*attend_one_by_one)(const AttentionHead& head);
   void (*clear)(const AttentionHead& head, std::int64_t begin, std::int64_t end);  // padded queries [begin, end)
+  ScratchSizes (*scratch)(const WorkShapes::Attention& head);
 };
 
 }  // namespace teratron

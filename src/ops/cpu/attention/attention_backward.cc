@@ -20,6 +20,7 @@
 #include "base/round_up.h"
 #include "hwy/highway.h"
 #include "ops/cpu/attention/attention.h"
+#include "ops/cpu/attention/backward_work-inl.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd/dropout-inl.h"
@@ -33,48 +34,6 @@ HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
-
-// Multiples of a tile's rows and of a panel's columns on every target, so that scores need no edge cases.
-template <class P>
-constexpr std::int64_t kQueryBlock = block_size(48, P::kRows);
-template <class P>
-constexpr std::int64_t kKeyBlock = block_size(96, P::kColumns);
-
-// M P or dS of a tile [kQueryBlock, kKeyBlock]: computed in fp32, and as products read it. Where products are in bf16,
-// `rows` are rounded and `columns` hold the transposed matrix in the tiles of pack_bf16_tiles(); else both are `sums`.
-template <class P>
-struct Coefficients {
-  float* sums;
-  typename P::Factor* rows;
-  typename P::Word* columns;
-};
-
-// One head's operands in panels, and the gradients it sums up.
-template <class P>
-struct Work {
-  using Word = typename P::Word;
-  using Factor = typename P::Factor;
-  const AttentionHead& head;
-  std::int64_t size, padded_size;     // D, and rounded up to whole panels
-  Word *keys_t, *values_t;            // k^T and v^T [D, keys]: panel after panel of keys
-  Word *keys, *queries, *dout;        // [rows, D]: for each block of rows, panel after panel of D
-  Coefficients<P> scores, gradients;  // q k^T, then M P; dout v^T, then dS
-  HeadMatrix<const Factor> q_rows, dout_rows;
-  float *dq, *dk, *dv;  // [queries, padded_size]; [kKeyBlock, padded_size]
-  float* products;      // D_i, [queries]
-
-  // The panel of columns d, d + 1, .. of the block of `depth` rows that starts at row `begin`.
-  const Word* panel(const Word* blocks, std::int64_t begin, std::int64_t depth, std::int64_t d) const {
-    return blocks + P::words(begin) * padded_size + d * P::words(depth);
-  }
-};
-
-// A block of queries and a block of keys.
-struct Tile {
-  std::int64_t query_begin, query_end, key_begin, key_end;
-  std::int64_t queries() const { return query_end - query_begin; }
-  std::int64_t keys() const { return key_end - key_begin; }
-};
 
 template <class P>
 void pack_transposed(const HeadMatrix<typename P::Stored>& from, std::int64_t rows, std::int64_t size,
@@ -91,58 +50,6 @@ void pack_blocks(const HeadMatrix<typename P::Stored>& from, std::int64_t rows, 
     const std::int64_t depth = std::min(block, rows - i);
     P::pack(from.row(i), from.stride, depth, work.size, panels + P::words(i) * work.padded_size);
   }
-}
-
-// Hands out the parts of one block of this thread's memory, one after the other.
-class Parts {
- public:
-  Parts(Scratch use, std::int64_t floats) : next_(scratch_floats(use, floats)) {}
-  template <class Word>
-  Word* take(std::int64_t floats) {
-    return reinterpret_cast<Word*>(std::exchange(next_, next_ + floats));
-  }
-
- private:
-  float* next_;
-};
-
-template <class P>
-Coefficients<P> take_coefficients(Parts& parts) {
-  constexpr std::int64_t kCount = kQueryBlock<P> * kKeyBlock<P>;
-  static_assert(kQueryBlock<P> % P::kRows == 0 && kKeyBlock<P> % P::kRows == 0 && kKeyBlock<P> % P::kColumns == 0);
-  static_assert(kKeyBlock<P> <= DropoutMask::kRun);
-  float* const sums = parts.take<float>(kCount);
-  if constexpr (P::kRounds) {
-    return {sums, parts.take<typename P::Factor>(kCount / 2), parts.take<typename P::Word>(kCount / 2)};
-  } else {
-    return {sums, sums, sums};
-  }
-}
-
-template <class P>
-Work<P> make_work(const AttentionHead& head) {
-  using Word = typename P::Word;
-  const std::int64_t size = head.head_size, padded_size = round_up(size, P::kColumns);
-  const std::int64_t keys = round_up(head.keys, P::kColumns), queries = round_up(head.queries, P::kColumns);
-  Parts packed_keys(Scratch::kKeys, keys * (2 * P::words(size) + padded_size / P::kDepths));
-  Parts packed_queries(Scratch::kQueries, queries * (2 * padded_size / P::kDepths + padded_size + 1));
-  Parts tiles(Scratch::kTileA, 2 * kKeyBlock<P> * (2 * kQueryBlock<P> + padded_size));
-  return {.head = head,
-          .size = size,
-          .padded_size = padded_size,
-          .keys_t = packed_keys.take<Word>(keys * P::words(size)),
-          .values_t = packed_keys.take<Word>(keys * P::words(size)),
-          .keys = packed_keys.take<Word>(keys / P::kDepths * padded_size),
-          .queries = packed_queries.take<Word>(queries / P::kDepths * padded_size),
-          .dout = packed_queries.take<Word>(queries / P::kDepths * padded_size),
-          .scores = take_coefficients<P>(tiles),
-          .gradients = take_coefficients<P>(tiles),
-          .q_rows = {},
-          .dout_rows = {},
-          .dq = packed_queries.take<float>(queries * padded_size),
-          .dk = tiles.take<float>(kKeyBlock<P> * padded_size),
-          .dv = tiles.take<float>(kKeyBlock<P> * padded_size),
-          .products = packed_queries.take<float>(queries)};
 }
 
 template <class P>
@@ -366,6 +273,12 @@ void differentiate_head(const AttentionBackward& args, std::int64_t b, std::int6
              static_cast<float>(args.forward.scale), false);
 }
 
+using ScratchOf = ScratchSizes (*)(const WorkShapes::Attention&);
+
+ScratchOf backward_scratch_of(DType dtype, bool bf16_products) {
+  return choose_products(dtype, bf16_products, []<class P>(P) -> ScratchOf { return &backward_scratch<P>; });
+}
+
 using DifferentiateHead = void (*)(const AttentionBackward&, std::int64_t, std::int64_t);
 
 DifferentiateHead backward_kernel(const AttentionBackward& args, bool bf16_products) {
@@ -385,8 +298,14 @@ namespace teratron {
 namespace {
 
 HWY_EXPORT(backward_kernel);
+HWY_EXPORT(backward_scratch_of);
 
 }  // namespace
+
+void include_attention_backward(const WorkShapes::Attention& head, DType dtype, bool bf16_products,
+                                ScratchSizes& sizes) {
+  sizes.include(HWY_DYNAMIC_DISPATCH(backward_scratch_of)(dtype, bf16_products)(head));
+}
 
 void CpuBackend::do_attention_backward(const AttentionBackward& args) {
   const std::int64_t heads = args.forward.q.dim(2);

@@ -41,6 +41,20 @@ constexpr std::int64_t kKeyBlock = block_size(192, P::kColumns);
 
 constexpr std::int64_t round_up(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
 
+// What a thread takes for queries that see so many keys, at most.
+template <class P>
+ScratchSizes forward_scratch(const WorkShapes::Attention& of) {
+  const std::int64_t padded_size = round_up(of.head_size, P::kColumns), scores = kQueryBlock<P> * kKeyBlock<P>;
+  ScratchSizes sizes;
+  sizes.include(Scratch::kKeys, round_up(of.keys, P::kColumns) * P::words(of.head_size));
+  sizes.include(Scratch::kValues, P::words(of.keys) * padded_size);
+  // One by one, a query's scores are a row.
+  sizes.include(Scratch::kTileA, std::max(P::kRounds ? 2 * scores : scores, round_up(of.keys, kFloatLanes)));
+  sizes.include(Scratch::kTileB, kQueryBlock<P> * padded_size);
+  if (P::kConverts) sizes.include(Scratch::kQueries, std::min(of.queries, kQueryBlock<P>) * of.head_size);
+  return sizes;
+}
+
 // The panels of one head. k^T[D, keys]: panel after panel of keys. v[keys, D]: for each block of keys, panel after
 // panel of D.
 template <class P>
@@ -275,7 +289,7 @@ void clear_queries(const AttentionHead& head, std::int64_t begin, std::int64_t e
 AttentionKernels forward_kernels(DType dtype, bool bf16_products) {
   return choose_products(dtype, bf16_products, []<class P>(P) {
     using T = typename P::Stored;
-    return AttentionKernels{&attend<P>, &attend_one_by_one<T>, &clear_queries<T>};
+    return AttentionKernels{&attend<P>, &attend_one_by_one<T>, &clear_queries<T>, &forward_scratch<P>};
   });
 }
 
@@ -304,6 +318,11 @@ void attend_part(const AttentionKernels& kernels, const AttentionHead& head, std
 }
 
 }  // namespace
+
+void include_attention_forward(const WorkShapes::Attention& head, DType dtype, bool bf16_products,
+                               ScratchSizes& sizes) {
+  sizes.include(HWY_DYNAMIC_DISPATCH(forward_kernels)(dtype, bf16_products).scratch(head));
+}
 
 void CpuBackend::do_attention_forward(const AttentionForward& args) {
   const std::int64_t queries = args.q.dim(1), heads = args.q.dim(2), all_heads = args.q.dim(0) * heads;

@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include "base/block_size.h"
+#include "base/round_up.h"
 #include "hwy/highway.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd/gemm_kernel-inl.h"
@@ -164,6 +165,9 @@ constexpr std::int64_t kMinWholeColumns = block_size(128, 1);
 // Blocks per thread, so that a thread that was interrupted does not keep the others waiting for long.
 constexpr std::int64_t kBlocksPerThread = 8;
 
+// Floats between rows of a block's own sums, so that they are no power of two apart.
+constexpr std::int64_t kRowPadding = 16;
+
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // The size of equal parts of `count`, at most `largest` each and a multiple of `unit`.
@@ -178,12 +182,29 @@ std::vector<GemmRun> runs_or_all(std::span<const GemmRun> runs, std::int64_t all
   return {runs.begin(), runs.end()};
 }
 
-GemmKernels kernels_of(const Gemm& gemm) {
-  if (gemm.dtype != DType::kF32) {
-    if (gemm.products == GemmProducts::kVectors) return bf16_gemm_kernels();
-    if (gemm.products != GemmProducts::kWidened) return tile_gemm_kernels(gemm.dtype, gemm.products);
+GemmKernels kernels_of(DType dtype, GemmProducts products) {
+  if (dtype != DType::kF32) {
+    if (products == GemmProducts::kVectors) return bf16_gemm_kernels();
+    if (products != GemmProducts::kWidened) return tile_gemm_kernels(dtype, products);
   }
-  return HWY_DYNAMIC_DISPATCH(gemm_kernels)(gemm.dtype);
+  return HWY_DYNAMIC_DISPATCH(gemm_kernels)(dtype);
+}
+
+// Words of a column of so many depths in one block of them.
+std::int64_t column_words(std::int64_t depths, const GemmKernels& kernels) {
+  return round_up(depths, kernels.depth_step) / kernels.word_depths;
+}
+
+// What cut_chunks() takes for panels at most.
+std::int64_t most_panel_words(const GemmShape& shape, const GemmKernels& kernels) {
+  const std::int64_t panel = kernels.panel_columns, most = kernels.max_panel_words;
+  const std::int64_t columns = divide_up(shape.n, panel) * panel, words = column_words(shape.k, kernels);
+  const std::int64_t depth_words = kernels.max_depth / kernels.word_depths;
+  // A part of the columns is whole panels, so up to one more than fits.
+  const bool may_cut_columns = !shape.has_c || columns * depth_words > most;
+  const std::int64_t whole_words = may_cut_columns ? words : std::min(words, 4 * depth_words);
+  const std::int64_t fewest = shape.has_c ? kMaxBlockColumns : kMinWholeColumns;
+  return std::min(columns * words, std::max(most, fewest * whole_words) + panel * whole_words);
 }
 
 }  // namespace
@@ -192,7 +213,7 @@ std::int64_t most_depths(const GemmChunk& chunk) {
   return std::ranges::max(chunk.depths, {}, &GemmDepths::count).count;
 }
 
-GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(kernels_of(gemm)) {
+GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(kernels_of(gemm.dtype, gemm.products)) {
   std::int64_t words = 0;
   for (const GemmRun& run : runs_or_all(gemm.depths, gemm.k)) {
     const std::int64_t step = kernels_.depth_step, largest = even_part(run.count(), kernels_.max_depth, step);
@@ -258,11 +279,27 @@ void GemmPlan::cut_blocks() {
   }
 }
 
+void include_gemm(const GemmShape& shape, ScratchSizes& sizes) {
+  const GemmKernels kernels = kernels_of(shape.dtype, shape.products);
+  sizes.include(Scratch::kPanels, most_panel_words(shape, kernels));
+  const std::int64_t rows = round_up(std::min(shape.m, kMaxBlockRows), kernels.tile_rows);
+  const bool is_converted = shape.dtype != DType::kF32 && kernels.word_depths == 1;
+  if (shape.is_a_transposed || is_converted) {
+    const std::int64_t words = column_words(std::min(shape.k, kernels.max_depth), kernels);
+    sizes.include(Scratch::kTileA, (rows + kernels.tile_rows) * (words + kernels.tail_words));
+  }
+  sizes.include(Scratch::kTileA, rows * kernels.tail_words);
+  if (!shape.has_c) {
+    const std::int64_t columns = round_up(std::min(shape.n, kMaxBlockColumns), kernels.panel_columns);
+    sizes.include(Scratch::kTileB, rows * (columns + kRowPadding));
+  }
+}
+
 GemmSums sums_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_columns) {
   if (gemm.c != nullptr) {
     return {gemm.c + block.row_begin * gemm.c_stride + block.column_begin, gemm.c_stride};
   }
-  const std::int64_t stride = divide_up(block.columns(), panel_columns) * panel_columns + 16;
+  const std::int64_t stride = divide_up(block.columns(), panel_columns) * panel_columns + kRowPadding;
   return {scratch_floats(Scratch::kTileB, block.rows() * stride), stride};
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/dtype.h"
 #include "base/host/threads.h"
+#include "ops/cpu/scratch.h"
 
 namespace teratron {
 
@@ -96,6 +97,7 @@ struct GemmKernels {
   std::int64_t max_panel_words;  // of a chunk: panels that all threads share stay in the last-level cache
   void (*pack_columns)(const GemmOperand& b, const GemmChunk& chunk, std::int64_t begin, std::int64_t end);
   GemmSums (*multiply_block)(const Gemm& gemm, const GemmChunk& chunk, const GemmBlock& block);
+  std::int64_t tail_words = 0;  // of each row of a, for its last depths or behind them
 };
 
 // By the processor's products of bf16 (gemm_bf16.cc).
@@ -131,6 +133,18 @@ class GemmPlan {
   std::int64_t block_columns_;
   void* panels_;
 };
+
+// What a product may take of working memory.
+struct GemmShape {
+  std::int64_t m, n, k;  // the most of each
+  DType dtype;
+  GemmProducts products;
+  bool is_a_transposed, has_c;
+};
+// The most that a thread which calls gemm() takes; of its helpers, the same without Scratch::kPanels. It never falls
+// with m, n or k, and is the same for any runs of m and k, but for tiles: each run of depths is padded to a tile's,
+// which short ones may take more for.
+void include_gemm(const GemmShape& shape, ScratchSizes& sizes);
 
 // finish(block, sums) is called once for each block of c, when it is complete, by the thread that completed it.
 template <class Finish>

@@ -19,6 +19,7 @@
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/products/bf16_kernels.h"
 #include "ops/cpu/products/linear.h"
+#include "ops/cpu/products/text_runs.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd/gemm_kernel-inl.h"
 #include "ops/cpu/simd/math-inl.h"
@@ -85,11 +86,14 @@ void finish_forward_block(const LinearForward& args, const GemmBlock& block, con
   store_outputs<T, NoActivation>(args, block, sums);
 }
 
+// What finish_transposed() takes.
+std::int64_t transposed_floats(std::int64_t rows) { return rows * kPanelColumns; }
+
 // Brings a block of y transposed, some outputs for all rows of x, into order and finishes it: as many outputs at a time
 // as a panel has columns.
 template <auto finish>
 void finish_transposed(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
-  float* const panel = scratch_floats(Scratch::kTileA, block.columns() * kPanelColumns);
+  float* const panel = scratch_floats(Scratch::kTileA, transposed_floats(block.columns()));
   for (std::int64_t o = 0; o < block.rows(); o += kPanelColumns) {
     const std::int64_t outputs = std::min(kPanelColumns, block.rows() - o), first = block.row_begin + o;
     pack_panel_transposed(sums.data + o * sums.stride, sums.stride, block.columns(), outputs, panel);
@@ -255,6 +259,7 @@ namespace teratron {
 namespace {
 
 HWY_EXPORT(linear_kernels);
+HWY_EXPORT(transposed_floats);
 
 // Generation computes one row at a time: packing the weights would cost as much as the product.
 constexpr std::int64_t kFewRows = block_size(4, 2), kFewRowsGrain = block_size(128, 3);
@@ -262,12 +267,12 @@ constexpr std::int64_t kFewRows = block_size(4, 2), kFewRowsGrain = block_size(1
 // Whether y is computed transposed: then x is packed instead of the weights, which are read in place, and y is brought
 // into order at the end. The bits are the same, since every sum is of the same products in the same order. Measured on
 // Zen 4 with weights that come from memory: up to 1.9 times as fast, at 32 rows.
+constexpr std::int64_t kFewestInputs = block_size(512, 4);  // to bring y into order costs more than fewer save
+// Tiles share the bounds of vectors, since nothing of them was measured.
+constexpr std::int64_t kMostRows = block_size(256, 5), kFewestBf16Rows = block_size(24, 3),
+                       kMostBf16Rows = block_size(128, 5);
 bool is_faster_transposed(std::int64_t rows, std::int64_t inputs, GemmProducts products) {
-  constexpr std::int64_t kFewestInputs = block_size(512, 4);  // to bring y into order costs more than fewer save
-  constexpr std::int64_t kMostRows = block_size(256, 5), kFewestBf16Rows = block_size(24, 3),
-                         kMostBf16Rows = block_size(128, 5);
   if (inputs < kFewestInputs) return false;
-  // Tiles share the bounds of vectors, since nothing of them was measured.
   if (products != GemmProducts::kWidened) return rows >= kFewestBf16Rows && rows <= kMostBf16Rows;
   return rows <= kMostRows;
 }
@@ -275,40 +280,33 @@ bool is_faster_transposed(std::int64_t rows, std::int64_t inputs, GemmProducts p
 // Where sums go: fp32 outputs take them, others are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
 
-// The rows with text, of all that there are; neighbours are one run.
-std::vector<GemmRun> text_runs(const TensorRef& lengths, std::int64_t rows) {
-  if (!lengths) return {{0, rows}};
-  const std::int64_t tokens = rows / lengths.elements();
-  std::vector<GemmRun> runs;
-  for (std::int64_t b = 0; b < lengths.elements(); ++b) {
-    const std::int64_t begin = b * tokens;
-    const std::int64_t text = std::clamp<std::int64_t>(lengths.as<const std::int32_t>()[b], 0, tokens);
-    if (text == 0) continue;
-    if (!runs.empty() && runs.back().end == begin) {
-      runs.back().end += text;
-    } else {
-      runs.push_back({begin, begin + text});
-    }
-  }
-  return runs;
-}
-
-// The rows between the runs become 0.
-void clear_padding(const TensorRef& view, std::span<const GemmRun> runs) {
-  if (!view) return;
-  std::int64_t begin = 0;
-  const auto clear = [&](std::int64_t end) {
-    const TensorRef padding = view.slice(0, begin, end);
-    if (end > begin) std::memset(padding.data, 0, static_cast<std::size_t>(padding.bytes()));
-  };
-  for (const GemmRun& run : runs) {
-    clear(run.begin);
-    begin = run.end;
-  }
-  clear(view.dim(0));
-}
-
 }  // namespace
+
+void include_linear(const WorkShapes::Product& product, DType dtype, GemmProducts products, bool has_backward,
+                    ScratchSizes& sizes) {
+  const auto [rows, inputs, outputs] = product;
+  const bool has_c = dtype == DType::kF32;  // else sums are rounded from a block's own
+  GemmShape shape{.m = rows, .n = outputs, .k = inputs, .dtype = dtype, .products = products, .has_c = has_c};
+  include_gemm(shape, sizes);
+  sizes.include(Scratch::kTileB, std::min(rows, kFewRows) * kFewRowsGrain);
+  const bool is_widened = products == GemmProducts::kWidened;
+  if (inputs >= kFewestInputs && (is_widened || rows >= kFewestBf16Rows)) {
+    const std::int64_t few = std::min(rows, is_widened ? kMostRows : kMostBf16Rows);
+    shape = {.m = outputs, .n = few, .k = inputs, .dtype = dtype, .products = products, .has_c = false};
+    include_gemm(shape, sizes);
+    sizes.include(Scratch::kTileA, HWY_DYNAMIC_DISPATCH(transposed_floats)(few));
+  }
+  if (!has_backward) return;
+  include_gemm({.m = rows, .n = inputs, .k = outputs, .dtype = dtype, .products = products, .has_c = has_c}, sizes);
+  include_gemm({.m = outputs,
+                .n = inputs,
+                .k = rows,
+                .dtype = dtype,
+                .products = products,
+                .is_a_transposed = true,
+                .has_c = true},
+               sizes);
+}
 
 void CpuBackend::do_linear_forward(const LinearForward& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);

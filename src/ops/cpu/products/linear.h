@@ -3,6 +3,7 @@
 
 #include "ops/backend.h"
 #include "ops/cpu/products/gemm.h"
+#include "ops/working_memory.h"
 
 namespace teratron {
 
@@ -14,5 +15,9 @@ struct LinearKernels {
   void (*finish_gradient)(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums);
   void (*sum_columns)(const LinearWeightGradient& args, std::int64_t begin, std::int64_t end);
 };
+
+// The most that a linear layer of so many rows or fewer takes, forward and, where it has one, backward.
+void include_linear(const WorkShapes::Product& product, DType dtype, GemmProducts products, bool has_backward,
+                    ScratchSizes& sizes);
 
 }  // namespace teratron

@@ -214,7 +214,8 @@ GemmKernels kernels_with(DType dtype) {
           .max_panel_words = kTileMaxPanelWords,
           .pack_columns = [](const GemmOperand& b, const GemmChunk& chunk, std::int64_t begin,
                              std::int64_t end) { pack_tile_columns(b, chunk, begin, end, has_bf16_products()); },
-          .multiply_block = dtype == DType::kBF16 ? &multiply_tile_block<Unit<Bf16>> : &multiply_tile_block<Unit<F16>>};
+          .multiply_block = dtype == DType::kBF16 ? &multiply_tile_block<Unit<Bf16>> : &multiply_tile_block<Unit<F16>>,
+          .tail_words = kTileWords};
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+#include "ops/cpu/working_memory.h"
+
+#include "ops/cpu/attention/attention.h"
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/products/linear.h"
+
+namespace teratron {
+namespace {
+
+constexpr Scratch kOfStarters[] = {Scratch::kPanels, Scratch::kReduction};
+
+}  // namespace
+
+ScratchSizes most_scratch(const WorkShapes& work, const CpuOptions& options, bool starts_loops) {
+  const DType compute_dtype = options.compute_dtype;
+  const bool has_products = has_attention_products(options);
+  ScratchSizes sizes;
+  for (const WorkShapes::Product& product : work.products) {
+    include_linear(product, compute_dtype, linear_products(options), work.has_backward, sizes);
+  }
+  for (const WorkShapes::Attention& head : work.attentions) {
+    include_attention_forward(head, compute_dtype, has_products, sizes);
+    if (work.has_backward) include_attention_backward(head, compute_dtype, has_products, sizes);
+  }
+  if (work.has_backward) {
+    include_norm_backward(work.norm_rows, work.norm_columns, sizes);
+    include_sum_of_squares(work.largest_parameter, sizes);
+  }
+  if (!starts_loops) {
+    for (const Scratch use : kOfStarters) sizes.clear(use);
+  }
+  return sizes;
+}
+
+std::int64_t cpu_working_bytes(const WorkShapes& work, const CpuOptions& options, int threads) {
+  return most_scratch(work, options, true).bytes() + (threads - 1) * most_scratch(work, options, false).bytes();
+}
+
+}  // namespace teratron
