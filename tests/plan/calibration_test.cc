@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/costs/cost_constants.h"
+#include "plan/costs/step_time.h"
 
 namespace teratron::plan {
 namespace {
@@ -25,6 +26,9 @@ std::vector<CalibrationStep> made_steps(const Cluster& truth) {
   if (truth.devices > 1) {
     const std::vector<CalibrationStep> split = calibration_steps({.tensor = truth.devices, .dtype = DType::kF32}, 1);
     steps.insert(steps.end(), split.begin(), split.end());
+    std::vector<CalibrationStep> sharded = calibration_steps({.dtype = DType::kF32}, truth.devices);
+    for (CalibrationStep& step : sharded) step.shards_optimizer = true;
+    steps.insert(steps.end(), sharded.begin(), sharded.end());
   }
   for (CalibrationStep& step : steps) {
     for (std::size_t slice = 0; slice < step.slices.size(); ++slice) {
@@ -55,6 +59,50 @@ TEST(Calibration, FindsTheConstantsThatTheStepsWereMadeWith) {
       EXPECT_NEAR(found.cluster.links.front().latency / 3e-5, 1, 0.1);
     }
   }
+}
+
+// Two copies: a sum and an update alone cannot be told apart, since both grow with the parameters.
+TEST(Calibration, OfBothKindsOfOptimizerPredictsBoth) {
+  Cluster truth = machine(2);
+  truth.constants = {{"update_bytes", 50, ""}, {"sum_interference", 0.7, ""}, {"gather_slowdown", 5, ""}};
+  const std::vector<CalibrationStep> steps = made_steps(truth);
+  const Calibration found = calibrate(machine(2), steps, 1);
+  for (const CalibrationStep& step : steps) {
+    if (step.settings.tensor > 1) continue;
+    EXPECT_NEAR(predicted_after(step, found.cluster) / step.after, 1, 0.05) << step.shards_optimizer;
+  }
+  // What a plan says of an update is the same.
+  TrainConfig config;
+  config.data_path = {"corpus"};
+  config.model = steps.front().model;
+  config.seq_length = config.model.max_position_embeddings;
+  config.data_parallel = 2;
+  config.global_batch_size = 2;
+  config.micro_batch_size = 1;
+  const auto plan_of = [&](const Cluster& cluster) { return predict_step(config, cluster, 512).seconds; };
+  for (const bool shards : {false, true}) {
+    config.distributed_optimizer = shards;
+    EXPECT_NEAR(plan_of(found.cluster) / plan_of(truth), 1, 0.03);
+  }
+  Cluster slower = truth;
+  slower.constants.back().value = 50;
+  EXPECT_GT(plan_of(slower), plan_of(truth));
+}
+
+TEST(Calibration, UsualStepsAreSlowerThanTheBestByThePace) {
+  const Cluster truth = machine(1);
+  std::vector<CalibrationStep> steps = made_steps(truth);
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].pace = 1.1 + 0.02 * static_cast<double>(i % 3);
+  const Calibration found = calibrate(truth, steps, 1);
+  EXPECT_DOUBLE_EQ(constants_of(found.cluster).pace, 1.12);
+  EXPECT_LT(found.mean_error, 0.01);  // of passes at their best
+  Cluster at_best = found.cluster;
+  std::erase_if(at_best.constants, [](const Constant& constant) { return constant.name == "pace"; });
+  const Slice slice{.sequences = 2, .tokens = 64};
+  const ModelCosts usual(steps.front().model, {}, found.cluster), best(steps.front().model, {}, at_best);
+  EXPECT_NEAR(usual.layer(slice).forward, 1.12 * best.layer(slice).forward, 1e-9);
+  EXPECT_NEAR(usual.head(slice).backward, 1.12 * best.head(slice).backward, 1e-9);
+  EXPECT_NEAR(usual.embedding(slice).forward, 1.12 * best.embedding(slice).forward, 1e-9);
 }
 
 TEST(Calibration, ItsClusterHasNoFaultsAndKnownConstantsAlone) {

@@ -61,6 +61,12 @@ std::vector<CalibrationStep> measured_steps(const StepSettings& settings, Backen
   plan::measure(steps, std::make_shared<Mesh>(make_mesh(rank.world, {.data = ranks})), backend, rounds,
                 show("small models, one on each rank"));
   if (ranks == 1) return steps;
+  std::vector<CalibrationStep> sharded = plan::calibration_steps({.dtype = dtype}, ranks);
+  std::erase_if(sharded, [](const CalibrationStep& step) { return step.slices.size() > 1; });
+  for (CalibrationStep& step : sharded) step.shards_optimizer = true;
+  plan::measure(sharded, std::make_shared<Mesh>(make_mesh(rank.world, {.data = ranks})), backend, rounds,
+                show("the same with a sharded optimizer"));
+  std::ranges::move(sharded, std::back_inserter(steps));
   std::vector<CalibrationStep> split = plan::calibration_steps({.tensor = ranks, .dtype = dtype}, 1);
   std::erase_if(split, [&](const CalibrationStep& step) { return step.model.num_attention_heads % ranks != 0; });
   plan::measure(split, std::make_shared<Mesh>(make_mesh(rank.world, {.tensor = ranks})), backend, rounds,
@@ -105,6 +111,8 @@ nlohmann::ordered_json json_of(const Calibration& calibration, const std::vector
            {"slices", step.slices},
            {"slice", slice},
            {"tensor", step.settings.tensor},
+           {"shards_optimizer", step.shards_optimizer},
+           {"pace", step.pace},
            {"forward_ms", step.passes[slice].forward},
            {"backward_ms", step.passes[slice].backward},
            {"after_ms", step.after},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/median.h"
 #include "pipeline/generators.h"
 #include "profile/step_times.h"
 
@@ -133,7 +134,8 @@ void measure(std::vector<CalibrationStep>& steps, const std::shared_ptr<Mesh>& m
                                  .tokens = step.model.max_position_embeddings,
                                  .cell_layers = {step.model.num_layers},
                                  .recompute = step.settings.recompute,
-                                 .sequence_parallel = step.settings.sequence_parallel};
+                                 .sequence_parallel = step.settings.sequence_parallel,
+                                 .shard_optimizer = step.shards_optimizer};
     const bool is_sliced = step.slices.size() > 1;
     const pipeline::Schedule schedule =
         pipeline::make_schedule(is_sliced ? pipeline::ScheduleKind::kTeraPipe : pipeline::ScheduleKind::kGpipe,
@@ -162,12 +164,23 @@ void measure(std::vector<CalibrationStep>& steps, const std::shared_ptr<Mesh>& m
           least_of(times[i], [&](const StepTimes& one) { return one.passes[0][slice].forward; }),
           least_of(times[i], [&](const StepTimes& one) { return one.passes[0][slice].backward; })));
     }
-    step.after = least_of(times[i], [](const StepTimes& one) { return one.iteration - one.pipeline; });
+    // A plan is held to the steps that are usual, which are slower: threads wake up late, ranks wait for each other.
+    std::vector<double> after, whole;
+    for (const StepTimes& one : times[i]) {
+      after.push_back(one.iteration - one.pipeline);
+      whole.push_back(one.pipeline);
+    }
+    double least = 0;
+    for (const pipeline::PassTimes& pass : step.passes) least += pass.forward + pass.backward;
+    step.after = median(after);
+    step.pace = median(whole) / least;
   }
 }
 
 pipeline::PassTimes predicted(const CalibrationStep& step, const Cluster& cluster, std::size_t slice) {
-  const ModelCosts costs(step.model, step.settings, cluster);
+  Cluster at_best = cluster;
+  set_constant(at_best, "pace", 1);
+  const ModelCosts costs(step.model, step.settings, at_best);
   const std::int64_t context =
       std::accumulate(step.slices.begin(), step.slices.begin() + static_cast<std::ptrdiff_t>(slice), std::int64_t{0});
   const Slice shape{.sequences = step.sequences, .tokens = step.slices[slice], .context = context};
@@ -180,11 +193,16 @@ pipeline::PassTimes predicted(const CalibrationStep& step, const Cluster& cluste
 double predicted_after(const CalibrationStep& step, const Cluster& cluster) {
   const ModelCosts costs(step.model, step.settings, cluster);
   const auto parameters = static_cast<double>(step.model.parameters());
-  double seconds = costs.update_seconds(parameters);
+  const double shares = step.shards_optimizer ? static_cast<double>(step.copies) : 1;
+  double seconds = costs.update_seconds(parameters / shares);
   if (step.copies > 1) {
     const CostConstants constants = constants_of(cluster);
-    const double bytes = constants.gradient_bytes * parameters;
-    seconds += constants.sum_interference * all_reduce_seconds(cluster, {.size = step.copies}, bytes);
+    const CollectiveGroup copies{.size = step.copies};
+    seconds += constants.sum_interference * all_reduce_seconds(cluster, copies, constants.gradient_bytes * parameters);
+    if (step.shards_optimizer) {
+      const double weights = static_cast<double>(size_of(step.settings.dtype)) * parameters;
+      seconds += all_gather_seconds(cluster, copies, weights * constants.gather_slowdown);
+    }
   }
   return 1e3 * seconds;
 }
@@ -203,7 +221,16 @@ Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps
   std::vector<Searched> update = {{"update_bytes", 30, 1, 1000}};
   // Sums begin beside the passes, and what they take from these is measured with the update.
   if (!cluster.links.empty()) update.push_back({"sum_interference", 1, 0.01, 10});
+  // Only steps of both kinds tell what of it a sharded optimizer saves, and what its gathers cost.
+  if (std::ranges::any_of(steps, &CalibrationStep::shards_optimizer)) {
+    update.push_back({"gather_slowdown", 1, 0.01, 1000});
+  }
   search(cluster, update, steps, compare_updates);
+  std::vector<double> paces;
+  for (const CalibrationStep& step : steps) {
+    if (step.pace > 0) paces.push_back(step.pace);
+  }
+  if (!paces.empty()) set_constant(cluster, "pace", std::clamp(median(paces), 1.0, 100.0));
   Calibration result{.cluster = std::move(cluster)};
   double passes = 0;
   compare_passes(result.cluster, steps, [&](double ours, double measured) {

@@ -21,21 +21,23 @@ struct CalibrationStep {
   std::int64_t sequences = 1;
   std::vector<std::int64_t> slices;  // tokens
   LayerSettings settings;
-  std::int64_t copies = 1;  // of the model, which sum their gradients
-  // Measured: milliseconds of whole passes.
+  std::int64_t copies = 1;        // of the model, which sum their gradients
+  bool shards_optimizer = false;  // over the copies
+  // Measured: milliseconds of whole passes, at their least.
   std::vector<pipeline::PassTimes> passes;  // [slice]
-  double after = 0;                         // from the last pass to the end of the step: sums and update
+  // Medians: from the last pass to the end of the step, sums and update; and what all passes take with what lies
+  // between them, in times of the sum of the above. 0: not measured.
+  double after = 0, pace = 0;
 };
 
 // Models of different widths, lengths, vocabularies, slices.
 std::vector<CalibrationStep> calibration_steps(const LayerSettings& settings, std::int64_t copies);
 
-// Runs all of them in turns, `rounds` times after one that does not count; the least counts. All ranks of the mesh call
-// it.
+// Runs all of them in turns, `rounds` times after one that does not count. All ranks of the mesh call it.
 void measure(std::vector<CalibrationStep>& steps, const std::shared_ptr<Mesh>& mesh, Backend& backend, int rounds,
              const std::function<void(int done, int rounds)>& progress = {});
 
-// What the cost model says of a step's slice.
+// What the cost model says of a step's slice, at its best.
 pipeline::PassTimes predicted(const CalibrationStep& step, const Cluster& cluster, std::size_t slice);
 double predicted_after(const CalibrationStep& step, const Cluster& cluster);  // milliseconds; of unsplit models
 

@@ -39,6 +39,8 @@ constexpr std::array kKnown = {
     Known{"update_bytes", &CostConstants::update_bytes, 34, 0, 1e3,
           "norm: the gradient; AdamW: gradient, two moments, fp32 weight read, three and a 16-bit weight written"},
     Known{"sum_efficiency", &CostConstants::sum_efficiency, 1, 1e-6, 1, "not measured"},
+    Known{"gather_slowdown", &CostConstants::gather_slowdown, 1, 0.01, 1000, "at the links' pace"},
+    Known{"pace", &CostConstants::pace, 1, 1, 100, "passes are always as fast as they can be"},
     Known{"sum_interference", &CostConstants::sum_interference, 0, 0, 10, "not measured"},
 };
 

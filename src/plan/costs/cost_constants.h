@@ -26,6 +26,8 @@ struct CostConstants {
   double gradient_bytes = 0;         // of a parameter's gradient, as it is added up and summed over the copies
   double update_bytes = 0;           // that an update reads and writes for a parameter
   double sum_efficiency = 0;         // share of a shared port's rate that sums over copies of the model reach
+  double gather_slowdown = 0;        // times the links' own time that gathers of updated weights take
+  double pace = 0;                   // times that passes take of what they take at their best
   double sum_interference = 0;       // seconds that a second of these sums takes from the passes beside it
 };
 

@@ -5,8 +5,6 @@
 namespace teratron::plan {
 namespace {
 
-constexpr double kMilliseconds = 1e3;
-
 // Passes over a tensor in a layer, counted from Megatron-LM's and this program's own kernels: what is read and what is
 // written, in units of [tokens, hidden] where every rank has it whole (norms, dropout, residual) and where ranks have a
 // part (biases, GELU, changes of a projection's order).
@@ -37,6 +35,7 @@ ModelCosts::ModelCosts(const ModelConfig& model, const LayerSettings& settings, 
   peak_ = is_wide ? cluster.device.peak_32 : cluster.device.peak_16;
   bandwidth_ = cluster.device.memory_bandwidth * constants_.memory_efficiency;
   element_ = static_cast<double>(size_of(settings.dtype));
+  milliseconds_ = 1e3 * constants_.pace;
 }
 
 double ModelCosts::kernels(double seconds, double count) const {
@@ -152,10 +151,10 @@ pipeline::PassTimes ModelCosts::layer(const Slice& slice) const {
     again = constants_.recomputes_all != 0 ? forward : forward - p.after_up - p.collectives / 2;
   }
   const double input = again + p.input_gradients + p.attention_backward + p.points_backward + p.collectives;
-  return {.forward = forward * kMilliseconds,
-          .backward = (input + p.weight_gradients) * kMilliseconds,
-          .backward_input = input * kMilliseconds,
-          .backward_weight = p.weight_gradients * kMilliseconds};
+  return {.forward = forward * milliseconds_,
+          .backward = (input + p.weight_gradients) * milliseconds_,
+          .backward_input = input * milliseconds_,
+          .backward_weight = p.weight_gradients * milliseconds_};
 }
 
 pipeline::PassTimes ModelCosts::embedding(const Slice& slice) const {
@@ -163,9 +162,9 @@ pipeline::PassTimes ModelCosts::embedding(const Slice& slice) const {
   const double sum = collective(static_cast<double>(slice.sequences * slice.tokens * model_.hidden_size) * element_);
   const double forward = kernels(passes(stream, 4), 2) + sum;
   const double backward = kernels(passes(stream, 3), 2);
-  return {.forward = forward * kMilliseconds,
-          .backward = backward * kMilliseconds,
-          .backward_weight = backward * kMilliseconds};
+  return {.forward = forward * milliseconds_,
+          .backward = backward * milliseconds_,
+          .backward_weight = backward * milliseconds_};
 }
 
 pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
@@ -177,9 +176,9 @@ pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
   const double input = product(rows, h, vocabulary) + product(rows, vocabulary, h) / constants_.gradient_speed +
                        kernels(loss + norm, 4) + collective(rows * h * element_);
   const double weight = weight_gradient(rows, h, vocabulary);
-  return {.backward = (input + weight) * kMilliseconds,
-          .backward_input = input * kMilliseconds,
-          .backward_weight = weight * kMilliseconds};
+  return {.backward = (input + weight) * milliseconds_,
+          .backward_input = input * milliseconds_,
+          .backward_weight = weight * milliseconds_};
 }
 
 double ModelCosts::update_seconds(double parameters) const {

@@ -68,6 +68,7 @@ class ModelCosts {
   Cluster cluster_;
   CostConstants constants_;
   double peak_ = 0, bandwidth_ = 0, element_ = 2;  // operations and bytes a second; bytes of a number
+  double milliseconds_ = 0;                        // of a pass, for each second that it takes at its best
 };
 
 }  // namespace teratron::plan

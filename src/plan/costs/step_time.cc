@@ -98,8 +98,9 @@ class WorkBuilder {
       if (cell + 1 == cells) parameters += 2 * h + (stages > 1 ? embedding : 0);  // the last norm; the tied copy
       const std::size_t stage = cell % stages;
       of_stage[stage] += parameters;
+      const double gathered = parameters * element * constants_.gather_slowdown;
       work_.gradient_bytes.push_back(bytes_on_links(cluster_, copies(stage), parameters * constants_.gradient_bytes));
-      work_.weight_bytes.push_back(bytes_on_links(cluster_, copies(stage), parameters * element));
+      work_.weight_bytes.push_back(bytes_on_links(cluster_, copies(stage), gathered));
     }
     work_.gradient_pieces = static_cast<int>(std::max<std::int64_t>(1, plan_.cell_layers.front()));
     work_.tied_bytes = stages > 1 ? embedding * constants_.gradient_bytes : 0;
