@@ -1,10 +1,10 @@
 // Trains a small GPT-2 on a text and prints the losses. It takes the flags of `teratron train`, as many ranks included:
 //   train_gpt2 TEXT FOLDER --seq-length 32 --train-iters 30 --lr 0.003 --tp 2
-#include <teratron/data/tokenize.h>
+#include <teratron/data/text/tokenize.h>
 #include <teratron/options/reading.h>
 #include <teratron/runtime/backend_choice.h>
 #include <teratron/runtime/ranks.h>
-#include <teratron/tokenizer/bpe_trainer.h>
+#include <teratron/tokenizer/bpe/bpe_trainer.h>
 #include <teratron/train/trainer.h>
 
 #include <cstdio>
