@@ -77,7 +77,8 @@ def main():
             rows.append(f"| {size.replace(':', ', ')} | {curve[-1][1]:.3f} | " + " | ".join(f"{score:.2f}" for score in scores) + " |")
             print(rows[-1], file=sys.stderr, flush=True)
     draw("table5", "BERTs of growing size on the same tokens", "updates", "loss of masked tokens, nats", lines)
-    heading = (f"{datetime.date.today()}, {cpu_name()}; V 8192, initial weights of 0.06, {BERT_TOKENS} tokens ({TASK_TOKENS} in tasks), batch {BERT_BATCH}, bf16, {options.updates} updates; medians of {options.seeds} seeds; "
+    heading = (f"{datetime.date.today()}, {cpu_name()}; V 8192, initial weights of 0.06, {BERT_TOKENS} tokens ({TASK_TOKENS} in tasks), "
+               f"batch {BERT_BATCH}, bf16, {options.updates} updates; medians of {options.seeds} seeds; "
                f"`bench/table5 {' '.join(sys.argv[1:])}`")
     text = heading + "\n\n" + "\n".join(rows) + "\n"
     print(text)

@@ -22,9 +22,8 @@ class StagePlan {
   const StagePart& part() const { return part_; }
   const StageMemory& memory() const { return memory_; }
   const ParameterBuckets& buckets() const { return buckets_; }
-  const WorkShapes& work() const {
-    return work_;
-  }  // what the stage computes, for what a back end takes beside memory()
+  // What the stage computes: a back end's working memory, which is not in memory(), follows from it.
+  const WorkShapes& work() const { return work_; }
 
   // The buckets here whose gradients are complete at this place of the backward pass: usually one, none in other
   // stages.

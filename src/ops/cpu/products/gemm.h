@@ -142,8 +142,8 @@ struct GemmShape {
   bool is_a_transposed, has_c;
 };
 // The most that a thread which calls gemm() takes; of its helpers, the same without Scratch::kPanels. It never falls
-// with m, n or k, and is the same for any runs of m and k, but for tiles: each run of depths is padded to a tile's,
-// which short ones may take more for.
+// with m, n or k, and is the same for any runs of m and k, but for products of 16 bits: each run of depths is padded to
+// a pair or a tile, so many short ones may take more.
 void include_gemm(const GemmShape& shape, ScratchSizes& sizes);
 
 // finish(block, sums) is called once for each block of c, when it is complete, by the thread that completed it.
