@@ -57,6 +57,8 @@ def random_layout(rng):
                   vocabulary=rng.choice([1000, 8000]),
                   flags=rng.choice([[], ["--sequence-parallel"]]) if split == "tp" else
                   rng.choice([[], ["--use-distributed-optimizer"]]) if split == "dp" else [])
+    if "--sequence-parallel" in layout["flags"] and layout["slices"] > 1:
+        layout["batch"] = 1  # the program takes no more
     return layout
 
 
@@ -140,19 +142,20 @@ def program_bytes(machine):
 def study(machine, layouts, rounds, updates):
     for vocabulary in (1000, 8000):
         machine.corpus(vocabulary)
-    fits = {}
-    for ranks, threads in sorted({(l["tp"] * l["pp"] * l["dp"], l["threads"]) for l in layouts} | {(1, 1)}):
-        fits[(ranks, threads)] = machine.profile(ranks, threads, 9)
-    own = program_bytes(machine)
-    seconds = [([], []) for _ in layouts]
+    clusters = sorted({(l["tp"] * l["pp"] * l["dp"], l["threads"]) for l in layouts} | {(1, 1)})
+    fits, predictions, seconds = [], [[] for _ in layouts], [([], []) for _ in layouts]
     for round_ in range(rounds):
+        # The machine's speed changes over minutes, so that profiles take turns with what they predict.
+        fits.append({cluster: machine.profile(*cluster, 9) for cluster in clusters})
+        for times, layout in zip(predictions, layouts):
+            times.append(predict(machine, layout)["seconds"])
         for which in (0, 1):
             for i, layout in enumerate(layouts):
                 seconds[i][which].extend(measure(machine, layout, updates))
         print(f"round {round_ + 1} of {rounds}", file=sys.stderr, flush=True)
-    rows = []
+    rows, own = [], program_bytes(machine)
     for i, layout in enumerate(layouts):
-        prediction = predict(machine, layout)
+        predicted = statistics.median(predictions[i])
         first, second = (statistics.median(times) for times in seconds[i])
         measured = statistics.median(seconds[i][0] + seconds[i][1])
         ranks = layout["tp"] * layout["pp"] * layout["dp"]
@@ -160,8 +163,8 @@ def study(machine, layouts, rounds, updates):
         planned = sum(stage["memory_bytes"] for stage in predict(machine, large)["stage_use"]) * ranks / layout["pp"]
         held = held_bytes(machine, large) - own
         rows.append({"layout": title_of(layout), "measured_ms": 1e3 * measured,
-                     "predicted_ms": 1e3 * prediction["seconds"], "error": prediction["seconds"] / measured - 1,
-                     "noise": second / first - 1, "planned_bytes": planned, "held_bytes": held,
+                     "predicted_ms": 1e3 * predicted, "error": predicted / measured - 1, "noise": second / first - 1,
+                     "profiles": max(predictions[i]) / min(predictions[i]) - 1, "planned_bytes": planned, "held_bytes": held,
                      "memory_error": planned / held - 1})
     return rows, fits, own
 
@@ -174,25 +177,26 @@ def mean(values):
 def text_of(rows, fits, own, options):
     worst = max(abs(row["error"]) for row in rows)
     text = (f"{datetime.date.today()}, {cpu_name()}, {len(os.sched_getaffinity(0))} cores, fp32, ranks as threads; medians "
-            f"of {options.rounds} interleaved rounds of {options.updates - WARM_UP} updates, twice (noise: how far the two "
-            f"differ); `bench/plan_accuracy {' '.join(sys.argv[1:])}`\n\n"
+            f"of {options.rounds} interleaved rounds of a profile and {options.updates - WARM_UP} updates, twice (noise: how far "
+            f"the two differ; profiles: how far their predictions are apart); `bench/plan_accuracy {' '.join(sys.argv[1:])}`\n\n"
             f"Step time: {100 * mean(row['error'] for row in rows):.1f} % off in the mean, {100 * worst:.1f} % at worst; "
             f"noise {100 * mean(row['noise'] for row in rows):.1f} %, "
             f"{100 * max(abs(row['noise']) for row in rows):.1f} % at worst. "
             f"Memory of the same layouts in models 768 wide, beside the program's own {own / 1e6:.0f} MB: "
             f"{100 * mean(row['memory_error'] for row in rows):.1f} %, "
             f"{100 * max(abs(row['memory_error']) for row in rows):.1f} % at worst.\n\n"
-            "| layout | measured, ms | predicted, ms | off, % | noise, % | planned, MB | held, MB | off, % |\n"
-            + "|---" * 8 + "|\n")
+            "| layout | measured, ms | predicted, ms | off, % | noise, % | profiles, % | planned, MB | held, MB | off, % |\n"
+            + "|---" * 9 + "|\n")
     for row in rows:
         text += (f"| {row['layout']} | {row['measured_ms']:.1f} | {row['predicted_ms']:.1f} | {100 * row['error']:+.1f} "
-                 f"| {100 * row['noise']:+.1f} | {row['planned_bytes'] / 1e6:.1f} | {row['held_bytes'] / 1e6:.1f} "
+                 f"| {100 * row['noise']:+.1f} | {100 * row['profiles']:.1f} | {row['planned_bytes'] / 1e6:.1f} | {row['held_bytes'] / 1e6:.1f} "
                  f"| {100 * row['memory_error']:+.1f} |\n")
-    text += "\nThe clusters' constants, fitted to 16 small models each (`teratron profile --cluster`):\n\n"
-    for (ranks, threads), fit in fits.items():
-        constants = ", ".join(f"{name} {value:.3g}" for name, value in fit["constants"].items())
-        text += (f"- {ranks} rank{'s' if ranks > 1 else ''}, {threads} thread{'s' if threads > 1 else ''}: {constants}; "
-                 f"{100 * fit['mean_error']:.1f} % off its own passes\n")
+    text += "\nThe clusters' constants, fitted to 16 small models each (`teratron profile --cluster`), round by round:\n\n"
+    for ranks, threads in fits[0]:
+        for fit in (round_[(ranks, threads)] for round_ in fits):
+            constants = ", ".join(f"{name} {value:.3g}" for name, value in fit["constants"].items())
+            text += (f"- {ranks} rank{'s' if ranks > 1 else ''}, {threads} thread{'s' if threads > 1 else ''}: {constants}; "
+                     f"{100 * fit['mean_error']:.1f} % off its own passes\n")
     return text
 
 
