@@ -191,7 +191,7 @@ def text_of(rows, fits, own, options):
         text += (f"| {row['layout']} | {row['measured_ms']:.1f} | {row['predicted_ms']:.1f} | {100 * row['error']:+.1f} "
                  f"| {100 * row['noise']:+.1f} | {100 * row['profiles']:.1f} | {row['planned_bytes'] / 1e6:.1f} | {row['held_bytes'] / 1e6:.1f} "
                  f"| {100 * row['memory_error']:+.1f} |\n")
-    text += "\nThe clusters' constants, fitted to 16 small models each (`teratron profile --cluster`), round by round:\n\n"
+    text += "\nThe clusters' constants, fitted to 20 small models each (`teratron profile --cluster`), round by round:\n\n"
     for ranks, threads in fits[0]:
         for fit in (round_[(ranks, threads)] for round_ in fits):
             constants = ", ".join(f"{name} {value:.3g}" for name, value in fit["constants"].items())

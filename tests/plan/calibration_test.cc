@@ -43,9 +43,11 @@ TEST(Calibration, FindsTheConstantsThatTheStepsWereMadeWith) {
   for (const std::int64_t devices : {1, 2}) {
     SCOPED_TRACE(devices);
     Cluster truth = machine(devices);
-    truth.constants = {{"product_efficiency", 0.8, ""}, {"saturation", 20, ""},       {"memory_efficiency", 0.3, ""},
-                       {"kernel_start", 8e-6, ""},      {"gradient_speed", 1.3, ""},  {"attention_efficiency", 0.4, ""},
-                       {"update_bytes", 50, ""},        {"sum_interference", 0.7, ""}};
+    truth.constants = {{"product_efficiency", 0.8, ""}, {"saturation", 20, ""},
+                       {"memory_efficiency", 0.3, ""},  {"kernel_start", 8e-6, ""},
+                       {"gradient_speed", 1.3, ""},     {"attention_efficiency", 0.4, ""},
+                       {"update_bytes", 50, ""},        {"sum_interference", 0.7, ""},
+                       {"weight_passes", 4, ""},        {"loss_passes", 3, ""}};
     if (devices > 1) truth.links.front().latency = 3e-5;
     const Calibration found = calibrate(machine(devices), made_steps(truth), 1);
     // The search ends at factors of 1.002; several constants that are that far off may add up.

@@ -34,6 +34,11 @@ const std::vector<Shape>& calibration_shapes() {
       {2, 256, 4, 256, 1, 512, {96, 80, 80}},
       {2, 128, 2, 128, 8, 512},
       {2, 256, 4, 512, 1, 2048, {256, 256}},
+      // Few rows, which tell what weights take by themselves.
+      {4, 256, 4, 32, 1, 2048},
+      {2, 512, 8, 32, 1, 512},
+      {2, 256, 4, 64, 1, 8192, {32, 32}},
+      {2, 96, 2, 64, 1, 8192},
   };
   return shapes;
 }
@@ -210,7 +215,8 @@ double predicted_after(const CalibrationStep& step, const Cluster& cluster) {
 Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps, int cores) {
   std::vector<Searched> values = {{"product_efficiency", 0.7, 0.01, 1}, {"saturation", 8, 0.01, 1000},
                                   {"memory_efficiency", 0.5, 0.01, 1},  {"kernel_start", 3e-6, 1e-8, 1e-3},
-                                  {"gradient_speed", 1, 0.2, 5},        {"attention_efficiency", 0.3, 0.01, 1}};
+                                  {"gradient_speed", 1, 0.2, 5},        {"attention_efficiency", 0.3, 0.01, 1},
+                                  {"weight_passes", 1, 0.01, 100},      {"loss_passes", 6, 0.1, 100}};
   if (!cluster.links.empty()) {
     values.push_back({"link latency", cluster.links.front().latency, 1e-8, 1e-2});
   }

@@ -22,6 +22,8 @@ constexpr std::array kKnown = {
     Known{"product_efficiency", &CostConstants::product_efficiency, 0.69, 1e-6, 1, "fitted to V100 (docs/plan.md)"},
     Known{"saturation", &CostConstants::saturation, 32, 0, 1e6,
           "a quarter of a product's tile of 128, half empty at worst"},
+    Known{"loss_passes", &CostConstants::loss_passes, 6, 0, 1e3, "the most, the sum of exponentials and the gradient"},
+    Known{"weight_passes", &CostConstants::weight_passes, 0, 0, 1e3, "arithmetic hides them"},
     Known{"memory_efficiency", &CostConstants::memory_efficiency, 0.8, 1e-6, 1, "what copies reach on V100 and later"},
     Known{"kernel_start", &CostConstants::kernel_start, 5e-6, 0, 1, "what the CUDA driver takes to start a kernel"},
     Known{"cores", &CostConstants::cores, 1, 1, 1e6, "a kernel takes the whole device"},

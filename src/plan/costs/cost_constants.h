@@ -12,6 +12,8 @@ namespace teratron::plan {
 struct CostConstants {
   double product_efficiency = 0;     // share of the peak that matrix products reach where all their sides are long
   double saturation = 0;             // a side of this length halves it
+  double loss_passes = 0;            // reads or writes of all logits for the loss and its gradient
+  double weight_passes = 0;          // reads or writes of a product's weights that its arithmetic does not hide
   double memory_efficiency = 0;      // share of the memory's bandwidth that passes over tensors reach
   double kernel_start = 0;           // seconds that each kernel takes besides
   double cores = 1;                  // of a device, of which a kernel takes all or, where that is faster, one

@@ -53,11 +53,17 @@ double ModelCosts::product(double rows, double inner, double columns, double cou
   return kernels(std::max(arithmetic, traffic), 1);
 }
 
+double ModelCosts::product_of_weights(double rows, double inner, double columns) const {
+  // Beside few rows, weights that are packed, or that lie in memory beyond the caches, take a time of their own.
+  return product(rows, inner, columns) + passes(inner * columns, constants_.weight_passes);
+}
+
 double ModelCosts::weight_gradient(double rows, double inner, double columns) const {
   // Where products add to what is there, they read it and write it in place of the product's own result. Else a kernel
   // of its own reads both and writes.
   const double sums = 2 * constants_.gradient_bytes + (constants_.adds_weight_gradients != 0 ? element_ : -element_);
-  return product(inner, rows, columns) / constants_.gradient_speed + inner * columns * sums / bandwidth_;
+  return product(inner, rows, columns) / constants_.gradient_speed + passes(inner * columns, constants_.weight_passes) +
+         inner * columns * sums / bandwidth_;
 }
 
 double ModelCosts::passes(double elements, double reads_and_writes) const {
@@ -124,9 +130,9 @@ ModelCosts::Parts ModelCosts::parts(const Slice& slice) const {
   Parts parts;
   const std::array<std::array<double, 2>, 4> shapes = {{{h, 3 * h / t}, {h / t, h}, {h, f / t}, {f / t, h}}};
   for (const auto& [inner, columns] : shapes) {
-    parts.last_product = product(rows, inner, columns);
+    parts.last_product = product_of_weights(rows, inner, columns);
     parts.products += parts.last_product;
-    parts.input_gradients += product(rows, columns, inner) / constants_.gradient_speed;
+    parts.input_gradients += product_of_weights(rows, columns, inner) / constants_.gradient_speed;
     parts.weight_gradients += weight_gradient(rows, inner, columns);
   }
   parts.attention = attention_forward(slice);
@@ -172,9 +178,10 @@ pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
   const std::int64_t rank_words = model_.padded_vocab_size(settings_.tensor) / settings_.tensor;
   const auto vocabulary = static_cast<double>(rank_words);
   const double norm = passes(stream_elements(slice), 6);
-  const double loss = passes(rows * vocabulary, 6);  // the most, the sum of exponentials and the gradient
-  const double input = product(rows, h, vocabulary) + product(rows, vocabulary, h) / constants_.gradient_speed +
-                       kernels(loss + norm, 4) + collective(rows * h * element_);
+  const double loss = passes(rows * vocabulary, constants_.loss_passes);
+  const double input = product_of_weights(rows, h, vocabulary) +
+                       product_of_weights(rows, vocabulary, h) / constants_.gradient_speed + kernels(loss + norm, 4) +
+                       collective(rows * h * element_);
   const double weight = weight_gradient(rows, h, vocabulary);
   return {.backward = (input + weight) * milliseconds_,
           .backward_input = input * milliseconds_,

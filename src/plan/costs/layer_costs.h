@@ -49,7 +49,8 @@ class ModelCosts {
 
   double kernels(double seconds, double count) const;  // with their starts, on all cores or on one
   double product(double rows, double inner, double columns, double count = 1) const;  // seconds
-  double weight_gradient(double rows, double inner, double columns) const;            // of a product of that shape
+  double product_of_weights(double rows, double inner, double columns) const;
+  double weight_gradient(double rows, double inner, double columns) const;  // of a product of that shape
   double passes(double elements, double reads_and_writes) const;
   double collective(double bytes) const;
   struct AttentionSizes {
