@@ -35,7 +35,7 @@ def losses_of(folder, corpus, vocabulary, depth, placement, rate, updates):
 
 
 def smooth(losses):
-    means = [(i, sum(losses[i - WIDTH:i]) / WIDTH) for i in range(WIDTH, len(losses) + 1, 20)]
+    means = [(i, sum(losses[i - WIDTH:i]) / WIDTH) for i in range(WIDTH, len(losses) + 1, WIDTH)]
     return [[i, mean] for i, mean in means]
 
 

@@ -88,8 +88,9 @@ def metrics_of(folder, kind):
 
 
 def draw(name, title, x_axis, y_axis, lines):
-    """bench/results/NAME.json and its picture, NAME.svg."""
-    chart = dict(title=title, x_axis=x_axis, y_axis=y_axis, lines=lines)
+    """bench/results/NAME.json and its picture, NAME.svg, whose y axis begins at the tenth below the least value."""
+    least = math.floor(10 * min(y for line in lines for _, y in line["points"])) / 10
+    chart = dict(title=title, x_axis=x_axis, y_axis=y_axis, y_least=least, lines=lines)
     path = Path("bench/results") / f"{name}.json"
     path.write_text(json.dumps(chart))
     with path.open() as source, path.with_suffix(".svg").open("w") as picture:

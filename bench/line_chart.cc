@@ -13,7 +13,7 @@ namespace {
 
 LineChart read_chart(std::istream& in) {
   const nlohmann::json json = nlohmann::json::parse(in);
-  LineChart chart{json.at("title"), json.at("x_axis"), json.at("y_axis"), {}};
+  LineChart chart{json.at("title"), json.at("x_axis"), json.at("y_axis"), {}, json.value("y_least", 0.0)};
   for (const nlohmann::json& line : json.at("lines")) {
     chart.lines.push_back({line.at("name"), line.at("points").get<std::vector<std::pair<double, double>>>()});
   }

@@ -12,23 +12,27 @@ namespace {
 
 // Pixels. Beside its numbers the y axis has its title, which reads upwards and takes kTitleColumn.
 constexpr double kLinesWidth = 560, kLinesHeight = 380, kLinesTop = 40, kLinesBottom = 84, kLinesRight = 24;
-constexpr double kTitleColumn = 26, kLabelGap = 8;
+constexpr double kTitleColumn = 26, kLabelGap = 8, kLegendRow = 18;
 constexpr int kLabelSize = 12;
 
 class LinePlot {
  public:
-  explicit LinePlot(const LineChart& chart) : chart_(chart), drawing_(kLinesWidth, kLinesHeight) {
-    double largest = 0;
+  explicit LinePlot(const LineChart& chart)
+      : chart_(chart),
+        legend_(legend_of(chart)),
+        drawing_(kLinesWidth, kLinesHeight + kLegendRow * legend_.back().row) {
+    double largest = chart.y_least;
     for (const LineChart::Line& line : chart.lines) {
       for (const auto& [x, y] : line.points) {
-        if (!(x > 0 && std::isfinite(x) && y >= 0 && std::isfinite(y))) {
-          throw InternalError("a line chart takes finite x above 0 and finite y from 0");
+        if (!(x > 0 && std::isfinite(x) && y >= chart.y_least && std::isfinite(y))) {
+          throw InternalError("a line chart takes finite x above 0 and finite y from where its axis begins");
         }
         xs_.insert(x);
         largest = std::max(largest, y);
       }
     }
-    y_ticks_ = ticks(largest, 5);
+    y_ticks_ = ticks(largest - chart.y_least, 5);
+    for (double& tick : y_ticks_) tick += chart.y_least;
     y_labels_ = tick_labels(y_ticks_);
     for (const std::string& label : y_labels_) {
       left_ = std::max(left_, kTitleColumn + text_width(label, kLabelSize) + kLabelGap);
@@ -45,6 +49,23 @@ class LinePlot {
   }
 
  private:
+  struct LegendPlace {
+    double x = kTitleColumn;
+    int row = 0;
+  };
+
+  // Of every line; one more at the end. A name that has no room begins a row.
+  static std::vector<LegendPlace> legend_of(const LineChart& chart) {
+    std::vector<LegendPlace> places(1);
+    for (const LineChart::Line& line : chart.lines) {
+      const double width = 30 + text_width(line.name, kLabelSize);
+      LegendPlace& place = places.back();
+      if (place.x > kTitleColumn && place.x + width > kLinesWidth) place = {.x = kTitleColumn, .row = place.row + 1};
+      places.push_back({.x = place.x + width, .row = place.row});
+    }
+    return places;
+  }
+
   static constexpr double kFloor = kLinesHeight - kLinesBottom;
 
   double across(double x) const {
@@ -52,7 +73,9 @@ class LinePlot {
     const double part = high > low ? (std::log2(x) - low) / (high - low) : 0.5;
     return left_ + part * (kLinesWidth - kLinesRight - left_);
   }
-  double up(double y) const { return kFloor - y / y_ticks_.back() * (kFloor - kLinesTop); }
+  double up(double y) const {
+    return kFloor - (y - chart_.y_least) / (y_ticks_.back() - chart_.y_least) * (kFloor - kLinesTop);
+  }
 
   void draw_y_axis() {
     for (std::size_t i = 0; i < y_ticks_.size(); ++i) {
@@ -77,11 +100,11 @@ class LinePlot {
   }
 
   void draw_legend() {
-    double x = left_;
     for (std::size_t i = 0; i < chart_.lines.size(); ++i) {
-      drawing_.circle(x, kLinesHeight - 16, 4, series_color(i));
-      drawing_.text(x + 9, kLinesHeight - 12, Anchor::kStart, kLabelSize, chart_.lines[i].name);
-      x += 30 + text_width(chart_.lines[i].name, kLabelSize);
+      const auto [x, row] = legend_[i];
+      const double y = kLinesHeight - 16 + kLegendRow * row;
+      drawing_.circle(x, y, 4, series_color(i));
+      drawing_.text(x + 9, y + 4, Anchor::kStart, kLabelSize, chart_.lines[i].name);
     }
   }
 
@@ -93,6 +116,7 @@ class LinePlot {
   }
 
   const LineChart& chart_;
+  std::vector<LegendPlace> legend_;
   Drawing drawing_;
   std::set<double> xs_;
   std::vector<double> y_ticks_;

@@ -52,6 +52,37 @@ TEST(LineChart, PointsLieByTheLogarithmOfXAndByY) {
   EXPECT_GT(y[2], y[1]);
 }
 
+TEST(LineChart, TheYAxisBeginsWhereItIsToldTo) {
+  const LineChart chart{"t", "x", "y", {{"a", {{1, 6}, {2, 6.5}}}}, 6};
+  const std::string svg = to_svg(chart);
+  EXPECT_THAT(svg, ::testing::HasSubstr(">6.5<"));
+  EXPECT_THAT(svg, ::testing::Not(::testing::HasSubstr(">0<")));
+  EXPECT_THAT(svg, ::testing::HasSubstr("cy=\"296.0\" r=\"4\""));  // the least, on the axis
+  LineChart below = chart;
+  below.y_least = 6.1;
+  EXPECT_THROW(to_svg(below), InternalError);
+}
+
+TEST(LineChart, NamesOfManyLinesTakeAsManyRowsAsTheyNeed) {
+  LineChart chart{"t", "x", "y", {}};
+  for (int i = 0; i < 12; ++i) chart.lines.push_back({"a line of its own " + std::to_string(i), {{1, 1}}});
+  const std::string svg = to_svg(chart);
+  const double width = 560;
+  double height = 0, lowest = 0;
+  std::smatch size;
+  ASSERT_TRUE(std::regex_search(svg, size, std::regex("width=\"([0-9.]+)\" height=\"([0-9.]+)\"")));
+  height = std::stod(size[2]);
+  const std::regex name("<text x=\"([0-9.]+)\" y=\"([0-9.]+)\"[^>]*>(a line[^<]*)<");
+  int names = 0;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), name), end; it != end; ++it, ++names) {
+    EXPECT_LT(std::stod((*it)[1]) + text_width((*it)[3].str(), 12), width);
+    lowest = std::max(lowest, std::stod((*it)[2]));
+  }
+  EXPECT_EQ(names, 12);
+  EXPECT_GT(lowest, 380);
+  EXPECT_LT(lowest, height);
+}
+
 TEST(LineChart, NothingToDrawIsAPictureTooAndWhatIsNotANumberIsNone) {
   EXPECT_TRUE(to_svg(LineChart{"t", "x", "y", {}}).ends_with("</svg>\n"));
   EXPECT_TRUE(to_svg({"t", "x", "y", {{"a", {{3, 0}}}}}).ends_with("</svg>\n"));
