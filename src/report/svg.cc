@@ -97,7 +97,8 @@ void Drawing::circle(double x, double y, double radius, std::string_view fill) {
 std::string Drawing::finish() && { return std::move(svg_) + "</svg>\n"; }
 
 std::string_view series_color(std::size_t n) {
-  constexpr std::array<std::string_view, 4> kColors = {"#3b6ea5", "#c8a24a", "#6a9955", "#a0522d"};
+  constexpr std::array<std::string_view, 8> kColors = {"#3b6ea5", "#c8a24a", "#6a9955", "#a0522d",
+                                                       "#7b5ea7", "#2f9e9e", "#d1698c", "#6b7280"};
   return kColors[n % kColors.size()];
 }
 
