@@ -57,7 +57,7 @@ TEST(LineChart, TheYAxisBeginsWhereItIsToldTo) {
   const std::string svg = to_svg(chart);
   EXPECT_THAT(svg, ::testing::HasSubstr(">6.5<"));
   EXPECT_THAT(svg, ::testing::Not(::testing::HasSubstr(">0<")));
-  EXPECT_THAT(svg, ::testing::HasSubstr("cy=\"296.0\" r=\"4\""));  // the least, on the axis
+  EXPECT_THAT(svg, ::testing::HasSubstr("cy=\"296.0\" r=\"4.0\""));  // the least, on the axis
   LineChart below = chart;
   below.y_least = 6.1;
   EXPECT_THROW(to_svg(below), InternalError);
