@@ -88,8 +88,8 @@ def study(machine, model, options):
 
 def text_of(results, options):
     lines = [f"{datetime.date.today()}, {cpu_name()}, two ranks as threads of one core, fp32; {options.updates - WARM_UP} updates a run: "
-             f"all layouts in {options.rounds} round" + ("s" if options.rounds > 1 else "") + f", then the fastest {options.finalists} and the pick, twice, in {options.final_rounds} more, whose "
-             f"medians are these; `bench/plan_pick {' '.join(sys.argv[1:])}`\n",
+             f"each layout {options.rounds} time{'s' if options.rounds > 1 else ''} in turns, then the fastest {options.finalists} and the pick, twice, "
+             f"{options.final_rounds} times in turns, whose medians are these; `bench/plan_pick {' '.join(sys.argv[1:])}`\n",
              "| model | layouts | the pick | measured twice, ms | predicted | best measured | ms | the pick, beside the best | slowest, ms |",
              "|---" * 9 + "|"]
     for r in results:
