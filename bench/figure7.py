@@ -35,8 +35,7 @@ def losses_of(folder, corpus, vocabulary, depth, placement, rate, updates):
 
 
 def smooth(losses):
-    means = [(i, sum(losses[i - WIDTH:i]) / WIDTH) for i in range(WIDTH, len(losses) + 1, WIDTH)]
-    return [[i, mean] for i, mean in means]
+    return [[i, sum(losses[i - WIDTH:i]) / WIDTH] for i in range(WIDTH, len(losses) + 1, WIDTH)]
 
 
 def cell(losses, updates):
@@ -47,7 +46,7 @@ def cell(losses, updates):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--updates", type=int, default=3000)
+    parser.add_argument("--updates", type=int, default=1600)
     parser.add_argument("--depths", type=int, nargs="+", default=[4, 12, 24])
     parser.add_argument("--rates", type=float, nargs="+", default=[1e-3, 3e-3])
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time, of one thread each")

@@ -54,12 +54,12 @@ def finetune(save, name, flags, train, valid, encoder, options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--updates", type=int, default=3000)
-    parser.add_argument("--articles", type=int, default=1400, help="of RACE's middle schools, to fine-tune on")
+    parser.add_argument("--updates", type=int, default=2500)
+    parser.add_argument("--articles", type=int, default=700, help="of RACE's middle schools, to fine-tune on")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--sizes", nargs="+", default=["2:64:2:1e-3", "2:128:2:1e-3", "4:256:4:1e-3"], help="layers:hidden:heads:learning rate")
+    parser.add_argument("--sizes", nargs="+", default=["1:16:1:1e-3", "1:32:1:1e-3", "2:64:2:1e-3", "2:128:2:1e-3", "3:192:3:1e-3"], help="layers:hidden:heads:learning rate")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

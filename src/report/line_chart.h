@@ -17,8 +17,8 @@ struct LineChart {
   double y_least = 0;  // where the y axis begins
 };
 
-// Every point is marked, and every x labelled where there is room. InternalError where a
-// coordinate is out of its range.
+// Every point is marked, and every x labelled where there is room. InternalError where a coordinate is out of its
+// range.
 std::string to_svg(const LineChart& chart);
 
 }  // namespace teratron::svg
