@@ -3,7 +3,7 @@
 Each program has the card to itself: ours, then PyTorch's, then ours again. A row is written as soon as it is measured,
 and one that fails (most often for lack of memory) says so and is no reason to stop.
 
-Model FLOPs a token: 6 (12 L h^2 + V h) + 12 L h s, with attention counted in full as the Megatron-LM papers do.
+Model FLOPs a token: 6 (12 L h^2 + V h) + 12 L h s, with attention counted in full, as Narayanan et al. (arXiv 2104.04473) do.
 """
 
 import argparse

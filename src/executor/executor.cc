@@ -25,7 +25,8 @@ Executor::Executor(Backend& backend, Model& model, const ExecutorOptions& option
       model_(model),
       mesh_(mesh ? std::move(mesh) : std::make_shared<Mesh>(make_single_rank_mesh())),
       plan_(make_plan(backend, model, options, *mesh_)),
-      passes_(backend, model, *plan_, *mesh_) {
+      passes_(backend, model, *plan_, *mesh_),
+      messages_(*mesh_, plan_->options().sequence_parallel) {
   std::uint32_t number = 0;
   for (Parameter* parameter : all_parameters()) parameter->number = number++;
   if (plan_->options().trains()) pipeline::check_schedule(plan_->options().schedule);
@@ -114,14 +115,14 @@ void Executor::run_forward(const MicroBatch& micro_batch, bool training,
       if (part.is_first(chunk)) {
         passes_.embed(call, micro_batch, after);
       } else {
-        mesh_->pipeline->start_receive(memory.input(call.pass, call.key, 0), part.stage_before(chunk)).wait();
+        messages_.receive(*mesh_->pipeline, memory.input(call.pass, call.key, 0), part.stage_before(chunk)).wait();
       }
       const TensorRef out = output(call);
       passes_.forward_layers(call, out, after);
       if (part.is_last(chunk)) {
         use_output(call, out);
       } else {
-        mesh_->pipeline->start_send(out, part.stage_after(chunk)).wait();
+        messages_.send(*mesh_->pipeline, out, part.stage_after(chunk)).wait();
       }
     }
   }
@@ -208,14 +209,14 @@ void Executor::run_call(const SliceCall& call, std::span<const std::int32_t> ids
   if (part.has_embedding()) {
     passes_.embed(call, ids);
   } else {
-    mesh_->pipeline->start_receive(plan_->memory().input(call.pass, call.key, 0), part.stage_before(0)).wait();
+    messages_.receive(*mesh_->pipeline, plan_->memory().input(call.pass, call.key, 0), part.stage_before(0)).wait();
   }
   const TensorRef out = output(call);
   layers(out);
   if (part.has_head()) {
     passes_.with_head(call, [&](const EndCall& end) { use(end, out); });
   } else {
-    mesh_->pipeline->start_send(out, part.stage_after(0)).wait();
+    messages_.send(*mesh_->pipeline, out, part.stage_after(0)).wait();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "executor/stage/stage_passes.h"
+#include "executor/stream_messages.h"
 #include "pipeline/timing/trace.h"
 
 namespace teratron {
@@ -90,6 +91,7 @@ class Executor {
   std::shared_ptr<Mesh> mesh_;
   std::unique_ptr<StagePlan> plan_;
   StagePasses passes_;
+  const StreamMessages messages_;
   // Of generation: the layers, for one more token of each of so many sequences.
   std::map<std::int64_t, std::unique_ptr<Backend::Graph>> next_tokens_;
   std::vector<pipeline::TraceSpan>* trace_ = nullptr;

@@ -15,6 +15,7 @@ StepRun::StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasse
       mesh_(mesh),
       plan_(plan),
       passes_(passes),
+      messages_(mesh, plan.options().sequence_parallel),
       micro_batches_(micro_batches),
       options_(options),
       schedule_(
@@ -90,9 +91,10 @@ StepRun::Incoming StepRun::receive_for(std::size_t at) {
     incoming.slot = gradients_.next();
     traced(TraceSpan::Kind::kSend, action, [&] { gradients_.wait_for(incoming.slot); });
     if (!from) return incoming;
-    incoming.receive = mesh_.pipeline_back->start_receive(plan_.memory().gradient(call.pass, incoming.slot), *from);
+    incoming.receive =
+        messages_.receive(*mesh_.pipeline_back, plan_.memory().gradient(call.pass, incoming.slot), *from);
   } else if (from) {
-    incoming.receive = mesh_.pipeline->start_receive(plan_.memory().input(call.pass, call.key, 0), *from);
+    incoming.receive = messages_.receive(*mesh_.pipeline, plan_.memory().input(call.pass, call.key, 0), *from);
   }
   return incoming;
 }
@@ -122,7 +124,7 @@ void StepRun::forward(const Action& action) {
     if (plan_.part().is_first(action.chunk)) passes_.embed(call, micro_batch);
     passes_.forward_layers(call, out);
   });
-  if (to) outputs_.sent_from(slot, mesh_.pipeline->start_send(out, *to));
+  if (to) outputs_.sent_from(slot, messages_.send(*mesh_.pipeline, out, *to));
 }
 
 void StepRun::backward(const Action& action, std::size_t slot) {
@@ -149,7 +151,7 @@ void StepRun::backward(const Action& action, std::size_t slot) {
     }
   });
   const std::optional<int> to = pipeline::sends_to(schedule_, plan_.part().stage(), action);
-  if (to) gradients_.sent_from(slot, mesh_.pipeline_back->start_send(dx, *to));
+  if (to) gradients_.sent_from(slot, messages_.send(*mesh_.pipeline_back, dx, *to));
 }
 
 bool StepRun::is_final_weight_pass(const Action& action) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "executor/stage/stage_passes.h"
+#include "executor/stream_messages.h"
 #include "pipeline/timing/trace.h"
 
 namespace teratron {
@@ -42,7 +43,7 @@ class StepRun {
   };
   // What an action works on, on its way; a gradient's place among StageMemory::gradient().
   struct Incoming {
-    Pending receive;
+    StreamMessages::Arriving receive;
     std::size_t slot = 0;
   };
   // How many passes over a chunk are done, and how many there are of each kind.
@@ -83,6 +84,7 @@ class StepRun {
   Mesh& mesh_;
   const StagePlan& plan_;
   StagePasses& passes_;
+  const StreamMessages messages_;
   const std::span<const MicroBatch> micro_batches_;
   const Options options_;
   const pipeline::Schedule schedule_;

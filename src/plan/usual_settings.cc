@@ -7,11 +7,13 @@ constexpr std::int64_t kGpt2Vocabulary = 50257, kBertVocabulary = 30522;
 
 }  // namespace
 
-void choose_precision(TrainConfig& config, const Device& device) {
+void choose_device_settings(TrainConfig& config, const Device& device, bool precision_is_given) {
   if (device.peak_16 <= device.peak_32) return;
   config.backend = BackendKind::kCuda;
-  (device.name.find("V100") == std::string::npos ? config.bf16 : config.fp16) = true;
+  if (!precision_is_given) (is_refused_by_cuda_backend(device) ? config.fp16 : config.bf16) = true;
 }
+
+bool is_refused_by_cuda_backend(const Device& device) { return device.name.find("V100") != std::string::npos; }
 
 std::int64_t vocabulary_size(const TrainConfig& config) {
   if (config.model.vocab_size > 0 || !config.tokenizer.empty()) return config.vocabulary_size();

@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/host/monotonic_clock.h"
 #include "base/median.h"
+#include "base/round_up.h"
+#include "executor/stream_messages.h"
 #include "pipeline/deferral.h"
 #include "profile/slicings.h"
 #include "slicing/cost/slice_times.h"
@@ -156,7 +158,7 @@ std::vector<Measured> measure_slicings(const ProfileRequest& request, const std:
 constexpr int kRoundTrips = 15;
 
 // Milliseconds of one way, in the middle of several; 0 on ranks of other stages than `stage` and the one after it.
-double one_way(Mesh& mesh, Backend& backend, const TensorRef& view, int stage) {
+double one_way(Mesh& mesh, Backend& backend, const StreamMessages& messages, const TensorRef& view, int stage) {
   Communicator& stages = *mesh.pipeline;
   const bool is_first = stages.rank() == stage, is_second = stages.rank() == stage + 1;
   mesh.model->barrier();
@@ -166,9 +168,14 @@ double one_way(Mesh& mesh, Backend& backend, const TensorRef& view, int stage) {
   for (int trip = 0; trip < kRoundTrips; ++trip) {
     const double start = monotonic_seconds();
     // There as activations go, and back as gradients do.
-    (is_first ? stages.start_send(view, other) : stages.start_receive(view, other)).wait();
     Communicator& back = *mesh.pipeline_back;
-    (is_first ? back.start_receive(view, other) : back.start_send(view, other)).wait();
+    if (is_first) {
+      messages.send(stages, view, other).wait();
+      messages.receive(back, view, other).wait();
+    } else {
+      messages.receive(stages, view, other).wait();
+      messages.send(back, view, other).wait();
+    }
     backend.wait();
     times.push_back(1e3 * (monotonic_seconds() - start) / 2);
   }
@@ -177,14 +184,18 @@ double one_way(Mesh& mesh, Backend& backend, const TensorRef& view, int stage) {
 
 // What it takes to bring a slice's activations from a stage to the next one. Views of `shortest` and `longest` tokens
 // go to and fro between each two neighbours, one pair after another; of the slowest pair. Zero for one stage.
-slicing::LinearTime measure_transfers(Mesh& mesh, Backend& backend, std::int64_t hidden_size, std::int64_t shortest,
-                                      std::int64_t longest) {
-  const Tensor tensor(backend, backend.compute_dtype(), {longest, hidden_size});
+slicing::LinearTime measure_transfers(Mesh& mesh, Backend& backend, const ProfileRequest& request) {
+  const std::int64_t shortest = request.sequences, longest = request.sequences * request.tokens;
+  const StreamMessages messages(mesh, request.sequence_parallel);
+  const std::int64_t sharers = request.sequence_parallel ? mesh.tensor->size() : 1;
+  const auto rows = [&](std::int64_t tokens) { return round_up(tokens, sharers) / sharers; };
+  const Tensor tensor(backend, backend.compute_dtype(), {rows(longest), request.model.hidden_size});
   backend.fill_zero(tensor);
+  const auto stream = [&](std::int64_t tokens) { return tensor.ref().slice(0, 0, rows(tokens)); };
   std::vector<double> times(2);  // of the shortest and of the longest
   for (int stage = 0; stage + 1 < mesh.pipeline->size(); ++stage) {
-    times[0] = std::max(times[0], one_way(mesh, backend, tensor.ref().slice(0, 0, shortest), stage));
-    times[1] = std::max(times[1], one_way(mesh, backend, tensor, stage));
+    times[0] = std::max(times[0], one_way(mesh, backend, messages, stream(shortest), stage));
+    times[1] = std::max(times[1], one_way(mesh, backend, messages, stream(longest), stage));
   }
   mesh.model->all_reduce_host(times, ReduceOp::kMax);
   mesh.data->all_reduce_host(times, ReduceOp::kMax);
@@ -204,8 +215,7 @@ slicing::Profile measure_profile(const ProfileRequest& request, const std::share
   for (int stage = 0; stage < mesh->pipeline->size(); ++stage) {
     profile.stages.push_back(costs_of(all, static_cast<std::size_t>(stage)));
   }
-  profile.transfer = measure_transfers(*mesh, backend, request.model.hidden_size, request.sequences,
-                                       request.sequences * request.tokens);
+  profile.transfer = measure_transfers(*mesh, backend, request);
   std::vector<double> updates;
   for (const Measured& measured : all) {
     for (const StepTimes& step : measured.steps) updates.push_back(step.iteration - step.pipeline);

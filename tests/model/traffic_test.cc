@@ -54,5 +54,40 @@ TEST(Traffic, OfSequenceParallelismIsGathersAndScattersInstead) {
   EXPECT_EQ(traffic[Collective::kAllReduce], sums);
 }
 
+// A stage's residual stream goes to the next stage once, and its gradient back once, whatever the number of tensor-
+// parallel ranks: each sends its part, and those that receive gather (Narayanan et al., arXiv 2104.04473, section 4.1).
+TEST(Traffic, BetweenStagesIsOnePartOfTheStreamForEachTensorParallelRank) {
+  constexpr int kTensor = kRanks, kStages = 2;
+  for (const bool sequence_parallel : {false, true}) {
+    SCOPED_TRACE(sequence_parallel);
+    run_ranks({}, kTensor * kStages, [&](Communicator& world) {
+      const auto backend = make_cpu_backend();
+      auto mesh = std::make_shared<Mesh>(make_mesh(world, {.tensor = kTensor, .pipeline = kStages}));
+      const ExecutorOptions options{
+          .batch = kBatch,
+          .tokens = kTokens,
+          .schedule = pipeline::make_schedule(pipeline::ScheduleKind::kGpipe, {.stages = kStages}),
+          .sequence_parallel = sequence_parallel};
+      LanguageModel runner(*backend, test::small_config(), options, mesh);
+      runner.allocate();
+      runner.initialize(1);
+      Traffic before = mesh->tensor->traffic();
+      for (Communicator* group : {mesh->pipeline.get(), mesh->pipeline_back.get()}) group->reset_traffic();
+      runner.forward_backward(test::RandomBatch(kBatch, kTokens, test::small_config().vocab_size, 1).whole());
+      const bool is_first = mesh->pipeline->rank() == 0;
+      const Traffic::Count part{.calls = 1, .bytes = kBytes / kTensor}, none;
+      Traffic forward = mesh->pipeline->traffic(), back = mesh->pipeline_back->traffic();
+      EXPECT_EQ(forward[Collective::kSend], is_first ? part : none);
+      EXPECT_EQ(forward[Collective::kReceive], is_first ? none : part);
+      EXPECT_EQ(back[Collective::kSend], is_first ? none : part);
+      EXPECT_EQ(back[Collective::kReceive], is_first ? part : none);
+      if (sequence_parallel) return;  // whose layers gather, too
+      Traffic after = mesh->tensor->traffic();
+      EXPECT_EQ(after[Collective::kAllGather].calls - before[Collective::kAllGather].calls, 1);
+      EXPECT_EQ(after[Collective::kAllGather].bytes - before[Collective::kAllGather].bytes, kBytes);
+    });
+  }
+}
+
 }  // namespace
 }  // namespace teratron

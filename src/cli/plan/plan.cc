@@ -16,6 +16,7 @@
 #include "plan/search/cheapest_change.h"
 #include "plan/search/memory_wall.h"
 #include "plan/train_command.h"
+#include "plan/usual_settings.h"
 
 namespace teratron {
 namespace {
@@ -188,6 +189,10 @@ void run(const PlanOptions& options) {
                       readable_integer(result.layouts), readable_integer(result.devices),
                       readable_integer(result.too_large), readable_integer(result.simulated));
   text += layouts_text(result) + best_text(best, training, request.model) + "\n" + command + "\n";
+  const Device& device = request.cluster.device;
+  if (plan::is_refused_by_cuda_backend(device)) {
+    text += fmt::format("The CUDA back end refuses {}: it needs compute capability 8.0 or more.\n", device.name);
+  }
   report(options.json, text, json_of(wall, result, training, command).dump());
 }
 

@@ -109,7 +109,7 @@ Faults PlanOptions::faults() const {
 plan::PlanRequest PlanOptions::request() const {
   plan::PlanRequest request{.model = train, .cluster = find_cluster(cluster, devices), .fixed = fixed};
   TrainConfig& config = request.model;
-  if (!precision_given) plan::choose_precision(config, request.cluster.device);
+  plan::choose_device_settings(config, request.cluster.device, precision_given);
   request.vocab_size = plan::vocabulary_size(config);
   if (config.tokenizer.empty()) config.model.vocab_size = request.vocab_size;
   const double samples = tokens_of(request) / static_cast<double>(config.seq_length);

@@ -78,7 +78,7 @@ ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Sc
   const std::int64_t ranks = run.config.mesh().ranks();
   run.cluster = find_cluster(options.cluster);
   if (run.cluster.devices < ranks) run.cluster = find_cluster(options.cluster, ranks);
-  if (!options.has_precision) plan::choose_precision(run.config, run.cluster.device);
+  plan::choose_device_settings(run.config, run.cluster.device, options.has_precision);
   const std::int64_t vocab_size = plan::vocabulary_size(run.config);
   const simulation::PipelineWork work = plan::work_of(run.config, run.cluster, vocab_size);
   run.schedule = work.schedule;

@@ -188,6 +188,11 @@ pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
           .backward_weight = weight * milliseconds_};
 }
 
+double ModelCosts::gather_after_message(const Slice& slice) const {
+  if (settings_.sequence_parallel) return 0;
+  return all_gather_seconds(cluster_, {.size = settings_.tensor}, stream_elements(slice) * element_) * milliseconds_;
+}
+
 double ModelCosts::update_seconds(double parameters) const {
   return kernels(parameters * constants_.update_bytes / bandwidth_, 2);
 }

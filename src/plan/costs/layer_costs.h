@@ -36,6 +36,8 @@ class ModelCosts {
   pipeline::PassTimes layer(const Slice& slice) const;
   pipeline::PassTimes embedding(const Slice& slice) const;
   pipeline::PassTimes head(const Slice& slice) const;  // logits, loss and their gradients, all in the backward
+  // The gather that follows a message between stages (executor/stream_messages.h); 0 with sequence parallelism.
+  double gather_after_message(const Slice& slice) const;
 
   double update_seconds(double parameters) const;  // norm and AdamW of a rank's parameters
 

@@ -76,11 +76,17 @@ class WorkBuilder {
       PassTimes times = layer.times(static_cast<double>(plan_.cell_layers[cell]));
       if (cell == 0) times = times.plus(costs_.embedding(slice));
       if (cell + 1 == cells) times = times.plus(costs_.head(slice));
+      if (config_.pipeline_parallel > 1) {
+        const double gather = costs_.gather_after_message(slice);
+        if (cell > 0) times = times.plus({.forward = gather});
+        if (cell + 1 < cells) times = times.plus({.backward = gather, .backward_input = gather});
+      }
       work_.costs.passes[cell].push_back(slice.sequences == 0 ? PassTimes{} : times);
     }
-    const auto ranks = static_cast<double>(config_.sequence_parallel ? config_.tensor_parallel : 1);
+    // Each tensor-parallel rank sends its part of the stream (executor/stream_messages.h).
     work_.message_bytes.push_back(static_cast<double>(slice.sequences * slice.tokens * model_.hidden_size) *
-                                  static_cast<double>(size_of(config_.compute_dtype())) / ranks);
+                                  static_cast<double>(size_of(config_.compute_dtype())) /
+                                  static_cast<double>(config_.tensor_parallel));
   }
 
   void add_parameters() {

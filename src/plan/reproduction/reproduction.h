@@ -1,5 +1,6 @@
-// What the two papers measured beside what this cost model says: every published cell of Megatron-LM (arXiv 1909.08053,
-// sections 3 and 5) and of TeraPipe (arXiv 2102.07988, section 4).
+// What the two papers measured beside what this cost model says: times of whole steps and their ratios. Megatron-LM
+// (arXiv 1909.08053): section 5.1, Appendix D and, of its first version, section 4.3's days and operations. TeraPipe
+// (arXiv 2102.07988): section 4.
 #pragma once
 
 #include <optional>

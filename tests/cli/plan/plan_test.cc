@@ -46,6 +46,21 @@ std::string errors_of(const Words& words) {
   return outcome.errors;
 }
 
+// A precision that the user gives changes nothing about the device that is meant.
+TEST(Plan, ItsCommandIsForTheClustersDevicesWhateverThePrecision) {
+  for (const Words& precision : {Words{}, Words{"--bf16"}, Words{"--fp16"}}) {
+    const nlohmann::json json = json_of(plan(with({"--model", "1.5B", "--global-batch", "64"}, precision)));
+    EXPECT_THAT(json.at("command").get<std::string>(), HasSubstr("--backend cuda")) << precision.size();
+  }
+}
+
+TEST(Plan, SaysThatTheCudaBackEndRefusesVolta) {
+  const Words words = {"plan", "--cluster", "dgx-2h", "--devices", "16", "--model", "1.5B", "--global-batch", "64"};
+  const Outcome outcome = run_teratron(words);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("The CUDA back end refuses V100"));
+}
+
 TEST(Plan, TellsTheWallTheBestAndWhyOthersLose) {
   const Words words = plan({"--model", "8.3B", "--global-batch", "64", "--tokens", "1e9"});
   const nlohmann::json json = json_of(words);
