@@ -119,6 +119,7 @@ void check_name(const fs::path& folder, std::int64_t iteration) {
 bool is_there(const fs::path& path) {
   std::error_code error;
   const bool is = fs::exists(path, error);
+  if (error == std::errc::permission_denied) throw_unreadable(root_of(path), error.message());  // its folder is closed
   if (error && error != std::errc::not_a_directory) throw_unreadable(path, error.message());
   return is;
 }

@@ -31,7 +31,9 @@ void prepare_trace(const TrainConfig& config) {
 // leaves no folder that was not there.
 class HeldSaveFolder {
  public:
-  explicit HeldSaveFolder(const fs::path& folder) : folder_(folder), was_there_(fs::exists(folder)) {
+  explicit HeldSaveFolder(const fs::path& folder) : folder_(folder) {
+    std::error_code error;
+    was_there_ = fs::exists(folder, error);
     make_folders(folder);
     lock_.emplace(folder,
                   SaveLockSettings{.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); }});
@@ -45,7 +47,7 @@ class HeldSaveFolder {
 
  private:
   const fs::path folder_;
-  const bool was_there_;
+  bool was_there_ = false;
   std::optional<SaveLock> lock_;
 };
 
