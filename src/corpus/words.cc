@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <string>
 
@@ -15,15 +16,65 @@
 namespace teratron {
 namespace {
 
+struct Range {
+  char32_t first, last;
+};
+
+template <std::size_t kSize>
+bool is_within(const std::array<Range, kSize>& ranges, char32_t code) {
+  const auto after = std::ranges::upper_bound(ranges, code, {}, &Range::first);
+  return after != ranges.begin() && code <= std::prev(after)->last;
+}
+
+// Han, kana and what is written like them: each character may end a line.
 bool stands_alone(char32_t code) {
-  return (code >= 0x3040 && code <= 0x30FF) || (code >= 0x3400 && code <= 0x9FFF) ||
-         (code >= 0xF900 && code <= 0xFAFF) || (code >= 0x20000 && code <= 0x3FFFF);
+  static constexpr std::array<Range, 11> kScripts = {{{0x3040, 0x312F},      // kana, Bopomofo
+                                                      {0x31A0, 0x31BF},      // Bopomofo
+                                                      {0x31F0, 0x31FF},      // kana
+                                                      {0x3400, 0x9FFF},      // Han
+                                                      {0xA000, 0xA48F},      // Yi
+                                                      {0xF900, 0xFAFF},      // Han
+                                                      {0xFF66, 0xFF9F},      // kana of half the width
+                                                      {0x17000, 0x18DFF},    // Tangut, Khitan
+                                                      {0x1AFF0, 0x1B16F},    // kana
+                                                      {0x1B170, 0x1B2FF},    // Nushu
+                                                      {0x20000, 0x3FFFF}}};  // Han
+  return code >= 0x3040 && is_within(kScripts, code);
+}
+
+// Scripts that have no sign between words, and of whose letters several make a syllable: those of Unicode's line break
+// classes SA, AK and AS that are in use. Tibetan has such a sign, the tsheg, between syllables.
+bool is_in_clusters(char32_t code) {
+  static constexpr std::array<Range, 15> kScripts = {{{0x0E00, 0x0E4E},  // Thai
+                                                      {0x0E80, 0x0ECF},  // Lao
+                                                      {0x0EDC, 0x0EDF},
+                                                      {0x1000, 0x109F},      // Burmese
+                                                      {0x1780, 0x17DD},      // Khmer
+                                                      {0x1950, 0x19DF},      // Tai Le, New Tai Lue
+                                                      {0x1A00, 0x1AAD},      // Buginese, Tai Tham
+                                                      {0x1B00, 0x1B4C},      // Balinese
+                                                      {0x1BC0, 0x1BFF},      // Batak
+                                                      {0xA980, 0xA9CF},      // Javanese
+                                                      {0xA9E0, 0xA9FE},      // Burmese
+                                                      {0xAA00, 0xAADF},      // Cham, Burmese, Tai Viet
+                                                      {0x11700, 0x11746},    // Ahom
+                                                      {0x11EE0, 0x11EF6},    // Makasar
+                                                      {0x11F00, 0x11F42}}};  // Kawi
+  return code >= 0x0E00 && is_within(kScripts, code);
+}
+
+// A sign that joins the letter behind it to the one before: Balinese, Burmese, Javanese, Kawi, Khmer and Tai Tham.
+bool joins_letters(char32_t code) {
+  return code == 0x1039 || code == 0x17D2 || code == 0x1A60 || code == 0x1B44 || code == 0xA9C0 || code == 0x11F42;
 }
 
 bool is_mark(char32_t code) {
   const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
   return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC;
 }
+
+// The vowel AM of Thai and Lao is a letter to Unicode, and part of the cluster before it.
+bool is_part_of_cluster(char32_t code) { return is_mark(code) || code == 0x0E33 || code == 0x0EB3; }
 
 // Small letters of ASCII; 0: no part of a word. Other bytes need is_word_part.
 constexpr std::array<char, 128> kAsciiWords = [] {
@@ -44,6 +95,7 @@ class WordReader {
       const auto byte = static_cast<unsigned char>(text_[at]);
       if (byte < 0x80) {
         if (const char small = kAsciiWords[byte]; small != 0) {
+          if (is_cluster_) end_word(at);
           add(at, [&] { word_.push_back(small); });
         } else {
           end_word(at);
@@ -64,12 +116,20 @@ class WordReader {
     const bool is_part =
         step.status == Utf8Status::kValid &&
         (kind == CharClass::kLetter || kind == CharClass::kNumber || (!word_.empty() && is_mark(step.code)));
-    if (!is_part || stands_alone(step.code)) end_word(at);
+    if (!is_part || begins_word(step.code)) end_word(at);
     if (!is_part) return step.length;
+    if (word_.empty()) is_cluster_ = is_in_clusters(step.code);
+    is_joined_ = joins_letters(step.code);
     add(at,
         [&] { append_utf8(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(step.code))), word_); });
     if (stands_alone(step.code)) end_word(at + step.length);
     return step.length;
+  }
+
+  // Whether this part of a word does not go on with the one before it.
+  bool begins_word(char32_t code) const {
+    if (is_cluster_) return !is_part_of_cluster(code) && !(is_joined_ && is_in_clusters(code));
+    return stands_alone(code) || (is_in_clusters(code) && !is_mark(code));
   }
 
   template <class Append>
@@ -83,11 +143,14 @@ class WordReader {
     words_.push_back({::XXH3_64bits(word_.data(), word_.size()), static_cast<std::uint32_t>(begin_),
                       static_cast<std::uint32_t>(end)});
     word_.clear();
+    is_cluster_ = is_joined_ = false;
   }
 
   std::string_view text_;
   std::string word_;
   std::size_t begin_ = 0;
+  bool is_cluster_ = false;  // word_ is of a script without spaces
+  bool is_joined_ = false;   // and ends in a sign that joins letters
   std::vector<Word> words_;
 };
 
@@ -120,6 +183,20 @@ std::vector<std::uint64_t> ngrams_of(std::span<const Word> words, std::int64_t c
   ngrams.reserve(words.size() - length + 1);
   for (std::size_t i = 0; i + length <= words.size(); ++i) ngrams.push_back(ngram_hash(words.subspan(i, length)));
   return ngrams;
+}
+
+std::vector<std::uint64_t> shingles_of(std::string_view text, std::int64_t count) {
+  std::vector<std::uint64_t> shingles = ngrams_of(words_of(text), count);
+  if (!shingles.empty()) return shingles;
+  std::string signs;
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Step step = decode_utf8(text.substr(at));
+    const bool is_space = step.status == Utf8Status::kValid && class_of(step.code) == CharClass::kSpace;
+    if (!is_space) signs += text.substr(at, step.length);
+    at += step.length;
+  }
+  constexpr std::uint64_t kWithoutWords = 1;  // a seed that words do not have
+  return {::XXH3_64bits_withSeed(signs.data(), signs.size(), kWithoutWords)};
 }
 
 }  // namespace teratron

@@ -77,10 +77,17 @@ std::string key_of(const Backend& backend, const Communicator& world) {
                      backend.settings(), name_of(backend.compute_dtype()), thread_count(), world.size());
 }
 
-// 0 where the file is missing or says something else.
+// 0 where the file is missing, may not be read, or says something else.
 double stored(const fs::path& file, const std::string& key) {
-  if (!fs::is_regular_file(file)) return 0;
-  const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return 0;
+  std::string text;
+  try {
+    text = read_file(file);
+  } catch (const UserError&) {
+    return 0;
+  }
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.value("key", nlohmann::json()) != key) return 0;
   const auto flops = json.find("flops_per_second");
   return flops != json.end() && flops->is_number() ? flops->get<double>() : 0;

@@ -38,7 +38,8 @@ bool is_first_rank(const Mesh& mesh) { return mesh.model->rank() == 0 && mesh.da
 
 // Of a file that is there and fits; empty where it has to be measured.
 std::string stored_text(const slicing::ProfileKey& key, const fs::path& file, bool named_by_user) {
-  if (!fs::exists(file)) return "";
+  std::error_code error;
+  if (!fs::exists(file, error)) return "";
   std::string text;
   try {
     text = read_file(file);

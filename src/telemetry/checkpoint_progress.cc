@@ -15,7 +15,8 @@ LongTask::Share share_of_checksums(std::uint64_t bytes) {
 std::uint64_t bytes_of_folder(const std::filesystem::path& folder) {
   std::uint64_t bytes = 0;
   std::error_code error;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(
+           folder, std::filesystem::directory_options::skip_permission_denied, error)) {
     if (entry.is_regular_file(error)) bytes += entry.file_size(error);
   }
   return bytes;

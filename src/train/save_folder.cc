@@ -1,5 +1,7 @@
 #include "train/save_folder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/files/file.h"
 #include "checkpoint/native/folders.h"
@@ -12,9 +14,10 @@ namespace fs = std::filesystem;
 
 bool goes_on_in_its_folder(const TrainConfig& config) {
   if (config.load.empty()) return false;
-  std::error_code error;
-  const fs::path folder = fs::canonical(find_checkpoint(config.checkpoint()), error);
-  return !error && fs::equivalent(config.save, root_of(folder), error);
+  return std::ranges::any_of(names_of(find_checkpoint(config.checkpoint())), [&](const CheckpointName& name) {
+    std::error_code error;
+    return fs::equivalent(config.save, name.root, error);
+  });
 }
 
 }  // namespace

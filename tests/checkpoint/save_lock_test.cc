@@ -4,12 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
+#include <functional>
 
 #include "base/error.h"
 #include "checkpoint/damage.h"
@@ -22,6 +24,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::message_of;
+using ::testing::Not;
 using testing::put_file;
 using testing::TemporaryFolder;
 
@@ -162,7 +165,42 @@ TEST_F(SaveLocks, WhatIsLeftInTheFileMayBeAnything) {
 
 TEST_F(SaveLocks, AFolderThatMayNotBeWrittenIsAnEnvironmentError) {
   EXPECT_THAT(message_of<EnvironmentError>([&] { SaveLock{folder_ / "missing"}; }),
-              AllOf(HasSubstr("missing/run.lock"), HasSubstr("--save")));
+              AllOf(HasSubstr("missing/run.lock"), HasSubstr("--save"), Not(HasSubstr("free some space"))));
+  const bool root = ::geteuid() == 0;
+  ::chmod(folder_.path().c_str(), 0555);
+  if (root && ::seteuid(65534) != 0) GTEST_SKIP() << "root is not held back by permissions, and cannot be left";
+  const std::string message = message_of<EnvironmentError>([&] { SaveLock{folder_.path()}; });
+  EXPECT_EQ(::seteuid(root ? 0 : ::geteuid()), 0);
+  EXPECT_THAT(message, AllOf(HasSubstr("Permission denied"), HasSubstr("check its permissions")));
+  ::chmod(folder_.path().c_str(), 0755);
+}
+
+TEST_F(SaveLocks, AReadOnlyDiskIsCalledThat) {
+  if (::mount("tmpfs", folder_.path().c_str(), "tmpfs", MS_RDONLY, "") != 0) GTEST_SKIP() << "mounting needs root";
+  const std::string message = message_of<EnvironmentError>([&] { SaveLock{folder_.path()}; });
+  EXPECT_THAT(message, AllOf(HasSubstr("Read-only file system"), HasSubstr("make its disk writable"),
+                             Not(HasSubstr("free some space"))));
+  ::umount(folder_.path().c_str());
+}
+
+// Neither what a link leads to nor a pipe is written to.
+TEST_F(SaveLocks, OnlyAFileIsTakenForTheLocksFile) {
+  const std::filesystem::path precious = folder_ / "precious";
+  put_file(precious, "x");
+  const std::vector<std::pair<std::string, std::function<void()>>> kinds = {
+      {"is a link", [&] { std::filesystem::create_symlink(precious, file()); }},
+      {"is a link", [&] { std::filesystem::create_symlink(folder_ / "absent", file()); }},
+      {"is a pipe", [&] { ASSERT_EQ(::mkfifo(file().c_str(), 0644), 0); }},
+      {"is a folder", [&] { std::filesystem::create_directory(file()); }}};
+  for (const auto& [what, make] : kinds) {
+    make();
+    EXPECT_THAT(message_of<EnvironmentError>([&] { SaveLock(folder_.path(), quick(notices_)); }),
+                AllOf(HasSubstr("run.lock' " + what), HasSubstr("delete it"), Not(HasSubstr("free some space"))));
+    EXPECT_TRUE(std::filesystem::exists(std::filesystem::symlink_status(file()))) << what;
+    std::filesystem::remove(file());
+  }
+  EXPECT_EQ(testing::bytes_of_file(precious), "x");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "absent"));
 }
 
 }  // namespace

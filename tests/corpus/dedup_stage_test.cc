@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -180,7 +181,30 @@ TEST_F(DedupStage, ComparesWordsWhateverTheirCaseAndPunctuation) {
   EXPECT_THAT(
       kept_of({"One two, three four five six.", "one TWO three; four-five 'six'", "one two three four five seven"}),
       ElementsAre(0, 2));
-  EXPECT_THAT(kept_of({"short", "Short!", "", "", "...", "other"}), ElementsAre(0, 2, 3, 4, 5));
+  EXPECT_THAT(kept_of({"short", "Short!", "", "", "...", "other"}), ElementsAre(0, 2, 4, 5));
+}
+
+TEST_F(DedupStage, FindsCopiesOfTextsWithoutWords) {
+  EXPECT_THAT(kept_of({"!!!", "!!!", "🙂", "🙂", "", " ", "!!!\n", "...", "🙂🙂", "\u0301", "a", "---", "...",
+                       "\u0301"}),
+              ElementsAre(0, 2, 4, 7, 8, 9, 10, 11));
+  EXPECT_EQ(statistics_["stages"][0]["groups"], 5);
+  EXPECT_THAT(kept_of(std::vector<std::string>(3000, "***")), ElementsAre(0));
+}
+
+// A sentence three times, and the same with a syllable more; another sentence of the same script.
+TEST_F(DedupStage, FindsNearDuplicatesInScriptsWithoutSpaces) {
+  const auto thrice = [](const std::string& sentence) { return sentence + " " + sentence + " " + sentence; };
+  for (const auto& [sentence, syllable, other] : std::vector<std::array<std::string, 3>>{
+           {"ภาษาไทยเป็นภาษาที่มีระดับเสียงของคำแน่นอน", "มาก", "เมื่อวานนี้ฝนตกหนักทั้งวันในกรุงเทพมหานคร"},
+           {"ພາສາລາວເປັນພາສາທາງການຂອງປະເທດລາວ", "ດີ", "ມື້ວານນີ້ຝົນຕົກໜັກຢູ່ນະຄອນຫຼວງວຽງຈັນ"},
+           {"ភាសាខ្មែរជាភាសាផ្លូវការរបស់ប្រទេសកម្ពុជា", "ណា", "ម្សិលមិញមានភ្លៀងធ្លាក់ខ្លាំងនៅភ្នំពេញ"},
+           {"မြန်မာဘာသာစကားသည်မြန်မာနိုင်ငံ၏ရုံးသုံးဘာသာစကားဖြစ်သည်", "ပါ", "မနေ့ကရန်ကုန်မြို့တွင်မိုးသည်းထန်စွာရွာသွန်းခဲ့သည်"},
+           {"བོད་ཡིག་ནི་བོད་རིགས་ཀྱི་ཡི་གེ་ཡིན་པ་རེད་", "ཡང་", "ཁ་སང་ལྷ་སར་ཆར་པ་ཆེན་པོ་བབས་སོང་"},
+           {"ꦧꦱꦗꦮꦥꦸꦤꦶꦏꦧꦱꦲꦶꦁꦏꦁꦢꦶꦥꦸꦤ꧀ꦒꦸꦤꦏꦏꦺ", "ꦩ", "ꦮꦶꦁꦲꦶꦈꦢꦤ꧀ꦢꦼꦉꦱ꧀ꦲꦶꦁꦔꦪꦺꦴꦒꦾꦏꦂꦠ"},
+           {"中文是世界上使用人数最多的语言之一", "吧", "昨天北京下了一整天的大雨夹雪"}}) {
+    EXPECT_THAT(kept_of({thrice(sentence), thrice(sentence) + syllable, thrice(other)}), ElementsAre(0, 2)) << sentence;
+  }
 }
 
 TEST_F(DedupStage, ThousandsOfEqualDocumentsAreOneGroup) {

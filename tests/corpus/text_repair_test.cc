@@ -12,6 +12,7 @@
 
 #include "base/files/file.h"
 #include "base/philox.h"
+#include "corpus/clean/garbled_signs.h"
 #include "corpus/clean/mojibake.h"
 #include "corpus/clean/windows_1252.h"
 #include "tokenizer/utf8.h"
@@ -24,6 +25,16 @@ std::string garbled(std::string_view text) {
   std::string shown;
   for (const char byte : text) append_utf8(windows_1252_character(static_cast<std::uint8_t>(byte)), shown);
   return shown;
+}
+
+std::u32string codes_of(std::string_view text) {
+  std::u32string codes;
+  while (!text.empty()) {
+    const Utf8Step step = decode_utf8(text);
+    codes.push_back(step.code);
+    text.remove_prefix(step.length);
+  }
+  return codes;
 }
 
 struct FtfyCase {
@@ -41,20 +52,47 @@ std::vector<FtfyCase> ftfy_cases() {
 }
 
 TEST(TextRepair, MendsAsFtfyDoes) {
-  int mixed = 0, mixed_same = 0;
   for (const FtfyCase& one : ftfy_cases()) {
-    const std::string repaired = repair_text(one.text);
-    if (one.kind != "mixed") {
-      EXPECT_EQ(repaired, one.fixed) << one.kind << ": " << one.text;
-    } else {
-      ++mixed;
-      mixed_same += repaired == one.fixed ? 1 : 0;
+    EXPECT_EQ(repair_text(one.text), one.fixed) << one.kind << ": " << nlohmann::json(one.text);
+  }
+}
+
+// Each garbled word stands alone in an English line.
+TEST(TextRepair, MendsNearlyAllGarbledWordsOfManyLanguagesAndNoCleanSentence) {
+  int words = 0, mended = 0;
+  for (const FtfyCase& one : ftfy_cases()) {
+    if (one.kind == "clean") {
+      EXPECT_EQ(mend_mojibake(one.text), one.text);
+    } else if (one.kind == "word") {
+      ++words;
+      mended += mend_mojibake(one.text) != one.text ? 1 : 0;
     }
   }
-  // Of a garbled sentence beside a clean one: ftfy leaves "\u00c3\u00a5" four times and takes a clean capital for half
-  // of an \u00e0 once; of two Turkish and Czech words each mends what the other leaves.
-  EXPECT_EQ(mixed, 35);
-  EXPECT_GE(mixed_same, 30);
+  EXPECT_EQ(words, 638);
+  EXPECT_EQ(mended, 618);
+}
+
+TEST(GarbledSigns, ArePairsThatFtfyTakesForGarbled) {
+  std::istringstream lines(read_file(std::string(TERATRON_SOURCE_DIR) + "/tests/golden/corpus/ftfy.jsonl"));
+  int pairs = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    if (!json.contains("signs")) continue;
+    const std::u32string signs = codes_of(json["signs"].get<std::string>());
+    for (std::size_t a = 0; a < signs.size(); ++a) {
+      const std::string row =
+          json["garbled"][a].get<std::string>();  // a hexadecimal number, of which the last sign has the last bit
+      for (std::size_t b = 0; b < signs.size(); ++b, ++pairs) {
+        const std::size_t bit = signs.size() - 1 - b;
+        const int digit = bit / 4 < row.size() ? std::stoi(row.substr(row.size() - 1 - bit / 4, 1), nullptr, 16) : 0;
+        const bool expected = ((digit >> (bit % 4)) & 1) != 0;
+        const std::u32string text = {U'x', signs[a], signs[b], U'y'};
+        EXPECT_EQ(looks_garbled(text), expected)
+            << std::hex << static_cast<int>(signs[a]) << " " << static_cast<int>(signs[b]);
+      }
+    }
+  }
+  EXPECT_GT(pairs, 15000);
 }
 
 TEST(TextRepair, UndoesAnyNumberOfGarblings) {

@@ -34,6 +34,43 @@ TEST(Words, AreRunsOfLettersAndNumbers) {
   EXPECT_THAT(spelled(" .,!\n"), ::testing::IsEmpty());
 }
 
+// By Unicode's grapheme clusters and its joining signs, by hand.
+TEST(Words, OfScriptsWithoutSpacesAreClustersOfALetterAndItsMarks) {
+  const auto words = [](std::initializer_list<const char*> all) {
+    return std::vector<std::string>(all.begin(), all.end());
+  };
+  EXPECT_EQ(spelled("น้ำใจ"), words({"น้ำ", "ใ", "จ"}));                  // Thai: the vowel AM belongs to its letter
+  EXPECT_EQ(spelled("ที่นี่abcก๑๒"), words({"ที่", "นี่", "abc", "ก", "๑๒"}));  // letters and numbers of others are words
+  EXPECT_EQ(spelled("ພາສາລາວ"), words({"ພ", "າ", "ສ", "າ", "ລ", "າ", "ວ"}));
+  EXPECT_EQ(spelled("ភាសាខ្មែរ"), words({"ភា", "សា", "ខ្មែ", "រ"}));  // Khmer: coeng joins
+  EXPECT_EQ(spelled("မြန်မာဘာသာ"), words({"မြ", "န်", "မာ", "ဘာ", "သာ"}));
+  EXPECT_EQ(spelled("သတ္တဝါ"), words({"သ", "တ္တ", "ဝါ"}));  // Burmese: stacked letters
+  EXPECT_EQ(spelled("ꦧꦱꦗꦮ"), words({"ꦧ", "ꦱ", "ꦗ", "ꦮ"}));
+  EXPECT_EQ(spelled("བོད་སྐད"), words({"བོད", "སྐད"}));  // Tibetan: the tsheg parts syllables
+  EXPECT_EQ(spelled("ﾊﾛｰꀊꉬ"), words({"ﾊ", "ﾛ", "ｰ", "ꀊ", "ꉬ"}));
+  EXPECT_EQ(hashes("ภาษา\u200Bไทย"), hashes("ภาษาไทย"));  // a space of no width is none
+}
+
+TEST(Words, OfScriptsWithSpacesAreWhatTheyWere) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      {"हिन्दी भाषा", {"हिन्दी", "भाषा"}},   {"বাংলা ভাষা", {"বাংলা", "ভাষা"}},       {"தமிழ் மொழி", {"தமிழ்", "மொழி"}},
+      {"한국어 문장", {"한국어", "문장"}}, {"اللغة العربية", {"اللغة", "العربية"}}, {"ქართული ენა", {"ქართული", "ენა"}},
+      {"አማርኛ ቋንቋ", {"አማርኛ", "ቋንቋ"}},       {"tiếng Việt", {"tiếng", "Việt"}}};
+  for (const auto& [text, words] : cases) EXPECT_EQ(spelled(text), words);
+}
+
+TEST(Shingles, OfATextWithoutWordsAreItsCharacters) {
+  const auto shingles = [](std::string_view text) { return shingles_of(text, 5); };
+  EXPECT_EQ(shingles("!!!").size(), 1U);
+  EXPECT_EQ(shingles("!!!"), shingles(" !! !\n"));
+  EXPECT_EQ(shingles(""), shingles(" \u00A0\u3000\n"));
+  const std::vector<std::string> different = {"", "!!!", "!!", "🙂", "🙂🙂", "\u0301", "a", "1"};
+  for (std::size_t i = 0; i < different.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) EXPECT_NE(shingles(different[i]), shingles(different[j])) << i << " " << j;
+  }
+  EXPECT_EQ(shingles("a b !!!"), ngrams_of(words_of("a b"), 5));
+}
+
 TEST(Words, DoNotDependOnCaseOrPunctuation) {
   EXPECT_EQ(hashes("The \u00c9T\u00c9, of '42"), hashes("the... \u00e9t\u00e9 OF 42"));
   EXPECT_NE(hashes("the ete"), hashes("the \u00e9t\u00e9"));

@@ -9,13 +9,22 @@ A line is {"kind": ..., "text": ..., "fixed": ...}; the first has the version. K
   garbled    the same as UTF-8 that was read as windows-1252 (bytes it lacks as Latin-1), and as Latin-1
   twice      garbled twice
   mixed      a garbled sentence beside a clean one on a line
+  word       one garbled word in an English line, for each word of the sentences
+  spaced     the same with U+00A0 made a space
+  random     characters of windows-1252, leads and continuations of UTF-8, and others, by ftfy with latin-1 and
+             windows-1252 as its only encodings
+
+and one line {"signs": ..., "garbled": ...}: whether ftfy takes "x" + a + b + "y" for garbled, for each pair of signs.
   rules      HTML's references, controls, widths, ligatures, quotes, line ends, escapes, normalisation
 """
 
 import json
+import random
 from pathlib import Path
 
 import ftfy
+from ftfy import chardata
+from ftfy.badness import is_bad
 
 OUT = Path(__file__).parent / "corpus" / "ftfy.jsonl"
 
@@ -57,6 +66,40 @@ SENTENCES = [
     "Na\u00efve r\u00e9sum\u00e9s co\u00f6perate.",
 ]
 
+# Languages that the sentences above lack; of them, words alone in an English line are tried, too.
+MORE_SENTENCES = [
+    "Řeka teče, věděl jsem, že šťastný člověk šel přes dům.",
+    "Wiedziałem, że źdźbło, łąka, żółw i część są świętą dziewięć.",
+    "Erdő, idő, nő, őszi szőlő, tűz, fűtés, gyűrű, Győr.",
+    "İstanbul, Iğdır, şöförü, çağrı, güneş, ığdır, doğduğu.",
+    "Rīga, Jūrmala, ēka, ģimene, ķirsis, ļoti, ņemt, šķērslis, žurnāls.",
+    "Žąsis, ėjo, įžymus, šių, ūkis, vyrų, žemė, būčiau.",
+    "Știința, țară, în, să, câine, ști, părinți, României.",
+    "Đurđevac, čovječe, ćevapčići, džep, žena, šuma.",
+    "Ľubica, dĺžka, vŕba, kôň, mäkčeň, ďaleko, päť, ťava.",
+    "Škofja Loka, človek, žaba, tišina, mačka.",
+    "Õhtu, sõber, jäääär, öö, üks, šokolaad.",
+    "Äiti, yö, pöytä, ääni, Åbo.",
+    "Ġgantija, ħobż, għajn, żmien, ċavetta.",
+    "Tŷ, dŵr, môr, llŷn, gŵyl.",
+    "Tiếng Việt, đường phố, người, được, những, ơn, ưu.",
+    "Əlifba, şəhər, öyrənmək, böyük, ığ.",
+    "Shqipëri, çfarë, një, është.",
+    "Добър ден, България, щастие.",
+    "Ђорђе, Њујорк, џез, љубав, ћуприја.",
+    "سلام دنیا، گفتگو پارسی است.",
+    "বাংলা ভাষা, தமிழ் மொழி, తెలుగు.",
+    "საქართველო, მშვიდობა.",
+    "Հայաստան, բարեւ.",
+    "ភាសាខ្មែរ, မြန်မာ, ລາວ.",
+    "Ævi, þögn, ðe, ísland, ýmis, úr, ól.",
+    "Ça alors, cœur, Œuvre, août, Noël, voilà, là, où.",
+    "Às vezes, àquela hora, maçã, pão, vovô, avó.",
+    "Fàcil, això, pèl, òpera, coŀlegi, Català.",
+    "Größe, Übermut, Öl, Ärger, Straße, ß.",
+    "Señor, año, ¿qué?, ¡olé!, pingüino, Ángel, Ñandú.",
+]
+
 RULES = [
     "Tom &amp; Jerry &lt;3 &copy; &#233;t&#xE9; &hellip; &nbsp;x",
     "P&EACUTE;REZ &NTILDE; &nTILDE; BUNDESSTRA&SZLIG;E &checkmark; &AMPx; &notanentity; &amp",
@@ -88,6 +131,44 @@ def garbled(text, encoding):
     return "".join(shown(byte) for byte in text.encode())
 
 
+def words():
+    found = []
+    for sentence in SENTENCES + MORE_SENTENCES:
+        for word in sentence.split():
+            if not word.isascii() and word not in found:
+                found.append(word)
+    return found
+
+
+def random_texts(count):
+    rng = random.Random(9)
+    signs = [bytes([b]).decode("sloppy-windows-1252") for b in range(0x80, 0x100)]
+    others = list("abzAZ .,?!'\"109\n\t\x1f") + ["\u00a0", "\ufffd", "\x1a", "ł", "Č", "я", "α", "中", "’", "“"]
+    for _ in range(count):
+        text, wanted = "", rng.randint(2, 10)
+        while len(text) < wanted:
+            kind = rng.random()
+            if kind < 0.4:
+                text += rng.choice(signs)
+            elif kind < 0.6:
+                text += rng.choice(others)
+            elif kind < 0.65:
+                text += chr(rng.randrange(0x80, 0xA0))
+            elif kind < 0.8:
+                text += chr(rng.randrange(0xC1, 0xF5)) + rng.choice(signs[:64])
+            else:
+                letter = rng.choice("éàčłşÀŠœαя中’“ð😀Ãâ ")
+                text += letter.encode().decode(rng.choice(["latin-1", "sloppy-windows-1252"]))
+        yield text
+
+
+def sign_pairs():
+    signs = [chr(c) for c in range(0x9F, 0x100)] + [bytes([b]).decode("sloppy-windows-1252") for b in range(0x80, 0xA0)]
+    signs = [s for s in signs if not "\x80" <= s <= "\x9e"] + list(" .aA1\t") + ["\ufffd"]
+    rows = ["".join("01"[is_bad("x" + a + b + "y")] for b in signs) for a in signs]
+    return {"signs": "".join(signs), "garbled": [format(int(row, 2), "x") for row in rows]}
+
+
 def main():
     cases = [("clean", s) for s in SENTENCES]
     for encoding in ["windows-1252", "latin-1"]:
@@ -96,10 +177,21 @@ def main():
     for i, s in enumerate(SENTENCES):
         cases.append(("mixed", garbled(s, "windows-1252") + " " + SENTENCES[(i + 3) % len(SENTENCES)]))
     cases += [("rules", s) for s in RULES]
+    for encoding in ["windows-1252", "latin-1"]:
+        cases += [("word", f"We saw {garbled(w, encoding)} there again.") for w in words()]
+    cases += [("spaced", garbled(s, "windows-1252").replace("\u00a0", " ")) for s in SENTENCES + MORE_SENTENCES]
+    cases += [("clean", s) for s in MORE_SENTENCES]
     with OUT.open("w") as file:
-        file.write(json.dumps({"ftfy": ftfy.__version__, "made by": "tests/golden/make_ftfy_golden.py"}) + "\n")
+        def write(line):
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+        write({"ftfy": ftfy.__version__, "made by": "tests/golden/make_ftfy_golden.py"})
         for kind, text in cases:
-            file.write(json.dumps({"kind": kind, "text": text, "fixed": ftfy.fix_text(text)}) + "\n")
+            write({"kind": kind, "text": text, "fixed": ftfy.fix_text(text)})
+        chardata.CHARMAP_ENCODINGS[:] = ["latin-1", "sloppy-windows-1252"]
+        for text in random_texts(500):
+            write({"kind": "random", "text": text, "fixed": ftfy.fix_text(text)})
+        write(sign_pairs())
 
 
 if __name__ == "__main__":

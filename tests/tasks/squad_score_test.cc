@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/error.h"
@@ -33,12 +34,36 @@ TEST(SquadScore, NormalizesAsTheOfficialScriptDoes) {
 }
 
 TEST(SquadScore, F1CountsWordsThatRepeat) {
-  EXPECT_DOUBLE_EQ(f1("x y", "x y"), 1);
-  EXPECT_DOUBLE_EQ(f1("x x y", "x y y"), 2.0 / 3);
-  EXPECT_DOUBLE_EQ(f1("x y z w", "x"), 2 * 0.25 / 1.25);
-  EXPECT_DOUBLE_EQ(f1("x", "y"), 0);
-  EXPECT_DOUBLE_EQ(f1("", ""), 1);
-  EXPECT_DOUBLE_EQ(f1("", "x"), 0);
+  for (const Version version : {Version::kSquad1, Version::kSquad2}) {
+    EXPECT_DOUBLE_EQ(f1("x y", "x y", version), 1);
+    EXPECT_DOUBLE_EQ(f1("x x y", "x y y", version), 2.0 / 3);
+    EXPECT_DOUBLE_EQ(f1("x y z w", "x", version), 2 * 0.25 / 1.25);
+    EXPECT_DOUBLE_EQ(f1("x", "y", version), 0);
+    EXPECT_DOUBLE_EQ(f1("", "x", version), 0);
+  }
+  EXPECT_DOUBLE_EQ(f1("", "", Version::kSquad1), 0);
+  EXPECT_DOUBLE_EQ(f1("", "", Version::kSquad2), 1);
+}
+
+// Random answers of the characters on which implementations differ (tests/golden/make_squad_score_golden.py).
+TEST(SquadScore, IsThatOfTheOfficialScriptsInPython) {
+  std::ifstream lines(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/squad_score.jsonl");
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const auto row = nlohmann::json::parse(line);
+    const std::string prediction = row[0], answer = row[1];
+    EXPECT_EQ(normalized(prediction), row[2]) << row;
+    EXPECT_EQ(normalized(answer), row[3]) << row;
+    const auto scored = [&](Version version) {
+      const Dataset dataset{.paragraphs = {answer}, .questions = {{.id = "q", .text = "?", .answers = {{answer, {}}}}}};
+      return score(dataset, {{"q", prediction}}, version).all;
+    };
+    EXPECT_DOUBLE_EQ(scored(Version::kSquad1).exact_match, 100.0 * row[4].get<double>()) << row;
+    EXPECT_DOUBLE_EQ(scored(Version::kSquad1).f1, 100.0 * row[5].get<double>()) << row;
+    EXPECT_DOUBLE_EQ(scored(Version::kSquad2).exact_match, 100.0 * row[4].get<double>()) << row;
+    EXPECT_DOUBLE_EQ(scored(Version::kSquad2).f1, 100.0 * row[6].get<double>()) << row;
+  }
+  EXPECT_EQ(count, 703);
 }
 
 // F1 is between the exact match and 1, the same both ways, and does not depend on the order of words.
@@ -56,12 +81,12 @@ TEST(SquadScore, F1OverRandomTexts) {
   };
   for (int trial = 0; trial < 2000; ++trial) {
     std::vector<std::string> a = text(), b = text();
-    const double score = f1(joined(a), joined(b));
+    const double score = f1(joined(a), joined(b), Version::kSquad2);
     EXPECT_GE(score, joined(a) == joined(b) ? 1 : 0);
     EXPECT_LE(score, 1);
-    EXPECT_DOUBLE_EQ(f1(joined(b), joined(a)), score);
+    EXPECT_DOUBLE_EQ(f1(joined(b), joined(a), Version::kSquad2), score);
     std::ranges::shuffle(a, random);
-    EXPECT_DOUBLE_EQ(f1(joined(a), joined(b)), score);
+    EXPECT_DOUBLE_EQ(f1(joined(a), joined(b), Version::kSquad2), score);
   }
 }
 

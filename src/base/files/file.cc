@@ -43,8 +43,8 @@ int open_for_reading(const std::filesystem::path& path, struct stat& status) {
     throw_environment_error("cannot write '{}': there is no folder '{}'; make it first, or choose another place",
                             path.string(), path.parent_path().string());
   }
-  throw_environment_error("cannot write '{}': {}; free some space or choose another place, then run again",
-                          path.string(), std::strerror(error));
+  throw_environment_error("cannot write '{}': {}; {} or choose another place, then run again", path.string(),
+                          std::strerror(error), remedy_of_write_error(error));
 }
 
 // Where AtomicFile's bytes go: the file that a chain of links leads to, and whether it can be replaced.
@@ -68,6 +68,18 @@ WriteTarget write_target(std::filesystem::path path) {
 }
 
 }  // namespace
+
+std::string_view remedy_of_write_error(int error) {
+  switch (error) {
+    case EROFS: return "make its disk writable";
+    case EACCES:
+    case EPERM: return "check its permissions";
+    case EISDIR: return "move the folder of that name away";
+    case ENOSPC:
+    case EDQUOT: return "free some space";
+    default: return "check the path and its disk";
+  }
+}
 
 std::string name_of_input(const std::filesystem::path& path) {
   return is_standard_stream(path) ? "standard input" : fmt::format("'{}'", path.string());

@@ -109,6 +109,9 @@ class AtomicFile {
   bool committed_ = false, leaves_ = false;
 };
 
+// What helps where a write failed with this errno, as part of a message: "free some space", "check its permissions".
+std::string_view remedy_of_write_error(int error);
+
 // Opens what may be a pipe, with further flags of open(2): writing then waits for its reader, opening does not.
 // EnvironmentError as AtomicFile's. The caller closes it.
 int open_for_writing(const std::filesystem::path& path, int flags);

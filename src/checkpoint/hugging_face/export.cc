@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/files/file.h"
+#include "checkpoint/hugging_face/export_folder.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/hugging_face/mapping.h"
@@ -83,21 +84,17 @@ void write_weights(const fs::path& path, const TensorFiles& weights, const Model
   file.commit();
 }
 
-// What lies there may be another's model, with a tokenizer that would be mixed with ours.
-void check_is_empty(const fs::path& folder) {
-  std::error_code error;
-  fs::directory_iterator entries(folder, error);
-  if (error || entries == fs::directory_iterator()) return;  // making the folder tells what is wrong with it
-  throw_user_error("'{}' is not empty, it holds '{}'; nothing is overwritten, name a new folder", folder.string(),
-                   entries->path().filename().string());
-}
-
 }  // namespace
 
 void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder) {
   const fs::path source = find_checkpoint(checkpoint);
   check_holds_no_checkpoint(folder);
-  check_is_empty(folder);
+  constexpr const char* kWeights = "model.safetensors";
+  constexpr const char* kConfig = "config.json";
+  const FileContents tokenizer = find_tokenizer_files(source);
+  std::vector<std::string> files = {kWeights, kConfig};
+  for (const auto& [name, content] : tokenizer) files.push_back(name);
+  ExportFolder out(folder, files);  // before the long look at the checkpoint
   const Manifest manifest = with_advice(source, [&] {
     Manifest read = read_manifest(source);
     check_intact(source, read);
@@ -106,14 +103,12 @@ void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder) 
   const TensorFiles weights(source, manifest, TensorKind::kModel, /*verify=*/false);
   const std::vector<Parameter> parameters = parameters_in(weights, manifest.model, source);
   const DType dtype = *weights.at(parameters.front().name).entry->dtype;
-  const FileContents tokenizer = find_tokenizer_files(source);
   const std::string config = hugging_face_config(manifest.model, dtype, tokenizer);
 
-  make_folders(folder);
   for (const auto& [name, content] : tokenizer) write_file_atomically(folder / name, content);
-  write_weights(folder / "model.safetensors", weights, manifest.model, parameters, dtype);
-  write_file_atomically(folder / "config.json", config);
-  sync_folder(folder);
+  write_weights(folder / kWeights, weights, manifest.model, parameters, dtype);
+  write_file_atomically(folder / kConfig, config);  // last: without it the folder is no model
+  out.finish();
 }
 
 }  // namespace teratron

@@ -29,6 +29,13 @@ std::optional<std::int64_t> parse_iteration(std::string_view text) {
   return value;
 }
 
+// The iteration that a folder of this name holds. Another spelling of the number is not a name that we give.
+std::optional<std::int64_t> parse_iteration_name(std::string_view name) {
+  if (!name.starts_with(kFolderPrefix)) return std::nullopt;
+  const auto iteration = parse_iteration(name.substr(kFolderPrefix.size()));
+  return iteration && iteration_folder({}, *iteration) == name ? iteration : std::nullopt;
+}
+
 std::string tracker_text(std::int64_t iteration) {
   const std::string line = fmt::format("{}\n", iteration);
   return fmt::format("{}xxh3_64 {}\n", line, checksum_of(line));
@@ -49,6 +56,12 @@ std::int64_t read_tracker(const fs::path& root) {
     throw_user_error("'{}' is damaged: what it says and its checksum do not agree; {}", path.string(), choice);
   }
   if (!std::ranges::binary_search(there, *iteration)) {
+    const fs::path gone = iteration_folder(root, *iteration);
+    std::error_code error;
+    if (fs::is_symlink(gone, error)) {
+      throw_user_error("'{}' is a link to '{}', which is not there; bring that back (is its disk mounted?), or {}",
+                       gone.string(), fs::read_symlink(gone, error).string(), choice);
+    }
     throw_user_error("'{}' names iteration {}, whose checkpoint is gone; {}", path.string(), *iteration, choice);
   }
   return *iteration;
@@ -60,6 +73,16 @@ void rename_folder(const fs::path& from, const fs::path& to) {
   if (error) {
     throw_environment_error("cannot rename '{}' to '{}': {}", from.string(), to.string(), error.message());
   }
+}
+
+// What a link leads to stays where it is.
+void move_checkpoint(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (!fs::is_symlink(from, error)) return rename_folder(from, to);
+  const fs::path target = fs::canonical(from, error);
+  if (!error) fs::create_directory_symlink(target, to, error);
+  if (!error) fs::remove(from, error);
+  if (error) throw_environment_error("cannot move '{}' to '{}': {}", from.string(), to.string(), error.message());
 }
 
 void remove_folder(const fs::path& folder) {
@@ -117,31 +140,43 @@ fs::path root_of(const fs::path& iteration_folder) {
   return root.empty() ? "." : root;
 }
 
+std::vector<CheckpointName> names_of(const fs::path& folder) {
+  constexpr int kMostLinks = 40;  // as the system's
+  std::vector<CheckpointName> names;
+  std::error_code error;
+  const auto add = [&](const fs::path& path) {
+    const auto iteration = parse_iteration_name(path.filename().string());
+    if (iteration) names.push_back({root_of(path), *iteration});
+  };
+  fs::path path = (folder / "").parent_path();  // without a slash at its end
+  add(path);
+  for (int links = 0; links < kMostLinks && fs::is_symlink(path, error); ++links) {
+    path = (path.parent_path() / fs::read_symlink(path, error) / "").parent_path();
+    add(path);
+  }
+  const fs::path canonical = fs::canonical(folder, error);
+  if (!error) add(canonical);
+  return names;
+}
+
 std::vector<std::int64_t> iterations_in(const fs::path& root) {
   std::vector<std::int64_t> iterations;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kFolderPrefix)) continue;
-    const auto iteration = parse_iteration(std::string_view(name).substr(kFolderPrefix.size()));
-    // Another spelling of the number is not a name that we give.
-    if (iteration && iteration_folder({}, *iteration) == name && entry.is_directory(error)) {
-      iterations.push_back(*iteration);
-    }
+    const auto iteration = parse_iteration_name(entry.path().filename().string());
+    if (iteration && entry.is_directory(error)) iterations.push_back(*iteration);
   }
   std::ranges::sort(iterations);
   return iterations;
 }
 
 fs::path find_checkpoint(const fs::path& path) {
-  std::error_code error;  // what may not be looked at is as good as absent
-  if (!fs::exists(path, error)) {
-    throw_user_error("there is no checkpoint: '{}' does not exist, or may not be read", path.string());
-  }
+  if (!is_there(path)) throw_user_error("there is no checkpoint: '{}' does not exist", path.string());
+  std::error_code error;
   if (!fs::is_directory(path, error)) throw_user_error("'{}' is a file; a checkpoint is a folder", path.string());
-  if (fs::exists(path / kTrackerFile, error)) return iteration_folder(path, read_tracker(path));
+  if (is_there(path / kTrackerFile)) return iteration_folder(path, read_tracker(path));
   // One that has lost its checkpoint.json is a damaged checkpoint; its reader says so.
-  if (fs::exists(path / kManifestFile, error) || fs::exists(path / "optimizer.safetensors", error)) return path;
+  if (is_there(path / kManifestFile) || is_there(path / "optimizer.safetensors")) return path;
   throw_no_checkpoint(path);
 }
 
@@ -170,8 +205,10 @@ std::vector<fs::path> set_aside_later(const fs::path& root, std::int64_t iterati
     const fs::path from = iteration_folder(root, there), name = aside / from.filename();
     if (fs::equivalent(from, best, error)) fs::remove(best, error);
     fs::path to = name;
-    for (int copy = 2; fs::exists(to, error); ++copy) to = fmt::format("{}.{}", name.string(), copy);
-    rename_folder(from, to);
+    for (int copy = 2; fs::exists(fs::symlink_status(to, error)); ++copy) {
+      to = fmt::format("{}.{}", name.string(), copy);
+    }
+    move_checkpoint(from, to);
     moved.push_back(to);
   }
   sync_folder(aside);

@@ -17,11 +17,22 @@ std::filesystem::path iteration_folder(const std::filesystem::path& root, std::i
 
 std::filesystem::path root_of(const std::filesystem::path& iteration_folder);  // the folder that it lies in
 
+// A name iter_... of a checkpoint's folder: its own, or of a link that leads to it.
+struct CheckpointName {
+  std::filesystem::path root;  // that has it
+  std::int64_t iteration = 0;
+};
+
+// Of `folder`, as it is given, then of what links lead to, one after the other (`best` leads to iter_0000030, which may
+// lead to another disk), and last without any links.
+std::vector<CheckpointName> names_of(const std::filesystem::path& folder);
+
 // Of every checkpoint under `root`, ascending; empty if there is none, or no such folder.
 std::vector<std::int64_t> iterations_in(const std::filesystem::path& root);
 
 // `path` itself if it is one checkpoint's folder, or the current checkpoint under it. UserError says what is there
-// instead; a tracker file that is not byte for byte as it was written is never followed.
+// instead; a tracker file that is not byte for byte as it was written is never followed. UnreadableCheckpoint: no
+// permission to look.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
 // UserError where `folder` holds a checkpoint, or checkpoints: something else would be written there.

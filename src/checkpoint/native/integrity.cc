@@ -19,16 +19,21 @@ template <class... Args>
 
 void check_size(const fs::path& path, const FileRecord& record) {
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) throw DamagedCheckpoint(fmt::format("'{}' is missing", path.string()));
+  if (!is_there(path) || !fs::is_regular_file(path, error)) {
+    throw DamagedCheckpoint(fmt::format("'{}' is missing", path.string()));
+  }
+  require_readable(path);
   const std::uint64_t bytes = fs::file_size(path, error);
   if (bytes != record.bytes) damaged(path, "it has {} bytes, {} were written", bytes, record.bytes);
 }
 
-// Whatever a look into a damaged file throws is one fault.
+// Whatever a look into a damaged file throws is one fault. A file that cannot be read is none.
 template <class Body>
 void collect(std::vector<std::string>& faults, const Body& body) {
   try {
     body();
+  } catch (const UnreadableCheckpoint&) {
+    throw;
   } catch (const UserError& error) {
     faults.emplace_back(error.what());
   }
@@ -40,6 +45,8 @@ bool is_intact(const fs::path& folder) {
       if (!faults_of_file(folder / name, record).empty()) return false;
     }
     return true;
+  } catch (const UnreadableCheckpoint&) {
+    throw;
   } catch (const std::runtime_error&) {
     return false;
   }
@@ -95,7 +102,13 @@ std::string earlier_intact(const fs::path& folder) {
   const std::string name = (folder / "").parent_path().filename().string();
   for (const std::int64_t iteration : iterations_in(root) | std::views::reverse) {
     const fs::path other = iteration_folder(root, iteration);
-    if (other.filename().string() >= name || !is_intact(other)) continue;
+    if (other.filename().string() >= name) continue;
+    try {
+      if (!is_intact(other)) continue;
+    } catch (const UnreadableCheckpoint& error) {
+      return fmt::format("; of the earlier checkpoint '{}' cannot be said whether it is intact: {}", other.string(),
+                         error.what());
+    }
     return fmt::format("; the earlier checkpoint '{}' is intact: train --load {} --iteration {} goes on from there",
                        other.string(), root.string(), iteration);
   }

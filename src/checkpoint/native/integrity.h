@@ -11,6 +11,8 @@
 
 namespace teratron {
 
+// Of all functions here: UnreadableCheckpoint where a file is there and cannot be read.
+
 // Opens a recorded file of tensors. DamagedCheckpoint: missing, of another size, or its header is not what was written.
 SafetensorsFile open_tensors(const std::filesystem::path& path, const FileRecord& record, bool verify);
 
@@ -24,7 +26,7 @@ std::vector<std::string> faults_of_file(const std::filesystem::path& path, const
 void check_other_file(const std::filesystem::path& path, const FileRecord& record);
 
 // The latest checkpoint before `folder`, under the same root, that is intact in every byte, and how a run goes on
-// from there, as the end of a message; empty if there is none.
+// from there, as the end of a message; empty if there is none. One that cannot be read is named, and none before it.
 std::string earlier_intact(const std::filesystem::path& folder);
 
 // Calls `body`; a DamagedCheckpoint that it throws gets the advice of earlier_intact.

@@ -1,7 +1,12 @@
 #include "checkpoint/native/manifest.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +15,7 @@
 #include "base/json_fields.h"
 #include "base/version.h"
 #include "checkpoint/model_config_json.h"
+#include "checkpoint/native/folders.h"
 
 namespace teratron {
 namespace {
@@ -93,7 +99,36 @@ void check_first_line(std::string_view text, const fs::path& path) {
   }
 }
 
+[[noreturn]] void throw_unreadable(const fs::path& path, std::string_view why) {
+  throw UnreadableCheckpoint(fmt::format(
+      "'{}' cannot be read: {}; check its permissions and those of its folder, since the checkpoint may be intact",
+      path.string(), why));
+}
+
+void check_name(const fs::path& folder, std::int64_t iteration) {
+  const std::vector<CheckpointName> names = names_of(folder);
+  if (names.empty() || names.front().iteration == iteration) return;
+  throw_user_error(
+      "'{}' holds the checkpoint of iteration {}, so it was renamed or copied; call it '{}' again, or something that "
+      "does not begin with iter_",
+      folder.string(), iteration, iteration_folder({}, iteration).string());
+}
+
 }  // namespace
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  const bool is = fs::exists(path, error);
+  if (error == std::errc::permission_denied) throw_unreadable(root_of(path), error.message());  // its folder is closed
+  if (error && error != std::errc::not_a_directory) throw_unreadable(path, error.message());
+  return is;
+}
+
+void require_readable(const fs::path& file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) throw_unreadable(file, std::strerror(errno));
+  ::close(descriptor);
+}
 
 void write_manifest(const fs::path& folder, const Manifest& manifest) {
   const nlohmann::ordered_json json = {{"format_version", kFormatVersion},
@@ -107,8 +142,8 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
 
 Manifest read_manifest(const fs::path& folder) {
   const fs::path path = folder / kManifestFile;
-  std::error_code error;
-  if (!fs::exists(path, error)) throw DamagedCheckpoint(fmt::format("'{}' is missing", path.string()));
+  if (!is_there(path)) throw DamagedCheckpoint(fmt::format("'{}' is missing", path.string()));
+  require_readable(path);
   const std::string text = read_file(path);
   check_first_line(text, path);
   const Json json = parse_json_object(text, path);
@@ -129,6 +164,7 @@ Manifest read_manifest(const fs::path& folder) {
     if (!file.is_object()) fields.throw_not("files", "an object of objects");
     manifest.files[name] = file_from_json(file, path);
   }
+  check_name(folder, manifest.state.iteration);
   return manifest;
 }
 

@@ -19,6 +19,18 @@ class DamagedCheckpoint : public UserError {
   using UserError::UserError;
 };
 
+// A checkpoint that may be intact, but cannot be looked at: no permission, a disk that fails.
+class UnreadableCheckpoint : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+// Whether there is something of this name. UnreadableCheckpoint where that cannot be told.
+bool is_there(const std::filesystem::path& path);
+
+// UnreadableCheckpoint: the file is there and cannot be opened.
+void require_readable(const std::filesystem::path& file);
+
 struct FileRecord {
   std::uint64_t bytes = 0;
   std::string checksum;                        // of the whole file; of a safetensors file, of its header
@@ -36,7 +48,8 @@ struct Manifest {
 // The file's first line is the checksum of all that follows it, so that damage to the file itself shows.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-// DamagedCheckpoint: missing, or not as it was written. UserError: written by a later version.
+// DamagedCheckpoint: missing, or not as it was written. UnreadableCheckpoint. UserError: written by a later version;
+// the folder was renamed, and is not of the iteration that its name says.
 Manifest read_manifest(const std::filesystem::path& folder);
 
 }  // namespace teratron

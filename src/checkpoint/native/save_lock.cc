@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/files/file.h"
 
 namespace teratron {
 namespace {
@@ -41,7 +42,7 @@ struct LockFile {
 
 LockFile read_lock_file(const std::filesystem::path& path) {
   LockFile file;
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (descriptor < 0) return file;
   std::array<char, 4096> buffer{};
   const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
@@ -84,12 +85,17 @@ SaveLock::~SaveLock() {
 // False where the file was deleted between our two looks at it: try again.
 bool SaveLock::open() {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-  descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+  require_file();
+  constexpr int kFlags = O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
+  descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | kFlags, 0644);
   const bool is_of_another_user = descriptor_ < 0 && errno == EACCES;
-  if (is_of_another_user) descriptor_ = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (is_of_another_user) {
+    descriptor_ = ::open(file_.c_str(), O_RDONLY | kFlags);
+    if (descriptor_ < 0) errno = EACCES;  // no file of that name: the folder may not be written
+  }
   if (descriptor_ < 0) {
-    throw_environment_error("cannot write '{}': {}; check the folder's permissions or choose another --save",
-                            file_.string(), std::strerror(errno));
+    throw_environment_error("cannot write '{}': {}; {} or choose another --save", file_.string(), std::strerror(errno),
+                            remedy_of_write_error(errno));
   }
   int result = 0;
   do {
@@ -107,10 +113,22 @@ bool SaveLock::open() {
   return false;
 }
 
+// Anything else of this name is not ours to write to: least of all what a link leads to.
+void SaveLock::require_file() const {
+  struct stat status {};
+  if (::lstat(file_.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+  const char* const kind = S_ISLNK(status.st_mode)    ? "a link"
+                           : S_ISDIR(status.st_mode)  ? "a folder"
+                           : S_ISFIFO(status.st_mode) ? "a pipe"
+                                                      : "a device or socket";
+  throw_environment_error("'{}' is {}, where a run puts a file to hold the folder; delete it or choose another --save",
+                          file_.string(), kind);
+}
+
 bool SaveLock::is_still_there() const {
   struct stat opened {
   }, named{};
-  return ::fstat(descriptor_, &opened) == 0 && ::stat(file_.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+  return ::fstat(descriptor_, &opened) == 0 && ::lstat(file_.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
          opened.st_dev == named.st_dev;
 }
 
@@ -140,8 +158,8 @@ void SaveLock::write_owner() {
   const auto size = static_cast<ssize_t>(text.size());
   if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, text.data(), text.size(), 0) != size ||
       (::fsync(descriptor_) != 0 && errno != EINVAL)) {
-    throw_environment_error("cannot write '{}': {}; free some space or choose another --save", file_.string(),
-                            std::strerror(errno));
+    throw_environment_error("cannot write '{}': {}; {} or choose another --save", file_.string(), std::strerror(errno),
+                            remedy_of_write_error(errno));
   }
   if (has_locks_) return;
   settings_.notice(fmt::format("the file system of '{}' has no locks; only '{}' keeps a second run from saving there",

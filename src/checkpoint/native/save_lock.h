@@ -31,7 +31,7 @@ class SaveLock {
   static constexpr std::string_view kFile = "run.lock";
 
   // `folder` exists. UserError: another run holds the lock; it says whose, on which host, and since when. Nothing is
-  // changed then. EnvironmentError: the folder cannot be written.
+  // changed then. EnvironmentError: the folder cannot be written, or holds something of that name that is no file.
   explicit SaveLock(const std::filesystem::path& folder, SaveLockSettings settings = {});
   SaveLock(const SaveLock&) = delete;
   SaveLock& operator=(const SaveLock&) = delete;
@@ -47,6 +47,7 @@ class SaveLock {
   static std::string own_text();
 
   bool open();  // whether the system's lock is held, where there are such
+  void require_file() const;
   bool is_still_there() const;
   bool is_touched() const;  // within `silence`
   void look_for_unlocked_owner();

@@ -1,6 +1,7 @@
 #include "cli/train/training_run.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <optional>
@@ -30,7 +31,9 @@ void prepare_trace(const TrainConfig& config) {
 // leaves no folder that was not there.
 class HeldSaveFolder {
  public:
-  explicit HeldSaveFolder(const fs::path& folder) : folder_(folder), was_there_(fs::exists(folder)) {
+  explicit HeldSaveFolder(const fs::path& folder) : folder_(folder) {
+    std::error_code error;
+    was_there_ = fs::exists(folder, error);
     make_folders(folder);
     lock_.emplace(folder,
                   SaveLockSettings{.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); }});
@@ -39,13 +42,12 @@ class HeldSaveFolder {
   HeldSaveFolder& operator=(const HeldSaveFolder&) = delete;
   ~HeldSaveFolder() {
     lock_.reset();
-    std::error_code not_empty;
-    if (!was_there_) fs::remove(folder_, not_empty);
+    if (!was_there_) ::rmdir(folder_.c_str());  // what others have put there, in it or in its place, stays
   }
 
  private:
   const fs::path folder_;
-  const bool was_there_;
+  bool was_there_ = false;
   std::optional<SaveLock> lock_;
 };
 

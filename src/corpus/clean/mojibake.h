@@ -1,4 +1,5 @@
-// UTF-8 that was read as Latin-1 or windows-1252 ("cafÃ©"), found and read again.
+// UTF-8 that was read as Latin-1 or windows-1252 ("cafÃ©"), found and read again. The rule is that of ftfy 6.3's
+// fix_encoding, for these two encodings.
 #pragma once
 
 #include <string>
@@ -6,18 +7,12 @@
 
 namespace teratron {
 
-// A line (valid UTF-8) with such characters read as what they were, once: text that was garbled twice needs two calls.
-//
-// The characters that either encoding has for the bytes of a UTF-8 sequence are a candidate. Few of them are ever
-// written on purpose. A candidate is certain where
-//   - four bytes are decoded, or candidates follow one another directly;
-//   - one of its characters but the first is seldom found beside a letter: a control character, a currency sign, a
-//     fraction, a spacing accent, a dagger and the like;
-//   - it is a byte order mark; or it begins with one of the four capitals that most garbled text of the Latin, Greek
-//   and
-//     Cyrillic alphabets begins with, and punctuation follows that seldom follows a capital.
-// Certain candidates are mended, with those directly beside them. Where candidates are all that a line has beside ASCII
-// and one of them is certain, all of the line is mended.
+// A line (valid UTF-8), mended as often as it was garbled. Where it looks garbled (garbled_signs.h), the first of these
+// that changes it is done, and again until nothing does:
+//   - the whole line is written in Latin-1, else in windows-1252, and read as UTF-8. A space there stands for the byte
+//     A0 where that makes a character ("voilÃ le"), and a sequence of which a byte was lost becomes U+FFFD;
+//   - runs of characters that look like sequences of UTF-8 are mended alone, each if it looks garbled by itself;
+//   - controls of Latin-1 become what windows-1252 has in their place.
 std::string mend_mojibake(std::string_view line);
 
 }  // namespace teratron

@@ -163,10 +163,7 @@ std::string repair_line(std::string_view line, bool is_markup) {
   std::string text(line);
   for (int round = 0; round < kMostRounds; ++round) {
     std::string repaired = is_markup || text.find('&') == text.npos ? text : unescape_html(text);
-    for (std::string mended = mend_mojibake(repaired); mended != repaired; mended = mend_mojibake(repaired)) {
-      repaired = std::move(mended);
-    }
-    repaired = repair_characters(repaired);
+    repaired = repair_characters(mend_mojibake(repaired));
     if (repaired == text) break;
     text = std::move(repaired);
   }

@@ -17,9 +17,9 @@ constexpr char32_t windows_1252_character(std::uint8_t byte) {
   return byte >= 0x80 && byte < 0xA0 ? static_cast<char32_t>(kWindows1252[byte - 0x80U]) : byte;
 }
 
-// The byte that a reader of Latin-1 or of windows-1252 would have shown as this character; nothing if neither would.
-constexpr std::optional<std::uint8_t> shown_byte(char32_t code) {
-  if (code < 0x100) return static_cast<std::uint8_t>(code);
+// The byte whose character this is; nothing if there is none.
+constexpr std::optional<std::uint8_t> windows_1252_byte(char32_t code) {
+  if (code < 0x80 || (code >= 0xA0 && code < 0x100)) return static_cast<std::uint8_t>(code);
   for (std::size_t i = 0; i < kWindows1252.size(); ++i) {
     if (kWindows1252[i] == code) return static_cast<std::uint8_t>(0x80 + i);
   }

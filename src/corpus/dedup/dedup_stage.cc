@@ -18,7 +18,7 @@ namespace {
 using NgramSet = std::vector<std::uint64_t>;  // sorted, each once
 
 NgramSet ngram_set(std::string_view text, std::int64_t count) {
-  NgramSet set = ngrams_of(words_of(text), count);
+  NgramSet set = shingles_of(text, count);
   std::ranges::sort(set);
   set.erase(std::ranges::unique(set).begin(), set.end());
   return set;
@@ -104,7 +104,7 @@ class DedupStage final : public Stage {
   bool needs_survey() const override { return true; }
 
   std::vector<std::uint64_t> measure(const Document& document) const override {
-    return band_hashes(ngrams_of(words_of(document.text), options_.ngram), shape_);
+    return band_hashes(shingles_of(document.text, options_.ngram), shape_);
   }
 
   void note(std::int64_t number, const std::vector<std::uint64_t>& hashes) override {

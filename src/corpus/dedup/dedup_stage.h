@@ -18,7 +18,7 @@ struct DedupOptions {
 // each pair of candidates is then compared exactly, and is one of duplicates where its Jaccard similarity is above
 // `jaccard`. Pairs join documents to groups, and of each group the first in the stream's order is kept. So a document
 // that is dropped ("duplicate", with the one that is kept) is a duplicate of some document of the stream; not always of
-// the one that is kept. Documents without words are all kept.
+// the one that is kept. A document without words is a duplicate of those with the same characters but white space.
 // Memory: 8 bytes a document beside the stream's; the index takes 16 bytes a band and document, and is on disk.
 std::unique_ptr<Stage> make_dedup_stage(DedupOptions options);
 

@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tokenizer/unicode.h"
+#include "tasks/squad/python_text.h"
 #include "tokenizer/utf8.h"
-#include "tokenizer/word_piece/bert_characters.h"
 
 namespace teratron::squad {
 namespace {
@@ -17,28 +16,19 @@ bool is_ascii_punctuation(char32_t code) {
          (code >= '{' && code <= '~');
 }
 
-// As \w of Python's patterns has it; the underscore was removed before.
-bool is_of_word(char32_t code) { return class_of(code) == CharClass::kLetter || class_of(code) == CharClass::kNumber; }
-
-std::vector<char32_t> lower_without_punctuation(std::string_view text) {
-  std::vector<char32_t> codes;
-  for (; !text.empty();) {
+std::u32string lower_without_punctuation(std::string_view text) {
+  std::u32string codes;
+  while (!text.empty()) {
     const Utf8Step step = decode_utf8(text);
     text.remove_prefix(step.length);
-    if (step.status != Utf8Status::kValid) continue;
-    for (const char32_t code : bert::to_lower(step.code)) {
-      if (!is_ascii_punctuation(code)) codes.push_back(code);
-    }
+    if (step.status == Utf8Status::kValid) codes.push_back(step.code);
   }
+  codes = python_lower(codes);
+  std::erase_if(codes, is_ascii_punctuation);
   return codes;
 }
 
-bool is_article(const std::vector<char32_t>& codes, std::size_t begin, std::size_t end) {
-  const auto is = [&](std::u32string_view word) {
-    return std::ranges::equal(std::u32string_view(codes.data() + begin, end - begin), word);
-  };
-  return is(U"a") || is(U"an") || is(U"the");
-}
+bool is_article(std::u32string_view word) { return word == U"a" || word == U"an" || word == U"the"; }
 
 std::vector<std::string_view> words_of(std::string_view normalized) {
   std::vector<std::string_view> words;
@@ -59,7 +49,7 @@ Points points_of(const std::string& prediction, const Question& question, Versio
   Points best;
   const auto compare = [&](const std::string& answer) {
     best.exact = std::max(best.exact, given == answer ? 1.0 : 0.0);
-    best.f1 = std::max(best.f1, f1(given, answer));
+    best.f1 = std::max(best.f1, f1(given, answer, version));
   };
   bool has_words = false;
   for (const Answer& answer : question.answers) {
@@ -88,7 +78,7 @@ void make_shares(Scores& scores) {
 }  // namespace
 
 std::string normalized(std::string_view answer) {
-  const std::vector<char32_t> codes = lower_without_punctuation(answer);
+  const std::u32string codes = lower_without_punctuation(answer);
   std::string text;
   bool is_parted = false;  // from what comes next
   const auto append = [&](char32_t code) {
@@ -97,16 +87,16 @@ std::string normalized(std::string_view answer) {
     append_utf8(code, text);
   };
   for (std::size_t i = 0; i < codes.size();) {
-    if (is_of_word(codes[i])) {
+    if (is_python_word(codes[i])) {
       std::size_t end = i;
-      while (end < codes.size() && is_of_word(codes[end])) ++end;
-      if (is_article(codes, i, end)) {
+      while (end < codes.size() && is_python_word(codes[end])) ++end;
+      if (is_article(std::u32string_view(codes).substr(i, end - i))) {
         is_parted = true;
       } else {
         for (; i < end; ++i) append(codes[i]);
       }
       i = end;
-    } else if (class_of(codes[i]) == CharClass::kSpace) {
+    } else if (is_python_space(codes[i])) {
       is_parted = true;
       ++i;
     } else {
@@ -116,9 +106,9 @@ std::string normalized(std::string_view answer) {
   return text;
 }
 
-double f1(std::string_view prediction, std::string_view answer) {
+double f1(std::string_view prediction, std::string_view answer, Version version) {
   std::vector<std::string_view> given = words_of(prediction), right = words_of(answer);
-  if (given.empty() || right.empty()) return given.empty() && right.empty() ? 1 : 0;
+  if (given.empty() && right.empty()) return version == Version::kSquad2 ? 1 : 0;
   std::ranges::sort(given);
   std::ranges::sort(right);
   std::vector<std::string_view> common;

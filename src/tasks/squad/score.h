@@ -10,12 +10,13 @@
 
 namespace teratron::squad {
 
-// In lower case, without ASCII punctuation and the words a, an and the, words parted by single spaces.
+// In lower case, without ASCII punctuation and the words a, an and the, words parted by single spaces; characters are
+// what they are to Python (python_text.h).
 std::string normalized(std::string_view answer);
 
-// Of normalized texts: the harmonic mean of precision and recall of the prediction's words, repeated ones counted. 1
-// where both have no words, 0 where one has none.
-double f1(std::string_view prediction, std::string_view answer);
+// Of normalized texts: the harmonic mean of precision and recall of the prediction's words, repeated ones counted. 0
+// where they have no word in common; where neither has a word, 0 in version 1.1 and 1 in 2.0.
+double f1(std::string_view prediction, std::string_view answer, Version version);
 
 struct Scores {
   std::int64_t questions = 0, without_prediction = 0;

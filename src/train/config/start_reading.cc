@@ -19,9 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool holds_checkpoint(const fs::path& folder) {
-  std::error_code error;
-  return fs::exists(folder / kTrackerFile, error) || fs::exists(folder / kManifestFile, error) ||
-         !iterations_in(folder).empty();
+  return is_there(folder / kTrackerFile) || is_there(folder / kManifestFile) || !iterations_in(folder).empty();
 }
 
 // What is given, whatever is wrong with it: where the run starts decides what the rest means.
@@ -109,10 +107,10 @@ std::string unknown_settings(const CheckpointInfo& checkpoint) {
 // The folder that the training saved to; empty where the checkpoint was taken from there, or does not say.
 fs::path save_folder_of(const CheckpointInfo& checkpoint) {
   if (!checkpoint.settings) return {};
-  const fs::path folder = fs::canonical(checkpoint.folder), root = root_of(folder);
-  if (folder != iteration_folder(root, checkpoint.state.iteration)) return {};
-  std::error_code error;
-  return fs::exists(root / kTrackerFile, error) ? root_of(checkpoint.folder) : fs::path();
+  for (const CheckpointName& name : names_of(checkpoint.folder)) {
+    if (name.iteration == checkpoint.state.iteration && is_there(name.root / kTrackerFile)) return name.root;
+  }
+  return {};
 }
 
 }  // namespace

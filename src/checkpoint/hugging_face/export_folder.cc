@@ -1,0 +1,133 @@
+#include "checkpoint/hugging_face/export_folder.h"
+
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files/file.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of a list that anybody may have written: names in the folder itself, and no others.
+std::vector<std::string> names_in(const std::string& text) {
+  std::vector<std::string> names;
+  std::istringstream lines(text);
+  for (std::string name; std::getline(lines, name);) {
+    if (!name.empty() && name != "." && name != ".." && name.find('/') == name.npos) names.push_back(name);
+  }
+  return names;
+}
+
+std::string content_of(int descriptor) {
+  std::string text(std::size_t{1} << 16, '\0');
+  const ssize_t got = ::pread(descriptor, text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+bool is_named(int descriptor, const fs::path& path) {
+  struct stat opened {
+  }, named{};
+  return ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+         opened.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+ExportFolder::ExportFolder(fs::path folder, std::vector<std::string> files)
+    : folder_(std::move(folder)), unfinished_(folder_ / kUnfinished), files_(std::move(files)) {
+  std::error_code error;
+  was_there_ = fs::exists(folder_, error);
+  if (!fs::is_regular_file(fs::symlink_status(unfinished_, error))) check_holds_only({});
+  make_folders(folder_);
+  try {
+    begin();
+  } catch (...) {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!was_there_) ::rmdir(folder_.c_str());
+    throw;
+  }
+}
+
+void ExportFolder::begin() {
+  do {
+    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+    descriptor_ = ::open(unfinished_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+    if (descriptor_ < 0) {
+      throw_environment_error("cannot write '{}': {}; {} or choose another folder", unfinished_.string(),
+                              std::strerror(errno), remedy_of_write_error(errno));
+    }
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      throw_user_error("another process is writing to '{}'; wait for its end, or name another folder",
+                       folder_.string());
+    }
+  } while (!is_named(descriptor_, unfinished_));  // its owner has just deleted it
+  const std::vector<std::string> leftovers = names_in(content_of(descriptor_));
+  check_holds_only(leftovers);
+  remove_files(leftovers);
+  const std::string names = fmt::format("{}\n", fmt::join(files_, "\n"));
+  if (::ftruncate(descriptor_, 0) != 0 ||
+      ::pwrite(descriptor_, names.data(), names.size(), 0) != static_cast<ssize_t>(names.size()) ||
+      (::fsync(descriptor_) != 0 && errno != EINVAL)) {
+    const int error = errno;
+    ::unlink(unfinished_.c_str());
+    throw_environment_error("cannot write '{}': {}; {} or choose another folder", unfinished_.string(),
+                            std::strerror(error), remedy_of_write_error(error));
+  }
+  sync_folder(folder_);
+}
+
+ExportFolder::~ExportFolder() {
+  if (!finished_) {
+    remove_files(files_);
+    ::unlink(unfinished_.c_str());
+    if (!was_there_) ::rmdir(folder_.c_str());
+  }
+  ::close(descriptor_);
+}
+
+void ExportFolder::finish() {
+  sync_folder(folder_);
+  if (::unlink(unfinished_.c_str()) != 0) {
+    throw_environment_error("cannot delete '{}': {}", unfinished_.string(), std::strerror(errno));
+  }
+  finished_ = true;
+  sync_folder(folder_);
+}
+
+// What lies there beside `ours` may be another's model, with a tokenizer that would be mixed with ours.
+void ExportFolder::check_holds_only(const std::vector<std::string>& ours) const {
+  const auto is_ours = [&](const fs::path& path) {
+    return (path.filename() == kUnfinished && fs::is_regular_file(fs::symlink_status(path))) ||
+           std::ranges::any_of(ours, [&](const std::string& file) {
+             return path == folder_ / file || path == AtomicFile::partial_of(folder_ / file);
+           });
+  };
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
+    if (is_ours(entry.path())) continue;
+    throw_user_error("'{}' is not empty, it holds '{}'; nothing is overwritten, name a new folder", folder_.string(),
+                     entry.path().filename().string());
+  }
+}
+
+void ExportFolder::remove_files(const std::vector<std::string>& files) const {
+  for (const std::string& file : files) {
+    ::unlink((folder_ / file).c_str());
+    ::unlink(AtomicFile::partial_of(folder_ / file).c_str());
+  }
+}
+
+}  // namespace teratron

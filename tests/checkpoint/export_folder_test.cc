@@ -1,0 +1,148 @@
+// A model for Hugging Face whose writing was ended leaves a folder that can be written to again, and no other is
+// touched.
+#include "checkpoint/hugging_face/export_folder.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <thread>
+
+#include "base/error.h"
+#include "base/host/threads.h"
+#include "base/philox.h"
+#include "checkpoint/damage.h"
+#include "checkpoint/hugging_face/hugging_face.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::all_files;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::put_file;
+using testing::TemporaryFolder;
+
+class ExportFolders : public ::testing::Test {
+ protected:
+  fs::path out() const { return folder_ / "out"; }
+  const TemporaryFolder folder_;
+};
+
+TEST_F(ExportFolders, KeepsWhatIsFinishedAndNothingElse) {
+  {
+    ExportFolder folder(out(), {"a", "b"});
+    put_file(out() / "a", "1");
+    put_file(out() / "b.partial", "2");
+  }
+  EXPECT_FALSE(fs::exists(out()));
+  fs::create_directory(out());
+  { const ExportFolder folder(out(), {"a"}); }
+  EXPECT_TRUE(fs::is_empty(out()));  // it was there before
+  ExportFolder folder(out(), {"a"});
+  put_file(out() / "a", "1");
+  folder.finish();
+  EXPECT_EQ(all_files(out()), (std::map<std::string, std::string>{{"a", "1"}}));
+  EXPECT_THAT(message_of<UserError>([&] { ExportFolder(out(), {"a"}); }), HasSubstr("is not empty, it holds 'a'"));
+}
+
+TEST_F(ExportFolders, ASecondWriterIsRefusedAndTheFirstOnesFilesStay) {
+  ExportFolder first(out(), {"a"});
+  put_file(out() / "a", "1");
+  const auto before = all_files(out());
+  EXPECT_THAT(message_of<UserError>([&] { ExportFolder(out(), {"a"}); }), HasSubstr("another process"));
+  EXPECT_EQ(all_files(out()), before);
+}
+
+TEST_F(ExportFolders, OfAKilledProcessAreWrittenAnewUnlessOthersPutSomethingThere) {
+  const std::string unfinished(ExportFolder::kUnfinished);
+  for (const std::string& other : {std::string(), std::string("notes.txt"), std::string("model.bin")}) {
+    const TemporaryFolder parent;
+    const fs::path target = parent / "out";
+    put_file(parent / "precious", "x");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const ExportFolder folder(target, {"a", "b"});
+      put_file(target / "a", "1");
+      put_file(target / "b.partial", "2");
+      ::kill(::getpid(), SIGKILL);
+    }
+    ::waitpid(child, nullptr, 0);
+    ASSERT_EQ(all_files(target).size(), 3U);
+    if (other.empty()) {
+      ExportFolder folder(target, {"c"});
+      EXPECT_EQ(all_files(target).size(), 1U);
+      put_file(target / "c", "3");
+      folder.finish();
+      EXPECT_EQ(all_files(target), (std::map<std::string, std::string>{{"c", "3"}}));
+    } else {
+      put_file(target / other, "mine");
+      const auto before = all_files(target);
+      EXPECT_THAT(message_of<UserError>([&] { ExportFolder(target, {"c"}); }), HasSubstr("it holds '" + other + "'"));
+      EXPECT_EQ(all_files(target), before);
+    }
+    EXPECT_EQ(testing::bytes_of_file(parent / "precious"), "x");
+  }
+}
+
+// Names of other folders in the list, a link or a folder in its place.
+TEST_F(ExportFolders, DeletesNothingElsewhereWhateverTheListSays) {
+  put_file(folder_ / "precious", "x");
+  fs::create_directory(out());
+  put_file(out() / ExportFolder::kUnfinished, "../precious\n..\n.\n\n" + (folder_ / "precious").string() + "\n");
+  { const ExportFolder folder(out(), {"a"}); }
+  EXPECT_EQ(testing::bytes_of_file(folder_ / "precious"), "x");
+  fs::create_symlink(folder_ / "precious", out() / ExportFolder::kUnfinished);
+  EXPECT_THAT(message_of<UserError>([&] { ExportFolder(out(), {"a"}); }), HasSubstr("is not empty"));
+  EXPECT_EQ(testing::bytes_of_file(folder_ / "precious"), "x");
+}
+
+// Each time the process is killed at a random moment; the next one starts from what that has left.
+TEST_F(ExportFolders, AConversionThatWasKilledAtAnyMomentIsDoneAnew) {
+  import_from_hugging_face(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/gpt2_tiny", folder_ / "run");
+  export_to_hugging_face(folder_ / "run", folder_ / "whole");
+  RandomSequence random({.seed = 3});
+  int left = 0;
+  for (int kill = 0; kill < 40; ++kill) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      set_thread_count(1);
+      for (;;) {
+        export_to_hugging_face(folder_ / "run", out());
+        fs::remove_all(out());
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(1000 + random.below(8000)));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    if (fs::exists(out() / ExportFolder::kUnfinished)) {
+      ++left;
+      EXPECT_NO_THROW(export_to_hugging_face(folder_ / "run", out()));
+      EXPECT_EQ(all_files(out()), all_files(folder_ / "whole"));
+    }
+    fs::remove_all(out());
+  }
+  EXPECT_GT(left, 5);
+}
+
+TEST_F(ExportFolders, AFullDiskLeavesNone) {
+  import_from_hugging_face(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/gpt2_tiny", folder_ / "run");
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, SIG_IGN);
+  for (const rlim_t limit : {rlim_t{0}, rlim_t{10}, rlim_t{1000}, rlim_t{20000}}) {
+    const rlimit small{limit, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    const std::string message =
+        message_of<EnvironmentError>([&] { export_to_hugging_face(folder_ / "run", folder_ / "new" / "hf"); });
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    EXPECT_THAT(message, HasSubstr("cannot write")) << limit;
+    EXPECT_FALSE(fs::exists(folder_ / "new" / "hf")) << limit;
+  }
+  ::signal(SIGXFSZ, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,112 @@
+// `teratron train` where checkpoints, or the folder that they lie in, were moved, linked or renamed by others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "checkpoint/native/folders.h"
+#include "cli/tiny_training.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::with;
+using testing::Words;
+
+class MovedCheckpoints : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return training_.path(name); }
+  Words small(const std::string& save, const std::string& iterations, const Words& more = {}) const {
+    return training_.command(with({"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8", "--save",
+                                   path(save), "--train-iters", iterations, "--lr-decay-iters", "100"},
+                                  more));
+  }
+  static Outcome must(const Words& words) {
+    Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return outcome;
+  }
+  void to_bulk(const std::string& run, std::int64_t iteration) const {
+    fs::create_directories(path("bulk"));
+    const fs::path link = iteration_folder(path(run), iteration), moved = path("bulk") / link.filename();
+    fs::rename(link, moved);
+    fs::create_directory_symlink(moved, link);
+  }
+
+  const testing::TinyTraining training_{1000};
+};
+
+TEST_F(MovedCheckpoints, ToAnotherDiskWithALinkLeftGoOnInTheirFolder) {
+  must(small("run", "2", {"--save-interval", "1"}));
+  to_bulk("run", 2);
+  must(small("whole", "4"));
+  for (const Words& save : {Words{}, Words{"--save", path("run")}}) {
+    const Outcome resumed =
+        must(with({"train", "--load", path("run"), "--iteration", "2", "--train-iters", "4"}, save));
+    EXPECT_THAT(resumed.errors, HasSubstr("saves to '" + path("run") + "'"));
+    EXPECT_EQ(read_file(path("run/iter_0000004/model.safetensors")),
+              read_file(path("whole/iter_0000004/model.safetensors")));
+    EXPECT_TRUE(fs::is_symlink(path("run/iter_0000002")));
+  }
+  EXPECT_FALSE(fs::exists(path("bulk/iter_0000004")));
+}
+
+TEST_F(MovedCheckpoints, UnderAnotherNumberAreRefusedAndNothingChanges) {
+  must(small("run", "2"));
+  fs::rename(path("run/iter_0000002"), path("run/iter_0000003"));
+  for (const Words& words : {Words{"train", "--load", path("run"), "--iteration", "3", "--train-iters", "5"},
+                             Words{"train", "--load", path("run/iter_0000003"), "--train-iters", "5"},
+                             Words{"eval", "loss", "--load", path("run/iter_0000003"), "--data-path", path("data")},
+                             Words{"checkpoint", "info", path("run/iter_0000003")},
+                             Words{"checkpoint", "verify", path("run/iter_0000003")}}) {
+    const Outcome refused = run_teratron(words);
+    EXPECT_EQ(refused.exit_code, 2) << words[1];
+    EXPECT_THAT(refused.errors, AllOf(HasSubstr("holds the checkpoint of iteration 2"), HasSubstr("iter_0000002")));
+  }
+  EXPECT_EQ(iterations_in(path("run")), (std::vector<std::int64_t>{3}));
+}
+
+TEST_F(MovedCheckpoints, ThatMayNotBeReadStartNoOtherRun) {
+  must(small("run", "2"));
+  must(small("model", "1"));
+  // A folder of that name in the way of --load's: as an unreadable one, it is not taken for none.
+  fs::create_symlink("loop", path("loop"));
+  const Outcome refused = run_teratron(with({"train", "--load", path("loop"), "--finetune", path("model")},
+                                            {"--data-path", path("data"), "--train-iters", "3"}));
+  EXPECT_EQ(refused.exit_code, 2) << refused.errors;
+  EXPECT_THAT(refused.errors, HasSubstr("cannot be read"));
+}
+
+TEST_F(MovedCheckpoints, WhatIsPutInPlaceOfTheFolderOfARunStays) {
+  testing::ChildProgram program(with({TERATRON_BINARY}, small("run", "1000000")));
+  const fs::path metrics = path("run/metrics.jsonl");
+  for (int look = 0; look < 12000 && (!fs::exists(metrics) || fs::file_size(metrics) == 0); ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  fs::rename(path("run"), path("away"));
+  write_file_atomically(path("run"), "precious");
+  ::kill(program.pid(), SIGTERM);
+  EXPECT_NE(program.wait(std::chrono::seconds(60)).exit_code, 0);
+  EXPECT_EQ(read_file(path("run")), "precious");
+}
+
+TEST_F(MovedCheckpoints, AFolderThatARunCannotHoldIsSaidToBeThat) {
+  fs::create_directory(path("run"));
+  write_file_atomically(path("precious"), "x");
+  fs::create_symlink(path("precious"), path("run/run.lock"));
+  const Outcome linked = run_teratron(small("run", "1"));
+  EXPECT_EQ(linked.exit_code, 3) << linked.errors;
+  EXPECT_THAT(linked.errors, AllOf(HasSubstr("run.lock' is a link"), Not(HasSubstr("free some space"))));
+  EXPECT_EQ(read_file(path("precious")), "x");
+}
+
+}  // namespace
+}  // namespace teratron
