@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/files/file.h"
-#include "checkpoint/native/save_lock.h"
+#include "base/files/save_lock.h"
 #include "cli/train/training_reporter.h"
 #include "console/long_task.h"
 #include "profile/peak_speed.h"
