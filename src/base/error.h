@@ -24,6 +24,20 @@ class EnvironmentError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// No room is left: a full disk, a quota, a limit of the size of files. It may pass.
+class NoSpaceError : public EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
+};
+
+// Whoever read the output does so no more, as `head` after its last line: a reason to end in silence, as programs do
+// that SIGPIPE ends, whose exit code a shell gives as this.
+class OutputClosed : public EnvironmentError {
+ public:
+  static constexpr int kExitCode = 141;
+  using EnvironmentError::EnvironmentError;
+};
+
 // Not a failure: a signal asked for the end, and the program has ended its work in good order. The exit code is 128 +
 // signal, as a shell's is for a program that a signal ended.
 class EndedBySignal : public std::runtime_error {

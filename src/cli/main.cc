@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <ranges>
 #include <span>
@@ -13,6 +15,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host/standard_streams.h"
+#include "base/host/threads.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -116,16 +120,18 @@ struct End {
 
 End fail(ExitCode code, std::string_view message) {
   std::fflush(stdout);
-  std::fputs(fmt::format("error: {}\n", message).c_str(), stderr);
+  tell_user(fmt::format("error: {}", message));
   return {.exit_code = static_cast<int>(code), .in_order = false};
 }
 
-End run(const std::vector<std::string>& words) {
+// Of the exception that is being handled.
+End end_of_exception() {
   try {
-    dispatch(all_commands(), words);
-    return {};
+    throw;
   } catch (const EndedBySignal& end) {
     return {.exit_code = end.exit_code()};
+  } catch (const OutputClosed&) {
+    return {.exit_code = OutputClosed::kExitCode, .in_order = false};
   } catch (const UserError& error) {
     return fail(ExitCode::kUser, error.what());
   } catch (const EnvironmentError& error) {
@@ -135,14 +141,40 @@ End run(const std::vector<std::string>& words) {
   } catch (const std::filesystem::filesystem_error& error) {
     return fail(ExitCode::kEnvironment, error.what());
   } catch (const std::exception& error) {
+    if (is_lack_of_threads(error)) {
+      return fail(
+          ExitCode::kEnvironment,
+          fmt::format("the system gives this program no more threads ({}); raise the limit (ulimit -u or -v, or "
+                      "that of the container or job), or choose fewer --threads or ranks",
+                      error.what()));
+    }
     return fail(ExitCode::kBug, fmt::format("a bug of Teratron, please report it: {}", error.what()));
   }
+}
+
+End run(const std::vector<std::string>& words) {
+  try {
+    dispatch(all_commands(), words);
+    return {};
+  } catch (...) {
+    return end_of_exception();
+  }
+}
+
+// What a thread does not hand to the one that waits for it, as where memory is short, ends the program; it tells why.
+[[noreturn]] void end_in_a_thread() {
+  End end{.exit_code = static_cast<int>(ExitCode::kBug)};
+  if (std::current_exception()) end = end_of_exception();
+  std::_Exit(end.exit_code);
 }
 
 }  // namespace
 }  // namespace teratron
 
 int main(int argc, char** argv) {
+  teratron::open_closed_standard_streams();
+  teratron::make_failed_writes_errors();
+  std::set_terminate(teratron::end_in_a_thread);
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const teratron::End end = teratron::run(words);
   teratron::leave_launch(end.in_order ? 0 : end.exit_code);

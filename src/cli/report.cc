@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/standard_streams.h"
 #include "console/live_line.h"
 #include "console/readable.h"
 
@@ -23,7 +24,9 @@ void add_json_field(FieldList& list, std::filesystem::path& json) {
 void print_result(std::string_view text) {
   const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
   if (written != text.size() || std::fflush(stdout) != 0) {
-    throw_environment_error("cannot write to standard output: {}", std::strerror(errno));
+    const std::string fault = fmt::format("cannot write to standard output: {}", std::strerror(errno));
+    if (errno == EPIPE) throw OutputClosed(fault);
+    throw EnvironmentError(fault);
   }
 }
 
@@ -76,7 +79,7 @@ class StepLines {
       text += fmt::format(", about {} left", readable_duration(of_step * (steps - done)));
     line_.show(text);
     if (line_.possible() || (done > 1 && done < steps && now - said_ < std::max(kBetween, seconds / 10))) return;
-    fmt::print(stderr, "{}\n", text);
+    tell_user(text);
     said_ = now;
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <system_error>
 #include <utility>
 
 #include "base/host/monotonic_clock.h"
@@ -32,8 +33,13 @@ LongTask::LongTask(std::string doing, Share share, const Manner& manner)
       doing_(std::move(doing)),
       share_(std::move(share)),
       began_(monotonic_seconds()),
-      said_(kNotYet),
-      watcher_([this] { watch(); }) {}
+      said_(kNotYet) {
+  try {
+    watcher_ = std::thread([this] { watch(); });
+  } catch (const std::system_error&) {
+    // Where no thread is to be had, the task goes on, untold.
+  }
+}
 
 LongTask::~LongTask() {
   {
@@ -41,7 +47,7 @@ LongTask::~LongTask() {
     ended_ = true;
   }
   ends_.notify_one();
-  watcher_.join();
+  if (watcher_.joinable()) watcher_.join();
   line_.clear();
 }
 

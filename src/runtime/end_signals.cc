@@ -1,11 +1,13 @@
 #include "runtime/end_signals.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <mutex>
 
+#include "base/host/standard_streams.h"
 #include "comm/control/termination.h"
 
 namespace teratron {
@@ -28,7 +30,9 @@ void note(int signal) {
   const int error = errno;
   int none = 0;
   if (first_signal.compare_exchange_strong(none, signal) && answers.load()) {
-    (void)!::write(STDERR_FILENO, kAnswer.data(), kAnswer.size());
+    // Not where it would wait: behind a terminal that is stopped, or a pipe that is full.
+    pollfd look{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    if (::poll(&look, 1, 0) == 1) (void)!::write(STDERR_FILENO, kAnswer.data(), kAnswer.size());
   }
   if (signal == SIGTERM) {
     if (void (*const chained)(int) = sigterm_before.load()) chained(signal);
@@ -58,6 +62,8 @@ std::string_view name_of_signal(int signal) {
     case SIGTERM: return "SIGTERM";
     case SIGUSR1: return "SIGUSR1";
     case SIGHUP: return "SIGHUP";
+    case SIGXCPU: return "SIGXCPU";
+    case SIGXFSZ: return "SIGXFSZ";
     default: return "a signal";
   }
 }
@@ -70,6 +76,7 @@ void EndSignals::listen() {
   answers.store(says_);
   TerminationRequest::leave_to_the_program(true);
   for (std::size_t i = 0; i < kEndSignals.size(); ++i) listen_to(kEndSignals[i], before[i]);
+  make_failed_writes_errors();
 }
 
 EndSignals::~EndSignals() {

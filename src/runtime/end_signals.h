@@ -7,7 +7,8 @@
 
 namespace teratron {
 
-inline constexpr std::array kEndSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+// The last two are of limits: of a job's time (ulimit -t), and of the size of a file (ulimit -f).
+inline constexpr std::array kEndSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGXCPU, SIGXFSZ};
 std::string_view name_of_signal(int signal);  // "SIGINT"; of the above
 
 // Of the process; there is one at a time. Until listen() and after it is gone, signals do what they did before.
@@ -21,8 +22,8 @@ class EndSignals {
 
   // From now on these signals are only noted, but for a second SIGINT, which ends the process at once. SIGHUP is
   // ignored where neither standard output nor standard error is a terminal: the terminal that hung up showed nothing of
-  // it. A signal that was ignored when the program began (nohup) stays so. Any rank may call it; all calls but the
-  // first do nothing.
+  // it. A signal that was ignored when the program began (nohup) stays so. A line for a pipe whose reader is gone is
+  // lost, and no reason to end (SIGPIPE). Any rank may call it; all calls but the first do nothing.
   void listen();
 
   static int came();  // the first signal noted; 0: none

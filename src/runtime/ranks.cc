@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/host/threads.h"
+#include "console/long_task.h"
 #include "telemetry/peak_memory.h"
 
 namespace teratron {
@@ -34,6 +36,16 @@ void require_same_options(Communicator& world, const std::string& options) {
   }
 }
 
+// What ranks know of one another grows with the square of their number.
+void require_few_threads(int ranks) {
+  if (ranks <= RankLauncher::kMostThreads) return;
+  throw_user_error(
+      "{} ranks as threads of one process are too many, {} is the most; start them as processes (mpirun, srun), or "
+      "choose "
+      "a smaller layout",
+      ranks, RankLauncher::kMostThreads);
+}
+
 }  // namespace
 
 std::vector<std::int64_t> Rank::peak_memory(const Allocator& memory) const {
@@ -50,9 +62,18 @@ RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend)
 
 void RankLauncher::run(const MeshShape& shape, const std::string& options,
                        const std::function<void(const Rank&)>& body) const {
+  const bool are_threads = environment_.kind == RankKind::kThreads;
+  std::optional<LongTask> told;
+  if (are_threads) {
+    require_few_threads(shape.ranks());
+    if (shape.ranks() > 1) told.emplace(fmt::format("starting {} ranks as threads", shape.ranks()));
+  }
   run_ranks(environment_, shape.ranks(), [&](Communicator& world) {
-    require_same_options(world, options);
-    body({.world = world, .mesh = std::make_shared<Mesh>(make_mesh(world, shape)), .environment = environment_});
+    if (!are_threads) require_same_options(world, options);
+    const Rank rank{
+        .world = world, .mesh = std::make_shared<Mesh>(make_mesh(world, shape)), .environment = environment_};
+    if (rank.is_first()) told.reset();
+    body(rank);
   });
 }
 

@@ -34,8 +34,11 @@ class RankLauncher {
   // `threads`: of all ranks of this process together; 0: one a core.
   RankLauncher(std::int64_t threads, BackendKind backend);
 
+  static constexpr int kMostThreads = 1024;  // ranks as threads of one process
+
   // Calls `body` on each rank of the layout. `options`, as to_toml gives them, are those this process was started with:
-  // UserError with the differences where those of another process are different.
+  // UserError with the differences where those of another process are different, and where there are more ranks than
+  // kMostThreads of one process.
   void run(const MeshShape& shape, const std::string& options, const std::function<void(const Rank&)>& body) const;
 
   // UserError where every process of the job would read standard input ("-"), which a launcher gives to one of them.

@@ -1,31 +1,39 @@
 #include "telemetry/appended_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
-#include "base/error.h"
 #include "base/files/file.h"
 
 namespace teratron {
 
 AppendedFile::AppendedFile(std::filesystem::path path)
-    : path_(std::move(path)), descriptor_(open_for_writing(path_, O_CREAT | O_APPEND)) {}
+    : path_(std::move(path)), descriptor_(open_for_writing(path_, O_CREAT | O_APPEND)) {
+  struct stat status {};
+  is_file_ = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
+}
 
 AppendedFile::~AppendedFile() { ::close(descriptor_); }
 
-void AppendedFile::append(std::string_view bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
+void AppendedFile::append(std::string_view bytes) {
+  pending_ += bytes;
+  const off_t end = is_file_ ? ::lseek(descriptor_, 0, SEEK_END) : 0;
+  for (std::string_view rest = pending_; !rest.empty();) {
+    const ssize_t put = ::write(descriptor_, rest.data(), rest.size());
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) {
-      throw_environment_error("cannot write '{}': {}; free some space or choose another place, then run again",
-                              path_.string(), std::strerror(errno));
+      const int error = errno;
+      // What follows a half record could not be read. Of what a pipe was given nothing can be taken back.
+      const bool can_follow = is_file_ && ::ftruncate(descriptor_, end) == 0;
+      if (!can_follow || pending_.size() > kMostPending) pending_.clear();
+      throw_write_error(path_, error);
     }
-    bytes.remove_prefix(static_cast<std::size_t>(put));
+    rest.remove_prefix(static_cast<std::size_t>(put));
   }
+  pending_.clear();
 }
 
 }  // namespace teratron

@@ -40,9 +40,11 @@ void Progress::iteration(const ProgressPoint& point) {
   const bool last = point.iteration == scale_.total_iterations;
   if (live_.possible()) {
     seconds_since_shown_ += point.seconds;
-    if (!last && live_.shown() && seconds_since_shown_ < kSecondsBetweenShows) return;
+    const bool stays = point.iteration % scale_.log_interval == 0;
+    if (!last && !stays && live_.shown() && seconds_since_shown_ < kSecondsBetweenShows) return;
     live_.show(live_line());
     seconds_since_shown_ = 0;
+    if (stays) live_.keep();
   } else if (last || point.iteration % scale_.log_interval == 0) {
     std::fputs(fmt::format("{}\n", log_line()).c_str(), file_);
     std::fflush(file_);

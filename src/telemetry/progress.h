@@ -1,5 +1,5 @@
-// How a training run goes, for the person who watches it: one live line on a terminal, elsewhere a line every so many
-// iterations with the fields of Megatron-LM's log.
+// How a training run goes, for the person who watches it: a live line on a terminal, which stays every so many
+// iterations; elsewhere a line every so many iterations with the fields of Megatron-LM's log.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "base/error.h"
 #include "base/files/file.h"
 
 namespace teratron {
@@ -78,8 +79,15 @@ TensorBoardLog::TensorBoardLog(const fs::path& folder, const Keeps& keeps) {
   for (const fs::path& file : event_files(folder)) {
     if (is_ours(file)) dropped_records_ += trim(file, keeps);
   }
-  file_.emplace(next_file(folder));
-  file_->append(record_of({.wall_time = wall_seconds(), .file_version = "brain.Event:2"}));
+  const fs::path file = next_file(folder);
+  file_.emplace(file);
+  try {
+    file_->append(record_of({.wall_time = wall_seconds(), .file_version = "brain.Event:2"}));
+  } catch (const EnvironmentError&) {
+    std::error_code error;
+    fs::remove(file, error);  // of no use, and who tries again begins another
+    throw;
+  }
 }
 
 void TensorBoardLog::scalars(std::vector<Points> points, double wall_time) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -67,6 +68,13 @@ TEST(ParallelFor, MayBeNested) {
   parallel_for(10, 1,
                [&](std::int64_t, std::int64_t) { parallel_for(10, 1, [&](std::int64_t, std::int64_t) { ++visits; }); });
   EXPECT_EQ(visits, 100);
+}
+
+TEST(Threads, ALackOfThemIsKnownFromOtherErrors) {
+  EXPECT_TRUE(is_lack_of_threads(std::system_error(EAGAIN, std::generic_category())));
+  EXPECT_TRUE(is_lack_of_threads(std::runtime_error("pthread_create has failed: Resource temporarily unavailable")));
+  EXPECT_FALSE(is_lack_of_threads(std::system_error(ENOENT, std::generic_category())));
+  EXPECT_FALSE(is_lack_of_threads(std::runtime_error("anything else")));
 }
 
 }  // namespace

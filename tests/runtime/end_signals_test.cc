@@ -44,7 +44,7 @@ ChildEnd in_child(const std::function<int()>& body) {
 }
 
 TEST(EndSignals, EachIsNotedOnceAndAnswered) {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGXCPU, SIGXFSZ}) {
     const ChildEnd end = in_child([&] {
       EndSignals signals(true);
       signals.listen();
@@ -57,6 +57,41 @@ TEST(EndSignals, EachIsNotedOnceAndAnswered) {
     EXPECT_THAT(end.errors, ::testing::HasSubstr("asked to end"));
     EXPECT_EQ(end.errors.find("asked to end"), end.errors.rfind("asked to end"));
   }
+}
+
+// tee and grep die of the Ctrl-C that the run answers.
+TEST(EndSignals, WhereTheReaderOfItsAnswerIsGoneItIsNotedStill) {
+  const ChildEnd end = in_child([] {
+    std::array<int, 2> pipe{};
+    if (::pipe(pipe.data()) != 0) return 0;
+    ::dup2(pipe[1], STDERR_FILENO);
+    ::close(pipe[0]);
+    std::signal(SIGPIPE, SIG_DFL);
+    EndSignals signals(true);
+    signals.listen();
+    std::raise(SIGINT);
+    (void)!::write(STDERR_FILENO, "a line", 6);
+    return EndSignals::came();
+  });
+  EXPECT_EQ(end.exit_code, SIGINT);
+}
+
+// A pipe that nobody empties, or a terminal that is stopped by Ctrl-S.
+TEST(EndSignals, AnAnswerThatWouldWaitIsLeftOut) {
+  const ChildEnd end = in_child([] {
+    std::array<int, 2> pipe{};
+    if (::pipe2(pipe.data(), O_NONBLOCK) != 0) return 0;
+    ::dup2(pipe[1], STDERR_FILENO);
+    while (::write(STDERR_FILENO, "x", 1) == 1) {
+    }
+    ::fcntl(STDERR_FILENO, F_SETFL, 0);
+    EndSignals signals(true);
+    signals.listen();
+    ::alarm(20);
+    std::raise(SIGTERM);
+    return EndSignals::came();
+  });
+  EXPECT_EQ(end.exit_code, SIGTERM);
 }
 
 TEST(EndSignals, ASecondInterruptEndsTheProcessAtOnce) {

@@ -69,13 +69,25 @@ TEST(Progress, AResumedRunAveragesOnlyOverWhatItHasSeen) {
   EXPECT_THAT(sink.lines(), ElementsAre(HasSubstr("loss: 19.00000")));
 }
 
-TEST(Progress, OnATerminalOneLineIsDrawnOverAndOver) {
+TEST(Progress, OnATerminalALineOfEachIntervalStaysAboveTheLiveOne) {
   testing::WrittenStream sink;
   {
     Progress progress(sink.file(), 200, kScale);
     for (std::int64_t i = 1; i <= 25; ++i) progress.iteration(point(i));
+  }
+  const auto shows = [](const std::string& end) { return HasSubstr("\r\x1b[K" + end); };
+  EXPECT_THAT(sink.lines(), ElementsAre(shows("10/25  loss 5.5000"), shows("20/25  loss 15.5000"), shows("25/25  ")));
+}
+
+TEST(Progress, OnATerminalOneLineIsDrawnOverAndOver) {
+  testing::WrittenStream sink;
+  {
+    ProgressScale scale = kScale;
+    scale.log_interval = 100;
+    Progress progress(sink.file(), 200, scale);
+    for (std::int64_t i = 1; i <= 25; ++i) progress.iteration(point(i));
     EXPECT_THAT(sink.text(), Not(HasSubstr("\n")));
-    EXPECT_THAT(progress.live_line(), AllOf(HasSubstr("25/25"), HasSubstr("loss 20.5000"), HasSubstr("41.0 k tokens/s"),
+    EXPECT_THAT(progress.live_line(), AllOf(HasSubstr("25/25"), HasSubstr("loss 13.0000"), HasSubstr("41.0 k tokens/s"),
                                             HasSubstr("lr 1.50e-04")));
   }
   EXPECT_THAT(sink.lines(), SizeIs(1));

@@ -6,9 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/files/file.h"
-#include "base/temporary_folder.h"
-
 namespace teratron {
 namespace {
 
@@ -16,10 +13,8 @@ using pipeline::Pass;
 using pipeline::TraceSpan;
 
 nlohmann::json written(const StepTrace& trace) {
-  const testing::TemporaryFolder folder;
   const Mesh mesh = make_single_rank_mesh();
-  write_trace(folder.path() / "trace.json", trace, mesh, *mesh.model);
-  return nlohmann::json::parse(read_file(folder.path() / "trace.json")).at("traceEvents");
+  return nlohmann::json::parse(gather_trace(trace, mesh, *mesh.model)).at("traceEvents");
 }
 
 TEST(StepTrace, KeepsTheLastIterations) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -37,16 +39,6 @@ int open_for_reading(const std::filesystem::path& path, struct stat& status) {
   return descriptor;
 }
 
-[[noreturn]] void throw_write_error(const std::filesystem::path& path, int error) {
-  std::error_code ignored;
-  if (path.has_parent_path() && !std::filesystem::exists(path.parent_path(), ignored)) {
-    throw_environment_error("cannot write '{}': there is no folder '{}'; make it first, or choose another place",
-                            path.string(), path.parent_path().string());
-  }
-  throw_environment_error("cannot write '{}': {}; {} or choose another place, then run again", path.string(),
-                          std::strerror(error), remedy_of_write_error(error));
-}
-
 // Where AtomicFile's bytes go: the file that a chain of links leads to, and whether it can be replaced.
 struct WriteTarget {
   std::filesystem::path path;
@@ -67,6 +59,24 @@ WriteTarget write_target(std::filesystem::path path) {
   return {path, true};
 }
 
+constexpr auto kWaitForAnother = std::chrono::seconds(2);
+
+// False: another process has the file. Without locks nobody is kept away.
+bool take_lock(int descriptor) {
+  int result = 0;
+  do {
+    result = ::flock(descriptor, LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  return result == 0 || errno != EWOULDBLOCK;
+}
+
+bool is_of_name(int descriptor, const std::filesystem::path& path) {
+  struct stat opened {
+  }, named{};
+  return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+         opened.st_dev == named.st_dev;
+}
+
 }  // namespace
 
 std::string_view remedy_of_write_error(int error) {
@@ -79,6 +89,23 @@ std::string_view remedy_of_write_error(int error) {
     case EDQUOT: return "free some space";
     default: return "check the path and its disk";
   }
+}
+
+void throw_write_error(const std::filesystem::path& path, int error) {
+  std::error_code ignored;
+  if (path.has_parent_path() && !std::filesystem::exists(path.parent_path(), ignored)) {
+    throw_environment_error("cannot write '{}': there is no folder '{}'; make it first, or choose another place",
+                            path.string(), path.parent_path().string());
+  }
+  const auto text = [&](std::string_view advice) {
+    return fmt::format("cannot write '{}': {}; {}", path.string(), std::strerror(error), advice);
+  };
+  if (error == EPIPE) throw OutputClosed(text("its reader has ended"));
+  if (error == EFBIG) throw NoSpaceError(text("raise the limit of the size of files (ulimit -f)"));
+  const std::string advice =
+      text(fmt::format("{} or choose another place, then run again", remedy_of_write_error(error)));
+  if (error == ENOSPC || error == EDQUOT) throw NoSpaceError(advice);
+  throw EnvironmentError(advice);
 }
 
 std::string name_of_input(const std::filesystem::path& path) {
@@ -197,10 +224,15 @@ void MappedFile::release(std::size_t begin, std::size_t end) const {
   if (begin < end) ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
 }
 
-std::filesystem::path AtomicFile::partial_of(const std::filesystem::path& path) {
+std::filesystem::path AtomicFile::target_of(const std::filesystem::path& path) {
   if (is_standard_stream(path)) return {};
   const WriteTarget target = write_target(path);
-  return target.is_replaced ? target.path.string() + ".partial" : "";
+  return target.is_replaced ? target.path : std::filesystem::path();
+}
+
+std::filesystem::path AtomicFile::partial_of(const std::filesystem::path& path) {
+  const std::filesystem::path target = target_of(path);
+  return target.empty() ? "" : target.string() + ".partial";
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path, std::uint64_t kept) : path_(std::move(path)), bytes_written_(kept) {
@@ -215,21 +247,39 @@ AtomicFile::AtomicFile(std::filesystem::path path, std::uint64_t kept) : path_(s
   if (target.is_replaced) {
     path_ = target.path;
     partial_ = path_.string() + ".partial";
-    const int truncates = kept == 0 ? O_TRUNC : 0;
-    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | truncates, 0644);
-    if (descriptor_ < 0) throw_write_error(path_, errno);
+    open_partial();
     const auto size = static_cast<off_t>(kept);
-    if (kept > 0 && (::ftruncate(descriptor_, size) != 0 || ::lseek(descriptor_, size, SEEK_SET) != size)) {
-      throw_write_error(path_, errno);
+    const bool is_cut = ::ftruncate(descriptor_, size) == 0 || (kept == 0 && errno == EINVAL);  // a link to a device
+    if (is_cut && ::lseek(descriptor_, size, SEEK_SET) == size) return;
+    const int error = errno;
+    ::close(descriptor_);
+    throw_write_error(path_, error);
+  }
+  descriptor_ = open_for_writing(path_, O_APPEND);
+}
+
+// Nothing in the file is touched before it is certain that no other process writes it, or has given it its name since.
+void AtomicFile::open_partial() {
+  const auto end = std::chrono::steady_clock::now() + kWaitForAnother;
+  while (true) {
+    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) throw_write_error(path_, errno);
+    if (take_lock(descriptor_) && is_of_name(descriptor_, partial_)) return;
+    ::close(std::exchange(descriptor_, -1));
+    if (std::chrono::steady_clock::now() > end) {
+      throw_environment_error(
+          "cannot write '{}': another process is writing it; wait for its end, or choose another "
+          "place",
+          path_.string());
     }
-  } else {
-    descriptor_ = open_for_writing(path_, O_APPEND);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
 AtomicFile::~AtomicFile() {
+  // Before the lock goes: afterwards it may be another's.
+  if (descriptor_ >= 0 && !committed_ && !leaves_ && !partial_.empty()) ::unlink(partial_.c_str());
   if (descriptor_ >= 0) ::close(descriptor_);
-  if (!committed_ && !leaves_ && !partial_.empty()) ::unlink(partial_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -256,9 +306,9 @@ void AtomicFile::sync() {
 
 void AtomicFile::commit() {
   sync();
-  if (::close(std::exchange(descriptor_, -1)) != 0) throw_write_error(path_, errno);
   if (!partial_.empty() && ::rename(partial_.c_str(), path_.c_str()) != 0) throw_write_error(path_, errno);
   committed_ = true;
+  if (::close(std::exchange(descriptor_, -1)) != 0) throw_write_error(path_, errno);
 }
 
 int open_for_writing(const std::filesystem::path& path, int flags) {

@@ -73,10 +73,13 @@ class MappedFile {
 };
 
 // Writes to `path` + ".partial" and renames it onto `path` in commit(); without commit() nothing is left behind, unless
-// it is to be gone on with. A
-// symbolic link stays, and what it leads to is replaced so. A device or pipe is no file that could be replaced: it is
-// written to, as the bytes come, and so is standard output, "-". Every failure (full disk, no permission, missing
-// folder, a pipe that no process reads) is an EnvironmentError that names the file and the cause.
+// it is to be gone on with. A symbolic link stays, and what it leads to is replaced so. A device or pipe is no file
+// that could be replaced: it is written to, as the bytes come, and so is standard output, "-". Every failure (full
+// disk, no permission, missing folder, a pipe that no process reads) is an EnvironmentError that names the file and the
+// cause; a full disk is a NoSpaceError, a reader that is gone OutputClosed.
+//
+// One writes at a time, where the file system has locks: another waits a moment, then there is an EnvironmentError. Who
+// works long for a file keeps others away from it meanwhile (output_lock.h).
 class AtomicFile {
  public:
   // `kept`: goes on behind the first bytes of what an earlier one has left behind; there are as many.
@@ -95,12 +98,15 @@ class AtomicFile {
   std::uint64_t bytes_written() const { return bytes_written_; }  // with those kept
   // From now on (or not) what is written stays where it is without commit().
   void leave_behind(bool leaves) { leaves_ = leaves; }
-  // Where that is; empty for a `path` that is no file to replace.
+  // The file that a `path` with its links leads to, and where it is until commit(); both are empty for a `path` that is
+  // no file to replace.
+  static std::filesystem::path target_of(const std::filesystem::path& path);
   static std::filesystem::path partial_of(const std::filesystem::path& path);
   void sync();    // all that was written so far is on the disk (fsync): a full disk shows here at the latest
   void commit();  // sync, then rename
 
  private:
+  void open_partial();
   void flush();
   std::filesystem::path path_, partial_;  // no partial_: path_ itself is written to
   std::string buffer_;
@@ -115,6 +121,9 @@ std::string_view remedy_of_write_error(int error);
 // Opens what may be a pipe, with further flags of open(2): writing then waits for its reader, opening does not.
 // EnvironmentError as AtomicFile's. The caller closes it.
 int open_for_writing(const std::filesystem::path& path, int flags);
+
+// What writing to `path` failed of (an errno), as the error of its kind.
+[[noreturn]] void throw_write_error(const std::filesystem::path& path, int error);
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 

@@ -8,6 +8,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "base/host/helper_judge.h"
@@ -59,6 +61,13 @@ void set_thread_count(int threads) {
   if (threads == team.threads) return;
   team.threads = std::max(threads, 1);
   team.arena.reset();
+}
+
+bool is_lack_of_threads(const std::exception& error) {
+  if (const auto* const of_system = dynamic_cast<const std::system_error*>(&error)) {
+    return of_system->code() == std::errc::resource_unavailable_try_again;
+  }
+  return std::string_view(error.what()).starts_with("pthread_create has failed");  // oneTBB's, a std::runtime_error
 }
 
 void for_each_chunk_in_parallel(std::int64_t chunks, const std::function<void(std::int64_t)>& chunk) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <functional>
 
 namespace teratron {
@@ -12,6 +13,9 @@ namespace teratron {
 // that of the environment variable OMP_NUM_THREADS where it is one, else usable_processors() (base/host/processors.h).
 int thread_count();
 void set_thread_count(int threads);  // at least 1
+
+// Whether an error says that the system gives no more threads, be it the standard library's or oneTBB's.
+bool is_lack_of_threads(const std::exception& error);
 
 // Calls chunk(i) for 0 <= i < chunks on the threads of the calling thread. One after another where it has one thread,
 // or is itself in such a call.

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files/output_lock.h"
+#include "base/host/standard_streams.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
 #include "checkpoint/initial_weights.h"
@@ -81,12 +83,13 @@ std::filesystem::path to_hugging_face(const ConvertOptions& options) {
 std::filesystem::path to_teratron(const ConvertOptions& options) {
   const HuggingFaceFolder source(options.in);
   check_tokenizer(options.in, source.model().vocab_size);
-  if (!source.drawn().empty()) fmt::print(stderr, "{}\n", text_of_drawn(options.in, source.drawn()));
+  if (!source.drawn().empty()) tell_user(text_of_drawn(options.in, source.drawn()));
   const LongTask told(doing(options), share_of_checksums(bytes_of_weights(source.model())));  // of what is written
   return import_from_hugging_face(options.in, options.out);
 }
 
 void run(const ConvertOptions& options) {
+  const OutputLock lock(options.out);
   const std::filesystem::path written =
       options.to == Format::kHuggingFace ? to_hugging_face(options) : to_teratron(options);
   const nlohmann::ordered_json json = {{"from", options.in.string()}, {"to", written.string()}};

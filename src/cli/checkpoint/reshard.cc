@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/files/output_lock.h"
 #include "checkpoint/native/folders.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -38,6 +39,7 @@ FieldList fields_of(CheckpointReshardOptions& o) {
 }
 
 void run(const CheckpointReshardOptions& options) {
+  const OutputLock lock(options.to);
   const ReshardReport done = [&] {
     const std::uint64_t bytes = bytes_of_folder(find_checkpoint(options.from));
     const LongTask task(fmt::format("writing {} anew", readable_bytes(bytes)),

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/standard_streams.h"
 #include "base/host/threads.h"
 #include "cli/report.h"
 #include "cli/text_format.h"
@@ -249,7 +250,7 @@ void run_corpus(const CorpusSettings& settings, std::string_view stage) {
   }
   options.tell = [&](std::string_view line) {
     told.reset();  // a terminal has one line for it
-    fmt::print(stderr, "{}\n", line);
+    tell_user(line);
     tell_progress();
   };
   EndSignals signals(/*says=*/false);

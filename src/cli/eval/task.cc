@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/eval/scoring.h"
@@ -125,6 +126,8 @@ void run_rank(const EvalTaskJob& job, const Rank& rank) {
 
 void run_task(const EvalTaskOptions& options, TaskKind task) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  std::optional<OutputLock> lock;
+  if (launcher.environment().process == 0 && !options.predictions.empty()) lock.emplace(options.predictions);
   WeightSource source = find_encoder(options.load, options.layout);
   require_head(source, task);
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);

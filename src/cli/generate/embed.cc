@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "base/files/decompression.h"
+#include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/standard_streams.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/long_task.h"
@@ -74,9 +76,9 @@ TokenizedTexts read_texts(const EmbedOptions& options, const WeightSource& sourc
 
 void tell_of_cut_texts(const EmbedJob& job) {
   if (job.texts.cut == 0) return;
-  fmt::print(stderr,
-             "warning: {} of {} texts have more than {} tokens, with [CLS] and [SEP]; their ends are not read\n",
-             job.texts.cut, job.texts.ids.size(), job.source.model.max_position_embeddings);
+  tell_user(
+      fmt::format("warning: {} of {} texts have more than {} tokens, with [CLS] and [SEP]; their ends are not read",
+                  job.texts.cut, job.texts.ids.size(), job.source.model.max_position_embeddings));
 }
 
 void report_vectors(const EmbedJob& job, double seconds, const std::vector<std::int64_t>& peaks) {
@@ -131,7 +133,11 @@ void run(const EmbedOptions& options) {
   WeightSource source = find_encoder(options.load, options.layout);
   TokenizedTexts texts = read_texts(options, source);
   const EmbedJob job{.options = options, .source = std::move(source), .texts = std::move(texts)};
-  if (launcher.environment().process == 0) tell_of_cut_texts(job);
+  std::optional<OutputLock> lock;
+  if (launcher.environment().process == 0) {
+    lock.emplace(options.out);
+    tell_of_cut_texts(job);
+  }
   EmbedOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });
 }

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/generate/generate_output.h"
@@ -80,6 +82,8 @@ void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, 
 
 void run(const GenerateOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  std::optional<OutputLock> lock;
+  if (launcher.environment().process == 0 && !options.json.empty()) lock.emplace(options.json);
   launcher.require_file("--prompts", options.prompts);
   const CheckpointInfo checkpoint = find_model(options.load, options.layout);
   const Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);

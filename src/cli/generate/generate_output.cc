@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/host/monotonic_clock.h"
+#include "base/host/standard_streams.h"
 #include "cli/report.h"
 #include "console/long_task.h"
 
@@ -143,7 +144,7 @@ void GenerateOutput::show_progress() {
                                                      texts_.size(), static_cast<double>(tokens_) / seconds),
                                          static_cast<double>(tokens_done_) / all, seconds);
   line_.show(text);
-  if (!line_.possible()) fmt::print(stderr, "{}\n", text);
+  if (!line_.possible()) tell_user(text);
 }
 
 void GenerateOutput::finish(const nlohmann::json& run) {

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
+#include "base/files/output_lock.h"
 #include "cli/commands.h"
 #include "cli/plan/profile_machine.h"
 #include "cli/report.h"
@@ -196,6 +198,8 @@ double expected_seconds(const ProfileRequest& request, const Mesh& mesh, double 
 void run(const ProfileOptions& options) {
   if (!options.cluster.empty()) return profile_machine(options, options.cluster, options.repeats, options.json);
   const RankLauncher launcher(options.threads, options.backend);
+  std::optional<OutputLock> lock;
+  if (launcher.environment().process == 0 && !options.output.empty()) lock.emplace(options.output);
   const std::int64_t vocab_size = options.vocabulary_size();
   ProfileOptions shown = options;
   launcher.run(options.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {

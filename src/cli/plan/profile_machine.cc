@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/output_lock.h"
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
 #include "console/text_table.h"
@@ -137,6 +139,8 @@ void profile_machine(const StepSettings& settings, const std::string& cluster_na
       cluster_name == kThisMachine ? this_machine_file() : std::filesystem::path(cluster_name);
   if (file.empty()) throw_user_error("neither XDG_CACHE_HOME nor HOME says where the cache is; give --cluster FILE");
   const RankLauncher launcher(settings.threads, settings.backend);
+  std::optional<OutputLock> lock;
+  if (launcher.environment().process == 0) lock.emplace(file);
   launcher.run(settings.mesh(), fmt::format("{}", rounds), [&](const Rank& rank) {
     const std::unique_ptr<Backend> backend = make_backend(settings, rank);
     rank.world.attach(backend.get());

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/output_lock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/readable.h"
@@ -55,6 +56,7 @@ std::vector<std::int32_t> read_ids(const std::filesystem::path& path, std::int64
 }
 
 void run(const TokenizerDecodeOptions& options) {
+  const OutputLock lock(options.out);
   const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
   const std::vector<std::int32_t> ids = read_ids(options.in, tokenizer.vocab_size());
   const std::string bytes = tokenizer.decode(ids);

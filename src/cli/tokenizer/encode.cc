@@ -6,6 +6,7 @@
 
 #include "base/files/decompression.h"
 #include "base/files/file.h"
+#include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
 #include "cli/commands.h"
@@ -42,6 +43,7 @@ FieldList fields_of(TokenizerEncodeOptions& o) {
 
 void run(const TokenizerEncodeOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  const OutputLock lock(options.out);
   const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
   const std::string text = read_decompressed(options.in);
   const double start = monotonic_seconds();

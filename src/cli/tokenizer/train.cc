@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "base/files/file.h"
+#include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
 #include "cli/commands.h"
@@ -119,6 +120,7 @@ BpeModel train(const TokenizerTrainOptions& options, std::span<const std::string
 
 void run(const TokenizerTrainOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  const OutputLock lock(options.out);
   std::optional<LongTask> told(std::in_place, "reading text");
   const LearningTexts learning(options);
   told.reset();

@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/error.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/standard_streams.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/train/training_run.h"
@@ -88,7 +90,11 @@ void run_rank(const Job& job, const Rank& rank) {
       slicing::Profile& profile = profiles.front();
       profile.chosen.push_back(chosen);
       const std::filesystem::path file = profile_file(config, profile.key.sequences);
-      write_profile(profile, file.empty() ? cached_profile(profile.key) : file);
+      try {
+        write_profile(profile, file.empty() ? cached_profile(profile.key) : file);
+      } catch (const EnvironmentError& error) {  // the next run tries slices again
+        tell_user(fmt::format("warning: {}; the run goes on", error.what()));
+      }
     });
   }
   const TrainingRun run{.config = config,
@@ -103,7 +109,7 @@ void run_rank(const Job& job, const Rank& rank) {
                         .peak_flops = peak_flops_of(config, *backend, rank)};
   const TrainingResult result = run_training(run, trainer, *backend, rank);
   job.signal = result.signal;
-  if (trainer.trace()) write_trace(config.trace, *trainer.trace(), *rank.mesh, rank.world);
+  write_trace(config, trainer, rank);
   const std::vector<std::int64_t> peaks = rank.peak_memory(*backend);
   if (rank.is_first()) report(config.json, "", json_of(result, peaks).dump());
 }

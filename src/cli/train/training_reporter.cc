@@ -62,20 +62,39 @@ TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& tra
       told_at_(monotonic_seconds()) {
   if (!config.sample_prompts.empty()) tokenizer_ = Tokenizer::load(config.tokenizer);
   // A run that ended at `start` has validated because it ended.
-  const bool keeps_validation = trainer.validates_after(start);
+  open_logs(config, start, trainer.validates_after(start));
+}
+
+void TrainingReporter::open_logs(const TrainConfig& config, std::int64_t start, bool keeps_validation) {
+  const auto tell = [this](const std::string& text) { progress_.message(text); };
   if (!config.save.empty()) {
     std::vector<std::string> unwanted;
     if (!keeps_validation) unwanted = {"validation_loss", "score", "text"};
-    metrics_.emplace(config.save / "metrics.jsonl", start, std::move(unwanted));
+    const auto open = [file = config.save / "metrics.jsonl", start, unwanted] {
+      return std::make_unique<MetricsLog>(file, start, unwanted);
+    };
+    metrics_.emplace(open, tell);
   }
   if (!config.tensorboard_dir.empty()) {
-    const std::int64_t samples = batches_.consumed_after(start);
-    tensorboard_.emplace(config.tensorboard_dir, [&](std::int64_t step, std::string_view tag) {
+    const auto keeps = [start, samples = batches_.consumed_after(start), keeps_validation](std::int64_t step,
+                                                                                           std::string_view tag) {
       const std::int64_t last = tag.ends_with(kOverSamples) ? samples : start;
       return step < last ||
              (step == last && (keeps_validation || !(tag.find(kOfValidation) != tag.npos || tag.starts_with(kSample))));
-    });
+    };
+    const auto open = [folder = config.tensorboard_dir, keeps] {
+      return std::make_unique<TensorBoardLog>(folder, keeps);
+    };
+    tensorboard_.emplace(open, tell);
   }
+}
+
+void TrainingReporter::log_metrics(std::int64_t iteration, const std::vector<Metric>& metrics) {
+  metrics_->write([&](MetricsLog& log) { log.write(iteration, metrics); });
+}
+
+void TrainingReporter::log_curves(std::vector<TensorBoardLog::Points> points, double wall_time) {
+  tensorboard_->write([&](TensorBoardLog& log) { log.scalars(std::move(points), wall_time); });
 }
 
 TrainingReporter::~TrainingReporter() {
@@ -127,7 +146,7 @@ void TrainingReporter::tell(const Update& update) {
                                    {"seconds", r.seconds},
                                    {"tokens_per_second", tokens_per_second},
                                    {"mfu", mfu}});
-    metrics_->write(r.iteration, metrics);
+    log_metrics(r.iteration, metrics);
   }
   if (tensorboard_) {
     Curves curves = {{"learning-rate", r.learning_rate},
@@ -143,7 +162,7 @@ void TrainingReporter::tell(const Update& update) {
     curves.emplace_back("throughput", tokens_per_second * flops_per_token_ / ranks_ / 1e12);
     curves.emplace_back("tokens-per-second", tokens_per_second);
     curves.emplace_back("mfu", mfu);
-    tensorboard_->scalars({points(r.iteration, curves), std::move(over_samples)}, update.wall_time);
+    log_curves({points(r.iteration, curves), std::move(over_samples)}, update.wall_time);
   }
 }
 
@@ -169,7 +188,7 @@ void TrainingReporter::validation(std::int64_t iteration, const LossSums& losses
     std::vector<Metric> metrics = {{"kind", std::string("validation")}, {"validation_loss", loss}};
     add_losses(losses, metrics);
     metrics.emplace_back("validation_perplexity", perplexity);
-    metrics_->write(iteration, metrics);
+    log_metrics(iteration, metrics);
   }
   if (tensorboard_) {
     constexpr double kMostExponent = 20;  // Megatron-LM's, so that the first points leave the others visible
@@ -180,8 +199,7 @@ void TrainingReporter::validation(std::int64_t iteration, const LossSums& losses
       if (!kinds_[kind].is_rate)
         curves.emplace_back(name + " ppl", std::exp(std::min(losses.of_kind[kind], kMostExponent)));
     }
-    tensorboard_->scalars(
-        {points(iteration, curves), points(batches_.consumed_after(iteration), curves, kOverSamples)});
+    log_curves({points(iteration, curves), points(batches_.consumed_after(iteration), curves, kOverSamples)});
   }
 }
 
@@ -195,8 +213,8 @@ void TrainingReporter::scored(std::int64_t iteration, std::span<const TaskScore>
     curves.emplace_back(score.name + kOfValidation, score.value);
   }
   progress_.message(fmt::format("validation after iteration {}: {}", iteration, text));
-  if (metrics_) metrics_->write(iteration, metrics);
-  if (tensorboard_) tensorboard_->scalars({points(iteration, curves)});
+  if (metrics_) log_metrics(iteration, metrics);
+  if (tensorboard_) log_curves({points(iteration, curves)});
 }
 
 void TrainingReporter::sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) {
@@ -205,8 +223,9 @@ void TrainingReporter::sample(std::int64_t iteration, const std::string& prompt,
   for (const std::int32_t token : tokens) text += decoder.push(token);
   text += decoder.finish();
   progress_.message(fmt::format("sample after iteration {}: {}{}", iteration, prompt, text));
-  if (metrics_) metrics_->write(iteration, {{"kind", std::string("sample")}, {"prompt", prompt}, {"text", text}});
-  if (tensorboard_) tensorboard_->text(iteration, fmt::format("{} {}", kSample, prompt), text);
+  if (metrics_) log_metrics(iteration, {{"kind", std::string("sample")}, {"prompt", prompt}, {"text", text}});
+  if (!tensorboard_) return;
+  tensorboard_->write([&](TensorBoardLog& log) { log.text(iteration, fmt::format("{} {}", kSample, prompt), text); });
 }
 
 void TrainingReporter::saved(std::int64_t, const std::filesystem::path& folder) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "telemetry/dispensable_log.h"
 #include "telemetry/metrics_log.h"
 #include "telemetry/progress.h"
 #include "telemetry/tensorboard_log.h"
@@ -19,7 +20,7 @@ void prepare_tensorboard(const TrainConfig& config);
 // Shows every event to a person, and writes it to metrics.jsonl in --save and to TensorBoard's records in
 // --tensorboard-dir, where these are given. Updates that take less than a tenth of a second are reported together, ten
 // times a second: an update clears the caches of all that tells, so the first of them costs several times what the next
-// ones do.
+// ones do. A file that cannot be written (a full disk) is told of once, and the run goes on.
 class TrainingReporter final : public TrainingObserver {
  public:
   // Of a run that goes on after `start` iterations. `peak_flops`: a second, of all ranks together, which MFU is counted
@@ -42,7 +43,10 @@ class TrainingReporter final : public TrainingObserver {
     IterationReport report;
     double wall_time;  // when it was done, in seconds since 1970
   };
+  void open_logs(const TrainConfig& config, std::int64_t start, bool keeps_validation);
   void tell(const Update& update);
+  void log_metrics(std::int64_t iteration, const std::vector<Metric>& metrics);
+  void log_curves(std::vector<TensorBoardLog::Points> points, double wall_time = wall_seconds());
   void add_losses(const LossSums& losses, std::vector<Metric>& metrics) const;
 
   std::vector<ModelTraits::Loss> kinds_;
@@ -51,8 +55,8 @@ class TrainingReporter final : public TrainingObserver {
   int ranks_;
   BatchSchedule batches_;
   Progress progress_;
-  std::optional<MetricsLog> metrics_;
-  std::optional<TensorBoardLog> tensorboard_;
+  std::optional<DispensableLog<MetricsLog>> metrics_;
+  std::optional<DispensableLog<TensorBoardLog>> tensorboard_;
   std::optional<Tokenizer> tokenizer_;  // where there are samples
   std::vector<Update> updates_;         // not reported yet
   double told_at_;                      // on the monotonic clock

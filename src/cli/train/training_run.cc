@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <optional>
 
+#include "base/error.h"
 #include "base/files/file.h"
-#include "checkpoint/native/save_lock.h"
+#include "base/files/save_lock.h"
+#include "base/host/standard_streams.h"
 #include "cli/train/training_reporter.h"
 #include "console/long_task.h"
 #include "profile/peak_speed.h"
@@ -20,11 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A run whose trace could not be written in the end is stopped before it starts.
+// A run whose trace could not be written in the end is stopped before it starts, but for a full disk, which passes.
 void prepare_trace(const TrainConfig& config) {
   if (config.trace.empty() || is_standard_stream(config.trace)) return;
   if (config.trace.has_parent_path()) make_folders(config.trace.parent_path());
-  write_file_atomically(config.trace, trace_file({}));
+  try {
+    write_file_atomically(config.trace, trace_file({}));
+  } catch (const NoSpaceError& error) {
+    tell_user(fmt::format("warning: {}; the run goes on, and there may be no trace", error.what()));
+  }
 }
 
 // Made where it is missing, and held to the end of the process's part in the run. A run that ends before it writes
@@ -35,8 +40,7 @@ class HeldSaveFolder {
     std::error_code error;
     was_there_ = fs::exists(folder, error);
     make_folders(folder);
-    lock_.emplace(folder,
-                  SaveLockSettings{.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); }});
+    lock_.emplace(folder, SaveLockSettings{.notice = [](const std::string& text) { tell_user(text); }});
   }
   HeldSaveFolder(const HeldSaveFolder&) = delete;
   HeldSaveFolder& operator=(const HeldSaveFolder&) = delete;
@@ -69,7 +73,7 @@ std::int64_t start_told(const TrainingRun& run, Trainer& trainer, const Rank& ra
 TrainingResult run_first_rank(const TrainingRun& run, Trainer& trainer, std::int64_t done, const RunControl& control) {
   const TrainConfig& config = run.config;
   const std::string progress = text_of_progress(config, run.checkpoint, done, trainer.has_work());
-  if (!progress.empty()) fmt::print(stderr, "{}\n", progress);
+  if (!progress.empty()) tell_user(progress);
   if (!trainer.has_work()) {
     TrainingObserver silent;
     return trainer.run(silent, control);
@@ -77,8 +81,8 @@ TrainingResult run_first_rank(const TrainingRun& run, Trainer& trainer, std::int
   prepare_trace(config);
   prepare_tensorboard(config);
   if (const std::vector<fs::path> aside = begin_save_folder(config, done); !aside.empty()) {
-    fmt::print(stderr, "{} later checkpoint{} set aside in '{}'\n", aside.size(), aside.size() > 1 ? "s" : "",
-               aside.front().parent_path().string());
+    tell_user(fmt::format("{} later checkpoint{} set aside in '{}'", aside.size(), aside.size() > 1 ? "s" : "",
+                          aside.front().parent_path().string()));
   }
   TrainingReporter reporter(config, trainer, done, run.peak_flops);
   return trainer.run(reporter, control);
@@ -87,7 +91,20 @@ TrainingResult run_first_rank(const TrainingRun& run, Trainer& trainer, std::int
 }  // namespace
 
 double peak_flops_of(const TrainConfig& config, Backend& backend, const Rank& rank) {
+  std::optional<LongTask> told;
+  if (rank.is_first()) told.emplace("measuring how fast the ranks compute");
   return config.peak_tflops > 0 ? 1e12 * config.peak_tflops * rank.world.size() : peak_flops(backend, rank.world);
+}
+
+void write_trace(const TrainConfig& config, const Trainer& trainer, const Rank& rank) {
+  if (!trainer.trace()) return;
+  const std::string text = gather_trace(*trainer.trace(), *rank.mesh, rank.world);
+  if (!rank.is_first()) return;
+  try {
+    write_file_atomically(config.trace, text);
+  } catch (const EnvironmentError& error) {
+    tell_user(fmt::format("warning: {}; there is no trace of this run", error.what()));
+  }
 }
 
 TrainingResult run_training(const TrainingRun& run, Trainer& trainer, Backend& backend, const Rank& rank) {
@@ -96,7 +113,7 @@ TrainingResult run_training(const TrainingRun& run, Trainer& trainer, Backend& b
   std::optional<HeldSaveFolder> save_folder;
   if (rank.is_first()) {
     const TrainStartText start{config, run.checkpoint, trainer, run.layout, memory};
-    fmt::print(stderr, "{}\n", start.text(backend));
+    tell_user(start.text(backend));
     if (!config.save.empty()) save_folder.emplace(config.save);
     check_save_folder(config);
   }

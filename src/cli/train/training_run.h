@@ -23,8 +23,12 @@ struct TrainingRun {
 // What the ranks of the world can reach, or what --peak-tflops says of each. Every rank calls it.
 double peak_flops_of(const TrainConfig& config, Backend& backend, const Rank& rank);
 
-// Every rank calls it with a trainer that has not started. UserError, EnvironmentError: as Trainer and save_lock.h, and
-// where memory is short. A run that has nothing left to do changes no file.
+// The trace of --trace, after the run. Every rank calls it.
+void write_trace(const TrainConfig& config, const Trainer& trainer, const Rank& rank);
+
+// Every rank calls it with a trainer that has not started. UserError, EnvironmentError: as Trainer and
+// base/files/save_lock.h, and where memory is short. A run that has nothing left to do changes no file. Logs, traces
+// and lines for people that cannot be written end no run.
 TrainingResult run_training(const TrainingRun& run, Trainer& trainer, Backend& backend, const Rank& rank);
 
 }  // namespace teratron

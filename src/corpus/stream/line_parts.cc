@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/output_lock.h"
 #include "corpus/stream/line_writer.h"
 #include "data/text/document_reader.h"
 #include "data/text/input_files.h"
@@ -58,9 +59,11 @@ std::vector<std::int64_t> copy_lines(std::span<const fs::path> files, std::span<
   require_lines(found);
   require_other_files(found, outs);
   DocumentReader reader(found, kLineBatch, TextFormat::kJsonLines);
+  std::vector<OutputLock> locks;
   std::vector<std::unique_ptr<LineWriter>> writers;
   for (const fs::path& out : outs) {
     if (out.has_parent_path()) make_folders(out.parent_path());
+    locks.emplace_back(out);
     writers.push_back(std::make_unique<LineWriter>(out));
   }
   std::vector<std::int64_t> written(outs.size());

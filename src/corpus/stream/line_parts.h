@@ -17,7 +17,8 @@ std::int64_t count_lines(std::span<const std::filesystem::path> files);
 // Line i of `files` goes to outs[parts[i]] (line_writer.h), or nowhere where there is no such out, byte for byte and in
 // its order; what is in it is not looked at. Returns the lines of each out. All are whole on the disk before the first
 // has its name. `progress`, where given, is told the share that is done. UserError: as count_lines; files that have
-// changed since; an out that is a file to read, or is named twice. EnvironmentError: as LineWriter.
+// changed since; an out that is a file to read, is named twice, or that another process writes. EnvironmentError: as
+// LineWriter.
 std::vector<std::int64_t> copy_lines(std::span<const std::filesystem::path> files,
                                      std::span<const std::filesystem::path> outs, std::span<const std::uint8_t> parts,
                                      const std::function<void(double share)>& progress = {});

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
 #include "corpus/stream/document_source.h"
@@ -288,6 +289,10 @@ bool can_go_on(const Stages& stages, const StreamOptions& options) {
 
 StreamCounts run_stages(const Stages& stages, const StreamOptions& options) {
   check(options.batch_bytes > 0, "run_stages: batch_bytes");
+  std::vector<OutputLock> locks;
+  for (const std::filesystem::path& written : {options.out, options.dropped}) {
+    if (!written.empty()) locks.emplace_back(written);
+  }
   if (!can_go_on(stages, options)) {
     if (!is_standard_stream(options.out)) Journal::remove(options.out);
     const JournalPoint start;

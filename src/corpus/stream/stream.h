@@ -57,8 +57,8 @@ bool can_go_on(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOp
 // ended by a signal (EndedBySignal) goes on. It appears when it is whole; a run that ends before leaves nothing that
 // could be taken for it. Memory: some times batch_bytes or the longest document, what stages keep, and 8 bytes a
 // document for each survey; its spool lies beside `out` (in the system's temporary folder where that is standard
-// output). UserError: as DocumentReader; no document at all; too many bad ones. EnvironmentError: something cannot
-// be written.
+// output). UserError: as DocumentReader; no document at all; too many bad ones; another process writes to `out` or
+// `dropped`. EnvironmentError: something cannot be written.
 StreamCounts run_stages(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOptions& options);
 
 }  // namespace teratron

@@ -26,12 +26,13 @@ void remove_old(const std::filesystem::path& path) {
 
 IndexedDatasetWriter::IndexedDatasetWriter(std::filesystem::path prefix, std::int64_t vocab_size)
     : prefix_(std::move(prefix)),
+      lock_(prefix_),
       vocab_size_(vocab_size),
       token_type_(token_type_for(vocab_size)),
       token_file_(bin_path(prefix_)) {}
 
 IndexedDatasetWriter::IndexedDatasetWriter(std::filesystem::path prefix, TokenType token_type)
-    : prefix_(std::move(prefix)), token_type_(token_type), token_file_(bin_path(prefix_)) {}
+    : prefix_(std::move(prefix)), lock_(prefix_), token_type_(token_type), token_file_(bin_path(prefix_)) {}
 
 void IndexedDatasetWriter::add_stored_sequence(std::span<const std::byte> tokens) {
   constexpr std::size_t kPiece = std::size_t{1} << 20;  // the file has a buffer for what it is given

@@ -10,6 +10,7 @@
 
 #include "base/files/checksum.h"
 #include "base/files/file.h"
+#include "base/files/output_lock.h"
 #include "data/indexed/corpus_sidecar.h"
 #include "data/indexed/indexed_format.h"
 
@@ -39,7 +40,8 @@ class ChecksummedFile {
 // Tokens go to the disk as they come; 4 bytes a sequence and 8 bytes a document stay in memory until commit().
 // No reader ever sees half a dataset: all files are written aside, and .idx, without which a .bin is not a dataset,
 // takes its place last. Without commit() nothing is left behind and an older dataset of that name stays.
-// Every failure to write is an EnvironmentError that names the file.
+// Every failure to write is an EnvironmentError that names the file. One writes a dataset at a time: UserError where
+// another process does.
 class IndexedDatasetWriter {
  public:
   // Ids are below vocab_size, which decides the token type.
@@ -75,6 +77,7 @@ class IndexedDatasetWriter {
   void write_index(ChecksummedFile& file) const;
 
   std::filesystem::path prefix_;
+  OutputLock lock_;
   std::int64_t vocab_size_ = 0;  // 0: sequences come as they are stored
   TokenType token_type_;
   ChecksummedFile token_file_;

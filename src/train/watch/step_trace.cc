@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/files/file.h"
 #include "telemetry/trace_file.h"
 
 namespace teratron {
@@ -66,9 +65,9 @@ std::string StepTrace::text(int rank, const Mesh& mesh) const {
       events);
 }
 
-void write_trace(const std::filesystem::path& path, const StepTrace& trace, const Mesh& mesh, Communicator& world) {
+std::string gather_trace(const StepTrace& trace, const Mesh& mesh, Communicator& world) {
   const std::vector<std::string> parts = world.all_gather_host(trace.text(world.rank(), mesh));
-  if (world.rank() == 0) write_file_atomically(path, trace_file(parts));
+  return world.rank() == 0 ? trace_file(parts) : "";
 }
 
 }  // namespace teratron

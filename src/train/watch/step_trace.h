@@ -30,9 +30,9 @@ class StepTrace {
   std::deque<Iteration> iterations_;
 };
 
-// Every rank of `world` calls it; the first one writes. A rank is a process of the file, "stage 1, tensor 0, data 0".
-// Times are those of each host's monotonic clock: between ranks of different hosts they don't compare. EnvironmentError
-// where the file cannot be written.
-void write_trace(const std::filesystem::path& path, const StepTrace& trace, const Mesh& mesh, Communicator& world);
+// A trace file's text, on the first rank; every rank of `world` calls it. A rank is a process of the file, "stage 1,
+// tensor 0, data 0". Times are those of each host's monotonic clock: between ranks of different hosts they don't
+// compare.
+std::string gather_trace(const StepTrace& trace, const Mesh& mesh, Communicator& world);
 
 }  // namespace teratron

@@ -1,10 +1,10 @@
 #include "ops/cuda/cudnn/cudnn_attention.h"
 
 #include <atomic>
-#include <cstdio>
 #include <map>
 
 #include "base/error.h"
+#include "base/host/standard_streams.h"
 #include "ops/cuda/cudnn/cudnn_graphs.h"
 #include "ops/cuda/cudnn/cudnn_library.h"
 #include "ops/cuda/cudnn/takes_cudnn.h"
@@ -21,10 +21,10 @@ const AttentionForward& forward_of(const AttentionBackward& args) { return args.
 void tell_of_own_kernels(const AttentionForward& args, const std::exception& reason) {
   static std::atomic_flag told;
   if (told.test_and_set()) return;
-  fmt::print(stderr,
-             "cuDNN does not take attention of {} queries on {} keys, {} heads of {}, so Teratron's own kernels do "
-             "({}); said once, of the first such shape\n",
-             args.q.dim(1), args.k.dim(1), args.q.dim(2), args.q.dim(3), reason.what());
+  tell_user(fmt::format(
+      "cuDNN does not take attention of {} queries on {} keys, {} heads of {}, so Teratron's own kernels do ({}); said "
+      "once, of the first such shape",
+      args.q.dim(1), args.k.dim(1), args.q.dim(2), args.q.dim(3), reason.what()));
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 
 #include <nccl.h>
 
-#include <cstdio>
 #include <cstring>
 #include <optional>
 
 #include "base/error.h"
 #include "base/host/shared_library.h"
+#include "base/host/standard_streams.h"
 
 namespace teratron::cuda {
 namespace {
@@ -54,7 +54,7 @@ const Nccl* nccl() {
     try {
       return load_nccl();
     } catch (const EnvironmentError& error) {
-      fmt::print(stderr, "warning: {}\n", error.what());
+      tell_user(fmt::format("warning: {}", error.what()));
       return std::nullopt;
     }
   }();

@@ -1,6 +1,6 @@
 // One run at a time saves to a folder, whatever locks its file system has, and a lock that was left behind holds
 // nobody up.
-#include "checkpoint/native/save_lock.h"
+#include "base/files/save_lock.h"
 
 #include <gmock/gmock.h>
 #include <sys/file.h>

@@ -1,5 +1,6 @@
-// One run at a time saves to a folder: a second one would mix its checkpoints with the first one's. The system keeps
-// the lock (flock) and lets go of it however its process ends. The lock's file says who holds it.
+// One run at a time saves to a folder: a second one would mix its checkpoints with the first one's. So it is with what
+// other commands write (output_lock.h). The system keeps the lock (flock) and lets go of it however its process ends.
+// The lock's file says who holds it.
 //
 // Not every file system has locks, and some have locks that other hosts do not see. So the holder also touches the file
 // every few seconds. Where the system's lock does not tell, a file that is touched has a holder, and one that is not
@@ -14,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 namespace teratron {
 
@@ -26,13 +28,23 @@ struct SaveLockSettings {
   std::function<void(const std::string&)> notice = [](const std::string&) {};
 };
 
+// What a lock keeps others away from.
+struct LockedPlace {
+  std::filesystem::path place, file;  // what is written, and the lock's own file
+  // For messages: what its holder does, and of what a user may choose another.
+  std::string_view does = "saves to", another = "another --save";
+};
+
 class SaveLock {
  public:
   static constexpr std::string_view kFile = "run.lock";
 
   // `folder` exists. UserError: another run holds the lock; it says whose, on which host, and since when. Nothing is
-  // changed then. EnvironmentError: the folder cannot be written, or holds something of that name that is no file.
-  explicit SaveLock(const std::filesystem::path& folder, SaveLockSettings settings = {});
+  // changed then. EnvironmentError: the folder cannot be written, or holds something of that name that is
+  // no file.
+  explicit SaveLock(const std::filesystem::path& folder, SaveLockSettings settings = {})
+      : SaveLock(LockedPlace{.place = folder, .file = folder / kFile}, std::move(settings)) {}
+  explicit SaveLock(LockedPlace place, SaveLockSettings settings = {});
   SaveLock(const SaveLock&) = delete;
   SaveLock& operator=(const SaveLock&) = delete;
   ~SaveLock();  // deletes the file
@@ -55,7 +67,8 @@ class SaveLock {
   void touch();
   [[noreturn]] void refuse() const;
 
-  const std::filesystem::path folder_, file_;
+  const LockedPlace place_;
+  const std::filesystem::path& file_ = place_.file;
   const SaveLockSettings settings_;
   bool has_locks_ = true;
   int descriptor_ = -1;

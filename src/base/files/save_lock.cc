@@ -1,4 +1,4 @@
-#include "checkpoint/native/save_lock.h"
+#include "base/files/save_lock.h"
 
 #include <fcntl.h>
 #include <fmt/chrono.h>
@@ -57,18 +57,18 @@ bool is_same(const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec
 
 }  // namespace
 
-SaveLock::SaveLock(const std::filesystem::path& folder, SaveLockSettings settings)
-    : folder_(folder), file_(folder / kFile), settings_(std::move(settings)) {
+SaveLock::SaveLock(LockedPlace place, SaveLockSettings settings)
+    : place_(std::move(place)), settings_(std::move(settings)) {
   try {
     while (!open()) {
     }
     look_for_unlocked_owner();
     write_owner();
+    toucher_ = std::thread([this] { touch(); });
   } catch (...) {
     if (descriptor_ >= 0) ::close(descriptor_);
     throw;
   }
-  toucher_ = std::thread([this] { touch(); });
 }
 
 SaveLock::~SaveLock() {
@@ -94,8 +94,8 @@ bool SaveLock::open() {
     if (descriptor_ < 0) errno = EACCES;  // no file of that name: the folder may not be written
   }
   if (descriptor_ < 0) {
-    throw_environment_error("cannot write '{}': {}; {} or choose another --save", file_.string(), std::strerror(errno),
-                            remedy_of_write_error(errno));
+    throw_environment_error("cannot write '{}': {}; {} or choose {}", file_.string(), std::strerror(errno),
+                            remedy_of_write_error(errno), place_.another);
   }
   int result = 0;
   do {
@@ -107,8 +107,8 @@ bool SaveLock::open() {
   if (!is_of_another_user) return true;
   if (!has_locks_ && is_touched()) refuse();
   if (::unlink(file_.c_str()) != 0 && errno != ENOENT) {
-    throw_environment_error("cannot delete '{}', which {} left there: {}; delete it or choose another --save",
-                            file_.string(), owner_in(read_lock_file(file_).text).user, std::strerror(errno));
+    throw_environment_error("cannot delete '{}', which {} left there: {}; delete it or choose {}", file_.string(),
+                            owner_in(read_lock_file(file_).text).user, std::strerror(errno), place_.another);
   }
   return false;
 }
@@ -158,12 +158,12 @@ void SaveLock::write_owner() {
   const auto size = static_cast<ssize_t>(text.size());
   if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, text.data(), text.size(), 0) != size ||
       (::fsync(descriptor_) != 0 && errno != EINVAL)) {
-    throw_environment_error("cannot write '{}': {}; {} or choose another --save", file_.string(), std::strerror(errno),
-                            remedy_of_write_error(errno));
+    throw_environment_error("cannot write '{}': {}; {} or choose {}", file_.string(), std::strerror(errno),
+                            remedy_of_write_error(errno), place_.another);
   }
   if (has_locks_) return;
-  settings_.notice(fmt::format("the file system of '{}' has no locks; only '{}' keeps a second run from saving there",
-                               folder_.string(), kFile));
+  settings_.notice(fmt::format("the file system of '{}' has no locks; only '{}' keeps a second run from writing there",
+                               place_.place.string(), file_.filename().string()));
   // Of two runs that began at once, the one whose text stands goes on.
   std::this_thread::sleep_for(settings_.touch_interval / 4);
   if (read_lock_file(file_).text != text) refuse();
@@ -181,8 +181,8 @@ void SaveLock::refuse() const {
   const std::string who = owner.host.empty() ? "another run"
                                              : fmt::format("a run of {} on {} (process {}, begun {})", owner.user,
                                                            owner.host, owner.process, owner.since);
-  throw_user_error("{} saves to '{}' already; wait for its end, end it, or choose another --save", who,
-                   folder_.string());
+  throw_user_error("{} {} '{}' already; wait for its end, end it, or choose {}", who, place_.does,
+                   place_.place.string(), place_.another);
 }
 
 SaveLock::Owner SaveLock::owner_in(const std::string& text) {
