@@ -81,7 +81,7 @@ void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, 
 void run(const GenerateOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
   launcher.require_file("--prompts", options.prompts);
-  const CheckpointInfo checkpoint = find_model(options.load, options.layout);
+  const CheckpointInfo checkpoint = find_model(options.load, options.layout, WeightUse::kGenerate);
   const Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
   const GenerateWork work = work_of(options, tokenizer, checkpoint.model);
   GenerateOptions shown = options;
