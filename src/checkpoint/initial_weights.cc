@@ -7,11 +7,13 @@
 
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
+#include "checkpoint/label_rows.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/native/folders.h"
 #include "checkpoint/native/manifest.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tokenizer_files.h"
+#include "model/label_names.h"
 #include "model/make_model.h"
 
 namespace teratron {
@@ -36,7 +38,30 @@ std::vector<Parameter> stored_parameters(const fs::path& path, const ModelConfig
   return parameters;
 }
 
-// What a model with the head of a task finds in `path`.
+bool has_same_labels(const ModelConfig& stored, const ModelConfig& asked) {
+  if (asked.head != ModelHead::kClassification) return true;
+  return stored.num_labels == asked.num_labels && rows_by_label(stored.label_names, asked.label_names);
+}
+
+// Whether `config` may take weights of a model that ends otherwise, and draw what that lacks.
+bool takes_other_heads(const ModelConfig& config) { return config.head != ModelHead::kNone; }
+
+std::string_view purpose_of(ModelHead head) {
+  switch (head) {
+    case ModelHead::kClassification: return "labels";
+    case ModelHead::kChoice: return "choices";
+    case ModelHead::kSpans: return "spans";
+    default: return "pre-training";
+  }
+}
+
+std::string text_of_labels(const ModelConfig& model) {
+  return model.label_names.empty()
+             ? fmt::format("{} labels", model.num_labels)
+             : fmt::format("{} labels ({})", model.num_labels, fmt::join(model.label_names, ", "));
+}
+
+// What a model with a head finds in `path`.
 struct CommonWeights {
   ModelConfig stored;
   std::vector<Parameter*> there, lacking;
@@ -49,7 +74,9 @@ CommonWeights common_weights(const fs::path& path, const ModelConfig& config, st
   if (differences(common.stored, config).empty()) return common;
   std::map<std::string, std::vector<std::int64_t>> shapes;
   for (const Parameter& stored : stored_parameters(path, common.stored)) shapes[stored.name] = stored_shape(stored);
+  const bool has_other_labels = config.head == common.stored.head && !has_same_labels(common.stored, config);
   const auto is_there = [&](const Parameter* parameter) {
+    if (has_other_labels && has_label_rows(*parameter)) return false;
     const auto found = shapes.find(parameter->name);
     return found != shapes.end() && found->second == stored_shape(*parameter);
   };
@@ -61,24 +88,27 @@ CommonWeights common_weights(const fs::path& path, const ModelConfig& config, st
 
 }  // namespace
 
+WeightSource source_of(const CheckpointInfo& checkpoint) {
+  return {.folder = checkpoint.folder,
+          .run = checkpoint.run,
+          .model = checkpoint.model,
+          .has_optimizer = checkpoint.has_optimizer,
+          .has_tokenizer = !find_tokenizer_files(checkpoint.folder).empty()};
+}
+
 WeightSource find_weights(const fs::path& path) {
-  WeightSource source{.folder = path, .is_hugging_face = is_hugging_face_folder(path)};
-  if (source.is_hugging_face) {
-    const HuggingFaceFolder there(path);
-    source.model = there.model();
-    source.drawn = there.drawn();
-  } else {
-    const CheckpointInfo info = read_checkpoint_info(path);
-    source.folder = info.folder;
-    source.model = info.model;
-  }
-  source.has_tokenizer = !find_tokenizer_files(source.folder).empty();
-  return source;
+  if (!is_hugging_face_folder(path)) return source_of(read_checkpoint_info(path));
+  const HuggingFaceFolder there(path);
+  return {.folder = path,
+          .is_hugging_face = true,
+          .model = there.model(),
+          .has_tokenizer = !find_tokenizer_files(path).empty(),
+          .drawn = there.drawn()};
 }
 
 std::vector<std::string> drawn_weights(const fs::path& path, const ModelConfig& model) {
   const WeightSource source = find_weights(path);
-  if (!is_task_head(model.head) || differences(source.model, model).empty()) return source.drawn;
+  if (!takes_other_heads(model) || differences(source.model, model).empty()) return source.drawn;
   std::vector<Parameter> declared = declared_parameters(model);
   std::vector<Parameter*> parameters;
   for (Parameter& parameter : declared) parameters.push_back(&parameter);
@@ -93,10 +123,27 @@ std::string text_of_drawn(const fs::path& folder, const std::vector<std::string>
                      fmt::join(drawn, ", "));
 }
 
+std::string warning_of_drawn(const fs::path& path, const ModelConfig& model) {
+  const std::vector<std::string> drawn = drawn_weights(path, model);
+  const ModelConfig stored = find_weights(path).model;
+  if (drawn.empty() || stored.head == model.head) {
+    if (has_same_labels(stored, model)) return text_of_drawn(path, drawn);
+    return fmt::format("warning: the model in '{}' tells {} apart, and {} are needed: {} are drawn anew", path.string(),
+                       text_of_labels(stored), text_of_labels(model), fmt::join(drawn, ", "));
+  }
+  const std::string unused =
+      is_task_head(stored.head) ? fmt::format("; its head for {} is left out", purpose_of(stored.head)) : "";
+  return text_of_drawn(path, drawn) + unused;
+}
+
 std::vector<Parameter*> load_weights(const fs::path& path, const ModelConfig& config,
                                      std::span<Parameter* const> parameters, Backend& backend, bool verify) {
   CommonWeights common{.stored = config, .there = {parameters.begin(), parameters.end()}, .lacking = {}};
-  if (is_task_head(config.head)) common = common_weights(path, config, parameters);
+  if (takes_other_heads(config)) common = common_weights(path, config, parameters);
+  // In the order of `config`, if it has the labels that are stored.
+  if (common.stored.head == config.head && has_same_labels(common.stored, config)) {
+    common.stored.label_names = config.label_names;
+  }
   if (is_hugging_face_folder(path)) {
     load_from_hugging_face(path, common.stored, common.there, backend);
   } else {

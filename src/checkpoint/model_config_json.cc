@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "model/label_names.h"
 
 namespace teratron {
 namespace {
@@ -17,7 +19,7 @@ using Json = nlohmann::json;
 
 enum class Decides { kFunction, kHead, kTraining };
 
-constexpr const char* kNumLabels = "num_labels";
+constexpr const char *kNumLabels = "num_labels", *kLabelNames = "label_names";
 
 // Every field: its name in the file, a pointer to it, and what it decides.
 template <class Visitor>
@@ -33,6 +35,7 @@ void visit_fields(const Visitor& field) {
   field("layernorm_placement", &ModelConfig::norm_placement, Decides::kFunction);
   field("head", &ModelConfig::head, Decides::kHead);
   field(kNumLabels, &ModelConfig::num_labels, Decides::kHead);
+  field(kLabelNames, &ModelConfig::label_names, Decides::kHead);
   field("make_vocab_size_divisible_by", &ModelConfig::make_vocab_size_divisible_by, Decides::kTraining);
   field("hidden_dropout", &ModelConfig::hidden_dropout, Decides::kTraining);
   field("attention_dropout", &ModelConfig::attention_dropout, Decides::kTraining);
@@ -57,6 +60,7 @@ constexpr const auto& values_of(ModelHead) { return kHeads; }
 
 Json to_json(std::int64_t value) { return value; }
 Json to_json(double value) { return value; }
+Json to_json(const std::vector<std::string>& value) { return value; }
 Json to_json(ModelKind value) { return name_of(value); }
 template <class Value>
 Json to_json(Value value) {
@@ -72,6 +76,15 @@ void read_field(std::int64_t& to, const JsonFields& fields, std::string_view key
 }
 
 void read_field(double& to, const JsonFields& fields, std::string_view key) { to = fields.number(key); }
+
+// Labels may have no names.
+void read_field(std::vector<std::string>& to, const JsonFields& fields, std::string_view key) {
+  if (!fields.has(key)) return;
+  const Json& list = fields[key];
+  const auto is_text = [](const Json& one) { return one.is_string(); };
+  if (!list.is_array() || !std::ranges::all_of(list, is_text)) fields.throw_not(key, "a list of texts");
+  to = list.get<std::vector<std::string>>();
+}
 
 // Checkpoints from before there were several kinds do not say which one they hold.
 void read_field(ModelKind& to, const JsonFields& fields, std::string_view key) {
@@ -102,6 +115,7 @@ void read_field(Value& to, const JsonFields& fields, std::string_view key) {
 Json model_config_to_json(const ModelConfig& config) {
   Json json = Json::object();
   visit_fields([&](const char* name, auto member, Decides) { json[name] = to_json(config.*member); });
+  if (config.label_names.empty()) json.erase(kLabelNames);
   return json;
 }
 
@@ -121,7 +135,10 @@ std::vector<std::string> differences(const ModelConfig& stored, const ModelConfi
   visit_fields([&](const char* name, auto member, Decides decides) {
     if (decides == Decides::kTraining || stored.*member == asked.*member) return;
     if (decides == Decides::kHead && !heads) return;
-    if (std::string_view(name) == kNumLabels && asked.head != ModelHead::kClassification) return;
+    const bool is_of_labels = std::string_view(name) == kNumLabels || std::string_view(name) == kLabelNames;
+    if (is_of_labels && asked.head != ModelHead::kClassification) return;
+    // Labels in another order are the same function: the head's rows are taken by name.
+    if (std::string_view(name) == kLabelNames && rows_by_label(stored.label_names, asked.label_names)) return;
     const Json there = to_json(stored.*member), here = to_json(asked.*member);
     found.push_back(fmt::format("{} is {} there, {} was asked for", name, there.dump(), here.dump()));
   });

@@ -21,6 +21,7 @@ ModelConfig model_config_from_json(const nlohmann::json& json, const std::filesy
 
 // What makes `asked` compute another function than `stored`, one phrase each ("hidden_size is 256 there, 384 was asked
 // for"); empty if nothing does. Dropout, initialisation and padding may differ: they don't touch stored weights.
+// So may the order of labels that have names.
 // Without `heads`, what the models end in may differ, too.
 std::vector<std::string> differences(const ModelConfig& stored, const ModelConfig& asked, bool heads = true);
 

@@ -10,9 +10,16 @@
 #include "checkpoint/native/folders.h"
 #include "options/output.h"
 #include "options/reading.h"
+#include "runtime/weight_use.h"
+#include "tasks/label_names.h"
 
 namespace teratron {
 namespace {
+
+Fault needs_bert() {
+  return Fault::of("fine-tuning needs a BERT: its weights with {} DIR, or random ones with {} bert-tiny or another",
+                   Flag{"load"}, Flag{"model"});
+}
 
 constexpr std::array<double, 3> kPaperModels = {336e6, 1.3e9, 3.9e9};
 
@@ -52,10 +59,7 @@ void fill_in(FinetuneConfig& config) {
 
 void take_encoder(FinetuneConfig& config, const std::filesystem::path& path) {
   const WeightSource source = find_weights(path);
-  if (source.model.kind != ModelKind::kBert) {
-    throw_user_error("the model in '{}' is of type {}; fine-tuning needs a BERT (--load)", source.folder.string(),
-                     name_of(source.model.kind));
-  }
+  require_usable(WeightUse::kFinetune, source);
   config.model = source.model;
   if (source.has_tokenizer) config.tokenizer = source.folder;
 }
@@ -63,6 +67,23 @@ void take_encoder(FinetuneConfig& config, const std::filesystem::path& path) {
 bool holds_run(const std::filesystem::path& folder) {
   std::error_code error;
   return std::filesystem::exists(folder / kTrackerFile, error);
+}
+
+// The fields of a model, of which only BERTs are of use.
+void add_encoder_fields(FieldList& list, FinetuneConfig& config) {
+  add_model_fields(list, config);
+  Field& preset = *list.find("model");
+  std::erase_if(preset.known_values,
+                [](const std::string& name) { return find_model_preset(name).kind != ModelKind::kBert; });
+  preset.help =
+      fmt::format("without --load: preset of layers, hidden size and heads: {}", fmt::join(preset.known_values, ", "));
+  list.find("model-type")->role = FieldRole::kHiddenFlag;
+}
+
+// Whether it is said what the model is.
+bool has_shape(FieldList& fields) {
+  const std::array names = {"load", "model", "num-layers", "hidden-size"};
+  return std::ranges::any_of(names, [&](const char* name) { return fields.find(name)->given; });
 }
 
 }  // namespace
@@ -106,6 +127,8 @@ void add_task_reading_fields(FieldList& list, TaskReadingSettings& s) {
 }
 
 FinetuneConfig::FinetuneConfig() {
+  model.set_kind(ModelKind::kBert);
+  preset.clear();
   seq_length = 0;
   reading.doc_stride = 0;
   learning_rate = {.peak = 0, .minimum = 0, .style = DecayStyle::kLinear};
@@ -126,9 +149,7 @@ Faults FinetuneConfig::faults() const {
   faults.add_if(ensemble && seeds < 2, "{} averages models of several seeds: {} 5", Flag{"ensemble"}, Flag{"seeds"});
   faults.add_if(!rampup_batch_size.empty(), "fine-tuning has batches of one size; leave out {}",
                 Flag{"rampup-batch-size"});
-  faults.add_if(model.kind != ModelKind::kBert,
-                "fine-tuning needs a BERT: its weights with {} DIR, or random ones with {} bert-tiny or another",
-                Flag{"load"}, Flag{"model"});
+  if (model.kind != ModelKind::kBert) faults.add(needs_bert());
   faults.add_if(tokenizer.empty(), "the weights have no tokenizer beside them; give {} DIR with BERT's vocabulary",
                 Flag{"tokenizer"});
   const bool is_shared_evenly = data_parallel < 1 || global_batch_size % data_parallel == 0;
@@ -155,7 +176,7 @@ FieldList fields_of(FinetuneConfig& c) {
            "runs, with --seed and the numbers after it; the median of their scores is reported");
   list.add("ensemble", &c.ensemble, "", "also score the mean of the outputs of all runs");
   add_task_reading_fields(list, c);
-  add_model_fields(list, c);
+  add_encoder_fields(list, c);
   list.add("tokenizer", &c.tokenizer, "DIR", "BERT's vocabulary, where --load has none");
 
   list.group("Training");
@@ -207,6 +228,7 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
   fill_in(config);
   Faults faults = fields.range_faults();
   faults.add(config.faults());
+  if (!has_shape(fields)) faults.add(needs_bert());
   add_value_faults(fields, faults, lines);
   throw_if_any(lines);
   config.model = config.model_for(config.vocabulary_size());
@@ -215,7 +237,12 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
 
 void set_task_head(ModelConfig& model, TaskKind task) {
   const TaskShape shape = shape_of(task);
-  if (shape.outputs == TaskOutputs::kLabels) model.num_labels = shape.count;
+  model.set_pretraining_head();
+  if (shape.outputs == TaskOutputs::kLabels) {
+    const std::span<const std::string_view> names = label_names(task);
+    model.num_labels = shape.count;
+    model.label_names.assign(names.begin(), names.end());
+  }
   switch (shape.outputs) {
     case TaskOutputs::kLabels: model.head = ModelHead::kClassification; break;
     case TaskOutputs::kChoice: model.head = ModelHead::kChoice; break;
@@ -223,10 +250,15 @@ void set_task_head(ModelConfig& model, TaskKind task) {
   }
 }
 
+std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates) {
+  return std::llround(config.warmup_fraction * static_cast<double>(updates));
+}
+
 TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examples, std::int64_t index) {
   TrainConfig run;
   static_cast<StepSettings&>(run) = config;
   static_cast<OptimizerSettings&>(run) = config;
+  if (run.preset.empty()) run.preset = TrainConfig().preset;  // a record names one, beside the shape that counts
   run.seed += index;
   // A batch that the data do not fill is one of all of them, as even as the copies need it.
   const std::int64_t most = std::max(examples.count() / config.data_parallel, std::int64_t{1}) * config.data_parallel;
@@ -235,8 +267,7 @@ TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examp
   run.global_batch_size = batch * examples.sequences_each;
   const std::int64_t epoch = std::max(examples.count() / batch, std::int64_t{1});
   run.train_iters = epoch * config.epochs;
-  run.learning_rate.warmup =
-      static_cast<std::int64_t>(std::llround(config.warmup_fraction * static_cast<double>(run.train_iters)));
+  run.learning_rate.warmup = warmup_updates(config, run.train_iters);
   run.learning_rate.decay = run.train_iters;
   run.eval_interval = epoch;
   run.save_best = true;

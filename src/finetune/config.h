@@ -66,6 +66,9 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments);
 // A model that ends in what the task needs.
 void set_task_head(ModelConfig& model, TaskKind task);
 
+// Of a run of so many, those in which the learning rate rises.
+std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates);
+
 // The run of seed number `index`, of examples like these: an epoch is the largest number of whole batches that they
 // have, and a score is taken after each. Samples are sequences there. It saves to --save, or where there are several
 // seeds to seed-N in it; it goes on from a checkpoint that is there.

@@ -5,15 +5,24 @@
 
 namespace teratron {
 
-TrainingTask make_finetune_task(const TrainConfig& run, const TaskSet& training, const TaskSet& validation,
-                                GroupRank tensor) {
+DataCounts data_of(const TaskSet& training, const TaskSet& validation) {
+  const TaskExamples& examples = training.examples();
+  return {.documents = examples.count(),
+          .tokens = std::ssize(examples.ids),
+          .examples = examples.checksum(),
+          .validation_examples = validation.examples().checksum()};
+}
+
+TrainingTask make_finetune_task(const TrainConfig& run, TaskKind kind, const TaskSet& training,
+                                const TaskSet& validation, GroupRank tensor) {
   const TaskExamples& examples = training.examples();
   auto model = std::make_unique<Bert>(run.model, tensor);
-  TrainingTask task{.config = run.model,
+  TrainingTask task{.run = {.kind = RunKind::kFinetuning, .task = std::string(name_of(kind))},
+                    .config = run.model,
                     .training = std::make_unique<TaskSamples>(examples, run.seq_length, SampleOrder::kShuffled,
                                                               static_cast<std::uint64_t>(run.seed)),
                     .split_description = training.notes(),
-                    .data = {.documents = examples.count(), .tokens = std::ssize(examples.ids)}};
+                    .data = data_of(training, validation)};
   task.scores = [&validation, &bert = *model](Executor& executor) {
     return validation.scores(outputs_of(executor, bert, validation.examples()));
   };

@@ -98,6 +98,13 @@ void ModelConfig::set_kind(ModelKind new_kind) {
   activation = kind == ModelKind::kGpt2 ? Activation::kGeluTanh : Activation::kGeluErf;
 }
 
+void ModelConfig::set_pretraining_head() {
+  const ModelConfig defaults;
+  head = ModelHead::kPretraining;
+  num_labels = defaults.num_labels;
+  label_names.clear();
+}
+
 std::int64_t ModelConfig::parameters() const {
   const std::int64_t h = hidden_size;
   const std::int64_t layer = 12 * h * h + 13 * h;  // 4 h^2 + 4 h attention, 8 h^2 + 5 h MLP, 4 h norms
@@ -139,6 +146,8 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
                 Flag{"model-type"});
   faults.add_if(head == ModelHead::kClassification && (num_labels < 2 || num_labels > kMostFeatures),
                 "a text has one of {} labels; there must be 2 at least, and {} at most", num_labels, kMostFeatures);
+  faults.add_if(!label_names.empty() && std::ssize(label_names) != num_labels, "{} labels have {} names", num_labels,
+                label_names.size());
   faults.add_if(!(layernorm_epsilon > 0), "{} must be above 0", Flag{"layernorm-epsilon"});
   faults.add_if(!(init_method_std > 0), "{} must be above 0", Flag{"init-method-std"});
   if (num_attention_heads < 1 || num_attention_heads > kMostFeatures) return faults;

@@ -54,7 +54,11 @@ struct ModelConfig {
   NormPlacement norm_placement = NormPlacement::kPre;  // post, original BERT's, is for kBert
   ModelHead head = ModelHead::kPretraining;
   std::int64_t num_labels = 2;  // of kClassification
+  // Of kClassification: the name of each row's label; empty: nobody has named them (model/label_names.h).
+  std::vector<std::string> label_names;
 
+  // Makes it one that is trained on texts without a task; what it ended in before is given up.
+  void set_pretraining_head();
   // Makes it a model of that kind, with the activation that its paper has: GELU's tanh form for GPT-2, GELU for BERT.
   void set_kind(ModelKind new_kind);
 

@@ -61,24 +61,17 @@ Loaded<Runner> load(const std::filesystem::path& folder, const ModelConfig& conf
 
 }  // namespace
 
-CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout) {
+CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout, WeightUse use) {
+  require_usable(use, find_weights(path));
   CheckpointInfo checkpoint = read_checkpoint_info(path);
-  if (checkpoint.model.kind == ModelKind::kBert) {
-    throw_user_error(
-        "the model in '{}' is a BERT, which reads texts and continues none; `teratron embed` makes vectors "
-        "of texts with it",
-        checkpoint.folder.string());
-  }
   check_layout(checkpoint.folder, checkpoint.model, layout);
   return checkpoint;
 }
 
-WeightSource find_encoder(const std::filesystem::path& path, const LayoutSettings& layout) {
+WeightSource find_encoder(const std::filesystem::path& path, const LayoutSettings& layout, WeightUse use,
+                          std::string_view task, const ModelConfig& needed) {
   WeightSource source = find_weights(path);
-  if (source.model.kind != ModelKind::kBert) {
-    throw_user_error("the model in '{}' is of type {}, which has no vectors of texts; name a BERT's folder",
-                     source.folder.string(), name_of(source.model.kind));
-  }
+  require_usable(use, source, task, needed);
   check_layout(source.folder, source.model, layout);
   return source;
 }

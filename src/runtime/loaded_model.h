@@ -10,16 +10,18 @@
 #include "model/language_model.h"
 #include "runtime/backend_choice.h"
 #include "runtime/ranks.h"
+#include "runtime/weight_use.h"
 #include "settings/layout_settings.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
 
 // Before any rank runs: what the checkpoint at `path` holds. UserError: there is none, it is damaged, or so many ranks
-// cannot share its model (and which numbers can), or it is a BERT, which continues no text.
-CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout);
-// The same of a BERT, which may also lie in a folder of Hugging Face's. UserError: as above, or it is no BERT.
-WeightSource find_encoder(const std::filesystem::path& path, const LayoutSettings& layout);
+// cannot share its model (and which numbers can), or `use` needs another one (weight_use.h).
+CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout, WeightUse use);
+// The same of a BERT, which may also lie in a folder of Hugging Face's. `task`, `needed`: of require_usable().
+WeightSource find_encoder(const std::filesystem::path& path, const LayoutSettings& layout, WeightUse use,
+                          std::string_view task = "", const ModelConfig& needed = {});
 
 // Whether a tokenizer's files lie in the folder of a checkpoint or of a Hugging Face model.
 bool holds_tokenizer(const std::filesystem::path& folder);

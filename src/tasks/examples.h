@@ -35,6 +35,8 @@ struct TaskExamples {
                                      static_cast<std::size_t>(labels_each));
   }
   std::int64_t length(std::int64_t number) const { return std::ssize(sequence(number)); }
+  // Of all that is above; not 0. Sets of the same examples in the same order have the same, wherever their files are.
+  std::int64_t checksum() const;
   std::int64_t longest() const;  // tokens of the longest sequence; 0 of none
 };
 

@@ -7,6 +7,7 @@
 #include "base/host/monotonic_clock.h"
 #include "checkpoint/initial_weights.h"
 #include "pipeline/token_slices.h"
+#include "runtime/weight_use.h"
 #include "train/config/resume_rules.h"
 #include "train/micro_batches.h"
 #include "train/plans/memory_plan.h"
@@ -16,7 +17,6 @@ namespace {
 
 // Names in a checkpoint's training state.
 constexpr const char* kLossScale = "loss_scale";
-constexpr const char *kDocuments = "data_documents", *kTokens = "data_tokens";
 constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft = "overflows_left";
 constexpr const char *kBestValidation = "best_validation_loss", *kSinceBest = "validations_since_best";
 constexpr const char* kValidationIsOwed = "validation_is_owed";
@@ -42,6 +42,7 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
       schedule_(config.schedule()),
       scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),
       share_(task_.training->make_batch(config.largest_share())) {
+  check(!task_.model->traits.losses.empty(), "a model that is trained has a loss");
   if (!config.trace.empty()) trace_.emplace();
 }
 
@@ -66,24 +67,15 @@ void Trainer::resume() {
   const CheckpointInfo checkpoint = read_checkpoint_info(config_.checkpoint());
   config_ = filled_from(checkpoint, config_);
   schedule_ = config_.schedule();
+  require_usable(task_.run.kind == RunKind::kFinetuning ? WeightUse::kFinetuneAgain : WeightUse::kTrainLoad,
+                 source_of(checkpoint), task_.run.task, task_.config);
   require_resumable(checkpoint, config_);
-  require_same_data(checkpoint.state);
+  if (!config_.override_data) require_same_data(checkpoint, task_.run, task_.data);
   const TrainingState state = load_checkpoint(checkpoint.folder, task_.config, executor_.all_parameters(),
                                               executor_.backend(), {.verify = verifies()});
   restore(state);
   // Samples are counted, so that a run may go on with another batch size and reads each one once.
   batches_ = config_.batches({.updates = state.iteration, .samples = state.consumed_samples});
-}
-
-void Trainer::require_same_data(const TrainingState& state) const {
-  const auto documents = state.counters.find(kDocuments), tokens = state.counters.find(kTokens);
-  if (config_.override_data || documents == state.counters.end() || tokens == state.counters.end()) return;
-  const DataCounts there{.documents = documents->second, .tokens = tokens->second};
-  if (there == task_.data) return;
-  throw_user_error(
-      "'{}' was trained on a data set of {} documents and {} tokens, and that of --data-path has {} and {}: other "
-      "samples would be read; name the one it was trained on, or allow it by --override-data",
-      config_.load.string(), there.documents, there.tokens, task_.data.documents, task_.data.tokens);
 }
 
 std::vector<MicroBatch> Trainer::read_share() {
@@ -233,13 +225,13 @@ LossSums Trainer::mean_losses(const Samples& samples, SampleRange positions) {
 
 TrainingState Trainer::state() const {
   const std::int64_t samples = batches_.consumed_after(iteration_);
-  TrainingState state{
-      .iteration = iteration_,
-      .consumed_samples = samples,
-      .consumed_tokens = samples * config_.seq_length,
-      .seed = static_cast<std::uint64_t>(config_.seed),
-      .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
-      .counters = {{kSkippedIterations, skipped_}, {kDocuments, task_.data.documents}, {kTokens, task_.data.tokens}}};
+  TrainingState state{.iteration = iteration_,
+                      .consumed_samples = samples,
+                      .consumed_tokens = samples * config_.seq_length,
+                      .seed = static_cast<std::uint64_t>(config_.seed),
+                      .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
+                      .counters = {{kSkippedIterations, skipped_}}};
+  record_data(task_.data, state);
   record_split(task_.split_rule, state);
   record_documents(config_, state);
   if (best_validation_) {

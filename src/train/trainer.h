@@ -151,7 +151,6 @@ class Trainer {
   bool verifies() const { return executor_.mesh().data->rank() == 0 && executor_.mesh().model->rank() == 0; }
   void resume();
   void restore(const TrainingState& state);
-  void require_same_data(const TrainingState& state) const;
   std::int64_t applied_updates() const { return iteration_ - skipped_; }
   TrainConfig config_;
   TrainingTask task_;

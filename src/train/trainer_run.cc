@@ -140,7 +140,8 @@ std::filesystem::path Trainer::save(SaveReason reason) {
   require_finite_loss();
   const std::filesystem::path folder =
       save_checkpoint(config_.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
-                      {.tokenizer = config_.tokenizer,
+                      {.run = task_.run,
+                       .tokenizer = config_.tokenizer,
                        .settings = recorded_settings(config_, task_.config, task_.split_rule),
                        .keep_last = config_.keep_last,
                        .best = reason.best,

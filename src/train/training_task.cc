@@ -23,7 +23,55 @@ void add_samples(TrainingTask& task, const TrainConfig& config, const TrainingDa
       config.save_best ? "--save-best" : "--early-stop", config.parts());
 }
 
+// Names in a checkpoint's training state.
+constexpr const char *kDocuments = "data_documents", *kTokens = "data_tokens";
+constexpr const char *kExamples = "data_examples", *kValidationExamples = "data_validation_examples";
+
+std::int64_t counter_or_0(const TrainingState& state, const char* name) {
+  const auto found = state.counters.find(name);
+  return found == state.counters.end() ? 0 : found->second;
+}
+
+bool is_other(std::int64_t there, std::int64_t here) { return there != 0 && here != 0 && there != here; }
+
 }  // namespace
+
+void record_data(const DataCounts& data, TrainingState& state) {
+  state.counters[kDocuments] = data.documents;
+  state.counters[kTokens] = data.tokens;
+  if (data.examples != 0) state.counters[kExamples] = data.examples;
+  if (data.validation_examples != 0) state.counters[kValidationExamples] = data.validation_examples;
+}
+
+void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, const DataCounts& data) {
+  const TrainingState& state = checkpoint.state;
+  if (!state.counters.contains(kDocuments) || !state.counters.contains(kTokens)) return;
+  const std::int64_t documents = state.counters.at(kDocuments), tokens = state.counters.at(kTokens);
+  const std::string folder = checkpoint.folder.string();
+  const bool has_other_counts = documents != data.documents || tokens != data.tokens;
+  if (run.kind != RunKind::kFinetuning) {
+    if (!has_other_counts) return;
+    throw_user_error(
+        "'{}' was trained on a data set of {} documents and {} tokens, and that of --data-path has {} and {}: other "
+        "samples would be read; name the one it was trained on, or allow it by --override-data",
+        folder, documents, tokens, data.documents, data.tokens);
+  }
+  if (has_other_counts || is_other(counter_or_0(state, kExamples), data.examples)) {
+    throw_user_error(
+        "'{}' was trained on other examples: {} of {} tokens in all, and --train-data has {} of {} as it is read now "
+        "(--seq-length, --max-query-length, --doc-stride, --tokenizer); give what that run was given, or choose "
+        "another "
+        "--save",
+        folder, documents, tokens, data.documents, data.tokens);
+  }
+  if (is_other(counter_or_0(state, kValidationExamples), data.validation_examples)) {
+    throw_user_error(
+        "'{}' was scored on other examples than --valid-data has as it is read now, and its best checkpoint is that of "
+        "the highest score; give what that run was given, or choose another --save. `teratron eval` scores a "
+        "checkpoint on any set",
+        folder);
+  }
+}
 
 void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data) {
   if (config.tokenizer.empty()) return;
@@ -40,6 +88,11 @@ void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data)
 TrainingTask make_training_task(const TrainConfig& config, const TrainingData& data, std::int64_t vocab_size,
                                 GroupRank tensor) {
   TrainingTask task{.config = config.model_for(vocab_size)};
+  if (task.config.head != ModelHead::kPretraining) {
+    throw_user_error(
+        "a model without the head of pre-training cannot be trained on texts; ModelConfig::"
+        "set_pretraining_head() gives it one");
+  }
   add_samples(task, config, data);
   for (const auto* const corpora : {&data.training, &data.validation}) {
     for (const WeightedCorpus& corpus : *corpora) corpus.dataset->check_vocabulary(task.config.vocab_size);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/native/checkpoint.h"
 #include "data/samples.h"
 #include "executor/executor.h"
 #include "model/make_model.h"
@@ -18,10 +19,13 @@ namespace teratron {
 // By what a resumed run knows its data set again, wherever that lies now.
 struct DataCounts {
   std::int64_t documents = 0, tokens = 0;
+  // Of a task's examples (TaskExamples::checksum), to train on and to validate on; 0: not known.
+  std::int64_t examples = 0, validation_examples = 0;
   bool operator==(const DataCounts&) const = default;
 };
 
 struct TrainingTask {
+  RunOrigin run;  // for its checkpoints
   ModelConfig config;
   std::unique_ptr<Model> model;  // this tensor-parallel rank's part
   std::unique_ptr<const Samples> training;
@@ -36,11 +40,17 @@ struct TrainingTask {
   std::function<std::vector<TaskScore>(Executor&)> scores;
 };
 
+// What a training state says of its data, as resumed runs compare it.
+void record_data(const DataCounts& data, TrainingState& state);
+// UserError where the run of the checkpoint read other data. Older checkpoints do not know theirs, and pass.
+void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, const DataCounts& data);
+
 // UserError where a corpus was made with another tokenizer than the configuration's (which is the checkpoint's where a
 // run goes on: start_reading.h). A corpus or a run that knows of none is taken.
 void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data);
 
-// UserError: what the configuration, the data and the checkpoint of --load, whose split is kept to, cannot do together.
+// Pre-training. UserError: a model that ends in the head of a task; what the configuration, the data and the checkpoint
+// of --load, whose split is kept to, cannot do together.
 TrainingTask make_training_task(const TrainConfig& config, const TrainingData& data, std::int64_t vocab_size,
                                 GroupRank tensor = {});
 

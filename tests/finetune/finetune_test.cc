@@ -68,7 +68,8 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
       const auto backend = make_cpu_backend({.compute_dtype = config.compute_dtype()});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
-      Trainer trainer(config, *backend, make_finetune_task(config, *training, *validation, mesh->place().tensor), mesh);
+      Trainer trainer(config, *backend,
+                      make_finetune_task(config, GetParam(), *training, *validation, mesh->place().tensor), mesh);
       trainer.start();
       Observer observer;
       const TrainingResult result = trainer.run(observer);
@@ -148,7 +149,7 @@ TEST_P(Finetuning, GoesOnBitForBitAndKeepsTheBest) {
   const auto training = open("train", true), validation = open("valid", false);
   {
     const auto backend = make_cpu_backend({});
-    Trainer trainer(run, *backend, make_finetune_task(run, *training, *validation));
+    Trainer trainer(run, *backend, make_finetune_task(run, GetParam(), *training, *validation));
     trainer.start();
     RunControl control;
     control.signal = [&] { return ends.iteration_ == run.eval_interval + 1 ? 15 : 0; };

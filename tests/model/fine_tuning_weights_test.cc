@@ -85,13 +85,19 @@ TEST_F(FineTuningWeights, TakeWhatBothModelsHaveAndDrawTheRest) {
     const ModelConfig stored = config_with(from, 4);
     const fs::path path = save(stored, fmt::format("from-{}", static_cast<int>(from)));
     const auto there = start(path, stored, 1);
-    for (const ModelHead to : {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
+    for (const ModelHead to :
+         {ModelHead::kPretraining, ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
       const ModelConfig config = config_with(to);
       const Weights here = start(path, config, 1), other_seed = start(path, config, 2), fresh = draw(config, 1);
       std::vector<std::string> drawn;
       if (to != ModelHead::kSpans && from == ModelHead::kSpans) drawn = {"pooler.weight", "pooler.bias"};
       const std::string layer = to == ModelHead::kSpans ? "spans" : "classifier";
-      if (to != from || to == ModelHead::kClassification) {
+      if (to == ModelHead::kPretraining) {
+        for (const char* name : {"head.transform.weight", "head.transform.bias", "head.norm.weight", "head.norm.bias",
+                                 "head.bias", "order.weight", "order.bias"}) {
+          if (from != to) drawn.emplace_back(name);
+        }
+      } else if (to != from || to == ModelHead::kClassification) {
         drawn.push_back(layer + ".weight");
         drawn.push_back(layer + ".bias");
       }
@@ -101,7 +107,7 @@ TEST_F(FineTuningWeights, TakeWhatBothModelsHaveAndDrawTheRest) {
         EXPECT_EQ(values, is_drawn ? fresh.at(name) : there.at(name)) << name;
         if (!is_drawn) {
           EXPECT_EQ(values, other_seed.at(name)) << name;
-        } else if (!name.ends_with("bias")) {
+        } else if (!name.ends_with("bias") && !name.starts_with("head.norm")) {
           EXPECT_NE(values, other_seed.at(name)) << name;
         }
       }
@@ -109,10 +115,46 @@ TEST_F(FineTuningWeights, TakeWhatBothModelsHaveAndDrawTheRest) {
   }
 }
 
+// The labels' rows are found by name, in a checkpoint and in a folder of Hugging Face's, in any layout.
+TEST_F(FineTuningWeights, OfLabelsAreTakenInTheOrderThatIsAskedFor) {
+  ModelConfig stored = config_with(ModelHead::kClassification);
+  stored.label_names = {"no", "yes", "maybe"};
+  save(stored, "ours");
+  export_to_hugging_face(folder_ / "ours", folder_ / "theirs");
+  for (const char* const name : {"ours", "theirs"}) {
+    const fs::path path = folder_ / name;
+    const Weights plain = start(path, stored, 1);
+    ModelConfig asked = stored;
+    std::ranges::sort(asked.label_names);
+    do {
+      const Weights here = start(path, asked, 1);
+      EXPECT_EQ(start(path, asked, 1, {.tensor = 3, .pipeline = 2}), here);
+      EXPECT_THAT(drawn_weights(path, asked), ::testing::IsEmpty());
+      for (const auto& [tensor, values] : here) {
+        if (!tensor.starts_with("classifier.")) {
+          EXPECT_EQ(values, plain.at(tensor)) << tensor;
+          continue;
+        }
+        const auto rows = static_cast<std::ptrdiff_t>(asked.label_names.size()), width = std::ssize(values) / rows;
+        for (std::ptrdiff_t row = 0; row < rows; ++row) {
+          const auto there = std::ranges::find(stored.label_names, asked.label_names[static_cast<std::size_t>(row)]);
+          const auto from = plain.at(tensor).begin() + (there - stored.label_names.begin()) * width;
+          EXPECT_TRUE(std::equal(from, from + width, values.begin() + row * width)) << tensor << row;
+        }
+      }
+    } while (std::ranges::next_permutation(asked.label_names).found);
+    asked.label_names = {"no", "yes", "never"};
+    EXPECT_THAT(drawn_weights(path, asked), ::testing::ElementsAre("classifier.weight", "classifier.bias"));
+    EXPECT_THAT(warning_of_drawn(path, asked), HasSubstr("tells 3 labels (no, yes, maybe) apart"));
+  }
+}
+
 TEST_F(FineTuningWeights, AreTheSameUnderAnyLayout) {
-  for (const ModelHead to : {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
+  for (const ModelHead to :
+       {ModelHead::kPretraining, ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
     const ModelConfig config = config_with(to);
-    const fs::path path = save(config_with(ModelHead::kPretraining), fmt::format("to-{}", static_cast<int>(to)));
+    const ModelHead from = to == ModelHead::kPretraining ? ModelHead::kSpans : ModelHead::kPretraining;
+    const fs::path path = save(config_with(from), fmt::format("to-{}", static_cast<int>(to)));
     const auto alone = start(path, config, 5);
     for (const MeshShape shape : {MeshShape{.tensor = 3}, MeshShape{.pipeline = 2}, MeshShape{.data = 2},
                                   MeshShape{.tensor = 3, .pipeline = 2}}) {

@@ -67,6 +67,16 @@ TEST_F(BertTraining, LayoutsChangeNothing) {
   }
 }
 
+// Without one there is nothing to learn, and no loss to report.
+TEST_F(BertTraining, NeedsTheHeadOfPretraining) {
+  for (const ModelHead head : {ModelHead::kNone, ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
+    config_.model.head = head;
+    EXPECT_THROW(train(config_), UserError);
+  }
+  config_.model.set_pretraining_head();
+  EXPECT_NO_THROW(train(config_));
+}
+
 TEST_F(BertTraining, GoesOnBitForBit) {
   config_.save = folder_ / "whole";
   const TrainingRun whole = train(config_);

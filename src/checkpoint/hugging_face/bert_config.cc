@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "checkpoint/hugging_face/hugging_face_config.h"
+#include "checkpoint/hugging_face/label_names.h"
 #include "checkpoint/model_config_json.h"
 #include "model/bert.h"
 
@@ -22,6 +23,9 @@ constexpr HeadClass kClasses[] = {{ModelHead::kPretraining, "BertForPreTraining"
                                   {ModelHead::kChoice, "BertForMultipleChoice"},
                                   {ModelHead::kSpans, "BertForQuestionAnswering"}};
 
+// Of another task, with a head that looks like another class's.
+constexpr const char* kUnknownClass = "BertForTokenClassification";
+
 const char* class_of(ModelHead head) { return std::ranges::find(kClasses, head, &HeadClass::head)->name; }
 
 // The head of a task if `architectures` names its class; otherwise weights tell what there is.
@@ -34,9 +38,11 @@ ModelHead read_head(const JsonFields& fields) {
   return ModelHead::kPretraining;
 }
 
-std::int64_t read_num_labels(const JsonFields& fields) {
-  if (fields.has("id2label")) return static_cast<std::int64_t>(fields.object("id2label").size());
-  return fields.has("num_labels") ? fields.integer("num_labels", 1, kLargestSize) : 2;
+void find_unsupported_class(const JsonFields& fields, std::vector<std::string>& unsupported) {
+  if (!fields.has("architectures") || fields["architectures"] != nlohmann::json::array({kUnknownClass})) return;
+  std::string known = "BertForMaskedLM";
+  for (const HeadClass& one : kClasses) known += fmt::format(", {}", one.name);
+  unsupported.push_back(fmt::format("the class {} (there are {})", kUnknownClass, known));
 }
 
 void find_unsupported_in_task(const JsonFields& fields, const ModelConfig& model,
@@ -87,7 +93,8 @@ ModelConfig read_bert_config(const JsonFields& fields, std::vector<std::string>&
                     .activation = read_gelu(fields, "hidden_act", "gelu", unsupported),
                     .norm_placement = NormPlacement::kPost,
                     .head = read_head(fields)};
-  if (model.head == ModelHead::kClassification) model.num_labels = read_num_labels(fields);
+  if (model.head == ModelHead::kClassification) read_label_names(fields, model, unsupported);
+  find_unsupported_class(fields, unsupported);
   find_unsupported_in_bert(fields, model, unsupported);
   find_unsupported_in_task(fields, model, unsupported);
   return model;
@@ -121,12 +128,7 @@ nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents&
       {"use_cache", true},
   };
   if (is_task_head(model.head)) json["classifier_dropout"] = nullptr;  // that of hidden layers
-  if (model.head != ModelHead::kClassification) return json;
-  for (std::int64_t label = 0; label < model.num_labels; ++label) {
-    const std::string name = fmt::format("LABEL_{}", label);
-    json["id2label"][fmt::format("{}", label)] = name;
-    json["label2id"][name] = label;
-  }
+  if (model.head == ModelHead::kClassification) write_label_names(model, json);
   return json;
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
+#include "checkpoint/label_rows.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/native/checkpoint_writer.h"
 #include "checkpoint/stored_tensor.h"
@@ -33,7 +34,7 @@ fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) 
     throw_user_error("'{}' holds checkpoints already; import into a folder of its own", root.string());
   }
 
-  CheckpointWriter writer(root, source.model(), {});
+  CheckpointWriter writer(root, {.kind = RunKind::kConversion, .task = {}}, source.model(), {});
   const DType dtype = common_dtype(source);
   std::vector<SafetensorsDeclaration> declarations;
   for (const Parameter& parameter : source.parameters()) {
@@ -50,6 +51,7 @@ void load_from_hugging_face(const fs::path& folder, const ModelConfig& config, s
                             Backend& backend) {
   const HuggingFaceFolder source(folder);
   check_same_model(folder, source.model(), config);
+  LabelRows labels(source.model(), config);
   std::vector<std::byte> whole;
   std::size_t i = 0;
   for (Parameter* const here : parameters) {
@@ -59,8 +61,9 @@ void load_from_hugging_face(const fs::path& folder, const ModelConfig& config, s
     if (!is_held(parameter)) continue;
     whole.clear();
     source.pass_on(i, [&](std::span<const std::byte> bytes) { whole.insert(whole.end(), bytes.begin(), bytes.end()); });
-    store_weights(backend, parameter,
-                  [&](TensorRef part) { load_tensor_part(parameter, part, backend, whole, source.dtype(i)); });
+    store_weights(backend, parameter, [&](TensorRef part) {
+      load_tensor_part(parameter, part, backend, labels.ordered(parameter, whole), source.dtype(i));
+    });
   }
 }
 

@@ -38,7 +38,22 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
+// The command that wrote a checkpoint, and so what can be done with it.
+enum class RunKind {
+  kTraining,    // train
+  kFinetuning,  // finetune
+  kConversion,  // convert: weights without a run
+};
+
+struct RunOrigin {
+  RunKind kind = RunKind::kTraining;
+  std::string task;  // of kFinetuning, as its --task names it; empty: older checkpoints do not say
+  bool operator==(const RunOrigin&) const = default;
+};
+std::string text_of(const RunOrigin& origin);  // "finetune --task mnli"
+
 struct SaveOptions {
+  RunOrigin run;
   bool optimizer = true;                 // the moments too, without which training cannot resume
   std::filesystem::path tokenizer;       // a folder with tokenizer files (or one such file) to copy; empty: none
   std::string settings;                  // what config.toml says; empty: no such file
@@ -83,6 +98,7 @@ struct CheckpointFileInfo {
 struct CheckpointInfo {
   std::filesystem::path folder;  // of the one checkpoint
   std::string written_by;        // "teratron 0.1.0"
+  RunOrigin run;
   ModelConfig model;
   TrainingState state;
   bool has_optimizer = false;

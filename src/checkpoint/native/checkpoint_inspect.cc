@@ -22,6 +22,7 @@ CheckpointInfo read_checkpoint_info(const fs::path& path) {
   const auto is_optimizer = [](const auto& file) { return is_tensor_file(file.first, TensorKind::kOptimizer); };
   CheckpointInfo info{.folder = folder,
                       .written_by = manifest.written_by,
+                      .run = manifest.run,
                       .model = manifest.model,
                       .state = std::move(manifest.state),
                       .has_optimizer = std::ranges::any_of(manifest.files, is_optimizer),

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "checkpoint/label_rows.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"
@@ -56,13 +57,15 @@ void check_tensors(const TensorFiles& files, const std::vector<Incoming>& incomi
   if (!faults.empty()) throw_user_error("'{}' does not hold this model: {}", folder.string(), summary_of(faults));
 }
 
-void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, Backend& backend, bool verify) {
+void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, LabelRows& labels, Backend& backend,
+                  bool verify) {
   for (const Incoming& tensor : incoming) {
     const TensorFiles::Location& place = files.at(tensor.name);
     if (verify) place.verify();
     if (!is_held(*tensor.parameter)) continue;
     const FillTensor fill = [&](TensorRef part) {
-      load_tensor_part(*tensor.parameter, part, backend, place.bytes(), *place.entry->dtype);
+      load_tensor_part(*tensor.parameter, part, backend, labels.ordered(*tensor.parameter, place.bytes()),
+                       *place.entry->dtype);
     };
     tensor.state ? store_state(backend, *tensor.parameter, tensor.state, fill)
                  : store_weights(backend, *tensor.parameter, fill);
@@ -110,8 +113,9 @@ TrainingState load_checkpoint(const fs::path& path, const ModelConfig& config, s
     const std::vector<Parameter*> all = addresses_of(declared);
     check_tensors(model, of_model(all), folder);
     if (optimizer) check_tensors(*optimizer, of_optimizer(all), folder);
-    load_tensors(model, of_model(parameters), backend, options.verify);
-    if (optimizer) load_tensors(*optimizer, of_optimizer(parameters), backend, options.verify);
+    LabelRows labels(manifest.model, config);
+    load_tensors(model, of_model(parameters), labels, backend, options.verify);
+    if (optimizer) load_tensors(*optimizer, of_optimizer(parameters), labels, backend, options.verify);
     return manifest.state;
   });
 }

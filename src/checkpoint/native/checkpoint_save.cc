@@ -144,7 +144,7 @@ fs::path save_checkpoint(const fs::path& root, const ModelConfig& config, std::s
   }
   FileContents tokenizer;
   if (!options.tokenizer.empty()) tokenizer = read_tokenizer_files(options.tokenizer);
-  CheckpointWriter writer(root, config, state);
+  CheckpointWriter writer(root, options.run, config, state);
   write(writer, tensor_file_name(TensorKind::kModel), files.model, collector);
   if (options.optimizer) write(writer, tensor_file_name(TensorKind::kOptimizer), files.optimizer, collector);
   for (const auto& [name, content] : tokenizer) writer.write_file(name, content);

@@ -16,8 +16,10 @@ void throw_not_finite(const std::string& tensor, std::int64_t iteration) {
       tensor, iteration);
 }
 
-CheckpointWriter::CheckpointWriter(std::filesystem::path root, const ModelConfig& config, const TrainingState& state)
+CheckpointWriter::CheckpointWriter(std::filesystem::path root, RunOrigin run, const ModelConfig& config,
+                                   const TrainingState& state)
     : root_(std::move(root)), final_path_(iteration_folder(root_, state.iteration)), folder_(final_path_) {
+  manifest_.run = std::move(run);
   manifest_.model = config;
   manifest_.state = state;
 }

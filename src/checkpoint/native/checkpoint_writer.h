@@ -21,7 +21,7 @@ namespace teratron {
 // permission.
 class CheckpointWriter {
  public:
-  CheckpointWriter(std::filesystem::path root, const ModelConfig& config, const TrainingState& state);
+  CheckpointWriter(std::filesystem::path root, RunOrigin run, const ModelConfig& config, const TrainingState& state);
 
   // `fill(i, sink)` passes on the bytes of tensor i.
   using Fill = std::function<void(std::size_t tensor, const ByteSink& sink)>;

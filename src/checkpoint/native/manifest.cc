@@ -16,6 +16,7 @@
 #include "base/version.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/native/folders.h"
+#include "checkpoint/tensor_files.h"
 
 namespace teratron {
 namespace {
@@ -24,6 +25,7 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kFormatVersion = 1;
+constexpr const char *kRun = "run", *kTask = "task";
 constexpr std::int64_t kLargestCount = std::numeric_limits<std::int64_t>::max();
 constexpr std::string_view kFirstLineBegin = "{\"xxh3_64\": \"", kFirstLineEnd = "\",\n";
 
@@ -67,6 +69,36 @@ TrainingState state_from_json(const Json& json, const fs::path& path) {
   }
   for (const auto& item : fields["values"].items()) state.values[item.key()] = number_from_json(values, item.key());
   return state;
+}
+
+using NamedRun = std::pair<std::string_view, RunKind>;
+constexpr NamedRun kRunKinds[] = {
+    {"train", RunKind::kTraining}, {"finetune", RunKind::kFinetuning}, {"convert", RunKind::kConversion}};
+
+std::string_view name_of(RunKind kind) { return std::ranges::find(kRunKinds, kind, &NamedRun::second)->first; }
+
+Json run_to_json(const RunOrigin& run) {
+  Json json = {{"by", name_of(run.kind)}};
+  if (!run.task.empty()) json[kTask] = run.task;
+  return json;
+}
+
+RunOrigin run_from_json(const Json& json, const fs::path& path) {
+  const JsonFields fields(json, path);
+  const std::string by = fields.string("by");
+  const auto found = std::ranges::find(kRunKinds, by, &NamedRun::first);
+  if (found == std::end(kRunKinds)) fields.throw_not("by", "train, finetune or convert");
+  return {.kind = found->second, .task = fields.has(kTask) ? fields.string(kTask) : ""};
+}
+
+// Older checkpoints do not say which command wrote them. `convert` writes weights alone.
+RunOrigin guess_run(const Manifest& manifest) {
+  const bool has_optimizer = std::ranges::any_of(
+      manifest.files, [](const auto& file) { return is_tensor_file(file.first, TensorKind::kOptimizer); });
+  const bool has_settings = manifest.files.contains(std::string(kSettingsFile));
+  if (!has_optimizer && !has_settings && manifest.state.iteration == 0)
+    return {.kind = RunKind::kConversion, .task = {}};
+  return {.kind = is_task_head(manifest.model.head) ? RunKind::kFinetuning : RunKind::kTraining, .task = {}};
 }
 
 Json files_to_json(const std::map<std::string, FileRecord>& files) {
@@ -130,12 +162,16 @@ void require_readable(const fs::path& file) {
   ::close(descriptor);
 }
 
+std::string text_of(const RunOrigin& origin) {
+  const std::string task = origin.task.empty() ? "" : fmt::format(" --task {}", origin.task);
+  return fmt::format("{}{}", name_of(origin.kind), task);
+}
+
 void write_manifest(const fs::path& folder, const Manifest& manifest) {
-  const nlohmann::ordered_json json = {{"format_version", kFormatVersion},
-                                       {"written_by", fmt::format("teratron {}", kVersion)},
-                                       {"model", model_config_to_json(manifest.model)},
-                                       {"training", state_to_json(manifest.state)},
-                                       {"files", files_to_json(manifest.files)}};
+  const nlohmann::ordered_json json = {
+      {"format_version", kFormatVersion},          {"written_by", fmt::format("teratron {}", kVersion)},
+      {kRun, run_to_json(manifest.run)},           {"model", model_config_to_json(manifest.model)},
+      {"training", state_to_json(manifest.state)}, {"files", files_to_json(manifest.files)}};
   const std::string rest = json.dump(1).substr(2) + "\n";  // "{\n" is part of the first line
   write_file_atomically(folder / kManifestFile, first_line(rest) + rest);
 }
@@ -165,6 +201,7 @@ Manifest read_manifest(const fs::path& folder) {
     manifest.files[name] = file_from_json(file, path);
   }
   check_name(folder, manifest.state.iteration);
+  manifest.run = fields.has(kRun) ? run_from_json(fields.object(kRun), path) : guess_run(manifest);
   return manifest;
 }
 

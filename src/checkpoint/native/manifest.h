@@ -40,6 +40,7 @@ struct FileRecord {
 
 struct Manifest {
   std::string written_by;
+  RunOrigin run;
   ModelConfig model;
   TrainingState state;
   std::map<std::string, FileRecord> files;  // by name

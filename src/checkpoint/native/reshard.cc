@@ -69,7 +69,7 @@ ReshardReport reshard_checkpoint(const fs::path& from, const fs::path& to, std::
     const Manifest manifest = read_manifest(source);
     const TensorFiles model(source, manifest, TensorKind::kModel, /*verify=*/true);
     const TensorFiles optimizer(source, manifest, TensorKind::kOptimizer, /*verify=*/true);
-    CheckpointWriter writer(to, manifest.model, manifest.state);
+    CheckpointWriter writer(to, manifest.run, manifest.model, manifest.state);
     write_kind(writer, TensorKind::kModel, model, max_file_bytes);
     write_kind(writer, TensorKind::kOptimizer, optimizer, max_file_bytes);
     copy_other_files(writer, source, manifest);

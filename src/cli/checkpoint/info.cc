@@ -28,7 +28,7 @@ std::string table_of(const CheckpointInfo& info) {
   const ModelConfig& model = info.model;
   TextTable table({Align::kLeft, Align::kLeft});
   table.row({"checkpoint", info.folder.string()});
-  table.row({"written by", info.written_by});
+  table.row({"written by", fmt::format("{}, {}", info.written_by, text_of(info.run))});
   table.row({"model", fmt::format("{} parameters: {} layers, hidden size {}, {} heads, vocabulary {}, {} positions",
                                   readable_count(static_cast<double>(model.parameters())), model.num_layers,
                                   model.hidden_size, model.num_attention_heads, readable_integer(model.vocab_size),
@@ -49,6 +49,7 @@ nlohmann::ordered_json json_of(const CheckpointInfo& info) {
   const ModelConfig& model = info.model;
   nlohmann::ordered_json json = {{"folder", info.folder.string()},
                                  {"written_by", info.written_by},
+                                 {"run", text_of(info.run)},
                                  {"iteration", info.state.iteration},
                                  {"consumed_samples", info.state.consumed_samples},
                                  {"consumed_tokens", info.state.consumed_tokens},

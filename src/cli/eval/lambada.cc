@@ -56,7 +56,7 @@ nlohmann::ordered_json json_of(const ClozeExamples& examples, const ClozeResult&
 void run(const EvalLambadaOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
   launcher.require_file("--data", options.data);
-  const CheckpointInfo checkpoint = find_model(options.load, options.layout);
+  const CheckpointInfo checkpoint = find_model(options.load, options.layout, WeightUse::kEvalLambada);
   const ClozeExamples examples =
       cloze_examples(read_prompts(options.data, PromptFormat::kByName),
                      load_tokenizer_for(checkpoint, options.tokenizer), checkpoint.model.max_position_embeddings);

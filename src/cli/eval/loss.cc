@@ -102,7 +102,7 @@ CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Ran
 
 void run(const EvalLossOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
-  CheckpointInfo checkpoint = find_model(options.load, options.layout);
+  CheckpointInfo checkpoint = find_model(options.load, options.layout, WeightUse::kEvalLoss);
   const auto dataset = open_corpus(options.data_path);
   Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
   const std::filesystem::path& tokenizer_from = options.tokenizer.empty() ? checkpoint.folder : options.tokenizer;

@@ -57,15 +57,6 @@ struct EvalTaskJob {
   std::unique_ptr<TaskSet> set;
 };
 
-void require_head(const WeightSource& source, TaskKind task) {
-  ModelConfig needed = source.model;
-  set_task_head(needed, task);
-  const bool fits = needed.head == source.model.head && needed.num_labels == source.model.num_labels;
-  if (fits && source.drawn.empty()) return;
-  throw_user_error("the model in '{0}' was not trained for {1}; `teratron finetune --task {1} --load {0}` does that",
-                   source.folder.string(), name_of(task));
-}
-
 TaskReading reading_of(const EvalTaskOptions& options, const WeightSource& source, TaskKind task) {
   TaskReadingSettings settings = options;
   if (settings.reading.seq_length == 0 && !source.is_hugging_face) {
@@ -128,8 +119,14 @@ void run_task(const EvalTaskOptions& options, TaskKind task) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.predictions.empty()) lock.emplace(options.predictions);
-  WeightSource source = find_encoder(options.load, options.layout);
-  require_head(source, task);
+  ModelConfig needed;
+  set_task_head(needed, task);
+  WeightSource source = find_encoder(options.load, options.layout, WeightUse::kEvalTask, name_of(task), needed);
+  if (const std::string note = note_of_unnamed_labels(source, needed);
+      launcher.environment().process == 0 && !note.empty()) {
+    fmt::print(stderr, "{}\n", note);
+  }
+  source.model.label_names = needed.label_names;  // its outputs are then in the order of the task's labels
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
   auto set = open_task(task, options.data, tokenizer, reading_of(options, source, task), /*training=*/false);
   const EvalTaskJob job{.options = options, .task = task, .source = std::move(source), .set = std::move(set)};

@@ -94,7 +94,7 @@ void run(const EvalWikitext103Options& options) {
     report(options.json, counts.line(), counts.json().dump());
     return;
   }
-  const CheckpointInfo checkpoint = find_model(options.load, options.layout);
+  const CheckpointInfo checkpoint = find_model(options.load, options.layout, WeightUse::kEvalWikitext103);
   const std::vector<std::int32_t> tokens = encode(load_tokenizer_for(checkpoint, options.tokenizer), text, options);
   counts.tokens = tokens.size();
   EvalWikitext103Options shown = options;

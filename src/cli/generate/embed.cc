@@ -130,7 +130,7 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
 void run(const EmbedOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
   launcher.require_file("TEXT", options.text);
-  WeightSource source = find_encoder(options.load, options.layout);
+  WeightSource source = find_encoder(options.load, options.layout, WeightUse::kEmbed);
   TokenizedTexts texts = read_texts(options, source);
   const EmbedJob job{.options = options, .source = std::move(source), .texts = std::move(texts)};
   std::optional<OutputLock> lock;

@@ -85,7 +85,7 @@ void run(const GenerateOptions& options) {
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.json.empty()) lock.emplace(options.json);
   launcher.require_file("--prompts", options.prompts);
-  const CheckpointInfo checkpoint = find_model(options.load, options.layout);
+  const CheckpointInfo checkpoint = find_model(options.load, options.layout, WeightUse::kGenerate);
   const Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
   const GenerateWork work = work_of(options, tokenizer, checkpoint.model);
   GenerateOptions shown = options;

@@ -14,9 +14,10 @@
 #include "cli/train/training_run.h"
 #include "console/text_table.h"
 #include "finetune/finetune_task.h"
+#include "finetune/going_on.h"
 #include "finetune/outputs.h"
 #include "runtime/backend_choice.h"
-#include "train/config/resume_rules.h"
+#include "runtime/weight_use.h"
 
 namespace teratron {
 namespace {
@@ -126,7 +127,8 @@ void run_rank(const FinetuneJob& job, const Rank& rank) {
     const TrainConfig run = train_config(config, job.training->examples(), index);
     std::optional<CheckpointInfo> checkpoint;
     if (!run.load.empty()) checkpoint = read_checkpoint_info(run.load);
-    Trainer trainer(run, *backend, make_finetune_task(run, *job.training, *job.validation, rank.mesh->place().tensor),
+    Trainer trainer(run, *backend,
+                    make_finetune_task(run, config.task, *job.training, *job.validation, rank.mesh->place().tensor),
                     rank.mesh);
     const TrainingRun told{.config = run,
                            .checkpoint = checkpoint ? &*checkpoint : nullptr,
@@ -152,17 +154,15 @@ void run_rank(const FinetuneJob& job, const Rank& rank) {
 void require_same_runs(const FinetuneJob& job) {
   for (std::int64_t index = 0; index < job.config.seeds; ++index) {
     const TrainConfig run = train_config(job.config, job.training->examples(), index);
-    if (run.load.empty()) continue;
-    std::string differences;
-    for (const SettingDifference& one : differences_from(read_checkpoint_info(run.load), run)) {
-      if (one.rule == ResumeRule::kAllowed) continue;
-      differences +=
-          fmt::format("{}{} {} there, {} now", differences.empty() ? "" : "; ", one.field, one.there, one.here);
-    }
-    if (differences.empty()) continue;
-    throw_user_error("'{}' holds a run with other settings: {}; choose another --save, or give that run's settings",
-                     run.load.string(), differences);
+    if (!run.load.empty()) require_same_run(job.config, run, data_of(*job.training, *job.validation));
   }
+}
+
+// Once, however many runs start from the weights.
+void tell_of_labels(const FinetuneConfig& config, const RankLauncher& launcher) {
+  if (config.load.empty() || launcher.environment().process != 0) return;
+  const std::string note = note_of_unnamed_labels(find_weights(config.load), config.model);
+  if (!note.empty()) fmt::print(stderr, "{}\n", note);
 }
 
 void run(const FinetuneConfig& config) {
@@ -186,6 +186,7 @@ void run(const FinetuneConfig& config) {
     throw_user_error("--valid-data has no labels to score by; give a set that has them, and this one as --test-data");
   }
   require_same_runs(job);
+  tell_of_labels(config, launcher);
   launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
   if (signal != 0) throw EndedBySignal(signal);
 }

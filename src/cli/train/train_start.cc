@@ -81,7 +81,7 @@ std::string text_of_origin(const TrainConfig& config, const CheckpointInfo* chec
                        checkpoint->state.iteration, config.train_iters);
   }
   if (!config.finetune.empty()) {
-    const std::string drawn = text_of_drawn(config.finetune, drawn_weights(config.finetune, config.model));
+    const std::string drawn = warning_of_drawn(config.finetune, config.model);
     return fmt::format("starts from the weights in '{}'{}{}", config.finetune.string(), drawn.empty() ? "" : "\n",
                        drawn);
   }
@@ -160,6 +160,12 @@ std::string TrainStartText::text(const Backend& backend) const {
 std::string text_of_progress(const TrainConfig& config, const CheckpointInfo* checkpoint, std::int64_t done,
                              bool has_work) {
   if (checkpoint == nullptr) return "";
+  if (!has_work && checkpoint->run.kind == RunKind::kFinetuning) {
+    const std::int64_t epochs = done / std::max<std::int64_t>(config.eval_interval, 1);
+    return fmt::format(
+        "nothing to train: '{}' has done its {} epochs, {} updates; choose another --save to train again",
+        config.load.string(), epochs, done);
+  }
   if (!has_work) {
     return fmt::format(
         "nothing to do: '{}' has done {} iterations, and --train-iters is {}; give a larger one to go on",

@@ -9,13 +9,14 @@
 #include "base/files/decompression.h"
 #include "base/files/file.h"
 #include "data/text/input_files.h"
+#include "tasks/label_names.h"
 
 namespace teratron::glue {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 3> kMnliLabels = {"contradiction", "entailment", "neutral"};
+// QQP's files have numbers for its labels.
 constexpr std::array<std::string_view, 2> kQqpLabels = {"0", "1"};
 constexpr std::string_view kWithoutGold = "-";
 
@@ -131,7 +132,7 @@ class PairReader {
           "this is neither a header with sentence1 and sentence2 nor a label ({}), a premise and a hypothesis, parted "
           "by "
           "tabs",
-          fmt::join(kMnliLabels, ", "));
+          fmt::join(labels_of(Task::kMnli), ", "));
     }
     label_ = 0;
     first_ = 1;
@@ -168,8 +169,8 @@ class PairReader {
 }  // namespace
 
 std::span<const std::string_view> labels_of(Task task) {
-  if (task == Task::kMnli) return kMnliLabels;
-  return kQqpLabels;
+  if (task == Task::kQqp) return kQqpLabels;
+  return label_names(TaskKind::kMnli);
 }
 
 Dataset read_dataset(const fs::path& path, Task task) { return PairReader(path, task).read(); }

@@ -15,8 +15,7 @@ namespace teratron::glue {
 
 enum class Task { kMnli, kQqp };
 
-// A label's number is its place here: contradiction, entailment, neutral, as in Megatron-LM; 0 (not the same), 1
-// (duplicates).
+// A label as GLUE's files write it; its number is its place. MNLI's are label_names(); QQP's are 0 and 1.
 std::span<const std::string_view> labels_of(Task task);
 
 struct Pair {

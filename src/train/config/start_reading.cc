@@ -10,6 +10,7 @@
 #include "checkpoint/native/manifest.h"
 #include "checkpoint/tokenizer_files.h"
 #include "options/reading.h"
+#include "runtime/weight_use.h"
 #include "tokenizer/tokenizer.h"
 #include "train/config/resume_rules.h"
 
@@ -50,7 +51,9 @@ CheckpointInfo checkpoint_to_resume(const TrainConfig& config) {
     throw_user_error("'{}' has no checkpoint of iteration {}; there are: {}", config.load.string(), config.iteration,
                      fmt::join(there, ", "));
   }
-  return read_checkpoint_info(folder);
+  CheckpointInfo checkpoint = read_checkpoint_info(folder);
+  require_usable(WeightUse::kTrainLoad, source_of(checkpoint));
+  return checkpoint;
 }
 
 // Where the checkpoint's tokenizer is still found: where the training had it, or beside the weights.
@@ -82,7 +85,9 @@ void take_record(FieldList& fields, TrainConfig& config, const CheckpointInfo& c
 
 void take_weights(TrainConfig& config, const fs::path& path) {
   const WeightSource source = find_weights(path);
+  require_usable(WeightUse::kTrainFinetune, source);
   config.model = source.model;
+  config.model.set_pretraining_head();
   config.seq_length = std::min(config.seq_length, source.model.max_position_embeddings);
   if (source.has_tokenizer) config.tokenizer = source.folder;
 }

@@ -133,6 +133,37 @@ TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
               HasSubstr("was not trained for mnli; `teratron finetune --task mnli --load"));
 }
 
+TEST_F(FinetuneCommands, GoesOnWithItsOwnExamplesAlone) {
+  const Words words = finetune(TaskKind::kQqp);
+  succeed(words);
+  const Outcome again = run_teratron(words);
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_THAT(again.errors, HasSubstr("nothing to train: '" + path("run") + "' has done its 2 epochs, 6 updates"));
+  fs::rename(path("train.jsonl"), path("moved.jsonl"));
+  EXPECT_EQ(run_teratron(with(words, {"--train-data", path("moved.jsonl")})).exit_code, 0);
+  // As many examples and tokens: two words of one text have changed places.
+  std::string text = read_file(path("moved.jsonl"));
+  const std::size_t row = text.find('\n') + 1,
+                    question = text.find('\t', text.find('\t', text.find('\t', row) + 1) + 1) + 1;
+  const std::size_t end = text.find(' ', question), second = text.find_first_of(" \t", end + 1);
+  text = text.substr(0, question) + text.substr(end + 1, second - end - 1) + " " +
+         text.substr(question, end - question) + text.substr(second);
+  for (const char* flag : {"--train-data", "--valid-data"}) {
+    put_file(path("other.jsonl"),
+             flag == std::string("--train-data") ? text : testing::task_file(TaskKind::kQqp, 12, 9));
+    const Outcome outcome =
+        run_teratron(with(with(words, {"--train-data", path("moved.jsonl")}), {flag, path("other.jsonl")}));
+    EXPECT_EQ(outcome.exit_code, 2) << flag;
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("on other examples"), HasSubstr("choose another --save"))) << flag;
+  }
+}
+
+TEST_F(FinetuneCommands, HelpShowsOnlyModelsThatCanBeFineTuned) {
+  const std::string help = succeed({"finetune", "--help"});
+  EXPECT_THAT(help,
+              AllOf(HasSubstr("bert-336M"), ::testing::Not(HasSubstr("124M")), ::testing::Not(HasSubstr("gpt2"))));
+}
+
 TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
   const auto refuses = [&](const Words& words, const std::string& message) {
     const Outcome outcome = run_teratron(words);
@@ -149,10 +180,18 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
   refuses(with(words, {"--train-data", path("missing")}), "missing");
   refuses(with(words, {"--lr-warmup-fraction", "2"}), "--lr-warmup-fraction is 2; it must be between 0 and 1");
   refuses(with(words, {"--task", "cola"}), "mnli");
+  put_file(path("mnli.tsv"), testing::task_file(TaskKind::kMnli, 12, 4));
   succeed(words);
   EXPECT_THAT(run_teratron(with(words, {"--epochs", "3"})).errors,
-              AllOf(HasSubstr("holds a run with other settings: lr-decay-iters 6 there, 9 now"),
+              AllOf(HasSubstr("holds a run with other settings: --epochs 2 there, 3 now; give that run's settings"),
                     HasSubstr("choose another --save")));
+  EXPECT_THAT(run_teratron(with(words, {"--global-batch-size", "4", "--lr-warmup-fraction", "0.5"})).errors,
+              HasSubstr("--global-batch-size 8 there, 4 now; --lr-warmup-fraction 0 there, 0.5 now"));
+  EXPECT_THAT(run_teratron(with(words, {"--lr", "1e-3"})).errors, HasSubstr("--lr 0.003 there, 0.001 now"));
+  EXPECT_THAT(run_teratron(with(words, {"--task", "mnli", "--train-data", path("mnli.tsv"), "--valid-data",
+                                        path("mnli.tsv"), "--test-data", path("mnli.tsv")}))
+                  .errors,
+              HasSubstr("holds a run of `teratron finetune --task qqp`, which `finetune --task mnli` does not go on"));
   // Another number of labels than the model has.
   const Outcome outcome = run_teratron({"eval", "mnli", "--load", path("run"), "--data", path("valid.jsonl")});
   EXPECT_EQ(outcome.exit_code, 2);

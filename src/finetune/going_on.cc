@@ -1,0 +1,72 @@
+#include "finetune/going_on.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "checkpoint/native/folders.h"
+#include "runtime/weight_use.h"
+#include "train/config/resume_rules.h"
+
+namespace teratron {
+namespace {
+
+template <class Value>
+void add_difference(std::vector<std::string>& found, std::string_view flag, const Value& there, const Value& here) {
+  if (there != here) found.push_back(fmt::format("--{} {} there, {} now", flag, there, here));
+}
+
+// An epoch is what is between two validations.
+std::int64_t epochs_of(const TrainConfig& run) {
+  return run.train_iters / std::max<std::int64_t>(run.eval_interval, 1);
+}
+
+// How long the learning rate falls and rises follows from flags of finetune.
+std::vector<std::string> schedule_differences(const TrainConfig& there, const FinetuneConfig& config,
+                                              const TrainConfig& here) {
+  std::vector<std::string> found;
+  const std::int64_t sequences_each = here.model.head == ModelHead::kChoice ? kChoices : 1;
+  add_difference(found, "epochs", epochs_of(there), epochs_of(here));
+  add_difference(found, "global-batch-size", there.global_batch_size / sequences_each,
+                 here.global_batch_size / sequences_each);
+  if (warmup_updates(config, there.train_iters) != there.learning_rate.warmup) {
+    const auto updates = static_cast<double>(there.train_iters);
+    add_difference(found, "lr-warmup-fraction",
+                   fmt::format("{:.3g}", static_cast<double>(there.learning_rate.warmup) / updates),
+                   fmt::format("{:.3g}", config.warmup_fraction));
+  }
+  return found;
+}
+
+bool follows_from_others(std::string_view field) { return field == "lr-decay-iters" || field == "lr-warmup-iters"; }
+
+}  // namespace
+
+void require_same_run(const FinetuneConfig& config, const TrainConfig& run, const DataCounts& data) {
+  const CheckpointInfo checkpoint = read_checkpoint_info(run.load);
+  require_usable(WeightUse::kFinetuneAgain, source_of(checkpoint), name_of(config.task), run.model);
+  require_same_data(checkpoint, {.kind = RunKind::kFinetuning, .task = std::string(name_of(config.task))}, data);
+  std::vector<std::string> found;
+  bool has_other_schedule = false;
+  for (const SettingDifference& one : differences_from(checkpoint, run)) {
+    if (one.rule == ResumeRule::kAllowed) continue;
+    if (follows_from_others(one.field)) {
+      has_other_schedule = true;
+    } else {
+      add_difference(found, one.field, one.there, one.here);
+    }
+  }
+  if (const std::optional<TrainConfig> there = settings_of(checkpoint); has_other_schedule && there) {
+    const std::vector<std::string> more = schedule_differences(*there, config, run);
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  if (found.empty() && !has_other_schedule) return;
+  if (found.empty()) found.push_back(fmt::format("{} updates now", run.train_iters));
+  throw_user_error(
+      "'{0}' holds a run with other settings: {1}; give that run's settings to go on with it, or choose another --save "
+      "(--load {2} starts from its best weights)",
+      run.load.string(), fmt::join(found, "; "), (run.load / kBestLink).string());
+}
+
+}  // namespace teratron

@@ -1,0 +1,49 @@
+#include "model/label_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace teratron {
+namespace {
+
+char plain(char c) {
+  if (c >= 'A' && c <= 'Z') return static_cast<char>(c - 'A' + 'a');
+  return c == ' ' || c == '-' ? '_' : c;
+}
+
+}  // namespace
+
+bool is_same_label(std::string_view one, std::string_view other) {
+  return std::ranges::equal(one, other, {}, plain, plain);
+}
+
+std::string default_label_name(std::size_t row) { return fmt::format("LABEL_{}", row); }
+
+bool are_numbers(std::span<const std::string> names) {
+  const auto count_from_0 = [&](const auto& name_of) {
+    for (std::size_t row = 0; row < names.size(); ++row) {
+      if (!is_same_label(names[row], name_of(row))) return false;
+    }
+    return true;
+  };
+  return count_from_0(default_label_name) || count_from_0([](std::size_t row) { return fmt::format("{}", row); });
+}
+
+std::optional<std::vector<std::size_t>> rows_by_label(std::span<const std::string> stored,
+                                                      std::span<const std::string> asked) {
+  std::vector<std::size_t> rows(std::max(stored.size(), asked.size()));
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  if (stored.empty() || asked.empty()) return rows;
+  if (stored.size() != asked.size()) return std::nullopt;
+  for (std::size_t label = 0; label < asked.size(); ++label) {
+    const auto is_named = [&](const std::string& name) { return is_same_label(name, asked[label]); };
+    if (std::ranges::count_if(stored, is_named) != 1 || std::ranges::count_if(asked, is_named) != 1)
+      return std::nullopt;
+    rows[label] = static_cast<std::size_t>(std::ranges::find_if(stored, is_named) - stored.begin());
+  }
+  return rows;
+}
+
+}  // namespace teratron

@@ -1,0 +1,128 @@
+#include "runtime/weight_use.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "model/label_names.h"
+
+namespace teratron {
+namespace {
+
+enum class HeadRule {
+  kAny,     // it stays what it is, or is not read
+  kDrawn,   // the command has one of its own, and draws what is lacking of it
+  kNeeded,  // that of the task must be there
+};
+
+struct Rule {
+  WeightUse use;
+  std::string_view command;       // as users write it
+  std::optional<ModelKind> kind;  // nothing: any
+  HeadRule head = HeadRule::kAny;
+  std::optional<RunKind> run;  // whose run it goes on with; nothing: it needs no run
+};
+constexpr Rule kRules[] = {
+    {WeightUse::kTrainFinetune, "train --finetune", {}, HeadRule::kDrawn, {}},
+    {WeightUse::kTrainLoad, "train --load", {}, HeadRule::kAny, RunKind::kTraining},
+    {WeightUse::kFinetune, "finetune", ModelKind::kBert, HeadRule::kDrawn, {}},
+    {WeightUse::kFinetuneAgain, "finetune", ModelKind::kBert, HeadRule::kNeeded, RunKind::kFinetuning},
+    {WeightUse::kEvalLoss, "eval loss", ModelKind::kGpt2, HeadRule::kAny, {}},
+    {WeightUse::kEvalWikitext103, "eval wikitext103", ModelKind::kGpt2, HeadRule::kAny, {}},
+    {WeightUse::kEvalLambada, "eval lambada", ModelKind::kGpt2, HeadRule::kAny, {}},
+    {WeightUse::kEvalTask, "eval", ModelKind::kBert, HeadRule::kNeeded, {}},
+    {WeightUse::kGenerate, "generate", ModelKind::kGpt2, HeadRule::kAny, {}},
+    {WeightUse::kEmbed, "embed", ModelKind::kBert, HeadRule::kAny, {}},
+    {WeightUse::kConvert, "convert", {}, HeadRule::kAny, {}},
+};
+
+std::string text_of_labels(const ModelConfig& model) {
+  return model.label_names.empty() ? fmt::format("{}", model.num_labels)
+                                   : fmt::format("{}: {}", model.num_labels, fmt::join(model.label_names, ", "));
+}
+
+[[noreturn]] void throw_other_kind(const Rule& rule, const WeightSource& source, std::string_view task) {
+  const std::string folder = source.folder.string();
+  if (*rule.kind == ModelKind::kBert) {
+    throw_user_error("the model in '{}' is of type {}, and {}{}{} needs a BERT; name a BERT's folder", folder,
+                     name_of(source.model.kind), rule.command, task.empty() ? "" : " ", task);
+  }
+  const std::string lack = rule.use == WeightUse::kGenerate
+                               ? "there is nothing to generate"
+                               : fmt::format("it has no loss of a text, which `teratron {}` measures", rule.command);
+  throw_user_error(
+      "the model in '{}' is a BERT, which reads texts and continues none: {}. `teratron train` prints its losses of "
+      "pre-training, `embed` makes vectors of texts with it, `finetune` trains it for a task, and `eval` mnli, qqp, "
+      "squad1, squad2 and race score that",
+      folder, lack);
+}
+
+// What the one who named weights to go on with may have meant.
+[[noreturn]] void throw_other_run(const Rule& rule, const WeightSource& source, std::string_view task) {
+  const std::string folder = source.folder.string();
+  if (rule.use == WeightUse::kFinetuneAgain) {
+    throw_user_error(
+        "'{}' holds a run of `teratron {}`, which `finetune --task {}` does not go on with; choose another --save (its "
+        "weights can be started from: --load)",
+        folder, text_of(source.run), task);
+  }
+  if (source.run.kind == RunKind::kFinetuning) {
+    throw_user_error(
+        "'{0}' holds a run of `teratron {1}`, which train does not go on with: that command does when it is given "
+        "again. To train its encoder further on texts: train --finetune {0}",
+        folder, text_of(source.run));
+  }
+  throw_user_error(
+      "'{0}' holds weights alone (they were converted, or saved without the optimizer's state), and no run to go on "
+      "with; to start one from them: train --finetune {0}",
+      folder);
+}
+
+void require_head(const WeightSource& source, std::string_view task, const ModelConfig& needed) {
+  const ModelConfig& model = source.model;
+  const std::string folder = source.folder.string();
+  if (model.head != needed.head || !source.drawn.empty()) {
+    throw_user_error("the model in '{0}' was not trained for {1}; `teratron finetune --task {1} --load {0}` does that",
+                     folder, task);
+  }
+  if (needed.head != ModelHead::kClassification) return;
+  const std::vector<std::string>& names = model.label_names;
+  if (model.num_labels == needed.num_labels && rows_by_label(names, needed.label_names)) return;
+  const auto is_unknown = [&](const std::string& name) {
+    return std::ranges::none_of(needed.label_names,
+                                [&](const std::string& label) { return is_same_label(name, label); });
+  };
+  const auto unknown = std::ranges::find_if(names, is_unknown);
+  const std::string other = unknown == names.end() ? "" : fmt::format("; '{}' is none of them", *unknown);
+  throw_user_error(
+      "the model in '{0}' was not trained for {1}; `teratron finetune --task {1} --load {0}` does that. Its labels are "
+      "{2}, and those of {1} {3}{4}. If they mean the same, name them so in its config.json (id2label)",
+      folder, task, text_of_labels(model), text_of_labels(needed), other);
+}
+
+}  // namespace
+
+void require_usable(WeightUse use, const WeightSource& source, std::string_view task, const ModelConfig& needed) {
+  const Rule& rule = *std::ranges::find(kRules, use, &Rule::use);
+  if (rule.run) {
+    const bool is_run = source.run.kind == *rule.run && source.has_optimizer;
+    const bool is_of_task = source.run.task.empty() || source.run.task == task;
+    if (!is_run || !is_of_task) throw_other_run(rule, source, task);
+  }
+  if (rule.kind && source.model.kind != *rule.kind) throw_other_kind(rule, source, task);
+  if (rule.head == HeadRule::kNeeded) require_head(source, task, needed);
+}
+
+std::string note_of_unnamed_labels(const WeightSource& source, const ModelConfig& needed) {
+  const ModelConfig& model = source.model;
+  const bool are_taken = needed.head == ModelHead::kClassification && model.head == needed.head &&
+                         model.num_labels == needed.num_labels && model.label_names.empty();
+  if (!are_taken || source.run.kind == RunKind::kFinetuning) return "";
+  return fmt::format(
+      "note: the labels of the model in '{}' have no names (id2label); they are taken as {}, in this order",
+      source.folder.string(), fmt::join(needed.label_names, ", "));
+}
+
+}  // namespace teratron

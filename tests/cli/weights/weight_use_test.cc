@@ -1,0 +1,230 @@
+// Every kind of weights with every command that takes weights: it works, it works and says what it draws, or it is
+// refused with a message that says what to do. Nothing ends in another way.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/tiny_training.h"
+#include "cli/weights/bert_folder.h"
+#include "tasks/label_names.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::succeed;
+using testing::TinyBertFolder;
+using testing::with;
+using testing::Words;
+namespace fs = std::filesystem;
+
+// What comes of a pair, as the table below writes it.
+struct Result {
+  char sign;
+  const char* message;  // of a refusal
+};
+constexpr Result kRefusals[] = {
+    {'B', "is a BERT, which reads texts and continues none: "}, {'G', "needs a BERT; name a BERT's folder"},
+    {'F', "holds a run of `teratron finetune --task "},         {'W', "holds weights alone"},
+    {'H', "is a Hugging Face model: train --finetune "},        {'T', "was not trained for "},
+    {'C', "the class BertForTokenClassification (there are "},  {'n', ""},  // not the format that convert was told
+};
+
+constexpr const char* kCommands[] = {
+    "train --finetune", "train --load",     "finetune mnli", "finetune qqp", "finetune squad1", "finetune race",
+    "eval loss",        "eval wikitext103", "eval lambada",  "generate",     "eval mnli",       "eval qqp",
+    "eval squad1",      "eval race",        "embed",         "to hf",        "to teratron"};
+
+struct Row {
+  const char* weights;
+  // A sign for each command: w it works; d it works, and draws what it says; otherwise refused. '.': not tried here,
+  // since whether evaluation reads these folders directly is no matter of what is in them.
+  const char* cells;
+};
+constexpr Row kTable[] = {
+    // train --finetune, --load; finetune m q s r; loss wiki lambada generate; eval m q s r; embed; to hf, teratron
+    {"a GPT-2 run", "ww GGGG wwww GGGG G wn"},
+    {"GPT2LMHeadModel", "wH GGGG .... GGGG G nw"},
+    {"GPT2LMHeadModel, converted", "wW GGGG wwww GGGG G wn"},
+    {"a BERT run", "ww dddd BBBB TTTT w wn"},
+    {"BertModel", "dH dddd BBBB TTTT w nw"},
+    {"BertModel, converted", "dW dddd BBBB TTTT w wn"},
+    {"BertForMaskedLM", "dH dddd BBBB TTTT w nd"},
+    {"BertForNextSentencePrediction", "dH dddd BBBB TTTT w nd"},
+    {"BertForTokenClassification", "CH CCCC CCCC CCCC C nC"},
+    {"BertForPreTraining", "wH dddd BBBB TTTT w nw"},
+    {"MNLI's labels", "dH wddd BBBB wTTT w nw"},
+    {"MNLI's labels, converted", "dW wddd BBBB wTTT w wn"},
+    {"5 labels", "dH dddd BBBB TTTT w nw"},
+    {"BertForMultipleChoice", "dH dddw BBBB TTTw w nw"},
+    {"BertForQuestionAnswering", "dH ddwd BBBB TTwT w nw"},
+    {"a run of mnli", "dF wddd BBBB wTTT w wn"},
+    {"a run of qqp", "dF dwdd BBBB TwTT w wn"},
+    {"a run of squad1", "dF ddwd BBBB TTwT w wn"},
+    {"a run of race", "dF dddw BBBB TTTw w wn"},
+};
+
+class WeightUse : public ::testing::Test {
+ protected:
+  static constexpr const char* kTasks[] = {"mnli", "qqp", "squad1", "race"};
+
+  std::string path(const std::string& name) const { return gpt_.path(name); }
+
+  WeightUse() {
+    fs::create_directories(path("words"));
+    testing::put_file(path("words") + "/vocab.txt", testing::task_vocabulary());
+    std::string sentences;
+    for (std::size_t i = 0; i < 24; ++i) {
+      sentences += fmt::format("{0} {1}. {2} {0} {1}.\n\n", testing::kTaskWords[i % 7], testing::kTaskWords[i % 9],
+                               testing::kTaskWords[i % 5]);
+    }
+    testing::put_file(path("sentences.txt"), sentences);
+    succeed({"data", "tokenize", "--split-sentences", "--tokenizer", path("words"), "--out", path("sentences"),
+             path("sentences.txt")});
+    for (const TaskKind task : all_tasks()) {
+      testing::put_file(path(testing::task_file_name(task)), testing::task_file(task, 4, 3));
+    }
+    testing::put_file(path("texts"), "rain snow\nwind\n");
+    testing::put_file(path("article.txt"), "the rank waits a layer sums the gradient\n");
+    testing::put_file(path("passages.jsonl"), "{\"text\": \"the rank waits\"}\n");
+    make_weights();
+  }
+
+  std::string convert(const std::string& from, const std::string& folder, const std::string& to) const {
+    succeed({"convert", "--from", from, "--to", from == "hf" ? "teratron" : "hf", path(folder), path(to)});
+    return path(to);
+  }
+
+  std::string hugging_face(const std::string& name, testing::TinyBertClass what) {
+    TinyBertFolder(std::move(what)).write(path(name));
+    return path(name);
+  }
+
+  void make_weights() {
+    succeed(gpt_.command({"--num-layers", "1", "--hidden-size", "16", "--train-iters", "1", "--eval-iters", "1",
+                          "--peak-tflops", "1", "--save", path("gpt")}));
+    weights_["a GPT-2 run"] = path("gpt");
+    weights_["GPT2LMHeadModel"] = convert("teratron", "gpt", "gpt-hf");
+    weights_["GPT2LMHeadModel, converted"] = convert("hf", "gpt-hf", "gpt-converted");
+    weights_["BertModel"] = hugging_face("body", {.name = "BertModel", .labels = {}});
+    weights_["BertModel, converted"] = convert("hf", "body", "body-converted");
+    weights_["BertForMaskedLM"] = hugging_face("masked", {.name = "BertForMaskedLM", .labels = {}});
+    weights_["BertForNextSentencePrediction"] =
+        hugging_face("order", {.name = "BertForNextSentencePrediction", .labels = {}});
+    weights_["BertForTokenClassification"] =
+        hugging_face("tokens", {.name = "BertForTokenClassification", .labels = {}});
+    weights_["BertForPreTraining"] = hugging_face("pretraining", {.name = "BertForPreTraining", .labels = {}});
+    weights_["MNLI's labels"] = hugging_face("labels", {.labels = {"entailment", "neutral", "contradiction"}});
+    weights_["MNLI's labels, converted"] = convert("hf", "labels", "labels-converted");
+    weights_["5 labels"] = hugging_face("five", {.labels = {}, .count = 5});
+    weights_["BertForMultipleChoice"] = hugging_face("choice", {.name = "BertForMultipleChoice", .labels = {}});
+    weights_["BertForQuestionAnswering"] = hugging_face("spans", {.name = "BertForQuestionAnswering", .labels = {}});
+    weights_["a BERT run"] = path("bert");
+    succeed(with(train(path("pretraining"), "sentences"), {"--save", path("bert"), "--finetune", path("pretraining")}));
+    for (const char* task : kTasks) {
+      weights_[fmt::format("a run of {}", task)] = path(task);
+      succeed(finetune(task, path("body"), path(task)));
+    }
+  }
+
+  Words train(const std::string& from, const std::string& corpus) const {
+    return {"train",
+            "--data-path",
+            path(corpus),
+            "--seq-length",
+            "24",
+            "--micro-batch-size",
+            "2",
+            "--train-iters",
+            "1",
+            "--eval-iters",
+            "1",
+            "--peak-tflops",
+            "1",
+            "--lr",
+            "1e-4",
+            "--split",
+            from.empty() ? "1" : "0.6,0.4"};
+  }
+
+  std::string file_of(std::string_view task) const { return path(testing::task_file_name(task_named(task))); }
+
+  Words finetune(std::string_view task, const std::string& from, const std::string& save) const {
+    return {"finetune",
+            "--task",
+            std::string(task),
+            "--load",
+            from,
+            "--train-data",
+            file_of(task),
+            "--valid-data",
+            file_of(task),
+            "--epochs",
+            "1",
+            "--seq-length",
+            "40",
+            "--peak-tflops",
+            "1",
+            "--save",
+            save};
+  }
+
+  Words command(std::string_view name, const std::string& from, bool is_gpt) const {
+    const auto task = std::string(name.substr(name.find(' ') + 1));
+    if (name == "train --finetune") {
+      return with(train(from, is_gpt ? "data" : "sentences"), {"--finetune", from, "--json", "-"});
+    }
+    if (name == "train --load") return {"train", "--load", from, "--save", path("out"), "--train-iters", "1"};
+    if (name.starts_with("finetune")) return finetune(task, from, path("out"));
+    if (name == "eval loss") return {"eval", "loss", "--load", from, "--data-path", path("data")};
+    if (name == "eval wikitext103") return {"eval", "wikitext103", "--load", from, "--data", path("article.txt")};
+    if (name == "eval lambada") return {"eval", "lambada", "--load", from, "--data", path("passages.jsonl")};
+    if (name == "generate") return {"generate", "--load", from, "--prompt", "the", "--max-new-tokens", "2"};
+    if (name.starts_with("eval")) return {"eval", task, "--load", from, "--data", file_of(task)};
+    if (name == "embed") return {"embed", "--load", from, "--out", path("out"), path("texts")};
+    const bool is_to_hf = name == "to hf";
+    return {"convert", "--from", is_to_hf ? "teratron" : "hf", "--to", is_to_hf ? "hf" : "teratron", from, path("out")};
+  }
+
+  void check(const std::string& weights, std::string_view name, char sign) const {
+    SCOPED_TRACE(fmt::format("{} of {}", name, weights));
+    fs::remove_all(path("out"));
+    const Outcome outcome = run_teratron(command(name, weights_.at(weights), weights.find("GPT") != weights.npos));
+    if (sign == 'w' || sign == 'd') {
+      ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+      EXPECT_EQ(outcome.errors.find("drawn") != std::string::npos, sign == 'd') << outcome.errors;
+      if (name == "train --finetune") expect_that_it_learns(outcome);
+      return;
+    }
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+    const auto* refusal = std::ranges::find(kRefusals, sign, &Result::sign);
+    ASSERT_NE(refusal, std::end(kRefusals));
+    EXPECT_THAT(outcome.errors, HasSubstr(refusal->message));
+    EXPECT_FALSE(fs::exists(path("out")));
+  }
+
+  // A head that learns nothing has no loss; that of a task on the order of sentences has one of a few tenths.
+  static void expect_that_it_learns(const Outcome& outcome) {
+    const auto json = testing::Json::parse(outcome.output);
+    EXPECT_GT(json["final_loss"].get<double>(), 2) << "of some dozens of words";
+    EXPECT_GT(json["validation_loss"].get<double>(), 2);
+  }
+
+  const testing::TinyTraining gpt_{600};
+  std::map<std::string, std::string> weights_;
+};
+
+TEST_F(WeightUse, OfEveryKindByEveryCommandIsWhatTheTableSays) {
+  for (const auto& [weights, cells] : kTable) {
+    std::string signs = cells;
+    std::erase(signs, ' ');
+    ASSERT_EQ(signs.size(), std::size(kCommands)) << weights;
+    for (std::size_t i = 0; i < signs.size(); ++i) {
+      if (signs[i] != '.') check(weights, kCommands[i], signs[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace teratron

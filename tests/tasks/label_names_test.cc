@@ -1,0 +1,28 @@
+// The labels of tasks, which scores, files and checkpoints share.
+#include "tasks/label_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tasks/glue/format.h"
+
+namespace teratron {
+namespace {
+
+TEST(TaskLabelNames, AreAsManyAsTheTaskHasLabelsAndNoneElsewhere) {
+  for (const TaskKind task : all_tasks()) {
+    const TaskShape shape = shape_of(task);
+    EXPECT_EQ(std::ssize(label_names(task)), shape.outputs == TaskOutputs::kLabels ? shape.count : 0) << name_of(task);
+  }
+}
+
+// As huggingface.co/datasets/nyu-mll/glue names them; the numbers are Megatron-LM's and GLUE's files'.
+TEST(TaskLabelNames, StandInTheOrderOfTheirNumbers) {
+  EXPECT_THAT(label_names(TaskKind::kMnli), ::testing::ElementsAre("contradiction", "entailment", "neutral"));
+  EXPECT_THAT(label_names(TaskKind::kQqp), ::testing::ElementsAre("not_duplicate", "duplicate"));
+  EXPECT_THAT(glue::labels_of(glue::Task::kMnli), ::testing::ElementsAreArray(label_names(TaskKind::kMnli)));
+  EXPECT_THAT(glue::labels_of(glue::Task::kQqp), ::testing::ElementsAre("0", "1"));
+}
+
+}  // namespace
+}  // namespace teratron
