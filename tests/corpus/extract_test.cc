@@ -6,6 +6,7 @@
 #include "base/host/threads.h"
 #include "corpus/extract/article.h"
 #include "corpus/extract/charset.h"
+#include "corpus/extract/find_encoding.h"
 #include "corpus/pages.h"
 #include "tokenizer/utf8.h"
 

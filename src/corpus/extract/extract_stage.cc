@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "corpus/extract/article.h"
 #include "corpus/extract/charset.h"
+#include "corpus/extract/find_encoding.h"
 #include "corpus/extract/html_tree.h"
 #include "corpus/extract/http_response.h"
 #include "corpus/extract/page_blocks.h"
