@@ -109,25 +109,26 @@ std::vector<std::pair<std::string, std::string>> files_of_other_formats() {
   const std::string noise = random_bytes(3000), nuls(600, '\0');
   std::string tar(512, '\0');
   tar.replace(0, 8, "page.htm").replace(257, 6, "ustar\0"s);
-  return {
-      {"PNG", "\x89PNG\r\n\x1A\n\0\0\0\rIHDR"s + noise},
-      {"JPEG", "\xFF\xD8\xFF\xE0\0\x10JFIF\0"s + noise},
-      {"GIF", "GIF89a\x10\0\x10\0"s + noise},
-      {"WebP", "RIFF\x24\x0C\0\0WEBPVP8 "s + noise},
-      {"PDF", "%PDF-1.4\n1 0 obj << /Title (The ferry lay at the far bank, and nobody seemed to mind.) >> endobj\n"},
-      {"PDF", "\r\n%PDF-1.7\n%\xE2\xE3\xCF\xD3\n" + noise},
-      {"ZIP", "PK\3\4\x14\0\6\0\x08\0[Content_Types].xml"s + noise},
-      {"tar", tar + page_of({"The ferry lay at the far bank all morning, as it had done before."}) + nuls},
-      {"WOFF2", "wOF2\0\1\0\0"s + noise},
-      {"TrueType", "\0\1\0\0\0\x10"s + noise},
-      {"MP4",
-       "\0\0\0\x18"
-       "ftypisom"s +
-           noise},
-      {"MP3", "ID3\3\0\0\0"s + noise},
-      {"PE", "MZ\x90\0\3\0"s + noise},
-      {"bytes that are no text", noise},
-      {"bytes that are no text", "<html>" + noise}};
+  return {{"PNG", "\x89PNG\r\n\x1A\n\0\0\0\rIHDR"s + noise},
+          {"JPEG", "\xFF\xD8\xFF\xE0\0\x10JFIF\0"s + noise},
+          {"GIF", "GIF89a\x10\0\x10\0"s + noise},
+          {"WebP", "RIFF\x24\x0C\0\0WEBPVP8 "s + noise},
+          {"PDF",
+           "%PDF-1.4\n1 0 obj << /Title (The ferry lay at the far bank all morning, and nobody in the village seemed "
+           "to mind it very much. People sat on their bags and talked about the price of corn.) >> endobj\n"},
+          {"PDF", "\r\n%PDF-1.7\n%\xE2\xE3\xCF\xD3\n" + noise},
+          {"ZIP", "PK\3\4\x14\0\6\0\x08\0[Content_Types].xml"s + noise},
+          {"tar", tar + page_of({"The ferry lay at the far bank all morning, as it had done before."}) + nuls},
+          {"WOFF2", "wOF2\0\1\0\0"s + noise},
+          {"TrueType", "\0\1\0\0\0\x10"s + noise},
+          {"MP4",
+           "\0\0\0\x18"
+           "ftypisom"s +
+               noise},
+          {"MP3", "ID3\3\0\0\0"s + noise},
+          {"PE", "MZ\x90\0\3\0"s + noise},
+          {"bytes that are no text", noise},
+          {"bytes that are no text", "<html>" + noise}};
 }
 
 class ExtractBody : public testing::ExtractTest {
