@@ -49,7 +49,8 @@ DetectedLanguage detect_language(std::string_view text) {
   constexpr bool kIsPlainText = true;
   CLD2::ExtDetectLanguageSummary(text.data(), length, kIsPlainText, &no_hints, 0, languages, percents, scores, nullptr,
                                  &text_bytes, &is_reliable);
-  return {.code = CLD2::LanguageCode(languages[0]), .percent = percents[0], .is_reliable = is_reliable};
+  return {
+      .code = CLD2::LanguageCode(languages[0]), .percent = percents[0], .is_reliable = is_reliable, .score = scores[0]};
 }
 
 bool is_language_code(const std::string& code) {

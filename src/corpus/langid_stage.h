@@ -13,6 +13,7 @@ struct DetectedLanguage {
   std::string code;          // "en", "zh-Hant"; "un": unknown
   int percent = 0;           // of the text that is in it
   bool is_reliable = false;  // far enough before the second language
+  double score = 0;          // of the letters' sequences in it: the larger, the more the text reads like the language
 };
 
 // What CLD2 makes of a text (valid UTF-8). Of more than 2 GiB it sees the beginning.

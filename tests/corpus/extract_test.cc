@@ -6,6 +6,7 @@
 #include "base/host/threads.h"
 #include "corpus/extract/article.h"
 #include "corpus/extract/charset.h"
+#include "corpus/extract/find_encoding.h"
 #include "corpus/pages.h"
 #include "tokenizer/utf8.h"
 
@@ -176,10 +177,10 @@ TEST_F(ExtractStageTest, RefusesWhatNestsTooDeepAndWhatBlowsUp) {
   EXPECT_EQ(reason_of(repeated("<div>", 512)), "none");
   EXPECT_EQ(reason_of(repeated("<div>x</div>", 20'000)), "none");
   EXPECT_EQ(reason_of(repeated("<p>x<li>y<td>z<br><img>", 2'000)), "none");  // what closes by itself
-  EXPECT_EQ(count_html_depth("<!-- <b><b> --><script>'<b>'</script><p title='<b>'><i></i></p>"), 1);
+  EXPECT_EQ(reason_of(repeated("<!-- <b><b> --><script>'<b>'</script><p title='<b>'><i></i></p>", 600)), "none");
   // Every paragraph opens all the open fonts again.
   std::string fonts;
-  for (int i = 0; i < 400; ++i) fonts += fmt::format("<font size={}>", i);
+  for (int i = 0; i < 400; ++i) fonts += fmt::format("<font class={}>", i);
   EXPECT_EQ(reason_of("<p>" + fonts + repeated("<p>x", 2'000)), "too large");
 }
 

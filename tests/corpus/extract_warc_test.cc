@@ -119,24 +119,30 @@ TEST_F(ExtractWarc, WhatAServerSentWrongIsDropped) {
   RandomSequence random(RandomStream{.seed = 32});
   const std::string page = page_of(random_paragraphs(random, 5)), html = "Content-Type: text/html\r\n";
   const std::string chunks = html + "Transfer-Encoding: chunked\r\n", zipped = html + "Content-Encoding: gzip\r\n";
-  const std::string good = http_response(page);
+  const auto damaged = [](std::string bytes) {
+    for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 20; ++i) bytes[i] = static_cast<char>(~bytes[i]);
+    return bytes;
+  };
   const std::vector<std::string> bad = {
-      http_response("zz\r\n" + page, chunks),
-      http_response("ffffff\r\n" + page, chunks),
-      http_response("5\r\n" + page, chunks),
-      http_response("ffffffffffffffffff\r\n" + page, chunks),
-      http_response(testing::gzip(page).substr(0, 60), zipped),
+      http_response(damaged(testing::gzip(page)), zipped),
+      http_response(damaged(zlib_data(page)), html + "Content-Encoding: deflate\r\n"),
+      http_response(damaged(testing::zstd(page)), html + "Content-Encoding: zstd\r\n"),
+      http_response(damaged(testing::gzip(page)), html),
+      http_response(testing::gzip(page).substr(0, 11), zipped),
       http_response(testing::zstd(page).substr(0, 60), html + "Content-Encoding: zstd\r\n"),
-      http_response(brotli(page).substr(0, 60), html + "Content-Encoding: br\r\n"),
       http_response("\x8B\x01", html + "Content-Encoding: br\r\n"),
       "no head at all",
       "HTTP/1.1 200 OK\r\nContent-Type: text/html"};
-  std::string file = warc_record(good);
+  std::string file = warc_record(http_response(page));
   for (const std::string& one : bad) file += warc_record(one);
+  // Of which there is less than the head says.
+  for (const std::string size : {"zz", "ffffff", "5", "ffffffffffffffffff"}) {
+    file += warc_record(http_response(size + "\r\n" + page, chunks));
+  }
   file += warc_record(http_response(page, html + "Content-Encoding: br\r\n").replace(5, 3, "1.0"));  // not compressed
   file += warc_record(http_response("\x8B\x01", html + "Content-Encoding: compress\r\n"));
   file += warc_record("\x08\x02", {.type = "response", .content_type = "text/dns"});
-  EXPECT_EQ(extract({write("in.warc", file)}).size(), 2U);
+  EXPECT_EQ(extract({write("in.warc", file)}).size(), 6U);
   EXPECT_EQ(dropped("bad http"), std::ssize(bad));
   EXPECT_EQ(dropped("encoding"), 1);
   EXPECT_EQ(statistics_["stages"][0]["records: response without http"], 1);

@@ -13,7 +13,8 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-constexpr std::int64_t kLongBlock = 80;  // characters: so long is no label, no name, no button
+constexpr std::int64_t kLongBlock = 80;      // characters: so long is no label, no name, no button
+constexpr std::size_t kLongestTitle = 1000;  // bytes of it that headings are looked for in
 constexpr std::int64_t kShortHeadline = 20, kLongTeaser = 400;
 
 // Characters and values of blocks, summed over all elements.
@@ -145,7 +146,7 @@ class ArticleRule {
   bool is_section_heading(const PageBlock& block) const {
     const HtmlNode& heading = node_of(block);
     return heading.kind == ElementKind::kHeading && heading.name != "h1" &&
-           page_.title.find(block.text) == std::string::npos;
+           std::string_view(page_.title).substr(0, kLongestTitle).find(block.text) == std::string_view::npos;
   }
 
   bool is_escaped_markup(const PageBlock& block) const {

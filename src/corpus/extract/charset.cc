@@ -86,58 +86,25 @@ bool has_label(std::string_view labels, std::string_view one) {
   return false;
 }
 
-// What follows `name` and "=" in `text`, in small letters: the value of an attribute, or a parameter's; empty: none.
-std::string_view value_of(std::string_view text, std::string_view name) {
-  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
-    if (at > 0 && (is_ascii_letter(text[at - 1]) || text[at - 1] == '-')) continue;
-    std::string_view rest = without_spaces(text.substr(at + name.size()));
-    if (!rest.starts_with('=')) continue;
-    rest = without_spaces(rest.substr(1));
-    if (rest.starts_with('"') || rest.starts_with('\'')) return rest.substr(1, rest.find(rest[0], 1) - 1);
-    return rest.substr(0, rest.find_first_of(" \t\r\n\f;\"'/>"));
-  }
-  return {};
-}
-
-// Of a page whose bytes are ASCII where they are markup: the label in its XML declaration or in a <meta>.
-std::string declared_label(std::string_view page) {
-  const std::string begin = ascii_lower(page.substr(0, kDeclarationBytes));
-  const std::string_view text = begin;
-  if (text.starts_with("<?xml")) {
-    const std::string_view label = value_of(text.substr(0, text.find('>')), "encoding");
-    if (!encoding_of_label(label).empty()) return std::string(label);
-  }
-  for (std::size_t at = text.find('<'); at != text.npos; at = text.find('<', at + 1)) {
-    if (text.substr(at).starts_with("<!--")) {
-      at = std::min(text.find("-->", at + 2), text.size() - 1);
-      continue;
-    }
-    if (!text.substr(at).starts_with("<meta")) continue;
-    const std::string_view tag = text.substr(at, text.find('>', at) - at);
-    const std::string_view label = value_of(tag, "charset");
-    if (!encoding_of_label(label).empty()) return std::string(label);
-  }
-  return {};
-}
-
 std::string from_windows_1252(std::string_view page) {
   std::string text;
   for (const char byte : page) append_utf8(windows_1252_character(static_cast<std::uint8_t>(byte)), text);
   return text;
 }
 
-std::string from_utf8(std::string_view page) {
+std::string from_utf8(std::string_view page, std::int64_t& errors) {
   if (is_utf8(page)) return std::string(page);
   std::string text;
   while (!page.empty()) {
     const Utf8Step step = decode_utf8(page);
     text += step.status == Utf8Status::kValid ? page.substr(0, step.length) : kReplacement;
+    errors += step.status == Utf8Status::kInvalid ? 1 : 0;
     page.remove_prefix(step.length);
   }
   return text;
 }
 
-std::string from_iconv(std::string_view page, const std::string& name) {
+std::string from_iconv(std::string_view page, const std::string& name, std::int64_t& errors) {
   const iconv_t converter = ::iconv_open("UTF-8", name.c_str());
   // NOLINTNEXTLINE(performance-no-int-to-ptr): so says POSIX
   if (converter == reinterpret_cast<iconv_t>(-1)) return from_windows_1252(page);  // a machine without that table
@@ -154,6 +121,8 @@ std::string from_iconv(std::string_view page, const std::string& name) {
     text.append(piece.data(), piece.size() - room);
     if (result != static_cast<std::size_t>(-1) || errno == E2BIG) continue;
     text += kReplacement;
+    if (errno == EINVAL) break;  // the page ends inside a character
+    ++errors;
     ++from;  // past a byte that begins no character
     --left;
     ::iconv(converter, nullptr, nullptr, nullptr, nullptr);
@@ -174,26 +143,17 @@ std::string_view encoding_of_label(std::string_view label) {
   return found == kEncodings.end() ? std::string_view{} : found->name;
 }
 
-std::string_view find_encoding(std::string_view page, std::string_view transport) {
-  if (page.starts_with("\xEF\xBB\xBF")) return "utf-8";
-  if (page.starts_with("\xFE\xFF")) return "utf-16be";
-  if (page.starts_with("\xFF\xFE")) return "utf-16le";
-  if (const std::string_view said = encoding_of_label(transport); !said.empty()) return said;
-  if (const std::string_view said = encoding_of_label(declared_label(page)); !said.empty()) {
-    return said.starts_with("utf-16") ? "utf-8" : said;  // it could not be read in what it says
-  }
-  return is_utf8(page) ? "utf-8" : "windows-1252";
-}
-
-std::string to_utf8(std::string_view page, std::string_view encoding) {
+std::string to_utf8(std::string_view page, std::string_view encoding, std::int64_t* errors) {
   const auto* found = std::ranges::find(kEncodings, encoding, &KnownEncoding::name);
   check(found != kEncodings.end(), "to_utf8: the encoding's name");
-  if (encoding == "utf-8") return from_utf8(page.substr(page.starts_with("\xEF\xBB\xBF") ? 3 : 0));
+  std::int64_t uncounted = 0;
+  std::int64_t& count = errors == nullptr ? uncounted : *errors;
+  if (encoding == "utf-8") return from_utf8(page.substr(page.starts_with("\xEF\xBB\xBF") ? 3 : 0), count);
   if (encoding == "windows-1252") return from_windows_1252(page);
   if (encoding.starts_with("utf-16") && (page.starts_with("\xFE\xFF") || page.starts_with("\xFF\xFE"))) {
     page.remove_prefix(2);
   }
-  return from_iconv(page, std::string(found->iconv_name));
+  return from_iconv(page, std::string(found->iconv_name), count);
 }
 
 }  // namespace teratron

@@ -1,12 +1,15 @@
 #include "corpus/extract/extract_stage.h"
 
 #include <algorithm>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
 #include "corpus/extract/article.h"
+#include "corpus/extract/body_kind.h"
 #include "corpus/extract/charset.h"
+#include "corpus/extract/find_encoding.h"
 #include "corpus/extract/html_tree.h"
 #include "corpus/extract/http_response.h"
 #include "corpus/extract/page_blocks.h"
@@ -19,6 +22,19 @@ using Json = nlohmann::json;
 
 // Gumbo's tree of a page takes some times the page's size; of one that is made to blow up, any amount.
 constexpr std::size_t kTreeBytesPerByte = 64, kTreeBytesAtLeast = std::size_t{64} << 20;
+
+constexpr std::string_view kRecords = "records: ", kFlaws = "kept though damaged: ";  // before the names of counts
+
+// What a body is that is no page; empty: it may be one. What a crawler took it for counts where the body does not show.
+std::string what_else_it_is(const HttpHead& head, std::string_view body) {
+  if (const std::string_view format = file_format_of(body); !format.empty()) return std::string(format);
+  if (!can_be_text(body)) return "bytes that are no text";
+  const std::string_view type = head.seen_type;
+  const bool is_text = type.empty() || type.starts_with("text/") || type.find("xml") != type.npos ||
+                       type.find("html") != type.npos || type.find("json") != type.npos ||
+                       type.find("script") != type.npos || type == "application/octet-stream";
+  return is_text || begins_with_markup(body) ? "" : head.seen_type;
+}
 
 class ExtractStage final : public Stage {
  public:
@@ -46,9 +62,13 @@ class ExtractStage final : public Stage {
     const auto most = static_cast<std::size_t>(options_.most_page_bytes);
     // More than this was not read.
     if (response.size() - head->bytes > most) return dropped("too large", fmt::format("more than {} bytes", most));
-    HttpBody body = decode_http_body(*head, response.substr(head->bytes), most);
+    UnpackedBody body = decode_http_body(*head, response.substr(head->bytes), most);
     if (!body.reason.empty()) return dropped(std::move(body.reason), std::move(body.detail));
+    if (std::string kind = what_else_it_is(*head, body.bytes); !kind.empty()) {
+      return dropped("not a page", std::move(kind));
+    }
     const std::string page = to_utf8(body.bytes, find_encoding(body.bytes, head->charset));
+    if (is_garbage(page)) return dropped("not a page", "text in no known encoding, or no text");
     const auto parsed = parse_html(page, kTreeBytesAtLeast + kTreeBytesPerByte * page.size());
     if (const auto* refused = std::get_if<HtmlRefusal>(&parsed)) return dropped(refused->reason, refused->detail);
     const HtmlTree& tree = std::get<HtmlTree>(parsed);
@@ -56,33 +76,49 @@ class ExtractStage final : public Stage {
     if (article.text.empty()) {
       return dropped("no article", fmt::format("{} characters of sentences", article.characters));
     }
+    if (is_garbage(article.text)) return dropped("not a page", "an article in no known encoding, or no text");
+    if (!body.flaw.empty()) count_flaw(body.flaw);
     document.record = record_of(document.record, article.text, tree);
     document.text = std::move(article.text);
     return kept(std::move(document));
   }
 
-  // How many records of each type were read since the last call.
+  // How much was counted of each kind since the last call.
   std::string take_news() override {
     Json news = Json::object();
-    for (const auto& [type, count] : *counts_) {
-      if (const std::int64_t more = count - std::exchange(told_counts_[type], count); more > 0) news[type] = more;
+    for (const auto& [name, count] : counts()) {
+      if (const std::int64_t more = count - std::exchange(told_counts_[name], count); more > 0) news[name] = more;
     }
     return news.empty() ? "" : news.dump();
   }
   void remember(std::string_view news) override {
-    for (const auto& [type, count] : Json::parse(news).get<RecordCounts>()) {
-      (*counts_)[type] += count;
-      told_counts_[type] = (*counts_)[type];
+    for (const auto& [name, count] : Json::parse(news).get<RecordCounts>()) {
+      if (name.starts_with(kRecords)) (*counts_)[name.substr(kRecords.size())] += count;
+      if (name.starts_with(kFlaws)) flaws_[name.substr(kFlaws.size())] += count;
+      told_counts_[name] += count;
     }
   }
 
   std::vector<Fact> facts() const override {
     std::vector<Fact> facts;
-    for (const auto& [type, count] : *counts_) facts.push_back({"records: " + type, count});
+    for (const auto& [name, count] : counts()) facts.push_back({name, count});
     return facts;
   }
 
  private:
+  // Records of WARC files by their type, and articles of pages that came damaged by what was wrong.
+  RecordCounts counts() const {
+    RecordCounts all;
+    for (const auto& [type, count] : *counts_) all[std::string(kRecords) + type] = count;
+    const std::lock_guard lock(flaws_mutex_);
+    for (const auto& [flaw, count] : flaws_) all[std::string(kFlaws) + flaw] = count;
+    return all;
+  }
+  void count_flaw(const std::string& flaw) const {
+    const std::lock_guard lock(flaws_mutex_);
+    ++flaws_[flaw];
+  }
+
   // The text before all other members; the page's HTML is left out.
   std::string record_of(const std::string& before, const std::string& text, const HtmlTree& tree) const {
     std::string record = "{";
@@ -116,6 +152,8 @@ class ExtractStage final : public Stage {
 
   ExtractOptions options_;
   std::shared_ptr<RecordCounts> counts_ = std::make_shared<RecordCounts>();
+  mutable std::mutex flaws_mutex_;
+  mutable RecordCounts flaws_;
   RecordCounts told_counts_;  // in the news
 };
 

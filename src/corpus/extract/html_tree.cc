@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <new>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -234,94 +233,13 @@ class TreeWalk {
   std::vector<Open> open_;
 };
 
-// Elements that a page need not close, and that a new one of their kind, or the end of what they are in, does.
-bool is_closed_by_itself(std::string_view name) {
-  constexpr auto kNames = std::to_array<std::string_view>(
-      {"area",   "base",  "basefont", "bgsound", "body", "br",    "col", "colgroup", "dd",     "dt",
-       "embed",  "frame", "head",     "hr",      "html", "image", "img", "input",    "keygen", "li",
-       "link",   "meta",  "optgroup", "option",  "p",    "param", "rb",  "rp",       "rt",     "rtc",
-       "source", "tbody", "td",       "tfoot",   "th",   "thead", "tr",  "track",    "wbr"});
-  return std::ranges::binary_search(kNames, name);
-}
-
-// Elements whose content is no markup.
-bool holds_raw_text(std::string_view name) {
-  constexpr auto kNames =
-      std::to_array<std::string_view>({"iframe", "noembed", "noframes", "script", "style", "textarea", "title", "xmp"});
-  return std::ranges::find(kNames, name) != kNames.end();
-}
-
-// Where the end tag of `name` begins, from `at` on; the text's end where there is none.
-std::size_t find_end_tag(std::string_view html, std::string_view name, std::size_t at) {
-  for (; (at = html.find("</", at)) != html.npos; at += 2) {
-    if (equals_ignoring_case(html.substr(at + 2, name.size()), name)) return at;
-  }
-  return html.size();
-}
-
-// The end of a tag whose name ends at `at`: behind its ">", which may stand in quotes before.
-std::size_t skip_tag(std::string_view html, std::size_t at) {
-  char quote = '\0', before = '\0';
-  for (; at < html.size(); ++at) {
-    const char c = html[at];
-    if (quote != '\0') {
-      if (c == quote) quote = '\0';
-    } else if (c == '>') {
-      return at + 1;
-    } else if ((c == '"' || c == '\'') && before == '=') {
-      quote = c;
-    }
-    if (!is_ascii_space(c)) before = c;
-  }
-  return at;
-}
-
-std::size_t skip_comment(std::string_view html, std::size_t at) {
-  const std::size_t end = html.find("-->", at);
-  return end == html.npos ? html.size() : end + 3;
-}
-
 }  // namespace
 
-std::int64_t count_html_depth(std::string_view html) {
-  std::unordered_map<std::string, std::int64_t> open;  // elements by their names
-  std::int64_t depth = 0, deepest = 0;
-  std::string name;
-  for (std::size_t at = html.find('<'); at < html.size(); at = html.find('<', at)) {
-    if (html.substr(at).starts_with("<!--")) {
-      at = skip_comment(html, at + 2);
-      continue;
-    }
-    const bool is_end = at + 1 < html.size() && html[at + 1] == '/';
-    const std::size_t begin = at + (is_end ? 2 : 1);
-    if (begin >= html.size() || !is_ascii_letter(html[begin])) {
-      at = begin;
-      continue;
-    }
-    std::size_t end = begin;
-    while (end < html.size() && !is_ascii_space(html[end]) && html[end] != '>' && html[end] != '/') ++end;
-    name = ascii_lower(html.substr(begin, end - begin));
-    at = skip_tag(html, end);
-    if (is_closed_by_itself(name)) continue;
-    if (!is_end && holds_raw_text(name)) {
-      at = find_end_tag(html, name, at);
-      continue;
-    }
-    std::int64_t& count = open[name];
-    if (is_end && count == 0) continue;
-    count += is_end ? -1 : 1;
-    depth += is_end ? -1 : 1;
-    deepest = std::max(deepest, depth);
-  }
-  return deepest;
-}
-
 std::variant<HtmlTree, HtmlRefusal> parse_html(std::string_view html, std::size_t most_bytes) {
-  if (const std::int64_t depth = count_html_depth(html); depth > kDeepestHtml) {
-    return HtmlRefusal{"too deep", fmt::format("tags nest {} deep, {} are read", depth, kDeepestHtml)};
-  }
+  std::variant<std::string, HtmlRefusal> simple = simplify_html(html);
+  if (const auto* refused = std::get_if<HtmlRefusal>(&simple)) return *refused;
   auto memory = std::make_shared<ParseMemory>(most_bytes);
-  const GumboOutput* const parsed = parse_within(*memory, html);
+  const GumboOutput* const parsed = parse_within(*memory, std::get<std::string>(simple));
   if (parsed == nullptr) {
     return HtmlRefusal{"too large", fmt::format("its tree takes more than {} bytes of memory", most_bytes)};
   }

@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "corpus/extract/html_simplifier.h"
+
 namespace teratron {
 
 // What an element does to the text in it.
@@ -50,17 +52,9 @@ struct HtmlTree {
   std::shared_ptr<void> memory;  // what the nodes' views point into
 };
 
-// What cannot be parsed within bounds.
-struct HtmlRefusal {
-  std::string reason, detail;  // "too deep", "tags nested 600 deep, 512 are allowed"
-};
-
 // `html` is UTF-8; bytes that are not become U+FFFD. Any text gives a tree, as in a browser. Refused is what nests
-// deeper than kDeepestHtml and what takes more than most_bytes to parse. Takes no stack that grows with the page.
-constexpr std::int64_t kDeepestHtml = 512;
+// deeper than kDeepestHtml (html_simplifier.h) and what takes more than most_bytes to parse. Takes no stack that grows
+// with the page.
 std::variant<HtmlTree, HtmlRefusal> parse_html(std::string_view html, std::size_t most_bytes);
-
-// How deep the tags of a page nest at most, told by their names alone, without building a tree.
-std::int64_t count_html_depth(std::string_view html);
 
 }  // namespace teratron

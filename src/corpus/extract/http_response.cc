@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "base/error.h"
 #include "corpus/extract/ascii.h"
 #include "corpus/extract/header_lines.h"
-#include "corpus/extract/http_compression.h"
 
 namespace teratron {
 namespace {
@@ -41,74 +41,53 @@ void read_content_type(std::string_view value, HttpHead& head) {
   }
 }
 
-void read_encodings(std::string_view value, HttpHead& head) {
+// The names in a list, in small letters; "identity" is none.
+std::vector<std::string> names_in(std::string_view value) {
   const std::string small = ascii_lower(value);
+  std::vector<std::string> names;
   for (std::string_view rest = small; !rest.empty();) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     const std::string_view one = without_spaces(rest.substr(0, comma));
-    if (!one.empty() && one != "identity") head.encodings.emplace_back(one);
+    if (!one.empty() && one != "identity") names.emplace_back(one);
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
+  return names;
 }
 
-HttpBody without_chunks(std::string_view body, std::size_t most) {
-  HttpBody out;
-  while (true) {
-    const std::size_t line_end = body.find('\n');
-    if (line_end == body.npos) return bad_http("the body ends where a chunk's size should be");
-    const std::string_view line = without_spaces(body.substr(0, std::min(line_end, body.find(';'))));
-    std::uint64_t size = 0;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), size, 16);
-    if (line.empty() || error != std::errc() || end != line.data() + line.size()) {
-      return bad_http("a chunk's size is no number");
-    }
-    body.remove_prefix(line_end + 1);
-    if (size == 0) return out;
-    if (size > body.size()) return bad_http("the body ends inside a chunk");
-    if (out.bytes.size() + size > most) return too_large(most);
-    out.bytes += body.substr(0, size);
-    body.remove_prefix(size);
-    if (body.starts_with("\r\n")) {
-      body.remove_prefix(2);
-    } else if (body.starts_with('\n')) {
-      body.remove_prefix(1);
-    } else {
-      return bad_http("a chunk is longer than its size says");
-    }
-  }
-}
+bool is_html(std::string_view media_type) { return media_type == "text/html" || media_type == "application/xhtml+xml"; }
 
 }  // namespace
+
+bool HttpHead::is_page() const {
+  const bool says_nothing = media_type.empty() || media_type == "application/octet-stream" ||
+                            media_type == "unknown/unknown" || media_type == "*/*";
+  return status == 200 && is_html(says_nothing ? seen_type : media_type);
+}
 
 std::optional<HttpHead> parse_http_head(std::string_view response) {
   HeaderLines lines(response.substr(0, kLongestHttpHead));
   const std::optional<std::string_view> first = lines.next();
   const std::optional<int> status = first ? status_of(*first) : std::nullopt;
   if (!status) return std::nullopt;
-  HttpHead head{.status = *status};
+  HttpHead head;
+  head.status = *status;
+  std::vector<std::string> transfer;
   while (const std::optional<std::string_view> line = lines.next()) {
     if (line->empty()) {
       head.bytes = lines.bytes_read();
+      head.is_chunked = std::erase(transfer, "chunked") > 0;
+      head.encodings.insert(head.encodings.end(), transfer.begin(), transfer.end());
       return head;
     }
     const HeaderField field = header_field(*line);
     if (equals_ignoring_case(field.name, "content-type")) read_content_type(field.value, head);
-    if (equals_ignoring_case(field.name, "content-encoding")) read_encodings(field.value, head);
-    if (equals_ignoring_case(field.name, "transfer-encoding")) {
-      head.is_chunked = ascii_lower(field.value).find("chunked") != std::string::npos;
-    }
+    if (equals_ignoring_case(field.name, kSeenTypeField)) head.seen_type = ascii_lower(field.value);
+    if (equals_ignoring_case(field.name, "content-encoding"))
+      std::ranges::move(names_in(field.value), std::back_inserter(head.encodings));
+    if (equals_ignoring_case(field.name, "transfer-encoding"))
+      std::ranges::move(names_in(field.value), std::back_inserter(transfer));
   }
   return std::nullopt;
-}
-
-HttpBody decode_http_body(const HttpHead& head, std::string_view body, std::size_t most_bytes) {
-  HttpBody decoded{.bytes = std::string(body)};
-  if (head.is_chunked) decoded = without_chunks(body, most_bytes);
-  for (std::size_t i = head.encodings.size(); i > 0 && decoded.reason.empty(); --i) {
-    decoded = decompress_body(decoded.bytes, head.encodings[i - 1], most_bytes);
-  }
-  if (decoded.reason.empty() && decoded.bytes.size() > most_bytes) return too_large(most_bytes);
-  return decoded;
 }
 
 std::string as_http_response(std::string_view page, bool is_utf8) {

@@ -7,20 +7,25 @@
 #include <string_view>
 #include <vector>
 
-#include "corpus/extract/http_compression.h"
+#include "corpus/extract/body_unpacking.h"
 
 namespace teratron {
 
 struct HttpHead {
   int status = 0;
   std::string media_type, charset;     // of Content-Type: "text/html", "utf-8"; in small letters, empty: not said
-  std::vector<std::string> encodings;  // of Content-Encoding, in the order in which they were applied
+  std::string seen_type;               // what a crawler saw in the body (kSeenTypeField); empty: not said
+  std::vector<std::string> encodings;  // of Content-Encoding, then of Transfer-Encoding, as they were applied
   bool is_chunked = false;
   std::size_t bytes = 0;  // with the empty line behind it
 
-  // Whether its body can be a page: status 200, HTML or XHTML.
-  bool is_page() const { return status == 200 && (media_type == "text/html" || media_type == "application/xhtml+xml"); }
+  // Whether its body can be a page: status 200; HTML or XHTML by what the server says or, where that says nothing of
+  // use, by what the crawler saw.
+  bool is_page() const;
 };
+
+// The field of a WARC record that says what its writer took the body for; in a head it comes before the server's.
+constexpr std::string_view kSeenTypeField = "WARC-Identified-Payload-Type";
 
 // Longer heads are none.
 constexpr std::size_t kLongestHttpHead = std::size_t{64} << 10;
@@ -28,8 +33,11 @@ constexpr std::size_t kLongestHttpHead = std::size_t{64} << 10;
 // The head that `response` begins with; lines may end in LF alone. Nothing: there is none, or it does not end.
 std::optional<HttpHead> parse_http_head(std::string_view response);
 
-// `body` is what is behind the head, decoded where it is (decompress_body()).
-HttpBody decode_http_body(const HttpHead& head, std::string_view body, std::size_t most_bytes);
+// `body` is what is behind the head. It comes back without chunks and compression, those that the head tells of and
+// those that can be seen in the body, as far as they are really there: archives store bodies unpacked and leave the
+// head as it was, and heads name compression that servers did not do. Where nothing of it can be had, there is a
+// reason.
+UnpackedBody decode_http_body(const HttpHead& head, std::string_view body, std::size_t most_bytes);
 
 // A page that did not come from a server, as one would send it. `is_utf8`: whatever the page itself says.
 std::string as_http_response(std::string_view page, bool is_utf8);

@@ -31,6 +31,13 @@ std::int64_t size_of(const fs::path& file) {
   return error ? 0 : static_cast<std::int64_t>(size);
 }
 
+// As a field of the response's head, before the server's own.
+void add_seen_type(std::string_view type, std::string& response) {
+  const std::size_t status_end = response.find('\n');
+  if (type.empty() || status_end == response.npos) return;
+  response.insert(status_end + 1, fmt::format("{}: {}\r\n", kSeenTypeField, type));
+}
+
 // WARC files and pages, one after another, read a batch ahead in a thread of its own.
 class FilesOfPages final : public DocumentSource {
  public:
@@ -118,6 +125,7 @@ class FilesOfPages final : public DocumentSource {
       return true;
     }
     std::string response = reader_->read(kLongestHttpHead);
+    add_seen_type(record.seen_type, response);
     const std::optional<HttpHead> head = parse_http_head(response);
     if (head && head->is_page()) {
       response +=

@@ -102,6 +102,7 @@ bool WarcReader::next(WarcRecord& record) {
     if (equals_ignoring_case(field.name, "warc-type")) record.type = ascii_lower(field.value);
     if (equals_ignoring_case(field.name, "warc-date")) record.date = field.value;
     if (equals_ignoring_case(field.name, "content-type")) record.content_type = ascii_lower(field.value);
+    if (equals_ignoring_case(field.name, "warc-identified-payload-type")) record.seen_type = field.value;
     if (equals_ignoring_case(field.name, "warc-target-uri")) {
       const bool is_bracketed = field.value.starts_with('<') && field.value.ends_with('>');
       record.url = is_bracketed ? field.value.substr(1, field.value.size() - 2) : field.value;

@@ -13,6 +13,7 @@ namespace teratron {
 struct WarcRecord {
   std::string type;  // "response", "request", "warcinfo" ..., in small letters
   std::string url, date, content_type;
+  std::string seen_type;    // what its writer took the payload for; empty: not said
   std::int64_t length = 0;  // of its content, as the head says
   std::int64_t number = 0;  // in the file, from 1
 };

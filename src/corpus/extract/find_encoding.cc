@@ -1,0 +1,196 @@
+#include "corpus/extract/find_encoding.h"
+
+#include <uchardet/uchardet.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <vector>
+
+#include "corpus/extract/ascii.h"
+#include "corpus/extract/charset.h"
+#include "corpus/langid_stage.h"
+#include "tokenizer/utf8.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::size_t kLongestMetaTag = 1024;
+constexpr std::size_t kSampleBytes = std::size_t{16} << 10;  // of a page's text, that is judged
+constexpr std::int64_t kEnoughHighBytes = 4;                 // fewer say nothing about an encoding
+
+// What follows `name` and "=" in `text`, in small letters: the value of an attribute, or a parameter's; empty: none.
+std::string value_of(std::string_view text, std::string_view name) {
+  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    if (at > 0 && (is_ascii_letter(text[at - 1]) || text[at - 1] == '-')) continue;
+    std::string_view rest = without_spaces(text.substr(at + name.size()));
+    if (!rest.starts_with('=')) continue;
+    rest = without_spaces(rest.substr(1));
+    if (rest.starts_with('"') || rest.starts_with('\'')) return std::string(rest.substr(1, rest.find(rest[0], 1) - 1));
+    return std::string(rest.substr(0, rest.find_first_of(" \t\r\n\f;\"'/>")));
+  }
+  return {};
+}
+
+bool begins_with(std::string_view text, std::string_view small) {
+  return equals_ignoring_case(text.substr(0, small.size()), small);
+}
+
+// Of a page whose bytes are ASCII where they are markup: the encoding that its XML declaration or a <meta> names.
+std::string_view declared_encoding(std::string_view page) {
+  const auto named_in_tag = [&](std::size_t at, std::string_view attribute) {
+    const std::string_view tag = page.substr(at, kLongestMetaTag);
+    return encoding_of_label(value_of(ascii_lower(tag.substr(0, tag.find('>'))), attribute));
+  };
+  if (begins_with(page, "<?xml")) {
+    if (const std::string_view named = named_in_tag(0, "encoding"); !named.empty()) return named;
+  }
+  for (std::size_t at = page.find('<'); at != page.npos; at = page.find('<', at + 1)) {
+    if (page.substr(at).starts_with("<!--")) {
+      at = std::min(page.find("-->", at + 2), page.size() - 1);
+    } else if (begins_with(page.substr(at), "<meta")) {
+      if (const std::string_view named = named_in_tag(at, "charset"); !named.empty()) return named;
+    }
+  }
+  return {};
+}
+
+std::string_view encoding_by_mark(std::string_view page) {
+  if (page.starts_with("\xEF\xBB\xBF")) return "utf-8";
+  if (page.starts_with("\xFE\xFF")) return "utf-16be";
+  if (page.starts_with("\xFF\xFE")) return "utf-16le";
+  return {};
+}
+
+// UTF-16 without a mark. Its markup is ASCII, so that one of the two bytes of many characters is NUL, always the same.
+std::string_view utf16_without_mark(std::string_view page) {
+  const std::string_view begin = page.substr(0, kSampleBytes);
+  if (begin.find('\0') == begin.npos) return {};
+  std::array<std::size_t, 2> nuls{};
+  for (std::size_t i = 0; i < begin.size(); ++i) nuls[i % 2] += begin[i] == '\0' ? 1 : 0;
+  const auto holds_markup = [&](std::size_t odd) {
+    return nuls[odd] * 20 > begin.size() && nuls[1 - odd] * 5 < nuls[odd];
+  };
+  if (holds_markup(0)) return "utf-16be";
+  if (holds_markup(1)) return "utf-16le";
+  return {};
+}
+
+// Characters of several bytes, and bytes that are part of none, if the page is read as UTF-8.
+struct Utf8Share {
+  std::int64_t characters = 0, errors = 0;
+};
+Utf8Share utf8_share(std::string_view page) {
+  Utf8Share share;
+  while (!page.empty()) {
+    const auto* const high = std::ranges::find_if(page, [](char c) { return static_cast<signed char>(c) < 0; });
+    page.remove_prefix(static_cast<std::size_t>(high - page.begin()));
+    if (page.empty()) break;
+    const Utf8Step step = decode_utf8(page);
+    const bool is_cut_off = step.status == Utf8Status::kUnfinished && share.characters > 0;
+    if (step.status != Utf8Status::kValid && !is_cut_off) ++share.errors;
+    if (step.status == Utf8Status::kValid && step.length > 1) ++share.characters;
+    page.remove_prefix(step.length);
+  }
+  return share;
+}
+
+// The page's text, without tags, scripts and styles, up to kSampleBytes of it: lines that are ASCII alone are left out,
+// since they say nothing. Of encodings that leave "<" and ">" what they are in ASCII.
+std::string sample_of_text(std::string_view page) {
+  std::string sample;
+  for (std::size_t at = 0; at < page.size() && sample.size() < kSampleBytes;) {
+    const std::size_t tag = std::min(page.find('<', at), page.size());
+    std::string_view text = page.substr(at, std::min(tag - at, kSampleBytes));
+    if (std::ranges::any_of(text, [](char c) { return static_cast<signed char>(c) < 0; })) {
+      sample += text;
+      sample += ' ';
+    }
+    const std::string_view rest = page.substr(tag);
+    const bool holds_no_text = begins_with(rest, "<script") || begins_with(rest, "<style");
+    const std::size_t end = rest.find(holds_no_text ? "</" : rest.starts_with("<!--") ? "-->" : ">", 1);
+    if (end == rest.npos) break;
+    at = tag + end + 1;
+  }
+  return sample;
+}
+
+// What uchardet takes a text for; empty: it does not know, or not an encoding of ours.
+std::string_view detect_encoding(std::string_view text) {
+  const std::unique_ptr<std::remove_pointer_t<uchardet_t>, void (*)(uchardet_t)> detector(::uchardet_new(),
+                                                                                          ::uchardet_delete);
+  if (!detector || ::uchardet_handle_data(detector.get(), text.data(), text.size()) != 0) throw std::bad_alloc();
+  ::uchardet_data_end(detector.get());
+  const std::string name = ascii_lower(::uchardet_get_charset(detector.get()));
+  if (name == "uhc") return "euc-kr";
+  if (name == "iso-8859-16") return "windows-1250";  // Romanian, which pages never have in the former
+  if (name == "mac-cyrillic") return "x-mac-cyrillic";
+  if (name == "koi8-r") return "koi8-u";  // the same, with the letters of Ukrainian in place of lines of boxes
+  return encoding_of_label(name);
+}
+
+// One way to read the page.
+struct Reading {
+  std::string_view encoding;
+  std::int64_t errors = 0;
+  DetectedLanguage language;
+};
+
+Reading read_as(std::string_view encoding, std::string_view sample) {
+  Reading reading{.encoding = encoding, .errors = 0, .language = {}};
+  reading.language = detect_language(to_utf8(sample, encoding, &reading.errors));
+  return reading;
+}
+
+// CLD2's scores compare within a language alone. Of two languages that it is sure of, one must come from a detector
+// that saw the other encoding's bytes too.
+bool reads_better(const Reading& one, const Reading& other) {
+  if (one.errors > other.errors || !one.language.is_reliable) return false;
+  if (one.errors < other.errors || !other.language.is_reliable) return true;
+  return one.language.code != other.language.code || one.language.score > other.language.score;
+}
+
+std::string_view choose_encoding(const std::vector<std::string_view>& declared, std::string_view page) {
+  const std::string sample = sample_of_text(page);
+  const auto high = std::ranges::count_if(sample, [](char c) { return static_cast<signed char>(c) < 0; });
+  const std::string_view detected = high < kEnoughHighBytes ? "" : detect_encoding(sample);
+  std::vector<std::string_view> candidates;
+  for (const std::string_view one : declared) {
+    std::int64_t errors = 0;
+    to_utf8(page, one, &errors);
+    if (errors * 100 <= high) candidates.push_back(one);
+  }
+  if (!detected.empty() && detected != "utf-8") candidates.push_back(detected);
+  if (candidates.empty()) return declared.empty() ? "windows-1252" : declared.front();
+  const auto differs = [&](std::string_view one) { return one != candidates.front(); };
+  if (high < kEnoughHighBytes || std::ranges::none_of(candidates, differs)) return candidates.front();
+  Reading best = read_as(candidates.front(), sample);
+  for (const std::string_view one : candidates) {
+    if (one == best.encoding) continue;
+    if (Reading other = read_as(one, sample); reads_better(other, best)) best = std::move(other);
+  }
+  return best.encoding;
+}
+
+}  // namespace
+
+std::string_view find_encoding(std::string_view page, std::string_view transport) {
+  if (const std::string_view marked = encoding_by_mark(page); !marked.empty()) return marked;
+  if (const std::string_view wide = utf16_without_mark(page); !wide.empty()) return wide;
+  if (page.find("\x1B$") != page.npos && is_utf8(page)) return "iso-2022-jp";
+  const Utf8Share utf8 = utf8_share(page);
+  if (utf8.characters > 0 && utf8.characters >= utf8.errors * 4) return "utf-8";
+  std::vector<std::string_view> declared;
+  bool says_utf8 = false;
+  for (const std::string_view label : {encoding_of_label(transport), declared_encoding(page)}) {
+    if (label == "utf-8") says_utf8 = true;
+    if (!label.empty() && label != "utf-8" && !label.starts_with("utf-16")) declared.push_back(label);
+  }
+  if (utf8.errors == 0) return says_utf8 || declared.empty() ? "utf-8" : declared.front();  // ASCII
+  if (says_utf8 && utf8.characters >= utf8.errors) return "utf-8";
+  return choose_encoding(declared, page);
+}
+
+}  // namespace teratron

@@ -1,0 +1,47 @@
+// The elements that are open while a page is read, told by its tags alone: no fewer than a parser of HTML has open.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace teratron {
+
+// Follows the rules of HTML's standard by which tags close elements, and closes less than they do where they depend on
+// more than the tags. So a parser's own depth is at most some times depth(), which bounds the time and the memory that
+// it takes for each tag.
+class OpenElements {
+ public:
+  void start(const std::string& name);
+  void end(const std::string& name);
+
+  std::int64_t depth() const { return static_cast<std::int64_t>(open_.size()); }
+  std::int64_t formatting() const { return formatting_; }  // how many of them are formatting (html_names.h)
+  bool has_table() const { return tables_ > 0; }
+
+ private:
+  using Groups = std::uint32_t;
+  struct Element {
+    std::uint32_t name;  // by a number of its own
+    Groups groups;       // which it is in, one bit for each
+    bool is(Groups some) const { return (groups & some) != 0; }
+  };
+
+  Element element_of(std::string_view name);
+  void close_those_before(const Element& element);
+  void end_innermost(std::uint32_t name, Groups stops);
+  void close_cell(std::uint32_t name);
+  void close_row();
+  void close_from(std::size_t i);
+  void erase_at(std::size_t i);
+  std::size_t find(std::uint32_t name, Groups stops) const;
+  std::size_t find_group(Groups group, Groups stops) const;
+
+  std::vector<Element> open_;
+  std::int64_t tables_ = 0, formatting_ = 0;
+  std::unordered_map<std::string, Element> known_;
+};
+
+}  // namespace teratron
