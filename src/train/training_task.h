@@ -16,9 +16,9 @@
 namespace teratron {
 
 // By what a resumed run knows its data set again, wherever that lies now.
-struct DataCounts {
+struct DataIdentity {
   std::int64_t documents = 0, tokens = 0;
-  bool operator==(const DataCounts&) const = default;
+  std::int64_t content = 0;  // of the content (data/indexed/content_check.h)
 };
 
 struct TrainingTask {
@@ -30,7 +30,7 @@ struct TrainingTask {
   std::string split_description;  // for people
   std::vector<SamplePrompt> prompts;
   std::int32_t end_of_text = -1;  // where there are prompts and their tokenizer has one
-  DataCounts data;                // of all parts together
+  DataIdentity data;              // of all parts together
   // Of fine-tuning: measured at each validation, by all ranks together and with the same result on each. Checkpoints
   // are compared by the first score then, and not by losses.
   std::function<std::vector<TaskScore>(Executor&)> scores;
