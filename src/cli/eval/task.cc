@@ -124,7 +124,7 @@ void run_rank(const EvalTaskJob& job, const Rank& rank) {
 }
 
 void run_task(const EvalTaskOptions& options, TaskKind task) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
   WeightSource source = find_encoder(options.load, options.layout);
   require_head(source, task);
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);

@@ -79,7 +79,7 @@ void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, 
 }
 
 void run(const GenerateOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
   launcher.require_file("--prompts", options.prompts);
   const CheckpointInfo checkpoint = find_model(options.load, options.layout);
   const Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);

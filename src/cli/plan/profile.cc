@@ -195,7 +195,7 @@ double expected_seconds(const ProfileRequest& request, const Mesh& mesh, double 
 
 void run(const ProfileOptions& options) {
   if (!options.cluster.empty()) return profile_machine(options, options.cluster, options.repeats, options.json);
-  const RankLauncher launcher(options.threads, options.backend);
+  const RankLauncher launcher(options.threads, options.backend, options.bind);
   const std::int64_t vocab_size = options.vocabulary_size();
   ProfileOptions shown = options;
   launcher.run(options.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
