@@ -10,12 +10,14 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/host/threads.h"
 #include "onednn_product.h"
+#include "program.h"
 
 namespace teratron {
 namespace {
@@ -54,16 +56,9 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-}  // namespace
-}  // namespace teratron
-
-int main(int count, char** arguments) {
-  using namespace teratron;
-  const bool bf16 = count == 5 && std::string_view(arguments[4]) == "bf16";
-  if (count != 4 && !bf16) {
-    fmt::print(stderr, "usage: bench_gemm THREADS TOKENS HIDDEN [bf16]\n");
-    return 2;
-  }
+int run(std::span<char*> arguments) {
+  const bool bf16 = arguments.size() == 5 && std::string_view(arguments[4]) == "bf16";
+  if (arguments.size() != 4 && !bf16) throw_user_error("usage: bench_gemm THREADS TOKENS HIDDEN [bf16]");
   set_thread_count(std::atoi(arguments[1]));
   const auto product =
       best_product(std::atoll(arguments[2]), std::atoll(arguments[3]), bf16 ? DType::kBF16 : DType::kF32);
@@ -71,10 +66,14 @@ int main(int count, char** arguments) {
   for (std::string word; std::cin >> word && word != "quit";) {
     double seconds = 0;
     if (word != "gemm" || !(std::cin >> seconds)) {
-      fmt::print(stderr, "error: expected \"gemm SECONDS\" or \"quit\", not '{}'\n", word);
-      return 2;
+      throw_user_error("expected \"gemm SECONDS\" or \"quit\", not '{}'", word);
     }
     say(fmt::format("{{\"gflops\": {}}}", rate_of(*product, seconds)));
   }
   return 0;
 }
+
+}  // namespace
+}  // namespace teratron
+
+int main(int count, char** arguments) { return teratron::run_program(count, arguments, teratron::run); }

@@ -7,6 +7,9 @@
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <span>
+
+#include "program.h"
 
 namespace teratron::svg {
 namespace {
@@ -20,15 +23,16 @@ LineChart read_chart(std::istream& in) {
   return chart;
 }
 
+int run(std::span<char*>) {
+  try {
+    fmt::print("{}", to_svg(read_chart(std::cin)));
+  } catch (const nlohmann::json::exception& error) {
+    throw_user_error("standard input is no chart: {}", error.what());
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace teratron::svg
 
-int main() {
-  try {
-    fmt::print("{}", teratron::svg::to_svg(teratron::svg::read_chart(std::cin)));
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 1;
-  }
-}
+int main(int count, char** arguments) { return teratron::run_program(count, arguments, teratron::svg::run); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/error.h"
 #include "base/float_types.h"
 
 namespace teratron {
@@ -13,7 +14,16 @@ namespace teratron {
 class OneDnnProduct {
  public:
   OneDnnProduct(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype)
-      : m_(m), n_(n), k_(k), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), product_(make(dtype)) {
+      : m_(m), n_(n), k_(k), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+    try {
+      product_ = make(dtype);
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+      throw_environment_error(
+          "oneDNN has no matrix product of {} values for this processor, which lacks AVX-512 (with BF16 for bf16); "
+          "compare in fp32, or run on a processor that has it",
+          name_of(dtype));
+    }
     const auto fill = [&](std::vector<std::uint16_t>& values, std::int64_t count, float value) {
       const auto bytes = static_cast<std::size_t>(count * size_of(dtype));
       values.resize(bytes / 2);

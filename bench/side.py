@@ -13,7 +13,9 @@ class Program:
     def read(self):
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"{self.process.args} ended with {self.process.wait()}")
+            code = self.process.wait()
+            print(f"{self.process.args} ended with {code}", file=sys.stderr)
+            sys.exit(code if 0 < code < 128 else 1)  # it has said why
         return json.loads(line)
 
     def ask(self, request):

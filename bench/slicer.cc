@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <span>
 #include <vector>
 
+#include "program.h"
 #include "slicing/slicer.h"
 
 namespace teratron::slicing {
@@ -75,11 +77,7 @@ void joint(int sequences, std::int64_t granularity, double epsilon) {
               slicing.time);
 }
 
-}  // namespace
-}  // namespace teratron::slicing
-
-int main() {
-  using namespace teratron::slicing;
+int run(std::span<char*>) {
   fmt::print("{:<22} {:>11} {:>11} {:>9} {:>9} {:>10} {:>12}\n", "slicer", "granularity", "epsilon, ms", "table, ms",
              "slice, ms", "programmes", "T, ms");
   for (const double epsilon : {0.1, 0.001}) {
@@ -91,3 +89,8 @@ int main() {
   }
   return 0;
 }
+
+}  // namespace
+}  // namespace teratron::slicing
+
+int main(int count, char** arguments) { return teratron::run_program(count, arguments, teratron::slicing::run); }

@@ -6,8 +6,8 @@
 #include <iostream>
 #include <sstream>
 
-#include "base/error.h"
 #include "base/files/file.h"
+#include "program.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
@@ -55,16 +55,13 @@ void take_turns(const std::filesystem::path& vocabulary) {
   }
 }
 
+int run(std::span<char*> arguments) {
+  if (arguments.size() != 2) throw_user_error("usage: bench_word_piece FOLDER_OF_THE_VOCABULARY");
+  take_turns(arguments[1]);
+  return 0;
+}
+
 }  // namespace
 }  // namespace teratron
 
-int main(int count, char** arguments) {
-  try {
-    if (count != 2) teratron::throw_user_error("usage: bench_word_piece FOLDER_OF_THE_VOCABULARY");
-    teratron::take_turns(arguments[1]);
-    return 0;
-  } catch (const teratron::UserError& error) {
-    std::cerr << error.what() << "\n";
-    return static_cast<int>(teratron::ExitCode::kUser);
-  }
-}
+int main(int count, char** arguments) { return teratron::run_program(count, arguments, teratron::run); }

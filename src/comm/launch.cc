@@ -60,6 +60,11 @@ ControlSettings control_settings() {
   if (const int limit = number_in("TERATRON_START_TIMEOUT"); limit > 0) {
     settings.longest_meeting = std::chrono::seconds(limit);
   }
+  const char* const stall = std::getenv("TERATRON_STALL_TIMEOUT");
+  const int limit = number_in("TERATRON_STALL_TIMEOUT");
+  if (limit > 0 || (stall != nullptr && std::string_view(stall) == "0")) {
+    settings.longest_stall = std::chrono::seconds(limit);
+  }
   return settings;
 }
 
@@ -73,19 +78,17 @@ ControlSettings control_settings() {
       launch.world_size, launch.world_size);
 }
 
-void start_at_address(const AddressLaunch& launch, LaunchEnvironment& environment) {
+void start_at_address(const AddressLaunch& launch, const std::string& bind, LaunchEnvironment& environment) {
   environment.kind = RankKind::kProcesses;
   environment.processes = launch.world_size;
   environment.process = launch.rank;
   environment.launcher = launch.launcher;
   environment.address = launch;
-  const MeetingPoint point{.hosts = {launch.address},
-                           .ports = launch.ports,
-                           .secret = launch.job,
-                           .name = fmt::format("{}:{}", launch.address, launch.port)};
-  control = std::make_unique<ControlPlane>(
-      Membership{.rank = launch.rank, .size = launch.world_size, .host = environment.host, .point = point},
-      control_settings());
+  control = std::make_unique<ControlPlane>(Membership{.rank = launch.rank,
+                                                      .size = launch.world_size,
+                                                      .host = environment.host,
+                                                      .point = meeting_point_of(launch, bind)},
+                                           control_settings());
 }
 
 // The cores of a host, and the quota of its control group, are shared out among its ranks; none uses more threads than
@@ -130,7 +133,7 @@ void run_process_rank(const LaunchEnvironment& environment, const std::function<
 
 }  // namespace
 
-LaunchEnvironment detect_launch(TensorMemory memory) {
+LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind) {
   LaunchEnvironment environment{.host = host_name()};
   const bool is_torchrun = std::getenv("TORCHELASTIC_RUN_ID") != nullptr;
   const Launcher launcher = is_torchrun ? Launcher{} : find_launcher();
@@ -138,7 +141,7 @@ LaunchEnvironment detect_launch(TensorMemory memory) {
   if (is_alone || !mpi_is_built()) {
     if (const auto launch = find_address_launch(::getenv)) {
       if (memory == TensorMemory::kHost) refuse_host_memory(*launch);
-      start_at_address(*launch, environment);
+      start_at_address(*launch, bind, environment);
       return environment;
     }
   }
@@ -161,7 +164,7 @@ LaunchEnvironment detect_launch(TensorMemory memory) {
   environment.kind = RankKind::kProcesses;
   environment.processes = place.processes;
   environment.process = place.process;
-  control = make_mpi_control_plane(environment.host, control_settings());
+  control = make_mpi_control_plane(environment.host, control_settings(), bind);
   return environment;
 }
 

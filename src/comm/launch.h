@@ -4,7 +4,8 @@
 //
 // A program calls detect_launch() first, run_ranks() with its work, and leave_launch() last.
 //
-// TERATRON_START_TIMEOUT (seconds, 300 by default) limits how long processes wait for one another at the start.
+// TERATRON_START_TIMEOUT (seconds, 300 by default) limits how long processes wait for one another at the start,
+// TERATRON_STALL_TIMEOUT (likewise; 0: for ever) how long all of them may wait for one another later on.
 #pragma once
 
 #include <functional>
@@ -43,7 +44,9 @@ enum class TensorMemory { kHost, kDevice };
 // UserError: processes by address whose tensors lie in host memory, since only NCCL connects those; several processes
 // of mpirun or srun in a build without MPI (each would train alone); the launcher and MPI disagree about their number;
 // variables are missing or wrong (comm/control/address_launch.h).
-LaunchEnvironment detect_launch(TensorMemory memory);
+// `bind`: the address that the first process listens at while the others come; empty: which is right by itself
+// (docs/guide/clusters.md).
+LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind = "");
 
 // Runs body once a rank: as `ranks` threads with an even share of thread_count() each, or as this process's one rank
 // under a launcher, with thread_count() threads but no more than its share of the host's cores. UserError if the

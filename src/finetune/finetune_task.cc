@@ -5,7 +5,7 @@
 
 namespace teratron {
 
-DataCounts data_of(const TaskSet& training, const TaskSet& validation) {
+DataIdentity data_of(const TaskSet& training, const TaskSet& validation) {
   const TaskExamples& examples = training.examples();
   return {.documents = examples.count(),
           .tokens = std::ssize(examples.ids),

@@ -12,6 +12,6 @@ TrainingTask make_finetune_task(const TrainConfig& run, TaskKind kind, const Tas
                                 const TaskSet& validation, GroupRank tensor = {});
 
 // What a run goes on with and no other (require_same_run).
-DataCounts data_of(const TaskSet& training, const TaskSet& validation);
+DataIdentity data_of(const TaskSet& training, const TaskSet& validation);
 
 }  // namespace teratron

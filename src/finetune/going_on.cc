@@ -43,7 +43,7 @@ bool follows_from_others(std::string_view field) { return field == "lr-decay-ite
 
 }  // namespace
 
-void require_same_run(const FinetuneConfig& config, const TrainConfig& run, const DataCounts& data) {
+void require_same_run(const FinetuneConfig& config, const TrainConfig& run, const DataIdentity& data) {
   const CheckpointInfo checkpoint = read_checkpoint_info(run.load);
   require_usable(WeightUse::kFinetuneAgain, source_of(checkpoint), name_of(config.task), run.model);
   require_same_data(checkpoint, {.kind = RunKind::kFinetuning, .task = std::string(name_of(config.task))}, data);

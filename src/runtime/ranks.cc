@@ -55,8 +55,8 @@ std::vector<std::int64_t> Rank::peak_memory(const Allocator& memory) const {
   return world.all_gather_host(share);
 }
 
-RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend)
-    : environment_(detect_launch(backend == BackendKind::kCuda ? TensorMemory::kDevice : TensorMemory::kHost)) {
+RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend, const std::string& bind)
+    : environment_(detect_launch(backend == BackendKind::kCuda ? TensorMemory::kDevice : TensorMemory::kHost, bind)) {
   if (threads > 0) set_thread_count(static_cast<int>(threads));
 }
 

@@ -31,8 +31,8 @@ struct Rank {
 // Made first thing in a command; then run(), once.
 class RankLauncher {
  public:
-  // `threads`: of all ranks of this process together; 0: one a core.
-  RankLauncher(std::int64_t threads, BackendKind backend);
+  // `threads`: of all ranks of this process together; 0: one a core. `bind`: as detect_launch has it.
+  RankLauncher(std::int64_t threads, BackendKind backend, const std::string& bind = "");
 
   static constexpr int kMostThreads = 1024;  // ranks as threads of one process
 

@@ -1,5 +1,6 @@
 #include "settings/layout_settings.h"
 
+#include "comm/control/socket.h"
 #include "model/config.h"
 
 namespace teratron {
@@ -18,6 +19,8 @@ Faults LayoutSettings::faults() const {
                 "{} {} x {} {} x {} {} is {:.0f} ranks; there can be {} at most", kTensor, tensor_parallel, kPipeline,
                 pipeline_parallel, kData, data_parallel, ranks, kMostRanks);
   faults.need_between({"threads"}, threads, 0, kMostThreads);
+  faults.add_if(!bind.empty() && !is_dotted_address(bind),
+                "{} is '{}'; give an IPv4 address, such as 10.0.0.5 or 127.0.0.1", Flag{"bind"}, bind);
   return faults;
 }
 
@@ -31,8 +34,11 @@ void add_data_parallel_field(FieldList& list, LayoutSettings& s, std::string hel
   list.add("data-parallel-size", &s.data_parallel, "D", std::move(help)).alias = "dp";
 }
 
-void add_threads_field(FieldList& list, LayoutSettings& s) {
+void add_process_fields(FieldList& list, LayoutSettings& s) {
   list.add("threads", &s.threads, "N", "of all ranks of a process together; 0: one a core");
+  list.add(
+      "bind", &s.bind, "ADDRESS",
+      "of ranks that are processes: where the first one listens while the others come, an IPv4 address of its host");
 }
 
 void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {

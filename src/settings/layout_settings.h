@@ -17,6 +17,7 @@ constexpr std::int64_t kMostRanks = 1 << 16;
 struct LayoutSettings {
   std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
   std::int64_t threads = 0;  // of all ranks of a process; 0: one a core
+  std::string bind;          // of ranks that are processes: the address that the first one listens at; empty: chosen
 
   MeshShape mesh() const {
     return {.tensor = static_cast<int>(tensor_parallel),
@@ -35,8 +36,8 @@ struct TrainingLayoutSettings : LayoutSettings {
 // Ranks that share one copy of the model: by tensors, by layers.
 void add_model_parallel_fields(FieldList& list, LayoutSettings& settings);
 void add_data_parallel_field(FieldList& list, LayoutSettings& settings, std::string help);
-void add_threads_field(FieldList& list, LayoutSettings& settings);
-// Under a heading of their own, without --threads.
+void add_process_fields(FieldList& list, LayoutSettings& settings);  // --threads and --bind
+// Under a heading of their own, without those.
 void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& settings);
 
 }  // namespace teratron

@@ -49,7 +49,7 @@ std::vector<std::int64_t> cell_layers(const StepSettings& settings) {
 void add_machine_fields(FieldList& list, StepSettings& s) {
   list.group("Machine");
   add_backend_fields(list, s);
-  add_threads_field(list, s);
+  add_process_fields(list, s);
   list.add(
       "logits-chunk", &s.logits_chunk, "N",
       "rows of logits held in memory at a time (0: 256 on CPUs, 512 in 16 bits; on GPUs up to 8192, as memory allows)");

@@ -25,16 +25,18 @@ class Requests {
   void ask_to_end(int signal);
   void ask_to_save() { counts_[kSave] = 1; }
   void say_time_is_up() { counts_[kTime] = 1; }
+  void say_corpus_fails() { counts_[kCorpus] = 1; }
 
   std::span<double> counts() { return counts_; }  // to be summed over all ranks
 
   int signal() const;  // the first of kEndSignals that anybody got; 0: none
   bool save_is_due() const { return counts_[kSave] > 0; }
   bool time_is_up() const { return counts_[kTime] > 0; }
+  bool corpus_fails() const { return counts_[kCorpus] > 0; }
 
  private:
-  static constexpr std::size_t kSave = kEndSignals.size(), kTime = kSave + 1;
-  std::array<double, kTime + 1> counts_{};
+  static constexpr std::size_t kSave = kEndSignals.size(), kTime = kSave + 1, kCorpus = kTime + 1;
+  std::array<double, kCorpus + 1> counts_{};
 };
 
 }  // namespace teratron

@@ -74,13 +74,14 @@ void Trainer::resume() {
   const TrainingState state = load_checkpoint(checkpoint.folder, task_.config, executor_.all_parameters(),
                                               executor_.backend(), {.verify = verifies()});
   restore(state);
+  kept_iteration_ = iteration_;
   // Samples are counted, so that a run may go on with another batch size and reads each one once.
   batches_ = config_.batches({.updates = state.iteration, .samples = state.consumed_samples});
 }
 
 std::vector<MicroBatch> Trainer::read_share() {
   const std::int64_t consumed = batches_.consumed_after(iteration_);
-  const Samples::TotalWeights totals = task_.training->total_weights({consumed, sampler_.global_batch()});
+  const Samples::TotalWeights totals = reader_.total_weights(*task_.training, {consumed, sampler_.global_batch()});
   const MicroBatchCutter cutter(executor_, config_.seq_length);
   std::vector<MicroBatch> share;
   std::int64_t done = 0;
@@ -89,12 +90,12 @@ std::vector<MicroBatch> Trainer::read_share() {
   for (std::int64_t index = 0; index < sampler_.micro_batches(); ++index) {
     SampleRange range = sampler_.samples(consumed, index);
     if (by_length.empty()) {
-      task_.training->read(range, share_, done);
+      reader_.read(*task_.training, range, share_, done);
     } else {
       const SampleRange places = sampler_.places_by_length(index);
       for (std::int64_t i = 0; i < places.count; ++i) {
         const std::int64_t sample = by_length[static_cast<std::size_t>(places.first + i)];
-        task_.training->read({consumed + sample, 1}, share_, done + i);
+        reader_.read(*task_.training, {consumed + sample, 1}, share_, done + i);
       }
       range = {consumed + places.first, places.count};
     }
@@ -166,6 +167,7 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed, Tra
   // No scale of the loss explains it: the forward pass does not know the scale.
   if (!std::isfinite(report.loss)) throw_diverged();
   const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh(), agreed.counts());
+  if (agreed.corpus_fails()) require_readable_corpus();
   report.skipped = !apply(norm, report.learning_rate);
   report.gradient_norm = norm / report.loss_scale;
   report.iteration = ++iteration_;
@@ -198,7 +200,10 @@ std::optional<LossSums> Trainer::validation_losses(std::int64_t batches) {
   if (!task_.validation) return std::nullopt;
   const Samples& samples = *task_.validation;
   executor_.mesh().set_activity(fmt::format("validation after iteration {}", iteration_));
-  return mean_losses(samples, {0, std::min(samples.samples_per_epoch(), batches * batches_.largest())});
+  const LossSums losses =
+      mean_losses(samples, {0, std::min(samples.samples_per_epoch(), batches * batches_.largest())});
+  require_readable_corpus();
+  return losses;
 }
 
 LossSums Trainer::mean_losses(const Samples& samples, SampleRange positions) {
@@ -210,12 +215,12 @@ LossSums Trainer::mean_losses(const Samples& samples, SampleRange positions) {
   SampleBatch batch = samples.make_batch(size);
   for (std::int64_t done = replicas.rank() * size; done < positions.count; done += replicas.size() * size) {
     const SampleRange range{positions.first + done, std::min(size, positions.count - done)};
-    samples.read(range, batch, 0);
+    reader_.read(samples, range, batch, 0);
     const LossSums sums = executor_.evaluate(cutter.micro_batch(batch, 0, range.count));
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) means.of_kind[kind] += sums.of_kind[kind];
   }
   replicas.all_reduce_host(means.of_kind);
-  const Samples::TotalWeights totals = samples.total_weights(positions);
+  const Samples::TotalWeights totals = reader_.total_weights(samples, positions);
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
     const double total = kinds[kind].of_labels ? totals.labels : totals.targets;
     means.of_kind[kind] = total > 0 ? means.of_kind[kind] / total : 0;  // a mean over nothing is 0

@@ -18,6 +18,7 @@
 #include "train/config/config.h"
 #include "train/plans/pipeline_plan.h"
 #include "train/run_control.h"
+#include "train/sample_reader.h"
 #include "train/slice_trial.h"
 #include "train/training_task.h"
 #include "train/watch/loss_watch.h"
@@ -97,14 +98,15 @@ class Trainer {
   }
 
   // To the last iteration, or to the update after which all ranks agree that one of them is to end. Evaluates and saves
-  // on the way as the configuration says, and at the end. UserError: training has diverged.
+  // on the way as the configuration says, and at the end. UserError: training has diverged. CorpusFailure: the corpus
+  // cannot be read any more; what was trained until then is saved.
   TrainingResult run(TrainingObserver& observer, const RunControl& control = {});
 
   // Whether a run of these settings validates after `iteration` updates.
   bool validates_after(std::int64_t iteration) const { return is_due(config_.eval_interval, iteration); }
 
   // The mean losses of `batches` global batches of the validation samples, or of all of them where these are fewer;
-  // nothing if there are none.
+  // nothing if there are none. CorpusFailure.
   std::optional<LossSums> validation_losses(std::int64_t batches);
 
   // The first copy of the model is saved, by all its ranks; the others return an empty path. UserError, on all ranks:
@@ -132,6 +134,10 @@ class Trainer {
   // The same where losses of the weights as they stand are not: `what` says which.
   [[noreturn]] void throw_weights_diverged(const std::string& what) const;
   void require_finite_loss();
+  // CorpusFailure where one of the ranks could not read its samples. All ranks call it.
+  void require_readable_corpus();
+  TrainingResult run_updates(TrainingObserver& observer, const RunControl& control);
+  void save_before_failure(TrainingObserver& observer);
 
   // Of these samples, shared out over the copies of the model; without dropout.
   LossSums mean_losses(const Samples& samples, SampleRange positions);
@@ -171,9 +177,11 @@ class Trainer {
   std::int64_t validations_since_best_ = 0;
   bool validation_is_owed_ = false;            // the run was asked to end before a validation that was due
   std::optional<std::int64_t> saved_by_time_;  // the checkpoint that the next one replaces
+  std::int64_t kept_iteration_ = 0;            // what was last saved, or started from
   double saved_at_ = 0;                        // on the clock of RunControl
   LossWatch loss_watch_;
 
+  SampleReader reader_;
   SampleBatch share_;  // of the largest batch, on the host
 };
 

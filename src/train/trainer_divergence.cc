@@ -71,6 +71,7 @@ std::string Trainer::first_not_finite() {
 }
 
 void Trainer::throw_diverged() {
+  require_readable_corpus();  // of samples that stand for others, a loss says nothing
   std::string first;
   for (std::string& found : executor_.mesh().data->all_gather_host(first_not_finite())) {
     if (first.empty()) first = std::move(found);

@@ -15,6 +15,7 @@ constexpr double kSecondsPerMinute = 60;
 Requests Trainer::requests(const RunControl& control) const {
   Requests own;
   own.ask_to_end(control.signal());
+  if (!reader_.fault().empty()) own.say_corpus_fails();
   const Mesh& mesh = executor_.mesh();
   if (mesh.data->rank() != 0 || mesh.model->rank() != 0) return own;
   const double now = control.seconds();
@@ -98,6 +99,40 @@ void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver&
 }
 
 TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& control) {
+  try {
+    return run_updates(observer, control);
+  } catch (const CorpusFailure& failure) {
+    save_before_failure(observer);
+    const std::string kept = iteration_ == 0 ? "before its first update"
+                             : kept_iteration_ == iteration_
+                                 ? fmt::format("after iteration {}, which is saved", iteration_)
+                                 : fmt::format("after iteration {}; without --save nothing is kept", iteration_);
+    throw_environment_error(
+        "{}. The run ends {}; bring the corpus back as it was ('teratron data verify' looks at all "
+        "of it), then start again from the last checkpoint",
+        failure.what(), kept);
+  }
+}
+
+void Trainer::save_before_failure(TrainingObserver& observer) {
+  observer.flush();
+  if (config_.save.empty() || kept_iteration_ == iteration_) return;
+  observer.saved(iteration_, save());
+}
+
+void Trainer::require_readable_corpus() {
+  std::string first = reader_.fault();
+  for (Communicator* const group : {executor_.mesh().model.get(), executor_.mesh().data.get()}) {
+    std::string found;
+    for (std::string& fault : group->all_gather_host(first)) {
+      if (found.empty()) found = std::move(fault);
+    }
+    first = std::move(found);
+  }
+  if (!first.empty()) throw CorpusFailure(first);
+}
+
+TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl& control) {
   TrainingResult result{.iterations = iteration_, .consumed_samples = batches_.consumed_after(iteration_)};
   double seconds = 0;
   std::int64_t tokens = 0;
@@ -148,6 +183,7 @@ std::filesystem::path Trainer::save(SaveReason reason) {
                        .replaces = saved_by_time_},
                       &executor_.mesh());
   saved_by_time_ = reason.by_time ? std::optional(iteration_) : std::nullopt;
+  kept_iteration_ = iteration_;
   return executor_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
 }
 

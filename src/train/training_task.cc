@@ -1,10 +1,35 @@
 #include "train/training_task.h"
 
+#include <bit>
+
 #include "base/error.h"
+#include "data/indexed/content_check.h"
 #include "data/indexed/corpus_sidecar.h"
 
 namespace teratron {
 namespace {
+
+// By one number for all corpora of a blend, in their order.
+std::int64_t content_of(const std::vector<WeightedCorpus>& corpora) {
+  std::int64_t content = 0;
+  for (const WeightedCorpus& corpus : corpora) {
+    const std::uint64_t own = static_cast<std::uint64_t>(content_fingerprint(*corpus.dataset));
+    content = static_cast<std::int64_t>((std::rotl(static_cast<std::uint64_t>(content), 7) ^ own) >> 1);
+  }
+  return content;
+}
+
+// The same corpora, of which no id outside the vocabulary is ever read. What can be seen of them at the start is.
+std::vector<WeightedCorpus> checked(const std::vector<WeightedCorpus>& corpora, std::int64_t vocab_size,
+                                    std::int64_t seed) {
+  std::vector<WeightedCorpus> result;
+  for (const WeightedCorpus& corpus : corpora) {
+    check_content(*corpus.dataset, vocab_size, static_cast<std::uint64_t>(seed));
+    result.push_back(
+        {corpus.weight, std::make_shared<const IndexedDataset>(corpus.dataset->with_vocabulary(vocab_size))});
+  }
+  return result;
+}
 
 void add_samples(TrainingTask& task, const TrainConfig& config, const TrainingData& data) {
   task.split_rule = training_split(config, config.checkpoint());
@@ -12,6 +37,7 @@ void add_samples(TrainingTask& task, const TrainConfig& config, const TrainingDa
     task.data.documents += corpus.dataset->documents();
     task.data.tokens += corpus.dataset->tokens();
   }
+  task.data.content = content_of(data.training);
   TrainingSamples samples = make_training_samples(config, data, task.split_rule);
   task.training = std::move(samples.training);
   task.validation = std::move(samples.validation);
@@ -24,7 +50,7 @@ void add_samples(TrainingTask& task, const TrainConfig& config, const TrainingDa
 }
 
 // Names in a checkpoint's training state.
-constexpr const char *kDocuments = "data_documents", *kTokens = "data_tokens";
+constexpr const char *kDocuments = "data_documents", *kTokens = "data_tokens", *kContent = "data_fingerprint";
 constexpr const char *kExamples = "data_examples", *kValidationExamples = "data_validation_examples";
 
 std::int64_t counter_or_0(const TrainingState& state, const char* name) {
@@ -36,25 +62,32 @@ bool is_other(std::int64_t there, std::int64_t here) { return there != 0 && here
 
 }  // namespace
 
-void record_data(const DataCounts& data, TrainingState& state) {
+void record_data(const DataIdentity& data, TrainingState& state) {
   state.counters[kDocuments] = data.documents;
   state.counters[kTokens] = data.tokens;
+  if (data.content != 0) state.counters[kContent] = data.content;
   if (data.examples != 0) state.counters[kExamples] = data.examples;
   if (data.validation_examples != 0) state.counters[kValidationExamples] = data.validation_examples;
 }
 
-void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, const DataCounts& data) {
+void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, const DataIdentity& data) {
   const TrainingState& state = checkpoint.state;
   if (!state.counters.contains(kDocuments) || !state.counters.contains(kTokens)) return;
   const std::int64_t documents = state.counters.at(kDocuments), tokens = state.counters.at(kTokens);
   const std::string folder = checkpoint.folder.string();
   const bool has_other_counts = documents != data.documents || tokens != data.tokens;
   if (run.kind != RunKind::kFinetuning) {
-    if (!has_other_counts) return;
+    if (has_other_counts) {
+      throw_user_error(
+          "'{}' was trained on a data set of {} documents and {} tokens, and that of --data-path has {} and {}: other "
+          "samples would be read; name the one it was trained on, or allow it by --override-data",
+          folder, documents, tokens, data.documents, data.tokens);
+    }
+    if (!is_other(counter_or_0(state, kContent), data.content)) return;
     throw_user_error(
-        "'{}' was trained on a data set of {} documents and {} tokens, and that of --data-path has {} and {}: other "
-        "samples would be read; name the one it was trained on, or allow it by --override-data",
-        folder, documents, tokens, data.documents, data.tokens);
+        "'{}' was trained on another data set than that of --data-path, which has as many documents and tokens but "
+        "other content: other samples would be read; name the one it was trained on, or allow it by --override-data",
+        folder);
   }
   if (has_other_counts || is_other(counter_or_0(state, kExamples), data.examples)) {
     throw_user_error(
@@ -93,10 +126,10 @@ TrainingTask make_training_task(const TrainConfig& config, const TrainingData& d
         "a model without the head of pre-training cannot be trained on texts; ModelConfig::"
         "set_pretraining_head() gives it one");
   }
-  add_samples(task, config, data);
-  for (const auto* const corpora : {&data.training, &data.validation}) {
-    for (const WeightedCorpus& corpus : *corpora) corpus.dataset->check_vocabulary(task.config.vocab_size);
-  }
+  TrainingData read;
+  read.training = checked(data.training, task.config.vocab_size, config.seed);
+  read.validation = checked(data.validation, task.config.vocab_size, config.seed);
+  add_samples(task, config, read);
   task.prompts = sample_prompts(config);
   if (!task.prompts.empty()) task.end_of_text = Tokenizer::load(config.tokenizer).end_of_text().value_or(-1);
   task.model = make_model(task.config, tensor);

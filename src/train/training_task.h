@@ -17,11 +17,12 @@
 namespace teratron {
 
 // By what a resumed run knows its data set again, wherever that lies now.
-struct DataCounts {
+struct DataIdentity {
   std::int64_t documents = 0, tokens = 0;
+  std::int64_t content = 0;  // of the content (data/indexed/content_check.h)
   // Of a task's examples (TaskExamples::checksum), to train on and to validate on; 0: not known.
   std::int64_t examples = 0, validation_examples = 0;
-  bool operator==(const DataCounts&) const = default;
+  bool operator==(const DataIdentity&) const = default;
 };
 
 struct TrainingTask {
@@ -34,16 +35,16 @@ struct TrainingTask {
   std::string split_description;  // for people
   std::vector<SamplePrompt> prompts;
   std::int32_t end_of_text = -1;  // where there are prompts and their tokenizer has one
-  DataCounts data;                // of all parts together
+  DataIdentity data;              // of all parts together
   // Of fine-tuning: measured at each validation, by all ranks together and with the same result on each. Checkpoints
   // are compared by the first score then, and not by losses.
   std::function<std::vector<TaskScore>(Executor&)> scores;
 };
 
 // What a training state says of its data, as resumed runs compare it.
-void record_data(const DataCounts& data, TrainingState& state);
+void record_data(const DataIdentity& data, TrainingState& state);
 // UserError where the run of the checkpoint read other data. Older checkpoints do not know theirs, and pass.
-void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, const DataCounts& data);
+void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, const DataIdentity& data);
 
 // UserError where a corpus was made with another tokenizer than the configuration's (which is the checkpoint's where a
 // run goes on: start_reading.h). A corpus or a run that knows of none is taken.

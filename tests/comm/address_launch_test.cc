@@ -7,6 +7,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/files/file.h"
+#include "base/temporary_folder.h"
 
 namespace teratron {
 namespace {
@@ -87,6 +89,63 @@ TEST(AddressLaunch, TorchrunHasThePortItself) {
   const auto last = find(with(with(torchrun, "TORCHELASTIC_USE_AGENT_STORE", "True"), "MASTER_PORT", "65535"));
   EXPECT_EQ(last->ports.front(), 65534);
   EXPECT_NE(find(torchrun)->job, find(with(torchrun, "TORCHELASTIC_RESTART_COUNT", "1"))->job);
+}
+
+const std::string kSecret = "0123456789abcdef0123456789abcdef";
+
+MeetingPoint meeting(const Variables& variables, const std::string& bind = "") {
+  return meeting_point_of(find(variables).value(), bind);
+}
+
+std::string refusal(const Variables& variables, const std::string& bind = "") {
+  try {
+    (void)meeting(variables, bind);
+    return "";
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
+TEST(AddressLaunch, WithoutASecretProcessesMeetOnOneHostAlone) {
+  const Variables here = with(kComplete, "MASTER_ADDR", "127.0.0.1");
+  EXPECT_FALSE(meeting(here).is_drawn);
+  EXPECT_EQ(meeting(here).bind, "127.0.0.1");
+  EXPECT_EQ(meeting(with(kComplete, "MASTER_ADDR", "localhost")).bind, "127.0.0.1");
+  EXPECT_EQ(meeting(here, "127.0.0.3").bind, "127.0.0.3");
+  for (const char* const far : {"192.0.2.7", "no-such-host.invalid"}) {
+    EXPECT_THAT(refusal(with(kComplete, "MASTER_ADDR", far)),
+                AllOf(HasSubstr("MASTER_ADDR is " + std::string(far)), HasSubstr("export TERATRON_SECRET=$(od "),
+                      HasSubstr("TERATRON_SECRET_FILE"), HasSubstr("MASTER_ADDR=127.0.0.1")));
+  }
+  EXPECT_THAT(refusal(here, "0.0.0.0"), HasSubstr("--bind is 0.0.0.0"));
+  // torchrun on one host gives the host's own address.
+  const MeetingPoint one_host = meeting(with(with(kComplete, "MASTER_ADDR", "192.0.2.7"), "LOCAL_WORLD_SIZE", "4"));
+  EXPECT_EQ(one_host.hosts, std::vector<std::string>{"127.0.0.1"});
+  EXPECT_EQ(one_host.bind, "127.0.0.1");
+  EXPECT_NE(refusal(with(with(kComplete, "MASTER_ADDR", "192.0.2.7"), "LOCAL_WORLD_SIZE", "2")), "");
+}
+
+TEST(AddressLaunch, WithASecretTheyMeetAnywhere) {
+  const Variables far = with(with(kComplete, "MASTER_ADDR", "192.0.2.7"), "TERATRON_SECRET", kSecret);
+  const MeetingPoint point = meeting(far);
+  EXPECT_TRUE(point.is_drawn);
+  EXPECT_EQ(point.bind, "");
+  EXPECT_THAT(point.secret, HasSubstr(kSecret));
+  EXPECT_EQ(meeting(far, "192.0.2.7").bind, "192.0.2.7");
+  EXPECT_EQ(meeting(with(far, "MASTER_ADDR", "127.0.0.1")).bind, "127.0.0.1");
+  EXPECT_NE(meeting(with(far, "TERATRON_SECRET", kSecret + "x")).secret, point.secret);
+  EXPECT_NE(meeting(with(far, "MASTER_PORT", "29501")).secret, point.secret);  // another job of the same secret
+}
+
+TEST(AddressLaunch, TheSecretMayLieInAFile) {
+  const testing::TemporaryFolder folder;
+  write_file_atomically(folder / "secret", kSecret + "\n");
+  EXPECT_EQ(find(with(kComplete, "TERATRON_SECRET_FILE", (folder / "secret").string()))->secret, kSecret);
+  write_file_atomically(folder / "secret", "");
+  EXPECT_THAT(error_of(with(kComplete, "TERATRON_SECRET_FILE", (folder / "secret").string())),
+              HasSubstr("secret' (TERATRON_SECRET_FILE) has 0 characters, and 16 are needed"));
+  EXPECT_THAT(error_of(with(kComplete, "TERATRON_SECRET_FILE", (folder / "none").string())), HasSubstr("none'"));
+  EXPECT_THAT(error_of(with(kComplete, "TERATRON_SECRET", "password")), HasSubstr("has 8 characters"));
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <cmath>
+
 #include "comm/control_planes.h"
 
 namespace teratron {
@@ -101,6 +104,86 @@ TEST(ControlPlaneMeeting, MoreStrangersThanThereIsRoomForKeepNobodyOutForLong) {
   const auto start = Clock::now();
   EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), crowd}), Each(IsEmpty()));
   EXPECT_LT(Clock::now() - start, seconds(15));
+}
+
+// 300 at a time, and a new one for each that is put out.
+TEST(ControlPlaneMeeting, SilentStrangersThatComeAgainAndAgainKeepNobodyOut) {
+  const int port = free_port();
+  std::atomic<bool> met{false};
+  const Process crowd = [&] {
+    std::vector<Socket> strangers;
+    for (int n = 0; n < 300; ++n) strangers.push_back(call(port));
+    while (!met) {
+      for (Socket& stranger : strangers) {
+        const auto address = resolve("127.0.0.1", static_cast<std::uint16_t>(port)).at(0);
+        if (is_closed(stranger)) stranger = connect_to(address, milliseconds(100));
+      }
+    }
+  };
+  const Process member = [&] {
+    std::this_thread::sleep_for(milliseconds(500));
+    const auto start = Clock::now();
+    run_member(member_at(port, 1, 2), [](ControlPlane&) {});
+    met = true;
+    EXPECT_LT(Clock::now() - start, seconds(3));
+  };
+  EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), member, crowd}), Each(IsEmpty()));
+}
+
+TEST(ControlPlaneMeeting, StrangersWithOtherSecretsAreToldOfOnce) {
+  const int port = free_port();
+  const Process guess = [&] {
+    for (int n = 0; n < 5; ++n) {
+      Membership other = member_at(port, 1, 2);
+      other.point.secret += fmt::format("{}", n);
+      FrameConnection connection(call(port));
+      connection.send(Hello::frame(other));
+      EXPECT_EQ(answer_on(connection), Frame{"another job"});
+    }
+    run_member(member_at(port, 1, 2), [](ControlPlane&) {});
+  };
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), guess}), Each(IsEmpty()));
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(told, HasSubstr("put out a connection from 127.0.0.1:"));
+  EXPECT_EQ(told.find("put out a connection"), told.rfind("put out a connection")) << told;
+}
+
+// Without a secret that was drawn, anybody may have guessed it: a hello that contradicts ends its sender alone.
+TEST(ControlPlaneMeeting, AContradictionFromWhoMayHaveGuessedTheSecretDoesNotEndTheJob) {
+  const int port = free_port();
+  const auto guessable = [&](int rank, int size) {
+    Membership own = member_at(port, rank, size);
+    own.point.is_drawn = false;
+    return own;
+  };
+  const Process second = [&] {
+    for (const Membership& wrong : {guessable(1, 7), guessable(5, 2), guessable(0, 2)}) {
+      FrameConnection connection(call(port));
+      connection.send(Hello::frame(wrong));
+      EXPECT_EQ(answer_on(connection).value_or(Frame{}).at(0), "failure");
+    }
+    run_member(guessable(1, 2), [](ControlPlane&) {});
+  };
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(run_processes({in_time(guessable(0, 2)), second}), Each(IsEmpty()));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("was started with WORLD_SIZE=7"));
+}
+
+TEST(ControlPlaneMeeting, ListensAtTheAddressThatItIsGivenAlone) {
+  const int port = free_port();
+  Membership first = member_at(port, 0, 2), second = member_at(port, 1, 2);
+  first.point.bind = "127.0.0.2";
+  second.point.hosts = {"127.0.0.2"};
+  const Process other = [&] {
+    std::this_thread::sleep_for(milliseconds(300));
+    EXPECT_FALSE(connect_to(resolve("127.0.0.1", static_cast<std::uint16_t>(port)).at(0), milliseconds(200)));
+    run_member(second, [](ControlPlane&) {});
+  };
+  EXPECT_THAT(run_processes({in_time(first), other}), Each(IsEmpty()));
+  first.point.bind = "192.0.2.1";  // no host has it
+  EXPECT_THAT(run_processes({meets(first, milliseconds(300))})[0],
+              AllOf(HasSubstr("(192.0.2.1)"), HasSubstr("Cannot assign requested address")));
 }
 
 TEST(ControlPlaneMeeting, AStrangerWithoutTheSecretIsNoMember) {
@@ -223,7 +306,7 @@ TEST(ControlPlaneMeeting, AnotherVersionIsRefused) {
   const int port = free_port();
   const Process newer = [&] {
     FrameConnection connection(call(port));
-    connection.send({"hello", "3", member_at(port, 0, 1).point.secret, "2", "1", "whatever came later", "and more"});
+    connection.send({"hello", "99", member_at(port, 0, 1).point.secret, "2", "1", "whatever came later", "and more"});
     EXPECT_EQ(answer_on(connection).value_or(Frame{}).at(0), "failure");
   };
   const auto errors = run_processes({in_time(member_at(port, 0, 2)), newer});
@@ -285,6 +368,56 @@ TEST(ControlPlane, AnExchangeThatSomebodyIsLateForSaysWho) {
   });
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("ranks 0, 1 wait for rank 2 in a host exchange\n"));
   EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+// A job of three with a limit of two seconds, as `waits(rank, seconds since the meeting)` says of each.
+std::vector<std::string> run_waiting_job(seconds length, const std::function<bool(int rank, double since)>& waits) {
+  const int port = free_port();
+  std::vector<Process> members;
+  for (int rank = 0; rank < 3; ++rank) {
+    members.push_back([=] {
+      ControlSettings settings = testing::settings_for(seconds(20));
+      settings.longest_stall = milliseconds(2000);
+      ControlPlane control(member_at(port, rank, 3), settings);
+      control.meet();
+      control.set_activity(fmt::format("exchange {}", rank));
+      for (const auto start = Clock::now(); Clock::now() - start < length;) {
+        std::optional<ControlPlane::Waits> waiting;
+        const auto since = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+        const double began = since();
+        if (waits(rank, began)) waiting.emplace(control);
+        while (waits(rank, began) == waits(rank, since()) && since() < began + 20 &&
+               since() < static_cast<double>(length.count())) {
+          control.throw_if_failed();
+          std::this_thread::sleep_for(milliseconds(5));
+        }
+      }
+      control.finish();
+    });
+  }
+  return run_processes(members);
+}
+
+TEST(ControlPlane, RanksThatAllWaitForOneAnotherAreEndedWithWhatTheyWaitIn) {
+  ::testing::internal::CaptureStderr();
+  const auto start = Clock::now();
+  const auto errors = run_waiting_job(seconds(10), [](int, double) { return true; });
+  EXPECT_LT(Clock::now() - start, seconds(6));
+  EXPECT_THAT(errors, Each(AllOf(StartsWith("environment: nothing has moved for "),
+                                 HasSubstr("rank 0 on host0 in: exchange 0, rank 1 on host1 in: exchange 1, rank 2 on"),
+                                 HasSubstr("start again from the last checkpoint"))));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("the job ends after 2 seconds of that"));
+}
+
+TEST(ControlPlane, RanksThatWaitForOneThatComputesAreNotEndedHoweverLongItTakes) {
+  // The first one, which judges, in one half of the time, and another in the other.
+  EXPECT_THAT(run_waiting_job(seconds(6), [](int rank, double since) { return rank != (since < 3 ? 0 : 2); }),
+              Each(IsEmpty()));
+}
+
+TEST(ControlPlane, RanksThatWaitAgainAndAgainAreNotEnded) {
+  EXPECT_THAT(run_waiting_job(seconds(4), [](int, double since) { return std::fmod(since, 1) < 0.98; }),
+              Each(IsEmpty()));
 }
 
 TEST(ControlPlane, AFailureReachesRanksThatWait) {

@@ -131,10 +131,11 @@ TEST_P(ProcessRanks, ARankWhoseConnectionsBreakIsNamed) {
 // The last rank never comes.
 TEST_P(ProcessRanks, ARankThatNeverComesIsWaitedForAndNamed) {
   if (GetParam() == LaunchedBy::kMpirun) {
-    const JobOutcome outcome = run_with_start_timeout("1", 2, {"meet", "2", "-1", "0"});
+    const JobOutcome outcome = run_with_start_timeout("6", 2, {"meet", "2", "-1", "0"});
     EXPECT_NE(outcome.exit_code, 0);
-    EXPECT_THAT(outcome.errors_of_rank[0], AllOf(HasSubstr("waiting in MPI_Init for the other processes (5 s)"),
-                                                 HasSubstr("not all processes of this MPI job came to MPI_Init")));
+    EXPECT_THAT(outcome.errors_of_rank[0],
+                AllOf(HasSubstr("waiting in MPI_Init for the other processes (5 s)"),
+                      HasSubstr("not all processes of this MPI job came to MPI_Init within 6 seconds")));
     return;
   }
   const JobOutcome outcome = run_with_start_timeout("7", 3, {"meet", "3", "-1", "0"});

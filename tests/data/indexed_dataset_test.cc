@@ -307,7 +307,7 @@ TEST(IndexedDataset, AStoredValueThatIsNoIdIsToldWhenRead) {
   EXPECT_THAT(message_of<UserError>([&] { dataset.read(1, tokens); }), HasSubstr("holds 2147483648 at token 2"));
   EXPECT_THAT(message_of<UserError>([&] { dataset.read(3, tokens); }), HasSubstr("holds -5 at token 3"));
   EXPECT_THAT(message_of<UserError>([&] { dataset.check_vocabulary(1LL << 40); }),
-              HasSubstr("token id -5 at position 3"));
+              HasSubstr("holds 2147483648 at token 2 (document "));
 }
 
 }  // namespace

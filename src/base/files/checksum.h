@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace teratron {
 
@@ -22,10 +23,30 @@ class Checksum {
   void update(std::span<const std::byte> bytes);
   std::string digest() const;  // of all bytes so far; 16 hexadecimal digits
 
- private:
   struct State;
+
+ private:
   std::unique_ptr<State> state_;
 };
+
+// Of each block of bytes that come in pieces: the low 32 bits of a block's XXH3. A reader of some blocks can compare
+// them without the rest.
+class BlockChecksums {
+ public:
+  explicit BlockChecksums(std::size_t block_bytes);
+  ~BlockChecksums();
+  BlockChecksums(const BlockChecksums&) = delete;
+  BlockChecksums& operator=(const BlockChecksums&) = delete;
+
+  void update(std::span<const std::byte> bytes);
+  std::vector<std::uint32_t> digests() const;  // of all bytes so far; the last block may be short
+
+ private:
+  std::unique_ptr<Checksum::State> state_;
+  std::size_t block_bytes_, filled_ = 0;  // bytes of the block under way
+  std::vector<std::uint32_t> done_;
+};
+std::uint32_t block_checksum_of(std::span<const std::byte> block);
 
 std::string checksum_of(std::span<const std::byte> bytes);
 // All bytes that this process has given to Checksums so far: how far work that compares or writes checksums is.

@@ -9,6 +9,7 @@
 #include "cli/eval/scoring.h"
 #include "cli/report.h"
 #include "data/data_path.h"
+#include "data/indexed/content_check.h"
 #include "data/indexed/corpus_sidecar.h"
 #include "eval/corpus_loss.h"
 #include "runtime/loaded_model.h"
@@ -101,16 +102,17 @@ CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Ran
 }
 
 void run(const EvalLossOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
   CheckpointInfo checkpoint = find_model(options.load, options.layout, WeightUse::kEvalLoss);
-  const auto dataset = open_corpus(options.data_path);
+  const auto corpus = open_corpus(options.data_path);
   Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
   const std::filesystem::path& tokenizer_from = options.tokenizer.empty() ? checkpoint.folder : options.tokenizer;
-  for (const IndexedShard& shard : dataset->shards()) {
+  for (const IndexedShard& shard : corpus->shards()) {
     require_whole_documents(shard.prefix());
     require_tokenizer(shard.prefix(), tokenizer, tokenizer_from.string());
   }
-  dataset->check_vocabulary(checkpoint.model.vocab_size);
+  check_content(*corpus, checkpoint.model.vocab_size, 0);
+  const auto dataset = std::make_shared<const IndexedDataset>(corpus->with_vocabulary(checkpoint.model.vocab_size));
   const SplitRule rule = evaluation_split(options, checkpoint.state);
   std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(options.parts()), rule);
   find_part(parts, options.part);

@@ -22,7 +22,7 @@ void add_evaluation_fields(FieldList& list, EvaluationOptions& o, std::string_vi
   list.add("micro-batch-size", &o.batch, "N", fmt::format("{} computed at a time", items)).between(1, 1 << 16);
   add_model_parallel_fields(list, o.layout);
   add_data_parallel_field(list, o.layout, fmt::format("copies of the model, each with its share of the {}", items));
-  add_threads_field(list, o.layout);
+  add_process_fields(list, o.layout);
   add_json_field(list, o.json);
   add_loaded_precision_fields(list, o.backend);
   add_backend_fields(list, o.backend);

@@ -116,7 +116,7 @@ void run_rank(const EvalTaskJob& job, const Rank& rank) {
 }
 
 void run_task(const EvalTaskOptions& options, TaskKind task) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.predictions.empty()) lock.emplace(options.predictions);
   ModelConfig needed;

@@ -85,7 +85,7 @@ void report_score(const EvalWikitext103Options& options, const Counts& counts, d
 }
 
 void run(const EvalWikitext103Options& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
   launcher.require_file("--data", options.data);
   const std::string text = read_decompressed(options.data);
   Counts counts{.words = count_wikitext_words(text), .tokens = 0};

@@ -51,7 +51,7 @@ FieldList fields_of(EmbedOptions& o) {
   list.add("normalize", &o.vectors.normalize, "", "vectors have length 1, so that products are cosines");
   list.add("batch-size", &o.batch, "N", "texts computed at a time").between(1, 1 << 16);
   add_model_parallel_fields(list, o.layout);
-  add_threads_field(list, o.layout);
+  add_process_fields(list, o.layout);
   add_json_field(list, o.json);
   add_loaded_precision_fields(list, o.backend);
   add_backend_fields(list, o.backend);
@@ -128,7 +128,7 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
 }
 
 void run(const EmbedOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
   launcher.require_file("TEXT", options.text);
   WeightSource source = find_encoder(options.load, options.layout, WeightUse::kEmbed);
   TokenizedTexts texts = read_texts(options, source);

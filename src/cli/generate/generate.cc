@@ -81,7 +81,7 @@ void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, 
 }
 
 void run(const GenerateOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.json.empty()) lock.emplace(options.json);
   launcher.require_file("--prompts", options.prompts);

@@ -47,7 +47,7 @@ FieldList fields_of(GenerateOptions& o) {
   list.add("batch-size", &o.batch, "N", "texts at a time, which changes none; 0: at most 32 that take a GiB")
       .between(0);
   add_model_parallel_fields(list, o.layout);
-  add_threads_field(list, o.layout);
+  add_process_fields(list, o.layout);
   list.add("json", &o.json, "FILE", "an object a line for each text, in order; - is standard output, and nothing else");
   add_loaded_precision_fields(list, o.backend);
   add_backend_fields(list, o.backend);

@@ -197,7 +197,7 @@ double expected_seconds(const ProfileRequest& request, const Mesh& mesh, double 
 
 void run(const ProfileOptions& options) {
   if (!options.cluster.empty()) return profile_machine(options, options.cluster, options.repeats, options.json);
-  const RankLauncher launcher(options.threads, options.backend);
+  const RankLauncher launcher(options.threads, options.backend, options.bind);
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.output.empty()) lock.emplace(options.output);
   const std::int64_t vocab_size = options.vocabulary_size();

@@ -138,7 +138,7 @@ void profile_machine(const StepSettings& settings, const std::string& cluster_na
   const std::filesystem::path file =
       cluster_name == kThisMachine ? this_machine_file() : std::filesystem::path(cluster_name);
   if (file.empty()) throw_user_error("neither XDG_CACHE_HOME nor HOME says where the cache is; give --cluster FILE");
-  const RankLauncher launcher(settings.threads, settings.backend);
+  const RankLauncher launcher(settings.threads, settings.backend, settings.bind);
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0) lock.emplace(file);
   launcher.run(settings.mesh(), fmt::format("{}", rounds), [&](const Rank& rank) {

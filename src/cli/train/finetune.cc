@@ -167,7 +167,7 @@ void tell_of_labels(const FinetuneConfig& config, const RankLauncher& launcher) 
 
 void run(const FinetuneConfig& config) {
   const double began = monotonic_seconds();
-  const RankLauncher launcher(config.threads, config.backend);
+  const RankLauncher launcher(config.threads, config.backend, config.bind);
   const Tokenizer tokenizer = Tokenizer::load(config.tokenizer);
   const auto open = [&](const std::vector<std::filesystem::path>& files, bool training) {
     return open_task(config.task, files, tokenizer, config.reading, training);

@@ -117,7 +117,7 @@ void run_rank(const Job& job, const Rank& rank) {
 void run(const TrainStart& start) {
   const TrainConfig& config = start.config;
   const double began = monotonic_seconds();
-  const RankLauncher launcher(config.threads, config.backend);
+  const RankLauncher launcher(config.threads, config.backend, config.bind);
   config.documents(config.tokenizer);  // what it lacks is reported once, before there are ranks
   EndSignals end_signals(launcher.environment().process == 0);
   std::atomic<int> signal{0};

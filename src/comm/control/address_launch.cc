@@ -1,8 +1,11 @@
 #include "comm/control/address_launch.h"
 
+#include <algorithm>
 #include <charconv>
+#include <string_view>
 
 #include "base/error.h"
+#include "base/files/file.h"
 
 namespace teratron {
 namespace {
@@ -32,7 +35,56 @@ std::vector<std::uint16_t> ports_for(int port, bool is_taken) {
   return ports;
 }
 
+// What draws a secret.
+constexpr std::string_view kHowToDraw = "export TERATRON_SECRET=$(od -An -tx1 -N16 /dev/urandom | tr -d ' \\n')";
+
+std::string secret_in(const EnvironmentLookup& environment) {
+  constexpr std::size_t kShortest = 16;
+  std::string secret = text_of(environment, "TERATRON_SECRET");
+  const std::string file = text_of(environment, "TERATRON_SECRET_FILE");
+  if (secret.empty() && file.empty()) return "";
+  const bool is_read = secret.empty();
+  if (is_read) secret = read_file(file);
+  secret.erase(secret.find_last_not_of(" \t\r\n") + 1);
+  if (secret.size() >= kShortest) return secret;
+  throw_user_error(
+      "the secret in {} has {} characters, and {} are needed at least; draw it, once for all processes: {}",
+      is_read ? fmt::format("'{}' (TERATRON_SECRET_FILE)", file) : "TERATRON_SECRET", secret.size(), kShortest,
+      kHowToDraw);
+}
+
+[[noreturn]] void throw_no_secret(const std::string& what) {
+  throw_user_error(
+      "{}, so that others than the job's processes may reach the first one; give all of them a secret: {} (or a file "
+      "with it, that TERATRON_SECRET_FILE names). Processes of one host need none with MASTER_ADDR=127.0.0.1",
+      what, kHowToDraw);
+}
+
+bool is_reached_from_here_alone(const std::string& host) {
+  const std::vector<sockaddr_in> addresses = resolve(host, 0);
+  return !addresses.empty() && std::ranges::all_of(addresses, is_loopback);
+}
+
 }  // namespace
+
+MeetingPoint meeting_point_of(const AddressLaunch& launch, const std::string& bind) {
+  MeetingPoint point{.hosts = {launch.is_one_host && bind.empty() ? "127.0.0.1" : launch.address},
+                     .ports = launch.ports,
+                     .secret = fmt::format("{} {}", launch.secret, launch.job),
+                     .is_drawn = !launch.secret.empty(),
+                     .bind = bind,
+                     .name = fmt::format("{}:{}", launch.address, launch.port)};
+  const std::string& host = point.hosts.front();
+  const bool is_local = is_reached_from_here_alone(host);
+  if (!point.is_drawn && !is_local) throw_no_secret(fmt::format("MASTER_ADDR is {}", host));
+  if (!point.is_drawn && !bind.empty() && !is_reached_from_here_alone(bind)) {
+    throw_no_secret(fmt::format("--bind is {}", bind));
+  }
+  // A host's own name may stand for a loopback address there, and for another one on the other hosts.
+  const bool is_meant = !point.is_drawn || is_dotted_address(host) || host == "localhost";
+  if (bind.empty() && is_local && is_meant) point.bind = dotted(resolve(host, 0).front());
+  return point;
+}
 
 std::optional<AddressLaunch> find_address_launch(const EnvironmentLookup& environment) {
   const std::string rank = text_of(environment, "RANK"), world_size = text_of(environment, "WORLD_SIZE"),
@@ -65,6 +117,8 @@ std::optional<AddressLaunch> find_address_launch(const EnvironmentLookup& enviro
   launch.port = static_cast<std::uint16_t>(master_port);
   launch.ports = ports_for(master_port, text_of(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True");
   launch.job = fmt::format("{} {} {}", master_port, run, text_of(environment, "TORCHELASTIC_RESTART_COUNT"));
+  launch.secret = secret_in(environment);
+  launch.is_one_host = text_of(environment, "LOCAL_WORLD_SIZE") == world_size;
   launch.launcher = run.empty() ? fmt::format("the job at {}:{}", address, port) : "torchrun";
   return launch;
 }

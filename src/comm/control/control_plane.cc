@@ -86,6 +86,7 @@ void ControlPlane::report_early_end(int exit_code) {
 }
 
 void ControlPlane::finish() {
+  const Waits waits(*this);
   std::unique_lock lock(mutex_);
   if (is_first()) {
     mark_done(0);
@@ -97,6 +98,7 @@ void ControlPlane::finish() {
 
 std::vector<std::string> ControlPlane::all_gather(const std::string& key, int group_rank, int size,
                                                   const std::string& text) {
+  const Waits waits(*this);
   std::unique_lock lock(mutex_);
   if (is_first()) {
     contribute(0, key, group_rank, size, text);
@@ -161,7 +163,8 @@ void ControlPlane::send_all(const Frame& frame) {
 
 void ControlPlane::beat() {
   const std::vector<int> absent = is_first() ? missing() : std::vector<int>();
-  send_all({"beat", activity_, absent.empty() ? "" : text_of_ranks(absent)});
+  send_all({"beat", activity_, absent.empty() ? "" : text_of_ranks(absent), waits_ ? "waits" : "",
+            std::to_string(exchanges_done_)});
 }
 
 void ControlPlane::end_meeting() {
@@ -176,6 +179,7 @@ void ControlPlane::end_meeting() {
     }
     send_all(frame);
   }
+  last_progress_ = Clock::now();
   has_met_ = true;
   changed_.notify_all();
 }

@@ -1,7 +1,7 @@
 // The control plane of a job of processes: one TCP connection from every process to the first one, used by a thread of
 // its own. It is the same whether MPI or NCCL moves the tensors. It carries
 //   - the meeting: every process says hello to the first; the meeting ends when the last one has come;
-//   - heartbeats, one a second in both directions, from the hello on;
+//   - heartbeats, one a second in both directions, from the hello on, with what a rank does and whether it waits;
 //   - failure notices: the first rank tells all members which rank is lost and why;
 //   - exchanges of small texts between the hosts of a group (ranks without MPI).
 //
@@ -17,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -33,6 +34,9 @@ struct ControlSettings {
   std::chrono::milliseconds longest_meeting = std::chrono::minutes(5);
   // Processes that wait for others print a line to stderr after this time, again and again.
   std::chrono::milliseconds notice_interval = std::chrono::seconds(5);
+  // All ranks wait for one another, none of them computes, and nothing has reached any of them for so long: the job
+  // ends. A stranger's connection can stop MPI so. Zero: never.
+  std::chrono::milliseconds longest_stall = std::chrono::minutes(5);
   // Called from the control thread with the message of the failure; does not return.
   std::function<void(const std::string& message)> end_process;
 };
@@ -57,6 +61,20 @@ class ControlPlane {
   void throw_if_failed() const {
     if (has_failed_.load(std::memory_order_relaxed)) throw_failure();
   }
+  // While one exists, the rank's own thread is in a call that other ranks let end. It makes progress when that ends.
+  class Waits {
+   public:
+    explicit Waits(const ControlPlane& control) : control_(control) { control_.waits_.store(true); }
+    Waits(const Waits&) = delete;
+    Waits& operator=(const Waits&) = delete;
+    ~Waits() {
+      control_.exchanges_done_.fetch_add(1);
+      control_.waits_.store(false);
+    }
+
+   private:
+    const ControlPlane& control_;
+  };
   // For a caller whose messages fail before the reason is known: throws the failure, or returns if none comes within
   // kVerdict. A silent rank is found in this time.
   static constexpr auto kVerdict = std::chrono::seconds(8);
@@ -80,6 +98,8 @@ class ControlPlane {
   struct Peer {
     FrameConnection connection;
     std::string host, activity;
+    std::string exchanges_done;  // of its progress, as it last told
+    bool waits = false;
     Clock::time_point last_heard;
     bool is_done = false, was_told = false;
   };
@@ -99,10 +119,14 @@ class ControlPlane {
   void wait_for_events();
   void accept_members(Clock::time_point now);
   void admit(Listener::Arrival arrival, const Hello& hello, Clock::time_point now);
+  enum class Stranger { kOtherSecret, kContradiction };
+  void tell_once(Stranger kind, const FrameConnection& connection, const std::string& what);
   void receive_frames(Clock::time_point now);
   void take(int from, const Frame& frame);
   void look_for_closed();
   void look_for_silence(Clock::time_point now);
+  void look_for_stall(Clock::time_point now);
+  std::string text_of_stall(Clock::time_point now) const;
   void check_time_of_meeting(Clock::time_point now);
   void print_who_is_awaited(Clock::time_point now);
   void act_on_termination(Clock::time_point now);
@@ -144,6 +168,9 @@ class ControlPlane {
   bool asks_ = false;     // the rank's own thread has come to the meeting
   bool is_over_ = false;  // all are done
   Clock::time_point next_beat_, last_run_, next_notice_;
+  Clock::time_point last_progress_;  // of any rank, on the first one
+  bool stall_is_told_ = false;
+  std::set<Stranger> told_of_;
   std::optional<FailureNotice> failure_;
   Clock::time_point failed_since_;
   std::map<std::string, Exchange> exchanges_;                 // of the first rank: those under way
@@ -151,6 +178,8 @@ class ControlPlane {
   std::optional<Clock::time_point> terminated_since_;
   std::optional<TerminationRequest> termination_;
 
+  mutable std::atomic<bool> waits_{false};
+  mutable std::atomic<std::uint64_t> exchanges_done_{0};
   std::atomic<bool> has_met_{false}, has_failed_{false}, stopping_{false};
   mutable std::atomic<bool> told_{false};                // the rank's own thread knows of the failure
   mutable std::optional<Clock::time_point> told_since_;  // of a failure of another; under the mutex

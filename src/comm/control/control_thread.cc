@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -61,6 +62,7 @@ void ControlPlane::serve() {
   const Clock::time_point now = Clock::now();
   if (now - last_run_ > kOwnPause) {
     for (Peer& peer : peers_) peer.last_heard = now;
+    last_progress_ = now;
   }
   last_run_ = now;
   accept_members(now);
@@ -71,6 +73,7 @@ void ControlPlane::serve() {
     beat();
   }
   look_for_silence(now);
+  look_for_stall(now);
   check_time_of_meeting(now);
   print_who_is_awaited(now);
   act_on_termination(now);
@@ -96,7 +99,7 @@ void ControlPlane::wait_for_events() {
 bool ControlPlane::open_listener() {
   while (!listener_) {
     for (const std::uint16_t port : own_.point.ports) {
-      if (Socket socket = listen_at(port)) {
+      if (Socket socket = listen_at(port, own_.point.bind)) {
         const std::lock_guard lock(mutex_);
         listener_.emplace(std::move(socket));
         return true;
@@ -107,9 +110,11 @@ bool ControlPlane::open_listener() {
     if (Clock::now() - start_ > std::min<milliseconds>(settings_.longest_meeting, kPortInUse)) {
       const std::lock_guard lock(mutex_);
       fail({.kind = FailureNotice::Kind::kEnvironment,
-            .reason = fmt::format("rank 0 cannot listen at port {} on {}: {}; look for another job there or for a "
+            .reason = fmt::format("rank 0 cannot listen at port {} on {}{}: {}; look for another job there or for a "
                                   "second process with RANK=0, or choose another MASTER_PORT",
-                                  fmt::join(own_.point.ports, ", "), own_.host, std::strerror(error))});
+                                  fmt::join(own_.point.ports, ", "), own_.host,
+                                  own_.point.bind.empty() ? "" : fmt::format(" ({})", own_.point.bind),
+                                  std::strerror(error))});
       return false;
     }
     std::this_thread::sleep_for(kWakeUp);
@@ -173,12 +178,14 @@ bool ControlPlane::call_first_rank(const sockaddr_in& address, std::string& note
 }
 
 void ControlPlane::accept_members(Clock::time_point now) {
-  while (listener_) {
+  constexpr int kMostAtOnce = 256;
+  for (int calls = 0; listener_ && calls < kMostAtOnce; ++calls) {
     std::optional<Listener::Arrival> arrival = listener_->next();
     if (!arrival) return;
     if (const std::optional<Hello> hello = Hello::parse(arrival->hello, own_.point)) {
       admit(std::move(*arrival), *hello, now);
     } else {
+      tell_once(Stranger::kOtherSecret, arrival->connection, "it does not have this job's secret");
       arrival->connection.send({"another job"});
     }
   }
@@ -186,8 +193,13 @@ void ControlPlane::accept_members(Clock::time_point now) {
 
 void ControlPlane::admit(Listener::Arrival arrival, const Hello& hello, Clock::time_point now) {
   if (is_closed(arrival.connection.socket())) return;  // it gave up waiting, and tries again
-  if (!failure_) {
-    if (auto fault = fault_of(hello, hosts())) fail(std::move(*fault));
+  if (auto fault = failure_ ? std::nullopt : fault_of(hello, hosts())) {
+    if (!own_.point.is_drawn) {  // a stranger's guess does not end the job; a process of the job ends with the message
+      tell_once(Stranger::kContradiction, arrival.connection, fault->reason);
+      arrival.connection.send(fault->frame());
+      return;
+    }
+    fail(std::move(*fault));
   }
   const bool is_rank = hello.rank > 0 && hello.rank < own_.size;
   if (failure_) {
@@ -200,6 +212,12 @@ void ControlPlane::admit(Listener::Arrival arrival, const Hello& hello, Clock::t
   peer(hello.rank) = {.connection = std::move(arrival.connection), .host = hello.host, .last_heard = now};
   peer(hello.rank).activity = activity_;
   if (missing().empty()) end_meeting();
+}
+
+void ControlPlane::tell_once(Stranger kind, const FrameConnection& connection, const std::string& what) {
+  if (!told_of_.insert(kind).second) return;
+  print_line(fmt::format("put out a connection from {}: {}; more of the kind are put out without a word",
+                         peer_of(connection.socket()), what));
 }
 
 void ControlPlane::receive_frames(Clock::time_point now) {
@@ -215,9 +233,14 @@ void ControlPlane::receive_frames(Clock::time_point now) {
 
 void ControlPlane::take(int from, const Frame& frame) {
   const auto is = [&](std::string_view kind, std::size_t texts) { return frame.size() == texts && frame[0] == kind; };
-  if (is("beat", 3)) {
-    peer(from).activity = frame[1];
+  if (is("beat", 5)) {
+    Peer& other = peer(from);
+    other.activity = frame[1];
     awaited_ = frame[2];
+    const bool waits = !frame[3].empty();
+    if (!waits || other.exchanges_done != frame[4]) last_progress_ = Clock::now();
+    other.waits = waits;
+    other.exchanges_done = frame[4];
   } else if (is("failed", 3) && is_first()) {
     peer(from).activity = frame[1];
     declare_lost(from, frame[2]);

@@ -6,24 +6,29 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kHelloTimeout = std::chrono::seconds(5);
-constexpr std::size_t kMostCallers = 256;  // at a time; the system queues the others
+constexpr std::size_t kMostCallers = 256;  // that have said nothing yet
+constexpr int kMostAtOnce = 4096;          // so that a flood of them does not keep the control thread here
 
 }  // namespace
 
 void Listener::append_to(std::vector<pollfd>& waits) const {
-  // A full house is not polled for more: the listening socket would stay ready.
-  const auto events = static_cast<short>(callers_.size() < kMostCallers ? POLLIN : 0);
-  waits.push_back({.fd = socket_.get(), .events = events, .revents = 0});
+  waits.push_back({.fd = socket_.get(), .events = POLLIN, .revents = 0});
   for (const Caller& caller : callers_) {
     waits.push_back({.fd = caller.connection.socket().get(), .events = POLLIN, .revents = 0});
   }
 }
 
+// A member sends its hello as soon as it is connected. So of more callers than there is room for the one that has been
+// silent the longest is put out: however many strangers come, and come again, they keep no member out.
 std::optional<Listener::Arrival> Listener::next() {
-  while (callers_.size() < kMostCallers) {
+  for (int accepted = 0; accepted < kMostAtOnce; ++accepted) {
     Socket socket = accept_from(socket_);
     if (!socket) break;
-    callers_.push_back({FrameConnection(std::move(socket)), Clock::now()});
+    FrameConnection connection(std::move(socket));
+    if (std::optional<Frame> hello = connection.receive()) return Arrival{std::move(connection), std::move(*hello)};
+    if (!connection.is_open()) continue;
+    if (callers_.size() == kMostCallers) callers_.erase(callers_.begin());
+    callers_.push_back({std::move(connection), Clock::now()});
   }
   for (auto caller = callers_.begin(); caller != callers_.end();) {
     std::optional<Frame> hello = caller->connection.receive();

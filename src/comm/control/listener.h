@@ -31,7 +31,7 @@ class Listener {
     std::chrono::steady_clock::time_point since;
   };
   Socket socket_;
-  std::vector<Caller> callers_;
+  std::vector<Caller> callers_;  // the longest here first
 };
 
 }  // namespace teratron

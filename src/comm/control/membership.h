@@ -16,7 +16,9 @@ struct MeetingPoint {
   std::vector<std::string> hosts;    // names or addresses of its host, tried in turn
   std::vector<std::uint16_t> ports;  // it listens at the first one that is free
   std::string secret;                // hellos with another one are answered with "another job"
-  std::string name;                  // for people: "10.0.0.1:29500 (MASTER_ADDR and MASTER_PORT)"
+  bool is_drawn = true;  // the secret, at random: who has it is a member; else a stranger may have guessed it
+  std::string bind;      // the address that the first rank listens at; empty: all of its host's
+  std::string name;      // for people: "10.0.0.1:29500 (MASTER_ADDR and MASTER_PORT)"
 };
 
 // The place of this process in its job.

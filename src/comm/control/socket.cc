@@ -39,7 +39,7 @@ Socket::~Socket() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-Socket listen_at(std::uint16_t port) {
+Socket listen_at(std::uint16_t port, const std::string& address) {
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return {};
   const int on = 1;  // allows binding while connections of an earlier job are in TIME_WAIT
@@ -47,6 +47,10 @@ Socket listen_at(std::uint16_t port) {
   sockaddr_in any{};
   any.sin_family = AF_INET;
   any.sin_port = htons(port);
+  if (!address.empty() && ::inet_pton(AF_INET, address.c_str(), &any.sin_addr) != 1) {
+    errno = EADDRNOTAVAIL;
+    return {};
+  }
   if (::bind(socket.get(), generic(any), sizeof(any)) != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
     const int error = errno;
     socket = Socket();
@@ -105,11 +109,28 @@ std::vector<sockaddr_in> resolve(const std::string& name, std::uint16_t port) {
   return addresses;
 }
 
-std::string to_text(const sockaddr_in& address) {
+std::string dotted(const sockaddr_in& address) {
   std::array<char, INET_ADDRSTRLEN> text{};
   ::inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
-  return fmt::format("{}:{}", text.data(), ntohs(address.sin_port));
+  return text.data();
 }
+
+std::string to_text(const sockaddr_in& address) {
+  return fmt::format("{}:{}", dotted(address), ntohs(address.sin_port));
+}
+
+std::string peer_of(const Socket& socket) {
+  sockaddr_in other{};
+  socklen_t length = sizeof(other);
+  return ::getpeername(socket.get(), generic(other), &length) == 0 ? to_text(other) : "an unknown address";
+}
+
+bool is_dotted_address(const std::string& text) {
+  in_addr address{};
+  return ::inet_pton(AF_INET, text.c_str(), &address) == 1;
+}
+
+bool is_loopback(const sockaddr_in& address) { return ntohl(address.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET; }
 
 std::vector<std::string> own_addresses() {
   std::vector<std::string> addresses = {"127.0.0.1"};

@@ -29,8 +29,9 @@ class Socket {
   int descriptor_ = -1;
 };
 
-// Listens on all addresses of this host; port 0 lets the system choose one. Empty, with errno set, on failure.
-Socket listen_at(std::uint16_t port);
+// Listens at `address`, dotted, of this host, or at all of them where it is empty; port 0 lets the system choose one.
+// Empty, with errno set, on failure.
+Socket listen_at(std::uint16_t port, const std::string& address = "");
 std::uint16_t port_of(const Socket& listener);
 
 // Empty, with errno set, on failure or after `longest`. The connection does not delay short writes (TCP_NODELAY).
@@ -41,6 +42,10 @@ Socket accept_from(const Socket& listener);
 // The IPv4 addresses of a name or of dotted text; none if it cannot be resolved.
 std::vector<sockaddr_in> resolve(const std::string& name, std::uint16_t port);
 std::string to_text(const sockaddr_in& address);  // "127.0.0.1:29500"
+std::string peer_of(const Socket& socket);        // likewise: who is at the other end of a connection
+std::string dotted(const sockaddr_in& address);   // "127.0.0.1"
+bool is_dotted_address(const std::string& text);  // "127.0.0.1", not a name
+bool is_loopback(const sockaddr_in& address);     // reached from this host alone: 127.0.0.0/8
 // Dotted addresses of this host's interfaces, the loopback address first.
 std::vector<std::string> own_addresses();
 

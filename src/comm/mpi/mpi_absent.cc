@@ -13,7 +13,9 @@ bool mpi_is_built() { return false; }
 
 MpiPlace start_mpi(const ControlSettings&) { refuse(); }
 
-std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string&, const ControlSettings&) { refuse(); }
+std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string&, const ControlSettings&, const std::string&) {
+  refuse();
+}
 
 std::unique_ptr<Communicator> make_mpi_world(ControlPlane&) { refuse(); }
 

@@ -159,6 +159,7 @@ std::vector<std::string> MpiCommunicator::do_all_gather_host(const std::string& 
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::do_split(const std::vector<int>& members) {
+  const ControlPlane::Waits waits(control_);
   MPI_Group everyone = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
   check_mpi(MPI_Comm_group(group_.collectives, &everyone), "list a group");
   check_mpi(MPI_Group_incl(everyone, static_cast<int>(members.size()), members.data(), &chosen), "choose members");
@@ -173,6 +174,7 @@ std::unique_ptr<Communicator> MpiCommunicator::do_split(const std::vector<int>& 
 }  // namespace
 
 std::unique_ptr<Communicator> make_mpi_world(ControlPlane& control) {
+  const ControlPlane::Waits waits(control);
   MpiGroup world;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &world.collectives), "copy its world");
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &world.messages), "copy its world");

@@ -1,12 +1,15 @@
 #include "comm/mpi/mpi_job.h"
 
 #include <mpi.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -50,15 +53,22 @@ class StartWatch {
   void run(const ControlSettings& settings) {
     const auto start = Clock::now();
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, settings.notice_interval, [&] { return done_; })) {
-      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-      std::fputs(fmt::format("waiting in MPI_Init for the other processes ({:.0f} s)\n", seconds).c_str(), stderr);
-      if (Clock::now() - start > settings.longest_meeting) {
+    const auto end = start + settings.longest_meeting;
+    for (auto next = start + settings.notice_interval;
+         !changed_.wait_until(lock, std::min(next, end), [&] { return done_; });) {
+      const auto now = Clock::now();
+      if (now >= end) {
         settings.end_process(
-            fmt::format("not all processes of this MPI job came to MPI_Init within {:.0f} seconds; "
+            fmt::format("not all processes of this MPI job came to MPI_Init within {:g} seconds; "
                         "look for one that was stopped or waits for its files",
-                        seconds));
+                        std::chrono::duration<double>(settings.longest_meeting).count()));
       }
+      if (now < next) continue;
+      next += settings.notice_interval;
+      std::fputs(fmt::format("waiting in MPI_Init for the other processes ({:.0f} s)\n",
+                             std::chrono::duration<double>(now - start).count())
+                     .c_str(),
+                 stderr);
     }
   }
 
@@ -67,6 +77,38 @@ class StartWatch {
   bool done_ = false;
   std::thread thread_;
 };
+
+long number_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+}
+
+// mpirun and srun tell.
+bool is_on_one_host() {
+  const long processes = number_in("OMPI_COMM_WORLD_SIZE");
+  return (processes > 0 && number_in("OMPI_COMM_WORLD_LOCAL_SIZE") == processes) ||
+         number_in("SLURM_STEP_NUM_NODES") == 1;
+}
+
+// Open MPI's TCP transport listens at all addresses of the host, and one connection that a stranger holds open stops
+// the job for ever; others open ports too. Ranks of one host move their bytes through shared memory; where there is too
+// little of it, TCP stays, on the loopback interface alone.
+void keep_to_this_host() {
+  for (const char* const told : {"OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude"}) {
+    if (std::getenv(told) != nullptr) return;
+  }
+  constexpr std::uint64_t kOfARank = std::uint64_t{16} << 20;  // bytes; Open MPI takes 4 MiB and some
+  const auto ranks = static_cast<std::uint64_t>(
+      std::max({1L, number_in("OMPI_COMM_WORLD_LOCAL_SIZE"), number_in("SLURM_STEP_NUM_TASKS")}));
+  struct statvfs shared {};
+  const bool is_enough =
+      ::statvfs("/dev/shm", &shared) == 0 && std::uint64_t{shared.f_bavail} * shared.f_frsize >= ranks * kOfARank;
+  if (is_enough) {
+    ::setenv("OMPI_MCA_btl", "self,vader", 0);  // of Open MPI 4; a name of "sm" in later ones
+  } else {
+    ::setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);
+  }
+}
 
 MpiPlace own_place() {
   MpiPlace place;
@@ -100,6 +142,7 @@ std::string broadcast_text(const std::string& own) {
 bool mpi_is_built() { return true; }
 
 MpiPlace start_mpi(const ControlSettings& settings) {
+  if (is_on_one_host()) keep_to_this_host();
   const StartWatch watch(settings);
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "start");
@@ -109,17 +152,22 @@ MpiPlace start_mpi(const ControlSettings& settings) {
 }
 
 // The text: secret, port, the first rank's host and its addresses.
-std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, const ControlSettings& settings) {
+std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, const ControlSettings& settings,
+                                                     const std::string& bind) {
   const MpiPlace place = own_place();
   Socket listener;
   std::string text;
   if (place.process == 0) {
-    listener = listen_at(0);
-    if (!listener) throw_environment_error("cannot open a TCP socket on {}: {}", host, std::strerror(errno));
+    const std::string address = bind.empty() && is_on_one_host() ? "127.0.0.1" : bind;
+    listener = listen_at(0, address);
+    if (!listener) {
+      throw_environment_error("cannot listen on {}{}: {}{}", host, address.empty() ? "" : " at " + address,
+                              std::strerror(errno), bind.empty() ? "" : "; give --bind an address of that host");
+    }
     std::random_device random;
     text = fmt::format("{:08x}{:08x}{:08x}{:08x} {} {}", random(), random(), random(), random(), port_of(listener),
                        host.empty() ? "?" : host);
-    for (const std::string& address : own_addresses()) text += " " + address;
+    for (const std::string& own : address.empty() ? own_addresses() : std::vector{address}) text += " " + own;
   }
   std::istringstream words(broadcast_text(text));
   Membership own{.rank = place.process, .size = place.processes, .host = host};

@@ -17,13 +17,18 @@ struct MpiPlace {
   int processes = 1, process = 0;
 };
 
-// Starts MPI, which waits for all processes. A process that has not come is unknown here: no control plane exists yet.
-// So the process says every `settings.notice_interval` that it waits, and calls end_process() after longest_meeting.
+// Starts MPI, which waits for all processes. Where all run on one host, Open MPI opens no port to the network, unless
+// the user has told it which transports to use. A process that has not come is unknown here: no control plane exists
+// yet. So the process says every `settings.notice_interval` that it waits, and calls end_process() after
+// longest_meeting.
 MpiPlace start_mpi(const ControlSettings& settings);
 
 // After start_mpi(). The first rank opens its listener and broadcasts where it listens, with a secret for the job.
 // EnvironmentError: it does not do so within seconds.
-std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, const ControlSettings& settings);
+// `bind`: the address that it listens at; empty: all of its host's, or the loopback address where the launcher says
+// that all processes run on one host.
+std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, const ControlSettings& settings,
+                                                     const std::string& bind);
 
 std::unique_ptr<Communicator> make_mpi_world(ControlPlane& control);  // mpi_communicator.h
 

@@ -43,6 +43,7 @@ void check_mpi(int code, std::string_view what) {
 }
 
 void MpiRequests::send(const void* from, std::int64_t bytes, int to, int tag) {
+  const ControlPlane::Waits waits(control_);
   in_pieces(bytes, [&](std::int64_t begin, int count) {
     check_mpi(MPI_Isend(static_cast<const std::byte*>(from) + begin, count, MPI_BYTE, to, tag, communicator_, next()),
               "send");
@@ -50,6 +51,7 @@ void MpiRequests::send(const void* from, std::int64_t bytes, int to, int tag) {
 }
 
 void MpiRequests::receive(void* to, std::int64_t bytes, int from, int tag) {
+  const ControlPlane::Waits waits(control_);
   in_pieces(bytes, [&](std::int64_t begin, int count) {
     check_mpi(MPI_Irecv(static_cast<std::byte*>(to) + begin, count, MPI_BYTE, from, tag, communicator_, next()),
               "receive");
@@ -57,6 +59,7 @@ void MpiRequests::receive(void* to, std::int64_t bytes, int from, int tag) {
 }
 
 void MpiRequests::broadcast(void* data, std::int64_t bytes, int root) {
+  const ControlPlane::Waits waits(control_);
   in_pieces(bytes, [&](std::int64_t begin, int count) {
     check_mpi(MPI_Ibcast(static_cast<std::byte*>(data) + begin, count, MPI_BYTE, root, communicator_, next()),
               "broadcast");
@@ -69,6 +72,7 @@ MPI_Request* MpiRequests::next() {
 }
 
 void MpiRequests::wait() {
+  const ControlPlane::Waits waits(control_);
   for (int looks = 0;; ++looks) {
     control_.throw_if_failed();
     int done = 0;

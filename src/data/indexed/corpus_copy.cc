@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files/checksum.h"
-#include "base/files/file.h"
 #include "data/data_path.h"
 #include "data/indexed/indexed_dataset_writer.h"
 
@@ -51,6 +51,34 @@ void require_other_places(const CopySource& source, std::span<const fs::path> ou
   }
 }
 
+// The .bin of a shard as it is stored, some of it at a time.
+class StoredTokens {
+ public:
+  explicit StoredTokens(const IndexedShard& shard) : shard_(shard) {}
+
+  // Reads the bytes from `at` on, unless they are here; tells whether it has read.
+  bool move_to(std::uint64_t at) {
+    if (at >= begin_ && at < begin_ + bytes_.size()) return false;
+    constexpr std::uint64_t kAtOnce = std::uint64_t{4} << 20;
+    begin_ = at;
+    bytes_.resize(std::min(kAtOnce, shard_.bin_bytes() - at));
+    shard_.read_bytes(begin_, bytes_);
+    checksum_.update(bytes_);
+    return true;
+  }
+  // The bytes from `at` on that are here, before `end`.
+  std::span<const std::byte> from(std::uint64_t at, std::uint64_t end) const {
+    return std::span(bytes_).subspan(at - begin_, std::min(end, begin_ + bytes_.size()) - at);
+  }
+  std::string checksum() const { return checksum_.digest(); }  // of the file, where all of it was asked for in order
+
+ private:
+  const IndexedShard& shard_;
+  std::uint64_t begin_ = 0;
+  std::vector<std::byte> bytes_;
+  Checksum checksum_;
+};
+
 class DocumentCopy {
  public:
   DocumentCopy(const CopySource& source, std::span<const fs::path> outs, std::span<const std::uint8_t> parts)
@@ -90,33 +118,39 @@ class DocumentCopy {
  private:
   template <class Told>
   void copy_shard(const IndexedShard& shard, const std::optional<CorpusSidecar>& sidecar, const Told& told) {
-    constexpr std::int64_t kTokensInMemory = std::int64_t{8} << 20;
-    Checksum checksum;
-    std::int64_t released = 0;  // tokens before it are no longer in memory
+    StoredTokens tokens(shard);
     for (std::int64_t document = 0; document < shard.documents(); ++document, ++document_) {
-      const TokenRange range = shard.document(document);
-      if (reads_all_ && sidecar) checksum.update(shard.stored(range));
       const std::size_t part = parts_.empty() ? 0 : parts_[static_cast<std::size_t>(document_)];
-      if (part < writers_.size()) copy_document(shard, document, *writers_[part]);
-      if (range.end - released < kTokensInMemory) continue;
-      shard.release({released, range.end});
-      released = range.end;
-      told();
+      if (part >= writers_.size()) continue;
+      if (copy_document(shard, document, tokens, *writers_[part])) told();
     }
     told();
-    if (!reads_all_ || !sidecar || checksum.digest() == sidecar->bin.checksum) return;
+    if (!reads_all_ || !sidecar || tokens.checksum() == sidecar->bin.checksum) return;
     throw_user_error(
         "'{}' is damaged: its checksum is not the one that it was written with; copy the corpus again, or "
         "tokenise the text again; nothing was written",
         bin_path(shard.prefix()).string());
   }
 
-  static void copy_document(const IndexedShard& shard, std::int64_t document, IndexedDatasetWriter& writer) {
-    const std::int64_t end = shard.first_sequence(document + 1);
-    for (std::int64_t sequence = shard.first_sequence(document); sequence < end; ++sequence) {
-      writer.add_stored_sequence(shard.stored(shard.sequence(sequence)));
+  // Whether the file was read for it.
+  bool copy_document(const IndexedShard& shard, std::int64_t document, StoredTokens& tokens,
+                     IndexedDatasetWriter& writer) const {
+    const std::int64_t first = shard.first_sequence(document), end = shard.first_sequence(document + 1);
+    const auto lengths = std::span(shard.index().lengths());
+    writer.add_stored_sequences(
+        lengths.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(end - first)));
+    const TokenRange range = shard.document(document);
+    const auto token_bytes = static_cast<std::uint64_t>(size_of(source_.token_type));
+    const std::uint64_t end_byte = static_cast<std::uint64_t>(range.end) * token_bytes;
+    bool reads = false;
+    for (std::uint64_t at = static_cast<std::uint64_t>(range.begin) * token_bytes; at < end_byte;) {
+      reads = tokens.move_to(at) || reads;
+      const std::span<const std::byte> piece = tokens.from(at, end_byte);
+      writer.add_stored_bytes(piece);
+      at += piece.size();
     }
     writer.end_document();
+    return reads;
   }
 
   const CopySource& source_;

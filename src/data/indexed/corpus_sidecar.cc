@@ -1,5 +1,7 @@
 #include "data/indexed/corpus_sidecar.h"
 
+#include <algorithm>
+#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -8,6 +10,7 @@
 #include "base/error.h"
 #include "base/files/checksum.h"
 #include "base/files/file.h"
+#include "base/files/random_access_file.h"
 #include "base/json_fields.h"
 #include "data/indexed/indexed_dataset.h"
 
@@ -18,12 +21,44 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFormat = "teratron corpus";
 constexpr std::int64_t kVersion = 1, kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;  // of any vocabulary
 
-nlohmann::ordered_json json_of(const CorpusFile& file) { return {{"bytes", file.bytes}, {"xxh3_64", file.checksum}}; }
+constexpr std::size_t kDigits = 8;  // of a block's checksum, hexadecimal
+
+nlohmann::ordered_json json_of(const CorpusFile& file) {
+  nlohmann::ordered_json json = {{"bytes", file.bytes}, {"xxh3_64", file.checksum}};
+  if (!file.blocks) return json;
+  std::string digits;
+  digits.reserve(file.blocks->checksums.size() * kDigits);
+  for (const std::uint32_t checksum : file.blocks->checksums) digits += fmt::format("{:08x}", checksum);
+  json["block_bytes"] = file.blocks->bytes;
+  json["xxh3_low_32_of_blocks"] = std::move(digits);
+  return json;
+}
+
+std::optional<FileBlocks> blocks_from(const JsonFields& fields, std::int64_t file_bytes) {
+  constexpr std::string_view kBlockBytes = "block_bytes", kChecksums = "xxh3_low_32_of_blocks";
+  if (!fields.has(kBlockBytes)) return std::nullopt;
+  FileBlocks blocks{.bytes = fields.integer(kBlockBytes, 4096, std::int64_t{1} << 30), .checksums = {}};
+  const std::string digits = fields.string(kChecksums);
+  const std::int64_t count = (file_bytes + blocks.bytes - 1) / blocks.bytes;
+  if (!std::cmp_equal(digits.size(), count * static_cast<std::int64_t>(kDigits)) || blocks.bytes % 8 != 0) {
+    fields.throw_not(kChecksums, fmt::format("the checksums of {} blocks", count));
+  }
+  for (std::size_t at = 0; at < digits.size(); at += kDigits) {
+    const char* const first = digits.data() + at;
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(first, first + kDigits, value, 16);
+    if (error != std::errc() || end != first + kDigits) fields.throw_not(kChecksums, "hexadecimal digits");
+    blocks.checksums.push_back(value);
+  }
+  return blocks;
+}
 
 CorpusFile file_from(const nlohmann::json& json, const fs::path& path) {
   const JsonFields fields(json, path);
-  return {.bytes = fields.integer("bytes", 0, kMost), .checksum = fields.string("xxh3_64")};
+  const std::int64_t bytes = fields.integer("bytes", 0, kMost);
+  return {.bytes = bytes, .checksum = fields.string("xxh3_64"), .blocks = blocks_from(fields, bytes)};
 }
 
 constexpr std::string_view kUnit = "sequence_unit", kDocument = "document", kSentence = "sentence";
@@ -46,10 +81,23 @@ std::string size_fault(const fs::path& path, const CorpusFile& file) {
   return fmt::format("'{}' has {} bytes, and {} when it was written", path.string(), size, file.bytes);
 }
 
+// Reads the file once; where blocks have checksums, the first that differs tells the place.
 std::string content_fault(const fs::path& path, const CorpusFile& file) {
   if (std::string fault = size_fault(path, file); !fault.empty()) return fault;
-  if (checksum_of(MappedFile(path).bytes()) == file.checksum) return "";
-  return fmt::format("'{}': its checksum is not the one that it was written with", path.string());
+  const RandomAccessFile content(path);
+  const std::uint64_t at_once = static_cast<std::uint64_t>(file.blocks ? file.blocks->bytes : kChecksumBlockBytes);
+  Checksum checksum;
+  std::string place;
+  std::vector<std::byte> block;
+  for (std::uint64_t at = 0; at < content.size(); at += at_once) {
+    block.resize(std::min(at_once, content.size() - at));
+    content.read(at, block);
+    checksum.update(block);
+    if (!file.blocks || !place.empty() || block_checksum_of(block) == file.blocks->checksums[at / at_once]) continue;
+    place = fmt::format(" (it differs first within bytes {} to {})", at, at + block.size());
+  }
+  if (place.empty() && checksum.digest() == file.checksum) return "";
+  return fmt::format("'{}': its checksum is not the one that it was written with{}", path.string(), place);
 }
 
 void add_counts_faults(const IndexedDataset& dataset, const CorpusSidecar& sidecar, std::vector<std::string>& faults) {
@@ -163,8 +211,7 @@ CorpusVerification verify_corpus(const fs::path& prefix) {
     found.documents = dataset.documents();
     found.tokens = dataset.tokens();
     if (found.sidecar) add_counts_faults(dataset, *found.sidecar, found.faults);
-    dataset.check_vocabulary(found.sidecar ? found.sidecar->tokenizer.vocab_size
-                                           : std::int64_t{std::numeric_limits<std::int32_t>::max()} + 1);
+    dataset.check_vocabulary(found.sidecar ? found.sidecar->tokenizer.vocab_size : kMostTokens);
   } catch (const UserError& error) {
     found.faults.emplace_back(error.what());
   }

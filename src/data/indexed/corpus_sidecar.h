@@ -23,9 +23,18 @@ struct TokenizerIdentity {
 };
 TokenizerIdentity identity_of(const Tokenizer& tokenizer, std::string name);
 
+constexpr std::int64_t kChecksumBlockBytes = std::int64_t{1} << 20;
+
+// Checksums of a file's blocks, so that some of it can be compared without reading the rest.
+struct FileBlocks {
+  std::int64_t bytes = 0;                // of a block
+  std::vector<std::uint32_t> checksums;  // BlockChecksums; the last block may be short
+};
+
 struct CorpusFile {
   std::int64_t bytes = 0;
-  std::string checksum;  // checksum_of
+  std::string checksum;                   // checksum_of
+  std::optional<FileBlocks> blocks = {};  // of a .bin that a version with them has written
 };
 
 // What one sequence of the corpus is.

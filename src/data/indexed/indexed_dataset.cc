@@ -17,8 +17,9 @@ IndexedDataset IndexedDataset::open(std::span<const std::filesystem::path> prefi
   return IndexedDataset(std::move(shards));
 }
 
-IndexedDataset::IndexedDataset(std::vector<IndexedShard> shards) : shards_(std::move(shards)), starts_(1) {
-  for (const IndexedShard& shard : shards_) {
+IndexedDataset::IndexedDataset(std::vector<IndexedShard> shards)
+    : shards_(std::make_shared<const std::vector<IndexedShard>>(std::move(shards))), starts_(1) {
+  for (const IndexedShard& shard : *shards_) {
     const Start& start = starts_.back();
     starts_.push_back({.tokens = start.tokens + shard.tokens(),
                        .sequences = start.sequences + shard.sequences(),
@@ -26,41 +27,47 @@ IndexedDataset::IndexedDataset(std::vector<IndexedShard> shards) : shards_(std::
   }
 }
 
+IndexedDataset IndexedDataset::with_vocabulary(std::int64_t vocab_size) const {
+  IndexedDataset bounded = *this;
+  bounded.vocab_size_ = vocab_size;
+  return bounded;
+}
+
 std::string IndexedDataset::name() const {
-  const std::string first = fmt::format("'{}'", shards_.front().prefix().string());
-  const std::size_t more = shards_.size() - 1;
+  const std::string first = fmt::format("'{}'", shards().front().prefix().string());
+  const std::size_t more = shards().size() - 1;
   return more == 0 ? first : fmt::format("{} and {} more shard{}", first, more, more == 1 ? "" : "s");
 }
 
 // The shard that holds number `number` of them all. Shards without any are passed over.
 std::size_t IndexedDataset::shard_of(std::int64_t Start::*what, std::int64_t number) const {
   check(number >= 0 && number < starts_.back().*what, "IndexedDataset: no such sequence, document or token");
-  if (shards_.size() == 1) return 0;
+  if (shards().size() == 1) return 0;
   const auto behind = std::ranges::upper_bound(starts_, number, {}, what);
   return static_cast<std::size_t>(behind - starts_.begin()) - 1;
 }
 
 TokenRange IndexedDataset::sequence(std::int64_t sequence) const {
   const std::size_t shard = shard_of(&Start::sequences, sequence);
-  const TokenRange range = shards_[shard].sequence(sequence - starts_[shard].sequences);
+  const TokenRange range = shards()[shard].sequence(sequence - starts_[shard].sequences);
   return {starts_[shard].tokens + range.begin, starts_[shard].tokens + range.end};
 }
 
 std::int64_t IndexedDataset::sequence_size(std::int64_t sequence) const {
   const std::size_t shard = shard_of(&Start::sequences, sequence);
-  return shards_[shard].sequence_size(sequence - starts_[shard].sequences);
+  return shards()[shard].sequence_size(sequence - starts_[shard].sequences);
 }
 
 TokenRange IndexedDataset::document(std::int64_t document) const {
   const std::size_t shard = shard_of(&Start::documents, document);
-  const TokenRange range = shards_[shard].document(document - starts_[shard].documents);
+  const TokenRange range = shards()[shard].document(document - starts_[shard].documents);
   return {starts_[shard].tokens + range.begin, starts_[shard].tokens + range.end};
 }
 
 std::int64_t IndexedDataset::first_sequence(std::int64_t document) const {
   if (document == documents()) return sequences();
   const std::size_t shard = shard_of(&Start::documents, document);
-  return starts_[shard].sequences + shards_[shard].first_sequence(document - starts_[shard].documents);
+  return starts_[shard].sequences + shards()[shard].first_sequence(document - starts_[shard].documents);
 }
 
 void IndexedDataset::read(std::int64_t position, std::span<std::int32_t> out) const {
@@ -69,14 +76,14 @@ void IndexedDataset::read(std::int64_t position, std::span<std::int32_t> out) co
   while (!out.empty()) {
     const std::size_t shard = shard_of(&Start::tokens, position);
     const auto length = std::min(out.size(), static_cast<std::size_t>(starts_[shard + 1].tokens - position));
-    shards_[shard].read(position - starts_[shard].tokens, out.first(length));
+    shards()[shard].read(position - starts_[shard].tokens, out.first(length), vocab_size_);
     out = out.subspan(length);
     position += static_cast<std::int64_t>(length);
   }
 }
 
 void IndexedDataset::check_vocabulary(std::int64_t vocab_size) const {
-  for (const IndexedShard& shard : shards_) shard.check_vocabulary(vocab_size);
+  for (const IndexedShard& shard : shards()) shard.check_vocabulary(vocab_size);
 }
 
 }  // namespace teratron

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +21,10 @@ class IndexedDataset {
   static IndexedDataset open(const std::filesystem::path& prefix);
   static IndexedDataset open(std::span<const std::filesystem::path> prefixes);  // at least one
 
-  std::span<const IndexedShard> shards() const { return shards_; }
+  // The same corpus, of which read() gives ids of this vocabulary alone.
+  IndexedDataset with_vocabulary(std::int64_t vocab_size) const;
+
+  std::span<const IndexedShard> shards() const { return *shards_; }
   std::string name() const;  // for people, in quotes: "'a'", "'a' and 2 more shards"
   std::int64_t tokens() const { return starts_.back().tokens; }
   std::int64_t sequences() const { return starts_.back().sequences; }
@@ -32,7 +36,8 @@ class IndexedDataset {
   // The first sequence of a document; documents() gives sequences(), the end of the last.
   std::int64_t first_sequence(std::int64_t document) const;
 
-  // Reads out.size() tokens from `position` on. UserError: a stored value that is negative or above 2^31 - 1.
+  // Reads out.size() tokens from `position` on. UserError: an id outside the vocabulary (of any: from 0 to 2^31 - 1).
+  // EnvironmentError: a file cannot be read, or has changed since it was opened.
   void read(std::int64_t position, std::span<std::int32_t> out) const;
 
   // Reads the whole corpus (all threads). UserError: a token outside [0, vocab_size), with its file and position in it.
@@ -45,7 +50,8 @@ class IndexedDataset {
   explicit IndexedDataset(std::vector<IndexedShard> shards);
   std::size_t shard_of(std::int64_t Start::*what, std::int64_t number) const;
 
-  std::vector<IndexedShard> shards_;
+  std::shared_ptr<const std::vector<IndexedShard>> shards_;
+  std::int64_t vocab_size_ = std::int64_t{1} << 31;
   std::vector<Start> starts_;  // of each shard, and the end of the last
 };
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -34,13 +35,9 @@ IndexedDatasetWriter::IndexedDatasetWriter(std::filesystem::path prefix, std::in
 IndexedDatasetWriter::IndexedDatasetWriter(std::filesystem::path prefix, TokenType token_type)
     : prefix_(std::move(prefix)), lock_(prefix_), token_type_(token_type), token_file_(bin_path(prefix_)) {}
 
-void IndexedDatasetWriter::add_stored_sequence(std::span<const std::byte> tokens) {
-  constexpr std::size_t kPiece = std::size_t{1} << 20;  // the file has a buffer for what it is given
-  const auto count = static_cast<std::int64_t>(tokens.size()) / size_of(token_type_);
-  lengths_.push_back(static_cast<std::int32_t>(count));
-  tokens_ += count;
-  for (; tokens.size() > kPiece; tokens = tokens.subspan(kPiece)) token_file_.write_values(tokens.first(kPiece));
-  token_file_.write_values(tokens);
+void IndexedDatasetWriter::add_stored_sequences(std::span<const std::int32_t> lengths) {
+  lengths_.insert(lengths_.end(), lengths.begin(), lengths.end());
+  tokens_ = std::accumulate(lengths.begin(), lengths.end(), tokens_);
 }
 
 void IndexedDatasetWriter::add_sequence(std::span<const std::int32_t> tokens) {
@@ -53,9 +50,9 @@ void IndexedDatasetWriter::add_sequence(std::span<const std::int32_t> tokens) {
   }
   if (token_type_ == TokenType::kU16) {
     narrow_.assign(tokens.begin(), tokens.end());
-    token_file_.write_values(std::span<const std::uint16_t>(narrow_));
+    write_tokens(std::span<const std::uint16_t>(narrow_));
   } else {
-    token_file_.write_values(tokens);
+    write_tokens(tokens);
   }
   lengths_.push_back(static_cast<std::int32_t>(tokens.size()));
   tokens_ += static_cast<std::int64_t>(tokens.size());
@@ -82,12 +79,14 @@ void IndexedDatasetWriter::finish(const std::optional<TokenizerIdentity>& tokeni
   write_index(*index_file_);
   if (tokenizer) {
     sidecar_.emplace(sidecar_path(prefix_));
+    CorpusFile bin = token_file_.written();
+    bin.blocks = FileBlocks{.bytes = kChecksumBlockBytes, .checksums = token_blocks_.digests()};
     sidecar_->write(text_of({.tokenizer = *tokenizer,
                              .unit = unit,
                              .documents = documents(),
                              .sequences = sequences(),
                              .tokens = tokens_,
-                             .bin = token_file_.written(),
+                             .bin = std::move(bin),
                              .idx = index_file_->written()}));
     sidecar_->sync();
   }

@@ -50,8 +50,10 @@ class IndexedDatasetWriter {
   IndexedDatasetWriter(std::filesystem::path prefix, TokenType token_type);
 
   void add_sequence(std::span<const std::int32_t> tokens);  // UserError: more than 2^31 - 1 tokens
-  // As a file of this token type stores them (IndexedShard::stored); nothing is looked at.
-  void add_stored_sequence(std::span<const std::byte> tokens);
+  // As a file of this token type stores them (IndexedShard::read_stored), in pieces: nothing is looked at. Sequences of
+  // so many tokens are added, and the bytes of them all follow.
+  void add_stored_sequences(std::span<const std::int32_t> lengths);
+  void add_stored_bytes(std::span<const std::byte> tokens) { write_tokens(tokens); }
   void end_document() { first_sequences_.push_back(static_cast<std::int64_t>(lengths_.size())); }
   void add_document(std::span<const std::int32_t> tokens) {
     add_sequence(tokens);
@@ -74,6 +76,11 @@ class IndexedDatasetWriter {
   void publish();
 
  private:
+  template <class T>
+  void write_tokens(std::span<const T> tokens) {
+    token_file_.write_values(tokens);
+    token_blocks_.update(std::as_bytes(tokens));
+  }
   void write_index(ChecksummedFile& file) const;
 
   std::filesystem::path prefix_;
@@ -81,6 +88,7 @@ class IndexedDatasetWriter {
   std::int64_t vocab_size_ = 0;  // 0: sequences come as they are stored
   TokenType token_type_;
   ChecksummedFile token_file_;
+  BlockChecksums token_blocks_{kChecksumBlockBytes};
   std::optional<ChecksummedFile> index_file_;  // from finish() on, as the sidecar
   std::optional<AtomicFile> sidecar_;
   std::int64_t tokens_ = 0;

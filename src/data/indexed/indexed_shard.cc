@@ -1,10 +1,11 @@
 #include "data/indexed/indexed_shard.h"
 
-#include <atomic>
-#include <cstring>
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/host/threads.h"
@@ -12,13 +13,7 @@
 namespace teratron {
 namespace {
 
-template <class... Args>
-[[noreturn]] void throw_damaged(const std::filesystem::path& file, fmt::format_string<Args...> format, Args&&... args) {
-  throw_user_error("'{}' is damaged: {}; copy both the .bin and the .idx again, or tokenise the text again",
-                   file.string(), fmt::format(format, std::forward<Args>(args)...));
-}
-
-MappedFile map_part(const std::filesystem::path& file, const std::filesystem::path& prefix) {
+RandomAccessFile open_part(const std::filesystem::path& file, const std::filesystem::path& prefix) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
     throw_user_error(
@@ -26,223 +21,87 @@ MappedFile map_part(const std::filesystem::path& file, const std::filesystem::pa
         "with 'teratron data tokenize'",
         prefix.string(), file.string());
   }
-  return MappedFile(file);
-}
-
-// Tokens have no alignment to rely on: a .bin may be mapped from anywhere.
-template <class T>
-T token_at(const MappedFile& file, std::int64_t position) {
-  T value;
-  std::memcpy(&value, file.bytes().data() + static_cast<std::size_t>(position) * sizeof(T), sizeof(T));
-  return value;
-}
-
-TokenType parse_token_type(std::uint8_t code, const std::filesystem::path& file) {
-  switch (static_cast<TokenType>(code)) {
-    case TokenType::kU8:
-    case TokenType::kI8:
-    case TokenType::kI16:
-    case TokenType::kI32:
-    case TokenType::kI64:
-    case TokenType::kU16: return static_cast<TokenType>(code);
-  }
-  if (code == 6 || code == 7) {
-    throw_user_error("'{}' holds floating point values (type code {}), tokens are needed", file.string(), code);
-  }
-  throw_damaged(file, "its type code {} does not exist", code);
+  return RandomAccessFile(file);
 }
 
 }  // namespace
 
 IndexedShard IndexedShard::open(const std::filesystem::path& prefix) {
-  MappedFile index = map_part(idx_path(prefix), prefix), tokens = map_part(bin_path(prefix), prefix);
-  IndexedShard shard(prefix, std::move(index), std::move(tokens));
-  shard.parse_header();
-  shard.check_sequences();
-  shard.check_documents();
-  return shard;
+  const RandomAccessFile index_file = open_part(idx_path(prefix), prefix);
+  RandomAccessFile token_file = open_part(bin_path(prefix), prefix);
+  SequenceIndex index(index_file, token_file);
+  return {prefix, std::move(index), std::move(token_file)};
 }
 
-IndexedShard::IndexedShard(std::filesystem::path prefix, MappedFile index, MappedFile tokens)
-    : prefix_(std::move(prefix)), index_file_(std::move(index)), token_file_(std::move(tokens)) {}
-
-// The index's arrays follow a header of 34 bytes, so nothing in it is aligned.
-template <class T>
-T IndexedShard::load(std::size_t offset) const {
-  T value;
-  std::memcpy(&value, index_file_.bytes().data() + offset, sizeof(T));
-  return value;
+void IndexedShard::read_bytes(std::uint64_t offset, std::span<std::byte> out) const {
+  token_file_.read(offset, out);
+  token_file_.require_unchanged();
 }
 
-void IndexedShard::parse_header() {
-  const auto& file = index_file_.path();
-  const std::size_t size = index_file_.bytes().size();
-  if (!index_file_.text().starts_with(kIndexMagic)) {
-    throw_user_error(
-        "'{}' is not the index of a dataset: it does not begin with \"MMIDIDX\"; make the dataset with "
-        "'teratron data tokenize'",
-        file.string());
-  }
-  if (size < kIndexHeaderBytes) throw_damaged(file, "it ends within its header, after {} bytes", size);
-  if (const auto version = load<std::uint64_t>(9); version != kIndexVersion) {
-    throw_user_error("'{}' has version {} of the format, only version 1 is known", file.string(), version);
-  }
-  token_type_ = parse_token_type(load<std::uint8_t>(17), file);
-  const auto sequences = load<std::uint64_t>(18), entries = load<std::uint64_t>(26);
-  // An entry takes at least 8 bytes, so bounding both counts by the size first keeps the sum below from overflowing.
-  const std::uint64_t expected =
-      sequences > size || entries > size ? 0 : kIndexHeaderBytes + sequences * 12 + entries * 8;
-  if (expected != size) {
-    throw_damaged(file, "it has {} bytes, which does not fit the {} sequences and {} document entries it announces",
-                  size, sequences, entries);
-  }
-  if (entries == 0) throw_damaged(file, "it has no document entries");
-  sequences_ = static_cast<std::int64_t>(sequences);
-  documents_ = static_cast<std::int64_t>(entries) - 1;
-  lengths_at_ = kIndexHeaderBytes;
-  offsets_at_ = lengths_at_ + sequences * 4;
-  documents_at_ = offsets_at_ + sequences * 8;
-  tokens_ = static_cast<std::int64_t>(token_file_.bytes().size()) / size_of(token_type_);
-}
-
-void IndexedShard::check_sequences() const {
-  const auto& file = index_file_.path();
-  const std::int64_t token_bytes = size_of(token_type_);
-  const auto bin_bytes = static_cast<std::int64_t>(token_file_.bytes().size());
-  std::int64_t expected = 0;  // stays within the sizes of two files, or we have thrown
-  for (std::int64_t sequence = 0; sequence < sequences_; ++sequence) {
-    const std::int64_t length = length_of(sequence);
-    const auto offset = load<std::int64_t>(offsets_at_ + static_cast<std::size_t>(sequence) * 8);
-    if (length < 0) throw_damaged(file, "sequence {} has the length {}", sequence, length);
-    if (offset != expected) {
-      throw_damaged(file, "sequence {} is said to begin at byte {} of the .bin, but the ones before it end at byte {}",
-                    sequence, offset, expected);
-    }
-    expected += length * token_bytes;
-    if (expected > bin_bytes) {
-      throw_user_error(
-          "'{}' is cut short: it has {} bytes, and sequence {} of {} needs bytes {} to {}; copy it again, "
-          "or tokenise the text again",
-          token_file_.path().string(), bin_bytes, sequence, sequences_, offset, expected);
-    }
-  }
-  if (expected != bin_bytes) {
-    throw_user_error(
-        "'{}' has {} bytes, but the sequences in '{}' end at byte {}: the two files do not belong "
-        "together; copy both again, or tokenise the text again",
-        token_file_.path().string(), bin_bytes, file.string(), expected);
-  }
-}
-
-void IndexedShard::check_documents() const {
-  const auto& file = index_file_.path();
-  std::int64_t previous = 0;
-  for (std::int64_t document = 0; document <= documents_; ++document) {
-    const std::int64_t first = first_sequence(document);
-    if (first < previous || first > sequences_) {
-      throw_damaged(file, "document {} is said to begin at sequence {}, outside {} to {}", document, first, previous,
-                    sequences_);
-    }
-    previous = first;
-  }
-  if (first_sequence(0) != 0 || previous != sequences_) {
-    throw_damaged(file, "its documents cover sequences {} to {} of 0 to {}", first_sequence(0), previous, sequences_);
-  }
-}
-
-std::int64_t IndexedShard::length_of(std::int64_t sequence) const {
-  return load<std::int32_t>(lengths_at_ + static_cast<std::size_t>(sequence) * 4);
-}
-
-std::int64_t IndexedShard::begin_of(std::int64_t sequence) const {
-  if (sequence == sequences_) return tokens_;
-  return load<std::int64_t>(offsets_at_ + static_cast<std::size_t>(sequence) * 8) / size_of(token_type_);
-}
-
-std::int64_t IndexedShard::first_sequence(std::int64_t document) const {
-  check(document >= 0 && document <= documents_, "first_sequence: no such document");
-  return load<std::int64_t>(documents_at_ + static_cast<std::size_t>(document) * 8);
-}
-
-TokenRange IndexedShard::sequence(std::int64_t sequence) const {
-  check(sequence >= 0 && sequence < sequences_, "sequence: no such sequence");
-  return {begin_of(sequence), begin_of(sequence + 1)};
-}
-
-std::int64_t IndexedShard::sequence_size(std::int64_t sequence) const {
-  check(sequence >= 0 && sequence < sequences_, "sequence_size: no such sequence");
-  return length_of(sequence);
-}
-
-TokenRange IndexedShard::document(std::int64_t document) const {
-  check(document >= 0 && document < documents_, "document: no such document");
-  return {begin_of(first_sequence(document)), begin_of(first_sequence(document + 1))};
-}
-
-std::int64_t IndexedShard::document_at(std::int64_t position) const {
-  std::int64_t low = 0, high = documents_ - 1;  // the first document that ends behind the position
-  while (low < high) {
-    const std::int64_t middle = (low + high) / 2;
-    if (document(middle).end > position) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
-}
-
-std::span<const std::byte> IndexedShard::stored(TokenRange range) const {
-  check(range.begin >= 0 && range.begin <= range.end && range.end <= tokens_, "stored: outside the shard");
-  const auto bytes = static_cast<std::size_t>(size_of(token_type_));
-  return token_file_.bytes().subspan(static_cast<std::size_t>(range.begin) * bytes,
-                                     static_cast<std::size_t>(range.size()) * bytes);
-}
-
-void IndexedShard::release(TokenRange range) const {
-  const auto bytes = static_cast<std::size_t>(size_of(token_type_));
-  token_file_.release(static_cast<std::size_t>(range.begin) * bytes, static_cast<std::size_t>(range.end) * bytes);
-}
-
-void IndexedShard::read(std::int64_t position, std::span<std::int32_t> out) const {
+void IndexedShard::read(std::int64_t position, std::span<std::int32_t> out, std::int64_t vocab_size) const {
   const auto count = static_cast<std::int64_t>(out.size());
-  check(position >= 0 && count <= tokens_ && position <= tokens_ - count, "read: outside the shard");
-  with_token_type(token_type_, [&]<class T>(T) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T value = token_at<T>(token_file_, position + i);
-      if constexpr (std::is_signed_v<T>) {
-        if (value < 0 || std::int64_t{value} > std::numeric_limits<std::int32_t>::max()) {
-          throw_user_error("'{}' holds {} at token {}, which is no token id; tokenise the text again",
-                           token_file_.path().string(), value, position + i);
-        }
-      }
-      out[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(value);  // NOLINT: numbers of 8 bits, no characters
+  check(position >= 0 && count <= tokens() && position <= tokens() - count, "read: outside the shard");
+  with_token_type(token_type(), [&]<class T>(T) { read_as<T>(position, out, vocab_size); });
+  token_file_.require_unchanged();
+}
+
+template <class T>
+void IndexedShard::read_as(std::int64_t position, std::span<std::int32_t> out, std::int64_t vocab_size) const {
+  // A stored value as a wider number without a sign: what is negative is above every vocabulary.
+  using Unsigned = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  constexpr std::int64_t kMost = std::int64_t{std::numeric_limits<std::int32_t>::max()} + 1;
+  const auto limit = static_cast<std::uint64_t>(std::clamp<std::int64_t>(vocab_size, 0, kMost));
+  std::array<T, 4096> values;
+  while (!out.empty()) {
+    const auto here = std::span(values).first(std::min(out.size(), values.size()));
+    token_file_.read(static_cast<std::uint64_t>(position) * sizeof(T), std::as_writable_bytes(here));
+    Unsigned largest = 0;
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      largest = std::max(largest, static_cast<Unsigned>(here[i]));
+      out[i] = static_cast<std::int32_t>(here[i]);  // NOLINT: numbers of 8 bits, no characters
     }
-  });
+    if (largest >= limit) {
+      const auto bad = std::ranges::find_if(here, [&](T value) { return static_cast<Unsigned>(value) >= limit; });
+      throw_outside(static_cast<std::int64_t>(*bad), position + (bad - here.begin()), vocab_size);
+    }
+    out = out.subspan(here.size());
+    position += static_cast<std::int64_t>(here.size());
+  }
+}
+
+void IndexedShard::throw_outside(std::int64_t id, std::int64_t position, std::int64_t vocab_size) const {
+  if (id < 0 || id > std::numeric_limits<std::int32_t>::max()) {
+    throw_user_error("'{}' holds {} at token {} (document {}), which is no token id; tokenise the text again",
+                     token_file_.path().string(), id, position, index_.document_at(position));
+  }
+  throw_user_error(
+      "'{}' holds token id {} at position {} (document {}), but the vocabulary has {} tokens, 0 to {}; "
+      "use the tokenizer that made this dataset, or tokenise the text again",
+      token_file_.path().string(), id, position, index_.document_at(position), vocab_size, vocab_size - 1);
 }
 
 void IndexedShard::check_vocabulary(std::int64_t vocab_size) const {
-  constexpr std::int64_t kGrain = 1 << 20;
-  std::atomic<std::int64_t> first_bad = tokens_;
-  with_token_type(token_type_, [&]<class T>(T) {
-    if (std::is_unsigned_v<T> && std::int64_t{std::numeric_limits<T>::max()} < vocab_size) return;
-    parallel_for(tokens_, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t position = begin; position < end; ++position) {
-        const auto id = std::int64_t{token_at<T>(token_file_, position)};
-        if (id >= 0 && id < vocab_size) continue;
-        std::int64_t found = first_bad;
-        while (position < found && !first_bad.compare_exchange_weak(found, position)) {
-        }
-        return;
-      }
-    });
-    if (first_bad == tokens_) return;
-    throw_user_error(
-        "'{}' holds token id {} at position {} (document {}), but the vocabulary has {} tokens, 0 to {}; "
-        "use the tokenizer that made this dataset, or tokenise the text again",
-        token_file_.path().string(), token_at<T>(token_file_, first_bad), first_bad.load(), document_at(first_bad),
-        vocab_size, vocab_size - 1);
+  constexpr std::int64_t kGrain = 1 << 18;
+  const bool holds_any_value =
+      token_type() == TokenType::kU16 ? vocab_size > 0xffff : token_type() == TokenType::kU8 && vocab_size > 0xff;
+  if (holds_any_value) return;
+  // The first range that fails is read once more below, so that the same id is told whatever thread met one first.
+  std::vector<std::uint8_t> is_bad(static_cast<std::size_t>((tokens() + kGrain - 1) / kGrain));
+  const auto read_range = [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(end - begin));
+    read(begin, ids, vocab_size);
+  };
+  parallel_for(tokens(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    try {
+      read_range(begin, end);
+    } catch (const UserError&) {
+      is_bad[static_cast<std::size_t>(begin / kGrain)] = 1;
+    }
   });
+  const auto first = std::ranges::find(is_bad, 1);
+  if (first == is_bad.end()) return;
+  const std::int64_t begin = (first - is_bad.begin()) * kGrain;
+  read_range(begin, std::min(tokens(), begin + kGrain));
 }
 
 }  // namespace teratron

@@ -1,70 +1,58 @@
-// Reads one pair of files in Megatron-LM's indexed format (indexed_format.h) through memory maps: nothing is loaded
-// until it is read, and processes on one machine share the pages. A corpus is one shard or several (indexed_dataset.h).
+// Reads one pair of files in Megatron-LM's indexed format (indexed_format.h): the index is held in memory, tokens are
+// read from the file when they are asked for. A corpus is one shard or several (indexed_dataset.h).
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <utility>
 
-#include "base/files/file.h"
-#include "data/indexed/indexed_format.h"
+#include "base/files/random_access_file.h"
+#include "data/indexed/sequence_index.h"
 
 namespace teratron {
 
-// Positions [begin, end) in a shard or a corpus seen as one row of tokens.
-struct TokenRange {
-  std::int64_t begin = 0, end = 0;
-  std::int64_t size() const { return end - begin; }
-  bool operator==(const TokenRange&) const = default;
-};
-
-// Every sequence lies right behind the one before it (as every writer of the format leaves them), so the shard is one
-// row of tokens and sequences and documents are ranges of it. Immutable; safe to read from many threads.
+// The shard is one row of tokens, and sequences and documents are ranges of it. Immutable; safe to read from many
+// threads.
 class IndexedShard {
  public:
-  // Opens PREFIX.bin and PREFIX.idx and checks every length, offset and document entry against both files' sizes.
-  // UserError: missing, not this format, cut short, or entries that contradict each other (names the file and entry).
+  // Opens PREFIX.bin and PREFIX.idx. UserError: one is missing; as SequenceIndex.
   static IndexedShard open(const std::filesystem::path& prefix);
 
   const std::filesystem::path& prefix() const { return prefix_; }
-  TokenType token_type() const { return token_type_; }
-  std::int64_t tokens() const { return tokens_; }
-  std::int64_t sequences() const { return sequences_; }
-  std::int64_t documents() const { return documents_; }
+  const SequenceIndex& index() const { return index_; }
+  TokenType token_type() const { return index_.token_type(); }
+  std::int64_t tokens() const { return index_.tokens(); }
+  std::int64_t sequences() const { return index_.sequences(); }
+  std::int64_t documents() const { return index_.documents(); }
+  std::uint64_t bin_bytes() const { return token_file_.size(); }
 
-  TokenRange sequence(std::int64_t sequence) const;         // in [0, sequences())
-  std::int64_t sequence_size(std::int64_t sequence) const;  // its tokens; costs less
-  TokenRange document(std::int64_t document) const;         // in [0, documents()); may be empty
-  // The first sequence of a document; documents() gives sequences(), the end of the last.
-  std::int64_t first_sequence(std::int64_t document) const;
+  TokenRange sequence(std::int64_t sequence) const { return index_.sequence(sequence); }
+  std::int64_t sequence_size(std::int64_t sequence) const { return index_.sequence_size(sequence); }
+  TokenRange document(std::int64_t document) const { return index_.document(document); }
+  std::int64_t first_sequence(std::int64_t document) const { return index_.first_sequence(document); }
 
-  // Reads out.size() tokens from `position` on. UserError: a stored value that is negative or above 2^31 - 1.
-  void read(std::int64_t position, std::span<std::int32_t> out) const;
+  // Reads out.size() tokens from `position` on. UserError: an id that is not in [0, vocab_size), with its position and
+  // document; nothing of it is to be used. EnvironmentError: the .bin cannot be read, or has changed since it was
+  // opened.
+  void read(std::int64_t position, std::span<std::int32_t> out, std::int64_t vocab_size) const;
 
-  // The tokens of a range as the file holds them, size_of(token_type()) bytes each.
-  std::span<const std::byte> stored(TokenRange range) const;
-  // They need not stay in this process' memory (MappedFile::release).
-  void release(TokenRange range) const;
+  // The bytes of the .bin from `offset` on. EnvironmentError: as read.
+  void read_bytes(std::uint64_t offset, std::span<std::byte> out) const;
 
-  // Reads the whole shard (all threads). UserError: a token outside [0, vocab_size), with its position and document.
+  // Reads the whole shard (all threads). UserError: as read.
   void check_vocabulary(std::int64_t vocab_size) const;
 
  private:
-  IndexedShard(std::filesystem::path prefix, MappedFile index, MappedFile tokens);
-  void parse_header();
-  void check_sequences() const;
-  void check_documents() const;
+  IndexedShard(std::filesystem::path prefix, SequenceIndex index, RandomAccessFile token_file)
+      : prefix_(std::move(prefix)), index_(std::move(index)), token_file_(std::move(token_file)) {}
   template <class T>
-  T load(std::size_t offset) const;
-  std::int64_t length_of(std::int64_t sequence) const;
-  std::int64_t begin_of(std::int64_t sequence) const;  // in tokens; sequences() gives tokens()
-  std::int64_t document_at(std::int64_t position) const;
+  void read_as(std::int64_t position, std::span<std::int32_t> out, std::int64_t vocab_size) const;
+  [[noreturn]] void throw_outside(std::int64_t id, std::int64_t position, std::int64_t vocab_size) const;
 
   std::filesystem::path prefix_;
-  MappedFile index_file_, token_file_;
-  TokenType token_type_ = TokenType::kU16;
-  std::int64_t tokens_ = 0, sequences_ = 0, documents_ = 0;
-  std::size_t lengths_at_ = 0, offsets_at_ = 0, documents_at_ = 0;  // where the index's arrays begin, in bytes
+  SequenceIndex index_;
+  RandomAccessFile token_file_;
 };
 
 }  // namespace teratron

@@ -18,10 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 14> kOfCommand = {
-    "save",         "load",   "iteration", "finetune", "override-data", "override-opt-param-scheduler",
-    "json",         "trace",  "verbose",   "threads",  "config",        "exit-duration-in-mins",
-    "guard-memory", "profile"};
+constexpr std::array<std::string_view, 15> kOfCommand = {
+    "save",         "load",    "iteration", "finetune", "override-data", "override-opt-param-scheduler",
+    "json",         "trace",   "verbose",   "threads",  "config",        "exit-duration-in-mins",
+    "guard-memory", "profile", "bind"};
 // A preset says nothing beside the values that it stands for; of a tokenizer the content counts, not the place.
 constexpr std::array<std::string_view, 2> kComparedOtherwise = {"model", "tokenizer"};
 constexpr std::array<std::string_view, 10> kOfData = {

@@ -1,0 +1,102 @@
+#include "base/files/random_access_file.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+// A corpus of many shards may have more files than a process may open at first; the system allows more to who asks.
+bool raise_limit_of_open_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
+  limit.rlim_cur = limit.rlim_max;
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+// O_NONBLOCK: opening a pipe waits for nobody.
+int open_descriptor(const std::filesystem::path& path) {
+  const auto open = [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); };
+  const int descriptor = open();
+  return descriptor < 0 && errno == EMFILE && raise_limit_of_open_files() ? open() : descriptor;
+}
+
+}  // namespace
+
+RandomAccessFile::RandomAccessFile(const std::filesystem::path& path)
+    : path_(path), descriptor_(open_descriptor(path)) {
+  if (descriptor_ < 0 && (errno == EMFILE || errno == ENFILE)) {
+    throw_environment_error("cannot open '{}': {}; raise the limit of open files (ulimit -n)", path.string(),
+                            std::strerror(errno));
+  }
+  if (descriptor_ < 0) {
+    throw_user_error("cannot read '{}': {}; check the path and its permissions", path.string(), std::strerror(errno));
+  }
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(std::exchange(descriptor_, -1));
+    throw_user_error("cannot read '{}': it is a folder, a pipe or a device; a regular file is needed", path.string());
+  }
+  size_ = static_cast<std::uint64_t>(status.st_size);
+  modified_ = status.st_mtim;
+}
+
+RandomAccessFile::RandomAccessFile(RandomAccessFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_),
+      modified_(other.modified_) {}
+
+RandomAccessFile& RandomAccessFile::operator=(RandomAccessFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(size_, other.size_);
+  std::swap(modified_, other.modified_);
+  return *this;
+}
+
+RandomAccessFile::~RandomAccessFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void RandomAccessFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  check(offset <= size_ && out.size() <= size_ - offset, "RandomAccessFile: read outside of the file");
+  while (!out.empty()) {
+    const ssize_t got = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      throw_environment_error("cannot read '{}' at byte {}: {}; look at the disk that it lies on", path_.string(),
+                              offset, std::strerror(errno));
+    }
+    if (got == 0) {
+      throw_environment_error("'{}' was cut short while it was read: it ends at byte {} or before, and had {} bytes",
+                              path_.string(), offset, size_);
+    }
+    out = out.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
+void RandomAccessFile::require_unchanged() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) {
+    throw_environment_error("cannot look at '{}': {}", path_.string(), std::strerror(errno));
+  }
+  if (static_cast<std::uint64_t>(status.st_size) != size_) {
+    throw_environment_error("'{}' was changed while it was read: it has {} bytes now, and had {}", path_.string(),
+                            status.st_size, size_);
+  }
+  if (status.st_mtim.tv_sec != modified_.tv_sec || status.st_mtim.tv_nsec != modified_.tv_nsec) {
+    throw_environment_error("'{}' was changed while it was read: something has written to it", path_.string());
+  }
+}
+
+}  // namespace teratron

@@ -1,0 +1,37 @@
+// A file that is read at any place while others may change it. A memory map would end the process by SIGBUS where the
+// file is cut short or its disk fails; these reads are errors that name the file, the place and the cause.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include <time.h>
+
+namespace teratron {
+
+// Keeps the file open, so that it may be removed or replaced meanwhile. Movable; safe to read from many threads.
+class RandomAccessFile {
+ public:
+  explicit RandomAccessFile(const std::filesystem::path& path);  // UserError: missing, unreadable, not a regular file
+  RandomAccessFile(RandomAccessFile&& other) noexcept;
+  RandomAccessFile& operator=(RandomAccessFile&& other) noexcept;
+  ~RandomAccessFile();
+
+  const std::filesystem::path& path() const { return path_; }
+  std::uint64_t size() const { return size_; }  // bytes, when it was opened
+  // The bytes from `offset` on; they lie within size(). EnvironmentError: the disk fails, or the file is shorter now.
+  void read(std::uint64_t offset, std::span<std::byte> out) const;
+  // EnvironmentError where the file has another size than when it was opened, or has been written to since. Called
+  // after a read, it vouches for what was read.
+  void require_unchanged() const;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+  timespec modified_{};
+};
+
+}  // namespace teratron

@@ -1,0 +1,36 @@
+// Reads samples for a Trainer, whose ranks have to go through an update together even where one of them cannot read its
+// samples any more: the corpus was cut short or overwritten under the run, or its disk fails.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "data/samples.h"
+
+namespace teratron {
+
+// The corpus cannot be read any more. All ranks throw it at the same place, with the same words.
+class CorpusFailure : public EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
+};
+
+// Where samples cannot be read, ones of token 0 stand for them, and fault() says why from then on. No update may be
+// applied then; it is finished, so that no rank waits for another, and all end after it. The fault is this rank's own.
+class SampleReader {
+ public:
+  // As Samples::read.
+  void read(const Samples& samples, SampleRange positions, SampleBatch& batch, std::int64_t at);
+  // As Samples::total_weights, some of which read the samples.
+  Samples::TotalWeights total_weights(const Samples& samples, SampleRange positions);
+
+  const std::string& fault() const { return fault_; }  // the first; empty: none
+
+ private:
+  template <class Read>
+  bool succeeds(const Read& read);
+
+  std::string fault_;
+};
+
+}  // namespace teratron
