@@ -89,11 +89,14 @@ CommonWeights common_weights(const fs::path& path, const ModelConfig& config, st
 }  // namespace
 
 WeightSource source_of(const CheckpointInfo& checkpoint) {
-  return {.folder = checkpoint.folder,
-          .run = checkpoint.run,
-          .model = checkpoint.model,
-          .has_optimizer = checkpoint.has_optimizer,
-          .has_tokenizer = !find_tokenizer_files(checkpoint.folder).empty()};
+  WeightSource source{.folder = checkpoint.folder,
+                      .run = checkpoint.run,
+                      .model = checkpoint.model,
+                      .state = checkpoint.state,
+                      .has_optimizer = checkpoint.has_optimizer,
+                      .has_tokenizer = !find_tokenizer_files(checkpoint.folder).empty()};
+  for (const CheckpointFileInfo& file : checkpoint.files) source.checked_bytes += file.bytes;
+  return source;
 }
 
 WeightSource find_weights(const fs::path& path) {
@@ -145,7 +148,7 @@ std::vector<Parameter*> load_weights(const fs::path& path, const ModelConfig& co
     common.stored.label_names = config.label_names;
   }
   if (is_hugging_face_folder(path)) {
-    load_from_hugging_face(path, common.stored, common.there, backend);
+    load_from_hugging_face(path, common.stored, common.there, backend, verify);
   } else {
     load_checkpoint(path, common.stored, common.there, backend, {.optimizer = false, .verify = verify});
   }

@@ -15,9 +15,11 @@ struct WeightSource {
   bool is_hugging_face = false;
   RunOrigin run{.kind = RunKind::kConversion, .task = {}};  // of a checkpoint
   ModelConfig model;
-  bool has_optimizer = false;      // beside the weights, so that a run can go on
-  bool has_tokenizer = false;      // its files lie in `folder`
-  std::vector<std::string> drawn;  // tensors that a Hugging Face model lacks, of heads; they get initial weights
+  TrainingState state;              // of the training that wrote a checkpoint; Hugging Face's folders know of none
+  std::uint64_t checked_bytes = 0;  // that have checksums
+  bool has_optimizer = false;       // beside the weights, so that a run can go on
+  bool has_tokenizer = false;       // its files lie in `folder`
+  std::vector<std::string> drawn;   // tensors that a Hugging Face model lacks, of heads; they get initial weights
 };
 
 WeightSource source_of(const CheckpointInfo& checkpoint);
@@ -37,10 +39,10 @@ std::string text_of_drawn(const std::filesystem::path& folder, const std::vector
 std::string warning_of_drawn(const std::filesystem::path& path, const ModelConfig& model);
 
 // The weights alone, into parameters of any layout; each rank reads its own parts. `verify`: compare the checksums that
-// our checkpoints have. A model with a head takes what it has in common with one that ends otherwise: the encoder, and
-// the pooler where both have one. Labels that have names there are put in the order of `config`. Returns those of
-// `parameters` that it does not find there, which stay as they are (Executor::initialize draws them). UserError as
-// find_weights and load_checkpoint.
+// our checkpoints have, and refuse values that are not finite; one rank is enough. A model with a head takes what it
+// has in common with one that ends otherwise: the encoder, and the pooler where both have one. Labels that have names
+// there are put in the order of `config`. Returns those of `parameters` that it does not find there, which stay as they
+// are (Executor::initialize draws them). UserError as find_weights and load_checkpoint.
 std::vector<Parameter*> load_weights(const std::filesystem::path& path, const ModelConfig& config,
                                      std::span<Parameter* const> parameters, Backend& backend, bool verify = true);
 

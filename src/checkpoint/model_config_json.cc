@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 enum class Decides { kFunction, kHead, kTraining };
 
-constexpr const char *kNumLabels = "num_labels", *kLabelNames = "label_names";
+constexpr const char *kNumLabels = "num_labels", *kLabelNames = "label_names", *kEmbeddingDropout = "embedding_dropout";
 
 // Every field: its name in the file, a pointer to it, and what it decides.
 template <class Visitor>
@@ -38,6 +38,7 @@ void visit_fields(const Visitor& field) {
   field(kLabelNames, &ModelConfig::label_names, Decides::kHead);
   field("make_vocab_size_divisible_by", &ModelConfig::make_vocab_size_divisible_by, Decides::kTraining);
   field("hidden_dropout", &ModelConfig::hidden_dropout, Decides::kTraining);
+  field(kEmbeddingDropout, &ModelConfig::embedding_dropout, Decides::kTraining);
   field("attention_dropout", &ModelConfig::attention_dropout, Decides::kTraining);
   field("init_method_std", &ModelConfig::init_method_std, Decides::kTraining);
 }
@@ -75,7 +76,10 @@ void read_field(std::int64_t& to, const JsonFields& fields, std::string_view key
   to = fields.integer(key, 1, kLargestSize);
 }
 
-void read_field(double& to, const JsonFields& fields, std::string_view key) { to = fields.number(key); }
+void read_field(double& to, const JsonFields& fields, std::string_view key) {
+  if (key == kEmbeddingDropout && !fields.has(key)) return;  // since it may differ
+  to = fields.number(key);
+}
 
 // Labels may have no names.
 void read_field(std::vector<std::string>& to, const JsonFields& fields, std::string_view key) {
@@ -114,7 +118,9 @@ void read_field(Value& to, const JsonFields& fields, std::string_view key) {
 
 Json model_config_to_json(const ModelConfig& config) {
   Json json = Json::object();
-  visit_fields([&](const char* name, auto member, Decides) { json[name] = to_json(config.*member); });
+  visit_fields([&](const char* name, auto member, Decides) {
+    if (name != kEmbeddingDropout || config.embedding_dropout != 1) json[name] = to_json(config.*member);
+  });
   if (config.label_names.empty()) json.erase(kLabelNames);
   return json;
 }

@@ -35,10 +35,11 @@ void check_layout(const std::filesystem::path& folder, const ModelConfig& model,
   }
 }
 
-// Every rank reads its own parts from `folder`; one is enough to compare the checksums of so many bytes, if there are.
+// Every rank reads its own parts; one is enough to compare checksums and to look for values that are not finite.
 template <class Runner>
-Loaded<Runner> load(const std::filesystem::path& folder, const ModelConfig& config, std::uint64_t checked_bytes,
-                    const ExecutorOptions& options, const BackendSettings& settings, const Rank& rank) {
+Loaded<Runner> load(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
+                    const Rank& rank) {
+  const ModelConfig& config = source.model;
   ExecutorOptions filled = options;
   if (filled.tokens == 0) filled.tokens = config.max_position_embeddings;
   filled.tokens = std::min(filled.tokens, config.max_position_embeddings);
@@ -52,20 +53,20 @@ Loaded<Runner> load(const std::filesystem::path& folder, const ModelConfig& conf
   loaded.model->allocate();
   std::optional<LongTask> told;
   if (rank.is_first()) {
-    told.emplace(fmt::format("loading '{}'", folder.string()),
-                 checked_bytes > 0 ? share_of_checksums(checked_bytes) : LongTask::Share());
+    told.emplace(fmt::format("loading '{}'", source.folder.string()),
+                 source.checked_bytes > 0 ? share_of_checksums(source.checked_bytes) : LongTask::Share());
   }
-  load_weights(folder, config, loaded.model->all_parameters(), *loaded.backend, rank.is_first());
+  load_weights(source.folder, config, loaded.model->all_parameters(), *loaded.backend, rank.is_first());
   return loaded;
 }
 
 }  // namespace
 
-CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout, WeightUse use) {
-  require_usable(use, find_weights(path));
-  CheckpointInfo checkpoint = read_checkpoint_info(path);
-  check_layout(checkpoint.folder, checkpoint.model, layout);
-  return checkpoint;
+WeightSource find_model(const std::filesystem::path& path, const LayoutSettings& layout, WeightUse use) {
+  WeightSource source = find_weights(path);
+  require_usable(use, source);
+  check_layout(source.folder, source.model, layout);
+  return source;
 }
 
 WeightSource find_encoder(const std::filesystem::path& path, const LayoutSettings& layout, WeightUse use,
@@ -81,16 +82,14 @@ void add_loaded_precision_fields(FieldList& list, BackendSettings& settings) {
                        "the same in fp16, whose values end at 65504");
 }
 
-LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& options,
-                       const BackendSettings& settings, const Rank& rank) {
-  std::uint64_t bytes = 0;
-  for (const CheckpointFileInfo& file : checkpoint.files) bytes += file.bytes;
-  return load<LanguageModel>(checkpoint.folder, checkpoint.model, bytes, options, settings, rank);
+LoadedModel load_model(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
+                       const Rank& rank) {
+  return load<LanguageModel>(source, options, settings, rank);
 }
 
 LoadedEncoder load_encoder(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
                            const Rank& rank) {
-  return load<Encoder>(source.folder, source.model, 0, options, settings, rank);
+  return load<Encoder>(source, options, settings, rank);
 }
 
 bool holds_tokenizer(const std::filesystem::path& folder) {

@@ -180,6 +180,7 @@ class Trainer {
   std::int64_t kept_iteration_ = 0;            // what was last saved, or started from
   double saved_at_ = 0;                        // on the clock of RunControl
   LossWatch loss_watch_;
+  bool told_of_failed_sample_ = false;
 
   SampleReader reader_;
   SampleBatch share_;  // of the largest batch, on the host

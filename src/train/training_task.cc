@@ -130,8 +130,7 @@ TrainingTask make_training_task(const TrainConfig& config, const TrainingData& d
   read.training = checked(data.training, task.config.vocab_size, config.seed);
   read.validation = checked(data.validation, task.config.vocab_size, config.seed);
   add_samples(task, config, read);
-  task.prompts = sample_prompts(config);
-  if (!task.prompts.empty()) task.end_of_text = Tokenizer::load(config.tokenizer).end_of_text().value_or(-1);
+  task.samples = text_samples(config);
   task.model = make_model(task.config, tensor);
   return task;
 }

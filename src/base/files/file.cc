@@ -102,8 +102,7 @@ void throw_write_error(const std::filesystem::path& path, int error) {
   };
   if (error == EPIPE) throw OutputClosed(text("its reader has ended"));
   if (error == EFBIG) throw NoSpaceError(text("raise the limit of the size of files (ulimit -f)"));
-  const std::string advice =
-      text(fmt::format("{} or choose another place, then run again", remedy_of_write_error(error)));
+  const std::string advice = text(fmt::format("{} or choose another place", remedy_of_write_error(error)));
   if (error == ENOSPC || error == EDQUOT) throw NoSpaceError(advice);
   throw EnvironmentError(advice);
 }

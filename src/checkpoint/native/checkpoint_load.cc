@@ -10,6 +10,7 @@
 #include "checkpoint/native/folders.h"
 #include "checkpoint/native/integrity.h"
 #include "checkpoint/native/manifest.h"
+#include "checkpoint/safetensors/finite_values.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_files.h"
 #include "checkpoint/tensor_list.h"
@@ -58,10 +59,13 @@ void check_tensors(const TensorFiles& files, const std::vector<Incoming>& incomi
 }
 
 void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, LabelRows& labels, Backend& backend,
-                  bool verify) {
+                  const fs::path& folder, bool verify) {
   for (const Incoming& tensor : incoming) {
     const TensorFiles::Location& place = files.at(tensor.name);
-    if (verify) place.verify();
+    if (verify) {
+      place.verify();
+      require_finite(place.bytes(), *place.entry->dtype, tensor.name, folder);
+    }
     if (!is_held(*tensor.parameter)) continue;
     const FillTensor fill = [&](TensorRef part) {
       load_tensor_part(*tensor.parameter, part, backend, labels.ordered(*tensor.parameter, place.bytes()),
@@ -114,8 +118,8 @@ TrainingState load_checkpoint(const fs::path& path, const ModelConfig& config, s
     check_tensors(model, of_model(all), folder);
     if (optimizer) check_tensors(*optimizer, of_optimizer(all), folder);
     LabelRows labels(manifest.model, config);
-    load_tensors(model, of_model(parameters), labels, backend, options.verify);
-    if (optimizer) load_tensors(*optimizer, of_optimizer(parameters), labels, backend, options.verify);
+    load_tensors(model, of_model(parameters), labels, backend, folder, options.verify);
+    if (optimizer) load_tensors(*optimizer, of_optimizer(parameters), labels, backend, folder, options.verify);
     return manifest.state;
   });
 }
