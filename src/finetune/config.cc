@@ -199,11 +199,12 @@ std::string to_toml(FinetuneConfig config) { return to_toml(fields_of(config)); 
 FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
   FinetuneConfig given;
   FieldList given_fields = fields_of(given);
-  read_fields(given_fields, arguments);  // whatever is wrong: where the run starts decides what the rest means
+  ConfigFiles files;
+  read_fields(given_fields, arguments, files);  // whatever is wrong: where the run starts decides what the rest means
   FinetuneConfig config;
   if (!given.load.empty()) take_encoder(config, given.load);
   FieldList fields = fields_of(config);
-  FaultLines lines = read_fields(fields, arguments);
+  FaultLines lines = read_fields(fields, arguments, files);
   fill_in(config);
   Faults faults = fields.range_faults();
   faults.add(config.faults());

@@ -39,10 +39,25 @@ TensorBoardLog::Points points(std::int64_t step, const Curves& curves, const cha
   return points;
 }
 
+// A folder that the checkpoint alone names is written to where a run has written records before: who sends a checkpoint
+// does not choose where this machine is written to.
+bool writes_tensorboard(const TrainConfig& config) {
+  return !config.tensorboard_dir.empty() &&
+         (!config.tensorboard_is_recorded || TensorBoardLog::holds_records(config.tensorboard_dir));
+}
+
 }  // namespace
 
 void prepare_tensorboard(const TrainConfig& config) {
-  if (config.tensorboard_dir.empty() || !config.load.empty()) return;
+  if (config.tensorboard_dir.empty()) return;
+  if (!writes_tensorboard(config)) {
+    std::fputs(fmt::format("nothing is written to the checkpoint's --tensorboard-dir '{}', which holds no records of "
+                           "its run; give the flag to write there\n",
+                           config.tensorboard_dir.string())
+                   .c_str(),
+               stderr);
+  }
+  if (!config.load.empty()) return;
   if (TensorBoardLog::holds_records(config.tensorboard_dir)) {
     throw_user_error(
         "'{}' already holds the records of a run; go on with that run by --load, or choose another "
@@ -68,7 +83,7 @@ TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& tra
     if (!keeps_validation) unwanted = {"validation_loss", "score", "text"};
     metrics_.emplace(config.save / "metrics.jsonl", start, std::move(unwanted));
   }
-  if (!config.tensorboard_dir.empty()) {
+  if (writes_tensorboard(config)) {
     const std::int64_t samples = batches_.consumed_after(start);
     tensorboard_.emplace(config.tensorboard_dir, [&](std::int64_t step, std::string_view tag) {
       const std::int64_t last = tag.ends_with(kOverSamples) ? samples : start;
