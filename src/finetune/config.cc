@@ -131,9 +131,6 @@ Faults FinetuneConfig::faults() const {
                 Flag{"load"}, Flag{"model"});
   faults.add_if(tokenizer.empty(), "the weights have no tokenizer beside them; give {} DIR with BERT's vocabulary",
                 Flag{"tokenizer"});
-  const bool is_shared_evenly = data_parallel < 1 || global_batch_size % data_parallel == 0;
-  faults.add_if(!is_shared_evenly, "{} {} is no multiple of {} {}; copies of the model have as many examples each",
-                Flag{"global-batch-size"}, global_batch_size, Flag{"data-parallel-size"}, data_parallel);
   return faults;
 }
 
@@ -229,11 +226,11 @@ TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examp
   static_cast<StepSettings&>(run) = config;
   static_cast<OptimizerSettings&>(run) = config;
   run.seed += index;
-  // A batch that the data do not fill is one of all of them, as even as the copies need it.
-  const std::int64_t most = std::max(examples.count() / config.data_parallel, std::int64_t{1}) * config.data_parallel;
-  const std::int64_t batch = std::min(config.global_batch_size, most);
-  run.micro_batch_size = std::min(config.micro_batch_size, batch / config.data_parallel) * examples.sequences_each;
-  run.global_batch_size = batch * examples.sequences_each;
+  // A batch that the data do not fill is one of all of them.
+  const std::int64_t batch = std::min(config.global_batch_size, examples.count());
+  run.samples_together = examples.sequences_each;
+  run.global_batch_size = batch * run.samples_together;
+  run.micro_batch_size = std::min(config.micro_batch_size * run.samples_together, run.largest_share());
   const std::int64_t epoch = std::max(examples.count() / batch, std::int64_t{1});
   run.train_iters = epoch * config.epochs;
   run.learning_rate.warmup =
