@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
+#include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/eval/scoring.h"
@@ -26,6 +28,7 @@ namespace {
 struct EvalTaskOptions : EvaluationOptions, TaskReadingSettings {
   std::vector<std::filesystem::path> data;
   std::filesystem::path predictions;
+  bool overwrite = false;
 
   EvalTaskOptions() { reading.doc_stride = 0; }
   Faults faults() const {
@@ -42,6 +45,7 @@ FieldList fields_of(EvalTaskOptions& o) {
       .required = true;
   list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`").required = true;
   list.add("predictions", &o.predictions, "FILE", "write what the model answers, as the task's site takes it");
+  add_overwrite_field(list, o.overwrite);
   list.add("seq-length", &o.reading.seq_length, "N", "tokens of a sequence at most; 0: as the model was fine-tuned");
   add_task_reading_fields(list, o);
   add_evaluation_fields(list, o, "examples");
@@ -125,6 +129,7 @@ void run_rank(const EvalTaskJob& job, const Rank& rank) {
 
 void run_task(const EvalTaskOptions& options, TaskKind task) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
+  require_free(std::array{options.predictions}, options.overwrite);
   WeightSource source = find_encoder(options.load, options.layout);
   require_head(source, task);
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);

@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/files/decompression.h"
+#include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -26,6 +28,7 @@ struct EmbedOptions {
   std::filesystem::path text, load, tokenizer, out, json;
   TextVectorSettings vectors;
   std::int64_t batch = 32;
+  bool overwrite = false;
   LayoutSettings layout;
   BackendSettings backend;
 
@@ -43,6 +46,7 @@ FieldList fields_of(EmbedOptions& o) {
   list.add("load", &o.load, "DIR", "checkpoint of a BERT, or a folder of Hugging Face's").required = true;
   list.add("out", &o.out, "FILE", "the vectors, [lines, hidden] in float32, as NumPy's .npy; -: standard output")
       .required = true;
+  add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the model if not given");
   list.add_choice("pooling", o.vectors.pooling, {{"mean", Pooling::kMean}, {"cls", Pooling::kCls}},
                   "a text's vector: the mean of all its tokens', or that of [CLS] before it");
@@ -95,7 +99,7 @@ void report_vectors(const EmbedJob& job, double seconds, const std::vector<std::
   report_beside(options.out, options.json,
                 fmt::format("{} vectors of {} values in {}: {}\n", readable_integer(static_cast<std::int64_t>(texts)),
                             job.source.model.hidden_size, readable_duration(seconds), options.out.string()),
-                json.dump());
+                json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 void run_rank(const EmbedJob& job, const Rank& rank) {
@@ -128,6 +132,7 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
 void run(const EmbedOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
   launcher.require_file("TEXT", options.text);
+  require_free(std::array{options.out}, options.overwrite);
   WeightSource source = find_encoder(options.load, options.layout);
   TokenizedTexts texts = read_texts(options, source);
   const EmbedJob job{.options = options, .source = std::move(source), .texts = std::move(texts)};
