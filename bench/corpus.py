@@ -119,7 +119,7 @@ class Tool:
         self.command, self.flags, self.peer, self.peer_name, self.counts_same = command, flags, peer, peer_name, counts_same
 
     def run(self, options, source, target):
-        out = subprocess.run([options.teratron, "data", self.command, source, "--out", target, "--json", "-",
+        out = subprocess.run([options.teratron, "data", self.command, source, "--overwrite", "--out", target, "--json", "-",
                               "--threads", str(options.threads), *self.flags], check=True, capture_output=True, text=True)
         return json.loads(out.stdout)
 

@@ -75,7 +75,7 @@ def teratron(program, pages, folder):
     with open(source, "w") as file:
         file.writelines(json.dumps({"name": name, "html": html}) + "\n" for name, html, _ in pages)
     start = children_seconds()
-    subprocess.run([program, "data", "extract", source, "--out", out, "--threads", "1"], check=True, capture_output=True)
+    subprocess.run([program, "data", "extract", source, "--overwrite", "--out", out, "--threads", "1"], check=True, capture_output=True)
     seconds = children_seconds() - start
     return {one["name"]: one["text"] for one in map(json.loads, open(out))}, seconds
 

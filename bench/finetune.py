@@ -105,8 +105,8 @@ def main():
     warmup = options.updates // 10
     with tempfile.TemporaryDirectory() as work:
         work = Path(work)
-        run(TERATRON, "tokenizer", "train", "--vocab-size", VOCABULARY, "--out", work / "tok", options.text)
-        run(TERATRON, "data", "tokenize", "--tokenizer", work / "tok", "--out", work / "corpus", options.text)
+        run(TERATRON, "tokenizer", "train", "--vocab-size", VOCABULARY, "--overwrite", "--out", work / "tok", options.text)
+        run(TERATRON, "data", "tokenize", "--tokenizer", work / "tok", "--overwrite", "--out", work / "corpus", options.text)
         ids = numpy.fromfile(work / "corpus.bin", dtype="<u2")
         # One document is cut by token position, as `train --split 29,1 --split-order file` cuts it.
         cut = round(len(ids) * 29 / 30)

@@ -31,7 +31,7 @@ def race_corpus(folder, vocabulary=DATA / "bert-vocab"):
     """RACE's training articles as sentences of WordPiece tokens; the prefix of the files."""
     files = [DATA / f"race/train.{level}.jsonl.zst" for level in ("high", "middle")]
     prefix = folder / f"corpus-{vocabulary.name}"
-    run("data", "tokenize", "--tokenizer", vocabulary, "--split-sentences", "--json-key", "article", "--out", prefix, *files, tell=False)
+    run("data", "tokenize", "--tokenizer", vocabulary, "--split-sentences", "--json-key", "article", "--overwrite", "--out", prefix, *files, tell=False)
     return prefix
 
 

@@ -72,8 +72,8 @@ def make_corpus(folder):
     """The project's own sources, in a vocabulary of as many tokens as the model has."""
     sources = [str(path) for path in sorted(Path("src").rglob("*.cc"))]
     tokenizer = f"{folder}/tokenizer"
-    for words in (["tokenizer", "train", "--vocab-size", SHAPE["vocab"], "--out", tokenizer],
-                  ["data", "tokenize", "--tokenizer", tokenizer, "--out", f"{folder}/corpus"]):
+    for words in (["tokenizer", "train", "--vocab-size", SHAPE["vocab"], "--overwrite", "--out", tokenizer],
+                  ["data", "tokenize", "--tokenizer", tokenizer, "--overwrite", "--out", f"{folder}/corpus"]):
         subprocess.run([TERATRON, *map(str, words), *sources], check=True, stdout=subprocess.DEVNULL)
     return f"{folder}/corpus"
 

@@ -36,8 +36,8 @@ class Machine:
 
     def corpus(self, vocabulary):
         name = f"v{vocabulary}"
-        self.run("tokenizer", "train", "--vocab-size", vocabulary, "--out", f"tokenizer-{name}", os.path.abspath(TEXT))
-        self.run("data", "tokenize", "--tokenizer", f"tokenizer-{name}", "--out", name, os.path.abspath(TEXT))
+        self.run("tokenizer", "train", "--vocab-size", vocabulary, "--overwrite", "--out", f"tokenizer-{name}", os.path.abspath(TEXT))
+        self.run("data", "tokenize", "--tokenizer", f"tokenizer-{name}", "--overwrite", "--out", name, os.path.abspath(TEXT))
 
     def profile(self, ranks, threads, repeats):
         name = f"cluster-{ranks}-{threads}.toml"

@@ -23,8 +23,8 @@ def articles(folder):
     lines = subprocess.run(["zstd", "-dc", DATA / "race/train.middle.jsonl.zst"], check=True, capture_output=True, text=True).stdout.splitlines()
     text = folder / "articles.jsonl"
     text.write_text("".join(json.dumps({"text": json.loads(line)["article"]}) + "\n" for line in lines))
-    run("tokenizer", "train", "--vocab-size", 4096, "--out", folder / "tokenizer", text, tell=False)
-    run("data", "tokenize", "--tokenizer", folder / "tokenizer", "--out", folder / "corpus", text, tell=False)
+    run("tokenizer", "train", "--vocab-size", 4096, "--overwrite", "--out", folder / "tokenizer", text, tell=False)
+    run("data", "tokenize", "--tokenizer", folder / "tokenizer", "--overwrite", "--out", folder / "corpus", text, tell=False)
 
 
 def train(name, flags, folder, options):

@@ -9,7 +9,36 @@ namespace teratron {
 
 using Json = nlohmann::json;
 
+namespace {
+
+// Values are copied and compared by recursion, which takes a stack frame for each level.
+constexpr int kDeepest = 1000;
+
+// Whether objects and lists stand in one another deeper than that, in text that may be anything.
+bool is_too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char byte = text[i];
+    if (in_string && byte == '\\') {
+      ++i;
+    } else if (byte == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (byte == '[' || byte == '{')) {
+      if (++depth > kDeepest) return true;
+    } else if (!in_string && (byte == ']' || byte == '}')) {
+      --depth;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Json parse_json_object(std::string_view text, const std::filesystem::path& path) {
+  if (is_too_deep(text)) {
+    throw_user_error("'{}' nests values more than {} deep, which no file of this kind does", path.string(), kDeepest);
+  }
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object())
     throw_user_error("'{}' is not a JSON object, or not all of one; copy or make it again", path.string());

@@ -11,7 +11,7 @@
 
 namespace teratron {
 
-// UserError, naming `path`, unless the text is one JSON object.
+// UserError, naming `path`, unless the text is one JSON object, whose values nest 1000 deep at most.
 nlohmann::json parse_json_object(std::string_view text, const std::filesystem::path& path);
 
 // The fields of one object. Each call is a UserError that names the file and the field where it is missing, of another

@@ -78,30 +78,65 @@ void run_or_help(const Command& command, std::span<const std::string> arguments)
                            command.name, usage.empty() ? "" : " ", usage, command.text(help_text)));
 }
 
+// Commands of families that have `word` as their second one: "data tokenize" of "tokenize".
+std::vector<std::string> with_second_word(std::span<const Command> commands, const std::string& word) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) {
+    const std::vector<std::string> name = words_of(command.name);
+    if (name.size() == 2 && name[1] == word) names.push_back(fmt::format("'{}'", command.name));
+  }
+  return names;
+}
+
+[[noreturn]] void throw_unknown_first(std::span<const Command> commands, const std::string& unknown) {
+  if (const std::vector<std::string> whole = with_second_word(commands, unknown); !whole.empty()) {
+    throw_user_error("unknown command '{}'; did you mean {}?", unknown, fmt::join(whole, " or "));
+  }
+  std::vector<std::string> first, second;
+  for (const Command& command : commands) {
+    const std::vector<std::string> name = words_of(command.name);
+    first.push_back(name[0]);
+    if (name.size() == 2) second.push_back(name[1]);
+  }
+  if (const std::string nearest = nearest_name(unknown, first); !nearest.empty()) {
+    throw_user_error("unknown command '{}'; did you mean '{}'?", unknown, nearest);
+  }
+  if (const std::string nearest = nearest_name(unknown, second); !nearest.empty()) {
+    throw_user_error("unknown command '{}'; did you mean {}?", unknown,
+                     fmt::join(with_second_word(commands, nearest), " or "));
+  }
+  throw_user_error("unknown command '{}'; teratron --help lists the commands", unknown);
+}
+
 [[noreturn]] void throw_unknown(std::span<const Command> commands, std::span<const std::string> words) {
   const std::vector<Command> members = family(commands, words[0]);
+  if (members.empty()) throw_unknown_first(commands, words[0]);
   std::vector<std::string> names, known;
-  for (const Command& command : members.empty() ? std::vector(commands.begin(), commands.end()) : members) {
+  for (const Command& command : members) {
     names.push_back(command.name);
-    known.push_back(words_of(command.name)[members.empty() ? 0 : 1]);
+    known.push_back(words_of(command.name)[1]);
   }
-  if (!members.empty() && words.size() == 1) {
+  if (words.size() == 1) {
     throw_user_error("'teratron {}' needs one more word; there are: {}", words[0], fmt::join(names, ", "));
   }
-  const std::string prefix = members.empty() ? "" : words[0] + " ";
-  const std::string& unknown = words[members.empty() ? 0 : 1];
-  const std::string nearest = nearest_name(unknown, known);
+  const std::string nearest = nearest_name(words[1], known);
   if (!nearest.empty()) {
-    throw_user_error("unknown command '{}{}'; did you mean '{}{}'?", prefix, unknown, prefix, nearest);
+    throw_user_error("unknown command '{0} {1}'; did you mean '{0} {2}'?", words[0], words[1], nearest);
   }
-  throw_user_error("unknown command '{}{}'; there are: {}", prefix, unknown, fmt::join(names, ", "));
+  throw_user_error("unknown command '{} {}'; there are: {}", words[0], words[1], fmt::join(names, ", "));
 }
 
 // Runs the command that the first words name with the arguments after them, or prints the help or version asked for to
 // standard output. UserError: no such command (and which one may be meant); and whatever the command throws.
 void dispatch(std::span<const Command> commands, std::span<const std::string> words) {
   if (words.empty()) throw_user_error("no command; teratron --help lists them");
-  if (asks_for_help(words[0])) return print_result(general_help(commands));
+  if (asks_for_help(words[0]) && (words.size() == 1 || asks_for_help(words[1])))
+    return print_result(general_help(commands));
+  if (asks_for_help(words[0])) {  // of the command behind it
+    std::vector<std::string> turned(words.begin() + 1, words.end());
+    turned.emplace_back("--help");
+    return dispatch(commands, turned);
+  }
   if (words[0] == "--version") return print_result(fmt::format("teratron {}\n", kVersion));
   for (const Command& command : commands) {
     const std::vector<std::string> name = words_of(command.name);

@@ -21,6 +21,10 @@ void add_json_field(FieldList& list, std::filesystem::path& json) {
   list.add("json", &json, "FILE", "results as JSON; - is standard output, and then nothing else goes there");
 }
 
+void add_overwrite_field(FieldList& list, bool& overwrite) {
+  list.add("overwrite", &overwrite, "", "replace what stands where results go; without it that is refused");
+}
+
 void print_result(std::string_view text) {
   const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
   if (written != text.size() || std::fflush(stdout) != 0) {

@@ -13,6 +13,9 @@ namespace teratron {
 // The --json FILE that every subcommand takes.
 void add_json_field(FieldList& list, std::filesystem::path& json);
 
+// The --overwrite of commands whose results someone may have worked for. They call require_free (base/files) at once.
+void add_overwrite_field(FieldList& list, bool& overwrite);
+
 // Writes to standard output. EnvironmentError where that fails (a full disk behind it).
 void print_result(std::string_view text);
 

@@ -1,7 +1,6 @@
 #include "cluster/cluster_file.h"
 
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 
@@ -11,6 +10,7 @@
 #include "cluster/presets.h"
 #include "options/output.h"
 #include "options/suggestion.h"
+#include "options/toml_parsing.h"
 
 namespace teratron {
 namespace {
@@ -136,12 +136,7 @@ Cluster read_cluster(const toml::table& file, const std::string& path, std::vect
 
 Cluster cluster_from_toml(std::string_view text, const std::filesystem::path& path) {
   std::vector<std::string> lines;
-  Cluster cluster;
-  try {
-    cluster = read_cluster(toml::parse(text, path.string()), path.string(), lines);
-  } catch (const toml::parse_error& error) {
-    throw_user_error("{}:{}: not valid TOML: {}", path.string(), error.source().begin.line, error.description());
-  }
+  Cluster cluster = read_cluster(parse_toml(text, path.string()), path.string(), lines);
   // What is missing would be reported once more as a 0.
   if (lines.empty()) {
     for (const std::string& fault : cluster.faults().texts())
@@ -185,7 +180,7 @@ Cluster find_cluster(const std::string& name_or_file, std::int64_t devices) {
     }
     return find_cluster(file.string(), devices);
   }
-  if (!std::filesystem::exists(name_or_file)) {
+  if (!is_standard_stream(name_or_file) && !std::filesystem::exists(name_or_file)) {
     throw_user_error("'{}' is neither a cluster file nor a cluster that is known: {}, {}", name_or_file,
                      fmt::join(cluster_preset_names(), ", "), kThisMachine);
   }

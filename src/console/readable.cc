@@ -58,4 +58,9 @@ std::string readable_integer(std::int64_t integer) {
   return text;
 }
 
+std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
+  const std::string noun = count == 1 ? std::string(one) : many.empty() ? fmt::format("{}s", one) : std::string(many);
+  return fmt::format("{} {}", readable_integer(count), noun);
+}
+
 }  // namespace teratron

@@ -17,21 +17,18 @@ void check_batch(const char* flag, std::int64_t value) {
 }  // namespace
 
 BatchSampler::BatchSampler(std::int64_t global_batch, std::vector<std::int64_t> micro_batches,
-                           std::int64_t data_parallel_rank, std::int64_t data_parallel_size)
+                           std::int64_t data_parallel_rank, std::int64_t data_parallel_size, std::int64_t together)
     : global_batch_(global_batch),
       rank_(data_parallel_rank),
       size_(data_parallel_size),
+      together_(together),
       sizes_(std::move(micro_batches)) {
   check(!sizes_.empty(), "BatchSampler: a size of micro-batches");
   check(size_ >= 1 && rank_ >= 0 && rank_ < size_, "BatchSampler: data-parallel rank");
   check_batch("--global-batch-size", global_batch);
   for (const std::int64_t size : sizes_) check_batch("--micro-batch-size", size);
-  if (global_batch < size_) {
-    throw_user_error(
-        "--global-batch-size {0} has no sample for some of {1} data-parallel ranks; the least that works is "
-        "{1}",
-        global_batch, size_);
-  }
+  check(together >= 1 && global_batch % together == 0, "BatchSampler: whole groups");
+  for (const std::int64_t size : sizes_) check(size % together == 0, "BatchSampler: whole groups in a micro-batch");
 }
 
 std::int64_t BatchSampler::size_of(std::int64_t index) const {

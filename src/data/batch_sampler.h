@@ -16,13 +16,15 @@ struct SampleRange {
 // Rank r of R takes the samples [G r / R, G (r + 1) / R) of a global batch of G (shares differ by one sample at most)
 // in micro-batches of given sizes one after the other, of which the last may be short: rank by rank and micro-batch by
 // micro-batch, the positions are consumed, consumed + 1, ... in every layout. Ranks may run different numbers of
-// micro-batches, but each runs one at least. A sampler is for one size of the global batch; making one costs nothing.
+// micro-batches, and where there are fewer samples than ranks some run none. Samples may belong together, as the
+// sequences of a task's example do: all sizes are then multiples of their number, and all above counts such groups.
+// A sampler is for one size of the global batch; making one costs nothing.
 class BatchSampler {
  public:
-  // micro_batches: samples of each; the last one stands for all that follow. UserError: sizes below 1 (or absurd), or a
-  // global batch with fewer samples than ranks.
+  // micro_batches: samples of each; the last one stands for all that follow. `together`: samples of a group. UserError:
+  // sizes below 1 (or absurd).
   BatchSampler(std::int64_t global_batch, std::vector<std::int64_t> micro_batches, std::int64_t data_parallel_rank = 0,
-               std::int64_t data_parallel_size = 1);
+               std::int64_t data_parallel_size = 1, std::int64_t together = 1);
   BatchSampler(std::int64_t global_batch, std::int64_t micro_batch, std::int64_t data_parallel_rank = 0,
                std::int64_t data_parallel_size = 1)
       : BatchSampler(global_batch, std::vector{micro_batch}, data_parallel_rank, data_parallel_size) {}
@@ -44,15 +46,15 @@ class BatchSampler {
   SampleRange samples(std::int64_t consumed, std::int64_t index) const;
 
  private:
-  std::int64_t share_begin(std::int64_t rank) const { return global_batch_ * rank / size_; }
+  std::int64_t share_begin(std::int64_t rank) const { return global_batch_ / together_ * rank / size_ * together_; }
   std::int64_t share_of(std::int64_t rank) const { return share_begin(rank + 1) - share_begin(rank); }
-  std::int64_t largest_share() const { return (global_batch_ + size_ - 1) / size_; }
+  std::int64_t largest_share() const { return (global_batch_ / together_ + size_ - 1) / size_ * together_; }
   // Samples of micro-batch `index`, and of all before it, where a share has as many.
   std::int64_t size_of(std::int64_t index) const;
   std::int64_t before(std::int64_t index) const;
   std::int64_t needed_for(std::int64_t samples) const;  // micro-batches
 
-  std::int64_t global_batch_, rank_, size_;
+  std::int64_t global_batch_, rank_, size_, together_;
   std::vector<std::int64_t> sizes_;  // of micro-batches; the last one stands for all that follow
 };
 

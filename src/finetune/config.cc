@@ -152,9 +152,6 @@ Faults FinetuneConfig::faults() const {
   if (model.kind != ModelKind::kBert) faults.add(needs_bert());
   faults.add_if(tokenizer.empty(), "the weights have no tokenizer beside them; give {} DIR with BERT's vocabulary",
                 Flag{"tokenizer"});
-  const bool is_shared_evenly = data_parallel < 1 || global_batch_size % data_parallel == 0;
-  faults.add_if(!is_shared_evenly, "{} {} is no multiple of {} {}; copies of the model have as many examples each",
-                Flag{"global-batch-size"}, global_batch_size, Flag{"data-parallel-size"}, data_parallel);
   return faults;
 }
 
@@ -220,11 +217,12 @@ std::string to_toml(FinetuneConfig config) { return to_toml(fields_of(config)); 
 FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
   FinetuneConfig given;
   FieldList given_fields = fields_of(given);
-  read_fields(given_fields, arguments);  // whatever is wrong: where the run starts decides what the rest means
+  ConfigFiles files;
+  read_fields(given_fields, arguments, files);  // whatever is wrong: where the run starts decides what the rest means
   FinetuneConfig config;
   if (!given.load.empty()) take_encoder(config, given.load);
   FieldList fields = fields_of(config);
-  FaultLines lines = read_fields(fields, arguments);
+  FaultLines lines = read_fields(fields, arguments, files);
   fill_in(config);
   Faults faults = fields.range_faults();
   faults.add(config.faults());
@@ -260,11 +258,11 @@ TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examp
   static_cast<OptimizerSettings&>(run) = config;
   if (run.preset.empty()) run.preset = TrainConfig().preset;  // a record names one, beside the shape that counts
   run.seed += index;
-  // A batch that the data do not fill is one of all of them, as even as the copies need it.
-  const std::int64_t most = std::max(examples.count() / config.data_parallel, std::int64_t{1}) * config.data_parallel;
-  const std::int64_t batch = std::min(config.global_batch_size, most);
-  run.micro_batch_size = std::min(config.micro_batch_size, batch / config.data_parallel) * examples.sequences_each;
-  run.global_batch_size = batch * examples.sequences_each;
+  // A batch that the data do not fill is one of all of them.
+  const std::int64_t batch = std::min(config.global_batch_size, examples.count());
+  run.samples_together = examples.sequences_each;
+  run.global_batch_size = batch * run.samples_together;
+  run.micro_batch_size = std::min(config.micro_batch_size * run.samples_together, run.largest_share());
   const std::int64_t epoch = std::max(examples.count() / batch, std::int64_t{1});
   run.train_iters = epoch * config.epochs;
   run.learning_rate.warmup = warmup_updates(config, run.train_iters);

@@ -47,7 +47,9 @@ constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;
 constexpr double kMaskedShare = 0.15;
 
 void need_probability(Faults& faults, Flag flag, double value) {
-  faults.add_if(!(value >= 0 && value < 1), "{} is {}; it must be at least 0 and below 1", flag, value);
+  constexpr double kMost = 1 - 0x1p-16;  // masks are drawn with 16 bits (ops/operations.h); more would drop everything
+  faults.add_if(!(value >= 0 && value <= kMost), "{} is {}; it must be at least 0 and at most {:.5f}", flag, value,
+                kMost);
 }
 
 }  // namespace

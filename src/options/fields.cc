@@ -27,7 +27,9 @@ struct ValueText {
 
 }  // namespace
 
-std::string Field::display_name() const { return role == FieldRole::kPositional ? value_name : "--" + name; }
+std::string Field::display_name() const {
+  return role != FieldRole::kPositional ? "--" + name : name.empty() ? value_name : name;
+}
 
 std::string Field::value_text() const { return std::visit(ValueText{}, target); }
 

@@ -71,7 +71,7 @@ struct Field {
            std::holds_alternative<std::vector<std::int64_t>*>(target) ||
            std::holds_alternative<std::vector<std::string>*>(target);
   }
-  std::string display_name() const;  // as in messages: "--hidden-size"; positionals by their value's name
+  std::string display_name() const;  // as in messages: "--hidden-size"; positionals without a name by their value's
   std::string value_text() const;    // "0.1", "true", "cosine", "a.txt b.txt"
 };
 

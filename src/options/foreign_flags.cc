@@ -111,6 +111,23 @@ constexpr ForeignFlag kFlags[] = {
     {kLlmC, "n", "--save-interval N", ""},
     {kLlmC, "z", "--use-distributed-optimizer", "stage 1"},
     {kLlmC, "r", "--recompute-granularity selective", ""},
+    {kOthers, "epochs", "--train-iters N", "updates; the start-up says how many samples an epoch has"},
+    {kOthers, "num-epochs", "--train-iters N", "updates; the start-up says how many samples an epoch has"},
+    {kOthers, "wandb", "--tensorboard-dir DIR", "and metrics.jsonl in --save; nothing is sent to Weights & Biases"},
+    {kOthers, "wandb-project", "--tensorboard-dir DIR",
+     "and metrics.jsonl in --save; nothing is sent to Weights & Biases"},
+    {kOthers, "wandb-name", "--tensorboard-dir DIR",
+     "and metrics.jsonl in --save; nothing is sent to Weights & Biases"},
+    {kOthers, "lora", "", "there are no adapters: --finetune trains all weights", true},
+    {kOthers, "lora-rank", "", "there are no adapters: --finetune trains all weights", true},
+    {kOthers, "lora-r", "", "there are no adapters: --finetune trains all weights", true},
+    {kOthers, "lora-alpha", "", "there are no adapters: --finetune trains all weights", true},
+    {kOthers, "use-lora", "", "there are no adapters: --finetune trains all weights", true},
+    {kOthers, "use-peft", "", "there are no adapters: --finetune trains all weights", true},
+    {kOthers, "load-in-8bit", "", "weights have 32 or 16 bits: --bf16 or --fp16", true},
+    {kOthers, "load-in-4bit", "", "weights have 32 or 16 bits: --bf16 or --fp16", true},
+    {kOthers, "deepspeed", "--use-distributed-optimizer", "with --dp N: ZeRO's stage 1"},
+    {kOthers, "fsdp", "--use-distributed-optimizer", "with --dp N: ZeRO's stage 1"},
 };
 
 std::string with_hyphens(std::string_view text) {
@@ -120,9 +137,11 @@ std::string with_hyphens(std::string_view text) {
 }
 
 std::string sentence_of(const ForeignFlag& flag) {
+  if (flag.is_missing) return std::string(flag.note);
   const std::string note = flag.note.empty() ? "" : fmt::format(" ({})", flag.note);
   if (flag.ours.empty()) return fmt::format("{}'s is not needed here{}; leave it out", name_of(flag.program), note);
-  return fmt::format("what {} calls so is {} here{}", name_of(flag.program), flag.ours, note);
+  return fmt::format("what {} call{} so is {} here{}", name_of(flag.program), flag.program == kOthers ? "" : "s",
+                     flag.ours, note);
 }
 
 }  // namespace
@@ -133,6 +152,7 @@ std::string_view name_of(ForeignProgram program) {
     case kHuggingFace: return "Hugging Face";
     case kNanoGpt: return "nanoGPT";
     case kLlmC: return "llm.c";
+    case kOthers: return "other programs";
   }
   return "";
 }

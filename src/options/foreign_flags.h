@@ -9,15 +9,16 @@
 
 namespace teratron {
 
-enum class ForeignProgram { kMegatron, kHuggingFace, kNanoGpt, kLlmC };
+enum class ForeignProgram { kMegatron, kHuggingFace, kNanoGpt, kLlmC, kOthers };
 
 std::string_view name_of(ForeignProgram program);
 
 struct ForeignFlag {
   ForeignProgram program;
-  std::string_view name;  // without leading dashes; Python's underscores are hyphens here
-  std::string_view ours;  // the flags as they are typed here, "--micro-batch-size N"; empty: there is none
-  std::string_view note;  // what differs, or why there is none; may be empty
+  std::string_view name;    // without leading dashes; Python's underscores are hyphens here
+  std::string_view ours;    // the flags as they are typed here, "--micro-batch-size N"; empty: there is none
+  std::string_view note;    // what differs, or why there is none; may be empty
+  bool is_missing = false;  // it is not done here at all, as the note says
 };
 
 // In the order in which a table shows them. Flags that are the same here are not among them.

@@ -1,6 +1,7 @@
 // A list of fields shown to people: --help, the start-up table, and the TOML file that gives the same values again.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -8,11 +9,11 @@
 
 namespace teratron {
 
-// Reading this file (config_reading.h) into the same fields gives the same values.
-std::string to_toml(const FieldList& fields);
+// Reading this file (reading.h) into the same fields gives the same values, but of those that it leaves out.
+std::string to_toml(const FieldList& fields, const std::function<bool(const Field&)>& leaves_out = {});
 
-// As values of TOML: a basic string, and the shortest number that reads back to the same bits and as a floating point
-// number.
+// As values of TOML: a basic string (of as_utf8's text, which reading turns back), and the shortest number that reads
+// back to the same bits and as a floating point number.
 std::string toml_text(const std::string& text);
 std::string toml_number(double number);
 

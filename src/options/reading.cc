@@ -155,11 +155,21 @@ void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultL
 }
 
 FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments) {
+  ConfigFiles files;
+  return read_fields(fields, arguments, files);
+}
+
+FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments, ConfigFiles& files) {
   FaultLines lines;
   const std::vector<Setting> given = read_command_line(fields, arguments, lines);
   for (const Setting& setting : given) {
     if (setting.field->role != FieldRole::kConfigFile) continue;
-    apply_settings(fields, read_config_file(fields, setting.values.back().text, lines), lines);
+    const std::filesystem::path file = setting.values.back().text;
+    try {
+      apply_settings(fields, read_config(fields, files.text(file), file.string(), lines), lines);
+    } catch (const UserError& error) {
+      lines.push_back(error.what());
+    }
   }
   apply_settings(fields, given, lines);
   for (const Field& field : fields) {

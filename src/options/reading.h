@@ -3,8 +3,10 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/faults.h"
@@ -40,14 +42,29 @@ using FaultLines = std::vector<std::string>;  // for people
 // "--" there are no more flags.
 std::vector<Setting> read_command_line(FieldList& fields, std::span<const std::string> arguments, FaultLines& lines);
 
-// Reads a TOML file of `hidden_size = 768` lines, without tables.
-std::vector<Setting> read_config_file(FieldList& fields, const std::filesystem::path& path, FaultLines& lines);
+// The texts of configuration files, each read once: a pipe gives its text to the first reader alone.
+class ConfigFiles {
+ public:
+  // UserError as read_file, and the same one again where it is asked for again.
+  const std::string& text(const std::filesystem::path& path);
+
+ private:
+  struct Content {
+    std::string text, fault;
+  };
+  std::map<std::filesystem::path, Content> contents_;
+};
+
+// Reads TOML of `hidden_size = 768` lines, without tables. `name`: of the file, for messages. UserError: no TOML.
+std::vector<Setting> read_config(FieldList& fields, std::string_view text, const std::string& name, FaultLines& lines);
 
 // Stores the values, in the order of the fields (not of the settings), so that a preset comes before what refines it.
 void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultLines& lines);
 
 // All of the above: the configuration file that the command line names, then the command line, then what is missing.
+// Who reads a command line twice keeps `files`.
 FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments);
+FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments, ConfigFiles& files);
 
 // Adds faults of the values themselves, each with the file and line of every value in it that came from a file. A fault
 // of a value that is already reported is left out.

@@ -1,16 +1,17 @@
 // TOML (https://toml.io, version 1.0) in and out of a list of fields.
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <optional>
 
+#include "base/byte_text.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "options/foreign_flags.h"
 #include "options/output.h"
 #include "options/reading.h"
 #include "options/suggestion.h"
+#include "options/toml_parsing.h"
 
 namespace teratron {
 namespace {
@@ -25,7 +26,7 @@ std::optional<Literal> literal_of(const toml::node& node) {
   if (const auto* value = node.as_floating_point())
     return Literal{LiteralKind::kFloat, fmt::format("{}", value->get())};
   if (const auto* value = node.as_boolean()) return Literal{LiteralKind::kBoolean, value->get() ? "true" : "false"};
-  if (const auto* value = node.as_string()) return Literal{LiteralKind::kText, value->get()};
+  if (const auto* value = node.as_string()) return Literal{LiteralKind::kText, from_utf8(value->get())};
   return std::nullopt;
 }
 
@@ -95,7 +96,7 @@ struct TomlText {
 // Not toml++'s own formatting, which writes text with three single quotes in a row so that it cannot be read back.
 std::string toml_text(const std::string& text) {
   std::string out = "\"";
-  for (const char byte : text) {
+  for (const char byte : as_utf8(text)) {
     const auto code = static_cast<unsigned char>(byte);
     if (byte == '"' || byte == '\\') {
       out += '\\';
@@ -114,39 +115,48 @@ std::string toml_number(double number) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
-std::vector<Setting> read_config_file(FieldList& fields, const std::filesystem::path& path, FaultLines& lines) {
-  std::vector<Setting> settings;
-  try {
-    const toml::table table = toml::parse(read_file(path), path.string());
-    for (const auto& [key, node] : table) {
-      const std::string origin = fmt::format("{}:{}", path.string(), key.source().begin.line);
-      Field* field = find_key(fields, key.str());
-      auto literals = literals_of(node);
-      if (field == nullptr && node.is_table()) {
-        lines.push_back(fmt::format("'{}' is a table ({}); settings are written without tables", key.str(), origin));
-      } else if (field == nullptr) {
-        lines.push_back(unknown_key(fields, key.str(), origin));
-      } else if (!literals) {
-        field->given = field->wrong = true;
-        lines.push_back(fmt::format("{} has no value that a setting can have ({})", key.str(), origin));
-      } else {
-        settings.push_back({field, *std::move(literals), node.is_array(), origin});
-      }
+const std::string& ConfigFiles::text(const std::filesystem::path& path) {
+  auto found = contents_.find(path);
+  if (found == contents_.end()) {
+    Content content;
+    try {
+      content.text = read_file(path);
+    } catch (const UserError& error) {
+      content.fault = error.what();
     }
-  } catch (const UserError& error) {
-    lines.push_back(error.what());
-  } catch (const toml::parse_error& error) {
-    lines.push_back(
-        fmt::format("{}:{}: not valid TOML: {}", path.string(), error.source().begin.line, error.description()));
+    found = contents_.emplace(path, std::move(content)).first;
+  }
+  if (!found->second.fault.empty()) throw UserError(found->second.fault);
+  return found->second.text;
+}
+
+std::vector<Setting> read_config(FieldList& fields, std::string_view text, const std::string& name, FaultLines& lines) {
+  std::vector<Setting> settings;
+  const toml::table table = parse_toml(text, name);
+  for (const auto& [key, node] : table) {
+    const std::string origin = fmt::format("{}:{}", name, key.source().begin.line);
+    Field* field = find_key(fields, key.str());
+    auto literals = literals_of(node);
+    if (field == nullptr && node.is_table()) {
+      lines.push_back(fmt::format("'{}' is a table ({}); settings are written without tables", key.str(), origin));
+    } else if (field == nullptr) {
+      lines.push_back(unknown_key(fields, key.str(), origin));
+    } else if (!literals) {
+      field->given = field->wrong = true;
+      lines.push_back(fmt::format("{} has no value that a setting can have ({})", key.str(), origin));
+    } else {
+      settings.push_back({field, *std::move(literals), node.is_array(), origin});
+    }
   }
   return settings;
 }
 
-std::string to_toml(const FieldList& fields) {
+std::string to_toml(const FieldList& fields, const std::function<bool(const Field&)>& leaves_out) {
   std::string text;
   std::string_view group;
   for (const Field& field : fields) {
     if (field.role != FieldRole::kFlag && field.role != FieldRole::kHiddenFlag) continue;
+    if (leaves_out && leaves_out(field)) continue;
     if (field.group != group) text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", group = field.group);
     text += fmt::format("{} = {}\n", with_underscores(field.name), std::visit(TomlText{}, field.target));
   }

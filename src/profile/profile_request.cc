@@ -16,7 +16,8 @@ std::vector<std::int64_t> stage_layers(const StepSettings& settings) {
 }  // namespace
 
 ProfileRequest profile_request(const StepSettings& settings, std::int64_t vocab_size, const std::string& ranks) {
-  const BatchSampler largest(settings.largest_batch(), settings.micro_batch_sizes(), 0, settings.data_parallel);
+  const BatchSampler largest(settings.largest_batch(), settings.micro_batch_sizes(), 0, settings.data_parallel,
+                             settings.samples_together);
   return {.model = settings.model_for(vocab_size),
           .sequences = largest.largest_micro_batch(),
           .tokens = settings.seq_length,

@@ -31,6 +31,13 @@ ModelSettings::ModelSettings() {
   model.max_position_embeddings = 0;
 }
 
+bool ModelSettings::has_preset_shape() const {
+  ModelSettings other = *this;
+  apply_preset(other);
+  return other.model.kind == model.kind && other.model.num_layers == model.num_layers &&
+         other.model.hidden_size == model.hidden_size && other.model.num_attention_heads == model.num_attention_heads;
+}
+
 ModelConfig ModelSettings::model_for(std::int64_t data_vocab_size) const {
   ModelConfig filled = model;
   if (filled.vocab_size == 0) filled.vocab_size = data_vocab_size;

@@ -19,6 +19,8 @@ struct ModelSettings {
   std::int64_t seq_length = 1024;
   std::filesystem::path tokenizer;  // empty: none
 
+  // Whether the model still has what the preset sets.
+  bool has_preset_shape() const;
   // The model with its vocabulary and positions filled in; `data_vocab_size` is used where the user gave none.
   ModelConfig model_for(std::int64_t data_vocab_size) const;
   // The tokenizer's, which is read for it, or that of --vocab-size. UserError where neither is given or they contradict

@@ -50,6 +50,9 @@ class PipelineFaults {
                    "{} needs a model whose tokens see no later ones, and BERT's see all of them: a sequence cannot be "
                    "computed in parts. Leave it out; micro-batches fill the pipeline",
                    kTokenSlices);
+    faults_.add_if(!s_.profile.empty() && s_.model.kind == ModelKind::kBert,
+                   "{} is of what slices cost, and a BERT's sequences are not cut into slices; leave it out",
+                   Flag{"profile"});
     if (!stages_make_sense) return std::move(faults_);
     check_flushes(slices);
     check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // several, as far as schedules are asked

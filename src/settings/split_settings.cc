@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "console/readable.h"
 
 namespace teratron {
 namespace {
@@ -91,7 +92,7 @@ std::string text_of(const SplitRule& rule) {
 std::string describe(const std::vector<CorpusPart>& parts, const SplitRule& rule) {
   std::string text;
   for (const CorpusPart& part : parts) {
-    text += fmt::format("{}{} {} documents", text.empty() ? "" : ", ", part.name, part.documents());
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", part.name, counted(part.documents(), "document"));
   }
   const bool by_position = rule.seed && !parts.front().drawn;
   return fmt::format("split by {}{}: {}", text_of(rule),

@@ -19,7 +19,7 @@ struct StepSettings : ModelSettings, BatchSettings, TrainingLayoutSettings, Pipe
   }
   std::int64_t largest_batch() const { return BatchSettings::largest_batch(data_parallel); }
   std::int64_t largest_share() const {  // samples of that batch on the copy of the model that has most of them
-    return (largest_batch() + data_parallel - 1) / data_parallel;
+    return (largest_batch() / samples_together + data_parallel - 1) / data_parallel * samples_together;
   }
   // Sequences of a rank's micro-batches, in order; the last one stands for all that follow. Where they are to be
   // chosen, the most.

@@ -240,7 +240,7 @@ class Run {
           .busy = result.timeline.busy[at(stage)] * kMilliseconds,
           .message_seconds = events_.busy(streams_[at(stage)].outputs) + events_.busy(streams_[at(stage)].gradients),
           .sum_seconds = events_.busy(streams_[at(stage)].sums)};
-      if (result.pipeline_seconds > 0) use.bubble_share = 1 - use.busy / result.pipeline_seconds;
+      if (result.pipeline_seconds > 0) use.bubble_share = std::max(0.0, 1 - use.busy / result.pipeline_seconds);
       result.stages.push_back(use);
     }
     for (const Ports::Port& port : ports_.used()) {

@@ -34,7 +34,7 @@ std::vector<fs::path> begin_save_folder(const TrainConfig& config, std::int64_t 
   make_folders(config.save);
   std::vector<fs::path> aside;
   if (goes_on_in_its_folder(config)) aside = set_aside_later(config.save, iteration);
-  write_file_atomically(config.save / kSettingsFile, to_toml(with_absolute_paths(config)));
+  write_file_atomically(config.save / kSettingsFile, saved_settings(config));
   return aside;
 }
 

@@ -82,7 +82,14 @@ void Trainer::resume() {
 std::vector<MicroBatch> Trainer::read_share() {
   const std::int64_t consumed = batches_.consumed_after(iteration_);
   const Samples::TotalWeights totals = reader_.total_weights(*task_.training, {consumed, sampler_.global_batch()});
-  const MicroBatchCutter cutter(executor_, config_.seq_length);
+  if (sampler_.micro_batches() == 0) {
+    // All ranks take part in a step. This one computes some samples of the batch, which weigh nothing here.
+    const SampleRange any{consumed, config_.samples_together};
+    reader_.read(*task_.training, any, share_, 0);
+    std::ranges::fill(share_.weights, 0.0F);
+    std::ranges::fill(share_.label_weights, 0.0F);
+    return {cut_micro_batch(0, any)};
+  }
   std::vector<MicroBatch> share;
   std::int64_t done = 0;
   const std::vector<std::int64_t> by_length =
@@ -101,15 +108,19 @@ std::vector<MicroBatch> Trainer::read_share() {
     }
     // Every target of the global batch weighs the same, however the batch is cut.
     divide_weights(share_, totals, config_.seq_length, done, range.count);
-    MicroBatch micro_batch = cutter.micro_batch(share_, done, range.count);
-    micro_batch.first_sample = range.first - consumed;
-    micro_batch.seed = static_cast<std::uint64_t>(config_.seed);
-    micro_batch.iteration = static_cast<std::uint32_t>(iteration_);
-    micro_batch.loss_scale = scaler_ ? scaler_->scale() : 1.0;
-    share.push_back(micro_batch);
+    share.push_back(cut_micro_batch(done, range));
     done += range.count;
   }
   return share;
+}
+
+MicroBatch Trainer::cut_micro_batch(std::int64_t place, SampleRange range) {
+  MicroBatch micro_batch = MicroBatchCutter(executor_, config_.seq_length).micro_batch(share_, place, range.count);
+  micro_batch.first_sample = range.first - batches_.consumed_after(iteration_);
+  micro_batch.seed = static_cast<std::uint64_t>(config_.seed);
+  micro_batch.iteration = static_cast<std::uint32_t>(iteration_);
+  micro_batch.loss_scale = scaler_ ? scaler_->scale() : 1.0;
+  return micro_batch;
 }
 
 LossSums Trainer::forward_backward(std::span<const MicroBatch> share, TrainingObserver& observer) {
@@ -158,7 +169,7 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed, Tra
   const auto losses = static_cast<std::ptrdiff_t>(report.losses.of_kind.size());
   std::vector<double> sums = report.losses.of_kind;
   sums.insert(sums.end(), agreed.counts().begin(), agreed.counts().end());
-  sums.push_back(static_cast<double>(tokens_before_padding(share)));
+  sums.push_back(sampler_.micro_batches() > 0 ? static_cast<double>(tokens_before_padding(share)) : 0);
   executor_.mesh().data->all_reduce_host(sums);
   report.tokens = static_cast<std::int64_t>(sums.back());
   report.losses.of_kind.assign(sums.begin(), sums.begin() + losses);

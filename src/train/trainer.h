@@ -128,6 +128,8 @@ class Trainer {
   void tell_chosen_slices(TrainingObserver& observer) const;
   // This rank's share of the update under way.
   std::vector<MicroBatch> read_share();
+  // Of the samples from this place of share_ on, which are at these positions of the run.
+  MicroBatch cut_micro_batch(std::int64_t place, SampleRange range);
   // From this update's gradients; tells whether they were finite and so applied.
   bool apply(double gradient_norm, double learning_rate);
   [[noreturn]] void throw_diverged();

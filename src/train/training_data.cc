@@ -109,9 +109,8 @@ std::string blend_table(const std::vector<PartOfCorpus>& parts, const BlendedSam
   table.row({"corpus", "share", "documents to train on", "samples an epoch", "epochs of this run"});
   const BlendOrder& order = samples.order();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const double share = static_cast<double>(order.shares()[i]) / static_cast<double>(order.period());
     const std::int64_t epoch = samples.corpus(i).samples_per_epoch();
-    table.row({parts[i].corpus.dataset->name(), fmt::format("{:.4g} %", 100 * share),
+    table.row({parts[i].corpus.dataset->name(), fmt::format("{:.4g} %", 100 * order.share(i)),
                readable_integer(parts[i].part.documents()), readable_integer(epoch),
                fmt::format("{:.2f}", static_cast<double>(order.count(i, run)) / static_cast<double>(epoch))});
   }

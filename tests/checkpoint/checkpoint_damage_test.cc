@@ -7,6 +7,7 @@
 #include "base/philox.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/native/checkpoint.h"
+#include "checkpoint/native/manifest.h"
 #include "checkpoint/random_model.h"
 
 namespace teratron {
@@ -58,6 +59,27 @@ TEST_F(DamagedCheckpointTest, AnyBitOfAnyFileIsFoundAndTheFileNamed) {
     }
   }
   EXPECT_THAT(verify_checkpoint(root_.path()).faults, IsEmpty()) << "all was put back";
+}
+
+// With a checksum that fits, as whoever makes one up can compute it.
+TEST_F(DamagedCheckpointTest, NumbersThatNoTrainingHasAreRefusedBeforeAnythingIsPlanned) {
+  const Manifest whole = read_manifest(folder_);
+  const auto message = [&](const auto& change) {
+    Manifest made_up = whole;
+    change(made_up);
+    write_manifest(folder_, made_up);
+    return message_of<UserError>([&] { read_checkpoint_info(folder_); });
+  };
+  EXPECT_THAT(message([](Manifest& m) { m.state.consumed_samples = std::int64_t{1} << 62; }),
+              HasSubstr("\"consumed_samples\" must be an integer from 0"));
+  EXPECT_THAT(message([](Manifest& m) { m.state.iteration = std::int64_t{1} << 40; }),
+              HasSubstr("\"iteration\" must be"));
+  EXPECT_THAT(message([](Manifest& m) { m.model.num_layers = 16384; }), HasSubstr("contradicts itself"));
+  EXPECT_THAT(message([](Manifest& m) {
+                m.model.num_layers = 16384;
+                for (auto& [name, file] : m.files) file.values = std::int64_t{1} << 60;
+              }),
+              HasSubstr("contradicts itself"));
 }
 
 TEST_F(DamagedCheckpointTest, ATensorThatIsDamagedIsNamed) {

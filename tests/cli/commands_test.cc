@@ -56,7 +56,7 @@ TEST_F(Commands, EncodeWritesTheLibrarysIdsAsLittleEndian32BitAndDecodeGivesTheB
     for (char& byte : bytes) byte = static_cast<char>(random.next_u32());
     write_file_atomically(path("in"), bytes);
     const nlohmann::json encoded =
-        json_of({"tokenizer", "encode", "--tokenizer", path("tokenizer"), path("in"), path("ids")});
+        json_of({"tokenizer", "encode", "--overwrite", "--tokenizer", path("tokenizer"), path("in"), path("ids")});
     const std::vector<std::int32_t> expected = Tokenizer::load(path("tokenizer")).encode(bytes);
     EXPECT_EQ(encoded.at("tokens"), expected.size());
     const std::string ids = read_file(path("ids"));
@@ -66,7 +66,7 @@ TEST_F(Commands, EncodeWritesTheLibrarysIdsAsLittleEndian32BitAndDecodeGivesTheB
       for (std::size_t byte = 4; byte-- > 0;) id = id << 8 | static_cast<unsigned char>(ids[4 * i + byte]);
       ASSERT_EQ(id, static_cast<std::uint32_t>(expected[i]));
     }
-    json_of({"tokenizer", "decode", "--tokenizer", path("tokenizer"), path("ids"), path("out")});
+    json_of({"tokenizer", "decode", "--overwrite", "--tokenizer", path("tokenizer"), path("ids"), path("out")});
     EXPECT_EQ(read_file(path("out")), bytes);
   }
 }

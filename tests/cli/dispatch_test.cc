@@ -14,6 +14,9 @@ using ::testing::IsEmpty;
 using testing::Outcome;
 using testing::run_teratron;
 using ::testing::StartsWith;
+using testing::succeed;
+using testing::with;
+using testing::Words;
 
 const std::vector<std::string> kCommands = {
     "train",          "generate",      "embed",     "tokenizer train", "tokenizer encode",  "tokenizer decode",
@@ -41,6 +44,15 @@ TEST(Binary, EveryCommandExplainsItselfAndTakesJson) {
   }
 }
 
+TEST(Binary, HelpOfACommandIsItsOwn) {
+  for (const Words& words : {Words{"train"}, Words{"data", "tokenize"}, Words{"tokenizer"}}) {
+    const std::string own = succeed(with(words, {"--help"}));
+    EXPECT_EQ(succeed(with({"help"}, words)), own);
+    EXPECT_EQ(succeed(with({"--help"}, words)), own);
+  }
+  EXPECT_EQ(succeed({"help", "help"}), succeed({"help"}));
+}
+
 TEST(Binary, ItsVersionIsThatOfTheBuild) {
   const Outcome outcome = run_teratron({"--version"});
   EXPECT_EQ(outcome.exit_code, 0);
@@ -54,7 +66,11 @@ TEST(Binary, UnknownWordsAreTheUsersFaultAndTheNearestCommandIsNamed) {
       {{"tokeniser", "encode"}, "unknown command 'tokeniser'; did you mean 'tokenizer'?"},
       {{"tokenizer", "encod"}, "unknown command 'tokenizer encod'; did you mean 'tokenizer encode'?"},
       {{"data"}, "'teratron data' needs one more word; there are: data extract, data clean"},
-      {{"zebra"}, "unknown command 'zebra'; there are: "},
+      {{"zebra"}, "unknown command 'zebra'; teratron --help lists the commands"},
+      {{"tokenize"}, "unknown command 'tokenize'; did you mean 'data tokenize'?"},
+      {{"decontaminte"}, "unknown command 'decontaminte'; did you mean 'data decontaminate'?"},
+      {{"help", "trian"}, "unknown command 'trian'; did you mean 'train'?"},
+      {{"completion", "fish"}, "shell is 'fish'; there are: bash, zsh"},
       {{"data", "info", "x", "--jsn", "y"}, "unknown flag '--jsn'; did you mean '--json'?"},
   };
   for (const auto& [arguments, message] : cases) {

@@ -14,7 +14,6 @@
 namespace teratron {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct Layout {
@@ -146,9 +145,35 @@ TEST(BatchSampler, MicroBatchesOfDifferentSizesAreTheSamePositionsInTheSameOrder
   }
 }
 
-TEST(BatchSampler, SizesThatLeaveARankWithoutASampleAreToldWithTheLeastThatWorks) {
-  EXPECT_THAT(message_of<UserError>([] { BatchSampler(3, 2, 0, 5); }),
-              AllOf(HasSubstr("--global-batch-size 3"), HasSubstr("the least that works is 5")));
+// A task's example is a group of samples; a batch may have fewer groups than there are ranks.
+TEST(BatchSampler, GroupsStayTogetherAndEachIsReadOnceInEveryLayout) {
+  for (const std::int64_t together : {1, 2, 4}) {
+    for (std::int64_t groups = 1; groups <= 9; ++groups) {
+      for (std::int64_t ranks = 1; ranks <= 12; ++ranks) {
+        for (std::int64_t micro_batch = 1; micro_batch <= groups + 1; ++micro_batch) {
+          std::vector<std::int64_t> positions, places;
+          for (std::int64_t rank = 0; rank < ranks; ++rank) {
+            const BatchSampler sampler(groups * together, {micro_batch * together}, rank, ranks, together);
+            ASSERT_LE(sampler.micro_batches(), sampler.most_micro_batches());
+            for (std::int64_t index = 0; index < sampler.micro_batches(); ++index) {
+              const SampleRange range = sampler.samples(70 * together, index), place = sampler.places_by_length(index);
+              ASSERT_EQ(range.first % together + range.count % together + place.first % together, 0);
+              ASSERT_EQ(place.count, range.count);
+              ASSERT_LE(range.count, sampler.largest_micro_batch());
+              for (std::int64_t i = 0; i < range.count; ++i) positions.push_back(range.first + i);
+              for (std::int64_t i = 0; i < range.count; ++i) places.push_back(place.first + i);
+            }
+          }
+          std::ranges::sort(places);
+          ASSERT_EQ(positions, positions_from(70 * together, groups * together));
+          ASSERT_EQ(places, positions_from(0, groups * together));
+        }
+      }
+    }
+  }
+}
+
+TEST(BatchSampler, SizesThatMakeNoSenseAreRefusedByTheirFlags) {
   EXPECT_THAT(message_of<UserError>([] { BatchSampler(0, 1); }), HasSubstr("--global-batch-size 0"));
   EXPECT_THAT(message_of<UserError>([] { BatchSampler(8, -2); }), HasSubstr("--micro-batch-size -2"));
   EXPECT_THAT(message_of<UserError>([] { BatchSampler(8, 1LL << 60); }), HasSubstr("--micro-batch-size"));

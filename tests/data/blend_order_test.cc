@@ -52,31 +52,39 @@ TEST_F(BlendOrders, EveryBeginningHasTheSharesOfTheWeightsWithinLessThanASample)
   }
 }
 
-TEST_F(BlendOrders, WeightsWithoutAShortPeriodAreRoundedByLessThanASampleOfTheLongest) {
-  for (int round = 0; round < 3; ++round) {
-    const std::vector<double> weights = random_weights(6, 9);
+// Weights of which no period fits a table, at positions up to 10^10 and beyond, against n * w / sum in long double.
+TEST_F(BlendOrders, SharesOfAnyWeightsStayExactHoweverFarOutInTheRun) {
+  for (int round = 0; round < 300; ++round) {
+    std::vector<double> weights = round % 3 == 0 ? std::vector{0.123456789, 0.876543211} : random_weights(12, 9);
+    if (round % 3 == 1) weights.resize(std::min<std::size_t>(weights.size(), 3));
+    if (round % 10 == 5) weights.back() = 1e-9;
     const BlendOrder order(weights);
-    ASSERT_EQ(order.period(), BlendOrder::kMostPeriod);
-    ASSERT_EQ(std::reduce(order.shares().begin(), order.shares().end()), order.period());
-    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-    std::vector<std::int64_t> counts(weights.size());
-    // Far from the end, so that what rounding adds, n / period, is less than what the order leaves of a sample.
-    for (std::int64_t n = 0; 16 * n < order.period(); ++n) {
-      ++counts[order.place(n).corpus];
-      for (std::size_t i = 0; i < weights.size(); ++i) {
-        ASSERT_LT(std::abs(static_cast<double>(counts[i]) - static_cast<double>(n + 1) * weights[i] / total), 1);
+    ASSERT_EQ(order.period(), 0);
+    const long double total = std::accumulate(weights.begin(), weights.end(), 0.0L);
+    const auto corpora = static_cast<double>(weights.size());
+    for (int i = 0; i < 40; ++i) {
+      const std::int64_t n = below(std::int64_t{1} << below(45));
+      const BlendOrder::Place place = order.place(n);
+      ASSERT_EQ(place.sample, order.count(place.corpus, n));
+      ASSERT_EQ(order.position(place), n);
+      std::int64_t all = 0;
+      for (std::size_t corpus = 0; corpus < weights.size(); ++corpus) {
+        const std::int64_t count = order.count(corpus, n);
+        ASSERT_EQ(order.count(corpus, n + 1), count + (corpus == place.corpus ? 1 : 0));
+        const long double share = weights[corpus] / total, off = static_cast<long double>(count) - share * n;
+        const double bound = 0.5 + static_cast<double>(share) * (corpora - 2) / 2;
+        ASSERT_LT(std::abs(static_cast<double>(off)), bound + 1e-5) << corpora << " corpora, after " << n;
+        ASSERT_LT(std::abs(static_cast<double>(off)), weights.size() <= 3 ? 1 : bound + 1);
+        all += count;
       }
-    }
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      const double wanted = weights[i] / total * static_cast<double>(order.period());
-      ASSERT_LT(std::abs(static_cast<double>(order.shares()[i]) - wanted), 1);
+      ASSERT_EQ(all, n);
     }
   }
 }
 
 TEST_F(BlendOrders, AnyPositionCanBeAskedFarOutInTheRun) {
   for (int round = 0; round < 12; ++round) {
-    const BlendOrder order(random_weights(5, 1 + below(9)));
+    const BlendOrder order(random_weights(5, 1 + below(3)));
     const std::int64_t far = below(std::int64_t{1} << 40) * order.period();
     for (int i = 0; i < 100; ++i) {
       const std::int64_t position = below(order.period());
@@ -99,8 +107,14 @@ TEST_F(BlendOrders, SmallWeightsHaveSmallPeriods) {
   EXPECT_EQ(shares({2, 2, 2}), (std::vector<std::int64_t>{1, 1, 1}));
   EXPECT_EQ(shares({5}), (std::vector<std::int64_t>{1}));
   EXPECT_EQ(shares({0.333333, 0.666667}), (std::vector<std::int64_t>{333333, 666667}));
-  EXPECT_EQ(shares({1e300, 1e-300}), (std::vector<std::int64_t>{BlendOrder::kMostPeriod - 1, 1}));
-  EXPECT_EQ(shares({1e308, 1e308, 1e308}), (std::vector<std::int64_t>{349526, 349525, 349525}));
+}
+
+TEST_F(BlendOrders, WeightsOfAnySizeHaveAnOrder) {
+  const BlendOrder apart(std::vector{1e300, 1e-300}), huge(std::vector{1e308, 1e308, 1e308});
+  EXPECT_EQ(apart.place(std::int64_t{1} << 50), (BlendOrder::Place{0, std::int64_t{1} << 50}));
+  for (std::int64_t n = 0; n < 30; ++n) {
+    EXPECT_EQ(huge.place(n), (BlendOrder::Place{static_cast<std::size_t>(n % 3), n / 3}));
+  }
 }
 
 TEST_F(BlendOrders, ManyCorporaWithOneThatIsTiny) {

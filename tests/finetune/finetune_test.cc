@@ -115,6 +115,40 @@ TEST_P(Finetuning, LayoutsChangeNothing) {
   EXPECT_EQ(other_scores, scores);
 }
 
+// Also where the data do not fill a batch, where copies have shares of different sizes, and where some have none.
+TEST_P(Finetuning, CopiesOfTheModelReadTheSameExamples) {
+  config_.model.hidden_dropout = config_.model.attention_dropout = 0.1;
+  config_.optimizer.epsilon = 1e-4;  // as in LayoutsChangeNothing
+  config_.epochs = 1;
+  struct Case {
+    int examples;
+    std::int64_t batch, micro_batch, copies;
+  };
+  for (const Case& one :
+       {Case{5, 6, 3, 3}, {5, 6, 1, 2}, {2, 6, 4, 3}, {1, 4, 2, 2}, {7, 4, 3, 3}, {8, 5, 2, 5}, {4, 64, 9, 4}}) {
+    const std::string what = fmt::format("{} examples in batches of {}, micro-batches of {}, dp {}", one.examples,
+                                         one.batch, one.micro_batch, one.copies);
+    testing::put_file(folder_ / "train.jsonl", testing::task_file(GetParam(), one.examples, 7));
+    config_.global_batch_size = one.batch;
+    config_.micro_batch_size = one.micro_batch;
+    std::vector<TrainingRun> runs;
+    for (const std::int64_t copies : {std::int64_t{1}, one.copies}) {
+      config_.data_parallel = copies;
+      ASSERT_TRUE(config_.faults().empty()) << what;
+      TrainConfig run = run_config();
+      run.save.clear();
+      run.save_best = false;
+      const std::int64_t each = open("train", true)->examples().sequences_each;
+      const std::int64_t examples = open("train", true)->examples().count();
+      EXPECT_EQ(run.global_batch_size, std::min(one.batch, examples) * each) << what;
+      runs.push_back(train(run));
+      EXPECT_EQ(runs.back().reports.front().consumed_samples, run.global_batch_size) << what;
+      EXPECT_EQ(runs.back().reports.front().tokens, runs.front().reports.front().tokens) << what;
+    }
+    expect_same_training(runs.back(), runs.front(), what);
+  }
+}
+
 TEST_P(Finetuning, LearnsItsExamples) {
   config_.epochs = 160;  // of a small model at a high rate, whose way there differs with every rounding
   TrainConfig run = run_config();

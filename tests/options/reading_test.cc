@@ -3,10 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
+#include "base/utf8.h"
 #include "options/output.h"
 #include "options/suggestion.h"
 
@@ -229,6 +234,59 @@ TEST_F(ConfigFile, WhatIsNotTomlIsOneFaultWithItsLine) {
   EXPECT_THAT(read_toml("count = 1\ncount = 2\n").faults, ElementsAre(HasSubstr("not valid TOML")));
   EXPECT_THAT(read_toml(std::string(100000, '[')).faults, ElementsAre(HasSubstr("not valid TOML")));
   EXPECT_THAT(read({"--config", "/nowhere/a.toml"}).faults, ElementsAre(HasSubstr("/nowhere/a.toml")));
+}
+
+TEST_F(ConfigFile, KeysOfAnyDepthAreRefusedAndNotFollowed) {
+  const auto keys = [](std::size_t parts, const std::string& part = "a") {
+    std::string key = part;
+    for (std::size_t i = 1; i < parts; ++i) key += "." + part;
+    return key;
+  };
+  for (const std::size_t parts : {17, 40'000}) {
+    for (const std::string& text :
+         {keys(parts) + " = 1", "[" + keys(parts) + "]", "[[" + keys(parts) + "]]", "x = {" + keys(parts) + " = 1}",
+          keys(parts, "\"a\"") + " = 1", "'a\"' = 1\nb = \"\\\"\" # '\n" + keys(parts, " a ") + " = 1"}) {
+      EXPECT_THAT(read_toml(text).faults, ElementsAre(HasSubstr("a key of more than 16 parts"))) << text.substr(0, 40);
+    }
+  }
+  std::string nested = "1";
+  for (int i = 0; i < 200; ++i) nested = "{" + keys(16) + " = " + nested + "}";
+  EXPECT_THAT(read_toml("x = " + nested).faults, ElementsAre(HasSubstr("'x' is a table"))) << "as deep as values go";
+  EXPECT_THAT(read_toml("x = " + std::string(100'000, '{')).faults, ElementsAre(HasSubstr("not valid TOML")));
+  const std::string dots(300, '.');
+  const Reading r = read_toml("name = 'a" + dots + "' # " + dots + "\nfile = \"\\\"" + dots + "\"\ninputs = ['''" +
+                              dots + "''', \"\"\"\n" + dots + "\"\"\"]\nrate = 1.5\n");
+  EXPECT_THAT(r.faults, IsEmpty()) << "dots in texts and comments are none of a key's";
+  EXPECT_THAT(r.options.inputs, ElementsAre(dots, dots));
+}
+
+TEST_F(ConfigFile, BytesThatAreNoUtf8ReadBackFromWhatIsWritten) {
+  Options options{
+      .name = "caf\xE9", .file = "/data/\xFF%41", .inputs = {"bytes:x", "\xC3\xA9"}, .words = {"\x80", "1"}};
+  const std::string text = to_toml(fields_of(options));
+  EXPECT_TRUE(is_utf8(text));
+  const Reading r = read_toml(text);
+  EXPECT_THAT(r.faults, IsEmpty());
+  EXPECT_EQ(r.options.name, options.name);
+  EXPECT_EQ(r.options.file, options.file);
+  EXPECT_EQ(r.options.inputs, options.inputs);
+  EXPECT_EQ(r.options.words, options.words);
+}
+
+// As `--config <(...)` is, by commands that read their options twice.
+TEST_F(ConfigFile, APipeIsReadOnce) {
+  const std::filesystem::path pipe = file_.parent_path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << "count = 5\n"; });
+  ConfigFiles files;
+  for (int time = 0; time < 2; ++time) {
+    Options options;
+    FieldList fields = fields_of(options);
+    EXPECT_THAT(read_fields(fields, std::vector<std::string>{"--config", pipe.string()}, files), IsEmpty());
+    EXPECT_EQ(options.count, 5) << "time " << time;
+  }
+  writer.join();
+  EXPECT_THROW(files.text("/nowhere/a.toml"), UserError);
 }
 
 TEST_F(ConfigFile, AFaultOfAValueNamesTheLinesOfItsFlagsAndOfNoOtherThatItsTextMentions) {

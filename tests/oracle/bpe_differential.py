@@ -32,11 +32,11 @@ class Teratron:
 
     def encode(self, data, tokenizer=GPT2):
         (self.folder / "text").write_bytes(data)
-        self.run("encode", "--tokenizer", tokenizer, self.folder / "text", self.folder / "ids")
+        self.run("encode", "--overwrite", "--tokenizer", tokenizer, self.folder / "text", self.folder / "ids")
         return numpy.fromfile(self.folder / "ids", dtype="<u4").tolist()
 
     def decode_last(self):
-        self.run("decode", "--tokenizer", GPT2, self.folder / "ids", self.folder / "back")
+        self.run("decode", "--overwrite", "--tokenizer", GPT2, self.folder / "ids", self.folder / "back")
         return (self.folder / "back").read_bytes()
 
     def train(self, text, vocab_size):

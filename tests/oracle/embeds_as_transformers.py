@@ -83,7 +83,7 @@ def compare(teratron, folder, model, texts, flags):
         expected = expected_vectors(model, texts, pooling)
         for more in flags:
             out = folder / "vectors.npy"
-            run(teratron, "embed", "--pooling", pooling, "--out", out, folder / "texts", *more)
+            run(teratron, "embed", "--overwrite", "--pooling", pooling, "--out", out, folder / "texts", *more)
             ours = numpy.load(out)
             assert ours.dtype == numpy.dtype("<f4") and ours.shape == expected.shape, (ours.dtype, ours.shape)
             wanted = expected

@@ -1,9 +1,10 @@
 // What a run takes is planned without ranks, and flags that make it fit are found by planning.
-#include "train/plans/memory_plan.h"
+#include "train/plans/memory_remedies.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <sstream>
 #include <thread>
@@ -97,8 +98,10 @@ TEST_F(MemoryPlan, CountsWhatThreadsTakeToCompute) {
 
 // That all ranks take together.
 std::int64_t bytes_of_all(const TrainConfig& config) {
+  MemoryPlanContext context = kContext;
+  context.compute_dtype = config.compute_dtype();
   std::int64_t bytes = 0;
-  for (const std::int64_t stage : planned_memory(config, kContext)) bytes += stage;
+  for (const std::int64_t stage : planned_memory(config, context)) bytes += stage;
   return bytes * config.tensor_parallel * config.data_parallel;
 }
 
@@ -157,6 +160,79 @@ TEST(MemoryRemedies, FitAndNoneOfTheirFlagsIsTooMany) {
   }
   EXPECT_GT(found, 20);
   EXPECT_GT(several_flags, 3);
+}
+
+TEST(MemoryRemedies, ThatMakeAnotherRunFitOnceTheyAreApplied) {
+  RandomSequence random({.seed = 3});
+  std::map<RemedyChanges, int> found;
+  for (int trial = 0; trial < 30; ++trial) {
+    TrainConfig config = random_run(random);
+    config.seq_length = one_of(random, {16, 64, 128});
+    if (trial % 2 == 0) {  // a preset, of which there are smaller ones
+      config.preset = "355M";
+      config.model.num_layers = 24;
+      config.model.hidden_size = 1024;
+      config.model.num_attention_heads = 16;
+      ASSERT_TRUE(config.has_preset_shape());
+    }
+    SCOPED_TRACE(to_toml(config));
+    const MemoryRoom room{.bytes = bytes_of_all(config) * static_cast<std::int64_t>(5 + random.below(80)) / 100,
+                          .ranks = config.mesh().ranks(),
+                          .has_all_ranks = true};
+    for (const MemoryRemedy& remedy : lossy_memory_remedies(config, kContext, room)) {
+      ++found[remedy.changes];
+      const TrainConfig remedied = with_flags(config, words_of(remedy.flags));
+      EXPECT_EQ(remedied.faults().texts(), std::vector<std::string>()) << remedy.flags;
+      EXPECT_EQ(bytes_of_all(remedied), remedy.bytes) << remedy.flags;
+      EXPECT_LE(remedy.bytes, room.bytes) << remedy.flags;
+    }
+  }
+  for (const RemedyChanges changes : {RemedyChanges::kRounding, RemedyChanges::kSamples, RemedyChanges::kModel}) {
+    EXPECT_GT(found[changes], 3) << static_cast<int>(changes);
+  }
+}
+
+// 1.5B parameters in 19.7 GiB: nearly all is weights, gradients and moments, which no shorter sample makes less.
+TEST(MemoryRemedies, NameNoFlagThatDoesNotFit) {
+  TrainConfig config;
+  config.train_iters = 1;
+  config.preset = "1.5B";
+  config.model.num_layers = 48;
+  config.model.hidden_size = 1600;
+  config.model.num_attention_heads = 25;
+  config.seq_length = 128;
+  config.micro_batch_size = 1;
+  config.data_path = {"corpus"};
+  const MemoryRoom room{.bytes = 197 * (std::int64_t{1} << 30) / 10, .has_all_ranks = true};
+  const MemoryPlanContext context{.vocab_size = 50257, .compute_dtype = DType::kF32};
+  const std::string advice = memory_advice(config, context, room);
+  EXPECT_THAT(advice, HasSubstr("--optimizer-state bf16 needs"));
+  EXPECT_THAT(advice, HasSubstr("--model"));
+  EXPECT_THAT(advice, ::testing::Not(HasSubstr("--seq-length 64 needs")));
+  const HasFlag has_others = [](const std::string& flag) { return flag != "optimizer-state" && flag != "bf16"; };
+  EXPECT_THAT(memory_advice(config, context, room, has_others), ::testing::Not(HasSubstr("bf16")))
+      << "of a command that lacks the flags";
+}
+
+// Copies of the model in one process share its memory.
+TEST(MemoryRemedies, OfOneProcessMayBeFewerCopies) {
+  TrainConfig config;
+  config.train_iters = 1;
+  config.data_path = {"corpus"};
+  config.model.num_layers = 2;
+  config.model.hidden_size = 24;
+  config.model.num_attention_heads = 3;
+  config.seq_length = 8;
+  config.micro_batch_size = 1;
+  config.data_parallel = 4;
+  config.distributed_optimizer = true;
+  TrainConfig one = config;
+  one.data_parallel = 1;
+  one.global_batch_size = 4;
+  const MemoryRoom room{.bytes = bytes_of_all(one), .ranks = 4, .has_all_ranks = true};
+  const std::vector<MemoryRemedy> remedies = memory_remedies(config, kContext, room);
+  ASSERT_EQ(remedies.size(), 1U);
+  EXPECT_EQ(remedies.front().flags, "--dp 1 --global-batch-size 4");
 }
 
 TEST(MemoryRemedies, OnDevicesNameMoreOfThemToo) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/files/checksum.h"
 #include "base/files/file.h"
@@ -27,6 +28,9 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kFormatVersion = 1;
 constexpr const char *kRun = "run", *kTask = "task";
 constexpr std::int64_t kLargestCount = std::numeric_limits<std::int64_t>::max();
+// More than any training does, and so few that products with the sizes of batches and sequences stay within 64 bits.
+constexpr std::int64_t kMostUpdates = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 44;
 constexpr std::string_view kFirstLineBegin = "{\"xxh3_64\": \"", kFirstLineEnd = "\",\n";
 
 // JSON has no infinity and no not-a-number; they are written as text.
@@ -58,8 +62,8 @@ Json state_to_json(const TrainingState& state) {
 
 TrainingState state_from_json(const Json& json, const fs::path& path) {
   const JsonFields fields(json, path);
-  TrainingState state{.iteration = fields.integer("iteration", 0, kLargestCount),
-                      .consumed_samples = fields.integer("consumed_samples", 0, kLargestCount),
+  TrainingState state{.iteration = fields.integer("iteration", 0, kMostUpdates),
+                      .consumed_samples = fields.integer("consumed_samples", 0, kMostSamples),
                       .consumed_tokens = fields.integer("consumed_tokens", 0, kLargestCount),
                       .seed = fields.unsigned_integer("seed"),
                       .learning_rate = number_from_json(fields, "learning_rate")};
@@ -118,6 +122,24 @@ FileRecord file_from_json(const Json& json, const fs::path& path) {
   const JsonFields tensors(fields.object("tensors"), path);
   for (const auto& item : fields["tensors"].items()) file.tensors[item.key()] = tensors.string(item.key());
   return file;
+}
+
+// A model that the files cannot hold is found before anything of its size is planned.
+void check_sizes(const Manifest& manifest, const fs::path& path) {
+  constexpr std::uint64_t kFewestBytes = 2;  // of a value
+  std::uint64_t values = 0;
+  for (const auto& [name, file] : manifest.files) {
+    std::error_code missing;
+    const std::uintmax_t size = fs::file_size(path.parent_path() / name, missing);
+    if (missing || size != file.bytes) return;  // who looks for damage tells it
+    values += std::min<std::uint64_t>(static_cast<std::uint64_t>(file.values), size / kFewestBytes);
+  }
+  const std::int64_t parameters = manifest.model.parameters();
+  if (std::cmp_greater_equal(values, parameters)) return;
+  throw_user_error(
+      "'{}' contradicts itself: its model has {} parameters, and its files have room for {}; copy the "
+      "checkpoint again",
+      path.string(), parameters, values);
 }
 
 std::string first_line(std::string_view rest) {
@@ -202,6 +224,7 @@ Manifest read_manifest(const fs::path& folder) {
   }
   check_name(folder, manifest.state.iteration);
   manifest.run = fields.has(kRun) ? run_from_json(fields.object(kRun), path) : guess_run(manifest);
+  check_sizes(manifest, path);
   return manifest;
 }
 

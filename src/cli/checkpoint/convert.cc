@@ -103,7 +103,8 @@ void run(const ConvertOptions& options) {
   const std::filesystem::path written =
       options.to == Format::kHuggingFace ? to_hugging_face(options) : to_teratron(options);
   const nlohmann::ordered_json json = {{"from", options.in.string()}, {"to", written.string()}};
-  report(options.json, fmt::format("'{}' written from '{}'\n", written.string(), options.in.string()), json.dump());
+  report(options.json, fmt::format("'{}' written from '{}'\n", written.string(), options.in.string()),
+         json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 }  // namespace

@@ -29,16 +29,17 @@ std::string table_of(const CheckpointInfo& info) {
   TextTable table({Align::kLeft, Align::kLeft});
   table.row({"checkpoint", info.folder.string()});
   table.row({"written by", fmt::format("{}, {}", info.written_by, text_of(info.run))});
-  table.row({"model", fmt::format("{} parameters: {} layers, hidden size {}, {} heads, vocabulary {}, {} positions",
-                                  readable_count(static_cast<double>(model.parameters())), model.num_layers,
-                                  model.hidden_size, model.num_attention_heads, readable_integer(model.vocab_size),
-                                  readable_integer(model.max_position_embeddings))});
-  table.row({"trained",
-             fmt::format("{} updates, {} samples, {} tokens", readable_integer(info.state.iteration),
-                         readable_integer(info.state.consumed_samples), readable_integer(info.state.consumed_tokens))});
+  table.row(
+      {"model", fmt::format("{} parameters: {}, hidden size {}, {}, vocabulary {}, {} positions",
+                            readable_count(static_cast<double>(model.parameters())), counted(model.num_layers, "layer"),
+                            model.hidden_size, counted(model.num_attention_heads, "head"),
+                            readable_integer(model.vocab_size), readable_integer(model.max_position_embeddings))});
+  table.row({"trained", fmt::format("{}, {}, {}", counted(info.state.iteration, "update"),
+                                    counted(info.state.consumed_samples, "sample"),
+                                    counted(info.state.consumed_tokens, "token"))});
   table.row({"training can go on", info.has_optimizer ? "yes" : "no, it has no optimizer state"});
   for (const CheckpointFileInfo& file : info.files) {
-    const std::string tensors = file.tensors > 0 ? fmt::format(", {} tensors", file.tensors) : "";
+    const std::string tensors = file.tensors > 0 ? fmt::format(", {}", counted(file.tensors, "tensor")) : "";
     table.row({file.name, readable_bytes(file.bytes) + tensors});
   }
   table.row({"all checkpoints here", fmt::format("{}", fmt::join(info.iterations, ", "))});
@@ -70,7 +71,8 @@ nlohmann::ordered_json json_of(const CheckpointInfo& info) {
 
 void run(const CheckpointInfoOptions& options) {
   const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
-  report(options.json, table_of(info), json_of(info).dump());
+  report(options.json, table_of(info),
+         json_of(info).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 }  // namespace

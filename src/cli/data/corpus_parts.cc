@@ -11,6 +11,7 @@
 #include "console/readable.h"
 #include "corpus/stream/line_parts.h"
 #include "data/data_path.h"
+#include "data/indexed/corpus_sidecar.h"
 #include "data/text/input_files.h"
 
 namespace teratron {
@@ -55,6 +56,10 @@ SizeOfDocument PartsSource::size_in_tokens() const {
   return [dataset = corpus_->dataset](std::int64_t document) { return dataset->document(document).size(); };
 }
 
+std::vector<std::filesystem::path> PartsSource::files_written_to(const std::filesystem::path& out) const {
+  return corpus_ ? files_of_corpus(out) : std::vector{out};
+}
+
 std::vector<CopiedCorpus> PartsSource::copy(const std::vector<std::filesystem::path>& outs,
                                             const std::vector<std::uint8_t>& parts, const std::string& doing) const {
   std::atomic<double> share{0};
@@ -68,9 +73,11 @@ std::vector<CopiedCorpus> PartsSource::copy(const std::vector<std::filesystem::p
 }
 
 std::string line_of(const CopiedCorpus& copied, std::int64_t of_documents) {
-  return fmt::format("{}{} documents{}: {}\n", readable_integer(copied.documents),
-                     of_documents > 0 ? fmt::format(" of {}", readable_integer(of_documents)) : "",
-                     copied.tokens > 0 ? fmt::format(", {} tokens", readable_integer(copied.tokens)) : "",
+  const std::string documents =
+      of_documents > 0 ? fmt::format("{} of {}", readable_integer(copied.documents), counted(of_documents, "document"))
+                       : counted(copied.documents, "document");
+  return fmt::format("{}{}: {}\n", documents,
+                     copied.tokens > 0 ? fmt::format(", {}", counted(copied.tokens, "token")) : "",
                      copied.prefix.string());
 }
 

@@ -27,6 +27,7 @@ class PartsSource {
   std::int64_t documents() const { return documents_; }
   std::int64_t tokens() const { return corpus_ ? corpus_->dataset->tokens() : 0; }  // 0: it is lines
   SizeOfDocument size_in_tokens() const;
+  std::vector<std::filesystem::path> files_written_to(const std::filesystem::path& out) const;
   // As copy_documents and copy_lines, with progress on standard error.
   std::vector<CopiedCorpus> copy(const std::vector<std::filesystem::path>& outs, const std::vector<std::uint8_t>& parts,
                                  const std::string& doing) const;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/standard_streams.h"
 #include "base/host/threads.h"
@@ -106,11 +107,10 @@ std::vector<std::string> stage_names(const CorpusSettings& settings, std::string
 }
 
 std::string text_of(const StreamCounts& counts, const std::filesystem::path& out, double seconds) {
-  std::string text =
-      fmt::format("{} of {} documents kept in {}, {} of text from {}: {}\n", readable_integer(counts.kept),
-                  readable_integer(counts.documents), readable_duration(seconds),
-                  readable_bytes(static_cast<std::uint64_t>(counts.kept_bytes)),
-                  readable_bytes(static_cast<std::uint64_t>(counts.text_bytes)), out.string());
+  std::string text = fmt::format("{} of {} kept in {}, {} of text from {}: {}\n", readable_integer(counts.kept),
+                                 counted(counts.documents, "document"), readable_duration(seconds),
+                                 readable_bytes(static_cast<std::uint64_t>(counts.kept_bytes)),
+                                 readable_bytes(static_cast<std::uint64_t>(counts.text_bytes)), out.string());
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight});
   for (const StageCounts& stage : counts.stages) {
     if (stage.changed > 0) table.row({stage.name, "changed", readable_integer(stage.changed)});
@@ -120,7 +120,7 @@ std::string text_of(const StreamCounts& counts, const std::filesystem::path& out
   }
   text += table.text();
   if (counts.bad > 0) {
-    text += fmt::format("{} documents cannot be read and were left out; the first: {}\n", readable_integer(counts.bad),
+    text += fmt::format("{} left out that cannot be read; the first: {}\n", counted(counts.bad, "document"),
                         counts.first_bad);
   }
   return text;
@@ -128,7 +128,7 @@ std::string text_of(const StreamCounts& counts, const std::filesystem::path& out
 
 // What the output depends on, by flag: all but where results go and how the work is done.
 std::map<std::string, std::string> settings_by_flag(CorpusSettings settings) {
-  constexpr std::array<std::string_view, 6> kNoMatter = {"out",     "dropped",     "json",
+  constexpr std::array<std::string_view, 7> kNoMatter = {"out",     "dropped",     "json",           "overwrite",
                                                          "threads", "batch-bytes", "journal-seconds"};
   std::map<std::string, std::string> values;
   for (const Field& field : fields_of_corpus(settings)) {
@@ -189,6 +189,7 @@ FieldList fields_of_corpus(CorpusSettings& s) {
       .required = true;
   list.add("then", &s.then, "STAGES", "further stages on what is left, one after another: langid,dedup");
   list.add("dropped", &s.dropped, "FILE", "what was dropped, a line of JSON each, with the stage and the reason");
+  add_overwrite_field(list, s.overwrite);
   list.add("max-bad-share", &s.max_bad_share, "X", "fail if more of the documents cannot be read");
   add_text_format_fields(list, s.format, s.json_key);
   list.add("threads", &s.threads, "N", "0: one a core; the output is the same for any number").between(0);
@@ -225,6 +226,7 @@ FieldList fields_of_corpus(CorpusSettings& s) {
 
 void run_corpus(const CorpusSettings& settings, std::string_view stage) {
   if (settings.threads > 0) set_thread_count(static_cast<int>(settings.threads));
+  require_free(std::array{settings.out, settings.dropped}, settings.overwrite);
   const double start = monotonic_seconds();
   std::vector<std::unique_ptr<Stage>> stages;
   for (const std::string& name : stage_names(settings, stage)) stages.push_back(known_stage(name)->make(settings));

@@ -25,7 +25,7 @@ struct CorpusSettings {
 
   std::filesystem::path tokenizer, url_lists;
   std::int64_t min_tokens = 128;
-  bool keep_newlines = false, no_url_rules = false;
+  bool keep_newlines = false, no_url_rules = false, overwrite = false;
   std::string url_key = "url";
 
   std::string html_key = "html";

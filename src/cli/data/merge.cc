@@ -6,13 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/data/corpus_parts.h"
 #include "cli/report.h"
 #include "console/long_task.h"
+#include "console/readable.h"
 #include "data/indexed/corpus_copy.h"
+#include "data/indexed/corpus_sidecar.h"
 #include "telemetry/peak_memory.h"
 
 namespace teratron {
@@ -21,6 +23,7 @@ namespace {
 struct DataMergeOptions {
   std::vector<std::string> sources;
   std::filesystem::path out, json;
+  bool overwrite = false;
 
   Faults faults() const {
     Faults faults;
@@ -39,11 +42,13 @@ FieldList fields_of(DataMergeOptions& o) {
                       "a corpus is PREFIX.bin and PREFIX.idx; a pattern ('shard-*') is all of them");
   list.add("out", &o.out, "PREFIX", "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json where the corpora have it")
       .required = true;
+  add_overwrite_field(list, o.overwrite);
   add_json_field(list, o.json);
   return list;
 }
 
 void run(const DataMergeOptions& options) {
+  require_free(files_of_corpus(options.out), options.overwrite);
   const double start = monotonic_seconds();
   const CopySource source = open_copy_source(options.sources);
   std::atomic<double> share{0};
@@ -57,7 +62,9 @@ void run(const DataMergeOptions& options) {
                                        {"tokens", copied.tokens},
                                        {"seconds", monotonic_seconds() - start},
                                        {"peak_memory_bytes", peak_memory_bytes()}};
-  report(options.json, fmt::format("{} corpora, {}", source.dataset->shards().size(), line_of(copied)), json.dump());
+  report(options.json,
+         fmt::format("{}, {}", counted(std::ssize(source.dataset->shards()), "corpus", "corpora"), line_of(copied)),
+         json.dump());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/data/corpus_parts.h"
@@ -19,6 +20,7 @@ struct DataSampleOptions {
   std::filesystem::path out, json;
   std::int64_t documents = 0, tokens = 0, seed = 1234;
   double share = 0;
+  bool overwrite = false;
 
   Faults faults() const {
     Faults faults = corpus_parts_faults(sources, out);
@@ -42,6 +44,7 @@ FieldList fields_of(DataSampleOptions& o) {
   list.add("out", &o.out, "NAME",
            "writes PREFIX.bin and .idx; of JSON lines one file, compressed if it ends in .zst; -: standard output")
       .required = true;
+  add_overwrite_field(list, o.overwrite);
   list.add("documents", &o.documents, "N", "so many documents").between(0);
   list.add("tokens", &o.tokens, "N", "documents until there are so many tokens, or the first time more").between(0);
   list.add("share", &o.share, "X", "this share of the documents");
@@ -72,6 +75,7 @@ std::vector<std::uint8_t> sample_of(const PartsSource& source, const DataSampleO
 void run(const DataSampleOptions& options) {
   const double start = monotonic_seconds();
   const PartsSource source(options.sources);
+  require_free(source.files_written_to(options.out), options.overwrite);
   const CopiedCorpus copied = source.copy({options.out}, sample_of(source, options), "sampling").front();
   const nlohmann::ordered_json json = {
       {"documents", copied.documents},          {"of_documents", source.documents()},

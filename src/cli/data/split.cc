@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/data/corpus_parts.h"
@@ -29,6 +30,7 @@ struct DataSplitOptions {
   std::filesystem::path out, json;
   ShareUnit by = ShareUnit::kDocuments;
   std::int64_t seed = 1234;
+  bool overwrite = false;
 
   Faults faults() const;
 };
@@ -43,6 +45,7 @@ FieldList fields_of(DataSplitOptions& o) {
            "and "
            "the part's name goes before that: NAME-train.jsonl")
       .required = true;
+  add_overwrite_field(list, o.overwrite);
   list.add("parts", &o.parts, "NAME=SHARE", "train=0.98,valid=0.01,test=0.01; shares of their sum").required = true;
   list.add_choice("by", o.by, {{"documents", ShareUnit::kDocuments}, {"tokens", ShareUnit::kTokens}},
                   "what shares are measured in; each part is off by one document at most");
@@ -123,6 +126,7 @@ void run(const DataSplitOptions& options) {
     throw_user_error("{} documents are too few: the part '{}' with the share {} would have none; give it a larger one",
                      source.documents(), named[i].name, named[i].share);
   }
+  for (const std::filesystem::path& out : outs) require_free(source.files_written_to(out), options.overwrite);
   std::string text;
   nlohmann::ordered_json json = {{"documents", source.documents()}, {"parts", nlohmann::ordered_json::array()}};
   const std::vector<CopiedCorpus> copied = source.copy(outs, parts, "splitting");

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
 #include "cli/commands.h"
@@ -14,6 +15,7 @@
 #include "cli/text_format.h"
 #include "console/long_task.h"
 #include "console/readable.h"
+#include "data/indexed/corpus_sidecar.h"
 #include "data/text/tokenize.h"
 #include "telemetry/peak_memory.h"
 
@@ -25,7 +27,7 @@ struct DataTokenizeOptions {
   std::filesystem::path tokenizer, out, json;
   std::string json_key = TokenizeOptions{}.json_key;
   TextFormat format = TextFormat::kByName;
-  bool no_append_eod = false, split_sentences = false;
+  bool no_append_eod = false, split_sentences = false, overwrite = false;
   std::int64_t threads = 0;
 
   Faults faults() const {
@@ -45,6 +47,7 @@ FieldList fields_of(DataTokenizeOptions& o) {
   list.add("out", &o.out, "PREFIX",
            "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json, which names the tokenizer")
       .required = true;
+  add_overwrite_field(list, o.overwrite);
   add_text_format_fields(list, o.format, o.json_key);
   list.add("no-append-eod", &o.no_append_eod, "", "do not end documents with <|endoftext|>");
   list.add("split-sentences", &o.split_sentences, "",
@@ -56,6 +59,7 @@ FieldList fields_of(DataTokenizeOptions& o) {
 
 void run(const DataTokenizeOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  require_free(files_of_corpus(options.out), options.overwrite);
   const double start = monotonic_seconds();
   const auto seconds = [&] { return monotonic_seconds() - start; };
   std::atomic<double> share{0};
@@ -74,12 +78,11 @@ void run(const DataTokenizeOptions& options) {
                                                 .progress = show});
   told.reset();
 
-  std::string text =
-      fmt::format("{} documents, {} tokens from {} in {}: {}\n", readable_integer(counts.documents),
-                  readable_integer(counts.tokens), readable_bytes(static_cast<std::uint64_t>(counts.bytes)),
-                  readable_duration(seconds()), options.out.string());
+  std::string text = fmt::format(
+      "{}, {} from {} in {}: {}\n", counted(counts.documents, "document"), counted(counts.tokens, "token"),
+      readable_bytes(static_cast<std::uint64_t>(counts.bytes)), readable_duration(seconds()), options.out.string());
   if (counts.empty_documents > 0) {
-    text += fmt::format("{} documents without text were left out\n", readable_integer(counts.empty_documents));
+    text += fmt::format("{} without text left out\n", counted(counts.empty_documents, "document"));
   }
   if (options.split_sentences) {
     text += fmt::format("{} sentences; documents of a single one, of which BERT makes no pair: {}\n",

@@ -35,9 +35,10 @@ void run(const DataVerifyOptions& options) {
                                        {"bytes", found.bytes},         {"faults", found.faults}};
   std::string text;
   if (is_intact) {
-    text = fmt::format("'{}' is {}: {} documents, {} tokens, {}\n", options.prefix.string(),
-                       has_checksums ? "intact" : "sound, but has no checksums to compare with",
-                       readable_integer(found.documents), readable_integer(found.tokens), readable_bytes(found.bytes));
+    text =
+        fmt::format("'{}' is {}: {}, {}, {}\n", options.prefix.string(),
+                    has_checksums ? "intact" : "sound, but has no checksums to compare with",
+                    counted(found.documents, "document"), counted(found.tokens, "token"), readable_bytes(found.bytes));
   }
   report(options.json, text, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   if (!is_intact) {

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
+#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
@@ -27,6 +29,7 @@ namespace {
 struct EvalTaskOptions : EvaluationOptions, TaskReadingSettings {
   std::vector<std::filesystem::path> data;
   std::filesystem::path predictions;
+  bool overwrite = false;
 
   EvalTaskOptions() { reading.doc_stride = 0; }
   Faults faults() const {
@@ -43,6 +46,7 @@ FieldList fields_of(EvalTaskOptions& o) {
       .required = true;
   list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`").required = true;
   list.add("predictions", &o.predictions, "FILE", "write what the model answers, as the task's site takes it");
+  add_overwrite_field(list, o.overwrite);
   list.add("seq-length", &o.reading.seq_length, "N", "tokens of a sequence at most; 0: as the model was fine-tuned");
   add_task_reading_fields(list, o);
   add_evaluation_fields(list, o, "examples");
@@ -117,6 +121,7 @@ void run_rank(const EvalTaskJob& job, const Rank& rank) {
 
 void run_task(const EvalTaskOptions& options, TaskKind task) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
+  require_free(std::array{options.predictions}, options.overwrite);
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.predictions.empty()) lock.emplace(options.predictions);
   ModelConfig needed;

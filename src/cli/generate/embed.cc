@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/files/decompression.h"
+#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/standard_streams.h"
@@ -73,7 +75,7 @@ void report_vectors(const EmbedJob& job, double seconds, const std::vector<std::
   report_beside(options.out, options.json,
                 fmt::format("{} vectors of {} values in {}: {}\n", readable_integer(static_cast<std::int64_t>(texts)),
                             job.source.model.hidden_size, readable_duration(seconds), options.out.string()),
-                json.dump());
+                json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 void run_rank(const EmbedJob& job, const Rank& rank) {
@@ -106,6 +108,7 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
 void run(const EmbedOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
   launcher.require_file("TEXT", options.text);
+  require_free(std::array{options.out}, options.overwrite);
   EmbedOptions filled = options;
   const std::optional<SentenceTransformer> folder = read_sentence_transformer(options.load);
   const std::string told = folder ? take_from(*folder, filled) : "";

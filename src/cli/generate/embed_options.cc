@@ -29,6 +29,7 @@ FieldList fields_of(EmbedOptions& o) {
   list.add("load", &o.load, "DIR", "checkpoint of a BERT, or a folder of Hugging Face's").required = true;
   list.add("out", &o.out, "FILE", "the vectors, [lines, hidden] in float32, as NumPy's .npy; -: standard output")
       .required = true;
+  add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the model if not given");
   // A folder of sentence-transformers says what the next three are where they are not given.
   list.add_choice("pooling", o.vectors.pooling, pooling_choices(),

@@ -15,7 +15,7 @@ namespace teratron {
 struct EmbedOptions {
   std::filesystem::path text, load, tokenizer, out, json;
   TextVectorSettings vectors;
-  bool gives_pooling = false, gives_normalize = false;
+  bool gives_pooling = false, gives_normalize = false, overwrite = false;
   std::int64_t seq_length = 0, batch = 32;
   LayoutSettings layout;
   BackendSettings backend;

@@ -46,10 +46,10 @@ Training training_of(const PlanOptions& options, const PlanRequest& request, con
 std::string model_text(const PlanRequest& request) {
   const ModelConfig model = request.model.model_for(request.vocab_size);
   return fmt::format(
-      "{} parameters: {} layers, hidden size {}, {} heads, vocabulary {}; {} sequences of {} tokens an "
-      "update, in {}\non {}: {} x {}, {} each\n",
-      readable_count(static_cast<double>(model.parameters())), model.num_layers, model.hidden_size,
-      model.num_attention_heads, model.vocab_size, request.model.global_batch_size, request.model.seq_length,
+      "{} parameters: {}, hidden size {}, {}, vocabulary {}; {} of {} an update, in {}\non {}: {} x {}, {} each\n",
+      readable_count(static_cast<double>(model.parameters())), counted(model.num_layers, "layer"), model.hidden_size,
+      counted(model.num_attention_heads, "head"), model.vocab_size,
+      counted(request.model.global_batch_size, "sequence"), counted(request.model.seq_length, "token"),
       name_of(request.model.compute_dtype()), request.cluster.name, request.cluster.devices,
       request.cluster.device.name, bytes_text(static_cast<std::int64_t>(request.cluster.device.memory)));
 }
@@ -193,7 +193,9 @@ void run(const PlanOptions& options) {
   if (plan::is_refused_by_cuda_backend(device)) {
     text += fmt::format("The CUDA back end refuses {}: it needs compute capability 8.0 or more.\n", device.name);
   }
-  report(options.json, text, json_of(wall, result, training, command).dump());
+  report(
+      options.json, text,
+      json_of(wall, result, training, command).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "cli/plan/simulation_trace.h"
 #include "cli/report.h"
 #include "console/live_line.h"
+#include "console/readable.h"
 #include "console/text_table.h"
 #include "pipeline/drawing/drawing.h"
 #include "pipeline/token_slices.h"
@@ -127,8 +128,9 @@ nlohmann::ordered_json json_of(const SimulateOptions& options, const slicing::Sc
 }
 
 std::string title_of(const SimulateOptions& options, const slicing::ScenarioResult& result) {
-  std::string title = fmt::format("{}: {} stages, {} micro-batches", pipeline::name_of(options.schedule),
-                                  result.schedule.stages, result.schedule.micro_batches);
+  std::string title =
+      fmt::format("{}: {}, {}", pipeline::name_of(options.schedule), counted(result.schedule.stages, "stage"),
+                  counted(result.schedule.micro_batches, "micro-batch", "micro-batches"));
   if (!slices_of(result).empty()) {
     title += fmt::format(", slices of {} tokens", slices_of(result));
   } else if (result.schedule.slices > 1) {
@@ -146,9 +148,10 @@ void write_pictures(const SimulateOptions& options, const pipeline::Picture& pic
 
 void run_on_cluster(const SimulateOptions& options) {
   const ClusterRun run = simulate_on_cluster(options.on_cluster, options);
-  const std::string title =
-      fmt::format("{} on {}: {} stages, {} micro-batches of {} slices", pipeline::name_of(options.schedule),
-                  run.cluster.name, run.schedule.stages, run.schedule.micro_batches, run.schedule.slices);
+  const std::string title = fmt::format("{} on {}: {}, {} of {}", pipeline::name_of(options.schedule), run.cluster.name,
+                                        counted(run.schedule.stages, "stage"),
+                                        counted(run.schedule.micro_batches, "micro-batch", "micro-batches"),
+                                        counted(run.schedule.slices, "slice"));
   write_pictures(options, {run.schedule, run.result.timeline, title}, run.result.spans);
   report_beside(options.svg, options.json, text_of(run), json_of(run));
 }

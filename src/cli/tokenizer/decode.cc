@@ -1,12 +1,14 @@
 // teratron tokenizer decode: token ids, as `tokenizer encode` writes them, back to the bytes they stand for.
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -20,6 +22,7 @@ static_assert(std::endian::native == std::endian::little, "ids are read in this 
 
 struct TokenizerDecodeOptions {
   std::filesystem::path tokenizer, in, out, json;
+  bool overwrite = false;
 
   Faults faults() const {
     Faults faults;
@@ -32,6 +35,7 @@ FieldList fields_of(TokenizerDecodeOptions& o) {
   FieldList list;
   list.add_positional(&o.in, "IN", "token ids, 4 bytes each, little-endian; -: standard input");
   list.add_positional(&o.out, "OUT", "the bytes they stand for; -: standard output");
+  add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
   add_json_field(list, o.json);
   return list;
@@ -56,6 +60,7 @@ std::vector<std::int32_t> read_ids(const std::filesystem::path& path, std::int64
 }
 
 void run(const TokenizerDecodeOptions& options) {
+  require_free(std::array{options.out}, options.overwrite);
   const OutputLock lock(options.out);
   const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
   const std::vector<std::int32_t> ids = read_ids(options.in, tokenizer.vocab_size());

@@ -1,11 +1,13 @@
 // teratron tokenizer encode: text to token ids, written as little-endian 32-bit integers.
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 #include <nlohmann/json.hpp>
 
 #include "base/files/decompression.h"
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
@@ -21,6 +23,7 @@ static_assert(std::endian::native == std::endian::little, "AtomicFile::write_val
 
 struct TokenizerEncodeOptions {
   std::filesystem::path tokenizer, in, out, json;
+  bool overwrite = false;
   std::int64_t threads = 0;
 
   Faults faults() const {
@@ -35,6 +38,7 @@ FieldList fields_of(TokenizerEncodeOptions& o) {
   list.add_positional(&o.in, "IN",
                       "text, plain or compressed (gzip, zstd); any other bytes are text; -: standard input");
   list.add_positional(&o.out, "OUT", "its token ids, 4 bytes each, little-endian; -: standard output");
+  add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
   list.add("threads", &o.threads, "N", "0: one a core").between(0);
   add_json_field(list, o.json);
@@ -43,6 +47,7 @@ FieldList fields_of(TokenizerEncodeOptions& o) {
 
 void run(const TokenizerEncodeOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  require_free(std::array{options.out}, options.overwrite);
   const OutputLock lock(options.out);
   const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
   const std::string text = read_decompressed(options.in);

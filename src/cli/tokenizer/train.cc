@@ -11,9 +11,11 @@
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
+#include "checkpoint/tokenizer_files.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/text_format.h"
@@ -34,6 +36,7 @@ struct TokenizerTrainOptions {
   std::filesystem::path out, json;
   std::string json_key = TokenizeOptions{}.json_key;
   TextFormat format = TextFormat::kByName;
+  bool overwrite = false;
   std::int64_t vocab_size = 0, minimum_count = BpeTrainingOptions{}.minimum_count, threads = 0;
 };
 
@@ -45,6 +48,7 @@ FieldList fields_of(TokenizerTrainOptions& o) {
                       "and .txt files below. -: standard input");
   list.add("vocab-size", &o.vocab_size, "N", "tokens, with the 256 bytes and <|endoftext|>").required = true;
   list.add("out", &o.out, "DIR", "where vocab.json, merges.txt and tokenizer.json go").required = true;
+  add_overwrite_field(list, o.overwrite);
   add_text_format_fields(list, o.format, o.json_key);
   list.add("minimum-count", &o.minimum_count, "N", "a pair seen more rarely gets no token").between(1);
   list.add("threads", &o.threads, "N", "0: one a core").between(0);
@@ -103,6 +107,13 @@ class LearningTexts {
   std::uint64_t bytes_ = 0;
 };
 
+// Files of one that stands there, which may be of another kind.
+std::vector<std::filesystem::path> tokenizer_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& [name, _] : find_tokenizer_files(folder)) files.push_back(folder / name);
+  return files;
+}
+
 BpeModel train(const TokenizerTrainOptions& options, std::span<const std::string_view> texts) {
   std::atomic<double> share{0};
   LongTask task("counting words", [&] { return share.load(); });
@@ -120,6 +131,7 @@ BpeModel train(const TokenizerTrainOptions& options, std::span<const std::string
 
 void run(const TokenizerTrainOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  require_free(tokenizer_in(options.out), options.overwrite);
   const OutputLock lock(options.out);
   std::optional<LongTask> told(std::in_place, "reading text");
   const LearningTexts learning(options);

@@ -122,6 +122,8 @@ void report_results(const FinetuneJob& job, const std::vector<FinetuneResult>& r
 void run_rank(const FinetuneJob& job, const Rank& rank) {
   const FinetuneConfig& config = job.config;
   const std::unique_ptr<Backend> backend = make_backend(config, rank);
+  FinetuneConfig own = config;
+  FieldList fields = fields_of(own);
   std::vector<FinetuneResult> results;
   for (std::int64_t index = 0; index < config.seeds; ++index) {
     const TrainConfig run = train_config(config, job.training->examples(), index);
@@ -138,7 +140,8 @@ void run_rank(const FinetuneJob& job, const Rank& rank) {
                            .memory = {.vocab_size = run.model.vocab_size,
                                       .compute_dtype = backend->compute_dtype(),
                                       .threads = computing_threads(*backend)},
-                           .peak_flops = peak_flops_of(run, *backend, rank)};
+                           .peak_flops = peak_flops_of(run, *backend, rank),
+                           .has_flag = [&fields](const std::string& flag) { return fields.find(flag) != nullptr; }};
     const TrainingResult result = run_training(told, trainer, *backend, rank);
     if (result.signal != 0) {
       job.signal = result.signal;

@@ -95,9 +95,10 @@ std::string text_of_batches(const TrainConfig& config, const CheckpointInfo* che
   const BatchSchedule batches = config.batches(done);
   const std::int64_t updates = std::max(config.train_iters, done.updates), samples = batches.consumed_after(updates);
   const std::vector<std::int64_t> sizes = config.micro_batch_sizes();
-  return fmt::format("{} samples an update{}, {} at a time; {} updates read {} samples, {:.1f} epochs",
-                     batches.largest(), batches.is_constant() ? "" : " in the end", fmt::join(sizes, ", then "),
-                     updates, samples, static_cast<double>(samples) / static_cast<double>(epoch));
+  return fmt::format("{} an update{}, {} at a time; {} {} {}, {:.1f} epochs", counted(batches.largest(), "sample"),
+                     batches.is_constant() ? "" : " in the end", fmt::join(sizes, ", then "),
+                     counted(updates, "update"), updates == 1 ? "reads" : "read", counted(samples, "sample"),
+                     static_cast<double>(samples) / static_cast<double>(epoch));
 }
 
 // In a line; where stages differ, in a table.
@@ -130,17 +131,18 @@ std::string TrainStartText::text(const Backend& backend) const {
     TrainConfig shown = config;
     lines.push_back(value_table(fields_of(shown)));
   }
-  lines.push_back(
-      fmt::format("{} with {} parameters: {} layers, hidden {}, {} heads, {} positions, vocabulary {} (padded to {})",
-                  text_of_kind(model), readable_count(static_cast<double>(model.parameters())), model.num_layers,
-                  model.hidden_size, model.num_attention_heads, model.max_position_embeddings, model.vocab_size,
-                  model.padded_vocab_size(config.tensor_parallel)));
+  lines.push_back(fmt::format("{} with {} parameters: {}, hidden {}, {}, {} positions, vocabulary {} (padded to {})",
+                              text_of_kind(model), readable_count(static_cast<double>(model.parameters())),
+                              counted(model.num_layers, "layer"), model.hidden_size,
+                              counted(model.num_attention_heads, "head"), model.max_position_embeddings,
+                              model.vocab_size, model.padded_vocab_size(config.tensor_parallel)));
   lines.push_back(text_of_origin(config, checkpoint));
-  lines.push_back(fmt::format("{} training samples of {} tokens an epoch", epoch, config.seq_length));
+  lines.push_back(
+      fmt::format("{} of {} an epoch", counted(epoch, "training sample"), counted(config.seq_length, "token")));
   lines.push_back(trainer.task().split_description);
   lines.push_back(text_of_batches(config, checkpoint, epoch));
   const std::string settings = backend.settings();
-  lines.push_back(fmt::format("back end {}, {} threads{}{}{}", backend.name(), thread_count(),
+  lines.push_back(fmt::format("back end {}, {}{}{}{}", backend.name(), counted(thread_count(), "thread"),
                               config.mesh().ranks() > 1 ? " in each rank" : "", settings.empty() ? "" : ", ",
                               settings));
   if (config.rows_of_logits() == 0) {

@@ -39,10 +39,25 @@ TensorBoardLog::Points points(std::int64_t step, const Curves& curves, const cha
   return points;
 }
 
+// A folder that the checkpoint alone names is written to where a run has written records before: who sends a checkpoint
+// does not choose where this machine is written to.
+bool writes_tensorboard(const TrainConfig& config) {
+  return !config.tensorboard_dir.empty() &&
+         (!config.tensorboard_is_recorded || TensorBoardLog::holds_records(config.tensorboard_dir));
+}
+
 }  // namespace
 
 void prepare_tensorboard(const TrainConfig& config) {
-  if (config.tensorboard_dir.empty() || !config.load.empty()) return;
+  if (config.tensorboard_dir.empty()) return;
+  if (!writes_tensorboard(config)) {
+    std::fputs(fmt::format("nothing is written to the checkpoint's --tensorboard-dir '{}', which holds no records of "
+                           "its run; give the flag to write there\n",
+                           config.tensorboard_dir.string())
+                   .c_str(),
+               stderr);
+  }
+  if (!config.load.empty()) return;
   if (TensorBoardLog::holds_records(config.tensorboard_dir)) {
     throw_user_error(
         "'{}' already holds the records of a run; go on with that run by --load, or choose another "
@@ -75,7 +90,7 @@ void TrainingReporter::open_logs(const TrainConfig& config, std::int64_t start, 
     };
     metrics_.emplace(open, tell);
   }
-  if (!config.tensorboard_dir.empty()) {
+  if (writes_tensorboard(config)) {
     const auto keeps = [start, samples = batches_.consumed_after(start), keeps_validation](std::int64_t step,
                                                                                            std::string_view tag) {
       const std::int64_t last = tag.ends_with(kOverSamples) ? samples : start;

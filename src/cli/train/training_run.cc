@@ -118,7 +118,7 @@ TrainingResult run_training(const TrainingRun& run, Trainer& trainer, Backend& b
     check_save_folder(config);
   }
   require_memory(memory, backend, rank.world, rank.ranks_in_this_process(),
-                 [&](const MemoryRoom& room) { return memory_advice(config, run.memory, room); });
+                 [&](const MemoryRoom& room) { return memory_advice(config, run.memory, room, run.has_flag); });
   rank.world.barrier();  // no rank takes memory before it is known that there is enough
   const std::int64_t done = start_told(run, trainer, rank);
   rank.world.barrier();  // no file is changed before it is known that every rank has started

@@ -6,7 +6,7 @@
 #include "cli/train/train_start.h"
 #include "runtime/end_signals.h"
 #include "runtime/ranks.h"
-#include "train/plans/memory_plan.h"
+#include "train/plans/memory_remedies.h"
 
 namespace teratron {
 
@@ -18,6 +18,7 @@ struct TrainingRun {
   std::string layout;        // for people
   MemoryPlanContext memory;  // of the model, for advice where memory is short
   double peak_flops;         // a second, of all ranks together
+  HasFlag has_flag = {};     // of the command, where it lacks some of train's
 };
 
 // What the ranks of the world can reach, or what --peak-tflops says of each. Every rank calls it.

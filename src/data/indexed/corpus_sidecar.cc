@@ -117,6 +117,10 @@ TokenizerIdentity identity_of(const Tokenizer& tokenizer, std::string name) {
 
 fs::path sidecar_path(const fs::path& prefix) { return prefix.string() + ".teratron.json"; }
 
+std::vector<fs::path> files_of_corpus(const fs::path& prefix) {
+  return {bin_path(prefix), idx_path(prefix), sidecar_path(prefix)};
+}
+
 std::string text_of(const CorpusSidecar& sidecar) {
   const nlohmann::ordered_json json = {{"format", kFormat},
                                        {"version", kVersion},

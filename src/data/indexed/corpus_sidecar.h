@@ -51,7 +51,8 @@ struct CorpusSidecar {
 };
 
 std::filesystem::path sidecar_path(const std::filesystem::path& prefix);
-std::string text_of(const CorpusSidecar& sidecar);  // the file's content
+std::vector<std::filesystem::path> files_of_corpus(const std::filesystem::path& prefix);  // .bin, .idx and this one
+std::string text_of(const CorpusSidecar& sidecar);                                        // the file's content
 
 // Of the corpus at `prefix`, where it has one. UserError: a file that is no sidecar, or of a version that is not known.
 std::optional<CorpusSidecar> read_sidecar(const std::filesystem::path& prefix);

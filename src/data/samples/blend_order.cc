@@ -27,33 +27,12 @@ std::optional<std::vector<std::int64_t>> whole_numbers(std::span<const double> w
   return numbers;
 }
 
-// Parts of kMostPeriod, by the largest remainders.
-std::vector<std::int64_t> rounded(std::span<const double> weights) {
-  const double largest = *std::ranges::max_element(weights);  // dividing by it first keeps the sum finite
-  double total = 0;
-  for (const double weight : weights) total += weight / largest;
-  std::vector<std::int64_t> numbers;
-  std::vector<double> missing;
-  for (const double weight : weights) {
-    const double wanted = weight / largest / total * static_cast<double>(BlendOrder::kMostPeriod);
-    numbers.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted)));
-    missing.push_back(wanted - static_cast<double>(numbers.back()));
-  }
-  std::int64_t left = BlendOrder::kMostPeriod - std::reduce(numbers.begin(), numbers.end());
-  for (; left != 0; left += left > 0 ? -1 : 1) {
-    const auto at = static_cast<std::size_t>(left > 0 ? std::ranges::max_element(missing) - missing.begin()
-                                                      : std::ranges::max_element(numbers) - numbers.begin());
-    numbers[at] += left > 0 ? 1 : -1;
-    missing[at] -= left > 0 ? 1 : -1;
-  }
-  return numbers;
-}
-
-std::vector<std::int64_t> shares_of(std::span<const double> weights) {
+// Of a period; nothing where there is none.
+std::optional<std::vector<std::int64_t>> shares_of(std::span<const double> weights) {
   for (double scale = 1; scale <= 1e6; scale *= 10) {
-    if (auto numbers = whole_numbers(weights, scale)) return *std::move(numbers);
+    if (auto numbers = whole_numbers(weights, scale)) return numbers;
   }
-  return rounded(weights);
+  return std::nullopt;
 }
 
 // Tijdeman's order of one period. A corpus may have its next sample once it is 1 / bound behind its share, and must
@@ -84,7 +63,12 @@ std::vector<std::uint8_t> one_period(std::span<const std::int64_t> shares) {
 BlendOrder::BlendOrder(std::span<const double> weights) {
   check(!weights.empty() && weights.size() <= kMostCorpora, "BlendOrder: one corpus to kMostCorpora");
   for (const double weight : weights) check(std::isfinite(weight) && weight > 0, "BlendOrder: a weight above zero");
-  shares_ = shares_of(weights);
+  std::optional<std::vector<std::int64_t>> shares = shares_of(weights);
+  if (!shares) {
+    without_period_.emplace(weights);
+    return;
+  }
+  shares_ = *std::move(shares);
   corpora_ = one_period(shares_);
   first_slots_.push_back(0);
   for (const std::int64_t share : shares_) first_slots_.push_back(first_slots_.back() + share);
@@ -95,6 +79,11 @@ BlendOrder::BlendOrder(std::span<const double> weights) {
   }
 }
 
+double BlendOrder::share(std::size_t corpus) const {
+  if (without_period_) return without_period_->share(corpus);
+  return static_cast<double>(shares_[corpus]) / static_cast<double>(period());
+}
+
 std::span<const std::uint32_t> BlendOrder::slots(std::size_t corpus) const {
   check(corpus < shares_.size(), "BlendOrder: no such corpus");
   return std::span(slots_).subspan(static_cast<std::size_t>(first_slots_[corpus]),
@@ -103,17 +92,23 @@ std::span<const std::uint32_t> BlendOrder::slots(std::size_t corpus) const {
 
 BlendOrder::Place BlendOrder::place(std::int64_t position) const {
   check(position >= 0, "BlendOrder: position");
+  if (without_period_) {
+    const DivisorOrder::Beginning before = without_period_->beginning(position);
+    return {before.next, before.counts[before.next]};
+  }
   const std::size_t corpus = corpora_[static_cast<std::size_t>(position % period())];
   return {corpus, count(corpus, position)};
 }
 
 std::int64_t BlendOrder::position(const Place& place) const {
   check(place.sample >= 0, "BlendOrder: sample");
+  if (without_period_) return without_period_->position(place.corpus, place.sample);
   const std::int64_t share = static_cast<std::int64_t>(slots(place.corpus).size());
   return place.sample / share * period() + slots(place.corpus)[static_cast<std::size_t>(place.sample % share)];
 }
 
 std::int64_t BlendOrder::count(std::size_t corpus, std::int64_t samples) const {
+  if (without_period_) return without_period_->beginning(samples).counts[corpus];
   const std::span<const std::uint32_t> places = slots(corpus);
   const auto in_period =
       std::ranges::lower_bound(places, samples % period(), {}, [](std::uint32_t slot) { return std::int64_t{slot}; });

@@ -11,7 +11,7 @@ namespace teratron::pipeline {
 double Simulation::bubble_share() const {
   if (iteration <= 0) return 0;
   const double work = std::accumulate(busy.begin(), busy.end(), 0.0);
-  return 1 - work / (iteration * static_cast<double>(busy.size()));
+  return std::max(0.0, 1 - work / (iteration * static_cast<double>(busy.size())));  // sums round
 }
 
 Simulation simulate(const Schedule& schedule, const Costs& costs) {

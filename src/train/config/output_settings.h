@@ -27,6 +27,7 @@ struct OutputSettings {
   std::filesystem::path trace;       // what every stage did when
   bool verbose = false;              // show all settings at the start
   std::filesystem::path tensorboard_dir;
+  bool tensorboard_is_recorded = false;     // it is the checkpoint's, and nobody has given it here; without a flag
   std::vector<std::string> sample_prompts;  // continued at every validation
   std::int64_t sample_tokens = 32;          // by at most so many tokens
   double peak_tflops = 0;                   // of a rank; 0: measured

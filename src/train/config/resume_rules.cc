@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/tokenizer_files.h"
 #include "data/data_path.h"
@@ -22,6 +23,8 @@ constexpr std::array<std::string_view, 15> kOfCommand = {
     "save",         "load",    "iteration", "finetune", "override-data", "override-opt-param-scheduler",
     "json",         "trace",   "verbose",   "threads",  "config",        "exit-duration-in-mins",
     "guard-memory", "profile", "bind"};
+constexpr std::array<std::string_view, 6> kOfStart = {
+    "load", "iteration", "override-data", "override-opt-param-scheduler", "json", "trace"};
 // A preset says nothing beside the values that it stands for; of a tokenizer the content counts, not the place.
 constexpr std::array<std::string_view, 2> kComparedOtherwise = {"model", "tokenizer"};
 constexpr std::array<std::string_view, 10> kOfData = {
@@ -95,22 +98,36 @@ std::string text_of(const SettingDifference& difference) {
 TrainConfig with_absolute_paths(TrainConfig config) {
   config.data_path = with_absolute_names(config.data_path);
   config.valid_data_path = with_absolute_names(config.valid_data_path);
-  for (fs::path* const path : {&config.tokenizer, &config.load, &config.finetune}) *path = absolute_name(*path);
+  for (fs::path* const path : {&config.tokenizer, &config.load, &config.finetune, &config.tensorboard_dir}) {
+    *path = absolute_name(*path);
+  }
   return config;
 }
 
 bool is_of_command(std::string_view field) { return is_among(kOfCommand, field); }
 
 std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split) {
-  return to_toml(resolved(config, model, split));
+  return saved_settings(resolved(config, model, split));
+}
+
+std::string saved_settings(const TrainConfig& config) {
+  TrainConfig saved = with_absolute_paths(config);
+  return to_toml(fields_of(saved), [&](const Field& field) {
+    return is_among(kOfStart, field.name) || (field.name == "model" && !saved.has_preset_shape());
+  });
+}
+
+std::vector<Setting> recorded_settings_of(const CheckpointInfo& checkpoint, FieldList& fields) {
+  FaultLines other_versions;  // flags that this one does not have
+  return read_config(fields, read_file(*checkpoint.settings), checkpoint.settings->string(), other_versions);
 }
 
 std::optional<TrainConfig> settings_of(const CheckpointInfo& checkpoint) {
   if (!checkpoint.settings) return std::nullopt;
   TrainConfig config;
   FieldList fields = fields_of(config);
-  FaultLines other_versions;  // flags that this one does not have
-  apply_settings(fields, read_config_file(fields, *checkpoint.settings, other_versions), other_versions);
+  FaultLines other_versions;  // values that this one does not have
+  apply_settings(fields, recorded_settings_of(checkpoint, fields), other_versions);
   config.model = checkpoint.model;
   return config;
 }
@@ -121,8 +138,12 @@ TrainConfig filled_from(const CheckpointInfo& checkpoint, TrainConfig config) {
   if (config.model.max_position_embeddings == 0) {
     config.model.max_position_embeddings = checkpoint.model.max_position_embeddings;
   }
-  if (config.learning_rate.decay > 0 || config.override_schedule) return config;
-  if (const auto recorded = settings_of(checkpoint)) config.learning_rate.decay = recorded->schedule().decay;
+  const std::optional<TrainConfig> recorded = settings_of(checkpoint);
+  if (!recorded) return config;
+  config.finetune = recorded->finetune;
+  if (config.learning_rate.decay == 0 && !config.override_schedule) {
+    config.learning_rate.decay = recorded->schedule().decay;
+  }
   return config;
 }
 
@@ -196,8 +217,13 @@ std::string future_of_learning_rate(const TrainConfig& config, std::int64_t appl
 }
 
 std::int64_t applied_updates(const TrainingState& state) {
-  const auto skipped = state.counters.find(kSkippedIterations);
-  return state.iteration - (skipped == state.counters.end() ? 0 : skipped->second);
+  const auto counter = state.counters.find(kSkippedIterations);
+  const std::int64_t skipped = counter == state.counters.end() ? 0 : counter->second;
+  if (skipped < 0 || skipped > state.iteration) {
+    throw_user_error("the checkpoint says that {} of its {} updates were skipped; copy it again", skipped,
+                     state.iteration);
+  }
+  return state.iteration - skipped;
 }
 
 }  // namespace teratron

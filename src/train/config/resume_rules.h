@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoint/native/checkpoint.h"
+#include "options/reading.h"
 #include "train/config/config.h"
 
 namespace teratron {
@@ -20,15 +21,22 @@ bool is_of_command(std::string_view field);
 // With the places of what a run reads, so that its record means the same in another working directory.
 TrainConfig with_absolute_paths(TrainConfig config);
 
-// What config.toml of a checkpoint says: every value, with those filled in that follow from others or from `model`, and
-// absolute paths.
+// What config.toml in a --save folder says: the run, so that --config starts another one like it. What describes this
+// start of it alone is left out (--load and what overrides its checkpoint, --json, --trace), and so is a preset that is
+// not the model's. Paths are absolute.
+std::string saved_settings(const TrainConfig& config);
+// The same in a checkpoint: with those values filled in that follow from others or from `model`.
 std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split);
+
+// The record of a checkpoint that has one, for these fields; what another version knows is left out. UserError: no
+// TOML.
+std::vector<Setting> recorded_settings_of(const CheckpointInfo& checkpoint, FieldList& fields);
 
 // The settings of the training that wrote the checkpoint. Nothing where it has no record of them.
 std::optional<TrainConfig> settings_of(const CheckpointInfo& checkpoint);
 
 // `config` with a --lr-decay-iters, --vocab-size and --max-position-embeddings of 0 filled in from the checkpoint that
-// it resumes; the first only where the schedule is not overridden.
+// it resumes, and with where that run began; the first only where the schedule is not overridden.
 TrainConfig filled_from(const CheckpointInfo& checkpoint, TrainConfig config);
 
 enum class ResumeRule {

@@ -9,6 +9,8 @@
 #include "checkpoint/native/folders.h"
 #include "checkpoint/native/manifest.h"
 #include "checkpoint/tokenizer_files.h"
+#include "data/data_path.h"
+#include "data/indexed/corpus_sidecar.h"
 #include "options/reading.h"
 #include "runtime/weight_use.h"
 #include "tokenizer/tokenizer.h"
@@ -26,8 +28,8 @@ bool holds_checkpoint(const fs::path& folder) {
 // What is given, whatever is wrong with it: where the run starts decides what the rest means.
 class GivenSettings {
  public:
-  explicit GivenSettings(std::span<const std::string> arguments) : fields_(fields_of(config_)) {
-    read_fields(fields_, arguments);
+  GivenSettings(std::span<const std::string> arguments, ConfigFiles& files) : fields_(fields_of(config_)) {
+    read_fields(fields_, arguments, files);
     if (!config_.finetune.empty() && !config_.load.empty()) {
       (holds_checkpoint(config_.load) ? config_.finetune : config_.load).clear();
     }
@@ -69,15 +71,16 @@ void take_record(FieldList& fields, TrainConfig& config, const CheckpointInfo& c
   if (checkpoint.settings) {
     const bool other_layout = given.has("tensor-model-parallel-size") || given.has("pipeline-model-parallel-size") ||
                               given.has("data-parallel-size");
-    FaultLines other_versions;  // flags that this one does not have
-    std::vector<Setting> settings = read_config_file(fields, *checkpoint.settings, other_versions);
+    std::vector<Setting> settings = recorded_settings_of(checkpoint, fields);
     std::erase_if(settings, [&](const Setting& setting) {
       const Field& field = *setting.field;
       // The split is in the training state, from where --split-order auto takes it.
       return is_of_command(field.name) || field.name == "split-order" || field.name == "split-seed" ||
              (other_layout && (field.group == "Layout" || field.group == "Pipeline"));
     });
+    FaultLines other_versions;  // values that this one does not have
     apply_settings(fields, settings, other_versions);
+    config.tensorboard_is_recorded = !given.has("tensorboard-dir");
   }
   config.model = checkpoint.model;
   config.tokenizer = tokenizer_of(checkpoint, config.tokenizer);
@@ -109,6 +112,29 @@ std::string unknown_settings(const CheckpointInfo& checkpoint) {
       checkpoint.folder.string(), checkpoint.written_by);
 }
 
+// Where no tokenizer is given: the one that the first corpus says it was made with, where it still is that one.
+void take_tokenizer_of_corpus(TrainConfig& config, FaultLines& lines) {
+  const bool is_needed = config.model.vocab_size == 0 || config.model.kind == ModelKind::kBert;
+  const auto word = std::ranges::find_if(config.data_path,
+                                         [](const std::string& one) { return weights_of(std::span(&one, 1)).empty(); });
+  if (!config.tokenizer.empty() || !is_needed || word == config.data_path.end()) return;
+  const std::string prefix = word->substr(0, word->find(','));
+  std::optional<CorpusSidecar> sidecar;
+  try {
+    sidecar = read_sidecar(prefix);
+    if (!sidecar) return;
+    const fs::path& tokenizer = sidecar->tokenizer.name;
+    if (Tokenizer::load(tokenizer).hash() == sidecar->tokenizer.hash) config.tokenizer = tokenizer;
+  } catch (const UserError&) {
+    // Neither there nor readable.
+  }
+  if (!sidecar || !config.tokenizer.empty()) return;
+  lines.push_back(
+      fmt::format("--tokenizer DIR is missing: the corpus '{}' was made with '{}' ({} tokens), which is not there, or "
+                  "another one by now",
+                  prefix, sidecar->tokenizer.name, sidecar->tokenizer.vocab_size));
+}
+
 // The folder that the training saved to; empty where the checkpoint was taken from there, or does not say.
 fs::path save_folder_of(const CheckpointInfo& checkpoint) {
   if (!checkpoint.settings) return {};
@@ -121,7 +147,8 @@ fs::path save_folder_of(const CheckpointInfo& checkpoint) {
 }  // namespace
 
 TrainStart read_train_start(std::span<const std::string> arguments) {
-  GivenSettings given(arguments);
+  ConfigFiles files;
+  GivenSettings given(arguments, files);
   TrainStart start;
   TrainConfig& config = start.config;
   FieldList fields = fields_of(config);
@@ -131,7 +158,8 @@ TrainStart read_train_start(std::span<const std::string> arguments) {
   } else if (!given.config().finetune.empty()) {
     take_weights(config, given.config().finetune);
   }
-  FaultLines lines = read_fields(fields, arguments);
+  FaultLines lines = read_fields(fields, arguments, files);
+  take_tokenizer_of_corpus(config, lines);
   config.load = given.config().load;
   config.finetune = given.config().finetune;
   if (!config.finetune.empty()) config.iteration = 0;  // which was about --load

@@ -11,7 +11,7 @@
 namespace teratron {
 
 struct TrainStart {
-  TrainConfig config;                        // without faults; at most one of `load` and `finetune` is left
+  TrainConfig config;                        // without faults; with `load`, `finetune` is where that run began
   std::optional<CheckpointInfo> checkpoint;  // of `load`
 };
 

@@ -31,20 +31,4 @@ std::vector<std::int64_t> planned_memory(const TrainConfig& config, const Memory
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context,
                                          std::span<const int> stages);
 
-// Flags that change neither the model nor its updates.
-struct MemoryRemedy {
-  std::string flags;
-  std::int64_t bytes = 0;    // that the ranks which share the room take then
-  std::int64_t devices = 1;  // times as many as now
-};
-
-// The cheapest flags with which `config` fits into `room`, found by planning: the best on as many devices as now, then,
-// where the room is a device, the best on more of them. Cheap is what costs little time: to share out the optimizer's
-// state and the residuals over the ranks, selective recompute, smaller micro-batches, full recompute, in this order.
-std::vector<MemoryRemedy> memory_remedies(const TrainConfig& config, const MemoryPlanContext& context,
-                                          const MemoryRoom& room);
-
-// The same as the end of an error message.
-std::string memory_advice(const TrainConfig& config, const MemoryPlanContext& context, const MemoryRoom& room);
-
 }  // namespace teratron

@@ -24,7 +24,7 @@ using pipeline::ScheduleKind;
 
 // The rank that has most of the largest batch.
 BatchSampler sampler_of_largest(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
-  return {config.largest_batch(), sizes, 0, config.data_parallel};
+  return {config.largest_batch(), sizes, 0, config.data_parallel, config.samples_together};
 }
 
 std::int64_t most_sequences(std::span<const pipeline::MicroBatchCut> cuts) {
@@ -176,7 +176,9 @@ Costs costs_of(const UpdatePlan& plan, std::span<const std::int64_t> cell_layers
 
 UpdatePlan plan_update(const TrainConfig& config, const PipelinePlan& plan, std::vector<pipeline::MicroBatchCut> cuts,
                        slicing::Profiles profiles) {
-  UpdatePlan update{.micro_batch_sizes = plan.micro_batch_sizes, .cuts = std::move(cuts)};
+  UpdatePlan update{.micro_batch_sizes = plan.micro_batch_sizes,
+                    .samples_together = config.samples_together,
+                    .cuts = std::move(cuts)};
   if (config.chooses_micro_batches()) {
     update.micro_batch_sizes.clear();
     for (const pipeline::MicroBatchCut& cut : update.cuts) update.micro_batch_sizes.push_back(cut.sequences);
@@ -255,11 +257,12 @@ std::string text_of(const PipelinePlan& plan) {
     return action.pass == pipeline::Pass::kBackwardWeight;
   });
   const bool interleaved = schedule.virtual_stages > 1;
-  std::string text = fmt::format("pipeline {}{}: {} stage{} of {} layers{}, {} micro-batch{}",
-                                 pipeline::name_of(plan.kind), deferred ? " with deferred weight gradients" : "",
-                                 schedule.stages, schedule.stages > 1 ? "s" : "", fmt::join(plan.cell_layers, ","),
-                                 interleaved ? fmt::format(" ({} cells each, in turns)", schedule.virtual_stages) : "",
-                                 schedule.micro_batches, schedule.micro_batches > 1 ? "es" : "");
+  std::string text =
+      fmt::format("pipeline {}{}: {} stage{} of {} layer{}{}, {} micro-batch{}", pipeline::name_of(plan.kind),
+                  deferred ? " with deferred weight gradients" : "", schedule.stages, schedule.stages > 1 ? "s" : "",
+                  fmt::join(plan.cell_layers, ","), plan.cell_layers == std::vector<std::int64_t>{1} ? "" : "s",
+                  interleaved ? fmt::format(" ({} cells each, in turns)", schedule.virtual_stages) : "",
+                  schedule.micro_batches, schedule.micro_batches > 1 ? "es" : "");
   if (plan.cuts.size() == 1) {
     text += fmt::format(" in slices of {} tokens", fmt::join(plan.cuts.front().slice_tokens, ","));
   } else if (!plan.cuts.empty()) {

@@ -21,13 +21,14 @@ namespace teratron {
 struct UpdatePlan {
   pipeline::Schedule schedule;                  // of the most micro-batches that any rank ever runs
   std::vector<std::int64_t> micro_batch_sizes;  // sequences of each; the last one stands for all that follow
+  std::int64_t samples_together = 1;            // BatchSettings'
   std::vector<pipeline::MicroBatchCut> cuts;    // likewise (ExecutorOptions::cuts); empty: sequences run whole
   pipeline::Costs costs;                        // what was planned with
 
   const std::vector<std::int64_t>& slices_of(int micro_batch) const;  // in tokens; empty: it runs whole
   // The samples of a rank in an update of so many.
   BatchSampler sampler(std::int64_t global_batch, GroupRank data) const {
-    return {global_batch, micro_batch_sizes, data.rank, data.size};
+    return {global_batch, micro_batch_sizes, data.rank, data.size, samples_together};
   }
 };
 

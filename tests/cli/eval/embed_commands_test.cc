@@ -39,7 +39,9 @@ class EmbedCommands : public ::testing::Test {
   }
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-  Words embed(const Words& more) const { return with({"embed", "--out", path("out.npy"), path("texts")}, more); }
+  Words embed(const Words& more) const {
+    return with({"embed", "--overwrite", "--out", path("out.npy"), path("texts")}, more);
+  }
   std::vector<float> values() const {
     const std::string file = read_file(path("out.npy"));
     std::vector<float> all(3 * 16);

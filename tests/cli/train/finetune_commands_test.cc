@@ -76,7 +76,7 @@ TEST_F(FinetuneCommands, ScoresAreThoseOfEvalAndOfScore) {
     EXPECT_EQ(json["task"], name);
     ASSERT_EQ(json["runs"].size(), 1U);
     const auto evaluated = json_of({"eval", name, "--load", path("run") + "/best", "--data", path("valid.jsonl"),
-                                    "--predictions", path("predictions" + extension)});
+                                    "--overwrite", "--predictions", path("predictions" + extension)});
     const auto scored =
         json_of({"score", name, "--data", path("valid.jsonl"), "--predictions", path("predictions" + extension)});
     for (const auto& [metric, value] : json["runs"][0]["valid"].items()) {
@@ -176,7 +176,6 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
           "fine-tuning needs a BERT");
   refuses(with(words, {"--model", "124M"}), "fine-tuning needs a BERT");
   refuses(with(words, {"--ensemble"}), "--ensemble averages models of several seeds: --seeds 5");
-  refuses(with(words, {"--data-parallel-size", "3"}), "--global-batch-size 8 is no multiple of --data-parallel-size 3");
   refuses(with(words, {"--train-data", path("missing")}), "missing");
   refuses(with(words, {"--lr-warmup-fraction", "2"}), "--lr-warmup-fraction is 2; it must be between 0 and 1");
   refuses(with(words, {"--task", "cola"}), "mnli");

@@ -95,6 +95,93 @@ TEST_F(ResumeCommands, ARunOfRelativePathsGoesOnFromAnotherWorkingDirectory) {
               HasSubstr("saved again"));
 }
 
+// config.toml says what run it is, not how this part of it was started.
+TEST_F(ResumeCommands, TheSettingsOfAResumedRunStartANewOneLikeIt) {
+  must(told("run", "2"));
+  must({"train", "--load", path("run"), "--iteration", "2", "--train-iters", "4", "--override-data",
+        "--override-opt-param-scheduler", "--json", path("result.json"), "--trace", path("trace.json")});
+  fs::remove(path("result.json"));
+  for (const char* file : {"run/config.toml", "run/iter_0000004/config.toml"}) {
+    const std::string saved = read_file(path(file));
+    for (const char* key : {"load =", "iteration =", "override_", "json =", "trace =", "model ="}) {
+      EXPECT_THAT(saved, Not(HasSubstr("\n" + std::string(key)))) << file;
+    }
+    const std::string folder = path("like-it-" + std::to_string(saved.size()));
+    const Outcome like_it = must({"train", "--config", path(file), "--save", folder});
+    EXPECT_THAT(like_it.errors, AllOf(HasSubstr("starts from random weights"), HasSubstr("iteration 4/4")));
+    EXPECT_EQ(testing::TinyTraining::losses(folder).size(), 4U);
+    EXPECT_FALSE(fs::exists(path("result.json"))) << "nor does it replace the other run's results";
+  }
+  EXPECT_THAT(must({"train", "--load", path("run"), "--config", path("run/config.toml"), "--train-iters", "5"}).errors,
+              HasSubstr("resuming after iteration 4"));
+}
+
+// The weights that a run began with are part of what it is.
+TEST_F(ResumeCommands, ARunFromAModelSaysSoWhenItIsResumedToo) {
+  must(told("model", "1"));
+  must({"train", "--finetune", path("model"), "--data-path", path("data"), "--seq-length", "8", "--train-iters", "2",
+        "--save", path("run")});
+  must({"train", "--load", path("run"), "--train-iters", "3"});
+  EXPECT_THAT(must({"train", "--config", path("run/config.toml"), "--save", path("again")}).errors,
+              HasSubstr("starts from the weights in '" + path("model")));
+}
+
+// A path is bytes, and TOML is UTF-8.
+TEST_F(ResumeCommands, PathsOfAnyBytesAreGoneOnFrom) {
+  const std::string odd = path("caf\xE9 100%\"\n\xFF");
+  fs::create_directories(odd);
+  for (const char* file : {"data.bin", "data.idx", "data.teratron.json"}) fs::copy(path(file), odd + "/" + file);
+  fs::copy(path("tokenizer"), odd + "/tokenizer");
+  must(told("whole", "4"));
+  const auto odd_run = [&](const std::string& iterations) {
+    return with(told("x", iterations), {"--data-path", odd + "/data", "--tokenizer", odd + "/tokenizer", "--save",
+                                        odd + "/run", "--tensorboard-dir", odd + "/curves", "--json", odd + "/r.json"});
+  };
+  must(odd_run("2"));
+  must({"train", "--load", odd + "/run", "--train-iters", "4"});
+  EXPECT_EQ(read_file(odd + "/run/iter_0000004/model.safetensors"),
+            read_file(path("whole/iter_0000004/model.safetensors")));
+  must({"train", "--config", odd + "/run/config.toml", "--save", odd + "/again", "--tensorboard-dir", ""});
+}
+
+TEST_F(ResumeCommands, ACheckpointDoesNotChooseWhereElseIsWrittenTo) {
+  const std::string curves = path("curves");
+  must(told("run", "1", {"--tensorboard-dir", curves}));
+  must({"train", "--load", path("run"), "--train-iters", "2"});
+  EXPECT_EQ(std::distance(fs::directory_iterator(curves), {}), 2) << "where the run has its records";
+  fs::remove_all(curves);
+  EXPECT_THAT(must({"train", "--load", path("run"), "--train-iters", "3"}).errors,
+              HasSubstr("nothing is written to the checkpoint's --tensorboard-dir '" + curves));
+  EXPECT_FALSE(fs::exists(curves));
+  must({"train", "--load", path("run"), "--train-iters", "4", "--tensorboard-dir", curves});
+  EXPECT_TRUE(fs::exists(curves));
+}
+
+TEST_F(ResumeCommands, TheCorpusNamesItsTokenizer) {
+  const auto train = [&] {
+    return run_teratron({"train", "--data-path", path("data"), "--num-layers", "1", "--hidden-size", "16",
+                         "--num-attention-heads", "4", "--seq-length", "8", "--train-iters", "1"});
+  };
+  EXPECT_EQ(train().exit_code, 0);
+  fs::remove_all(path("tokenizer"));
+  const Outcome refused = train();
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("was made with '" + path("tokenizer") + "'"));
+}
+
+// <(...), /dev/stdin and - come once.
+TEST_F(ResumeCommands, SettingsComeThroughPipesToo) {
+  const Words words = told("run", "1", {"--json", "-"});
+  std::string line = "set -eu; printf 'adam_beta2 = 0.5\\n' |";
+  for (const std::string& word : with({TERATRON_BINARY}, words)) line += " '" + word + "'";
+  for (const char* file : {"-", "/dev/stdin"}) {
+    fs::remove_all(path("run"));
+    const Outcome outcome = testing::ChildProgram({"bash", "-c", line + " --config " + file}).wait();
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr("adam-beta2 0.5")) << file;
+  }
+}
+
 TEST_F(ResumeCommands, FlagsOverrideTheCheckpointAndWhatDiffersIsListed) {
   must(told("run", "2", {"--tp", "2", "--sequence-parallel"}));
   const Outcome resumed = must({"train", "--load", path("run"), "--train-iters", "4", "--clip-grad", "0.5", "--dp", "2",
@@ -112,7 +199,7 @@ TEST_F(ResumeCommands, TheStartIsShorterThanAScreenAndVerboseShowsAllSettings) {
   const Words layout = {"--pp", "1", "--tp", "2", "--dp", "2", "--lr-warmup-iters", "1", "--split", "9,1"};
   const Outcome first = must(told("run", "2", layout));
   EXPECT_LT(lines_at_start(first.errors), 16U) << first.errors;
-  EXPECT_THAT(first.errors, AllOf(HasSubstr("1 layers, hidden 16, 4 heads"), HasSubstr("training samples of 8 tokens"),
+  EXPECT_THAT(first.errors, AllOf(HasSubstr("1 layer, hidden 16, 4 heads"), HasSubstr("training samples of 8 tokens"),
                                   HasSubstr("6 samples an update, 2 at a time"), HasSubstr("4 ranks (tensor 2"),
                                   HasSubstr("memory of a rank"), HasSubstr("not the defaults: lr 0.003"),
                                   HasSubstr("clip-grad 0.7"), Not(HasSubstr("adam-beta2"))));
@@ -222,7 +309,7 @@ TEST_F(ResumeCommands, FinetuneTakesShapeAndTokenizerFromACheckpointOrAHuggingFa
     const std::string save = path("tuned-" + fs::path(from).filename().string());
     const Outcome tuned = must({"train", "--finetune", path(from), "--data-path", path("data"), "--train-iters", "3",
                                 "--save", save, "--json", "-"});
-    EXPECT_THAT(tuned.errors, AllOf(HasSubstr("1 layers, hidden 16, 4 heads, 8 positions, vocabulary 280"),
+    EXPECT_THAT(tuned.errors, AllOf(HasSubstr("1 layer, hidden 16, 4 heads, 8 positions, vocabulary 280"),
                                     HasSubstr("starts from the weights in '" + path(from) + "'")));
     EXPECT_EQ(nlohmann::json::parse(tuned.output).at("consumed_samples"), 3 * 4);
     EXPECT_EQ(read_file(fs::path(save) / "iter_0000003/vocab.json"), read_file(path("tokenizer/vocab.json")));

@@ -1,0 +1,61 @@
+#include "options/toml_parsing.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+// What follows the string that begins at `text`, which is not empty. A string of one line ends with it, closed or not:
+// the parser refuses it there.
+std::string_view after_string(std::string_view text) {
+  const char quote = text.front();
+  const bool has_escapes = quote == '"';
+  const std::string closing(text.starts_with(std::string(3, quote)) ? 3 : 1, quote);
+  text.remove_prefix(closing.size());
+  while (!text.empty() && !text.starts_with(closing)) {
+    if (closing.size() == 1 && text.front() == '\n') return text;
+    text.remove_prefix(has_escapes && text.front() == '\\' ? std::min<std::size_t>(2, text.size()) : 1);
+  }
+  text.remove_prefix(std::min(closing.size(), text.size()));
+  return text;
+}
+
+// The beginning of the first key that has too many parts. Dots stand between the parts of a key, once between the
+// digits of a number, and in strings and comments, which are passed over.
+std::optional<std::string_view> find_deep_key(std::string_view text) {
+  int parts = 1;
+  while (!text.empty()) {
+    const char byte = text.front();
+    if (byte == '"' || byte == '\'') {
+      text = after_string(text);
+      continue;
+    }
+    if (byte == '#') {
+      text.remove_prefix(std::min(text.find('\n'), text.size()));
+      continue;
+    }
+    if (std::string_view("\n=,[]{}").find(byte) != std::string_view::npos) parts = 1;
+    if (byte == '.' && ++parts > kMostKeyParts) return text;
+    text.remove_prefix(1);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+toml::table parse_toml(std::string_view text, const std::string& name) {
+  if (const auto deep = find_deep_key(text)) {
+    throw_user_error("{}:{}: a key of more than {} parts; no setting is nested like that", name,
+                     1 + std::count(text.data(), deep->data(), '\n'), kMostKeyParts);
+  }
+  try {
+    return toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    throw_user_error("{}:{}: not valid TOML: {}", name, error.source().begin.line, error.description());
+  }
+}
+
+}  // namespace teratron

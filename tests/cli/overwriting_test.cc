@@ -1,0 +1,70 @@
+// Results that someone may have worked for are not replaced unasked.
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "base/files/file.h"
+#include "base/temporary_folder.h"
+#include "cli/binary.h"
+#include "cli/tiny_training.h"
+
+namespace teratron::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Overwriting : public ::testing::Test {
+ protected:
+  Overwriting() {
+    std::string lines;
+    for (int i = 0; i < 30; ++i) lines += "{\"text\": \"the rank waits " + std::to_string(i) + "\"}\n";
+    write_file_atomically(path("a.jsonl"), lines);
+  }
+  std::string path(const std::string& name) const { return training_.path(name); }
+
+  TinyTraining training_;
+};
+
+TEST_F(Overwriting, IsRefusedByEveryCommandUntilItIsAskedFor) {
+  struct Case {
+    Words words;
+    std::string result;  // one of the files it writes
+  };
+  const std::string tokenizer = path("tokenizer"), text = path("corpus.txt"), lines = path("a.jsonl");
+  const std::vector<Case> cases = {
+      {{"tokenizer", "train", "--vocab-size", "270", text, "--out", path("tok")}, "tok/merges.txt"},
+      {{"tokenizer", "encode", "--tokenizer", tokenizer, text, path("ids")}, "ids"},
+      {{"tokenizer", "decode", "--tokenizer", tokenizer, path("ids"), path("back.txt")}, "back.txt"},
+      {{"data", "tokenize", "--tokenizer", tokenizer, lines, "--out", path("c")}, "c.idx"},
+      {{"data", "merge", path("c"), path("data"), "--out", path("both")}, "both.bin"},
+      {{"data", "split", path("c"), "--parts", "a=1,b=1", "--out", path("part")}, "part-b.bin"},
+      {{"data", "split", lines, "--parts", "a=1,b=1", "--out", path("part.jsonl")}, "part-b.jsonl"},
+      {{"data", "sample", path("c"), "--documents", "3", "--out", path("some")}, "some.idx"},
+      {{"data", "sample", lines, "--documents", "3", "--out", path("some.jsonl")}, "some.jsonl"},
+      {{"data", "clean", lines, "--min-tokens", "0", "--no-url-rules", "--out", path("o.jsonl"), "--dropped",
+        path("d.jsonl")},
+       "d.jsonl"},
+      {{"data", "dedup", lines, "--out", path("u.jsonl")}, "u.jsonl"}};
+  for (const auto& [words, result] : cases) {
+    succeed(words);
+    write_file_atomically(path(result), "precious");
+    const Outcome refused = run_teratron(words);
+    EXPECT_EQ(refused.exit_code, 2) << words[1];
+    EXPECT_THAT(refused.errors, AllOf(HasSubstr("is there already"), HasSubstr("--overwrite"))) << words[1];
+    EXPECT_EQ(read_file(path(result)), "precious") << words[1];
+    succeed(with(words, {"--overwrite"}));
+    EXPECT_NE(read_file(path(result)), "precious") << words[1];
+  }
+}
+
+TEST_F(Overwriting, IsNoMatterWithDevicesAndStandardOutput) {
+  for (int time = 0; time < 2; ++time) {
+    succeed({"tokenizer", "encode", "--tokenizer", path("tokenizer"), path("corpus.txt"), "/dev/null"});
+    succeed({"data", "dedup", path("a.jsonl"), "--out", "-"});
+    succeed({"data", "info", path("data"), "--json", path("info.json")});
+  }
+}
+
+}  // namespace
+}  // namespace teratron::testing
