@@ -7,13 +7,13 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/decompression.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/text_format.h"
 #include "console/long_task.h"
 #include "console/readable.h"
-#include "data/text/input_files.h"
+#include "data/text/text_list.h"
 #include "eval/npy.h"
 #include "eval/text_vectors.h"
 #include "runtime/loaded_model.h"
@@ -24,6 +24,8 @@ namespace {
 
 struct EmbedOptions {
   std::filesystem::path text, load, tokenizer, out, json;
+  TextFormat format = TextFormat::kAuto;
+  std::string json_key = "text";
   TextVectorSettings vectors;
   std::int64_t batch = 32;
   LayoutSettings layout;
@@ -39,11 +41,13 @@ struct EmbedOptions {
 
 FieldList fields_of(EmbedOptions& o) {
   FieldList list;
-  list.add_positional(&o.text, "TEXT", "texts, one a line, plain or compressed (gzip, zstd); -: standard input");
+  list.add_positional(&o.text, "TEXT",
+                      "texts, one a line, or JSON lines; plain or compressed (gzip, zstd); -: standard input");
   list.add("load", &o.load, "DIR", "checkpoint of a BERT, or a folder of Hugging Face's").required = true;
   list.add("out", &o.out, "FILE", "the vectors, [lines, hidden] in float32, as NumPy's .npy; -: standard output")
       .required = true;
   list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the model if not given");
+  add_text_format_fields(list, o.format, o.json_key);
   list.add_choice("pooling", o.vectors.pooling, {{"mean", Pooling::kMean}, {"cls", Pooling::kCls}},
                   "a text's vector: the mean of all its tokens', or that of [CLS] before it");
   list.add("normalize", &o.vectors.normalize, "", "vectors have length 1, so that products are cosines");
@@ -65,11 +69,10 @@ struct EmbedJob {
 
 TokenizedTexts read_texts(const EmbedOptions& options, const WeightSource& source) {
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
-  const std::string text = read_decompressed(options.text);
-  require_text(text, 0, options.text);
-  const std::vector<std::string_view> lines = lines_of(text);
-  if (lines.empty()) throw_user_error("{} holds no text; write one on each line", name_of_input(options.text));
-  return tokenize_texts(tokenizer, lines, source.model.max_position_embeddings);
+  const std::vector<std::string> texts =
+      read_text_list(options.text, options.format, {.names = {options.json_key}}, BlankLines::kKeep);
+  return tokenize_texts(tokenizer, std::vector<std::string_view>(texts.begin(), texts.end()),
+                        source.model.max_position_embeddings);
 }
 
 void tell_of_cut_texts(const EmbedJob& job) {
