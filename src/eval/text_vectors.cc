@@ -52,18 +52,6 @@ struct PaddedBatch {
 
 }  // namespace
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.push_back(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 TokenizedTexts tokenize_texts(const Tokenizer& tokenizer, std::span<const std::string_view> texts,
                               std::int64_t most_tokens, std::string_view prompt) {
   const std::int32_t begin = needed_token(tokenizer, "[CLS]"), end = needed_token(tokenizer, "[SEP]");
@@ -74,7 +62,8 @@ TokenizedTexts tokenize_texts(const Tokenizer& tokenizer, std::span<const std::s
     for (std::int64_t i = first; i < last; ++i) {
       std::vector<std::int32_t>& ids = all.ids[static_cast<std::size_t>(i)];
       ids.push_back(begin);
-      tokenizer.encode_to(std::string(prompt).append(texts[static_cast<std::size_t>(i)]), ids);
+      const std::string text = std::string(prompt).append(texts[static_cast<std::size_t>(i)]);
+      tokenizer.encode_beginning_to(text, static_cast<std::size_t>(most_tokens), ids);
       ids.push_back(end);
     }
   });

@@ -14,9 +14,6 @@
 
 namespace teratron {
 
-// The lines of a text, without their ends. Empty ones are lines too.
-std::vector<std::string_view> lines_of(std::string_view text);
-
 struct TokenizedTexts {
   std::vector<std::vector<std::int32_t>> ids;  // [CLS], the text's tokens, [SEP]
   std::int64_t cut = 0;                        // texts that were longer than `longest`

@@ -55,9 +55,16 @@ class CommandLineReader {
       setting.values.push_back({LiteralKind::kUntyped, std::string(argument.substr(equals + 1))});
     } else if (field->is_bool()) {
       setting.values.push_back({LiteralKind::kUntyped, "true"});
+    } else if (!field->bare.empty() && !choice_follows(*field)) {
+      setting.values.push_back({LiteralKind::kUntyped, field->bare});
     } else {
       take_values(setting);
     }
+  }
+
+  bool choice_follows(const Field& field) const {
+    const auto& names = std::get<Choice>(field.target).names;
+    return next_ < arguments_.size() && std::ranges::find(names, arguments_[next_]) != names.end();
   }
 
   bool value_follows() const { return next_ < arguments_.size() && !is_flag(arguments_[next_]); }

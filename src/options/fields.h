@@ -48,6 +48,7 @@ struct Field {
   FieldRole role = FieldRole::kFlag;
   std::string alias;               // a second name, without the dashes
   bool required = false;           // the user must give it
+  std::string bare;                // of a choice: the value where none is given; a flag that may stand alone
   bool repeats = false;            // of a list: a flag gives one value of it, and several flags add up
   std::function<void()> when_set;  // runs after a value was given
   std::optional<std::pair<std::int64_t, std::int64_t>> range;

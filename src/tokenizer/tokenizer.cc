@@ -51,10 +51,48 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, SpecialText s
 }
 
 void Tokenizer::encode_to(std::string_view text, std::vector<std::int32_t>& out, SpecialText special) const {
-  if (special == SpecialText::kPlain) return implementation_->encode(text, out);
+  if (special == SpecialText::kPlain) return encode_segment(text, out);
   split_at_special_tokens(
-      text, implementation_->special(), [&](std::string_view part, std::size_t) { implementation_->encode(part, out); },
+      text, implementation_->special(), [&](std::string_view part, std::size_t) { encode_segment(part, out); },
       [&](const SpecialTokens::Match& match, std::size_t) { out.push_back(match.id); });
+}
+
+bool Tokenizer::adds_space_to(std::string_view text) const {
+  return implementation_->adds_prefix_space() && !text.empty() && text.front() != ' ';
+}
+
+void Tokenizer::encode_segment(std::string_view text, std::vector<std::int32_t>& out) const {
+  if (!adds_space_to(text)) return implementation_->encode(text, out);
+  // A copy of the first words alone.
+  const std::size_t cut = implementation_->next_cut(text, 1);
+  implementation_->encode(" " + std::string(text.substr(0, cut)), out);
+  implementation_->encode(text.substr(cut), out);
+}
+
+void Tokenizer::encode_part(std::string_view text, std::size_t begin, std::size_t end,
+                            std::vector<std::int32_t>& out) const {
+  const std::string_view part = text.substr(begin, end - begin);
+  begin == 0 ? encode_segment(part, out) : implementation_->encode(part, out);
+}
+
+void Tokenizer::encode_segment_with_offsets(std::string_view text, std::vector<TokenSpan>& out) const {
+  if (!adds_space_to(text)) return implementation_->encode_with_offsets(text, out);
+  const std::size_t before = out.size();
+  implementation_->encode_with_offsets(" " + std::string(text), out);
+  for (TokenSpan& span : std::span(out).subspan(before)) {  // the space comes from no byte
+    span.begin -= span.begin > 0 ? 1 : 0;
+    --span.end;
+  }
+}
+
+void Tokenizer::encode_beginning_to(std::string_view text, std::size_t most, std::vector<std::int32_t>& out) const {
+  constexpr std::size_t kPart = std::size_t{1} << 14;
+  const std::size_t before = out.size();
+  for (std::size_t begin = 0; begin < text.size() && out.size() - before < most;) {
+    const std::size_t end = implementation_->next_cut(text, std::min(begin + kPart, text.size()));
+    encode_part(text, begin, end, out);
+    begin = end;
+  }
 }
 
 std::vector<TokenSpan> Tokenizer::encode_with_offsets(std::string_view text, SpecialText special) const {
@@ -63,12 +101,12 @@ std::vector<TokenSpan> Tokenizer::encode_with_offsets(std::string_view text, Spe
   }
   std::vector<TokenSpan> spans;
   if (special == SpecialText::kPlain) {
-    implementation_->encode_with_offsets(text, spans);
+    encode_segment_with_offsets(text, spans);
     return spans;
   }
   const auto plain = [&](std::string_view part, std::size_t begin) {
     const std::size_t before = spans.size();
-    implementation_->encode_with_offsets(part, spans);
+    encode_segment_with_offsets(part, spans);
     for (TokenSpan& span : std::span(spans).subspan(before)) {
       span.begin += static_cast<std::uint32_t>(begin);
       span.end += static_cast<std::uint32_t>(begin);
@@ -84,15 +122,17 @@ std::vector<TokenSpan> Tokenizer::encode_with_offsets(std::string_view text, Spe
 
 std::vector<std::int32_t> Tokenizer::encode_parallel(std::string_view text) const {
   constexpr std::size_t kPart = std::size_t{1} << 18;
-  std::vector<std::string_view> parts;
+  std::vector<std::pair<std::size_t, std::size_t>> parts;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = implementation_->next_cut(text, std::min(begin + kPart, text.size()));
-    parts.push_back(text.substr(begin, end - begin));
+    parts.emplace_back(begin, end);
     begin = end;
   }
   std::vector<std::vector<std::int32_t>> ids(parts.size());
   parallel_for(std::ssize(parts), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) encode_to(parts[i], ids[i]);
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      encode_part(text, parts[i].first, parts[i].second, ids[i]);
+    }
   });
   std::size_t total = 0;
   for (const auto& part : ids) total += part.size();
@@ -120,7 +160,7 @@ std::string_view Tokenizer::bytes_of(std::int32_t id) const {
 
 std::int64_t Tokenizer::vocab_size() const { return implementation_->vocab_size(); }
 
-std::optional<std::int32_t> Tokenizer::end_of_text() const { return special_token(kEndOfText); }
+std::optional<std::int32_t> Tokenizer::end_of_text() const { return special_token(implementation_->end_of_text()); }
 
 std::optional<std::int32_t> Tokenizer::special_token(std::string_view text) const {
   return implementation_->special().id_of(text);

@@ -41,6 +41,7 @@ class Tokenizer {
   // - WordPiece: `vocab.txt`, a token a line. A `tokenizer_config.json` beside it says `do_lower_case`, `strip_accents`
   //   (absent: as lower case), `tokenize_chinese_chars`, and names of special tokens. Where it does not say
   //   `do_lower_case`, the model is uncased if no token but special ones has a letter that lower case would change.
+  // What Hugging Face's tools keep beside them is read as transformers does, or refused by name (tokenizer_config.h).
   // UserError: missing, not what it should be, or another kind.
   static Tokenizer load(const std::filesystem::path& folder_or_file);
 
@@ -54,6 +55,8 @@ class Tokenizer {
   // Appends to `out`.
   void encode_to(std::string_view text, std::vector<std::int32_t>& out,
                  SpecialText special = SpecialText::kPlain) const;
+  // Appends the first `most` ids of encode(text), or some more: what lies far behind them is not looked at.
+  void encode_beginning_to(std::string_view text, std::size_t most, std::vector<std::int32_t>& out) const;
   // The same ids as encode(text), found by all threads of parallel_for: for texts of megabytes.
   std::vector<std::int32_t> encode_parallel(std::string_view text) const;
   // The same ids, each with the bytes of `text` that it comes from. Parts of one character, such as the letters of a
@@ -67,7 +70,7 @@ class Tokenizer {
   std::string_view bytes_of(std::int32_t id) const;
 
   std::int64_t vocab_size() const;
-  // The id of "<|endoftext|>", where the vocabulary has it.
+  // The id of the token that ends documents, where the vocabulary has it: "<|endoftext|>", or what the files name.
   std::optional<std::int32_t> end_of_text() const;
   // The id of the special token with this text.
   std::optional<std::int32_t> special_token(std::string_view text) const;
@@ -87,6 +90,12 @@ class Tokenizer {
   class Implementation;
 
  private:
+  // A text, or what stands between two special tokens of it; and a part of that, cut where the kind says.
+  void encode_segment(std::string_view text, std::vector<std::int32_t>& out) const;
+  void encode_part(std::string_view text, std::size_t begin, std::size_t end, std::vector<std::int32_t>& out) const;
+  void encode_segment_with_offsets(std::string_view text, std::vector<TokenSpan>& out) const;
+  bool adds_space_to(std::string_view text) const;
+
   std::shared_ptr<const Implementation> implementation_;
 };
 

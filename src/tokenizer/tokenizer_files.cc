@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "tokenizer/bpe/bpe_files.h"
+#include "tokenizer/tokenizer_config.h"
 #include "tokenizer/tokenizer_json.h"
 #include "tokenizer/word_piece/word_piece_files.h"
 
@@ -32,7 +33,7 @@ bool is_there(const fs::path& path) {
 }
 
 TokenizerModel read_json(const fs::path& path) {
-  const std::string content = read_file(path), file = fmt::format("'{}'", path.string());
+  const std::string content = without_mark(read_file(path)), file = fmt::format("'{}'", path.string());
   simdjson::dom::parser parser;
   simdjson::dom::object root, model;
   if (const auto error = parser.parse(content).get(root)) {
@@ -44,8 +45,9 @@ TokenizerModel read_json(const fs::path& path) {
       text_or(model["type"], !model["merges"].error()                     ? "BPE"
                              : !model["max_input_chars_per_word"].error() ? "WordPiece"
                                                                           : "of unknown type");
-  if (type == "WordPiece") return read_word_piece_json(root, file);
-  if (type == "BPE") return read_bpe_json(root, file);
+  const TokenizerConfig config(path.parent_path());
+  if (type == "WordPiece") return read_word_piece_json(root, file, config);
+  if (type == "BPE") return read_bpe_json(root, file, config);
   throw_user_error("{} is neither byte-level BPE nor WordPiece, the kinds supported: its model is '{}'", file, type);
 }
 

@@ -24,6 +24,9 @@ class Tokenizer::Implementation {
   // Of ids of the vocabulary.
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   virtual std::string_view bytes_of(std::int32_t id) const = 0;
+  // Whether a text that begins otherwise is encoded as if it began with a space.
+  virtual bool adds_prefix_space() const { return false; }
+  virtual std::string_view end_of_text() const { return kEndOfText; }
   virtual std::int64_t vocab_size() const = 0;
   virtual const SpecialTokens& special() const = 0;
   virtual std::string hash() const = 0;

@@ -4,6 +4,7 @@
 
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 
@@ -27,6 +28,14 @@ std::vector<ListedToken> read_json_vocabulary(dom::object vocabulary, std::strin
   return tokens;
 }
 
+AddedToken added_token(dom::element object, ListedToken token) {
+  AddedToken added{std::move(token), is_true(object["special"], false), {}};
+  for (const char* option : {"lstrip", "rstrip", "single_word"}) {
+    if (is_true(object[option], false)) added.refused = option;
+  }
+  return added;
+}
+
 std::vector<AddedToken> read_added_tokens(dom::object root, std::string_view file) {
   std::vector<AddedToken> tokens;
   dom::array added;
@@ -37,12 +46,15 @@ std::vector<AddedToken> read_added_tokens(dom::object root, std::string_view fil
     if (text.empty() || token["id"].get(id)) {
       throw_user_error("{}: an added token needs a \"content\" that is not empty and an \"id\"", file);
     }
-    tokens.push_back({{std::string(text), id}, is_true(token["special"], false), {}});
-    for (const char* option : {"lstrip", "rstrip", "single_word"}) {
-      if (is_true(token[option], false)) tokens.back().refused = option;
-    }
+    tokens.push_back(added_token(token, {std::string(text), id}));
   }
   return tokens;
+}
+
+std::string without_mark(std::string content) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (content.starts_with(kMark)) content.erase(0, kMark.size());
+  return content;
 }
 
 std::string json_string(std::string_view text) {

@@ -19,8 +19,10 @@ namespace teratron {
 
 // Each reads the file's object, where it describes byte-level BPE with GPT-2's splitter, or WordPiece as BERT's. `file`
 // is for messages. UserError: not so, and what.
-BpeModel read_bpe_json(simdjson::dom::object root, const std::string& file);
-WordPieceModel read_word_piece_json(simdjson::dom::object root, const std::string& file);
+// `config`: what stands beside it.
+class TokenizerConfig;
+BpeModel read_bpe_json(simdjson::dom::object root, const std::string& file, const TokenizerConfig& config);
+WordPieceModel read_word_piece_json(simdjson::dom::object root, const std::string& file, const TokenizerConfig& config);
 
 // Values, or what stands for them where they are absent or of another type.
 inline std::string_view text_or(simdjson::simdjson_result<simdjson::dom::element> value, std::string_view otherwise) {
@@ -43,8 +45,13 @@ struct AddedToken {
   bool is_special;
   std::string_view refused;  // an option that changes which text it is found in; empty: none is set
 };
+// As an object describes it.
+AddedToken added_token(simdjson::dom::element object, ListedToken token);
 // The list "added_tokens". UserError: a token without a text or an id.
 std::vector<AddedToken> read_added_tokens(simdjson::dom::object root, std::string_view file);
+
+// A file's content without the byte order mark that some editors put before it.
+std::string without_mark(std::string content);
 
 // A JSON string. Text is UTF-8: of the byte alphabet, or of a token that was read from JSON.
 std::string json_string(std::string_view text);

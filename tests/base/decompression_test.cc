@@ -65,6 +65,32 @@ class Decompression : public ::testing::Test {
   testing::TemporaryFolder folder_;
 };
 
+TEST_F(Decompression, ShowsWhatComesNextWithoutTakingIt) {
+  const std::string text = "0123456789";
+  for (const std::string& content : {text, testing::gzip(text), testing::zstd(text)}) {
+    DecompressingReader reader(file(content));
+    EXPECT_EQ(reader.peek(3), "012");
+    std::string taken(2, '\0');
+    EXPECT_EQ(reader.read(taken), 2U);
+    EXPECT_EQ(taken, "01");
+    EXPECT_EQ(reader.peek(100), "23456789");
+    EXPECT_EQ(reader.peek(1), "2");
+    std::string rest;
+    for (std::string piece(3, '\0'); const std::size_t got = reader.read(piece);) rest += piece.substr(0, got);
+    EXPECT_EQ(rest, "23456789");
+    EXPECT_EQ(reader.peek(5), "");
+  }
+}
+
+TEST_F(Decompression, OfFewBytesThatStandForVeryManyIsRefused) {
+  const std::string text(100'000, 'a');
+  for (const std::string& content : {testing::gzip(text), testing::zstd(text)}) {
+    EXPECT_THROW(read_decompressed(file(content), 99'999), UserError);
+    EXPECT_EQ(read_decompressed(file(content), 100'000), text);
+  }
+  EXPECT_EQ(read_decompressed(file(text), 10), text);  // what lies there uncompressed is no surprise
+}
+
 TEST_F(Decompression, GivesBackWhatWasCompressedInAnyNumberOfPieces) {
   RandomSequence random({.seed = 1});
   for (int trial = 0; trial < 40; ++trial) {

@@ -318,7 +318,7 @@ TEST_F(ExtractStageTest, DoesNotDependOnThreadsOrBatches) {
   for (const int threads : {1, 2, 5}) {
     for (const std::int64_t batch : {1, 5000, 1 << 20}) {
       set_thread_count(threads);
-      extract(files, {}, TextFormat::kByName, batch);
+      extract(files, {}, TextFormat::kAuto, batch);
       const std::string bytes = read_file(folder_ / "out.jsonl") + read_file(folder_ / "dropped.jsonl");
       if (expected.empty()) expected = bytes;
       EXPECT_EQ(bytes, expected) << threads << " threads, batches of " << batch;

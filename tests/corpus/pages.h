@@ -83,7 +83,7 @@ class ExtractTest : public StageTest {
   }
   // The lines that `data extract` writes.
   std::vector<nlohmann::json> extract(std::vector<std::filesystem::path> files, ExtractOptions extract_options = {},
-                                      TextFormat format = TextFormat::kByName, std::int64_t batch_bytes = 1 << 20) {
+                                      TextFormat format = TextFormat::kAuto, std::int64_t batch_bytes = 1 << 20) {
     const auto stages = stages_of(make_extract_stage(std::move(extract_options)));
     StreamOptions all = options();
     all.files = std::move(files);

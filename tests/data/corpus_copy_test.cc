@@ -37,7 +37,9 @@ class CorpusCopy : public ::testing::Test {
                 const Tokenizer& tokenizer = byte_tokenizer()) const {
     write_file_atomically(path(name + ".jsonl"), lines);
     const std::vector<fs::path> files = {path(name + ".jsonl")};
-    tokenize_files(tokenizer, files, path(name), {.tokenizer_name = "bytes", .split_sentences = split_sentences});
+    tokenize_files(
+        tokenizer, files, path(name),
+        {.tokenizer_name = "bytes", .split = split_sentences ? SentenceSplit::kPunctuation : SentenceSplit::kNone});
   }
   void expect_same_files(const std::string& a, const std::string& b) const {
     for (const std::string ending : {".bin", ".idx", ".teratron.json"}) {

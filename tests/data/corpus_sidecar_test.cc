@@ -54,7 +54,7 @@ TEST_F(Sidecar, TellsSentencesFromDocuments) {
   EXPECT_EQ(read_sidecar(corpus)->unit, SequenceUnit::kDocument);
   require_whole_documents(corpus);
   const std::vector<fs::path> files = {folder_ / "text.txt"};
-  tokenize_files(byte_tokenizer(), files, corpus, {.tokenizer_name = "tok", .split_sentences = true});
+  tokenize_files(byte_tokenizer(), files, corpus, {.tokenizer_name = "tok", .split = SentenceSplit::kPunctuation});
   EXPECT_EQ(read_sidecar(corpus)->unit, SequenceUnit::kSentence);
   EXPECT_EQ(read_sidecar(corpus)->sequences, 2);
   EXPECT_THAT(message_of<UserError>([&] { require_whole_documents(corpus); }),

@@ -90,6 +90,43 @@ TEST(SentenceSplitter, ABlankLineEndsASentence) {
   expect_split("one\ntwo\r\nthree");
 }
 
+// Hand-made: the sentences of each script with and without white space between them.
+TEST(SentenceSplitter, MarksOfOtherScriptsEndSentencesWithOrWithoutWhiteSpace) {
+  for (const char* space : {"", " ", "\n", "\u3000"}) {
+    expect_split("今天天气很好。|我们去公园吧！|好的？！|走。", space);
+    expect_split("「行きますか？」|彼は言った。|（はい。）|終わり｡", space);
+    expect_split("他说：“你好。”|她走了……|再见！？|完", space);
+    expect_split("यह घर है।|वह कौन है॥|अच्छा।", space);
+    expect_split("ما هذا؟|هذا بيت؟|نعم؟!", space);
+    expect_split("یہ گھر ہے۔|وہ کون ہے؟|اچھا۔", space);
+    expect_split("Սա տուն է։|Նա եկավ։", space);
+    expect_split("ይህ ቤት ነው።|እሱ መጣ፧", space);
+    expect_split("ဒါ အိမ်ပါ။|သူလာတယ်။", space);
+    expect_split("នេះជាផ្ទះ។|គាត់មក។", space);
+    expect_split("བཀྲ་ཤིས་བདེ་ལེགས།|ཁྱེད་རང་།", space);
+  }
+  expect_split("བདེ་ལེགས། །|ཁྱེད་རང་།");  // two strokes with a space between them
+}
+
+TEST(SentenceSplitter, MarksOfOtherScriptsEndNoSentenceThatGoesOn) {
+  expect_split("“好。”，他说。|“走！”、“来！”");
+  expect_split("价格是３．５元．|好");
+  expect_split("他想…也许不。|三点...也不");
+}
+
+TEST(SentenceSplitter, StopsOfLatinScriptEndSentencesBetweenIdeographs) {
+  expect_split("今天很好.|我们走吧!|好吗?|好");
+  expect_split("版本3.5很好.|用Node.js写的");
+  expect_split("他说「好!」|我走了...也许");
+}
+
+TEST(SentenceSplitter, LinesAreSentencesWhereTheUserSaysSo) {
+  const auto lines = split_lines(" One. Two. \r\n\n\u3000\u4eca\u5929\u3002\u597d\u00A0\n \t\nthree");
+  EXPECT_EQ(std::vector<std::string>(lines.begin(), lines.end()),
+            (std::vector<std::string>{"One. Two.", "\u4eca\u5929\u3002\u597d", "three"}));
+  EXPECT_TRUE(split_lines(" \n\n").empty());
+}
+
 TEST(SentenceSplitter, ATextWithoutWordsHasNoSentences) {
   EXPECT_TRUE(split_sentences("").empty());
   EXPECT_TRUE(split_sentences(" \n\t\n\n \u00A0\u2003").empty());

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "data/dataset_fixture.h"
+#include "data/indexed/corpus_sidecar.h"
 
 namespace teratron {
 namespace {
@@ -53,11 +54,11 @@ class Tokenize : public ::testing::Test {
 };
 
 TEST_F(Tokenize, ATextFileIsADocument) {
-  const auto counts = run({file("b.txt", "two\nlines\n"), file("a.rst", "any\xff\x01 byte")});
-  EXPECT_THAT(texts_of(folder_ / "out"), ElementsAre("two\nlines\n|", "any\xff\x01 byte|"));
+  const auto counts = run({file("b.txt", "\xEF\xBB\xBFtwo\nlines\n"), file("a.rst", "any\x01 byte \u00E9")});
+  EXPECT_THAT(texts_of(folder_ / "out"), ElementsAre("two\nlines\n|", "any\x01 byte \u00E9|"));
   EXPECT_EQ(counts.documents, 2);
-  EXPECT_EQ(counts.bytes, 20);
-  EXPECT_EQ(counts.tokens, 22);
+  EXPECT_EQ(counts.bytes, 22);
+  EXPECT_EQ(counts.tokens, 24);
 }
 
 TEST_F(Tokenize, ALineOfJsonIsADocument) {
@@ -132,13 +133,21 @@ std::vector<std::vector<std::string>> sentences_of(const std::filesystem::path& 
 TEST_F(Tokenize, ASentenceIsASequenceWhereDocumentsAreSplit) {
   const auto counts = run({file("a.txt", " Mr. A left.  He\ncame.\n\nNo stop"), file("b.txt", "One alone.\n"),
                            file("c.txt", " \n\n\t"), file("d.txt", "Two. Three!")},
-                          {.split_sentences = true});
+                          {.split = SentenceSplit::kPunctuation});
   EXPECT_THAT(sentences_of(folder_ / "out"), ElementsAre(ElementsAre("Mr. A left.", "He\ncame.", "No stop"),
                                                          ElementsAre("One alone."), ElementsAre("Two.", "Three!")));
   EXPECT_EQ(counts.documents, 3);
   EXPECT_EQ(counts.empty_documents, 1);
   EXPECT_EQ(counts.sentences, 6);
   EXPECT_EQ(counts.single_sentences, 1);
+}
+
+TEST_F(Tokenize, ALineIsASequenceWhereItIsSaidToBeASentence) {
+  const auto counts = run({file("a.jsonl", "{\"text\": \"One. Two.\\n\\n three \"}\n{\"text\": \"four\"}\n")},
+                          {.split = SentenceSplit::kLines});
+  EXPECT_THAT(sentences_of(folder_ / "out"), ElementsAre(ElementsAre("One. Two.", "three"), ElementsAre("four")));
+  EXPECT_EQ(counts.single_sentences, 1);
+  EXPECT_EQ(read_sidecar(folder_ / "out")->unit, SequenceUnit::kLine);
 }
 
 TEST_F(Tokenize, SplittingNeedsNoEndOfTextAndIsTheSameForAllThreadsAndBatches) {
@@ -152,7 +161,7 @@ TEST_F(Tokenize, SplittingNeedsNoEndOfTextAndIsTheSameForAllThreadsAndBatches) {
     set_thread_count(used);
     for (const std::int64_t batch_bytes : {100, 1 << 24}) {
       tokenize_files(byte_tokenizer(false), files, folder_ / "out",
-                     {.split_sentences = true, .batch_bytes = batch_bytes});
+                     {.split = SentenceSplit::kPunctuation, .batch_bytes = batch_bytes});
       found.push_back(sentences_of(folder_ / "out"));
     }
   }

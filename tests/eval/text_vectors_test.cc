@@ -39,12 +39,6 @@ ModelConfig bert_of_vectors() {
   return config;
 }
 
-TEST(TextVectors, LinesEndInAnyWayAndEmptyOnesCount) {
-  EXPECT_THAT(lines_of("a\r\n\n b \nc"), ElementsAre("a", "", " b ", "c"));
-  EXPECT_THAT(lines_of("a\n"), ElementsAre("a"));
-  EXPECT_TRUE(lines_of("").empty());
-}
-
 TEST(TextVectors, TextsAreFramedAndCut) {
   const std::vector<std::string_view> texts = {"a bd", "", "c c c c c c", "c c"};
   const TokenizedTexts all = tokenize_texts(word_tokenizer(), texts, 5);

@@ -73,6 +73,30 @@ class ConfigFile : public ::testing::Test {
   std::filesystem::path file_ = folder_.path() / "a.toml";
 };
 
+TEST(CommandLine, AFlagOfAChoiceMayStandAloneWhereItSaysWhatThatMeans) {
+  struct Painted {
+    Colour colour;
+    std::vector<std::filesystem::path> files;
+  };
+  const auto read_painted = [](const std::vector<std::string>& arguments) {
+    Painted painted{.colour = Colour::kRed};
+    FieldList list;
+    list.add_positional(&painted.files, "FILE", "paths");
+    list.add_choice("colour", painted.colour, {{"red", Colour::kRed}, {"green", Colour::kGreen}}, "a colour").bare =
+        "green";
+    EXPECT_THAT(read_fields(list, arguments), IsEmpty());
+    return painted;
+  };
+  EXPECT_EQ(read_painted({"a"}).colour, Colour::kRed);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--colour", "a"}, {"a", "--colour"}, {"--colour", "green", "a"}, {"--colour=green", "a"}}) {
+    const Painted painted = read_painted(words);
+    EXPECT_EQ(painted.colour, Colour::kGreen);
+    EXPECT_THAT(painted.files, ElementsAre("a"));
+  }
+  EXPECT_EQ(read_painted({"--colour", "red", "green"}).colour, Colour::kRed);
+}
+
 TEST(CommandLine, EveryTypeOfValueIsRead) {
   const Reading r = read({"--count", "-7", "--rate=1e-3", "--loud-voice", "--name", "a b", "--file", "-", "--inputs",
                           "x", "y z", "--words", "0.7", "a b", "-3", "--colour", "green"});

@@ -75,7 +75,8 @@ TEST_F(TokenizerFiles, ReadBackTheSameInEveryForm) {
 TEST_F(TokenizerFiles, KeepSpecialTokensOfAnyText) {
   json content = json::parse(read("tokenizer.json"));
   for (const char* text : {"<|im_start|>", "\u2581<\"quoted\\\n>", "    "}) {
-    content["added_tokens"].push_back({{"id", 299 + content["added_tokens"].size()}, {"content", text}});
+    content["added_tokens"].push_back(
+        {{"id", 299 + content["added_tokens"].size()}, {"content", text}, {"special", true}});
   }
   write("changed.json", content.dump());
   const Tokenizer changed = Tokenizer::load(folder_ / "changed.json");
@@ -180,7 +181,6 @@ TEST_F(TokenizerFiles, OfOtherPipelinesAreRefusedByName) {
        },
        "its pre_tokenizer is 'Sequence'"},
       {[](json& t) { t["pre_tokenizer"] = nullptr; }, "its pre_tokenizer is 'null'"},
-      {[](json& t) { t["pre_tokenizer"]["add_prefix_space"] = true; }, "sets \"add_prefix_space\""},
       {[](json& t) { t["pre_tokenizer"]["use_regex"] = false; }, "does not split"},
       {[](json& t) {
          t["post_processor"] = {{"type", "BertProcessing"}};
@@ -208,6 +208,14 @@ TEST_F(TokenizerFiles, OfOtherPipelinesAreRefusedByName) {
        },
        "its decoder is 'WordPiece'"},
       {[](json& t) { t["added_tokens"][0]["lstrip"] = true; }, "'<|endoftext|>' sets \"lstrip\""},
+      {[](json& t) {
+         t["added_tokens"].push_back({{"id", 300}, {"content", "word"}, {"special", false}});
+       },
+       "'word' is not special"},
+      {[](json& t) {
+         t["added_tokens"].push_back({{"id", t["model"]["vocab"]["th"]}, {"content", "th"}, {"special", true}});
+       },
+       "'th' is an ordinary token"},
       {[](json& t) { t["added_tokens"][0].erase("id"); }, "an added token needs a \"content\""},
       {[](json& t) { t["added_tokens"][0]["id"] = 7; }, "'<|endoftext|>' is listed twice, with ids 299 and 7"},
   };

@@ -133,6 +133,28 @@ bool DecompressingReader::fetch() {
 }
 
 std::size_t DecompressingReader::read(std::span<char> to) {
+  const std::size_t count = std::min(to.size(), peeked_.size() - peeked_next_);
+  if (count == 0) return read_on(to);
+  peeked_.copy(to.data(), count, peeked_next_);
+  peeked_next_ += count;
+  if (peeked_next_ == peeked_.size()) peeked_.clear(), peeked_next_ = 0;
+  return count;
+}
+
+std::string_view DecompressingReader::peek(std::size_t most) {
+  peeked_.erase(0, std::exchange(peeked_next_, 0));
+  std::size_t used = peeked_.size();
+  if (used < most) peeked_.resize(most);
+  while (used < most) {
+    const std::size_t got = read_on(std::span(peeked_).subspan(used));
+    if (got == 0) break;
+    used += got;
+  }
+  peeked_.resize(used);
+  return std::string_view(peeked_).substr(0, most);
+}
+
+std::size_t DecompressingReader::read_on(std::span<char> to) {
   if (!decoder_) return read_plain(to);
   while (true) {
     const Decoder::Step step = decoder_->decode(std::span(input_).subspan(next_), to);
@@ -163,7 +185,16 @@ void DecompressingReader::throw_damaged(const std::string& cause) const {
                    decoder_->name(), bytes_taken(), cause);
 }
 
-std::string read_decompressed(const std::filesystem::path& path) {
+void require_unpacked_size(std::size_t bytes, std::size_t most, const std::string& what) {
+  if (bytes <= most) return;
+  throw_user_error(
+      "{} is more than {} MiB when it is decompressed, the most that is taken of compressed data at once; decompress "
+      "it "
+      "into a file, and name that",
+      what, most >> 20);
+}
+
+std::string read_decompressed(const std::filesystem::path& path, std::size_t most_unpacked) {
   DecompressingReader reader(path);
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   std::string content;
@@ -173,6 +204,7 @@ std::string read_decompressed(const std::filesystem::path& path) {
     const std::size_t got = reader.read(std::span(content).subspan(used));
     used += got;
     if (got == 0) break;
+    if (reader.is_compressed()) require_unpacked_size(used, most_unpacked, name_of_input(path));
   }
   content.resize(used);
   return content;

@@ -12,19 +12,42 @@
 #include "corpus/stream/line_parts.h"
 #include "data/data_path.h"
 #include "data/indexed/corpus_sidecar.h"
+#include "data/text/content.h"
 #include "data/text/input_files.h"
 
 namespace teratron {
 
+namespace {
+
+// Whether a name is that of a file with documents, not the PREFIX of a corpus or one of its two files.
+bool is_file_of_documents(const std::string& source) {
+  const std::string ending = content_ending(source);
+  if (is_named_json_lines(source) || ending == ".json") return true;
+  std::error_code error;
+  return ending != ".bin" && ending != ".idx" && std::filesystem::is_regular_file(source, error) &&
+         !std::filesystem::exists(source + ".idx", error);
+}
+
+}  // namespace
+
 bool name_json_lines(const std::vector<std::string>& sources) {
-  return std::ranges::any_of(sources, [](const std::string& source) { return is_named_json_lines(source); });
+  return std::ranges::any_of(sources, is_file_of_documents);
 }
 
 Faults corpus_parts_faults(const std::vector<std::string>& sources, const std::filesystem::path& out) {
   Faults faults;
   if (name_json_lines(sources)) {
-    faults.add_if(!std::ranges::all_of(sources, [](const std::string& source) { return is_named_json_lines(source); }),
+    faults.add_if(!std::ranges::all_of(sources, is_file_of_documents),
                   "some of what is read are JSON lines, some are not; name the one or the other");
+    for (const std::string& source : sources) {
+      std::error_code error;
+      faults.add_if(
+          std::filesystem::is_regular_file(source, error) && content_of_file(source).kind == ContentKind::kText,
+          "'{}' is plain text, which is one document; name JSON lines, or a corpus that 'teratron data "
+          "tokenize' has made",
+          source);
+    }
+    if (!faults.empty()) return faults;
     faults.add_if(!out.empty() && !is_named_json_lines(out) && !is_standard_stream(out),
                   "{} is '{}', and what is read are JSON lines; name a file that ends in .jsonl or .jsonl.zst",
                   Flag{"out"}, out.string());

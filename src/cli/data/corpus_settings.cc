@@ -181,9 +181,9 @@ Faults CorpusSettings::faults_of(std::string_view stage) const {
 FieldList fields_of_corpus(CorpusSettings& s) {
   FieldList list;
   list.add_positional(&s.files, "FILE",
-                      "a .jsonl file has a document a line; any other file is one document; either may be compressed "
-                      "(gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input. Of extract: "
-                      "WARC files, pages of HTML, .jsonl files with HTML in them");
+                      "JSON lines and arrays have a document per object; plain text is one document; either may be "
+                      "compressed (gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input. "
+                      "Of extract: WARC files, pages of HTML, JSON lines with HTML in them");
   list.add("out", &s.out, "FILE",
            "what is kept, a line of JSON each; compressed if it ends in .zst; -: standard output")
       .required = true;

@@ -16,7 +16,7 @@ struct CorpusSettings {
   std::vector<std::filesystem::path> files;
   std::filesystem::path out, dropped, json;
   std::string json_key = "text";
-  TextFormat format = TextFormat::kByName;
+  TextFormat format = TextFormat::kAuto;
   double max_bad_share = StreamOptions{}.max_bad_share;
   std::int64_t threads = 0;
   std::int64_t batch_bytes = StreamOptions{}.batch_bytes;

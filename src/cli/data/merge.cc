@@ -29,7 +29,8 @@ struct DataMergeOptions {
     Faults faults;
     if (name_json_lines(sources)) {
       faults.add(
-          "JSON lines need no merging; every command reads several files, and cat joins them, compressed or not");
+          "text and JSON lines need no merging: every command reads several files, and cat joins them, compressed or "
+          "not; tokenised corpora are merged, named by PREFIX");
       return faults;
     }
     return corpus_parts_faults(sources, out);

@@ -26,8 +26,9 @@ struct DataTokenizeOptions {
   std::vector<std::filesystem::path> files;
   std::filesystem::path tokenizer, out, json;
   std::string json_key = TokenizeOptions{}.json_key;
-  TextFormat format = TextFormat::kByName;
-  bool no_append_eod = false, split_sentences = false, overwrite = false;
+  TextFormat format = TextFormat::kAuto;
+  bool no_append_eod = false, overwrite = false;
+  SentenceSplit split = SentenceSplit::kNone;
   std::int64_t threads = 0;
 
   Faults faults() const {
@@ -41,8 +42,8 @@ struct DataTokenizeOptions {
 FieldList fields_of(DataTokenizeOptions& o) {
   FieldList list;
   list.add_positional(&o.files, "FILE",
-                      "a .jsonl file has a document a line; any other file is one document; either may be compressed "
-                      "(gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input");
+                      "JSON lines and arrays have a document per object; plain text is one document; either may be "
+                      "compressed (gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input");
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
   list.add("out", &o.out, "PREFIX",
            "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json, which names the tokenizer")
@@ -50,8 +51,13 @@ FieldList fields_of(DataTokenizeOptions& o) {
   add_overwrite_field(list, o.overwrite);
   add_text_format_fields(list, o.format, o.json_key);
   list.add("no-append-eod", &o.no_append_eod, "", "do not end documents with <|endoftext|>");
-  list.add("split-sentences", &o.split_sentences, "",
-           "a sequence a sentence, which BERT is trained on; by rules for English. Documents get no <|endoftext|>");
+  list.add_choice("split-sentences", o.split,
+                  {{"no", SentenceSplit::kNone},
+                   {"punctuation", SentenceSplit::kPunctuation},
+                   {"lines", SentenceSplit::kLines}},
+                  "a sequence a sentence, which BERT is trained on; punctuation, or nothing behind the flag: at the "
+                  "marks that end sentences, of most scripts; lines: each line is one. Documents get no <|endoftext|>")
+      .bare = "punctuation";
   list.add("threads", &o.threads, "N", "0: one a core").between(0);
   add_json_field(list, o.json);
   return list;
@@ -74,7 +80,7 @@ void run(const DataTokenizeOptions& options) {
                                                 .tokenizer_name = options.tokenizer.string(),
                                                 .json_key = options.json_key,
                                                 .append_end_of_text = !options.no_append_eod,
-                                                .split_sentences = options.split_sentences,
+                                                .split = options.split,
                                                 .progress = show});
   told.reset();
 
@@ -84,7 +90,7 @@ void run(const DataTokenizeOptions& options) {
   if (counts.empty_documents > 0) {
     text += fmt::format("{} without text left out\n", counted(counts.empty_documents, "document"));
   }
-  if (options.split_sentences) {
+  if (options.split != SentenceSplit::kNone) {
     text += fmt::format("{} sentences; documents of a single one, of which BERT makes no pair: {}\n",
                         readable_integer(counts.sentences), readable_integer(counts.single_sentences));
   }

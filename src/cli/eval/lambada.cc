@@ -9,8 +9,9 @@
 #include "cli/commands.h"
 #include "cli/eval/scoring.h"
 #include "cli/report.h"
+#include "cli/text_format.h"
 #include "console/long_task.h"
-#include "eval/generation/prompts.h"
+#include "data/text/text_list.h"
 #include "eval/lambada.h"
 #include "runtime/loaded_model.h"
 
@@ -19,6 +20,8 @@ namespace {
 
 struct EvalLambadaOptions : EvaluationOptions {
   std::filesystem::path data;
+  TextFormat format = TextFormat::kAuto;
+  std::string json_key = "text";
 
   EvalLambadaOptions() { batch = 16; }
 };
@@ -26,7 +29,10 @@ struct EvalLambadaOptions : EvaluationOptions {
 FieldList fields_of(EvalLambadaOptions& o) {
   FieldList list;
   list.add("load", &o.load, "DIR", "checkpoint of a GPT-2, or a folder of Hugging Face's").required = true;
-  list.add("data", &o.data, "FILE", "lambada_test.jsonl: {\"text\": ...} a line, plain or compressed").required = true;
+  list.add("data", &o.data, "FILE",
+           "lambada_test.jsonl: {\"text\": ...} a line; or a passage a line; plain or compressed")
+      .required = true;
+  add_text_format_fields(list, o.format, o.json_key);
   add_evaluation_fields(list, o, "passages");
   return list;
 }
@@ -58,8 +64,8 @@ void run(const EvalLambadaOptions& options) {
   launcher.require_file("--data", options.data);
   const WeightSource source = find_model(options.load, options.layout, WeightUse::kEvalLambada);
   const ClozeExamples examples =
-      cloze_examples(read_prompts(options.data, PromptFormat::kByName), load_tokenizer_for(source, options.tokenizer),
-                     source.model.max_position_embeddings);
+      cloze_examples(read_text_list(options.data, options.format, {.names = {options.json_key}}, BlankLines::kSkip),
+                     load_tokenizer_for(source, options.tokenizer), source.model.max_position_embeddings);
   std::int64_t longest = 0;
   for (const ClozeExample& example : examples.examples) longest = std::max(longest, std::ssize(example.ids) - 1);
   const ExecutorOptions executor{.purpose = Purpose::kEvaluation, .batch = options.batch, .tokens = longest};

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/files/decompression.h"
 #include "cli/commands.h"
 #include "cli/eval/scoring.h"
 #include "cli/report.h"
+#include "data/text/text_list.h"
 #include "eval/wikitext.h"
 #include "eval/windows.h"
 #include "runtime/loaded_model.h"
@@ -19,6 +19,7 @@ namespace {
 
 struct EvalWikitext103Options : ScoringOptions {
   std::filesystem::path data;
+  TextFormat format = TextFormat::kAuto;
   bool count_only = false;
 
   EvalWikitext103Options() { stride = 32; }
@@ -36,6 +37,8 @@ FieldList fields_of(EvalWikitext103Options& o) {
   FieldList list;
   list.add("load", &o.load, "DIR", "checkpoint to evaluate, or a folder of Hugging Face's");
   list.add("data", &o.data, "FILE", "wiki.test.tokens; -: standard input").required = true;
+  list.add_choice("format", o.format, {{"auto", TextFormat::kAuto}, {"text", TextFormat::kText}},
+                  "auto: what is seen not to be plain text is refused; text: anything is taken for it");
   list.add("count-only", &o.count_only, "", "count words, tokens and targets; needs --tokenizer, no checkpoint");
   add_scoring_fields(list, o, "new targets a window");
   return list;
@@ -87,7 +90,7 @@ void report_score(const EvalWikitext103Options& options, const Counts& counts, d
 void run(const EvalWikitext103Options& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
   launcher.require_file("--data", options.data);
-  const std::string text = read_decompressed(options.data);
+  const std::string text = read_plain_text(options.data, options.format, "the text of WikiText-103");
   Counts counts{.words = count_wikitext_words(text), .tokens = 0};
   if (options.count_only) {
     counts.tokens = encode(Tokenizer::load(options.tokenizer), text, options).size();

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/decompression.h"
 #include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
@@ -16,9 +15,10 @@
 #include "cli/commands.h"
 #include "cli/generate/embed_options.h"
 #include "cli/report.h"
+#include "cli/text_format.h"
 #include "console/long_task.h"
 #include "console/readable.h"
-#include "data/text/input_files.h"
+#include "data/text/text_list.h"
 #include "eval/npy.h"
 #include "eval/text_vectors.h"
 #include "runtime/loaded_model.h"
@@ -44,11 +44,10 @@ TokenizedTexts read_texts(const EmbedOptions& options, const WeightSource& sourc
         "give an uncased one by --tokenizer DIR",
         options.load.string());
   }
-  const std::string text = read_decompressed(options.text);
-  require_text(text, 0, options.text);
-  const std::vector<std::string_view> lines = lines_of(text);
-  if (lines.empty()) throw_user_error("{} holds no text; write one on each line", name_of_input(options.text));
-  return tokenize_texts(tokenizer, lines, most_tokens(options, source), folder ? folder->prompt : "");
+  const std::vector<std::string> texts =
+      read_text_list(options.text, options.format, {.names = {options.json_key}}, BlankLines::kKeep);
+  return tokenize_texts(tokenizer, std::vector<std::string_view>(texts.begin(), texts.end()),
+                        most_tokens(options, source), folder ? folder->prompt : "");
 }
 
 void tell_of_cut_texts(const EmbedJob& job) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/report.h"
+#include "cli/text_format.h"
 
 namespace teratron {
 namespace {
@@ -25,12 +26,14 @@ Faults EmbedOptions::faults() const {
 
 FieldList fields_of(EmbedOptions& o) {
   FieldList list;
-  list.add_positional(&o.text, "TEXT", "texts, one a line, plain or compressed (gzip, zstd); -: standard input");
+  list.add_positional(&o.text, "TEXT",
+                      "texts, one a line, or JSON lines; plain or compressed (gzip, zstd); -: standard input");
   list.add("load", &o.load, "DIR", "checkpoint of a BERT, or a folder of Hugging Face's").required = true;
   list.add("out", &o.out, "FILE", "the vectors, [lines, hidden] in float32, as NumPy's .npy; -: standard output")
       .required = true;
   add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the model if not given");
+  add_text_format_fields(list, o.format, o.json_key);
   // A folder of sentence-transformers says what the next three are where they are not given.
   list.add_choice("pooling", o.vectors.pooling, pooling_choices(),
                   "a text's vector: the mean of all its tokens', that of [CLS] before it, ... as sentence-transformers "

@@ -14,6 +14,8 @@ namespace teratron {
 
 struct EmbedOptions {
   std::filesystem::path text, load, tokenizer, out, json;
+  TextFormat format = TextFormat::kAuto;
+  std::string json_key = "text";
   TextVectorSettings vectors;
   bool gives_pooling = false, gives_normalize = false, overwrite = false;
   std::int64_t seq_length = 0, batch = 32;

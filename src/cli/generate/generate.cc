@@ -11,6 +11,7 @@
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/generate/generate_output.h"
+#include "data/text/text_list.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 
@@ -35,8 +36,10 @@ std::vector<std::int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::s
 
 GenerateWork work_of(const GenerateOptions& options, const Tokenizer& tokenizer, const ModelConfig& model) {
   const bool is_one = options.prompts.empty();
+  const TextKeys keys{.names = {"prompt", "text"}, .advice = "put the text to continue under one of them"};
   const std::vector<std::string> texts =
-      is_one ? std::vector{options.prompt} : read_prompts(options.prompts, options.prompt_format);
+      is_one ? std::vector{options.prompt}
+             : read_text_list(options.prompts, options.prompt_format, keys, BlankLines::kSkip);
   GenerateWork work;
   for (std::uint32_t number = 0; number < texts.size(); ++number) {
     std::vector<std::int32_t> tokens = prompt_tokens(tokenizer, texts[number]);

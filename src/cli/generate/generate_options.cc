@@ -23,10 +23,14 @@ FieldList fields_of(GenerateOptions& o) {
   list.add("prompt", &o.prompt, "TEXT", "text to continue; empty: start of a document");
   list.add("prompts", &o.prompts, "FILE",
            "many of them, one a line; - is standard input. Blank lines count for nothing");
-  list.add_choice(
-      "prompts-format", o.prompt_format,
-      {{"auto", PromptFormat::kByName}, {"lines", PromptFormat::kLines}, {"jsonl", PromptFormat::kJsonLines}},
-      "jsonl: {\"prompt\": TEXT} or {\"text\": TEXT} on each line; auto: that for FILE.jsonl");
+  list.add_choice("prompts-format", o.prompt_format,
+                  {{"auto", TextFormat::kAuto},
+                   {"lines", TextFormat::kText},
+                   {"jsonl", TextFormat::kJsonLines},
+                   {"text", TextFormat::kText}},
+                  "lines or text: a prompt a line; jsonl: {\"prompt\": TEXT} or {\"text\": TEXT} a line; auto: what is "
+                  "seen in FILE, whatever its name")
+      .alias = "format";
   list.add_choice("truncate-prompt", o.long_prompt,
                   {{"no", LongPrompt::kRefuse}, {"left", LongPrompt::kCutLeft}, {"right", LongPrompt::kCutRight}},
                   "where a prompt longer than the context loses what is too much; no: it is an error");

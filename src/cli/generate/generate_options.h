@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "data/text/content.h"
 #include "eval/generation/generation.h"
-#include "eval/generation/prompts.h"
 #include "options/fields.h"
 #include "runtime/backend_choice.h"
 #include "settings/layout_settings.h"
@@ -16,7 +16,7 @@ namespace teratron {
 struct GenerateOptions {
   std::filesystem::path load, tokenizer, json, prompts;
   std::string prompt;
-  PromptFormat prompt_format = PromptFormat::kByName;
+  TextFormat prompt_format = TextFormat::kAuto;
   LongPrompt long_prompt = LongPrompt::kRefuse;
   std::vector<std::string> stop_texts;
   std::int64_t samples = 1, batch = 0;

@@ -35,8 +35,10 @@ struct TokenizerEncodeOptions {
 
 FieldList fields_of(TokenizerEncodeOptions& o) {
   FieldList list;
-  list.add_positional(&o.in, "IN",
-                      "text, plain or compressed (gzip, zstd); any other bytes are text; -: standard input");
+  list.add_positional(
+      &o.in, "IN",
+      "text, plain or compressed (gzip, zstd), taken as it is: JSON, tables and byte order marks, too, are "
+      "text here; -: standard input");
   list.add_positional(&o.out, "OUT", "its token ids, 4 bytes each, little-endian; -: standard output");
   add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;

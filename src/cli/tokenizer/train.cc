@@ -21,6 +21,7 @@
 #include "cli/text_format.h"
 #include "console/long_task.h"
 #include "console/readable.h"
+#include "data/text/content.h"
 #include "data/text/document_text.h"
 #include "data/text/input_files.h"
 #include "data/text/tokenize.h"
@@ -35,7 +36,7 @@ struct TokenizerTrainOptions {
   std::vector<std::filesystem::path> files;
   std::filesystem::path out, json;
   std::string json_key = TokenizeOptions{}.json_key;
-  TextFormat format = TextFormat::kByName;
+  TextFormat format = TextFormat::kAuto;
   bool overwrite = false;
   std::int64_t vocab_size = 0, minimum_count = BpeTrainingOptions{}.minimum_count, threads = 0;
 };
@@ -63,8 +64,11 @@ class LearningTexts {
   explicit LearningTexts(const TokenizerTrainOptions& options) {
     for (const std::filesystem::path& file : find_input_files(options.files)) {
       if (is_mappable(file, options.format)) {
-        add(mapped_.emplace_back(file).text());
-        require_text(texts_.back(), 0, file);
+        std::string_view text = mapped_.emplace_back(file).text();
+        if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+        require_text(text, 0, file);
+        if (options.format == TextFormat::kAuto) require_utf8(text, file);
+        add(text);
       } else {
         read(file, options);
       }
@@ -75,9 +79,10 @@ class LearningTexts {
 
  private:
   static bool is_mappable(const std::filesystem::path& file, TextFormat format) {
-    if (format == TextFormat::kJsonLines || (format == TextFormat::kByName && is_named_json_lines(file))) return false;
-    return !is_standard_stream(file) && std::filesystem::is_regular_file(file) &&
-           !DecompressingReader(file).is_compressed();
+    if (is_standard_stream(file) || !std::filesystem::is_regular_file(file)) return false;
+    DecompressingReader reader(file);
+    if (reader.is_compressed() || format == TextFormat::kJsonLines) return false;
+    return format == TextFormat::kText || recognise_content(reader.peek(kContentHead), file).kind == ContentKind::kText;
   }
 
   void read(const std::filesystem::path& file, const TokenizerTrainOptions& options) {

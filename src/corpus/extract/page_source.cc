@@ -17,6 +17,7 @@
 #include "corpus/extract/charset.h"
 #include "corpus/extract/http_response.h"
 #include "corpus/extract/warc_reader.h"
+#include "data/text/content.h"
 #include "data/text/input_files.h"
 
 namespace teratron {
@@ -102,8 +103,10 @@ class FilesOfPages final : public DocumentSource {
     const std::string name = files_[file_].filename().string();
     const bool is_named_warc = name.ends_with(".warc") || name.ends_with(".warc.gz") || name.ends_with(".warc.zst");
     if (reader_->is_warc() || is_named_warc) return true;
-    if (is_standard_stream(files_[file_]) && reader_->begins_with('{')) {
-      throw_user_error("standard input begins with '{{' as JSON lines do; say so with --format jsonl");
+    // What comes through a pipe cannot be looked into and then be read from its beginning.
+    if (!fs::is_regular_file(files_[file_]) && (reader_->begins_with('{') || reader_->begins_with('['))) {
+      throw_user_error("{} begins as JSON does; say so with --format jsonl, or name a file",
+                       name_of_input(files_[file_]));
     }
     return false;
   }
@@ -211,7 +214,11 @@ class PageSource final : public DocumentSource {
 
  private:
   bool has_lines(const fs::path& file) const {
-    return format_ == TextFormat::kJsonLines || (format_ == TextFormat::kByName && is_named_json_lines(file));
+    if (format_ != TextFormat::kAuto) return format_ == TextFormat::kJsonLines;
+    if (!fs::is_regular_file(file)) return is_named_json_lines(file);
+    const Content content = content_of_file(file);
+    if (!content.may_be_page) require_readable(content, file);
+    return content.kind == ContentKind::kJsonLines || content.kind == ContentKind::kJsonArray;
   }
 
   void open_run() {
@@ -219,7 +226,7 @@ class PageSource final : public DocumentSource {
     end_ = begin_ + 1;
     if (is_lines_) {  // one by one, since their names are to outlive what reads them
       current_ =
-          std::make_unique<FileSource>(Files(files_).subspan(begin_, 1), TextFormat::kJsonLines, options_.html_key,
+          std::make_unique<FileSource>(Files(files_).subspan(begin_, 1), format_, options_.html_key,
                                        options_.batch_bytes, InputPosition{.line = std::exchange(passed_over_, 0)});
       return;
     }

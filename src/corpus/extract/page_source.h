@@ -25,11 +25,11 @@ using RecordCounts = std::map<std::string, std::int64_t>;  // records of WARC fi
 // (http_response.h). `record` is the line of JSON; of a WARC's page {"url": ..., "date": ...}; of a file of HTML {}.
 // `line` is the line, the record's number, or 0.
 //
-// kByName: JSON lines by their name, WARC by its name or its first bytes, anything else is a page, compressed or not;
-// standard input is WARC or a page. kJsonLines, kText: every file is JSON lines, is a page. `from`: where a batch of an
-// earlier source of the same files ended; its line is a record of a WARC file. `counts` is added to, and may be read
-// when a batch has been given. UserError as DocumentReader and WarcReader; standard input that begins like JSON lines
-// and is not said to be.
+// kAuto: JSON lines and arrays by what is in the file (data/text/content.h), WARC by its name or its first bytes,
+// anything else that may be text is a page, compressed or not; standard input and pipes are WARC or a page. kJsonLines,
+// kText: every file is JSON lines, is a page. `from`: where a batch of an earlier source of the same files ended; its
+// line is a record of a WARC file. `counts` is added to, and may be read when a batch has been given. UserError as
+// DocumentReader and WarcReader; standard input that begins like JSON lines and is not said to be.
 std::unique_ptr<DocumentSource> open_pages(std::vector<std::filesystem::path> files, TextFormat format,
                                            const PageSourceOptions& options, const InputPosition& from,
                                            std::shared_ptr<RecordCounts> counts);

@@ -13,7 +13,7 @@ namespace teratron {
 // The limits are those of Megatron-LM's tools/openwebtext/filter_ngrams.py.
 struct DecontaminateOptions {
   std::vector<std::filesystem::path> evaluation;  // as find_input_files takes them
-  TextFormat format = TextFormat::kByName;
+  TextFormat format = TextFormat::kAuto;
   std::string text_key = "text";
   std::int64_t longest = 13, shortest = 8;  // n-grams of words (words.h): of 13; a text of 8 to 12 words is one n-gram
   std::int64_t frequent = 10;       // an n-gram that the training set has as often is a common phrase, and is not cut

@@ -12,7 +12,7 @@ namespace teratron {
 
 struct OverlapOptions {
   std::vector<std::filesystem::path> training, test;  // as find_input_files takes them
-  TextFormat format = TextFormat::kByName;
+  TextFormat format = TextFormat::kAuto;
   std::string text_key = "text";
   std::int64_t ngram = 8;         // words (words.h); a shorter text is one n-gram of all its words
   double false_positives = 1e-3;  // of the Bloom filter

@@ -92,10 +92,7 @@ std::string without_escapes(std::string_view quoted) {
 
 }  // namespace
 
-std::string origin_of(const Document& document) {
-  const std::string name = is_standard_stream(*document.file) ? "standard input" : document.file->string();
-  return document.line > 0 ? fmt::format("{}:{}", name, document.line) : name;
-}
+std::string origin_of(const Document& document) { return place_of(*document.file, document.line); }
 
 Document make_document(const RawDocument& raw, DocumentText& text_of) {
   const std::string_view text = text_of.of(raw);

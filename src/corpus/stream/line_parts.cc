@@ -7,6 +7,7 @@
 #include "base/files/file.h"
 #include "base/files/output_lock.h"
 #include "corpus/stream/line_writer.h"
+#include "data/text/content.h"
 #include "data/text/document_reader.h"
 #include "data/text/input_files.h"
 
@@ -19,10 +20,15 @@ constexpr std::int64_t kLineBatch = std::int64_t{8} << 20;
 
 void require_lines(std::span<const fs::path> files) {
   for (const fs::path& file : files) {
-    if (is_named_json_lines(file) && !fs::is_fifo(file)) continue;
+    if (is_standard_stream(file) || (fs::exists(file) && !fs::is_regular_file(file))) {
+      throw_user_error("{} cannot be read twice; name files of JSON lines, compressed or not, or corpora by PREFIX",
+                       name_of_input(file));
+    }
+    const Content content = content_of_file(file);
+    require_readable(content, file);
+    if (content.kind != ContentKind::kText) continue;
     throw_user_error(
-        "{} cannot be read twice as JSON lines; name .jsonl files (or .jsonl.gz, .jsonl.zst), or corpora "
-        "by PREFIX",
+        "{} is plain text, which is one document; name files of JSON lines, or tokenised corpora by PREFIX",
         name_of_input(file));
   }
 }
@@ -47,7 +53,7 @@ void require_other_files(std::span<const fs::path> files, std::span<const fs::pa
 std::int64_t count_lines(std::span<const fs::path> files) {
   const std::vector<fs::path> found = find_input_files(files);
   require_lines(found);
-  DocumentReader reader(found, kLineBatch, TextFormat::kJsonLines);
+  DocumentReader reader(found, kLineBatch);
   std::int64_t lines = 0;
   for (DocumentBatch batch; reader.next(batch);) lines += std::ssize(batch.documents);
   return lines;
@@ -58,7 +64,7 @@ std::vector<std::int64_t> copy_lines(std::span<const fs::path> files, std::span<
   const std::vector<fs::path> found = find_input_files(files);
   require_lines(found);
   require_other_files(found, outs);
-  DocumentReader reader(found, kLineBatch, TextFormat::kJsonLines);
+  DocumentReader reader(found, kLineBatch);
   std::vector<OutputLock> locks;
   std::vector<std::unique_ptr<LineWriter>> writers;
   for (const fs::path& out : outs) {

@@ -17,7 +17,7 @@ struct StreamOptions {
   std::vector<std::filesystem::path> files;  // as find_input_files takes them
   std::filesystem::path out;                 // lines of JSON (line_writer.h)
   std::filesystem::path dropped;             // a line of JSON for each dropped document, with the reason; empty: none
-  TextFormat format = TextFormat::kByName;
+  TextFormat format = TextFormat::kAuto;
   std::string text_key = "text";
   double max_bad_share = 0.001;  // of the documents read: more that cannot be read fail the whole
   std::int64_t batch_bytes = std::int64_t{8} << 20;

@@ -33,8 +33,8 @@ void require_agreement(const IndexedShard& first, const std::optional<CorpusSide
     throw_user_error("'{}' was made with the tokenizer '{}' ({}), '{}' with '{}' ({}); tokenise both with one", a,
                      one.name, one.hash, b, two.name, two.hash);
   }
-  if (first_sidecar->unit != sidecar->unit) {
-    const bool is_split = sidecar->unit == SequenceUnit::kSentence;
+  if (is_sentence(first_sidecar->unit) != is_sentence(sidecar->unit)) {
+    const bool is_split = is_sentence(sidecar->unit);
     throw_user_error("'{}' is split into sentences, '{}' is not; tokenise both with --split-sentences, or none",
                      is_split ? b : a, is_split ? a : b);
   }

@@ -62,12 +62,15 @@ CorpusFile file_from(const nlohmann::json& json, const fs::path& path) {
 }
 
 constexpr std::string_view kUnit = "sequence_unit", kDocument = "document", kSentence = "sentence";
+constexpr std::string_view kSentencesBy = "sentences_by", kLines = "lines", kPunctuation = "punctuation";
 
 // Corpora of before BERT do not say.
 SequenceUnit unit_from(const JsonFields& fields) {
   const std::string name = fields.has(kUnit) ? fields.string(kUnit) : std::string(kDocument);
   if (name != kDocument && name != kSentence) fields.throw_not(kUnit, "\"document\" or \"sentence\"");
-  return name == kSentence ? SequenceUnit::kSentence : SequenceUnit::kDocument;
+  if (name == kDocument) return SequenceUnit::kDocument;
+  const bool by_lines = fields.has(kSentencesBy) && fields.string(kSentencesBy) == kLines;
+  return by_lines ? SequenceUnit::kLine : SequenceUnit::kSentence;
 }
 
 std::string description_of(const TokenizerIdentity& tokenizer) {
@@ -122,18 +125,19 @@ std::vector<fs::path> files_of_corpus(const fs::path& prefix) {
 }
 
 std::string text_of(const CorpusSidecar& sidecar) {
-  const nlohmann::ordered_json json = {{"format", kFormat},
-                                       {"version", kVersion},
-                                       {"tokenizer",
-                                        {{"hash", sidecar.tokenizer.hash},
-                                         {"vocab_size", sidecar.tokenizer.vocab_size},
-                                         {"name", sidecar.tokenizer.name}}},
-                                       {kUnit, sidecar.unit == SequenceUnit::kSentence ? kSentence : kDocument},
-                                       {"documents", sidecar.documents},
-                                       {"sequences", sidecar.sequences},
-                                       {"tokens", sidecar.tokens},
-                                       {"bin", json_of(sidecar.bin)},
-                                       {"idx", json_of(sidecar.idx)}};
+  nlohmann::ordered_json json = {{"format", kFormat},
+                                 {"version", kVersion},
+                                 {"tokenizer",
+                                  {{"hash", sidecar.tokenizer.hash},
+                                   {"vocab_size", sidecar.tokenizer.vocab_size},
+                                   {"name", sidecar.tokenizer.name}}},
+                                 {kUnit, is_sentence(sidecar.unit) ? kSentence : kDocument},
+                                 {"documents", sidecar.documents},
+                                 {"sequences", sidecar.sequences},
+                                 {"tokens", sidecar.tokens},
+                                 {"bin", json_of(sidecar.bin)},
+                                 {"idx", json_of(sidecar.idx)}};
+  if (is_sentence(sidecar.unit)) json[kSentencesBy] = sidecar.unit == SequenceUnit::kLine ? kLines : kPunctuation;
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

@@ -40,8 +40,10 @@ struct CorpusFile {
 // What one sequence of the corpus is.
 enum class SequenceUnit {
   kDocument,  // ended by the end-of-document token, as GPT reads it
-  kSentence,  // of a document that may have several, as BERT reads it
+  kSentence,  // of a document that may have several, as BERT reads it: cut at the marks that end sentences
+  kLine,      // likewise, where each line was taken for a sentence
 };
+inline bool is_sentence(SequenceUnit unit) { return unit != SequenceUnit::kDocument; }
 
 struct CorpusSidecar {
   TokenizerIdentity tokenizer;

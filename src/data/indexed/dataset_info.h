@@ -26,7 +26,7 @@ struct DatasetInfo {
   std::int32_t largest_token = -1;  // -1 where there are no tokens
   std::optional<CorpusSidecar> sidecar;
 
-  bool has_sentences() const { return sidecar && sidecar->unit == SequenceUnit::kSentence; }
+  bool has_sentences() const { return sidecar && is_sentence(sidecar->unit); }
 };
 
 // Reads the whole corpus once, all shards; `progress`, where given, is told the share that is read, by any thread.

@@ -16,6 +16,14 @@ namespace {
 RandomAccessFile open_part(const std::filesystem::path& file, const std::filesystem::path& prefix) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
+    const std::string ending = prefix.extension().string();
+    if (ending != ".bin" && ending != ".idx" && std::filesystem::is_regular_file(prefix, ignored)) {
+      throw_user_error(
+          "'{0}' is a file, and a tokenised corpus is needed, which is named by its PREFIX; make one of the file's "
+          "text "
+          "with 'teratron data tokenize --tokenizer DIR --out PREFIX {0}'",
+          prefix.string());
+    }
     throw_user_error(
         "no dataset at '{}': '{}' is missing; give the path without '.bin' or '.idx', or make the dataset "
         "with 'teratron data tokenize'",

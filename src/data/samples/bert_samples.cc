@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "data/indexed/corpus_sidecar.h"
 #include "data/samples/bert_streams.h"
 
 namespace teratron {
@@ -58,6 +59,20 @@ void cut_pair(std::int64_t excess, TokenRange& a, TokenRange& b, RandomSequence&
   }
 }
 
+// What gives a corpus documents of two sentences, which none of a part has.
+std::string_view advice_for_sentences(const IndexedDataset& dataset) {
+  if (dataset.sequences() > dataset.documents()) return "give it more text, or a larger share in --split";
+  const std::optional<CorpusSidecar> sidecar = read_sidecar(dataset.shards().front().prefix());
+  if (!sidecar || !is_sentence(sidecar->unit)) {
+    return "tokenise the text with 'teratron data tokenize --split-sentences'";
+  }
+  return sidecar->unit == SequenceUnit::kLine
+             ? "each of its documents was one line: write the sentences of a document on lines of their own, or split "
+               "at their ends with --split-sentences punctuation"
+             : "it was split at the marks that end sentences, and has one a document: give it documents of several "
+               "sentences, or text with a sentence a line and --split-sentences lines";
+}
+
 }  // namespace
 
 BertTokens bert_tokens(const Tokenizer& tokenizer) {
@@ -101,13 +116,11 @@ BertSamples::BertSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPa
   }
   check(!ordinary_.empty(), "BertTokens: a vocabulary of special tokens alone");
   if (segments_.count() > 0) return;
-  const bool has_sentences = dataset_->sequences() > dataset_->documents();
   throw_user_error(
       "none of the {} documents in the {} part of {} has two sentences, which BERT's pairs are made of (the corpus has "
       "{} documents and {} sentences); {}",
       part_.documents(), part_.name, dataset_->name(), dataset_->documents(), dataset_->sequences(),
-      has_sentences ? "give it more text, or a larger share in --split"
-                    : "tokenise the text with 'teratron data tokenize --split-sentences'");
+      advice_for_sentences(*dataset_));
 }
 
 BertSamples::Counts BertSamples::counts() const {

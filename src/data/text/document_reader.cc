@@ -1,10 +1,10 @@
 #include "data/text/document_reader.h"
 
-#include <simdjson.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -16,10 +16,7 @@
 namespace teratron {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-// Where standard input is JSON lines, its first line is not longer than this.
-constexpr std::size_t kLongestFirstLine = std::size_t{64} << 20;
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // of plain text, read at a time
 
 // Less only at the end.
 std::size_t read_all(DecompressingReader& reader, std::span<char> to) {
@@ -34,9 +31,15 @@ std::size_t read_all(DecompressingReader& reader, std::span<char> to) {
 
 }  // namespace
 
+std::string place_of(const std::filesystem::path& file, std::int64_t line, bool in_array) {
+  const std::string name = is_standard_stream(file) ? "standard input" : file.string();
+  if (line == 0) return name;
+  return in_array ? fmt::format("{}, element {}", name, line) : fmt::format("{}:{}", name, line);
+}
+
 DocumentReader::DocumentReader(std::span<const std::filesystem::path> named, std::int64_t batch_bytes,
-                               TextFormat format)
-    : files_(find_input_files(named)), batch_bytes_(batch_bytes), format_(format) {
+                               TextFormat format, std::size_t most_unpacked)
+    : files_(find_input_files(named)), batch_bytes_(batch_bytes), format_(format), most_unpacked_(most_unpacked) {
   for (const auto& file : files_) {
     if (is_standard_stream(file)) continue;
     if (::access(file.c_str(), R_OK) != 0) {
@@ -70,10 +73,10 @@ bool DocumentReader::next(DocumentBatch& batch) {
   while (file_ < files_.size() && (size < batch_bytes_ || nothing_yet())) {
     const std::int64_t taken = reader_ ? reader_->bytes_taken() : 0;
     if (!reader_) open();
-    if (has_lines_) {
-      read_lines(batch);
-    } else {
-      read_text(batch);
+    switch (kind_) {
+      case ContentKind::kJsonLines: read_lines(batch); break;
+      case ContentKind::kJsonArray: read_elements(batch); break;
+      default: read_text(batch);
     }
     size += std::ssize(batch.buffers.back()) + kBytesPerFile;
     batch.bytes_read += reader_->bytes_taken() - taken;
@@ -87,48 +90,29 @@ void DocumentReader::open() {
   line_ = offset_ = 0;
   is_at_end_ = false;
   carry_.clear();
-  has_lines_ = holds_lines();
+  elements_ = {};
+  kind_ = recognise();
+}
+
+ContentKind DocumentReader::recognise() {
+  if (format_ == TextFormat::kJsonLines) return ContentKind::kJsonLines;
+  if (format_ == TextFormat::kText) return ContentKind::kText;
+  const std::filesystem::path& file = files_[file_];
+  const Content content = recognise_content(reader_->peek(kContentHead), file);
+  require_readable(content, file);
+  constexpr int kMostSurprises = 3;
+  if (const std::string line = surprise_of(content, file); !line.empty() && ++surprises_ <= kMostSurprises) {
+    std::fputs(
+        fmt::format("note: {}{}\n", line, surprises_ == kMostSurprises ? "; further files are not told" : "").c_str(),
+        stderr);
+  }
+  return content.kind;
 }
 
 void DocumentReader::close() {
   reader_.reset();
   ++file_;
   line_ = skipped_ = 0;
-}
-
-bool DocumentReader::holds_lines() {
-  if (format_ != TextFormat::kByName) return format_ == TextFormat::kJsonLines;
-  const auto& file = files_[file_];
-  return is_standard_stream(file) ? first_line_is_object() : is_named_json_lines(file);
-}
-
-// Reads as much as it takes to tell, into carry_.
-bool DocumentReader::first_line_is_object() {
-  constexpr std::size_t kPiece = std::size_t{64} << 10;
-  std::size_t begin = std::string::npos, end = std::string::npos;  // of the line
-  bool has_more = true;
-  while (has_more && end == std::string::npos && carry_.size() < kLongestFirstLine) {
-    const std::size_t used = carry_.size();
-    carry_.resize(used + kPiece);
-    const std::size_t got = read(std::span(carry_).subspan(used));
-    carry_.resize(used + got);
-    has_more = got == kPiece;
-    const std::size_t mark = carry_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-    begin = carry_.find_first_not_of(" \t\r\n", mark);
-    if (begin == std::string::npos) continue;
-    if (carry_[begin] != '{') return false;
-    end = carry_.find('\n', std::max(begin, used));
-  }
-  if (begin == std::string::npos) return false;
-  if (end == std::string::npos && !has_more) end = carry_.size();
-  simdjson::dom::parser parser;
-  simdjson::dom::object object;
-  const bool is_object =
-      end != std::string::npos && parser.parse(carry_.data() + begin, end - begin).get(object) == simdjson::SUCCESS;
-  if (is_object) return true;
-  throw_user_error(
-      "standard input begins with '{{' as JSON lines do, but its first line is not a JSON object; say what it is with "
-      "--format jsonl or --format text");
 }
 
 // The next bytes of the file's text, less only at its end.
@@ -141,7 +125,6 @@ std::size_t DocumentReader::read(std::span<char> to) {
 
 // The whole file as one document.
 void DocumentReader::read_text(DocumentBatch& batch) {
-  constexpr std::size_t kPiece = std::size_t{1} << 20;
   std::string& text = batch.buffers.emplace_back(std::exchange(carry_, {}));
   while (!is_at_end_) {
     const std::size_t used = text.size(), wanted = std::max(kPiece, used / 2);
@@ -149,10 +132,21 @@ void DocumentReader::read_text(DocumentBatch& batch) {
     const std::size_t got = read(std::span(text).subspan(used));
     text.resize(used + got);
     is_at_end_ = got < wanted;
+    require_size(text.size());
   }
   const std::size_t length = text.size();
   text.append(kPadding, '\0');
-  batch.documents.push_back({.bytes = {text.data(), length}, .file = &files_[file_]});
+  const std::string_view bytes(text.data(), length);
+  const std::size_t mark = bytes.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  batch.documents.push_back(
+      {.bytes = bytes.substr(mark), .file = &files_[file_], .any_bytes = format_ == TextFormat::kText});
+}
+
+void DocumentReader::require_size(std::size_t bytes) const {
+  if (!reader_->is_compressed() || bytes <= most_unpacked_) return;
+  const std::string name = name_of_input(files_[file_]);
+  require_unpacked_size(bytes, most_unpacked_,
+                        kind_ == ContentKind::kText ? name : fmt::format("document {} of {}", line_ + 1, name));
 }
 
 // Reads whole lines of the file, about a batch of them.
@@ -170,6 +164,8 @@ void DocumentReader::read_lines(DocumentBatch& batch) {
     } else if (const std::size_t newline = std::string_view(block).substr(used).rfind('\n');
                newline != std::string_view::npos) {
       whole = used + newline + 1;
+    } else {
+      require_size(block.size());
     }
   }
   carry_ = block.substr(whole);
@@ -181,13 +177,58 @@ void DocumentReader::read_lines(DocumentBatch& batch) {
 void DocumentReader::add_lines(DocumentBatch& batch, const std::string& block) {
   const std::filesystem::path& file = files_[file_];
   std::string_view rest(block.data(), block.size() - kPadding);
-  if (line_ == 0 && rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
+    std::string_view line = rest.substr(0, end);
+    // Files that begin with one may have been joined.
+    while (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
     ++line_;
     if (line_ > skipped_ && !is_blank(line)) batch.documents.push_back({.bytes = line, .file = &file, .line = line_});
     rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+// Reads whole elements of the file's array, about a batch of them.
+void DocumentReader::read_elements(DocumentBatch& batch) {
+  std::string& block = batch.buffers.emplace_back(std::exchange(carry_, {}));
+  std::vector<std::pair<std::size_t, std::size_t>> places;
+  std::size_t rest = 0;
+  while (places.empty() && !is_at_end_) {
+    const std::size_t used = block.size();
+    block.resize(used + static_cast<std::size_t>(batch_bytes_));
+    const std::size_t got = read(std::span(block).subspan(used));
+    is_at_end_ = got < block.size() - used;
+    block.resize(used + got);
+    block.erase(0, rest);
+    rest = cut_elements(block, places);
+    require_size(block.size() - rest);
+  }
+  if (is_at_end_ && !elements_.may_end()) {
+    throw_user_error("{} is cut short: its JSON array does not end, behind element {}; copy or make it again",
+                     name_of_input(files_[file_]), line_ + std::ssize(places));
+  }
+  carry_ = block.substr(rest);
+  block.append(kPadding, '\0');
+  for (const auto& [begin, end] : places) {
+    if (++line_ <= skipped_) continue;
+    batch.documents.push_back({.bytes = std::string_view(block).substr(begin, end - begin),
+                               .file = &files_[file_],
+                               .line = line_,
+                               .in_array = true});
+  }
+}
+
+// Returns where what is left begins.
+std::size_t DocumentReader::cut_elements(std::string& block, std::vector<std::pair<std::size_t, std::size_t>>& places) {
+  constexpr std::string_view kSpaces = " \t\r\n";
+  try {
+    return elements_.scan(block, [&](std::size_t begin, std::size_t end) {
+      while (begin < end && kSpaces.find(block[begin]) != kSpaces.npos) ++begin;
+      while (begin < end && kSpaces.find(block[end - 1]) != kSpaces.npos) --end;
+      places.emplace_back(begin, end);
+    });
+  } catch (const UserError& error) {
+    throw_user_error("{}: {}", name_of_input(files_[file_]), error.what());
   }
 }
 

@@ -1,30 +1,38 @@
-// The text of a document as it stands in its file: all of it, or what a line of JSON holds.
+// The text of a document as it stands in its file: all of it, or what a JSON object holds.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/text/document_reader.h"
 
 namespace teratron {
 
+// What the text of a JSON object is under.
+struct TextKeys {
+  std::vector<std::string> names;  // the first that an object has counts
+  std::string advice = "name the key of the text with --json-key";
+};
+
 // Of one thread.
 class DocumentText {
  public:
-  // `key`: what the text of a .jsonl line is under.
-  explicit DocumentText(std::string key);
+  explicit DocumentText(std::string key) : DocumentText(TextKeys{.names = {std::move(key)}}) {}
+  explicit DocumentText(TextKeys keys);
   DocumentText(const DocumentText&) = delete;
   DocumentText& operator=(const DocumentText&) = delete;
   ~DocumentText();
 
-  // Valid until the next call, and as long as the document. UserError, with file and line: the line is no JSON object
-  // with a string under the key, or the string holds a NUL.
+  // Valid until the next call, and as long as the document. UserError, with file and line: the document is no JSON
+  // object with a string under the key, or the string holds a NUL; with the file: a plain text is not UTF-8. Other
+  // members may hold numbers of any size, and be nested to any depth.
   std::string_view of(const RawDocument& document);
 
  private:
   struct Parser;
-  const std::string key_;
+  const TextKeys keys_;
   const std::unique_ptr<Parser> parser_;
 };
 

@@ -1,6 +1,7 @@
 #include "data/text/input_files.h"
 
 #include <glob.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <memory>
@@ -10,17 +11,13 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "data/text/content.h"
+#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Without the ending that compression adds.
-fs::path uncompressed_name(const fs::path& file) {
-  const fs::path ending = file.extension();
-  return ending == ".gz" || ending == ".zst" ? file.stem() : file.filename();
-}
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
@@ -35,7 +32,7 @@ void add_files_below(const fs::path& folder, std::span<const std::string_view> e
   above.push_back(real);
   for (const fs::directory_entry& entry : entries) {
     if (is_hidden(entry.path())) continue;
-    const std::string ending = uncompressed_name(entry.path()).extension().string();
+    const std::string ending = content_ending(entry.path());
     if (entry.is_directory(error)) {
       add_files_below(entry.path(), endings, above, files);
     } else if (std::ranges::find(endings, ending) != endings.end()) {
@@ -115,6 +112,22 @@ void require_text(std::string_view text, std::int64_t offset, const fs::path& fi
   }
 }
 
-bool is_named_json_lines(const fs::path& file) { return uncompressed_name(file).extension() == ".jsonl"; }
+void require_utf8(std::string_view text, const fs::path& file) {
+  if (simdjson::validate_utf8(text.data(), text.size())) return;
+  std::size_t at = 0;
+  bool has_characters = false;  // of several bytes, before
+  while (at < text.size()) {
+    const Utf8Step step = decode_utf8(text.substr(at));
+    if (step.status != Utf8Status::kValid) break;
+    has_characters = has_characters || step.length > 1;
+    at += step.length;
+  }
+  throw_user_error(
+      "{} is not UTF-8: {} at byte {} (of what is in it, where it is compressed) cannot stand there{}; convert it, for "
+      "example with iconv -f WINDOWS-1252 -t UTF-8, or take its bytes as they are with --format text",
+      name_of_input(file), fmt::format("{:#04x}", static_cast<unsigned char>(text[at])), at,
+      has_characters ? ", behind characters that are; it seems to be damaged, or joined from files of two encodings"
+                     : "; it seems to be in Latin-1, Windows-1252 or another encoding");
+}
 
 }  // namespace teratron

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "data/text/sentence_terminals.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
 
@@ -65,9 +66,40 @@ bool is_small(char32_t code) {
   return (code >= 0x3AC && code < 0x3CF) || (code >= 0x430 && code < 0x460);
 }
 
+// Without the white space around it.
+std::string_view without_spaces(std::string_view text) {
+  const auto is_space = [](std::string_view rest) {
+    const Utf8Step step = decode_utf8(rest);
+    return step.status == Utf8Status::kValid && class_of(step.code) == CharClass::kSpace;
+  };
+  while (!text.empty() && is_space(text)) text.remove_prefix(decode_utf8(text).length);
+  while (!text.empty()) {
+    std::size_t last = text.size() - 1;
+    while (last > 0 && (static_cast<unsigned char>(text[last]) & 0xC0) == 0x80) --last;
+    if (!is_space(text.substr(last)) || last + decode_utf8(text.substr(last)).length != text.size()) break;
+    text = text.substr(0, last);
+  }
+  return text;
+}
+
 constexpr std::string_view kEllipsis = "\u2026";
 constexpr std::array<std::string_view, 4> kClosing = {"\u201D", "\u2019", "\u00BB", "\u203A"};
 constexpr std::array<std::string_view, 6> kOpening = {"\u201C", "\u2018", "\u00AB", "\u2039", "``", "\u201E"};
+
+// Of scripts without white space between words, and what opens or goes on with a sentence there.
+constexpr std::array<std::string_view, 14> kWideClosing = {"\u300D", "\u300F", "\uFF09", "\u3011", "\u3009",
+                                                           "\u300B", "\u3015", "\uFF3D", "\uFF5D", "\u3017",
+                                                           "\u3019", "\u301B", "\u301E", "\uFF63"};
+constexpr std::array<std::string_view, 6> kWideOpening = {"\u300C", "\u300E", "\u3010", "\uFF08", "\u300A", "\u201C"};
+constexpr std::array<std::string_view, 10> kWideGoingOn = {"\u3001", "\uFF0C", "\uFF1B", "\uFF1A", "\uFF64",
+                                                           "\u060C", "\u061B", "\u055D", "\uFE50", "\uFE51"};
+
+// Ideographs and kana.
+bool is_ideograph(char32_t code) {
+  return (code >= 0x3040 && code < 0x3130) || (code >= 0x3400 && code < 0x4DC0) || (code >= 0x4E00 && code < 0xA000) ||
+         (code >= 0xF900 && code < 0xFB00) || (code >= 0x20000 && code < 0x32400);
+}
+bool is_any_digit(char32_t code) { return (code >= '0' && code <= '9') || (code >= 0xFF10 && code <= 0xFF19); }
 
 constexpr std::size_t kLongestNote = 64;  // bytes
 
@@ -78,15 +110,15 @@ class SentenceScanner {
   std::vector<std::string_view> run() {
     begin_sentence(0);
     for (std::size_t at = begin_; at < text_.size();) {
+      const bool is_ascii = static_cast<unsigned char>(text_[at]) < 0x80;
       if (text_[at] == '\n') {
         const std::size_t next = behind_space(at);
         if (is_blank_line(at, next)) end_sentence(at);
         at = next;
       } else if (const std::size_t behind = behind_stops(at); behind > at) {
-        const std::size_t end = behind_closing(behind), next = behind_space(end);
-        if (next > end && (next == text_.size() || is_blank_line(end, next) || is_end(at, behind, next)))
-          end_sentence(end);
-        at = next;
+        at = pass_stops(at, behind);
+      } else if (const std::size_t wide = is_ascii ? at : behind_terminals(at); wide > at) {
+        at = pass_terminals(wide);
       } else {
         ++at;
       }
@@ -96,6 +128,22 @@ class SentenceScanner {
   }
 
  private:
+  // Ends the sentence behind the stops in [stop, behind), if they do. Where to read on.
+  std::size_t pass_stops(std::size_t stop, std::size_t behind) {
+    std::size_t end = behind_closing(behind), next = behind_space(end);
+    if (next == end) end = behind_wide_closing(end), next = behind_space(end);
+    const bool ends = next > end ? next == text_.size() || is_blank_line(end, next) || is_end(stop, behind, next)
+                                 : is_end_between_ideographs(stop, behind, end);
+    if (ends) end_sentence(end);
+    return next;
+  }
+  // The same behind marks of other scripts.
+  std::size_t pass_terminals(std::size_t behind) {
+    const std::size_t end = behind_wide_closing(behind), next = behind_space(end);
+    if (next == text_.size() || is_blank_line(end, next) || !goes_on_at(next)) end_sentence(end);
+    return next;
+  }
+
   char char_at(std::size_t i) const { return i < text_.size() ? text_[i] : '\0'; }
 
   // Bytes of the white space character at `i`; 0 where there is none.
@@ -122,6 +170,59 @@ class SentenceScanner {
         return i;
       }
     }
+  }
+  char32_t code_at(std::size_t i) const {
+    if (i >= text_.size()) return 0;
+    const Utf8Step step = decode_utf8(text_.substr(i));
+    return step.status == Utf8Status::kValid ? step.code : 0;
+  }
+  char32_t code_before(std::size_t i) const {
+    if (i == begin_) return 0;
+    std::size_t begin = i - 1;
+    while (begin > begin_ && (static_cast<unsigned char>(text_[begin]) & 0xC0) == 0x80) --begin;
+    return code_at(begin);
+  }
+  // Behind the marks from `i` on that end sentences in other scripts, and the stops among them; `i` where the first is
+  // none of them.
+  std::size_t behind_terminals(std::size_t i) const {
+    const Utf8Step first = decode_utf8(text_.substr(i));
+    if (first.status != Utf8Status::kValid || !is_sentence_terminal(first.code)) return i;
+    constexpr char32_t kWideStop = 0xFF0E;  // in numbers, too
+    if (first.code == kWideStop && is_any_digit(code_before(i)) && is_any_digit(code_at(i + first.length))) return i;
+    std::size_t at = i + first.length;
+    while (at < text_.size()) {
+      const Utf8Step step = decode_utf8(text_.substr(at));
+      const bool is_terminal = step.status == Utf8Status::kValid && is_sentence_terminal(step.code);
+      const std::size_t next = is_terminal ? at + step.length : behind_stops(at);
+      if (next == at) break;
+      at = next;
+    }
+    return at;
+  }
+  std::size_t behind_wide_closing(std::size_t i) const {
+    while (true) {
+      const std::size_t behind = behind_marks(behind_closing(i), "", kWideClosing);
+      if (behind == i) return i;
+      i = behind;
+    }
+  }
+  // Whether what begins at `i` belongs to the sentence before it: a comma and the like, or another mark that ends it.
+  bool goes_on_at(std::size_t i) const {
+    const std::string_view rest = text_.substr(i);
+    if (is_one_of(",;:)]}.?!", rest.front()) || rest.starts_with(kEllipsis)) return true;
+    return std::ranges::any_of(kWideGoingOn, [&](std::string_view mark) { return rest.starts_with(mark); }) ||
+           is_sentence_terminal(code_at(i));
+  }
+  // Whether stops in [stop, behind), what closes behind them up to `end` and no white space end a sentence: between
+  // ideographs or kana they do, but not three dots, which are as often within one.
+  bool is_end_between_ideographs(std::size_t stop, std::size_t behind, std::size_t end) const {
+    const std::string_view rest = text_.substr(end);
+    const bool opens = std::ranges::any_of(kWideOpening, [&](std::string_view mark) { return rest.starts_with(mark); });
+    if (!is_ideograph(code_before(stop)) || (!opens && !is_ideograph(code_at(end)))) return false;
+    const std::string_view stops = text_.substr(stop, behind - stop);
+    const bool is_dots = stops.find_first_of("?!") == stops.npos;
+    constexpr std::size_t kTwoEllipses = 6;  // bytes, of either form
+    return !is_dots || stops.size() == 1 || stops.size() >= kTwoEllipses;
   }
   template <std::size_t N>
   std::size_t behind_marks(std::size_t i, std::string_view single,
@@ -236,5 +337,15 @@ class SentenceScanner {
 }  // namespace
 
 std::vector<std::string_view> split_sentences(std::string_view text) { return SentenceScanner(text).run(); }
+
+std::vector<std::string_view> split_lines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (const std::string_view line = without_spaces(text.substr(0, end)); !line.empty()) lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
 
 }  // namespace teratron

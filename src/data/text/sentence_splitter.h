@@ -1,4 +1,4 @@
-// Text to sentences, by rules for English.
+// Text to sentences: by rules for English, and by the marks that end sentences in other scripts.
 #pragma once
 
 #include <string_view>
@@ -24,8 +24,18 @@ namespace teratron {
 //
 // So decimals, addresses and "Yahoo! is" stay whole. Known to be missed: sentences that begin with a small letter
 // ("iPhones"), an abbreviation that no list has, a name behind one that ends a sentence ("in the U.S. Kennedy"), quoted
-// questions with a name behind ("Why?" Anna said). Languages with other stops, or without white space, come out as a
-// sentence for each paragraph. Bytes that are not UTF-8 are symbols.
+// questions with a name behind ("Why?" Anna said). Bytes that are not UTF-8 are symbols.
+//
+// In other scripts a sentence ends behind one or several of the marks that Unicode says end sentences
+// (Sentence_Terminal, sentence_terminals.h: of Chinese and Japanese, Devanagari and other scripts of India, Arabic,
+// Urdu, Armenian, Ethiopic, Burmese, Khmer, Tibetan and more), with what closes there, whether white space follows or
+// not; but not before a mark that goes on with a sentence, nor within a number. Between ideographs or kana "!", "?",
+// "." and two ellipses do so too. What has no such mark (Thai, Lao) comes out as a sentence for each paragraph.
 std::vector<std::string_view> split_sentences(std::string_view text);
+
+// The lines of a text without the white space around them, as BERT's own tools take sentences; blank ones are left out.
+std::vector<std::string_view> split_lines(std::string_view text);
+
+enum class SentenceSplit { kNone, kPunctuation, kLines };
 
 }  // namespace teratron

@@ -28,8 +28,8 @@ struct TokenizedDocument {
 class BatchTokenizer {
  public:
   BatchTokenizer(const Tokenizer& tokenizer, const TokenizeOptions& options)
-      : tokenizer_(tokenizer), key_(options.json_key), splits_(options.split_sentences) {
-    if (!options.append_end_of_text || splits_) return;
+      : tokenizer_(tokenizer), key_(options.json_key), split_(options.split) {
+    if (!options.append_end_of_text || split_ != SentenceSplit::kNone) return;
     end_of_text_ = tokenizer.end_of_text();
     if (!end_of_text_) {
       throw_user_error(
@@ -68,7 +68,7 @@ class BatchTokenizer {
     }
     result.bytes = static_cast<std::int64_t>(text.size());
     if (text.empty()) return;
-    if (splits_) return tokenize_sentences(text, result);
+    if (split_ != SentenceSplit::kNone) return tokenize_sentences(text, result);
     if (is_long(document)) {
       result.tokens = tokenizer_.encode_parallel(text);
     } else {
@@ -79,7 +79,8 @@ class BatchTokenizer {
 
   void tokenize_sentences(std::string_view text, TokenizedDocument& result) const {
     constexpr std::int64_t kSentencesPerTask = 512;
-    const std::vector<std::string_view> sentences = split_sentences(text);
+    const std::vector<std::string_view> sentences =
+        split_ == SentenceSplit::kLines ? split_lines(text) : split_sentences(text);
     std::vector<TokenizedDocument> parts((sentences.size() + kSentencesPerTask - 1) / kSentencesPerTask);
     parallel_for(std::ssize(sentences), kSentencesPerTask, [&](std::int64_t begin, std::int64_t end) {
       TokenizedDocument& part = parts[static_cast<std::size_t>(begin / kSentencesPerTask)];
@@ -97,7 +98,7 @@ class BatchTokenizer {
 
   const Tokenizer& tokenizer_;
   const std::string& key_;
-  bool splits_;
+  SentenceSplit split_;
   std::optional<std::int32_t> end_of_text_;
 };
 
@@ -146,7 +147,9 @@ TokenizeCounts tokenize_files(const Tokenizer& tokenizer, std::span<const std::f
                      files.size() > 1 ? fmt::format(" and {} more files", files.size() - 1) : "");
   }
   writer.commit(identity_of(tokenizer, options.tokenizer_name),
-                options.split_sentences ? SequenceUnit::kSentence : SequenceUnit::kDocument);
+                options.split == SentenceSplit::kNone    ? SequenceUnit::kDocument
+                : options.split == SentenceSplit::kLines ? SequenceUnit::kLine
+                                                         : SequenceUnit::kSentence);
   return counts;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "data/text/document_reader.h"
+#include "data/text/sentence_splitter.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
@@ -27,23 +28,23 @@ struct TokenizeProgress {
 };
 
 struct TokenizeOptions {
-  TextFormat format = TextFormat::kByName;
-  std::string tokenizer_name;      // where it was read, for the corpus' sidecar
-  std::string json_key = "text";   // of a .jsonl line's document
-  bool append_end_of_text = true;  // after each document, unless it is split
-  bool split_sentences = false;    // a sequence a sentence (sentence_splitter.h), each tokenised by itself, as BERT's
-                                   // training needs; one without tokens is left out
+  TextFormat format = TextFormat::kAuto;
+  std::string tokenizer_name;                  // where it was read, for the corpus' sidecar
+  std::string json_key = "text";               // of a .jsonl line's document
+  bool append_end_of_text = true;              // after each document, unless it is split
+  SentenceSplit split = SentenceSplit::kNone;  // a sequence a sentence, each tokenised by itself, as BERT's training
+                                               // needs; one without tokens is left out
   std::int64_t batch_bytes = std::int64_t{16} << 20;
   std::function<void(const TokenizeProgress&)> progress;  // called after each batch, where given
 };
 
 // Tokenises `files` into PREFIX.bin, PREFIX.idx and PREFIX.teratron.json (corpus_sidecar.h), documents in the order of
-// the files and lines, with all threads. Files are named as find_input_files takes them. One with JSON lines has a
-// document per line (an object with the text under json_key); any other file is one document. Memory is a few times
-// batch_bytes, or the longest document's; it does not grow with the corpus but for 12 bytes a document, and 4 bytes a
-// sentence. The result does not depend on the threads or batch_bytes. UserError: a file that cannot be read or is not
-// text (DocumentReader), a line that is not such an object or whose text holds a NUL (file and line), no document with
-// text, a tokenizer without
+// the files and lines, with all threads. Files are named as find_input_files takes them. JSON lines and
+// JSON arrays have a document per object (with the text under json_key); any other file is one document. Memory is a
+// few times batch_bytes, or the longest document's; it does not grow with the corpus but for 12 bytes a document, and 4
+// bytes a sentence. The result does not depend on the threads or batch_bytes. UserError: a file that cannot be read or
+// is not text (DocumentReader), a line that is not such an object or whose text holds a NUL (file and line), no
+// document with text, a tokenizer without
 // "<|endoftext|>" where it is needed. EnvironmentError: the result cannot be written. Nothing is left behind then, and
 // an older dataset at PREFIX stays.
 TokenizeCounts tokenize_files(const Tokenizer& tokenizer, std::span<const std::filesystem::path> files,

@@ -115,18 +115,22 @@ Article read_article(const RawDocument& document) {
 
 Dataset read_dataset(std::span<const fs::path> paths) {
   constexpr std::int64_t kBatchBytes = std::int64_t{4} << 20;
-  DocumentReader reader(paths, kBatchBytes);
   Dataset articles;
   std::unordered_set<std::string> ids;
   bool has_questions = false;
-  for (DocumentBatch batch; reader.next(batch);) {
-    for (const RawDocument& document : batch.documents) {
-      Article article = read_article(document);
-      if (!ids.insert(article.id).second) {
-        throw_user_error("'{}' has the article '{}', which was read before", document.file->string(), article.id);
+  for (const fs::path& file : find_input_files(paths)) {
+    // RACE's own files are an object each, on however many lines.
+    const TextFormat format = content_ending(file) == ".txt" ? TextFormat::kText : TextFormat::kAuto;
+    DocumentReader reader(std::span(&file, 1), kBatchBytes, format);
+    for (DocumentBatch batch; reader.next(batch);) {
+      for (const RawDocument& document : batch.documents) {
+        Article article = read_article(document);
+        if (!ids.insert(article.id).second) {
+          throw_user_error("'{}' has the article '{}', which was read before", document.file->string(), article.id);
+        }
+        has_questions = has_questions || !article.questions.empty();
+        articles.push_back(std::move(article));
       }
-      has_questions = has_questions || !article.questions.empty();
-      articles.push_back(std::move(article));
     }
   }
   if (!has_questions) throw_user_error("'{}' and what else was named hold no questions", paths.front().string());

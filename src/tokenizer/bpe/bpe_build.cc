@@ -35,7 +35,7 @@ BpeModel build_bpe_model(const BpeSource& source) {
   IdOf id_of;
   for (std::size_t id = 0; id < texts.size(); ++id) id_of.emplace(texts[id], static_cast<std::int32_t>(id));
 
-  BpeModel model;
+  BpeModel model{.add_prefix_space = source.add_prefix_space, .end_of_text = source.end_of_text};
   std::vector<bool> is_made(texts.size());
   for (const BpeSource::Merge& merge : source.merges) {
     model.merges.push_back(resolve(merge, id_of, source));
@@ -48,6 +48,13 @@ BpeModel build_bpe_model(const BpeSource& source) {
     const std::string_view text = texts[id];
     const std::optional<std::string> bytes = from_alphabet(text);
     const bool is_byte = bytes && bytes->size() == 1;
+    if (is_added[id] && (is_made[id] || is_byte)) {
+      throw_user_error(
+          "{}: added token '{}' is an ordinary token of the vocabulary too, which transformers would find within "
+          "words; "
+          "leave it out of the added tokens",
+          source.vocabulary_file, text);
+    }
     if (!is_made[id] && !is_byte && (is_added[id] || is_written_like_a_special_token(text))) {
       model.special.push_back(static_cast<std::int32_t>(id));
       model.tokens.emplace_back(text);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tokenizer/bpe/bpe_model.h"
+#include "tokenizer/tokenizer_config.h"
 #include "tokenizer/vocabulary.h"
 
 namespace teratron {
@@ -23,14 +24,23 @@ struct BpeSource {
   std::vector<Merge> merges;
   std::string vocabulary_file, merges_file;
   std::string merge_unit;  // what a merge's number counts: "line" or "merge"
+  bool add_prefix_space = false;
+  std::string end_of_text = std::string(kEndOfText);
 };
 
 // UserError unless the ids are 0, 1, ... without gaps, every merge names tokens of the vocabulary and makes one, and
-// validate() accepts the outcome. Tokens that no merge makes are special if they were added or are written like one,
+// validate() accepts the outcome; an added token that is a byte or made by merges is refused too. Tokens that no merge
+// makes are special if they were added or are written like one,
 // "<...>" or "[...]".
 BpeModel build_bpe_model(const BpeSource& source);
 
-// GPT-2's pair of files. UserError: missing or not what they should be.
+// What stands beside the files: added tokens, the prefix space, the end of text. `is_pair`: beside vocab.json and
+// merges.txt, and not tokenizer.json, which says itself what is added to a text. UserError: it describes another kind.
+void take_config(const TokenizerConfig& config, BpeSource& source, bool is_pair);
+// The tokens that `added` lists, as transformers finds them. UserError, naming `file`: one is found within words.
+void take_added_tokens(std::vector<AddedToken> added, std::string_view file, BpeSource& source);
+
+// GPT-2's pair of files, with what stands beside them. UserError: missing or not what they should be.
 BpeModel read_vocabulary_and_merges(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
 
 // vocab.json, merges.txt, tokenizer.json and tokenizer_config.json in a folder that exists.

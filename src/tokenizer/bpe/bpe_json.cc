@@ -26,9 +26,10 @@ class BpeJson {
     BpeSource source;
     source.vocabulary_file = source.merges_file = file_;
     source.merge_unit = "merge";
+    source.add_prefix_space = is_true(root_["pre_tokenizer"]["add_prefix_space"], true);
     read_vocabulary(model, source);
     read_merges(model, source);
-    take_added_tokens(source);
+    take_added_tokens(read_added_tokens(root_, file_), file_, source);
     return source;
   }
 
@@ -57,7 +58,6 @@ class BpeJson {
       refuse("its pre_tokenizer is '{}'", type.empty() ? "null" : type);
     }
     const auto splitter = root_["pre_tokenizer"];
-    if (is_true(splitter["add_prefix_space"], true)) refuse("its pre_tokenizer sets \"add_prefix_space\"");
     if (!is_true(splitter["use_regex"], true)) refuse("its pre_tokenizer does not split (\"use_regex\" is false)");
     if (const std::string_view type = type_of_step(root_, "decoder"); !type.empty() && type != "ByteLevel") {
       refuse("its decoder is '{}'", type);
@@ -116,21 +116,16 @@ class BpeJson {
     }
   }
 
-  void take_added_tokens(BpeSource& source) const {
-    for (AddedToken& added : read_added_tokens(root_, file_)) {
-      if (!added.refused.empty()) refuse("its added token '{}' sets \"{}\"", added.token.text, added.refused);
-      source.added.push_back(std::move(added.token));
-    }
-  }
-
   dom::object root_;
   std::string file_;  // in quotes, for messages
 };
 
 }  // namespace
 
-BpeModel read_bpe_json(dom::object root, const std::string& file) {
-  return build_bpe_model(BpeJson(root, file).read());
+BpeModel read_bpe_json(dom::object root, const std::string& file, const TokenizerConfig& config) {
+  BpeSource source = BpeJson(root, file).read();
+  take_config(config, source, /*is_pair=*/false);
+  return build_bpe_model(source);
 }
 
 }  // namespace teratron

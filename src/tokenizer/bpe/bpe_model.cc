@@ -30,6 +30,7 @@ void validate_ids(const BpeModel& model, std::string_view source) {
 
 // What each token must come from: a byte, a merge, or the list of special ones.
 void validate_origins(const BpeModel& model, std::string_view source) {
+  if (model.tokens.empty()) throw_user_error("{} has no tokens at all; copy or make the tokenizer again", source);
   std::vector<bool> known(model.tokens.size());
   for (const std::int32_t id : model.special) known[static_cast<std::size_t>(id)] = true;
   std::array<bool, 256> has_byte{};
@@ -78,6 +79,8 @@ std::string hash_of(const BpeModel& model) {
   add(model.merges.data(), model.merges.size() * sizeof(BpeMerge));
   add_count(model.special.size());
   add(model.special.data(), model.special.size() * sizeof(std::int32_t));
+  if (model.add_prefix_space) add_count(1);
+  if (model.end_of_text != kEndOfText) add(model.end_of_text.data(), model.end_of_text.size());
   return checksum.digest();
 }
 

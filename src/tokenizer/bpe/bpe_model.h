@@ -20,6 +20,8 @@ struct BpeModel {
   std::vector<std::string> tokens;    // token id -> its bytes
   std::vector<BpeMerge> merges;       // the lower the index, the earlier it is applied
   std::vector<std::int32_t> special;  // ascending ids of the tokens that no merge makes, such as <|endoftext|>
+  bool add_prefix_space = false;      // a text that does not begin with a space is encoded as if it did
+  std::string end_of_text = std::string(kEndOfText);  // the special token that ends documents; it may be missing
   bool operator==(const BpeModel&) const = default;
 };
 

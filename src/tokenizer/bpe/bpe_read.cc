@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<ListedToken> read_vocabulary(const fs::path& path) {
-  const std::string content = read_file(path);
+  const std::string content = without_mark(read_file(path));
   simdjson::dom::parser parser;
   simdjson::dom::object object;
   if (const auto error = parser.parse(content).get(object)) {
@@ -26,7 +26,7 @@ std::vector<ListedToken> read_vocabulary(const fs::path& path) {
 }
 
 std::vector<BpeSource::Merge> read_merges(const fs::path& path) {
-  const std::string content = read_file(path);
+  const std::string content = without_mark(read_file(path));
   std::vector<BpeSource::Merge> merges;
   std::string_view rest = content;
   for (std::size_t number = 1; !rest.empty(); ++number) {
@@ -55,6 +55,7 @@ BpeModel read_vocabulary_and_merges(const fs::path& vocabulary, const fs::path& 
   source.vocabulary_file = fmt::format("'{}'", vocabulary.string());
   source.merges_file = fmt::format("'{}'", merges.string());
   source.merge_unit = "line";
+  take_config(TokenizerConfig(vocabulary.parent_path()), source, /*is_pair=*/true);
   return build_bpe_model(source);
 }
 

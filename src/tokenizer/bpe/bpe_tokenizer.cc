@@ -37,6 +37,8 @@ class BytePairTokenizer final : public Tokenizer::Implementation {
     return bytes;
   }
   std::string_view bytes_of(std::int32_t id) const override { return model_.tokens[static_cast<std::size_t>(id)]; }
+  bool adds_prefix_space() const override { return model_.add_prefix_space; }
+  std::string_view end_of_text() const override { return model_.end_of_text; }
   std::int64_t vocab_size() const override { return std::ssize(model_.tokens); }
   const SpecialTokens& special() const override { return special_; }
   std::string hash() const override { return hash_of(model_); }

@@ -35,8 +35,9 @@ std::string list_merges(const BpeModel& model, const std::vector<std::string>& s
 }
 
 std::string bpe_json(const BpeModel& model, const std::vector<std::string>& spelled) {
-  constexpr std::string_view kByteLevel =
-      R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true})";
+  const std::string byte_level =
+      fmt::format(R"({{"type": "ByteLevel", "add_prefix_space": {}, "trim_offsets": true, "use_regex": true}})",
+                  model.add_prefix_space);
   return fmt::format(R"({{"version": "1.0", "truncation": null, "padding": null,
 "added_tokens": [{}],
 "normalizer": null,
@@ -48,7 +49,7 @@ std::string bpe_json(const BpeModel& model, const std::vector<std::string>& spel
 "vocab": {},
 "merges": [{}]}}}}
 )",
-                     added_tokens_json(spelled, model.special), kByteLevel, kByteLevel, kByteLevel,
+                     added_tokens_json(spelled, model.special), byte_level, byte_level, byte_level,
                      vocabulary_json(spelled), list_merges(model, spelled, ", ", true));
 }
 
@@ -56,13 +57,13 @@ std::string bpe_json(const BpeModel& model, const std::vector<std::string>& spel
 std::string bpe_config_json(const BpeModel& model, const std::vector<std::string>& spelled) {
   std::string_view end_of_text;
   for (const std::int32_t id : model.special) {
-    if (spelled[static_cast<std::size_t>(id)] == kEndOfText) end_of_text = kEndOfText;
+    if (spelled[static_cast<std::size_t>(id)] == model.end_of_text) end_of_text = model.end_of_text;
   }
   if (end_of_text.empty()) return "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}\n";
-  return fmt::format(R"({{"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": false, "bos_token": {0}, )"
+  return fmt::format(R"({{"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": {1}, "bos_token": {0}, )"
                      R"("eos_token": {0}, "unk_token": {0}}})"
                      "\n",
-                     json_string(end_of_text));
+                     json_string(end_of_text), model.add_prefix_space);
 }
 
 }  // namespace

@@ -4,10 +4,12 @@
 
 #include <array>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "tokenizer/tokenizer_config.h"
 #include "tokenizer/word_piece/word_piece_model.h"
 
 namespace teratron {
@@ -30,6 +32,11 @@ struct WordPieceNames {
 // Finds the special tokens among model.tokens, adds them to model.special, and validates. UserError that lists all that
 // are missing.
 void finish_word_piece_model(WordPieceModel& model, WordPieceNames names, std::string_view file);
+
+// UserError where what stands beside the files describes another tokenizer than BERT's: another class; words that are
+// made otherwise, tokens that `tokens` has not or that would be found within words.
+void require_word_piece_class(const TokenizerConfig& config);
+void require_word_piece(const TokenizerConfig& config, std::span<const std::string> tokens);
 
 // A token a line, the first with id 0. UserError: an empty line, a token twice, special tokens that are missing, bytes
 // that are not UTF-8.

@@ -105,8 +105,18 @@ class WordPieceJson {
 
 }  // namespace
 
-WordPieceModel read_word_piece_json(dom::object root, const std::string& file) {
-  return WordPieceJson(root, file).read();
+WordPieceModel read_word_piece_json(dom::object root, const std::string& file, const TokenizerConfig& config) {
+  require_word_piece_class(config);
+  WordPieceModel model = WordPieceJson(root, file).read();
+  require_word_piece(config, model.tokens);
+  const auto require_same = [&](const char* key, bool here) {
+    if (config.flag(key).value_or(here) == here) return;
+    config.refuse(fmt::format("its \"{}\" is {}, and {} says {}; make them agree", key, !here, file, here));
+  };
+  require_same("do_lower_case", model.lower_case);
+  require_same("strip_accents", model.strip_accents);
+  require_same("tokenize_chinese_chars", model.split_chinese);
+  return model;
 }
 
 }  // namespace teratron

@@ -1,6 +1,5 @@
 // vocab.txt and what stands beside it.
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <optional>
@@ -8,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "tokenizer/tokenizer_config.h"
 #include "tokenizer/tokenizer_json.h"
 #include "tokenizer/utf8.h"
 #include "tokenizer/vocabulary.h"
@@ -17,10 +17,10 @@
 namespace teratron {
 namespace {
 
-namespace dom = simdjson::dom;
+constexpr std::size_t kLongestToken = 4096;  // bytes; a word that is longer than 100 characters is [UNK]
 
 std::vector<std::string> read_lines(const std::filesystem::path& path) {
-  const std::string content = read_file(path), file = fmt::format("'{}'", path.string());
+  const std::string content = without_mark(read_file(path)), file = fmt::format("'{}'", path.string());
   std::vector<std::string> tokens;
   std::unordered_map<std::string, std::size_t> line_of;
   for (std::string_view rest = content; !rest.empty();) {
@@ -30,6 +30,10 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
     if (token.ends_with('\r')) token.pop_back();
     const std::size_t line = tokens.size() + 1;
     if (token.empty()) throw_user_error("{}, line {} is empty, and each line is a token; remove it", file, line);
+    if (token.size() > kLongestToken) {
+      throw_user_error("{}, line {} has {} bytes, and no token has more than {}; is this a vocabulary?", file, line,
+                       token.size(), kLongestToken);
+    }
     if (!is_utf8(token)) throw_user_error("{}, line {}: this is not valid UTF-8", file, line);
     if (token.back() == ' ' || token.back() == '\t') {
       throw_user_error("{}, line {}: there is white space behind '{}'; a line is a token and nothing else", file, line,
@@ -52,66 +56,17 @@ bool has_upper_case(std::string_view token) {
   return false;
 }
 
-// tokenizer_config.json, as far as it decides the ids.
-class WordPieceConfig {
- public:
-  explicit WordPieceConfig(const std::filesystem::path& path) : file_(fmt::format("'{}'", path.string())) {
-    std::error_code error;
-    if (!std::filesystem::exists(path, error)) return;
-    if (const auto fault = parser_.parse(read_file(path)).get(root_.emplace())) {
-      throw_user_error("{} is not a JSON object: {}", file_, simdjson::error_message(fault));
-    }
-  }
-
-  std::optional<bool> flag(const char* key) const {
-    dom::element value;
-    bool flag = false;
-    if (!root_ || (*root_)[key].get(value) || value.is_null()) return std::nullopt;
-    if (value.get(flag)) throw_user_error("{}: \"{}\" is neither true nor false", file_, key);
-    return flag;
-  }
-  // A special token is a text, or an object with the text.
-  std::string text(const char* key, const std::string& otherwise) const {
-    if (!root_) return otherwise;
-    const std::string_view plain = text_or((*root_)[key], "");
-    return std::string(plain.empty() ? text_or((*root_)[key]["content"], otherwise) : plain);
-  }
-  // What makes other words than BERT's, and tokens that the vocabulary has not.
-  void check(std::size_t tokens) const {
-    if (!root_) return;
-    if (!is_true((*root_)["do_basic_tokenize"], true)) refuse("it sets \"do_basic_tokenize\" to false");
-    const std::string_view tokenizer = text_or((*root_)["tokenizer_class"], "");
-    if (tokenizer.find("Japanese") != tokenizer.npos) refuse(fmt::format("its tokenizer is {}", tokenizer));
-    dom::object added;
-    if ((*root_)["added_tokens_decoder"].get(added)) return;
-    for (const auto [id, token] : added) {
-      const std::string text(id);
-      if (std::strtoull(text.c_str(), nullptr, 10) < tokens) continue;
-      refuse(
-          fmt::format("it adds token '{}' with id {}, which vocab.txt has not; keep this tokenizer as tokenizer.json",
-                      text_or(token["content"], ""), text));
-    }
-  }
-
- private:
-  [[noreturn]] void refuse(std::string_view why) const {
-    throw_user_error("{} describes another tokenizer than BERT's: {}", file_, why);
-  }
-
-  std::string file_;
-  dom::parser parser_;
-  std::optional<dom::object> root_;
-};
-
 }  // namespace
 
 WordPieceModel read_word_piece_vocabulary(const std::filesystem::path& path) {
-  const WordPieceConfig config(path.parent_path() / "tokenizer_config.json");
+  const TokenizerConfig config(path.parent_path());
   WordPieceModel model;
   model.tokens = read_lines(path);
-  config.check(model.tokens.size());
+  require_word_piece_class(config);
   WordPieceNames names;
-  names.each(model, [&](const char* key, std::string& text, std::int32_t&) { text = config.text(key, text); });
+  names.each(model, [&](const char* key, std::string& text, std::int32_t&) {
+    if (std::string named = config.special_text(key); !named.empty()) text = std::move(named);
+  });
   const auto is_cased = [](const std::string& token) {
     return !is_written_like_a_special_token(token) && has_upper_case(token);
   };
@@ -120,6 +75,7 @@ WordPieceModel read_word_piece_vocabulary(const std::filesystem::path& path) {
   model.strip_accents = config.flag("strip_accents").value_or(model.lower_case);
   model.split_chinese = config.flag("tokenize_chinese_chars").value_or(true);
   finish_word_piece_model(model, names, fmt::format("'{}'", path.string()));
+  require_word_piece(config, model.tokens);
   return model;
 }
 

@@ -1,0 +1,86 @@
+#include "data/text/content.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/files/decompression.h"
+#include "data/text/content_kinds.h"
+
+namespace teratron {
+namespace {
+
+constexpr auto kLinesEndings = std::to_array<std::string_view>({".jsonl", ".ndjson", ".jsonlines", ".ldjson"});
+
+bool is_named_json(const std::filesystem::path& file) {
+  return is_named_json_lines(file) || content_ending(file) == ".json";
+}
+
+std::string_view without_mark(std::string_view text) {
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+}
+
+}  // namespace
+
+std::string content_ending(const std::filesystem::path& file) {
+  const auto small_ending = [](const std::filesystem::path& path) {
+    std::string ending = path.extension().string();
+    std::ranges::transform(ending, ending.begin(),
+                           [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c); });
+    return ending;
+  };
+  const std::string ending = small_ending(file);
+  return ending == ".gz" || ending == ".zst" ? small_ending(file.stem()) : ending;
+}
+
+bool is_named_json_lines(const std::filesystem::path& file) {
+  return std::ranges::find(kLinesEndings, content_ending(file)) != kLinesEndings.end();
+}
+
+Content content::refused(const Finding& finding) {
+  return {ContentKind::kOther,
+          fmt::format("seems to be {}: {}; or take it as plain text with --format text", finding.what, finding.advice),
+          finding.may_be_page};
+}
+
+Content recognise_content(std::string_view head, const std::filesystem::path& file) {
+  const bool is_all = head.size() < kContentHead, is_named = is_named_json(file);
+  if (const auto found = content::find_signature(head)) {
+    return {ContentKind::kOther, fmt::format("seems to be {}: {}", found->what, found->advice), found->may_be_page};
+  }
+  std::string_view text = without_mark(head);
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  if (text.starts_with('{') || text.starts_with('[')) {
+    if (const auto found = content::find_json(text, is_all, is_named)) return *found;
+  }
+  if (is_named) return {.kind = ContentKind::kJsonLines};
+  for (const auto& found : {content::find_markup(text), content::find_ending(content_ending(file)),
+                            content::find_table(without_mark(head), is_all)}) {
+    if (found) return content::refused(*found);
+  }
+  return {};
+}
+
+void require_readable(const Content& content, const std::filesystem::path& file) {
+  if (content.kind == ContentKind::kOther) throw_user_error("{} {}", name_of_input(file), content.refusal);
+}
+
+std::string surprise_of(const Content& content, const std::filesystem::path& file) {
+  const bool is_array = content.kind == ContentKind::kJsonArray;
+  if (!is_array && content.kind != ContentKind::kJsonLines) return "";
+  const std::string ending = content_ending(file);
+  const bool is_expected = is_array ? ending == ".json" : is_named_json(file);
+  if (is_expected || ending.empty()) return "";
+  return fmt::format("{} holds {}, and is read as such{}", name_of_input(file),
+                     is_array ? "a JSON array of documents" : "JSON lines",
+                     is_named_json(file) ? "" : "; --format text takes it as one text");
+}
+
+Content content_of_file(const std::filesystem::path& file) {
+  DecompressingReader reader(file);
+  return recognise_content(reader.peek(kContentHead), file);
+}
+
+}  // namespace teratron

@@ -1,0 +1,95 @@
+// JSON in a text that begins with "{" or "[".
+#include <algorithm>
+#include <string>
+
+#include "data/text/content_kinds.h"
+#include "data/text/json_scanner.h"
+
+namespace teratron::content {
+namespace {
+
+constexpr std::string_view kSpaces = " \t\r\n";
+
+std::string_view behind_spaces(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(kSpaces), text.size()));
+}
+
+// Whether a text begins as an object's first member does, in JSON or as Python prints it: {"key": or {'key':
+bool begins_like_member(std::string_view text) {
+  if (!text.starts_with('{')) return false;
+  text = behind_spaces(text.substr(1));
+  if (!text.starts_with('"') && !text.starts_with('\'')) return false;
+  const std::size_t end = text.find(text.front(), 1);
+  if (end == text.npos || text.substr(0, end).find('\n') != text.npos) return false;
+  return behind_spaces(text.substr(end + 1)).starts_with(':');
+}
+
+Content kind(ContentKind found) { return {.kind = found}; }
+
+Content unclear(bool is_named) {
+  if (is_named) return kind(ContentKind::kJsonLines);  // whose fault is told with its line
+  return {.kind = ContentKind::kOther,
+          .refusal =
+              "begins as JSON does, and is not valid JSON there; say what it is with --format jsonl (an object a "
+              "line; quotes are \", and NaN is no number) or --format text"};
+}
+
+// SQuAD's files are one object, whose "data" is a list of articles.
+bool is_squad(std::string_view object) {
+  return object.find("\"data\"") != object.npos && object.find("\"paragraphs\"") != object.npos &&
+         object.find("\"qas\"") != object.npos;
+}
+
+std::optional<Content> find_object(std::string_view text, bool is_all, bool is_named) {
+  JsonScanner scanner;
+  const std::size_t read = scanner.scan(text);
+  if (scanner.keys() > 0 && is_squad(text)) {
+    return refused({"SQuAD's JSON", "'teratron finetune' and 'teratron eval' with squad1 or squad2 read it"});
+  }
+  const bool is_cut = !scanner.is_complete() && !scanner.is_invalid();
+  if (scanner.is_invalid() || (is_cut && is_all)) {
+    if (begins_like_member(text)) return unclear(is_named);
+    return std::nullopt;
+  }
+  if (text.substr(0, read).find('\n') == text.npos) {
+    if (is_cut) return kind(ContentKind::kJsonLines);  // a long first line
+    const std::string_view rest = text.substr(read), line = rest.substr(0, rest.find('\n'));
+    if (behind_spaces(line).empty()) return kind(ContentKind::kJsonLines);
+    if (begins_like_member(text)) return unclear(is_named);
+    return std::nullopt;
+  }
+  const std::string_view rest = behind_spaces(text.substr(read));
+  if (scanner.keys() == 0 || (!rest.empty() && !rest.starts_with('{'))) return std::nullopt;
+  return refused({"JSON whose objects have several lines each",
+                  "bring each document into a line of its own, for example with jq -c ."});
+}
+
+std::optional<Content> find_array(std::string_view text, bool is_all, bool is_named) {
+  JsonScanner scanner;
+  const std::size_t read = scanner.scan(text);
+  const std::string_view first = behind_spaces(text.substr(1));
+  const bool has_objects = first.starts_with('{');
+  const std::string_view rest = behind_spaces(text.substr(read));
+  const bool is_whole = scanner.is_complete() && (rest.empty() || rest.starts_with('['));  // or several, joined
+  const bool goes_on = !scanner.is_complete() && !scanner.is_invalid() && !is_all;
+  if (has_objects) {
+    if ((is_whole || goes_on) && scanner.keys() > 0) return kind(ContentKind::kJsonArray);
+    if (is_named && !scanner.is_invalid()) return kind(ContentKind::kJsonArray);  // cut short, which its reader tells
+    if (begins_like_member(first)) return unclear(is_named);
+    return std::nullopt;
+  }
+  const bool is_empty = first.starts_with(']');
+  if (is_empty && is_named) return kind(ContentKind::kJsonArray);
+  const bool has_texts = first.starts_with('"') || first.starts_with('[');
+  if (is_empty || (!is_whole && !(goes_on && has_texts)) || (!rest.empty() && !has_texts)) return std::nullopt;
+  return refused({"JSON arrays of something else than objects",
+                  "make an object of each document, in a line of its own: {\"text\": \"...\"}"});
+}
+
+}  // namespace
+
+std::optional<Content> find_json(std::string_view text, bool is_all, bool is_named) {
+  return text.starts_with('{') ? find_object(text, is_all, is_named) : find_array(text, is_all, is_named);
+}
+
+}  // namespace teratron::content

@@ -1,0 +1,132 @@
+// Every command that reads texts goes by what is in a file: the table of what is there and who reads it.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/compressed.h"
+#include "base/files/file.h"
+#include "cli/tiny_training.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::json_of;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::succeed;
+using testing::with;
+using testing::Words;
+
+struct Reader {
+  std::string name;
+  Words words;         // FILE stands for the file
+  std::string counts;  // what of its JSON counts the documents
+};
+
+struct Content {
+  std::string name, bytes;
+  std::string refusal;  // empty: three documents
+};
+
+std::vector<Content> contents() {
+  std::string lines, array = "[";
+  for (const char* text : {"the rank waits for it", "the layer sums the gradient", "a token is read"}) {
+    const std::string object = std::string("{\"h\": 1e400, \"text\": \"") + text + "\"}";
+    lines += object + "\n";
+    array += (array == "[" ? "\n  " : ",\n  ") + object;
+  }
+  array += "\n]\n";
+  return {{"lines.json", lines, ""},
+          {"lines", lines, ""},
+          {"lines.txt.gz", testing::gzip(lines), ""},
+          {"array.json", array, ""},
+          {"table.csv", "id,text\n1,a b\n2,c d\n", "comma-separated"},
+          {"settings", "[model]\nlayers = 3\n", "settings"},
+          {"packed", std::string("\xFD\x37\x7A\x58\x5A\x00\x00", 7), "xz"}};
+}
+
+TEST(ContentCommands, GoByWhatIsInAFileAndNotByItsName) {
+  const testing::TinyTraining tiny;
+  succeed(tiny.command({"--train-iters", "1", "--save", tiny.path("run"), "--peak-tflops", "1"}));
+  const std::string tokenizer = tiny.path("tokenizer");
+  const std::filesystem::path golden = std::filesystem::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_tiny";
+  std::filesystem::create_directories(tiny.path("bert"));
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    std::filesystem::copy(golden / name, tiny.path("bert") + "/" + name);
+  }
+  std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (int word = 5; word < 54; ++word) vocabulary += fmt::format("w{}\n", word);
+  write_file_atomically(tiny.path("bert") + "/vocab.txt", vocabulary);
+  write_file_atomically(tiny.path("test.jsonl"), "{\"text\": \"words of a test set that nobody has\"}\n");
+  const std::string out = tiny.path("out.jsonl"), test = tiny.path("test.jsonl");
+  const std::vector<Reader> readers = {
+      {"tokenizer train", {"tokenizer", "train", "FILE", "--vocab-size", "257", "--out", tiny.path("t")}, ""},
+      {"data tokenize", {"data", "tokenize", "FILE", "--tokenizer", tokenizer, "--out", tiny.path("o")}, "documents"},
+      {"data clean", {"data", "clean", "FILE", "--tokenizer", tokenizer, "--min-tokens", "1", "--out", out}, "kept"},
+      {"data langid", {"data", "langid", "FILE", "--out", out}, "documents"},
+      {"data dedup", {"data", "dedup", "FILE", "--out", out}, "kept"},
+      {"data decontaminate", {"data", "decontaminate", "FILE", "--evaluation", test, "--out", out}, "documents"},
+      {"evaluation sets",
+       {"data", "decontaminate", test, "--evaluation", "FILE", "--cut-ngram", "3", "--out", out},
+       ""},
+      {"data overlap", {"data", "overlap", "FILE", "--test", test, "--ngram", "2"}, "training_documents"},
+      {"test sets", {"data", "overlap", test, "--test", "FILE", "--ngram", "2"}, "test_documents"},
+      {"data extract",
+       {"data", "extract", "FILE", "--field", "text", "--min-characters", "1", "--out", out},
+       "documents"},
+      {"data sample", {"data", "sample", "FILE", "--share", "1", "--out", out}, "documents"},
+      {"eval lambada", {"eval", "lambada", "--load", tiny.path("run"), "--data", "FILE"}, "examples"},
+      {"embed", {"embed", "FILE", "--load", tiny.path("bert"), "--out", tiny.path("v.npy")}, "texts"},
+      {"generate", {"generate", "--load", tiny.path("run"), "--prompts", "FILE", "--max-new-tokens", "1"}, "lines"},
+  };
+  for (const Content& content : contents()) {
+    write_file_atomically(tiny.path(content.name), content.bytes);
+    for (const Reader& reader : readers) {
+      SCOPED_TRACE(reader.name + " of " + content.name);
+      Words words = reader.words;
+      std::ranges::replace(words, std::string("FILE"), tiny.path(content.name));
+      const Outcome outcome = run_teratron(with(words, {"--json", "-"}));
+      EXPECT_EQ(outcome.exit_code, content.refusal.empty() ? 0 : 2) << outcome.errors;
+      if (!content.refusal.empty()) {
+        EXPECT_THAT(outcome.errors, HasSubstr(content.refusal));
+      } else if (reader.counts == "lines") {
+        EXPECT_EQ(std::ranges::count(outcome.output, '\n'), 3);
+      } else if (!reader.counts.empty()) {
+        EXPECT_EQ(nlohmann::json::parse(outcome.output, nullptr, false)[reader.counts], 3) << outcome.output;
+      }
+      const bool is_told = outcome.errors.find("holds JSON lines, and is read as such") != std::string::npos;
+      const bool is_surprise = content.name.ends_with(".txt.gz") && reader.name != "data sample";
+      EXPECT_EQ(is_told, is_surprise) << outcome.errors;
+    }
+  }
+}
+
+TEST(ContentCommands, WantAPlainTextForWikiTextAndTokensByPrefix) {
+  const testing::TinyTraining tiny;
+  const std::string lines = tiny.path("wiki.tokens"), text = tiny.path("a.txt");
+  write_file_atomically(lines, "{\"text\": \"a b\"}\n");
+  write_file_atomically(text, "\xEF\xBB\xBF = A = \n");
+  const Words wikitext = {"eval", "wikitext103", "--count-only", "--tokenizer", tiny.path("tokenizer"), "--data"};
+  EXPECT_THAT(run_teratron(with(wikitext, {lines})).errors,
+              HasSubstr("is to be the text of WikiText-103 as plain text"));
+  EXPECT_EQ(json_of(with(wikitext, {lines, "--format", "text"}))["original_tokens"], 3);
+  EXPECT_EQ(json_of(with(wikitext, {text}))["original_tokens"], 3);
+  const auto refusal = [](const Words& words) {
+    const Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.errors;
+  };
+  for (const Words& words :
+       {Words{"data", "info", text}, Words{"train", "--model", "tiny", "--data-path", text, "--tokenizer",
+                                           tiny.path("tokenizer"), "--train-iters", "1", "--seq-length", "8"}}) {
+    EXPECT_THAT(refusal(words), HasSubstr("is a file, and a tokenised corpus is needed")) << words[1];
+  }
+  EXPECT_THAT(refusal({"data", "sample", text, "--share", "1", "--out", tiny.path("o")}), HasSubstr("plain text"));
+  EXPECT_THAT(refusal({"data", "merge", text, lines, "--out", tiny.path("o")}), HasSubstr("need no merging"));
+}
+
+}  // namespace
+}  // namespace teratron

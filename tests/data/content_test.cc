@@ -1,0 +1,291 @@
+// What a file holds is seen in it: every kind of content, under every kind of name.
+#include "data/text/content.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/compressed.h"
+#include "base/error.h"
+#include "data/dataset_fixture.h"
+#include "data/text/document_reader.h"
+#include "data/text/document_text.h"
+#include "data/text/json_scanner.h"
+
+namespace teratron {
+namespace {
+
+using namespace std::string_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Example {
+  std::string bytes;
+  std::string refusal;  // empty: it is taken
+  ContentKind kind = ContentKind::kText;
+};
+
+std::vector<Example> examples() {
+  const auto lines = ContentKind::kJsonLines, array = ContentKind::kJsonArray;
+  const std::string two = "{\"text\": \"one\"}\n{\"text\": \"two\"}\n", bom = "\xEF\xBB\xBF";
+  return {
+      {two, "", lines},
+      {bom + "\n \r\n" + two, "", lines},
+      {"{\"text\": \"" + std::string(100'000, 'x') + "\"}\n", "", lines},
+      {"{\"n\": 1e400, \"m\": 18446744073709551616, \"text\": \"a\"}\n", "", lines},
+      {"[{\"text\": \"one\"}, {\"text\": \"two\"}]", "", array},
+      {bom + " [\n  {\n    \"text\": \"one\"\n  }\n]\n", "", array},
+      {"[{\"text\": \"" + std::string(100'000, 'x') + "\"}]", "", array},
+      {"[{\"text\": \"a\"}][{\"text\": \"b\"}]", "", array},
+      // Other text that begins with a bracket.
+      {"{\n  int x = 0;\n  return x;\n}\n", ""},
+      {"{\\bf Theorem.} Let x be [0, 1].\n", ""},
+      {"{{template}} of a wiki\n", ""},
+      {"{ a set } of things\n", ""},
+      {"[link](http://a.org) and more\n", ""},
+      {"[1] A. Author, A paper.\n[2] B. Author.\n", ""},
+      {"[ ] to do\n[x] done\n", ""},
+      {"[\"quoted\" words] in a line\n", ""},
+      {"[[wiki link]] text\n", ""},
+      {"[{a: 1}, {b: 2}]; // JavaScript\n", ""},
+      {"Hello, world.\nThis is, well, text.\nIt has, of course, commas.\n", ""},
+      {"import os, sys\nx = 1\n", ""},
+      {"ORCs are not what ORC is.\n", ""},
+      {"a\tb\nno tab\n", ""},
+      {"", ""},
+      {" \n", ""},
+      // What may be either.
+      {"{\"text\": \"open\n{\"text\": \"b\"}\n", "--format jsonl"},
+      {"{'text': 'as Python prints it'}\n", "--format jsonl"},
+      {"{\"text\": \"a\", \"score\": NaN}\n", "--format jsonl"},
+      {"{\"text\": \"a\"}{\"text\": \"b\"}\n", "--format jsonl"},
+      {"[{\"text\": \"a\"}, {\"text\"; \"b\"}]", "--format jsonl"},
+      // What is no text.
+      {"{\n  \"text\": \"one\"\n}\n{\n  \"text\": \"two\"\n}\n", "several lines each"},
+      {"[\"one\", \"two\"]\n", "something else than objects"},
+      {"[1, 2, 3]", "something else than objects"},
+      {"{\"data\": [{\"title\": \"t\", \"paragraphs\": [{\"context\": \"c\", \"qas\": []}]}]}", "SQuAD's JSON"},
+      {"id,text,label\n1,\"a, \"\"b\"\"\nc\",x\n2,d,y\n", "comma-separated"},
+      {"a\tb\nc\td\ne\tf\n", "tab-separated"},
+      {"# settings\nmodel = \"tiny\"\nlr = 0.1\n", "settings"},
+      {"[model]\nlayers = 3\n", "settings"},
+      {"<!DOCTYPE html>\n<html><body>x</body></html>", "HTML"},
+      {"<!-- a note -->\n<HTML lang=en>", "HTML"},
+      {"<?xml version=\"1.0\"?><mediawiki/>", "XML"},
+      {"\xFD\x37\x7A\x58\x5A\x00\x00"s, "xz"},
+      {"BZh91AY&SY\x01\x02", "bzip2"},
+      {"PK\x03\x04\x14\x00"s, "zip"},
+      {testing::gzip("inner"), "compressed twice"},
+      {std::string(257, 'n') + "ustar\x00"s + "00", "tar archive"},
+      {"PAR1\x15\x00\x15"s, "Parquet"},
+      {"ARROW1\x00\x00"s, "Arrow"},
+      {"Obj\x01\x04", "Avro"},
+      {"SQLite format 3\x00"s, "SQLite"},
+      {"%PDF-1.7\n", "PDF"},
+      {"{\\rtf1\\ansi text}", "RTF"},
+      {"\x80\x04\x95", "pickle"},
+      {"\x89PNG\r\n\x1A\n", "picture"},
+      {"\x7F"
+       "ELF\x02",
+       "program"},
+      {"WARC/1.0\r\nWARC-Type: warcinfo\r\n", "WARC"},
+      {"\xFF\xFE"
+       "a\x00"s,
+       "UTF-16"},
+      {"a\x00"
+       "b\x00"
+       "c\x00"
+       "d\x00"s,
+       "UTF-16LE"},
+      {"\x00"
+       "a\x00"
+       "b\x00"
+       "c\x00"
+       "d"s,
+       "UTF-16BE"},
+      {"\xFF\xFE\x00\x00"
+       "a\x00\x00\x00"s,
+       "UTF-32"},
+  };
+}
+
+TEST(ContentKinds, AreSeenInTheBytesUnderEveryNameThatSaysNothingElse) {
+  for (const Example& example : examples()) {
+    for (const char* name : {"a", "-", "a.txt", "a.dat", "folder.x/a.TXT"}) {
+      const std::string head = example.bytes.substr(0, kContentHead);
+      const Content found = recognise_content(head, name);
+      const std::string shown = example.bytes.substr(0, 60) + " in " + name;
+      if (example.refusal.empty()) {
+        EXPECT_EQ(found.kind, example.kind) << shown << ": " << found.refusal;
+      } else {
+        EXPECT_EQ(found.kind, ContentKind::kOther) << shown;
+        EXPECT_THAT(found.refusal, HasSubstr(example.refusal)) << shown;
+      }
+    }
+  }
+}
+
+TEST(ContentKinds, OfJsonUnderAJsonNameAreReadSoThatTheirFaultsHaveALine) {
+  for (const char* name : {"a.jsonl", "a.JSONL", "a.ndjson", "a.json", "a.json.gz", "a.JsonL.zst"}) {
+    for (const char* text : {"{\"text\": \"open\n", "plain", "{'text': 1}\n", "{ x }", "", "[1", "{\"a\": NaN}\n"}) {
+      const ContentKind kind = recognise_content(text, name).kind;
+      EXPECT_EQ(kind, ContentKind::kJsonLines) << text << " in " << name;
+    }
+    EXPECT_EQ(recognise_content("[{\"text\": \"a\"}]", name).kind, ContentKind::kJsonArray);
+    EXPECT_EQ(recognise_content("[{\"text\": \"a\"}, {\"te", name).kind, ContentKind::kJsonArray);  // cut short
+    EXPECT_EQ(recognise_content("[]", name).kind, ContentKind::kJsonArray);
+    EXPECT_EQ(recognise_content("%PDF-1.7", name).kind, ContentKind::kOther);
+  }
+}
+
+TEST(ContentKinds, GoByTheNameWhereTheBytesDoNotTell) {
+  for (const char* name : {"a.csv", "a.TSV.gz", "a.toml", "a.html", "a.HTM"}) {
+    EXPECT_EQ(recognise_content("some text\n", name).kind, ContentKind::kOther) << name;
+    EXPECT_EQ(recognise_content("{\"text\": \"a\"}\n", name).kind, ContentKind::kJsonLines) << name;
+  }
+}
+
+TEST(ContentKinds, ThatANameDoesNotLetExpectAreToldTheUser) {
+  const Content lines{.kind = ContentKind::kJsonLines}, array{.kind = ContentKind::kJsonArray};
+  for (const char* name : {"-", "a", "a.json", "a.jsonl", "a.NDJSON.gz"})
+    EXPECT_EQ(surprise_of(lines, name), "") << name;
+  for (const char* name : {"a.txt", "a.csv.gz"})
+    EXPECT_THAT(surprise_of(lines, name), HasSubstr("--format text")) << name;
+  EXPECT_THAT(surprise_of(array, "a.jsonl"), HasSubstr("a JSON array"));
+  EXPECT_EQ(surprise_of(Content{}, "a.txt"), "");
+}
+
+// nlohmann's parser as the oracle: on valid JSON with a byte changed here and there.
+TEST(JsonScanner, TakesWhatAnotherParserTakes) {
+  const std::string json =
+      R"({"a": [1, -0.5e+3, 0, 10E2, true, false, null, "x\u00e9\\\"\/\b", {}, []], "b": {"c": [[], [{}]]}, "": ""})";
+  ASSERT_TRUE(is_json(json));
+  std::mt19937 random(1);
+  const std::string letters = R"({}[],:"\0123456789.eE+-truefalsn u/b)";
+  int valid = 0;
+  for (int trial = 0; trial < 20'000; ++trial) {
+    std::string changed = json;
+    for (std::size_t i = 1 + random() % 2; i-- > 0;) {
+      const std::size_t at = random() % changed.size();
+      switch (random() % 3) {
+        case 0: changed[at] = letters[random() % letters.size()]; break;
+        case 1: changed.erase(at, 1); break;
+        default: changed.insert(at, 1, letters[random() % letters.size()]);
+      }
+    }
+    const bool expected = nlohmann::json::accept(changed);
+    // That parser has limits for numbers, and looks into escapes of surrogates.
+    if (changed.find("\\ud") != changed.npos) continue;
+    EXPECT_EQ(is_json(changed), expected) << changed;
+    valid += expected ? 1 : 0;
+    JsonScanner pieces;  // the same byte by byte
+    bool goes_on = true;
+    for (const char c : changed) goes_on = goes_on && pieces.scan({&c, 1}) == 1;
+    EXPECT_EQ(goes_on && pieces.is_complete(), goes_on && expected) << changed;
+  }
+  EXPECT_GT(valid, 1000);
+}
+
+class JsonDocuments : public ::testing::Test {
+ protected:
+  // The texts, or the fault of the first document that has one.
+  std::vector<std::string> read(const std::string& content, std::int64_t batch_bytes = 1 << 20,
+                                const std::string& name = "a.json") const {
+    write_file_atomically(folder_ / name, content);
+    const std::filesystem::path file = folder_ / name;
+    DocumentReader reader(std::span(&file, 1), batch_bytes);
+    DocumentText text_of("text");
+    std::vector<std::string> texts;
+    for (DocumentBatch batch; reader.next(batch);) {
+      for (const RawDocument& document : batch.documents) {
+        EXPECT_EQ(document.bytes.find('\n'), std::string_view::npos);
+        try {
+          texts.emplace_back(text_of.of(document));
+        } catch (const UserError& error) {
+          texts.emplace_back(std::string("fault ") + error.what());
+        }
+      }
+    }
+    return texts;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(JsonDocuments, NumbersOfAnySizeAndListsOfAnyDepthAreNoFaultWhereTheyAreNotRead) {
+  const std::string deep = std::string(5000, '[') + std::string(5000, ']');
+  for (const std::string& value : {"18446744073709551616"s, "-9223372036854775809"s, "1e400"s, "-1E+999"s,
+                                   "340282366920938463463374607431768211456"s, deep, "0.1e-9999"s}) {
+    EXPECT_THAT(read("{\"n\": " + value + ", \"text\": \"on\\u00e9\", \"m\": " + value + "}\n"),
+                ElementsAre("on\u00E9"));
+    EXPECT_THAT(read("[{\"text\": \"one\", \"n\": " + value + "}, {\"text\": \"two\"}]"), ElementsAre("one", "two"));
+    EXPECT_THAT(read("{\"text\": " + value + "}\n").front(), HasSubstr("\"text\" is not a string"));
+    EXPECT_THAT(read("{\"other\": " + value + "}\n").front(), HasSubstr("no \"text\""));
+    for (const char* bad :
+         {"{\"n\": %, \"text\": \"a\"", "{\"n\": %, \"text\": \"a\", }", "{\"n\": %x, \"text\": \"a\"}",
+          "{\"n\": 0%, \"text\": \"a\"}", "{\"text\": \"half \\ud83d\", \"n\": %}", "{\"n\": %, \"text\": \"\xFF\"}"}) {
+      std::string line = bad;
+      line.replace(line.find('%'), 1, value);
+      EXPECT_THAT(read(line + "\n", 1 << 20, "a.jsonl").front(), HasSubstr("a.jsonl:1: this line is not valid JSON"))
+          << bad;
+    }
+  }
+}
+
+TEST_F(JsonDocuments, OfAnArrayAreItsElementsWhateverTheBatches) {
+  const std::string array =
+      "\xEF\xBB\xBF [ {\"text\": \"a, ]}\\\"\"},\r\n  {\n    \"more\": [[1, {}], \"x\"],\n    \"text\": \"b\\\\\"\n  "
+      "},\n"
+      "3, {\"text\": \"c\" \"d\"}, {\"text\": \"e\"}\n]\n";
+  for (const std::int64_t batch : {1, 2, 7, 40, 1 << 20}) {
+    const std::vector<std::string> texts = read(array, batch);
+    ASSERT_EQ(texts.size(), 5U) << batch;
+    EXPECT_EQ(texts[0], "a, ]}\"");
+    EXPECT_EQ(texts[1], "b\\");
+    EXPECT_THAT(texts[2], HasSubstr("a.json, element 3: this element is not a JSON object"));
+    EXPECT_THAT(texts[3], HasSubstr("element 4: this element is not valid JSON"));
+    EXPECT_EQ(texts[4], "e");
+  }
+  EXPECT_THAT(read("[{\"text\": \"a\\nb\"}, ]"),
+              ElementsAre("a\nb", HasSubstr("element 2: this element is not valid")));
+  EXPECT_THAT(read("[{\"text\": \"a\"}]\n\xEF\xBB\xBF[{\"text\": \"b\"}]", 3), ElementsAre("a", "b"));
+  EXPECT_THAT(read("[{\"text\": \"raw\nend\"}]").front(), HasSubstr("not valid JSON"));
+  const auto fault = [&](const std::string& content) { return message_of<UserError>([&] { read(content); }); };
+  EXPECT_THAT(fault("[{\"text\": \"a\"}, {\"text\": \"b\""),
+              HasSubstr("cut short: its JSON array does not end, behind element 1"));
+  EXPECT_THAT(fault("[{\"text\": \"a\"}] x"), HasSubstr("behind the end of its JSON array"));
+  EXPECT_THAT(fault("[{\"text\": \"" + std::string(100'000, 'a') + "\"}] x"),
+              HasSubstr("behind the end of its JSON array"));
+}
+
+TEST_F(JsonDocuments, MayBeginWithAByteOrderMarkInAnyLine) {
+  const std::string mark = "\xEF\xBB\xBF", line = mark + "{\"text\": \"a\"}\n";
+  EXPECT_THAT(read(line + line + line), ElementsAre("a", "a", "a"));
+}
+
+TEST_F(JsonDocuments, OfCompressedFilesHaveALargestSize) {
+  const std::string long_line = "{\"text\": \"" + std::string(5000, 'a') + "\"}\n";
+  const auto fault = [&](const std::string& name, const std::string& content) {
+    write_file_atomically(folder_ / name, content);
+    const std::filesystem::path file = folder_ / name;
+    return message_of<UserError>([&] {
+      DocumentReader reader(std::span(&file, 1), 100, TextFormat::kAuto, 4000);
+      for (DocumentBatch batch; reader.next(batch);) continue;
+    });
+  };
+  EXPECT_THAT(fault("a.jsonl.gz", testing::gzip("{\"text\": \"a\"}\n" + long_line)), HasSubstr("document 2 of"));
+  EXPECT_THAT(fault("a.json.gz", testing::gzip("[" + long_line + "]")), HasSubstr("document 1 of"));
+  EXPECT_THAT(fault("a.txt.zst", testing::zstd(std::string(5000, 'a'))), HasSubstr("decompress it into a file"));
+  EXPECT_EQ(fault("b.jsonl", long_line), "");
+  EXPECT_EQ(fault("b.txt", std::string(5000, 'a')), "");
+}
+
+TEST_F(JsonDocuments, OrTextsThatAreNotUtf8AreRefusedWithTheirPlaceUnlessAnyBytesAreText) {
+  EXPECT_THAT(read("caf\xE9\n", 1 << 20, "a.txt").front(), HasSubstr("0xe9 at byte 3"));
+  EXPECT_THAT(read("caf\xE9\n", 1 << 20, "a.txt").front(), HasSubstr("Latin-1"));
+  EXPECT_THAT(read("\u00E9t\u00E9 \xE9\n", 1 << 20, "a.txt").front(), HasSubstr("damaged"));
+}
+
+}  // namespace
+}  // namespace teratron
