@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <set>
 
@@ -147,7 +148,9 @@ TEST_F(CorpusParts, MemoryIsNotThatOfTheCorpus) {
     IndexedDatasetWriter writer(path("large"), TokenType::kU16);
     const std::vector<std::byte> tokens(std::size_t{16} << 20);
     for (int i = 0; i < 40; ++i) {
-      writer.add_stored_sequence(std::span(tokens).first(tokens.size() / 4 - static_cast<std::size_t>(2 * i)));
+      const auto bytes = std::span(tokens).first(tokens.size() / 4 - static_cast<std::size_t>(2 * i));
+      writer.add_stored_sequences(std::array{static_cast<std::int32_t>(bytes.size() / 2)});
+      writer.add_stored_bytes(bytes);
       writer.end_document();
     }
     writer.commit();
