@@ -86,6 +86,7 @@ std::string_view remedy_of_write_error(int error) {
     case EPERM: return "check its permissions";
     case EISDIR: return "move the folder of that name away";
     case ENOSPC:
+    case EFBIG:  // of the largest file that is allowed
     case EDQUOT: return "free some space";
     default: return "check the path and its disk";
   }
