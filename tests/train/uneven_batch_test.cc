@@ -69,7 +69,6 @@ TEST_F(UnevenBatch, TrainsTheSameWhereSomeCopiesHaveNoSample) {
   for (const std::int64_t copies : {3, 5}) {
     config_.data_parallel = copies;
     testing::expect_same_training(train(config_), expected, fmt::format("dp {}", copies));
-    config_.tensor_parallel = 2;
   }
 }
 

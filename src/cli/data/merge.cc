@@ -49,9 +49,10 @@ FieldList fields_of(DataMergeOptions& o) {
 }
 
 void run(const DataMergeOptions& options) {
-  require_free(files_of_corpus(options.out), options.overwrite);
   const double start = monotonic_seconds();
   const CopySource source = open_copy_source(options.sources);
+  require_other_places(source, std::array{options.out});
+  require_free(files_of_corpus(options.out), options.overwrite);
   std::atomic<double> share{0};
   std::optional<LongTask> told(std::in_place, "merging", [&] { return share.load(); });
   const CopiedCorpus copied =

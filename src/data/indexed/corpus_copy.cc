@@ -40,17 +40,6 @@ void require_agreement(const IndexedShard& first, const std::optional<CorpusSide
   }
 }
 
-void require_other_places(const CopySource& source, std::span<const fs::path> outs) {
-  std::set<fs::path> taken;
-  for (const IndexedShard& shard : source.dataset->shards())
-    taken.insert(fs::weakly_canonical(bin_path(shard.prefix())));
-  for (const fs::path& out : outs) {
-    if (taken.insert(fs::weakly_canonical(bin_path(out))).second) continue;
-    throw_user_error("'{}' is read or written by this command already; choose another name for the result",
-                     out.string());
-  }
-}
-
 // The .bin of a shard as it is stored, some of it at a time.
 class StoredTokens {
  public:
@@ -161,6 +150,17 @@ class DocumentCopy {
 };
 
 }  // namespace
+
+void require_other_places(const CopySource& source, std::span<const fs::path> outs) {
+  std::set<fs::path> taken;
+  for (const IndexedShard& shard : source.dataset->shards())
+    taken.insert(fs::weakly_canonical(bin_path(shard.prefix())));
+  for (const fs::path& out : outs) {
+    if (taken.insert(fs::weakly_canonical(bin_path(out))).second) continue;
+    throw_user_error("'{}' is read or written by this command already; choose another name for the result",
+                     out.string());
+  }
+}
 
 CopySource open_copy_source(std::span<const std::string> words) {
   CopySource source{.dataset = open_corpus(words)};

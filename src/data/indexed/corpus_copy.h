@@ -28,6 +28,9 @@ struct CopySource {
 // other files.
 CopySource open_copy_source(std::span<const std::string> words);
 
+// UserError: an `out` that is a source, or is named twice. copy_documents() asks it too.
+void require_other_places(const CopySource& source, std::span<const std::filesystem::path> outs);
+
 struct CopiedCorpus {
   std::filesystem::path prefix;
   std::int64_t documents = 0, sequences = 0, tokens = 0;

@@ -41,7 +41,7 @@ class CorpusResume : public ::testing::Test {
   }
   Words command(const Words& more) const {
     return with({TERATRON_BINARY, "data", "clean", path("a.jsonl"), path("b.jsonl.gz"), "--min-tokens", "0",
-                 "--batch-bytes", "20000", "--journal-seconds", "0"},
+                 "--batch-bytes", "20000", "--journal-seconds", "0", "--overwrite"},
                 more);
   }
   // Waits until it is so, but not for ever.
@@ -137,7 +137,8 @@ TEST_F(CorpusResume, NothingGoesOnBehindTheOutputOfAnotherCommand) {
   wait_until([&] { return fs::exists(path("out.jsonl.journal")); });
   ::kill(first.pid(), SIGKILL);
   first.wait();
-  testing::ChildProgram second({TERATRON_BINARY, "data", "dedup", path("a.jsonl"), "--out", path("out.jsonl")});
+  testing::ChildProgram second(
+      {TERATRON_BINARY, "data", "dedup", path("a.jsonl"), "--out", path("out.jsonl"), "--overwrite"});
   wait_until([&] { return !fs::exists(path("out.jsonl.journal")); });
   ::kill(second.pid(), SIGKILL);
   second.wait();
