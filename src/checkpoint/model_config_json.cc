@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 enum class Decides { kFunction, kHead, kTraining };
 
-constexpr const char* kNumLabels = "num_labels";
+constexpr const char *kNumLabels = "num_labels", *kEmbeddingDropout = "embedding_dropout";
 
 // Every field: its name in the file, a pointer to it, and what it decides.
 template <class Visitor>
@@ -35,6 +35,7 @@ void visit_fields(const Visitor& field) {
   field(kNumLabels, &ModelConfig::num_labels, Decides::kHead);
   field("make_vocab_size_divisible_by", &ModelConfig::make_vocab_size_divisible_by, Decides::kTraining);
   field("hidden_dropout", &ModelConfig::hidden_dropout, Decides::kTraining);
+  field(kEmbeddingDropout, &ModelConfig::embedding_dropout, Decides::kTraining);
   field("attention_dropout", &ModelConfig::attention_dropout, Decides::kTraining);
   field("init_method_std", &ModelConfig::init_method_std, Decides::kTraining);
 }
@@ -71,7 +72,10 @@ void read_field(std::int64_t& to, const JsonFields& fields, std::string_view key
   to = fields.integer(key, 1, kLargestSize);
 }
 
-void read_field(double& to, const JsonFields& fields, std::string_view key) { to = fields.number(key); }
+void read_field(double& to, const JsonFields& fields, std::string_view key) {
+  if (key == kEmbeddingDropout && !fields.has(key)) return;  // since it may differ
+  to = fields.number(key);
+}
 
 // Checkpoints from before there were several kinds do not say which one they hold.
 void read_field(ModelKind& to, const JsonFields& fields, std::string_view key) {
@@ -101,7 +105,9 @@ void read_field(Value& to, const JsonFields& fields, std::string_view key) {
 
 Json model_config_to_json(const ModelConfig& config) {
   Json json = Json::object();
-  visit_fields([&](const char* name, auto member, Decides) { json[name] = to_json(config.*member); });
+  visit_fields([&](const char* name, auto member, Decides) {
+    if (name != kEmbeddingDropout || config.embedding_dropout != 1) json[name] = to_json(config.*member);
+  });
   return json;
 }
 

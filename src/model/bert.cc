@@ -67,7 +67,7 @@ Bert::Bert(const ModelConfig& model_config, GroupRank place)
       config(model_config),
       // Its dropout follows the token types and the norm, so it is none of its own.
       embedding(config.vocab_size, config.padded_vocab_size(place.size), config.max_position_embeddings,
-                config.hidden_size, /*hidden_dropout=*/0, place),
+                config.hidden_size, /*dropout_after=*/0, place),
       types{.name = "embedding.types.weight",
             .shape = {kTokenTypes, config.hidden_size},
             .init = Init::kNormal,

@@ -132,6 +132,10 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
   faults.need_between({"make-vocab-size-divisible-by"}, make_vocab_size_divisible_by, 1, kMostFeatures);
   need_probability(faults, {"hidden-dropout"}, hidden_dropout);
   need_probability(faults, {"attention-dropout"}, attention_dropout);
+  constexpr Flag kEmbeddingDropout{"embedding-dropout"};
+  need_probability(faults, kEmbeddingDropout, embedding_dropout == 1 ? 0 : embedding_dropout);
+  faults.add_if(kind == ModelKind::kBert && embedding_dropout != 1,
+                "{} is for GPT-2; what follows BERT's embedding is {}", kEmbeddingDropout, Flag{"hidden-dropout"});
   faults.add_if(kind == ModelKind::kGpt2 && norm_placement == NormPlacement::kPost,
                 "{} post is for BERT ({} bert); GPT-2's norms come first", Flag{"layernorm-placement"},
                 Flag{"model-type"});

@@ -48,6 +48,7 @@ struct ModelConfig {
   std::int64_t make_vocab_size_divisible_by = 128;
   double layernorm_epsilon = 1e-5;
   double hidden_dropout = 0.1;     // after the embedding and before each residual add
+  double embedding_dropout = 1;    // of GPT-2: after the embedding; 1, which is no rate: hidden_dropout is
   double attention_dropout = 0.1;  // on attention probabilities
   double init_method_std = 0.02;
   Activation activation = Activation::kGeluTanh;
@@ -64,6 +65,7 @@ struct ModelConfig {
     return head == ModelHead::kClassification ? num_labels : head == ModelHead::kSpans ? 2 : 1;
   }
 
+  double dropout_after_embedding() const { return embedding_dropout == 1 ? hidden_dropout : embedding_dropout; }
   std::int64_t ffn_hidden_size() const { return 4 * hidden_size; }
   // A multiple of make_vocab_size_divisible_by for each rank that holds a part.
   std::int64_t padded_vocab_size(std::int64_t tensor_parallel_size = 1) const {

@@ -13,7 +13,7 @@ Gpt2::Gpt2(const ModelConfig& model_config, GroupRank place)
             model_config.make_layers(place)),
       config(model_config),
       embedding(config.vocab_size, config.padded_vocab_size(place.size), config.max_position_embeddings,
-                config.hidden_size, config.hidden_dropout, place),
+                config.hidden_size, config.dropout_after_embedding(), place),
       final_norm("final_norm", config.hidden_size, config.layernorm_epsilon, place),
       output{.vocab_size = config.vocab_size, .vocab_begin = embedding.vocab_begin()} {}
 

@@ -12,7 +12,7 @@ struct Embedding {
   double dropout;
 
   Embedding(std::int64_t vocab, std::int64_t padded_vocab, std::int64_t max_positions, std::int64_t hidden,
-            double hidden_dropout, GroupRank place)
+            double dropout_after, GroupRank place)
       : tokens{.name = "embedding.tokens.weight",
                .shape = {padded_vocab / place.size, hidden},
                .init = Init::kNormal,
@@ -25,7 +25,7 @@ struct Embedding {
                   .init = Init::kNormal,
                   .decay = true,
                   .place = place},
-        dropout(hidden_dropout) {}
+        dropout(dropout_after) {}
 
   void visit(const ParameterVisitor& visitor) {
     visitor(tokens);

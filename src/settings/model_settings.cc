@@ -99,6 +99,8 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
   list.add("layernorm-epsilon", &s.model.layernorm_epsilon, "X", "added to the variance in layer norms");
   list.add("init-method-std", &s.model.init_method_std, "X", "standard deviation of the initial weights");
   list.add("hidden-dropout", &s.model.hidden_dropout, "P", "dropout after the embedding and before residual adds");
+  list.add("embedding-dropout", &s.model.embedding_dropout, "P",
+           "of GPT-2: dropout after the embedding where it is another; 1: --hidden-dropout");
   list.add("attention-dropout", &s.model.attention_dropout, "P", "dropout of attention probabilities");
 }
 

@@ -193,6 +193,29 @@ TEST(HuggingFace, SixteenBitWeightsBecomeSingle) {
   }
 }
 
+// Only training uses them, and it has one for each.
+TEST(HuggingFace, DropoutsThatDifferAreKept) {
+  const TemporaryFolder folder;
+  make_variant(
+      folder / "hf",
+      [](Json& config) {
+        config["embd_pdrop"] = 0.3;
+        config["resid_pdrop"] = 0.2;
+        config["attn_pdrop"] = 0.1;
+      },
+      kSame);
+  import_from_hugging_face(folder / "hf", folder / "run");
+  const ModelConfig read = read_checkpoint_info(folder / "run").model;
+  EXPECT_EQ(read.dropout_after_embedding(), 0.3);
+  EXPECT_EQ(read.hidden_dropout, 0.2);
+  EXPECT_EQ(read.attention_dropout, 0.1);
+  export_to_hugging_face(folder / "run", folder / "back");
+  const Json back = Json::parse(bytes_of_file(folder / "back" / "config.json"));
+  EXPECT_EQ(back["embd_pdrop"], 0.3);
+  EXPECT_EQ(back["resid_pdrop"], 0.2);
+  EXPECT_EQ(back["attn_pdrop"], 0.1);
+}
+
 TEST(HuggingFace, AModelThatComputesSomethingElseIsRefusedWithAllReasons) {
   const std::string message = refusal(
       [](Json& config) {
@@ -201,14 +224,14 @@ TEST(HuggingFace, AModelThatComputesSomethingElseIsRefusedWithAllReasons) {
         config["scale_attn_weights"] = false;
         config["activation_function"] = "relu";
         config["n_inner"] = 100;
-        config["resid_pdrop"] = 0.5;
+        config["embd_pdrop"] = -0.5;
         config["n_head"] = 5;
       },
       kSame);
   EXPECT_THAT(message,
               AllOf(HasSubstr("scale_attn_by_inverse_layer_idx true"), HasSubstr("reorder_and_upcast_attn true"),
                     HasSubstr("scale_attn_weights false"), HasSubstr("'relu'"), HasSubstr("n_inner 100"),
-                    HasSubstr("embd_pdrop 0"), HasSubstr("32 is not divisible")));
+                    HasSubstr("embd_pdrop -0.5"), HasSubstr("32 is not divisible")));
   EXPECT_THAT(refusal([](Json& config) { config["model_type"] = "llama"; }, kSame), HasSubstr("of type 'llama'"));
   EXPECT_THAT(refusal([](Json& config) { config.erase("n_layer"); }, kSame), HasSubstr("lacks \"n_layer\""));
   EXPECT_THAT(refusal([](Json& config) { config["n_layer"] = 1.5; }, kSame), HasSubstr("must be an integer"));

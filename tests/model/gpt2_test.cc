@@ -137,6 +137,22 @@ TEST(Gpt2, EvaluationGivesTheTrainingLossWithoutDropout) {
   }
 }
 
+TEST(Gpt2, TheEmbeddingsDropoutIsTheHiddenOneUnlessItHasItsOwn) {
+  const auto backend = make_reference_backend(DType::kF32);
+  const RandomBatch batch(2, 7, small_config().vocab_size, 8);
+  const auto loss = [&](double hidden, double embedding) {
+    ModelConfig config = small_config();
+    config.hidden_dropout = hidden;
+    config.attention_dropout = 0;
+    config.embedding_dropout = embedding;
+    return make_runner(*backend, config, {.batch = 2, .tokens = 7}).forward_backward(batch.whole()).total();
+  };
+  EXPECT_EQ(loss(0.5, 0.5), loss(0.5, 1));
+  EXPECT_EQ(loss(0, 0), loss(0, 1));
+  EXPECT_NE(loss(0.5, 0), loss(0.5, 1));
+  EXPECT_NE(loss(0, 0.5), loss(0, 1));
+}
+
 TEST(Gpt2, ParameterCountIsTheClosedFormAndNamesAreUnique) {
   ModelConfig config;  // 124M
   config.make_vocab_size_divisible_by = 1;

@@ -20,28 +20,26 @@ void find_unsupported(const JsonFields& fields, const ModelConfig& model, std::v
     unsupported.push_back(fmt::format("n_inner {} (it must be 4 n_embd = {})", fields["n_inner"].get<std::int64_t>(),
                                       model.ffn_hidden_size()));
   }
-  const double after_embedding = number_or(fields, "embd_pdrop", 0.1);
-  if (after_embedding != model.hidden_dropout) {
-    unsupported.push_back(
-        fmt::format("embd_pdrop {} beside resid_pdrop {} (one hidden dropout serves both; only "
-                    "training uses it, so set them alike)",
-                    after_embedding, model.hidden_dropout));
-  }
 }
 
 }  // namespace
 
 ModelConfig read_gpt2_config(const JsonFields& fields, std::vector<std::string>& unsupported) {
-  const ModelConfig model{.num_layers = fields.integer("n_layer", 1, kLargestSize),
-                          .hidden_size = fields.integer("n_embd", 1, kLargestSize),
-                          .num_attention_heads = fields.integer("n_head", 1, kLargestSize),
-                          .vocab_size = fields.integer("vocab_size", 1, kLargestSize),
-                          .max_position_embeddings = fields.integer("n_positions", 1, kLargestSize),
-                          .layernorm_epsilon = number_or(fields, "layer_norm_epsilon", 1e-5),
-                          .hidden_dropout = number_or(fields, "resid_pdrop", 0.1),
-                          .attention_dropout = number_or(fields, "attn_pdrop", 0.1),
-                          .init_method_std = number_or(fields, "initializer_range", 0.02),
-                          .activation = read_gelu(fields, "activation_function", "gelu_new", unsupported)};
+  ModelConfig model{.num_layers = fields.integer("n_layer", 1, kLargestSize),
+                    .hidden_size = fields.integer("n_embd", 1, kLargestSize),
+                    .num_attention_heads = fields.integer("n_head", 1, kLargestSize),
+                    .vocab_size = fields.integer("vocab_size", 1, kLargestSize),
+                    .max_position_embeddings = fields.integer("n_positions", 1, kLargestSize),
+                    .layernorm_epsilon = number_or(fields, "layer_norm_epsilon", 1e-5),
+                    .hidden_dropout = number_or(fields, "resid_pdrop", 0.1),
+                    .attention_dropout = number_or(fields, "attn_pdrop", 0.1),
+                    .init_method_std = number_or(fields, "initializer_range", 0.02),
+                    .activation = read_gelu(fields, "activation_function", "gelu_new", unsupported)};
+  const double after_embedding = number_or(fields, "embd_pdrop", 0.1);
+  if (after_embedding != model.hidden_dropout) model.embedding_dropout = after_embedding;
+  if (after_embedding < 0 || after_embedding >= 1) {
+    unsupported.push_back(fmt::format("embd_pdrop {} (it must be at least 0 and below 1)", after_embedding));
+  }
   find_unsupported(fields, model, unsupported);
   return model;
 }
@@ -62,7 +60,7 @@ nlohmann::ordered_json gpt2_config(const ModelConfig& model, const FileContents&
       {"vocab_size", model.vocab_size},
       {"activation_function", model.activation == Activation::kGeluErf ? "gelu" : "gelu_new"},
       {"layer_norm_epsilon", model.layernorm_epsilon},
-      {"embd_pdrop", model.hidden_dropout},
+      {"embd_pdrop", model.dropout_after_embedding()},
       {"resid_pdrop", model.hidden_dropout},
       {"attn_pdrop", model.attention_dropout},
       {"initializer_range", model.init_method_std},
