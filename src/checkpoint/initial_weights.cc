@@ -71,6 +71,8 @@ WeightSource find_weights(const fs::path& path) {
     const CheckpointInfo info = read_checkpoint_info(path);
     source.folder = info.folder;
     source.model = info.model;
+    source.state = info.state;
+    for (const CheckpointFileInfo& file : info.files) source.checked_bytes += file.bytes;
   }
   source.has_tokenizer = !find_tokenizer_files(source.folder).empty();
   return source;
@@ -98,7 +100,7 @@ std::vector<Parameter*> load_weights(const fs::path& path, const ModelConfig& co
   CommonWeights common{.stored = config, .there = {parameters.begin(), parameters.end()}, .lacking = {}};
   if (is_task_head(config.head)) common = common_weights(path, config, parameters);
   if (is_hugging_face_folder(path)) {
-    load_from_hugging_face(path, common.stored, common.there, backend);
+    load_from_hugging_face(path, common.stored, common.there, backend, verify);
   } else {
     load_checkpoint(path, common.stored, common.there, backend, {.optimizer = false, .verify = verify});
   }

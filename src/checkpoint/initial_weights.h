@@ -14,8 +14,10 @@ struct WeightSource {
   std::filesystem::path folder;  // of the one checkpoint, or of the Hugging Face model
   bool is_hugging_face = false;
   ModelConfig model;
-  bool has_tokenizer = false;      // its files lie in `folder`
-  std::vector<std::string> drawn;  // tensors that a Hugging Face model lacks, of heads; they get initial weights
+  TrainingState state;              // of the training that wrote a checkpoint; Hugging Face's folders know of none
+  std::uint64_t checked_bytes = 0;  // that have checksums
+  bool has_tokenizer = false;       // its files lie in `folder`
+  std::vector<std::string> drawn;   // tensors that a Hugging Face model lacks, of heads; they get initial weights
 };
 
 // `path`: a folder that was saved to, one checkpoint's folder, or one that save_pretrained wrote. UserError: none of
@@ -31,9 +33,10 @@ std::vector<std::string> drawn_weights(const std::filesystem::path& path, const 
 std::string text_of_drawn(const std::filesystem::path& folder, const std::vector<std::string>& drawn);
 
 // The weights alone, into parameters of any layout; each rank reads its own parts. `verify`: compare the checksums that
-// our checkpoints have. A model with the head of a task takes what it has in common with one that ends otherwise: the
-// encoder, and the pooler where both have one. Returns those of `parameters` that it does not find there, which stay as
-// they are (Executor::initialize draws them). UserError as find_weights and load_checkpoint.
+// our checkpoints have, and refuse values that are not finite; one rank is enough. A model with the head of a task
+// takes what it has in common with one that ends otherwise: the encoder, and the pooler where both have one. Returns
+// those of `parameters` that it does not find there, which stay as they are (Executor::initialize draws them).
+// UserError as find_weights and load_checkpoint.
 std::vector<Parameter*> load_weights(const std::filesystem::path& path, const ModelConfig& config,
                                      std::span<Parameter* const> parameters, Backend& backend, bool verify = true);
 

@@ -9,10 +9,14 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/files/checksum.h"
 #include "base/philox.h"
 #include "checkpoint/damage.h"
+#include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/native/checkpoint.h"
+#include "checkpoint/native/manifest.h"
 #include "checkpoint/random_model.h"
+#include "checkpoint/safetensors/safetensors.h"
 
 namespace teratron {
 namespace {
@@ -96,6 +100,40 @@ TEST(FiniteValues, NoSaveKeepsOneThatIsNotAndWhatStandsStays) {
       EXPECT_EQ(testing::all_files(root), before);
     }
   }
+}
+
+// Of the tensor that lies last in a file, and its checksum with it: damage before the file was written.
+std::string make_last_value(const std::filesystem::path& folder, const std::filesystem::path& name, float value) {
+  std::string bytes = testing::bytes_of_file(folder / name);
+  bytes.replace(bytes.size() - sizeof value, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);
+  testing::put_file(folder / name, bytes);
+  const SafetensorsFile file(folder / name);
+  const SafetensorsEntry& last = file.tensors().back();
+  Checksum checksum;
+  checksum.update(file.bytes(last));
+  Manifest manifest = read_manifest(folder);
+  manifest.files.at(name).tensors.at(last.name) = checksum.digest();
+  write_manifest(folder, manifest);
+  return last.name;
+}
+
+TEST(FiniteValues, ACheckpointThatHoldsOneThatIsNotIsRefusedByTheTensorsName) {
+  const testing::TemporaryFolder folder;
+  RandomModel model(small_config()), read(small_config());
+  for (const char* name : {"optimizer.safetensors", "model.safetensors"}) {
+    const std::filesystem::path checkpoint =
+        save_checkpoint(folder / "run", model.config, model.parameters, *model.backend, some_state(1));
+    const std::string tensor = make_last_value(checkpoint, name, -std::numeric_limits<float>::infinity());
+    const auto refusal = AllOf(HasSubstr("are not finite: '" + tensor + "' holds"), HasSubstr(checkpoint.string()));
+    const auto load = [&](bool verify) {
+      load_checkpoint(checkpoint, read.config, read.parameters, *read.backend, {.verify = verify});
+    };
+    EXPECT_THAT(message_of<UserError>([&] { load(true); }), refusal);
+    load(false);  // another rank has looked
+  }
+  EXPECT_THAT(message_of<UserError>([&] { export_to_hugging_face(folder / "run", folder / "hf"); }),
+              HasSubstr("are not finite"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "hf"));
 }
 
 }  // namespace

@@ -11,7 +11,9 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "checkpoint/damage.h"
+#include "checkpoint/hugging_face/model_folder.h"
 #include "checkpoint/hugging_face_files.h"
+#include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
 
@@ -214,6 +216,25 @@ TEST(HuggingFace, DropoutsThatDifferAreKept) {
   EXPECT_EQ(back["embd_pdrop"], 0.3);
   EXPECT_EQ(back["resid_pdrop"], 0.2);
   EXPECT_EQ(back["attn_pdrop"], 0.1);
+}
+
+TEST(HuggingFace, EachTensorThatIsNotFiniteIsNamedAsItIsStored) {
+  const std::string nan("\0\0\xc0\x7f", 4);
+  for (const auto& [name, tensor] : tensors_of(golden() / "model.safetensors")) {
+    const TemporaryFolder folder;
+    const std::string wrong = name;
+    make_variant(folder / "hf", kSame, [&](FileTensors& tensors) {
+      std::string& bytes = tensors.at(wrong).bytes;
+      bytes.replace(bytes.size() / 8 * 4, 4, nan);
+    });
+    const auto names_it = HasSubstr("'" + (folder / "hf").string() + "' are not finite: '" + wrong + "' holds");
+    EXPECT_THAT(message_of<UserError>([&] { import_from_hugging_face(folder / "hf", folder / "run"); }), names_it);
+    EXPECT_FALSE(fs::exists(folder / "run"));
+    RandomModel model(HuggingFaceFolder(golden()).model());
+    EXPECT_THAT(
+        message_of<UserError>([&] { load_weights(folder / "hf", model.config, model.parameters, *model.backend); }),
+        names_it);
+  }
 }
 
 TEST(HuggingFace, AModelThatComputesSomethingElseIsRefusedWithAllReasons) {

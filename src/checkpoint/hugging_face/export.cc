@@ -7,6 +7,7 @@
 #include "checkpoint/native/folders.h"
 #include "checkpoint/native/integrity.h"
 #include "checkpoint/native/manifest.h"
+#include "checkpoint/safetensors/finite_values.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/safetensors/tensor_stream.h"
 #include "checkpoint/stored_tensor.h"
@@ -105,6 +106,11 @@ void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder) 
   });
   const TensorFiles weights(source, manifest, TensorKind::kModel, /*verify=*/false);
   const std::vector<Parameter> parameters = parameters_in(weights, manifest.model, source);
+  for (const Parameter& parameter : parameters) {
+    const TensorFiles::Location& from = weights.at(parameter.name);
+    require_finite(from.bytes(), *from.entry->dtype, parameter.name, source);
+    from.release();
+  }
   const DType dtype = *weights.at(parameters.front().name).entry->dtype;
   const FileContents tokenizer = find_tokenizer_files(source);
   const std::string config = hugging_face_config(manifest.model, dtype, tokenizer);

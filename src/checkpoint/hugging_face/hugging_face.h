@@ -13,20 +13,20 @@
 namespace teratron {
 
 // `checkpoint` as load_checkpoint takes it; writes into `folder`, which is created. UserError: no checkpoint, or a
-// damaged one; `folder` is not empty; Hugging Face has no such model (a BERT with its norms first). EnvironmentError: a
-// full disk, no permission.
+// damaged one, or values that are not finite; `folder` is not empty; Hugging Face has no such model (a BERT with its
+// norms first). EnvironmentError: a full disk, no permission.
 void export_to_hugging_face(const std::filesystem::path& checkpoint, const std::filesystem::path& folder);
 
 // Makes `folder`'s model checkpoint 0 (weights only) under `root`, which must not hold checkpoints yet; returns the
 // checkpoint's folder. 16-bit weights become fp32. An end that the model was saved without is drawn
 // (HuggingFaceFolder). UserError: not a model of a kind that we have, or one that computes what ours does not (all
-// reasons at once), files missing or unsound. EnvironmentError as above.
+// reasons at once), files missing or unsound, values that are not finite. EnvironmentError as above.
 std::filesystem::path import_from_hugging_face(const std::filesystem::path& folder, const std::filesystem::path& root);
 
 // Fills the weights of `parameters`, those of the whole model or some of them in its order, as load_checkpoint does,
-// straight from `folder`. One matrix at a time is held in host memory. UserError as above, or another model than
-// `config`.
+// straight from `folder`. One matrix at a time is held in host memory. `verify`: refuse values that are not finite.
+// UserError as above, or another model than `config`.
 void load_from_hugging_face(const std::filesystem::path& folder, const ModelConfig& config,
-                            std::span<Parameter* const> parameters, Backend& backend);
+                            std::span<Parameter* const> parameters, Backend& backend, bool verify = true);
 
 }  // namespace teratron

@@ -32,6 +32,7 @@ fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) 
   if (!iterations_in(root).empty() || fs::exists(root / kTrackerFile, error)) {
     throw_user_error("'{}' holds checkpoints already; import into a folder of its own", root.string());
   }
+  source.require_finite();
 
   CheckpointWriter writer(root, source.model(), {});
   const DType dtype = common_dtype(source);
@@ -47,9 +48,10 @@ fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) 
 }
 
 void load_from_hugging_face(const fs::path& folder, const ModelConfig& config, std::span<Parameter* const> parameters,
-                            Backend& backend) {
+                            Backend& backend, bool verify) {
   const HuggingFaceFolder source(folder);
   check_same_model(folder, source.model(), config);
+  if (verify) source.require_finite();
   std::vector<std::byte> whole;
   std::size_t i = 0;
   for (Parameter* const here : parameters) {

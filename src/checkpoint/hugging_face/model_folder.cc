@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "checkpoint/safetensors/finite_values.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_list.h"
 #include "model/make_model.h"
@@ -76,7 +77,7 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder)
     : HuggingFaceFolder(folder, read_hugging_face_config(folder / "config.json")) {}
 
 HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig config)
-    : model_(config.model), weights_(folder, mapping_of(config)) {
+    : folder_(folder), model_(config.model), weights_(folder, mapping_of(config)) {
   const HuggingFaceMapping& mapping = mapping_of(config);
   if (static_cast<std::size_t>(model_.num_layers) > weights_.tensors().size()) {
     throw_user_error("'{}' has {} layers in its config.json and {} tensors in all", folder.string(), model_.num_layers,
@@ -98,6 +99,17 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig c
 
 bool HuggingFaceFolder::is_drawn(std::size_t parameter) const {
   return tensors_[parameter].may_lack && !weights_.tensors().contains(tensors_[parameter].parts.front().name);
+}
+
+void HuggingFaceFolder::require_finite() const {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (is_drawn(i)) continue;
+    for (const HuggingFaceTensor& tensor : tensors_[i].parts) {
+      const Location& from = place(tensor);
+      teratron::require_finite(from.bytes(), *from.entry->dtype, from.entry->name, folder_);
+      from.release();
+    }
+  }
 }
 
 DType HuggingFaceFolder::dtype(std::size_t parameter) const {

@@ -25,6 +25,9 @@ class HuggingFaceFolder {
   const std::vector<std::string>& drawn() const { return drawn_; }
   bool is_drawn(std::size_t parameter) const;
 
+  // UserError where a stored value is infinite or not a number; reads all of them.
+  void require_finite() const;
+
   // One type that holds every value of a parameter as it is stored.
   DType dtype(std::size_t parameter) const;
   // The bytes of a parameter, turned as ours are, in that type, a few MB at a time.
@@ -37,6 +40,7 @@ class HuggingFaceFolder {
   }
   void draw(std::size_t parameter, const ByteSink& sink) const;
 
+  std::filesystem::path folder_;
   ModelConfig model_;
   HuggingFaceWeights weights_;
   std::vector<Parameter> parameters_;

@@ -60,7 +60,7 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& root, const M
 
 struct LoadOptions {
   bool optimizer = true;  // moments too
-  bool verify = true;     // compare every checksum
+  bool verify = true;     // compare every checksum, and refuse values that are not finite
 };
 
 // `path` is a folder that was saved to (its current checkpoint is taken) or one checkpoint's folder. Fills the values
@@ -68,8 +68,8 @@ struct LoadOptions {
 // checkpoint, any other reads it, each rank for itself), padding rows with zero; stored values of another floating type
 // are converted. `parameters` are those of the whole model, or some of them.
 // UserError: no checkpoint there; another model (all differences at once); damage (which file and tensor, and which
-// earlier checkpoint is intact); no optimizer state where it was asked for. After an error the parameters are
-// undefined.
+// earlier checkpoint is intact); values that are not finite; no optimizer state where it was asked for. After an error
+// the parameters are undefined.
 TrainingState load_checkpoint(const std::filesystem::path& path, const ModelConfig& config,
                               std::span<Parameter* const> parameters, Backend& backend,
                               const LoadOptions& options = {});

@@ -9,6 +9,7 @@
 #include "checkpoint/native/folders.h"
 #include "checkpoint/native/integrity.h"
 #include "checkpoint/native/manifest.h"
+#include "checkpoint/safetensors/finite_values.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_files.h"
 #include "checkpoint/tensor_list.h"
@@ -56,10 +57,14 @@ void check_tensors(const TensorFiles& files, const std::vector<Incoming>& incomi
   if (!faults.empty()) throw_user_error("'{}' does not hold this model: {}", folder.string(), summary_of(faults));
 }
 
-void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, Backend& backend, bool verify) {
+void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, Backend& backend,
+                  const fs::path& folder, bool verify) {
   for (const Incoming& tensor : incoming) {
     const TensorFiles::Location& place = files.at(tensor.name);
-    if (verify) place.verify();
+    if (verify) {
+      place.verify();
+      require_finite(place.bytes(), *place.entry->dtype, tensor.name, folder);
+    }
     if (!is_held(*tensor.parameter)) continue;
     const FillTensor fill = [&](TensorRef part) {
       load_tensor_part(*tensor.parameter, part, backend, place.bytes(), *place.entry->dtype);
@@ -110,8 +115,8 @@ TrainingState load_checkpoint(const fs::path& path, const ModelConfig& config, s
     const std::vector<Parameter*> all = addresses_of(declared);
     check_tensors(model, of_model(all), folder);
     if (optimizer) check_tensors(*optimizer, of_optimizer(all), folder);
-    load_tensors(model, of_model(parameters), backend, options.verify);
-    if (optimizer) load_tensors(*optimizer, of_optimizer(parameters), backend, options.verify);
+    load_tensors(model, of_model(parameters), backend, folder, options.verify);
+    if (optimizer) load_tensors(*optimizer, of_optimizer(parameters), backend, folder, options.verify);
     return manifest.state;
   });
 }

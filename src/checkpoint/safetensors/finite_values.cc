@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/error.h"
+
 namespace teratron {
 namespace {
 
@@ -46,6 +48,16 @@ void FiniteValues::update(std::span<const std::byte> bytes) {
   const std::size_t whole = bytes.size() - begun_bytes_;
   all_ = all_finite(bytes.first(whole), dtype_) && all_;
   std::ranges::copy(bytes.subspan(whole), begun_.begin());
+}
+
+void require_finite(std::span<const std::byte> bytes, DType dtype, std::string_view tensor,
+                    const std::filesystem::path& folder) {
+  if (all_finite(bytes, dtype)) return;
+  throw_user_error(
+      "the weights in '{}' are not finite: '{}' holds values that are infinite or not a number; the file is damaged, "
+      "or "
+      "the training that wrote it had diverged",
+      folder.string(), tensor);
 }
 
 }  // namespace teratron

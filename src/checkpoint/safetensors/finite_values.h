@@ -1,9 +1,11 @@
-// Whether the values of a tensor that passes by are all finite.
+// Whether the values of a tensor are all finite, be it as it passes by.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <span>
+#include <string_view>
 
 #include "base/dtype.h"
 
@@ -22,5 +24,9 @@ class FiniteValues {
   std::array<std::byte, 8> begun_{};  // a value of which some bytes have come
   std::size_t begun_bytes_ = 0;
 };
+
+// UserError where a value of `tensor`, which `folder` holds as `bytes` of `dtype`, is not finite.
+void require_finite(std::span<const std::byte> bytes, DType dtype, std::string_view tensor,
+                    const std::filesystem::path& folder);
 
 }  // namespace teratron
