@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "eval/finite_outputs.h"
 
 namespace teratron {
 namespace {
@@ -65,7 +66,9 @@ ClozeExamples cloze_examples(std::span<const std::string> passages, const Tokeni
     }
   });
   ClozeExamples result;
+  std::int64_t passage = 0;
   for (ClozeExample& example : all) {
+    example.passage = ++passage;
     if (example.word_tokens == 0 || example.word_tokens == std::ssize(example.ids)) {
       ++result.too_short;
       continue;
@@ -93,19 +96,23 @@ ClozeResult score_cloze(LanguageModel& model, std::span<const ClozeExample> exam
   const auto batch = static_cast<std::size_t>(model.options().batch),
              step = batch * static_cast<std::size_t>(replicas.size());
   std::vector<double> results(examples.size() + 1);  // whether each word was found, then the logarithms' sum
-  std::vector<float> losses, gaps;
+  std::vector<float> losses, is_likeliest;
   for (std::size_t begin = batch * static_cast<std::size_t>(replicas.rank()); begin < order.size(); begin += step) {
     const std::span<const std::size_t> numbers = std::span(order).subspan(begin, std::min(batch, order.size() - begin));
     const ClozeBatch here(examples, numbers);
     losses.resize(static_cast<std::size_t>(here.words));
-    gaps.resize(losses.size());
-    model.score(here.micro_batch(), here.scored, losses, gaps);
+    is_likeliest.resize(losses.size());
+    model.score(here.micro_batch(), here.scored, losses, is_likeliest);
     results.back() -= std::accumulate(losses.begin(), losses.end(), 0.0);
-    auto gap = gaps.begin();
+    std::size_t word = 0;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const auto word_end = gap + here.scored[i].count;
-      results[numbers[i]] = std::all_of(gap, word_end, [](float value) { return value <= 0; }) ? 1 : 0;
-      gap = word_end;
+      const auto tokens = static_cast<std::size_t>(here.scored[i].count);
+      if (first_not_finite(std::span(losses).subspan(word, tokens))) {
+        throw_output_not_finite(fmt::format("the loss of passage {}", examples[numbers[i]].passage),
+                                model.backend().compute_dtype());
+      }
+      results[numbers[i]] = std::ranges::count(std::span(is_likeliest).subspan(word, tokens), 0.0F) == 0 ? 1 : 0;
+      word += tokens;
     }
     if (done) done(static_cast<double>(begin + numbers.size()) / static_cast<double>(order.size()));
   }

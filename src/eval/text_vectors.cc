@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "eval/finite_outputs.h"
 
 namespace teratron {
 namespace {
@@ -64,7 +65,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 }
 
 TokenizedTexts tokenize_texts(const Tokenizer& tokenizer, std::span<const std::string_view> texts,
-                              std::int64_t most_tokens) {
+                              std::int64_t most_tokens, std::string_view prompt) {
   const std::int32_t begin = needed_token(tokenizer, "[CLS]"), end = needed_token(tokenizer, "[SEP]");
   if (most_tokens < 2) throw_user_error("a text needs 2 positions at least, and the model has {}", most_tokens);
   TokenizedTexts all;
@@ -73,7 +74,7 @@ TokenizedTexts tokenize_texts(const Tokenizer& tokenizer, std::span<const std::s
     for (std::int64_t i = first; i < last; ++i) {
       std::vector<std::int32_t>& ids = all.ids[static_cast<std::size_t>(i)];
       ids.push_back(begin);
-      tokenizer.encode_to(texts[static_cast<std::size_t>(i)], ids);
+      tokenizer.encode_to(std::string(prompt).append(texts[static_cast<std::size_t>(i)]), ids);
       ids.push_back(end);
     }
   });
@@ -106,6 +107,10 @@ void make_text_vectors(Encoder& encoder, const TokenizedTexts& texts, const Text
     encoder.embed(padded.micro_batch(), settings.pooling, vectors);
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       const std::span<float> vector = std::span(vectors).subspan(i * hidden, hidden);
+      if (first_not_finite(vector)) {
+        throw_output_not_finite(fmt::format("the vector of text {}", numbers[i] + 1),
+                                encoder.backend().compute_dtype());
+      }
       if (settings.normalize) make_unit_length(vector);
       use(numbers[i], vector);
     }

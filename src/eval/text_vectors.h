@@ -23,10 +23,10 @@ struct TokenizedTexts {
   std::int64_t longest = 0, tokens = 0;        // of the longest; of all together
 };
 
-// A text with more than `most_tokens`, [CLS] and [SEP] among them, loses its end. UserError: the tokenizer has no [CLS]
-// or [SEP], the model no positions for them.
+// A text with more than `most_tokens`, [CLS] and [SEP] among them, loses its end. `prompt` is put before each.
+// UserError: the tokenizer has no [CLS] or [SEP], the model no positions for them.
 TokenizedTexts tokenize_texts(const Tokenizer& tokenizer, std::span<const std::string_view> texts,
-                              std::int64_t most_tokens);
+                              std::int64_t most_tokens, std::string_view prompt = "");
 
 struct TextVectorSettings {
   Pooling pooling = Pooling::kMean;
@@ -34,7 +34,8 @@ struct TextVectorSettings {
 };
 
 // Calls use(number, vector [hidden]) for each text, in any order, on every rank; all ranks of the model make this call
-// together. done(texts) after each batch, which has as many texts as the encoder takes.
+// together. UserError: a vector is not finite; names the text, counted from 1. done(texts) after each batch, which has
+// as many texts as the encoder takes.
 void make_text_vectors(Encoder& encoder, const TokenizedTexts& texts, const TextVectorSettings& settings,
                        const std::function<void(std::size_t number, std::span<const float> vector)>& use,
                        const std::function<void(std::size_t texts)>& done = {});

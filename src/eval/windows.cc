@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "eval/finite_outputs.h"
 
 namespace teratron {
 namespace {
@@ -74,6 +75,13 @@ double score_windows(LanguageModel& model, std::span<const std::int32_t> tokens,
                   .batch = static_cast<std::int64_t>(count),
                   .tokens = length},
                  first_scored, losses);
+    if (const auto found = first_not_finite(losses)) {
+      const auto each = static_cast<std::size_t>(length - first_scored);
+      const std::int64_t target =
+          windows[*found / each].begin + first_scored + static_cast<std::int64_t>(*found % each) + 1;
+      throw_output_not_finite(fmt::format("the loss of the text's token {} of {}", target + 1, tokens.size()),
+                              model.backend().compute_dtype());
+    }
     state.sum = std::accumulate(losses.begin(), losses.end(), state.sum);
     state.scored += static_cast<std::int64_t>(losses.size());
     windows = windows.subspan(count);

@@ -31,6 +31,7 @@ using ScoringObserver = std::function<void(const ScoringState&)>;
 // The sum of the losses (nats) of all targets of `tokens`. Windows of the same shape are computed as many at a time as
 // the model's batch allows. Every rank of the model's mesh calls it: data-parallel ranks share the windows out, and
 // all get the whole sum.
+// UserError: a loss is not finite; names the token, counted from 1.
 // `documents`: how windows treat the documents they hold; the model's executor must have been made with them.
 double score_windows(LanguageModel& model, std::span<const std::int32_t> tokens, std::span<const ScoringWindow> windows,
                      const ScoringObserver& observer, const DocumentOptions& documents = {});

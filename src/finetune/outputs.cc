@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "eval/finite_outputs.h"
 #include "model/task_outputs.h"
 #include "tasks/task_samples.h"
 #include "train/micro_batches.h"
@@ -87,6 +88,12 @@ TaskOutputValues outputs_of(Executor& executor, const Bert& model, const TaskExa
     if (done) done(static_cast<double>(begin + count) / static_cast<double>(examples.count()));
   }
   sum_over(replicas, outputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (first_not_finite(outputs[i])) {
+      throw_output_not_finite(fmt::format("what the model gives for example {} of the set", i + 1),
+                              executor.backend().compute_dtype());
+    }
+  }
   return outputs;
 }
 

@@ -48,7 +48,10 @@ Gpt2::HeadMemory Gpt2::carve(const EndSizes& sizes, Carver& memory) const {
   const std::int64_t chunk = std::min(logits_chunk, call.rows()), columns = embedding.tokens.shape[0];
   HeadMemory head;
   head.rows.loss = memory.take(call.accumulation, {call.rows()});
-  if (!training) head.rows.gap = memory.take(call.accumulation, {call.rows()});
+  if (!training) {
+    head.rows.gap = memory.take(call.accumulation, {call.rows()});
+    head.rows.gap_of_lower = memory.take(call.accumulation, {call.rows()});
+  }
   head.final = {.mean = memory.take(call.accumulation, stream), .rstd = memory.take(call.accumulation, stream)};
   head.output = {.logits = memory.take(call.compute, {chunk, columns}),
                  .max = memory.take(call.accumulation, {chunk}),
@@ -89,11 +92,17 @@ void Gpt2::head(const EndCall& call, TensorRef x, TensorRef dx) {
   call.pass.backend.weighted_sum({.total = call.losses, .value = memory.rows.loss, .weight = call.inputs.weights});
 }
 
-Gpt2::RowScores Gpt2::row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets) const {
+Gpt2::RowScores Gpt2::row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets,
+                                 std::span<const std::int32_t> targets_here) const {
   const HeadMemory memory = head_memory(call);
-  const RowScores scores{.loss = memory.rows.loss.slice(0, 0, normed_rows.dim(0)),
-                         .gap = memory.rows.gap ? memory.rows.gap.slice(0, 0, normed_rows.dim(0)) : TensorRef()};
-  output.forward(call.pass, embedding.tokens, scores.loss, normed_rows, targets, memory.output, scores.gap);
+  const std::int64_t rows = normed_rows.dim(0);
+  RowScores scores{.loss = memory.rows.loss.slice(0, 0, rows), .gap = {}, .gap_of_lower = {}};
+  if (memory.rows.gap && !targets_here.empty()) {
+    scores.gap = memory.rows.gap.slice(0, 0, rows);
+    scores.gap_of_lower = memory.rows.gap_of_lower.slice(0, 0, rows);
+  }
+  output.forward(call.pass, embedding.tokens, scores.loss, normed_rows, targets, memory.output,
+                 {.all = scores.gap, .lower = scores.gap_of_lower, .targets = targets_here});
   return scores;
 }
 

@@ -34,12 +34,14 @@ class Gpt2 : public Model {
   TensorRef final_normed(const EndCall& call, TensorRef x) const;
   // The final norm of some rows [rows, hidden] of x; without sequence parallelism.
   TensorRef final_normed_rows(const EndCall& call, TensorRef rows) const;
-  // Of targets i32 [rows] that follow the normed rows [rows, hidden], A [rows] each.
+  // Of targets i32 [rows] that follow the normed rows [rows, hidden], A [rows] each. `targets_here`: the same on the
+  // host; empty: no gaps.
   struct RowScores {
-    TensorRef loss;  // nats
-    TensorRef gap;   // how far the target's logit lies below the highest; 0: no token is likelier. Null in training
+    TensorRef loss;               // nats
+    TensorRef gap, gap_of_lower;  // LanguageModelHead::Gaps; null in training
   };
-  RowScores row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets) const;
+  RowScores row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets,
+                       std::span<const std::int32_t> targets_here) const;
   // Logits of normed rows [rows, hidden], at most logits_rows() of them, by the tensor-parallel rank that holds their
   // columns: [ranks, rows, columns]. A row's do not depend on the others (LinearForward::rows_alone).
   TensorRef logits(const EndCall& call, TensorRef normed_rows) const;

@@ -17,7 +17,7 @@ LanguageModel::LanguageModel(Backend& backend, std::unique_ptr<Gpt2> model, cons
     : Executor(backend, *model, options, mesh), model_(std::move(model)) {}
 
 void LanguageModel::score(const MicroBatch& micro_batch, std::span<const ScoredTargets> scored, std::span<float> losses,
-                          std::span<float> gaps) {
+                          std::span<float> is_likeliest) {
   forward(micro_batch, [&](const EndCall& call, TensorRef x) {
     const std::int64_t slice_begin = call.pass.first_position, slice_end = slice_begin + call.pass.tokens;
     const TensorRef normed = model_->final_normed(call, x);
@@ -27,19 +27,28 @@ void LanguageModel::score(const MicroBatch& micro_batch, std::span<const ScoredT
                          count = end - begin, at = done + begin - run.begin;
       done += run.count;
       if (count <= 0) continue;
+      const auto ids = std::span(micro_batch.targets)
+                           .subspan(static_cast<std::size_t>(run.sequence * micro_batch.tokens + begin),
+                                    static_cast<std::size_t>(count));
       const TensorRef targets = plan().memory().targets(count);
-      backend().upload(targets, micro_batch.targets.data() + run.sequence * micro_batch.tokens + begin);
+      backend().upload(targets, ids.data());
       const TensorRef rows = normed.select(0, run.sequence).slice(0, begin - slice_begin, end - slice_begin);
-      const Gpt2::RowScores scores = model_->row_scores(call, rows, targets);
-      const auto here = [&](std::span<float> all) {
-        return all.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(count));
-      };
+      const Gpt2::RowScores scores =
+          model_->row_scores(call, rows, targets, is_likeliest.empty() ? std::span<const std::int32_t>() : ids);
+      const auto here = [&](std::span<float> all) { return all.subspan(static_cast<std::size_t>(at), ids.size()); };
       download_floats(backend(), scores.loss, here(losses));
-      if (!gaps.empty()) download_floats(backend(), scores.gap, here(gaps));
+      if (!is_likeliest.empty()) compare_gaps(scores, here(is_likeliest));
     }
   });
   share_from_last_stage(losses);
-  if (!gaps.empty()) share_from_last_stage(gaps);
+  if (!is_likeliest.empty()) share_from_last_stage(is_likeliest);
+}
+
+void LanguageModel::compare_gaps(const Gpt2::RowScores& scores, std::span<float> is_likeliest) {
+  std::vector<float> lower(is_likeliest.size());
+  download_floats(backend(), scores.gap, is_likeliest);
+  download_floats(backend(), scores.gap_of_lower, lower);
+  for (std::size_t i = 0; i < lower.size(); ++i) is_likeliest[i] = is_likeliest[i] <= 0 && lower[i] < 0 ? 1 : 0;
 }
 
 void LanguageModel::losses(const MicroBatch& micro_batch, std::int64_t first_scored, std::span<float> losses) {

@@ -16,10 +16,11 @@ class LanguageModel : public Executor {
   struct ScoredTargets {
     std::int64_t sequence = 0, begin = 0, count = 0;
   };
-  // Of these targets, one after the other, on every stage: the losses (nats), and, where gaps is not empty, how far
-  // their logits lie below the highest; 0: no token is likelier. Weights are not used.
+  // Of these targets, one after the other, on every stage: the losses (nats), and, where is_likeliest is not empty, 1
+  // for those that argmax takes: no token is likelier, and no equally likely one has a lower id; else 0. Weights are
+  // not used.
   void score(const MicroBatch& micro_batch, std::span<const ScoredTargets> scored, std::span<float> losses,
-             std::span<float> gaps = {});
+             std::span<float> is_likeliest = {});
   // The losses of every target from position `first_scored` of each sequence on, [batch, tokens - first_scored].
   void losses(const MicroBatch& micro_batch, std::int64_t first_scored, std::span<float> losses);
 
@@ -38,6 +39,7 @@ class LanguageModel : public Executor {
  private:
   LanguageModel(Backend& backend, std::unique_ptr<Gpt2> model, const ExecutorOptions& options,
                 const std::shared_ptr<Mesh>& mesh);
+  void compare_gaps(const Gpt2::RowScores& scores, std::span<float> is_likeliest);
   void logits_of_rows(const EndCall& call, TensorRef normed, std::span<float> logits);
   void read_logits(TensorRef all, std::span<float> logits);
 

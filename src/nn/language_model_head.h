@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 
 #include "nn/layer_pass.h"
 #include "nn/parameter.h"
@@ -32,18 +33,19 @@ struct LanguageModelHead {
     std::int64_t chunk() const { return logits.dim(0); }
   };
 
-  // loss[T] from x[T, hidden]; targets i32 [T]. gap[T], where given: how far a target's logit lies below the highest of
-  // its row.
+  // How far each target's logit lies below others of its row.
+  struct Gaps {
+    TensorRef all;                          // A [T]: below the highest; 0: no token is likelier
+    TensorRef lower;                        // A [T]: below the highest of lower ids; -infinity: there are none
+    std::span<const std::int32_t> targets;  // [T], on the host
+  };
+
+  // loss[T] from x[T, hidden]; targets i32 [T]. gaps: where its tensors are given.
   void forward(const LayerPass& pass, const Weights& weights, TensorRef loss, TensorRef x, TensorRef targets,
-               const Workspace& workspace, TensorRef gap = {}) const {
+               const Workspace& workspace, const Gaps& gaps = {}) const {
     for (std::int64_t begin = 0; begin < x.dim(0); begin += workspace.chunk()) {
       const Chunk chunk = forward_chunk(pass, weights, loss, x, targets, workspace, begin);
-      if (!gap) continue;
-      pass.backend.fill(chunk.sum, 1.0);  // whose logarithm is 0, and the loss then max - target_logit
-      pass.backend.cross_entropy_loss({.loss = gap.slice(0, begin, begin + chunk.rows),
-                                       .max = chunk.max,
-                                       .sum = chunk.sum,
-                                       .target_logit = chunk.target_logit});
+      if (gaps.all) measure_gaps(pass, chunk, targets, begin, gaps);
     }
   }
 
@@ -115,6 +117,32 @@ struct LanguageModelHead {
     pass.backend.cross_entropy_loss(
         {.loss = loss.slice(0, begin, end), .max = chunk.max, .sum = chunk.sum, .target_logit = chunk.target_logit});
     return chunk;
+  }
+
+  // Overwrites the chunk's maxima and sums. Lower ids are the valid columns of a row of its own.
+  void measure_gaps(const LayerPass& pass, const Chunk& chunk, TensorRef targets, std::int64_t begin,
+                    const Gaps& gaps) const {
+    const auto measure = [&](TensorRef gap, TensorRef max) {
+      pass.backend.fill(chunk.sum, 1.0);  // whose logarithm is 0, and the loss then max - target_logit
+      pass.backend.cross_entropy_loss({.loss = gap.slice(0, begin, begin + chunk.rows),
+                                       .max = max,
+                                       .sum = chunk.sum,
+                                       .target_logit = chunk.target_logit});
+    };
+    measure(gaps.all, chunk.max);
+    for (std::int64_t row = 0; row < chunk.rows; ++row) {
+      const std::int64_t target = gaps.targets[static_cast<std::size_t>(begin + row)];
+      pass.backend.cross_entropy_partials(
+          {.max = chunk.own_max.slice(0, row, row + 1),
+           .sum = chunk.sum.slice(0, row, row + 1),
+           .target_logit = chunk.max.slice(0, row, row + 1),
+           .logits = chunk.logits.slice(0, row, row + 1),
+           .targets = targets.slice(0, begin + row, begin + row + 1),
+           .vocab_begin = vocab_begin,
+           .valid_columns = std::clamp<std::int64_t>(target - vocab_begin, 0, chunk.logits.dim(1))});
+    }
+    pass.tensor.all_reduce(chunk.own_max, ReduceOp::kMax);
+    measure(gaps.lower, chunk.own_max);
   }
 
   std::int64_t valid_columns(TensorRef logits) const {

@@ -174,6 +174,7 @@ class Trainer {
   std::optional<std::int64_t> saved_by_time_;  // the checkpoint that the next one replaces
   double saved_at_ = 0;                        // on the clock of RunControl
   LossWatch loss_watch_;
+  bool told_of_failed_sample_ = false;
 
   SampleBatch share_;  // of the largest batch, on the host
 };

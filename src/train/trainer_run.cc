@@ -1,5 +1,6 @@
 // The loop of a Trainer: when it validates, saves and ends. Every decision follows from numbers that all ranks share.
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "train/config/resume_rules.h"
@@ -52,14 +53,22 @@ void Trainer::compare_with_best(double validation) {
 }
 
 // By the first copy of the model; the draws depend on the run's seed alone, so that samples of different iterations
-// compare.
+// compare. All ranks of the copy get the same logits, so a text fails on all of them or on none, and training goes on.
 void Trainer::sample(TrainingObserver& observer) {
   if (executor_.mesh().data->rank() != 0) return;
-  for (const SamplePrompt& prompt : task_.prompts) {
-    observer.sample(
-        iteration_, prompt.text,
-        continue_text(executor_, *task_.model, task_.config.vocab_size, prompt.tokens, config_.sample_tokens,
-                      task_.end_of_text, {.seed = static_cast<std::uint64_t>(config_.seed)}));
+  const ContinuationLimits limits{
+      .count = config_.sample_tokens, .end = task_.samples.end_of_text, .tokens = task_.samples.tokens};
+  for (const SamplePrompt& prompt : task_.samples.prompts) {
+    try {
+      observer.sample(iteration_, prompt.text,
+                      continue_text(executor_, *task_.model, task_.config.vocab_size, prompt.tokens, limits,
+                                    {.seed = static_cast<std::uint64_t>(config_.seed)}));
+    } catch (const UserError& error) {
+      if (!std::exchange(told_of_failed_sample_, true)) {
+        observer.notice(fmt::format("warning: the sample after iteration {} failed, and training goes on: {}",
+                                    iteration_, error.what()));
+      }
+    }
   }
 }
 

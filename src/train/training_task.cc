@@ -44,8 +44,7 @@ TrainingTask make_training_task(const TrainConfig& config, const TrainingData& d
   for (const auto* const corpora : {&data.training, &data.validation}) {
     for (const WeightedCorpus& corpus : *corpora) corpus.dataset->check_vocabulary(task.config.vocab_size);
   }
-  task.prompts = sample_prompts(config);
-  if (!task.prompts.empty()) task.end_of_text = Tokenizer::load(config.tokenizer).end_of_text().value_or(-1);
+  task.samples = text_samples(config);
   task.model = make_model(task.config, tensor);
   return task;
 }

@@ -28,9 +28,8 @@ struct TrainingTask {
   std::unique_ptr<const Samples> validation;  // null where nothing is held out
   SplitRule split_rule;
   std::string split_description;  // for people
-  std::vector<SamplePrompt> prompts;
-  std::int32_t end_of_text = -1;  // where there are prompts and their tokenizer has one
-  DataCounts data;                // of all parts together
+  TextSamples samples;
+  DataCounts data;  // of all parts together
   // Of fine-tuning: measured at each validation, by all ranks together and with the same result on each. Checkpoints
   // are compared by the first score then, and not by losses.
   std::function<std::vector<TaskScore>(Executor&)> scores;

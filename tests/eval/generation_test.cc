@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -50,6 +51,17 @@ TEST(Sampling, FrequenciesFollowTheCutDistribution) {
   expect_near(frequencies({.temperature = 0.5}), {0.25 / 0.345, 0.0625 / 0.345, 0.0225 / 0.345, 0.01 / 0.345});
 }
 
+TEST(Sampling, ALogitThatIsNotFiniteIsRefusedWhereverItStands) {
+  for (const float wrong : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity()}) {
+    for (std::size_t at = 0; at < 4; ++at) {
+      std::vector<float> logits = {0.5F, 3, -1, 2};
+      logits[at] = wrong;
+      EXPECT_THROW(sample_token(logits, {}, 1), UserError);
+    }
+  }
+}
+
 TEST(Sampling, ValuesOutOfRangeAreAllNamed) {
   EXPECT_TRUE(SamplingSettings{}.faults().empty());
   EXPECT_EQ((SamplingSettings{.temperature = -1, .top_k = -1, .top_p = 0}.faults().size()), 3U);
@@ -83,6 +95,78 @@ TEST(Generation, CacheGivesTheTokensOfTheDefinition) {
                      [&](std::int32_t token) { made.push_back(token); }),
             18);
   EXPECT_EQ(made, generate_slowly(slow, prompt, 18));
+}
+
+// A vocabulary that is padded to more rows than the tokenizer has tokens, which those rows would win.
+TEST(Generation, RowsWithoutATokenAreAsIfTheyWereNotThere) {
+  constexpr std::int64_t kTokenizer = 11;
+  const auto backend = make_reference_backend(DType::kF32);
+  ModelConfig config = test::small_config();  // 19 rows
+  config.max_position_embeddings = 40;
+  LanguageModel model(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 4, .caches = 3});
+  LanguageModel whole(*backend, config, {.purpose = Purpose::kEvaluation, .tokens = 40});
+  for (LanguageModel* one : {&model, &whole}) {
+    one->allocate();
+    one->initialize(5);
+  }
+  const std::vector<GenerationRequest> requests = {{.prompt = {3, 1, 4}}, {.prompt = {10}, .number = 1}};
+  const auto highest = [&](const GenerationSettings& settings) {
+    std::int32_t most = 0;
+    const auto token = [&](std::size_t, std::int32_t id, double) {
+      most = std::max(most, id);
+      return true;
+    };
+    generate_all(model, requests, settings, {.prompt = {}, .token = token, .finished = [](auto...) {}});
+    return most;
+  };
+  EXPECT_GE(highest({.max_new_tokens = 30}), kTokenizer) << "the rows are likely";
+  for (const SamplingSettings& sampling :
+       std::vector<SamplingSettings>{{.temperature = 0},
+                                     {},
+                                     {.temperature = 3},
+                                     {.top_k = 5},
+                                     {.top_p = 0.5},
+                                     {.temperature = 0, .repetition_penalty = 1.5}}) {
+    EXPECT_LT(highest({.sampling = sampling, .max_new_tokens = 30, .tokens = kTokenizer}), kTokenizer);
+  }
+  // Draws and probabilities by definition: those rows cut off from the logits of the whole text.
+  std::map<std::size_t, std::vector<std::int32_t>> texts;
+  std::map<std::size_t, std::vector<double>> scores;
+  generate_all(model, requests,
+               {.sampling = {.top_k = 4, .seed = 7},
+                .max_new_tokens = 20,
+                .tokens = kTokenizer,
+                .log_probabilities = true,
+                .prompt_log_probabilities = true},
+               {.prompt = [&](std::size_t request,
+                              std::span<const double> values) { scores[request].assign(values.begin(), values.end()); },
+                .token =
+                    [&](std::size_t request, std::int32_t id, double score) {
+                      texts[request].push_back(id);
+                      scores[request].push_back(score);
+                      return true;
+                    },
+                .finished = [](auto...) {}});
+  std::vector<float> logits(static_cast<std::size_t>(config.vocab_size));
+  const auto own = std::span(logits).first(kTokenizer);
+  for (std::size_t request = 0; request < requests.size(); ++request) {
+    std::vector<std::int32_t> text = requests[request].prompt;
+    const std::size_t prompt = text.size();
+    text.insert(text.end(), texts[request].begin(), texts[request].end());
+    ASSERT_EQ(scores[request].size(), text.size() - 1);
+    for (std::size_t at = 1; at < text.size(); ++at) {
+      whole.logits(std::span(text).first(at), 0, 1, logits);
+      if (at >= prompt) {
+        EXPECT_EQ(text[at], sample_token(own, {.top_k = 4, .seed = 7},
+                                         {.position = static_cast<std::int64_t>(at),
+                                          .prompt = static_cast<std::uint32_t>(request)}));
+      }
+      double sum = 0;
+      for (const float logit : own) sum += std::exp(static_cast<double>(logit));
+      EXPECT_NEAR(scores[request][at - 1],
+                  static_cast<double>(logits[static_cast<std::size_t>(text[at])]) - std::log(sum), 1e-5);
+    }
+  }
 }
 
 TEST(Generation, GoesOnPastTheLastPositionAndStopsAtEndOfText) {

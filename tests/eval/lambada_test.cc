@@ -81,6 +81,87 @@ TEST(Lambada, AWordIsFoundIfEachOfItsTokensIsTheLikeliest) {
   EXPECT_NEAR(scored.result.log_probability, log_probability, 1e-5 * std::abs(log_probability));
 }
 
+using Table = std::vector<float>;  // token embeddings [vocabulary, hidden], as which the output projection is tied
+
+Table table_of(LanguageModel& model) {
+  Table table(static_cast<std::size_t>(model.config().vocab_size * model.config().hidden_size));
+  model.backend().download(table.data(), model.model().embedding.tokens.value.slice(0, 0, model.config().vocab_size));
+  return table;
+}
+
+// This rank's rows of it.
+void take_table(LanguageModel& model, const Table& table) {
+  const Parameter& tokens = model.model().embedding.tokens;
+  const std::int64_t begin = model.model().embedding.vocab_begin(), hidden = model.config().hidden_size,
+                     rows = std::clamp<std::int64_t>(model.config().vocab_size - begin, 0, tokens.shape[0]);
+  if (rows > 0) model.backend().upload(tokens.value.slice(0, 0, rows), table.data() + begin * hidden);
+}
+
+std::vector<bool> found_with(const Table& table, const std::vector<ClozeExample>& examples, const MeshShape& shape) {
+  std::vector<bool> found;
+  run_ranks({}, shape.ranks(), [&](Communicator& world) {
+    const auto backend = make_cpu_backend();
+    LanguageModel model(*backend, test::small_config(),
+                        {.purpose = Purpose::kEvaluation, .batch = 3, .tokens = kTokens, .logits_chunk = 2},
+                        std::make_shared<Mesh>(make_mesh(world, shape)));
+    model.allocate();
+    model.initialize(5);
+    take_table(model, table);
+    std::vector<bool> here;
+    score_cloze(model, examples, {}, &here);
+    if (world.rank() == 0) found = here;
+  });
+  return found;
+}
+
+const std::vector<MeshShape> kSplits = {{}, {.tensor = 3}, {.data = 2}, {.tensor = 3, .pipeline = 2}};
+
+// Every token but the last one has a twin with the same row, which under three ranks lies with another one. argmax over
+// whole rows of logits says which words are found.
+TEST(Lambada, OfEquallyLikelyTokensTheLowestIdIsFoundInEverySplit) {
+  const auto backend = make_cpu_backend();
+  LanguageModel model(*backend, test::small_config(), {.purpose = Purpose::kGeneration, .tokens = kTokens});
+  model.allocate();
+  model.initialize(5);
+  const auto vocab = static_cast<std::size_t>(model.config().vocab_size), half = vocab / 2,
+             hidden = static_cast<std::size_t>(model.config().hidden_size);
+  Table table = table_of(model);
+  std::copy_n(table.begin(), half * hidden, table.begin() + static_cast<std::ptrdiff_t>(half * hidden));
+  take_table(model, table);
+  std::vector<ClozeExample> examples = random_examples(model.config().vocab_size);
+  std::vector<bool> found;
+  std::int64_t twins = 0;
+  for (std::size_t number = 0; number < examples.size(); ++number) {
+    ClozeExample& example = examples[number];
+    example.word_tokens = 1;
+    const std::size_t inputs = example.ids.size() - 1;
+    std::vector<float> logits(vocab);
+    model.logits(std::span(example.ids).first(inputs), 0, 1, logits);
+    const auto likeliest = static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
+    const auto twin = static_cast<std::size_t>(likeliest) + half;
+    if (number % 3 == 0) example.ids.back() = likeliest;
+    if (number % 3 == 1 && twin + 1 < vocab) {
+      EXPECT_EQ(logits[twin], logits[static_cast<std::size_t>(likeliest)]);
+      example.ids.back() = static_cast<std::int32_t>(twin);
+      ++twins;
+    }
+    found.push_back(example.ids.back() == likeliest);
+  }
+  EXPECT_GT(twins, 3);
+  for (const MeshShape& shape : kSplits) EXPECT_EQ(found_with(table, examples, shape), found);
+}
+
+TEST(Lambada, AModelOfEqualLogitsFindsTokenZeroAlone) {
+  const Table zeros(static_cast<std::size_t>(test::small_config().vocab_size * test::small_config().hidden_size));
+  const std::vector<ClozeExample> examples = random_examples(test::small_config().vocab_size);
+  std::vector<bool> expected;
+  for (const ClozeExample& example : examples) {
+    expected.push_back(std::count(example.ids.end() - example.word_tokens, example.ids.end(), 0) ==
+                       example.word_tokens);
+  }
+  for (const MeshShape& shape : kSplits) EXPECT_EQ(found_with(zeros, examples, shape), expected);
+}
+
 TEST(Lambada, BatchesAndLayoutsChangeNothing) {
   const std::vector<ClozeExample> examples = random_examples(test::small_config().vocab_size);
   const Scored alone = score(examples, 1, {});

@@ -24,7 +24,7 @@ class TextSample : public testing::TrainingFixture {
     on_ranks(config, [&](Trainer& trainer, Communicator& world) {
       trainer.start();
       texts[static_cast<std::size_t>(world.rank())] =
-          continue_text(trainer.executor(), *trainer.task().model, kVocab, prompt, count, /*end=*/-1, sampling);
+          continue_text(trainer.executor(), *trainer.task().model, kVocab, prompt, {.count = count}, sampling);
     });
     return texts;
   }
@@ -66,12 +66,58 @@ TEST_F(TextSample, IsWhatTheGeneratorMakesInAnyLayout) {
   EXPECT_GT(different.size(), 20U);
 }
 
+TEST_F(TextSample, IdsBeyondTheTokenizerAreNeverDrawnInAnyLayout) {
+  config_.model.make_vocab_size_divisible_by = 1;
+  for (const std::int64_t tensor : {1, 3}) {
+    TrainConfig config = config_;
+    config.tensor_parallel = tensor;
+    on_ranks(config, [&](Trainer& trainer, Communicator&) {
+      trainer.start();
+      const auto most = [&](std::int64_t tokens) {
+        const TokenIds made = continue_text(trainer.executor(), *trainer.task().model, kVocab, TokenIds{1},
+                                            {.count = 15, .tokens = tokens}, {.temperature = 5});
+        return *std::ranges::max_element(made);
+      };
+      EXPECT_GE(most(0), 7);
+      EXPECT_LT(most(7), 7);
+    });
+  }
+}
+
+// Whatever it is: a decoder that refuses what was drawn, logits that overflow.
+TEST_F(TextSample, OneThatFailsIsToldOnceAndChangesNothingOfTheTraining) {
+  struct Failing : TrainingObserver {
+    int samples = 0;
+    std::vector<std::string> notices;
+    void sample(std::int64_t, const std::string&, std::span<const std::int32_t>) override {
+      ++samples;
+      throw UserError("no such token");
+    }
+    void notice(const std::string& text) override { notices.push_back(text); }
+  };
+  config_.eval_interval = 2;
+  const double loss = train(config_).result.final_loss.value();
+  config_.sample_tokens = 3;
+  const TrainingData data = open_training_data(config_);
+  const auto backend = make_cpu_backend({});
+  TrainingTask task = make_training_task(config_, data, kVocab);
+  task.samples.prompts = {{.text = "a", .tokens = {1}}, {.text = "b", .tokens = {2}}};
+  Trainer trainer(config_, *backend, std::move(task));
+  trainer.start();
+  Failing observer;
+  EXPECT_EQ(trainer.run(observer).final_loss.value(), loss);
+  EXPECT_EQ(observer.samples, 2 * 4);
+  ASSERT_EQ(observer.notices.size(), 1U);
+  EXPECT_THAT(observer.notices.front(), ::testing::AllOf(::testing::HasSubstr("sample after iteration 2 failed"),
+                                                         ::testing::HasSubstr("no such token")));
+}
+
 TEST_F(TextSample, EndsWithTheDocumentOrTheSample) {
   const TokenIds prompt = {1, 2, 3};
   on_ranks(config_, [&](Trainer& trainer, Communicator&) {
     trainer.start();
     const auto made = [&](std::int64_t count, std::int32_t end) {
-      return continue_text(trainer.executor(), *trainer.task().model, kVocab, prompt, count, end, {});
+      return continue_text(trainer.executor(), *trainer.task().model, kVocab, prompt, {.count = count, .end = end}, {});
     };
     const TokenIds whole = made(1000, -1);
     EXPECT_EQ(whole.size(), static_cast<std::size_t>(config_.seq_length) - prompt.size());

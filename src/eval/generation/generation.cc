@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "eval/finite_outputs.h"
 
 namespace teratron {
 namespace {
@@ -47,6 +48,9 @@ class GenerationBatch {
  private:
   std::int64_t positions() const { return model_.config().max_position_embeddings; }
   std::size_t vocabulary() const { return static_cast<std::size_t>(model_.config().vocab_size); }
+  std::size_t tokens() const {
+    return settings_.tokens == 0 ? vocabulary() : static_cast<std::size_t>(settings_.tokens);
+  }
 
   void begin_next(std::size_t place) {
     const std::size_t request = order_[next_++];
@@ -97,13 +101,21 @@ class GenerationBatch {
     feed(place, 1, [&](std::int64_t begin, std::int64_t count) {
       parallel_for(count, 1, [&](std::int64_t row, std::int64_t) {
         const auto at = static_cast<std::size_t>(begin + row);
-        scores[at] = log_probability(row_of(static_cast<std::size_t>(row)), text[at + 1]);
+        scores[at] = log_probability(finite_row(static_cast<std::size_t>(row), active_[place]), text[at + 1]);
       });
     });
     if (events_.prompt) events_.prompt(active_[place].request, scores);
   }
 
-  std::span<float> row_of(std::size_t row) { return std::span(logits_).subspan(row * vocabulary(), vocabulary()); }
+  // The logits of the tokenizer's tokens after the text of `sequence`.
+  std::span<const float> finite_row(std::size_t row, const Sequence& sequence) const {
+    const std::span<const float> logits = std::span(logits_).subspan(row * vocabulary(), tokens());
+    if (first_not_finite(logits)) {
+      throw_output_not_finite(fmt::format("a logit after prompt {}", requests_[sequence.request].number + 1),
+                              model_.backend().compute_dtype());
+    }
+    return logits;
+  }
 
   // One more token of each.
   void round() {
@@ -136,7 +148,7 @@ class GenerationBatch {
       const auto place = static_cast<std::size_t>(begin);
       const Sequence& sequence = active_[place];
       const GenerationRequest& request = requests_[sequence.request];
-      const std::span<const float> logits = row_of(place);
+      const std::span<const float> logits = finite_row(place, sequence);
       std::vector<float> penalized;
       if (settings_.sampling.repetition_penalty != 1) {
         penalized.assign(logits.begin(), logits.end());
@@ -198,8 +210,12 @@ class GenerationBatch {
 void generate_all(LanguageModel& model, std::span<const GenerationRequest> requests, const GenerationSettings& settings,
                   const GenerationEvents& events) {
   const std::int64_t positions = model.config().max_position_embeddings;
+  check(settings.tokens <= model.config().vocab_size, "a tokenizer with no more tokens than the model");
   for (const GenerationRequest& request : requests) {
     check(!request.prompt.empty(), "a prompt of at least one token");
+    const std::int64_t ids = settings.tokens == 0 ? model.config().vocab_size : settings.tokens;
+    check(std::ranges::all_of(request.prompt, [&](std::int32_t id) { return id >= 0 && id < ids; }),
+          "a prompt of the tokenizer's tokens");
     const auto tokens = static_cast<std::int64_t>(request.prompt.size());
     if (tokens > positions) {
       throw_user_error("a prompt has {} tokens, and the model's context holds {}; shorten it", tokens, positions);

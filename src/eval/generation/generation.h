@@ -17,6 +17,9 @@ struct GenerationSettings {
   SamplingSettings sampling;
   std::int64_t max_new_tokens = 100;
   std::optional<std::int32_t> stop;  // end-of-text: ends the generation, is not handed out
+  // Tokens of the tokenizer; 0: as many as the model's vocabulary has. Ids from here on, to which a vocabulary is
+  // padded, have no text: their logits are left out before all else.
+  std::int64_t tokens = 0;
   // Natural logarithms of probabilities, by the softmax of the model's own logits: neither temperature nor penalty.
   bool log_probabilities = false;         // of new tokens
   bool prompt_log_probabilities = false;  // of a prompt's tokens
@@ -49,7 +52,7 @@ struct GenerationEvents {
 // room for the next. Each gets the tokens that it gets alone, bit for bit (on a GPU: within the rounding of
 // LinearForward::rows_alone). All ranks call it together. The model's purpose is kGeneration, its `tokens` at least 1:
 // prompts are fed in pieces of that size. Prompts that are the same are computed once where they meet. UserError: a
-// prompt longer than the model's positions.
+// prompt longer than the model's positions; logits that are not finite, with the prompt's number.
 void generate_all(LanguageModel& model, std::span<const GenerationRequest> requests, const GenerationSettings& settings,
                   const GenerationEvents& events);
 

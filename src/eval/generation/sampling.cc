@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "eval/finite_outputs.h"
 
 namespace teratron {
 namespace {
@@ -61,8 +62,10 @@ Faults SamplingSettings::faults() const {
 
 std::int32_t sample_token(std::span<const float> logits, const SamplingSettings& settings, const DrawPlace& place) {
   check(!logits.empty(), "logits to sample from");
+  if (first_not_finite(logits)) {
+    throw_user_error("the model's logits are not finite: its weights are damaged or diverged");
+  }
   const auto best = std::max_element(logits.begin(), logits.end());
-  if (!std::isfinite(*best)) throw_user_error("the model's logits are not finite: its weights are damaged or diverged");
   if (settings.temperature == 0) return static_cast<std::int32_t>(best - logits.begin());
 
   std::vector<Candidate> candidates(logits.size());

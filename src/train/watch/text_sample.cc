@@ -40,30 +40,35 @@ std::vector<float> next_logits(Executor& executor, const Model& model, std::int6
 
 }  // namespace
 
-std::vector<SamplePrompt> sample_prompts(const TrainConfig& config) {
-  std::vector<SamplePrompt> prompts;
-  if (config.sample_prompts.empty()) return prompts;
+TextSamples text_samples(const TrainConfig& config) {
+  TextSamples samples;
+  if (config.sample_prompts.empty()) return samples;
   const Tokenizer tokenizer = Tokenizer::load(config.tokenizer);
+  samples.tokens = tokenizer.vocab_size();
+  samples.end_of_text = tokenizer.end_of_text().value_or(-1);
   for (const std::string& text : config.sample_prompts) {
-    SamplePrompt& prompt = prompts.emplace_back(SamplePrompt{.text = text, .tokens = tokenizer.encode(text)});
+    SamplePrompt& prompt = samples.prompts.emplace_back(SamplePrompt{.text = text, .tokens = tokenizer.encode(text)});
     if (prompt.tokens.empty() && tokenizer.end_of_text()) prompt.tokens = {*tokenizer.end_of_text()};
     const auto tokens = static_cast<std::int64_t>(prompt.tokens.size());
     if (tokens > 0 && tokens < config.seq_length) continue;
     throw_user_error("--sample-prompt \"{}\" has {} tokens; it must have at least 1 and fewer than --seq-length {}",
                      text, tokens, config.seq_length);
   }
-  return prompts;
+  return samples;
 }
 
 std::vector<std::int32_t> continue_text(Executor& executor, const Model& model, std::int64_t vocab_size,
-                                        std::span<const std::int32_t> prompt, std::int64_t count, std::int32_t end,
+                                        std::span<const std::int32_t> prompt, const ContinuationLimits& limits,
                                         const SamplingSettings& sampling) {
   std::vector<std::int32_t> text(prompt.begin(), prompt.end());
-  const std::int64_t longest = std::min(executor.options().tokens, static_cast<std::int64_t>(prompt.size()) + count);
+  const std::int64_t longest =
+      std::min(executor.options().tokens, static_cast<std::int64_t>(prompt.size()) + limits.count);
+  const auto drawn = static_cast<std::size_t>(limits.tokens == 0 ? vocab_size : std::min(limits.tokens, vocab_size));
   while (static_cast<std::int64_t>(text.size()) < longest) {
     const std::vector<float> logits = next_logits(executor, model, vocab_size, text);
-    const std::int32_t next = sample_token(logits, sampling, static_cast<std::int64_t>(text.size()));
-    if (next == end) break;
+    const std::int32_t next =
+        sample_token(std::span(logits).first(drawn), sampling, static_cast<std::int64_t>(text.size()));
+    if (next == limits.end) break;
     text.push_back(next);
   }
   text.erase(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(prompt.size()));

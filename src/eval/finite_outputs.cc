@@ -1,0 +1,31 @@
+#include "eval/finite_outputs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace teratron {
+
+std::optional<std::size_t> first_not_finite(std::span<const float> values) {
+  float zeros = 0;  // 0 times what is not finite is NaN, and so is every sum that it is in
+  for (const float value : values) zeros += 0 * value;
+  if (zeros == 0) return std::nullopt;
+  const auto found = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+  return static_cast<std::size_t>(found - values.begin());
+}
+
+void throw_output_not_finite(std::string_view what, DType compute_dtype) {
+  if (compute_dtype == DType::kF16) {
+    throw_user_error(
+        "{} is not finite: values of fp16 end at 65504, and this model's become larger; take --bf16 in place of "
+        "--fp16, or neither",
+        what);
+  }
+  throw_user_error(
+      "{} is not finite: with the model's weights, values become too large to be numbers; training has diverged, or "
+      "the weights are damaged",
+      what);
+}
+
+}  // namespace teratron
