@@ -35,10 +35,11 @@ void check_layout(const std::filesystem::path& folder, const ModelConfig& model,
   }
 }
 
-// Every rank reads its own parts from `folder`; one is enough to compare the checksums of so many bytes, if there are.
+// Every rank reads its own parts; one is enough to compare checksums and to look for values that are not finite.
 template <class Runner>
-Loaded<Runner> load(const std::filesystem::path& folder, const ModelConfig& config, std::uint64_t checked_bytes,
-                    const ExecutorOptions& options, const BackendSettings& settings, const Rank& rank) {
+Loaded<Runner> load(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
+                    const Rank& rank) {
+  const ModelConfig& config = source.model;
   ExecutorOptions filled = options;
   if (filled.tokens == 0) filled.tokens = config.max_position_embeddings;
   filled.tokens = std::min(filled.tokens, config.max_position_embeddings);
@@ -52,25 +53,25 @@ Loaded<Runner> load(const std::filesystem::path& folder, const ModelConfig& conf
   loaded.model->allocate();
   std::optional<LongTask> told;
   if (rank.is_first()) {
-    told.emplace(fmt::format("loading '{}'", folder.string()),
-                 checked_bytes > 0 ? share_of_checksums(checked_bytes) : LongTask::Share());
+    told.emplace(fmt::format("loading '{}'", source.folder.string()),
+                 source.checked_bytes > 0 ? share_of_checksums(source.checked_bytes) : LongTask::Share());
   }
-  load_weights(folder, config, loaded.model->all_parameters(), *loaded.backend, rank.is_first());
+  load_weights(source.folder, config, loaded.model->all_parameters(), *loaded.backend, rank.is_first());
   return loaded;
 }
 
 }  // namespace
 
-CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout) {
-  CheckpointInfo checkpoint = read_checkpoint_info(path);
-  if (checkpoint.model.kind == ModelKind::kBert) {
+WeightSource find_model(const std::filesystem::path& path, const LayoutSettings& layout) {
+  WeightSource source = find_weights(path);
+  if (source.model.kind == ModelKind::kBert) {
     throw_user_error(
         "the model in '{}' is a BERT, which reads texts and continues none; `teratron embed` makes vectors "
         "of texts with it",
-        checkpoint.folder.string());
+        source.folder.string());
   }
-  check_layout(checkpoint.folder, checkpoint.model, layout);
-  return checkpoint;
+  check_layout(source.folder, source.model, layout);
+  return source;
 }
 
 WeightSource find_encoder(const std::filesystem::path& path, const LayoutSettings& layout) {
@@ -88,16 +89,14 @@ void add_loaded_precision_fields(FieldList& list, BackendSettings& settings) {
                        "the same in fp16, whose values end at 65504");
 }
 
-LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& options,
-                       const BackendSettings& settings, const Rank& rank) {
-  std::uint64_t bytes = 0;
-  for (const CheckpointFileInfo& file : checkpoint.files) bytes += file.bytes;
-  return load<LanguageModel>(checkpoint.folder, checkpoint.model, bytes, options, settings, rank);
+LoadedModel load_model(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
+                       const Rank& rank) {
+  return load<LanguageModel>(source, options, settings, rank);
 }
 
 LoadedEncoder load_encoder(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
                            const Rank& rank) {
-  return load<Encoder>(source.folder, source.model, 0, options, settings, rank);
+  return load<Encoder>(source, options, settings, rank);
 }
 
 bool holds_tokenizer(const std::filesystem::path& folder) {

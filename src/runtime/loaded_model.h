@@ -15,10 +15,10 @@
 
 namespace teratron {
 
-// Before any rank runs: what the checkpoint at `path` holds. UserError: there is none, it is damaged, or so many ranks
-// cannot share its model (and which numbers can), or it is a BERT, which continues no text.
-CheckpointInfo find_model(const std::filesystem::path& path, const LayoutSettings& layout);
-// The same of a BERT, which may also lie in a folder of Hugging Face's. UserError: as above, or it is no BERT.
+// Before any rank runs: the GPT-2 at `path`, a checkpoint or a folder of Hugging Face's. UserError: there is none, it
+// is damaged, so many ranks cannot share it (and which numbers can), or it is a BERT, which continues no text.
+WeightSource find_model(const std::filesystem::path& path, const LayoutSettings& layout);
+// The BERT there. UserError: as above, or it is no BERT.
 WeightSource find_encoder(const std::filesystem::path& path, const LayoutSettings& layout);
 
 // Whether a tokenizer's files lie in the folder of a checkpoint or of a Hugging Face model.
@@ -28,8 +28,8 @@ bool holds_tokenizer(const std::filesystem::path& folder);
 // there is none, or it has more tokens than the model.
 Tokenizer load_tokenizer_for(const std::filesystem::path& folder, const ModelConfig& model,
                              const std::filesystem::path& given);
-inline Tokenizer load_tokenizer_for(const CheckpointInfo& checkpoint, const std::filesystem::path& given) {
-  return load_tokenizer_for(checkpoint.folder, checkpoint.model, given);
+inline Tokenizer load_tokenizer_for(const WeightSource& source, const std::filesystem::path& given) {
+  return load_tokenizer_for(source.folder, source.model, given);
 }
 
 // --bf16, --fp16 and --tf32 of commands that only read a model.
@@ -45,10 +45,10 @@ using LoadedEncoder = Loaded<Encoder>;
 
 // On every rank of a layout, each of which reads its part; stages of a pipeline have as many layers each, but for one
 // more on the first ones where they don't divide. `options.tokens` 0, or more than the model has positions:
-// all of them. The checkpoint's weights are rounded to the precision of `settings`. UserError: a damaged checkpoint.
-// EnvironmentError: not enough memory for the plans of all ranks.
-LoadedModel load_model(const CheckpointInfo& checkpoint, const ExecutorOptions& options,
-                       const BackendSettings& settings, const Rank& rank);
+// all of them. The weights are rounded to the precision of `settings`. UserError: a damaged checkpoint, weights that
+// are not finite. EnvironmentError: not enough memory for the plans of all ranks.
+LoadedModel load_model(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
+                       const Rank& rank);
 LoadedEncoder load_encoder(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
                            const Rank& rank);
 

@@ -25,7 +25,7 @@ struct EvalLambadaOptions : EvaluationOptions {
 
 FieldList fields_of(EvalLambadaOptions& o) {
   FieldList list;
-  list.add("load", &o.load, "DIR", "checkpoint of a GPT-2 to evaluate").required = true;
+  list.add("load", &o.load, "DIR", "checkpoint of a GPT-2, or a folder of Hugging Face's").required = true;
   list.add("data", &o.data, "FILE", "lambada_test.jsonl: {\"text\": ...} a line, plain or compressed").required = true;
   add_evaluation_fields(list, o, "passages");
   return list;
@@ -56,16 +56,16 @@ nlohmann::ordered_json json_of(const ClozeExamples& examples, const ClozeResult&
 void run(const EvalLambadaOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
   launcher.require_file("--data", options.data);
-  const CheckpointInfo checkpoint = find_model(options.load, options.layout);
+  const WeightSource source = find_model(options.load, options.layout);
   const ClozeExamples examples =
-      cloze_examples(read_prompts(options.data, PromptFormat::kByName),
-                     load_tokenizer_for(checkpoint, options.tokenizer), checkpoint.model.max_position_embeddings);
+      cloze_examples(read_prompts(options.data, PromptFormat::kByName), load_tokenizer_for(source, options.tokenizer),
+                     source.model.max_position_embeddings);
   std::int64_t longest = 0;
   for (const ClozeExample& example : examples.examples) longest = std::max(longest, std::ssize(example.ids) - 1);
   const ExecutorOptions executor{.purpose = Purpose::kEvaluation, .batch = options.batch, .tokens = longest};
   EvalLambadaOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
-    const LoadedModel model = load_model(checkpoint, executor, options.backend, rank);
+    const LoadedModel model = load_model(source, executor, options.backend, rank);
     std::atomic<double> share{0};
     std::optional<LongTask> told;
     if (rank.is_first()) told.emplace("finding last words", [&share] { return share.load(); });

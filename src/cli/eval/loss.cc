@@ -36,7 +36,7 @@ Faults EvalLossOptions::faults() const {
 
 FieldList fields_of(EvalLossOptions& o) {
   FieldList list;
-  list.add("load", &o.load, "DIR", "checkpoint to evaluate").required = true;
+  list.add("load", &o.load, "DIR", "checkpoint to evaluate, or a folder of Hugging Face's").required = true;
   list.add("data-path", &o.data_path, "PREFIX", "tokens, as PREFIX.bin and PREFIX.idx; several: shards of one corpus")
       .required = true;
   add_split_fields(list, o);
@@ -57,7 +57,7 @@ const CorpusPart& find_part(const std::vector<CorpusPart>& parts, const std::str
 // What all ranks of a process read.
 struct EvaluationJob {
   const EvalLossOptions& options;
-  CheckpointInfo checkpoint;
+  WeightSource source;
   Tokenizer tokenizer;
   std::shared_ptr<const IndexedDataset> dataset;
   SplitRule split_rule;
@@ -102,21 +102,21 @@ CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Ran
 
 void run(const EvalLossOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
-  CheckpointInfo checkpoint = find_model(options.load, options.layout);
+  WeightSource source = find_model(options.load, options.layout);
   const auto dataset = open_corpus(options.data_path);
-  Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
-  const std::filesystem::path& tokenizer_from = options.tokenizer.empty() ? checkpoint.folder : options.tokenizer;
+  Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
+  const std::filesystem::path& tokenizer_from = options.tokenizer.empty() ? source.folder : options.tokenizer;
   for (const IndexedShard& shard : dataset->shards()) {
     require_whole_documents(shard.prefix());
     require_tokenizer(shard.prefix(), tokenizer, tokenizer_from.string());
   }
-  dataset->check_vocabulary(checkpoint.model.vocab_size);
-  const SplitRule rule = evaluation_split(options, checkpoint.state);
+  dataset->check_vocabulary(source.model.vocab_size);
+  const SplitRule rule = evaluation_split(options, source.state);
   std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(options.parts()), rule);
   find_part(parts, options.part);
-  const DocumentOptions documents = recorded_documents(checkpoint.state, tokenizer);
+  const DocumentOptions documents = recorded_documents(source.state, tokenizer);
   const EvaluationJob job{.options = options,
-                          .checkpoint = std::move(checkpoint),
+                          .source = std::move(source),
                           .tokenizer = std::move(tokenizer),
                           .dataset = dataset,
                           .split_rule = rule,
@@ -127,7 +127,7 @@ void run(const EvalLossOptions& options) {
   executor_options.first_keys = documents.reset_attention_mask;
   executor_options.position_ids = documents.reset_position_ids;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
-    const LoadedModel model = load_model(job.checkpoint, executor_options, options.backend, rank);
+    const LoadedModel model = load_model(job.source, executor_options, options.backend, rank);
     const CorpusLoss result = measure(job, model, rank);
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
     if (rank.is_first()) report(options.json, table(result, job), json_of(result, peaks).dump());

@@ -34,7 +34,7 @@ struct EvalWikitext103Options : ScoringOptions {
 
 FieldList fields_of(EvalWikitext103Options& o) {
   FieldList list;
-  list.add("load", &o.load, "DIR", "checkpoint to evaluate");
+  list.add("load", &o.load, "DIR", "checkpoint to evaluate, or a folder of Hugging Face's");
   list.add("data", &o.data, "FILE", "wiki.test.tokens; -: standard input").required = true;
   list.add("count-only", &o.count_only, "", "count words, tokens and targets; needs --tokenizer, no checkpoint");
   add_scoring_fields(list, o, "new targets a window");
@@ -94,12 +94,12 @@ void run(const EvalWikitext103Options& options) {
     report(options.json, counts.line(), counts.json().dump());
     return;
   }
-  const CheckpointInfo checkpoint = find_model(options.load, options.layout);
-  const std::vector<std::int32_t> tokens = encode(load_tokenizer_for(checkpoint, options.tokenizer), text, options);
+  const WeightSource source = find_model(options.load, options.layout);
+  const std::vector<std::int32_t> tokens = encode(load_tokenizer_for(source, options.tokenizer), text, options);
   counts.tokens = tokens.size();
   EvalWikitext103Options shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
-    const LoadedModel model = load_model(checkpoint, options.executor_options(), options.backend, rank);
+    const LoadedModel model = load_model(source, options.executor_options(), options.backend, rank);
     const double sum = total_loss(options, *model.model, tokens, rank);
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
     if (rank.is_first()) report_score(options, counts, sum, peaks);

@@ -1,5 +1,8 @@
 // teratron generate: continues prompts; a single one streamed to the terminal.
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -48,6 +51,7 @@ GenerateWork work_of(const GenerateOptions& options, const Tokenizer& tokenizer,
 GenerationSettings settings_of(const GenerateOptions& options, const Tokenizer& tokenizer) {
   GenerationSettings settings = options.settings;
   settings.sampling.seed = static_cast<std::uint64_t>(options.seed);
+  settings.tokens = tokenizer.vocab_size();
   settings.log_probabilities = !options.json.empty();
   settings.prompt_log_probabilities = settings.prompt_log_probabilities && settings.log_probabilities;
   if (!options.ignore_end) settings.stop = tokenizer.end_of_text();
@@ -65,11 +69,11 @@ ExecutorOptions executor_options_of(const GenerateOptions& options, const Genera
   return executor;
 }
 
-void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, const Tokenizer& tokenizer,
+void run_rank(const GenerateOptions& options, const WeightSource& source, const Tokenizer& tokenizer,
               const GenerateWork& work, const Rank& rank) {
   const GenerationSettings settings = settings_of(options, tokenizer);
   const LoadedModel model =
-      load_model(checkpoint, executor_options_of(options, work, settings, checkpoint.model), options.backend, rank);
+      load_model(source, executor_options_of(options, work, settings, source.model), options.backend, rank);
   GenerateOutput output(options, tokenizer, work.prompts, work.requests, rank.is_first());
   const double start = monotonic_seconds();
   generate_all(*model.model, work.requests, settings, output.events());
@@ -78,15 +82,34 @@ void run_rank(const GenerateOptions& options, const CheckpointInfo& checkpoint, 
   output.finish({{"tokens_per_second", static_cast<double>(output.tokens()) / seconds}, {"peak_memory_bytes", peaks}});
 }
 
+// Whether something was piped here. An open pipe with nothing in it is usual where no person starts the program.
+bool standard_input_waits() {
+  struct stat status {};
+  if (fstat(STDIN_FILENO, &status) != 0) return false;
+  if (S_ISREG(status.st_mode)) return lseek(STDIN_FILENO, 0, SEEK_CUR) < status.st_size;
+  int bytes = 0;
+  return S_ISFIFO(status.st_mode) && ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+// Texts that come from no prompt, while one was piped here and not read. Returns whether that is so.
+bool tell_of_unread_input(const GenerateOptions& options, const RankLauncher& launcher) {
+  if (!options.prompt.empty() || !options.prompts.empty() || launcher.environment().process != 0) return false;
+  if (!standard_input_waits()) return false;
+  fmt::print(stderr, "note: standard input is not read; --prompts - continues each of its lines\n");
+  return true;
+}
+
 void run(const GenerateOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
   launcher.require_file("--prompts", options.prompts);
-  const CheckpointInfo checkpoint = find_model(options.load, options.layout);
-  const Tokenizer tokenizer = load_tokenizer_for(checkpoint, options.tokenizer);
-  const GenerateWork work = work_of(options, tokenizer, checkpoint.model);
+  const WeightSource source = find_model(options.load, options.layout);
+  const Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
+  const GenerateWork work = work_of(options, tokenizer, source.model);
+  const bool told = tell_of_unread_input(options, launcher);
   GenerateOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)),
-               [&](const Rank& rank) { run_rank(options, checkpoint, tokenizer, work, rank); });
+               [&](const Rank& rank) { run_rank(options, source, tokenizer, work, rank); });
+  if (!told) tell_of_unread_input(options, launcher);  // which may have come late
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ Faults GenerateOptions::faults() const {
 FieldList fields_of(GenerateOptions& o) {
   FieldList list;
   list.group("Prompts");
-  list.add("load", &o.load, "DIR", "checkpoint to generate with").required = true;
+  list.add("load", &o.load, "DIR", "checkpoint to generate with, or a folder of Hugging Face's").required = true;
   list.add("prompt", &o.prompt, "TEXT", "text to continue; empty: start of a document");
   list.add("prompts", &o.prompts, "FILE",
            "many of them, one a line; - is standard input. Blank lines count for nothing");

@@ -152,6 +152,18 @@ TEST_F(GenerateCommands, GiveTheProbabilitiesOfAPromptWhereAsked) {
   EXPECT_FALSE(lines_of({"--prompt", "a"}).front().contains("prompt_logprobs"));
 }
 
+TEST_F(GenerateCommands, TellOfAPipeThatIsNotRead) {
+  std::string shell = TERATRON_BINARY;
+  for (const std::string& word : generate({})) shell += " '" + word + "'";
+  const auto errors = [&](const std::string& line) { return testing::ChildProgram({"sh", "-c", line}).wait().errors; };
+  EXPECT_THAT(errors("echo 'the rank' | " + shell), HasSubstr("note: standard input is not read; --prompts -"));
+  EXPECT_THAT(errors(shell + " < '" + path("prompts.txt") + "'"), HasSubstr("standard input is not read"));
+  for (const std::string& line : {shell + " < /dev/null", "sleep 0 | " + shell, "echo a | " + shell + " --prompt the",
+                                  "echo a | " + shell + " --prompts -"}) {
+    EXPECT_THAT(errors(line), ::testing::Not(HasSubstr("standard input is not read"))) << line;
+  }
+}
+
 TEST_F(GenerateCommands, ContinueAnEmptyPromptAsTheBeginningOfADocument) {
   write_file_atomically(path("empty.jsonl"), "{\"prompt\": \"\"}\n");
   const Json line = lines_of({"--prompts", path("empty.jsonl"), "--temperature", "0"}).front();

@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using testing::json_of;
+using ::testing::Not;
 using testing::Outcome;
 using testing::run_teratron;
 using testing::with;
@@ -105,6 +106,17 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
     EXPECT_THAT(outcome.errors, HasSubstr(line));
   }
   EXPECT_EQ(steps(path("curves")).at("sample the rank"), (std::vector<std::int64_t>{2, 4}));
+}
+
+// Padded rows of the vocabulary are drawn by an untrained model most of the time.
+TEST_F(Watching, SamplesOfAVocabularyLargerThanTheTokenizersEndNoRun) {
+  for (const char* tensor : {"1", "2"}) {
+    const Outcome outcome = train({"--vocab-size", "5000", "--train-iters", "3", "--eval-interval", "1", "--tp", tensor,
+                                   "--sample-prompt", "the", "--save", path(std::string("padded") + tensor)});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr("sample after iteration 3: the"));
+    EXPECT_THAT(outcome.errors, Not(HasSubstr("failed")));
+  }
 }
 
 TEST_F(Watching, SamplesNeedATokenizerAndAPromptWithRoom) {
