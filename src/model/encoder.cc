@@ -1,5 +1,10 @@
 #include "model/encoder.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
 #include "base/error.h"
 #include "nn/host_values.h"
 
@@ -13,17 +18,36 @@ std::unique_ptr<Bert> make_bert(const ModelConfig& config, GroupRank place) {
   return std::make_unique<Bert>(config, place);
 }
 
-// The mean of rows [tokens, hidden].
-void average(std::span<const float> rows, std::span<float> mean) {
-  const std::size_t hidden = mean.size(), tokens = rows.size() / hidden;
+// The tokens of a sequence whose vectors are read: begin, end.
+std::pair<std::int64_t, std::int64_t> tokens_read(Pooling pooling, std::int64_t length) {
+  if (pooling == Pooling::kCls) return {0, 1};
+  if (pooling == Pooling::kLastToken) return {length - 1, length};
+  return {0, length};
+}
+
+// The vector of rows [tokens, hidden], those that tokens_read() names.
+void pool(std::span<const float> rows, Pooling pooling, std::span<float> vector) {
+  const std::size_t hidden = vector.size(), tokens = rows.size() / hidden;
+  const auto count = static_cast<double>(tokens);
+  const double parts = pooling == Pooling::kMeanSqrtLength ? std::sqrt(count)
+                       : pooling == Pooling::kWeightedMean ? count * (count + 1) / 2
+                                                           : count;
   for (std::size_t i = 0; i < hidden; ++i) {
-    double sum = 0;
-    for (std::size_t token = 0; token < tokens; ++token) sum += static_cast<double>(rows[token * hidden + i]);
-    mean[i] = static_cast<float>(sum / static_cast<double>(tokens));
+    double sum = 0, largest = -std::numeric_limits<double>::infinity();
+    for (std::size_t token = 0; token < tokens; ++token) {
+      const auto value = static_cast<double>(rows[token * hidden + i]);
+      sum += pooling == Pooling::kWeightedMean ? static_cast<double>(token + 1) * value : value;
+      largest = std::isnan(value) ? value : std::max(largest, value);
+    }
+    vector[i] = static_cast<float>(pooling == Pooling::kMax ? largest : sum / parts);
   }
 }
 
 }  // namespace
+
+std::string_view name_of(Pooling pooling) {
+  return std::ranges::find(kPoolingNames, pooling, &std::pair<std::string_view, Pooling>::second)->first;
+}
 
 Encoder::Encoder(Backend& backend, const ModelConfig& config, const ExecutorOptions& options,
                  const std::shared_ptr<Mesh>& mesh)
@@ -50,10 +74,10 @@ void Encoder::embed(const MicroBatch& micro_batch, Pooling pooling, std::span<fl
     for (std::int64_t sequence = 0; sequence < micro_batch.batch; ++sequence) {
       const auto index = static_cast<std::size_t>(sequence);
       const std::int64_t length = micro_batch.key_lengths.empty() ? micro_batch.tokens : micro_batch.key_lengths[index];
-      const std::int64_t read = pooling == Pooling::kMean ? length : 1;
-      rows.resize(static_cast<std::size_t>(read) * hidden);
-      download_floats(backend(), encoded.select(0, sequence).slice(0, 0, read), rows);
-      average(rows, vectors.subspan(index * hidden, hidden));
+      const auto [begin, end] = tokens_read(pooling, length);
+      rows.resize(static_cast<std::size_t>(end - begin) * hidden);
+      download_floats(backend(), encoded.select(0, sequence).slice(0, begin, end), rows);
+      pool(rows, pooling, vectors.subspan(index * hidden, hidden));
     }
   });
   share_from_last_stage(vectors);

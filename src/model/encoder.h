@@ -1,14 +1,32 @@
 // A BERT and its executor, with what reads the encoder's output: a vector for each token, or one for each text.
 #pragma once
 
+#include <string_view>
+#include <utility>
+
 #include "executor/executor.h"
 #include "model/bert.h"
 
 namespace teratron {
 
-// What stands for a whole text: the mean of its tokens' vectors, [CLS] and [SEP] among them, or that of its first
-// token.
-enum class Pooling { kMean, kCls };
+// How the vectors of a text's tokens, [CLS] and [SEP] among them, become one, as sentence-transformers takes it.
+enum class Pooling {
+  kMean,
+  kCls,             // the first token's
+  kMax,             // the largest of all, value by value
+  kMeanSqrtLength,  // their sum, over the square root of their number
+  kWeightedMean,    // the n-th token counts n times
+  kLastToken,       // [SEP]'s
+};
+// Their names there.
+inline constexpr std::pair<std::string_view, Pooling> kPoolingNames[] = {
+    {"mean", Pooling::kMean},
+    {"cls", Pooling::kCls},
+    {"max", Pooling::kMax},
+    {"mean_sqrt_len_tokens", Pooling::kMeanSqrtLength},
+    {"weightedmean", Pooling::kWeightedMean},
+    {"lasttoken", Pooling::kLastToken}};
+std::string_view name_of(Pooling pooling);
 
 class Encoder : public Executor {
  public:

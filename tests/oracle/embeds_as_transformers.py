@@ -3,9 +3,10 @@
     $(scripts/oracle-env | tail -n 1) tests/oracle/embeds_as_transformers.py TERATRON FOLDER
 
 Two models: a small BERT with random weights and a vocabulary of its own, and a published sentence-transformer, where
-its package is installed (scripts/oracle-env). transformers' tokenizer frames and cuts each text; the vector is the mean
-of the tokens' last hidden states, or that of the first token. Ours must differ by at most 1e-4, for folders of Hugging
-Face's and checkpoints converted from them, in every layout. tests/cli/eval/embed_oracle_test.cc runs this.
+its package is installed (scripts/oracle-env). transformers' tokenizer frames and cuts each text; the vector is made of
+the tokens' last hidden states as sentence-transformers' Pooling and Normalize do. Ours must differ by at most 1e-4, for
+folders of Hugging Face's and checkpoints converted from them, in every layout. A folder of sentence-transformers says
+itself how, and flags may say otherwise. tests/cli/eval/embed_oracle_test.cc runs this.
 """
 
 import importlib.util
@@ -44,7 +45,18 @@ def some_texts(draw):
     return [text() for _ in range(60)] + ["", "Überraschung: naïve café 12.5 %", "The RANKS waited!", "a" * 300]
 
 
-def expected_vectors(folder, texts, pooling):
+# [tokens, hidden] of one text without padding: sentence_transformers/sentence_transformer/modules/pooling.py.
+POOLINGS = {
+    "mean": lambda h: h.mean(0),
+    "cls": lambda h: h[0],
+    "max": lambda h: h.max(0).values,
+    "mean_sqrt_len_tokens": lambda h: h.sum(0) / len(h) ** 0.5,
+    "weightedmean": lambda h: torch.arange(1, len(h) + 1, dtype=h.dtype) @ h / (len(h) * (len(h) + 1) / 2),
+    "lasttoken": lambda h: h[-1],
+}
+
+
+def expected_vectors(folder, texts, pooling, length=None):
     # Its vocab.txt alone may be there, or all files.
     load = transformers.AutoTokenizer if (folder / "tokenizer.json").exists() else transformers.BertTokenizer
     tokenizer = load.from_pretrained(folder)
@@ -52,10 +64,10 @@ def expected_vectors(folder, texts, pooling):
     vectors = []
     with torch.no_grad():
         for text in texts:
-            tokens = tokenizer(text, truncation=True, max_length=model.config.max_position_embeddings,
+            tokens = tokenizer(text, truncation=True, max_length=length or model.config.max_position_embeddings,
                                return_tensors="pt")
             hidden = model(**tokens).last_hidden_state[0]
-            vectors.append((hidden.mean(0) if pooling == "mean" else hidden[0]).numpy())
+            vectors.append(POOLINGS[pooling](hidden).numpy())
     return numpy.stack(vectors)
 
 
@@ -67,7 +79,7 @@ def run(*words):
 
 def compare(teratron, folder, model, texts, flags):
     (folder / "texts").write_text("".join(text + "\n" for text in texts))
-    for pooling in ("mean", "cls"):
+    for pooling in POOLINGS:
         expected = expected_vectors(model, texts, pooling)
         for more in flags:
             out = folder / "vectors.npy"
@@ -80,6 +92,19 @@ def compare(teratron, folder, model, texts, flags):
             worst = numpy.abs(ours - wanted).max()
             print(f"{model.name} {pooling} {' '.join(map(str, more))}: {len(texts)} texts differ by {worst:.2e} at most")
             assert worst <= TOLERANCE
+
+
+# By what the folder says, which the flags given here leave open or change.
+def compare_sentence_transformer(teratron, folder, model, texts, flags, pooling, normalize, length):
+    (folder / "texts").write_text("".join(text + "\n" for text in texts))
+    expected = expected_vectors(model, texts, pooling, length)
+    if normalize:
+        expected /= numpy.linalg.norm(expected, axis=1, keepdims=True)
+    out = folder / "vectors.npy"
+    print(run(teratron, "embed", "--load", model, "--out", out, folder / "texts", *flags).stderr)
+    worst = numpy.abs(numpy.load(out) - expected).max()
+    print(f"{model.name} {' '.join(flags)}: {len(texts)} texts differ by {worst:.2e} at most")
+    assert worst <= TOLERANCE
 
 
 def main(teratron, folder):
@@ -97,7 +122,12 @@ def main(teratron, folder):
     published = Path(package.origin).parent / "model"
     texts = ["The layout changes nothing.", "", "Ça va? Straße, naïve café — “quotes” 12.5 % of 3,000 tokens.",
              "A man is eating food.", "Someone eats.", "word " * 600, "Die Katze 猫 sits on 東京."]
-    compare(teratron, folder, published, texts, [["--load", published], ["--load", published, "--normalize", "--tp", "2"]])
+    # Its modules.json says mean and Normalize; its sentence_bert_config.json 256 tokens.
+    for flags, pooling, normalize, length in [
+            ([], "mean", True, 256), (["--tp", "2", "--batch-size", "2"], "mean", True, 256),
+            (["--pooling", "cls"], "cls", True, 256), (["--normalize=false"], "mean", False, 256),
+            (["--seq-length", "512", "--pooling", "max", "--normalize=false"], "max", False, 512)]:
+        compare_sentence_transformer(teratron, folder, published, texts, flags, pooling, normalize, length)
 
 
 if __name__ == "__main__":

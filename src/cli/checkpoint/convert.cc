@@ -82,6 +82,13 @@ std::filesystem::path to_teratron(const ConvertOptions& options) {
   const HuggingFaceFolder source(options.in);
   check_tokenizer(options.in, source.model().vocab_size);
   if (!source.drawn().empty()) fmt::print(stderr, "{}\n", text_of_drawn(options.in, source.drawn()));
+  if (std::error_code error; std::filesystem::exists(options.in / "modules.json", error)) {
+    fmt::print(
+        stderr,
+        "warning: what modules.json in '{}' says of vectors does not go along; give `teratron embed` that folder, "
+        "or --pooling, --normalize and --seq-length\n",
+        options.in.string());
+  }
   const LongTask told(doing(options), share_of_checksums(bytes_of_weights(source.model())));  // of what is written
   return import_from_hugging_face(options.in, options.out);
 }

@@ -10,6 +10,7 @@
 #include "base/files/decompression.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
+#include "cli/generate/embed_options.h"
 #include "cli/report.h"
 #include "console/long_task.h"
 #include "console/readable.h"
@@ -22,61 +23,35 @@
 namespace teratron {
 namespace {
 
-struct EmbedOptions {
-  std::filesystem::path text, load, tokenizer, out, json;
-  TextVectorSettings vectors;
-  std::int64_t batch = 32;
-  LayoutSettings layout;
-  BackendSettings backend;
-
-  Faults faults() const {
-    Faults faults = layout.faults();
-    faults.add(backend.faults());
-    add_output_faults(faults, "--out", out, json);
-    return faults;
-  }
-};
-
-FieldList fields_of(EmbedOptions& o) {
-  FieldList list;
-  list.add_positional(&o.text, "TEXT", "texts, one a line, plain or compressed (gzip, zstd); -: standard input");
-  list.add("load", &o.load, "DIR", "checkpoint of a BERT, or a folder of Hugging Face's").required = true;
-  list.add("out", &o.out, "FILE", "the vectors, [lines, hidden] in float32, as NumPy's .npy; -: standard output")
-      .required = true;
-  list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the model if not given");
-  list.add_choice("pooling", o.vectors.pooling, {{"mean", Pooling::kMean}, {"cls", Pooling::kCls}},
-                  "a text's vector: the mean of all its tokens', or that of [CLS] before it");
-  list.add("normalize", &o.vectors.normalize, "", "vectors have length 1, so that products are cosines");
-  list.add("batch-size", &o.batch, "N", "texts computed at a time").between(1, 1 << 16);
-  add_model_parallel_fields(list, o.layout);
-  add_threads_field(list, o.layout);
-  add_json_field(list, o.json);
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
-  return list;
-}
-
 // What all ranks of a process read.
 struct EmbedJob {
-  const EmbedOptions& options;
+  EmbedOptions options;  // with what the folder says where they say nothing
   WeightSource source;
   TokenizedTexts texts;
 };
 
-TokenizedTexts read_texts(const EmbedOptions& options, const WeightSource& source) {
-  const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
+TokenizedTexts read_texts(const EmbedOptions& options, const WeightSource& source,
+                          const std::optional<SentenceTransformer>& folder) {
+  const Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
+  if (folder && folder->lower_case && tokenizer.kind() == TokenizerKind::kWordPiece &&
+      !tokenizer.word_piece().lower_case) {
+    throw_user_error(
+        "'{}' is a sentence-transformer of texts in lower case (do_lower_case), and its tokenizer is cased; "
+        "give an uncased one by --tokenizer DIR",
+        options.load.string());
+  }
   const std::string text = read_decompressed(options.text);
   require_text(text, 0, options.text);
   const std::vector<std::string_view> lines = lines_of(text);
   if (lines.empty()) throw_user_error("{} holds no text; write one on each line", name_of_input(options.text));
-  return tokenize_texts(tokenizer, lines, source.model.max_position_embeddings);
+  return tokenize_texts(tokenizer, lines, most_tokens(options, source), folder ? folder->prompt : "");
 }
 
 void tell_of_cut_texts(const EmbedJob& job) {
   if (job.texts.cut == 0) return;
   fmt::print(stderr,
              "warning: {} of {} texts have more than {} tokens, with [CLS] and [SEP]; their ends are not read\n",
-             job.texts.cut, job.texts.ids.size(), job.source.model.max_position_embeddings);
+             job.texts.cut, job.texts.ids.size(), most_tokens(job.options, job.source));
 }
 
 void report_vectors(const EmbedJob& job, double seconds, const std::vector<std::int64_t>& peaks) {
@@ -86,8 +61,9 @@ void report_vectors(const EmbedJob& job, double seconds, const std::vector<std::
                                        {"tokens", job.texts.tokens},
                                        {"cut_texts", job.texts.cut},
                                        {"hidden_size", job.source.model.hidden_size},
-                                       {"pooling", options.vectors.pooling == Pooling::kMean ? "mean" : "cls"},
+                                       {"pooling", name_of(options.vectors.pooling)},
                                        {"normalized", options.vectors.normalize},
+                                       {"seq_length", most_tokens(options, job.source)},
                                        {"out", options.out.string()},
                                        {"texts_per_second", static_cast<double>(texts) / seconds},
                                        {"tokens_per_second", static_cast<double>(job.texts.tokens) / seconds},
@@ -128,10 +104,17 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
 void run(const EmbedOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.backend);
   launcher.require_file("TEXT", options.text);
-  WeightSource source = find_encoder(options.load, options.layout);
-  TokenizedTexts texts = read_texts(options, source);
-  const EmbedJob job{.options = options, .source = std::move(source), .texts = std::move(texts)};
-  if (launcher.environment().process == 0) tell_of_cut_texts(job);
+  EmbedOptions filled = options;
+  const std::optional<SentenceTransformer> folder = read_sentence_transformer(options.load);
+  const std::string told = folder ? take_from(*folder, filled) : "";
+  WeightSource source = find_encoder(folder ? folder->encoder : options.load, options.layout);
+  require_positions(options, source);
+  TokenizedTexts texts = read_texts(filled, source, folder);
+  const EmbedJob job{.options = std::move(filled), .source = std::move(source), .texts = std::move(texts)};
+  if (launcher.environment().process == 0) {
+    if (folder) fmt::print(stderr, "{}\n", told);
+    tell_of_cut_texts(job);
+  }
   EmbedOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });
 }

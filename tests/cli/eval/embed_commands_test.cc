@@ -97,6 +97,36 @@ TEST_F(EmbedCommands, ConvertedCheckpointsHaveTheirTokenizerAndTheVectorsOfTheir
   }
 }
 
+TEST_F(EmbedCommands, SentenceTransformersFoldersSayWhatFlagsDoNot) {
+  succeed(embed({"--load", path("hf"), "--pooling", "max", "--normalize", "--seq-length", "6"}));
+  const std::vector<float> expected = values();
+  succeed(embed({"--load", path("hf"), "--pooling", "cls"}));
+  const std::vector<float> first_tokens = values();
+  fs::create_directories(path("sentence/1_Pooling"));
+  fs::copy(path("hf"), path("sentence/0_Transformer"));
+  write_file_atomically(
+      path("sentence/modules.json"),
+      R"([{"idx": 0, "name": "0", "path": "0_Transformer", "type": "sentence_transformers.models.Transformer"},
+                            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+                            {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}])");
+  write_file_atomically(path("sentence/0_Transformer/sentence_bert_config.json"), R"({"max_seq_length": 6})");
+  write_file_atomically(path("sentence/1_Pooling/config.json"), R"({"pooling_mode": "max"})");
+  const Outcome told = run_teratron(embed({"--load", path("sentence")}));
+  EXPECT_EQ(values(), expected) << told.errors;
+  EXPECT_THAT(told.errors, AllOf(HasSubstr("is a sentence-transformer: --pooling max --normalize --seq-length 6\n"),
+                                 HasSubstr("1 of 3 texts have more than 6 tokens")));
+  const Words given = {"--load", path("sentence"), "--pooling", "cls", "--normalize=false", "--seq-length", "16"};
+  EXPECT_THAT(run_teratron(embed(given)).errors,
+              HasSubstr("--seq-length 6; but --pooling cls --normalize=false --seq-length 16, as given\n"));
+  EXPECT_EQ(values(), first_tokens);
+  const nlohmann::json report = json_of(embed({"--load", path("sentence"), "--pooling", "lasttoken"}));
+  EXPECT_EQ(report.at("pooling"), "lasttoken");
+  EXPECT_EQ(report.at("normalized"), true);
+  EXPECT_EQ(report.at("seq_length"), 6);
+  EXPECT_THAT(run_teratron(embed({"--load", path("hf"), "--seq-length", "17"})).errors,
+              HasSubstr("from 2 to the 16 positions"));
+}
+
 TEST_F(EmbedCommands, TextsThatAreCutAreCounted) {
   const Outcome outcome = run_teratron(embed({"--load", path("hf")}));
   EXPECT_EQ(outcome.exit_code, 0);

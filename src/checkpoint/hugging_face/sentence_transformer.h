@@ -1,0 +1,27 @@
+// What a folder of sentence-transformers (Reimers and Gurevych 2019, arXiv 1908.10084; the library since its version 2)
+// says beside the encoder: how the vectors of a text's tokens become one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "model/encoder.h"
+
+namespace teratron {
+
+struct SentenceTransformer {
+  std::filesystem::path encoder;  // the folder of the encoder and its tokenizer, which may be one below
+  Pooling pooling = Pooling::kMean;
+  bool normalize = false;
+  std::int64_t max_tokens = 0;  // of a text, with [CLS] and [SEP]; 0: as many as the encoder has positions
+  bool lower_case = false;      // texts, whatever the tokenizer does
+  std::string prompt;           // that every text begins with
+};
+
+// Reads modules.json and what it names, as the library does. Nothing: `folder` has no modules.json. UserError, with all
+// reasons: it computes what we do not (a Dense module, several poolings side by side).
+std::optional<SentenceTransformer> read_sentence_transformer(const std::filesystem::path& folder);
+
+}  // namespace teratron
