@@ -277,14 +277,13 @@ TEST_F(JsonDocuments, OfCompressedFilesHaveALargestSize) {
   EXPECT_THAT(fault("a.jsonl.gz", testing::gzip("{\"text\": \"a\"}\n" + long_line)), HasSubstr("document 2 of"));
   EXPECT_THAT(fault("a.json.gz", testing::gzip("[" + long_line + "]")), HasSubstr("document 1 of"));
   EXPECT_THAT(fault("a.txt.zst", testing::zstd(std::string(5000, 'a'))), HasSubstr("decompress it into a file"));
-  EXPECT_EQ(fault("b.jsonl", long_line), "");
-  EXPECT_EQ(fault("b.txt", std::string(5000, 'a')), "");
+  EXPECT_THAT(read(long_line, 100, "b.jsonl"), ElementsAre(std::string(5000, 'a')));  // what is not has none
 }
 
 TEST_F(JsonDocuments, OrTextsThatAreNotUtf8AreRefusedWithTheirPlaceUnlessAnyBytesAreText) {
-  EXPECT_THAT(read("caf\xE9\n", 1 << 20, "a.txt").front(), HasSubstr("0xe9 at byte 3"));
-  EXPECT_THAT(read("caf\xE9\n", 1 << 20, "a.txt").front(), HasSubstr("Latin-1"));
-  EXPECT_THAT(read("\u00E9t\u00E9 \xE9\n", 1 << 20, "a.txt").front(), HasSubstr("damaged"));
+  EXPECT_THAT(read("caf\xE9", 1 << 20, "a.txt").front(), HasSubstr("0xe9 at byte 3"));
+  EXPECT_THAT(read("caf\xE9", 1 << 20, "a.txt").front(), HasSubstr("Latin-1"));
+  EXPECT_THAT(read("\u00E9t\u00E9 \xE9", 1 << 20, "a.txt").front(), HasSubstr("damaged"));
 }
 
 }  // namespace

@@ -134,7 +134,10 @@ bool DecompressingReader::fetch() {
 
 std::size_t DecompressingReader::read(std::span<char> to) {
   const std::size_t count = std::min(to.size(), peeked_.size() - peeked_next_);
-  if (count == 0) return read_on(to);
+  if (count == 0) {
+    if (peek_fault_) std::rethrow_exception(peek_fault_);
+    return read_on(to);
+  }
   peeked_.copy(to.data(), count, peeked_next_);
   peeked_next_ += count;
   if (peeked_next_ == peeked_.size()) peeked_.clear(), peeked_next_ = 0;
@@ -145,10 +148,14 @@ std::string_view DecompressingReader::peek(std::size_t most) {
   peeked_.erase(0, std::exchange(peeked_next_, 0));
   std::size_t used = peeked_.size();
   if (used < most) peeked_.resize(most);
-  while (used < most) {
-    const std::size_t got = read_on(std::span(peeked_).subspan(used));
-    if (got == 0) break;
-    used += got;
+  try {
+    while (used < most && !peek_fault_) {
+      const std::size_t got = read_on(std::span(peeked_).subspan(used));
+      if (got == 0) break;
+      used += got;
+    }
+  } catch (const UserError&) {
+    peek_fault_ = std::current_exception();
   }
   peeked_.resize(used);
   return std::string_view(peeked_).substr(0, most);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -30,7 +31,8 @@ class DecompressingReader {
 
   // The next bytes, some of them at least; 0: the end.
   std::size_t read(std::span<char> to);
-  // The next `most` bytes, fewer only at the end, which read() will give. Valid until the next call.
+  // The next `most` bytes, which read() will give; fewer at the end, or before what cannot be read, which read() tells.
+  // Valid until the next call.
   std::string_view peek(std::size_t most);
   bool is_compressed() const { return decoder_ != nullptr; }
   // Bytes of the file itself that are behind what was read.
@@ -52,6 +54,7 @@ class DecompressingReader {
   std::unique_ptr<Decoder> decoder_;
   std::string peeked_;  // what peek() has shown and read() has not given begins at peeked_next_
   std::size_t peeked_next_ = 0;
+  std::exception_ptr peek_fault_;  // what is wrong behind it
 };
 
 // All that a DecompressingReader gives of `path`. UserError: as its; compressed data that stand for more than

@@ -74,8 +74,9 @@ std::optional<Content> find_array(std::string_view text, bool is_all, bool is_na
   const bool goes_on = !scanner.is_complete() && !scanner.is_invalid() && !is_all;
   if (has_objects) {
     if ((is_whole || goes_on) && scanner.keys() > 0) return kind(ContentKind::kJsonArray);
-    if (is_named && !scanner.is_invalid()) return kind(ContentKind::kJsonArray);  // cut short, which its reader tells
-    if (begins_like_member(first)) return unclear(is_named);
+    const bool is_cut = !scanner.is_complete() && !scanner.is_invalid();
+    if (is_named && (is_cut || begins_like_member(first))) return kind(ContentKind::kJsonArray);  // its reader tells
+    if (begins_like_member(first)) return unclear(false);
     return std::nullopt;
   }
   const bool is_empty = first.starts_with(']');

@@ -46,11 +46,6 @@ void take_config(const TokenizerConfig& config, BpeSource& source, bool is_pair)
     }
   }
   take_added_tokens(config.added_tokens(), config.name(), source);
-  std::vector<std::string> tokens;
-  for (const auto* list : {&source.vocabulary, &source.added}) {
-    for (const ListedToken& token : *list) tokens.push_back(token.text);
-  }
-  config.require_tokens(tokens);
   if (std::string end = config.special_text("eos_token"); !end.empty()) source.end_of_text = std::move(end);
 }
 

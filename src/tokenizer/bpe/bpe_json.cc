@@ -125,7 +125,9 @@ class BpeJson {
 BpeModel read_bpe_json(dom::object root, const std::string& file, const TokenizerConfig& config) {
   BpeSource source = BpeJson(root, file).read();
   take_config(config, source, /*is_pair=*/false);
-  return build_bpe_model(source);
+  BpeModel model = build_bpe_model(source);
+  config.require_tokens(model.tokens);
+  return model;
 }
 
 }  // namespace teratron

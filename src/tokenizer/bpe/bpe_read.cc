@@ -55,8 +55,11 @@ BpeModel read_vocabulary_and_merges(const fs::path& vocabulary, const fs::path& 
   source.vocabulary_file = fmt::format("'{}'", vocabulary.string());
   source.merges_file = fmt::format("'{}'", merges.string());
   source.merge_unit = "line";
-  take_config(TokenizerConfig(vocabulary.parent_path()), source, /*is_pair=*/true);
-  return build_bpe_model(source);
+  const TokenizerConfig config(vocabulary.parent_path());
+  take_config(config, source, /*is_pair=*/true);
+  BpeModel model = build_bpe_model(source);
+  config.require_tokens(model.tokens);
+  return model;
 }
 
 }  // namespace teratron
