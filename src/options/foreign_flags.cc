@@ -152,7 +152,7 @@ std::string_view name_of(ForeignProgram program) {
     case kHuggingFace: return "Hugging Face";
     case kNanoGpt: return "nanoGPT";
     case kLlmC: return "llm.c";
-    case kOthers: return "other programs";
+    case kOthers: return "others";
   }
   return "";
 }
