@@ -112,6 +112,8 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
     return run_updates(observer, control);
   } catch (const CorpusFailure& failure) {
     save_before_failure(observer);
+    // A rank that ends takes those with it that still save.
+    for (Communicator* const group : {executor_.mesh().model.get(), executor_.mesh().data.get()}) group->barrier();
     const std::string kept = iteration_ == 0 ? "before its first update"
                              : kept_iteration_ == iteration_
                                  ? fmt::format("after iteration {}, which is saved", iteration_)

@@ -166,8 +166,8 @@ TEST_F(Surroundings, TheSecondOfTwoCommandsWithOneOutputIsRefusedAndTheFirstOnes
 TEST_F(Surroundings, OfTwoThatBeginAtRandomTimesOneAtATimeWritesAndItsFileIsWhole) {
   const std::vector<std::string> lines = {write_lines("a.jsonl", 4000, "rank"), write_lines("b.jsonl", 4000, "layer")};
   const auto command = [&](const std::string& in, const std::string& out) {
-    return of_shell("exec $T data tokenize --threads 1 --tokenizer " + path("tokenizer") + " --out " + path(out) + " " +
-                    in);
+    return of_shell("exec $T data tokenize --overwrite --threads 1 --tokenizer " + path("tokenizer") + " --out " +
+                    path(out) + " " + in);
   };
   for (const char* const out : {"a", "b"}) {
     ASSERT_EQ(ChildProgram(command(path(out) + ".jsonl", out)).wait().exit_code, 0);
@@ -220,8 +220,9 @@ TEST_F(Surroundings, TooLittleMemoryOrTooFewThreadsAreTheMachinesFault) {
   int refused = 0;
   for (const int kibibytes : {40'000, 60'000, 90'000, 130'000, 200'000}) {
     const std::string limit = "ulimit -v " + std::to_string(kibibytes) + "; exec ";
-    for (const std::string& command : {train("v" + std::to_string(kibibytes), {"--train-iters", "1", "--threads", "8"}),
-                                       "$T data dedup --threads 8 --out " + path("deduplicated.jsonl") + " " + lines}) {
+    for (const std::string& command :
+         {train("v" + std::to_string(kibibytes), {"--train-iters", "1", "--threads", "8"}),
+          "$T data dedup --overwrite --threads 8 --out " + path("deduplicated.jsonl") + " " + lines}) {
       const Outcome outcome = in_shell(limit + command);
       if (outcome.exit_code == 127) continue;  // not even the program's libraries have room
       EXPECT_THAT(outcome.exit_code, AnyOf(0, 3)) << command << outcome.errors;

@@ -101,7 +101,7 @@ def compare_sentence_transformer(teratron, folder, model, texts, flags, pooling,
     if normalize:
         expected /= numpy.linalg.norm(expected, axis=1, keepdims=True)
     out = folder / "vectors.npy"
-    print(run(teratron, "embed", "--load", model, "--out", out, folder / "texts", *flags).stderr)
+    print(run(teratron, "embed", "--overwrite", "--load", model, "--out", out, folder / "texts", *flags).stderr)
     worst = numpy.abs(numpy.load(out) - expected).max()
     print(f"{model.name} {' '.join(flags)}: {len(texts)} texts differ by {worst:.2e} at most")
     assert worst <= TOLERANCE

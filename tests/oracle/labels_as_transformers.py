@@ -59,7 +59,7 @@ def main(teratron, folder):
     def check(task, model, expected):
         (folder / "pairs.tsv").write_text(HEADERS[task] + "".join(
             f"{label}\t{a}\t{b}\n" for label, (a, b) in zip(expected, pairs)))
-        run("eval", task, "--load", model, "--data", folder / "pairs.tsv", "--predictions", folder / "answers.tsv")
+        run("eval", task, "--load", model, "--data", folder / "pairs.tsv", "--overwrite", "--predictions", folder / "answers.tsv")
         answers = [line.split("\t")[1] for line in (folder / "answers.tsv").read_text().splitlines()[1:]]
         assert answers == expected, (task, model, answers, expected)
 

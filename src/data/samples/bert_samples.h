@@ -1,6 +1,6 @@
 // BERT training and validation samples (arXiv 1810.04805; with the sentence order of ALBERT, arXiv 1909.11942, as the
-// Megatron-LM paper has it): pairs of consecutive texts, some words of which are masked. Masked n-grams have up to 3 words
-// with probabilities ~ 1/n, as in Megatron-LM's program; the paper cites Joshi et al., whose spans are geometric.
+// Megatron-LM paper has it): pairs of consecutive texts, some words of which are masked. Masked n-grams have up to 3
+// words with probabilities ~ 1/n, as in Megatron-LM's program; the paper cites Joshi et al., whose spans are geometric.
 #pragma once
 
 #include <cstdint>

@@ -88,6 +88,7 @@ TEST(ContentCommands, GoByWhatIsInAFileAndNotByItsName) {
       SCOPED_TRACE(reader.name + " of " + content.name);
       Words words = reader.words;
       std::ranges::replace(words, std::string("FILE"), tiny.path(content.name));
+      if (std::ranges::find(words, "--out") != words.end()) words.emplace_back("--overwrite");
       const Outcome outcome = run_teratron(with(words, {"--json", "-"}));
       EXPECT_EQ(outcome.exit_code, content.refusal.empty() ? 0 : 2) << outcome.errors;
       if (!content.refusal.empty()) {

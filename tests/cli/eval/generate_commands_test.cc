@@ -178,7 +178,7 @@ TEST_F(GenerateCommands, NameAllThatIsWrongAtOnce) {
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("4 faults"), HasSubstr("--prompts"), HasSubstr("--stop"),
                                     HasSubstr("--repetition-penalty"), HasSubstr("--num-samples")));
   write_file_atomically(path("none.txt"), "\n\r\n");
-  EXPECT_THAT(run_teratron(generate({"--prompts", path("none.txt")})).errors, HasSubstr("holds no prompt"));
+  EXPECT_THAT(run_teratron(generate({"--prompts", path("none.txt")})).errors, HasSubstr("holds no text"));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class LabelNames : public ::testing::Test {
 
   Outcome eval(TaskKind task, const std::string& folder) const {
     return run_teratron({"eval", std::string(name_of(task)), "--load", path(folder), "--data", path("pairs.tsv"),
-                         "--predictions", path("predictions.tsv"), "--json", "-"});
+                         "--predictions", path("predictions.tsv"), "--overwrite", "--json", "-"});
   }
 
   const testing::TemporaryFolder folder_;

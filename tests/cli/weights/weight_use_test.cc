@@ -45,7 +45,7 @@ struct Row {
 constexpr Row kTable[] = {
     // train --finetune, --load; finetune m q s r; loss wiki lambada generate; eval m q s r; embed; to hf, teratron
     {"a GPT-2 run", "ww GGGG wwww GGGG G wn"},
-    {"GPT2LMHeadModel", "wH GGGG .... GGGG G nw"},
+    {"GPT2LMHeadModel", "wH GGGG wwww GGGG G nw"},
     {"GPT2LMHeadModel, converted", "wW GGGG wwww GGGG G wn"},
     {"a BERT run", "ww dddd BBBB TTTT w wn"},
     {"BertModel", "dH dddd BBBB TTTT w nw"},
