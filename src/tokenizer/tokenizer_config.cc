@@ -1,6 +1,6 @@
 #include "tokenizer/tokenizer_config.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -122,7 +122,10 @@ void TokenizerConfig::require_class(std::span<const std::string_view> known) con
   const std::string_view whole = tokenizer_class();
   if (whole.empty() || std::ranges::find(kGeneralClasses, whole) != kGeneralClasses.end()) return;
   const std::string_view name = whole.ends_with("Fast") ? whole.substr(0, whole.size() - 4) : whole;
-  if (std::ranges::find(known, name) == known.end()) refuse(fmt::format("its tokenizer_class is {}", whole));
+  if (std::ranges::find(known, name) == known.end()) {
+    refuse(fmt::format("its tokenizer_class is {}, and these are read: {}; use one of their kind", whole,
+                       fmt::join(known, ", ")));
+  }
 }
 
 void TokenizerConfig::require_tokens(std::span<const std::string> tokens) const {

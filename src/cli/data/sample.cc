@@ -38,9 +38,10 @@ struct DataSampleOptions {
 
 FieldList fields_of(DataSampleOptions& o) {
   FieldList list;
-  list.add_positional(&o.sources, "SOURCE",
-                      "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or .jsonl files, which may "
-                      "be compressed");
+  list.add_positional(
+      &o.sources, "SOURCE",
+      "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or files of JSON lines, which may "
+      "be compressed");
   list.add("out", &o.out, "NAME",
            "writes PREFIX.bin and .idx; of JSON lines one file, compressed if it ends in .zst; -: standard output")
       .required = true;

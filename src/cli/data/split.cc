@@ -37,9 +37,10 @@ struct DataSplitOptions {
 
 FieldList fields_of(DataSplitOptions& o) {
   FieldList list;
-  list.add_positional(&o.sources, "SOURCE",
-                      "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or .jsonl files, which may "
-                      "be compressed");
+  list.add_positional(
+      &o.sources, "SOURCE",
+      "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or files of JSON lines, which may "
+      "be compressed");
   list.add("out", &o.out, "NAME",
            "with a part's name behind it: NAME-train.bin and .idx; for JSON lines NAME ends in .jsonl or .jsonl.zst, "
            "and "

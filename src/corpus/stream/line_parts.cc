@@ -66,6 +66,7 @@ std::vector<std::int64_t> copy_lines(std::span<const fs::path> files, std::span<
   require_other_files(found, outs);
   DocumentReader reader(found, kLineBatch);
   std::vector<OutputLock> locks;
+  reader.stay_silent();
   std::vector<std::unique_ptr<LineWriter>> writers;
   for (const fs::path& out : outs) {
     if (out.has_parent_path()) make_folders(out.parent_path());

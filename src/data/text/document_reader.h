@@ -55,6 +55,9 @@ class DocumentReader {
   DocumentReader(std::span<const std::filesystem::path> named, std::int64_t batch_bytes,
                  TextFormat format = TextFormat::kAuto, std::size_t most_unpacked = kMostUnpacked);
 
+  // Says nothing of files that hold something else than their names say: for a second pass.
+  void stay_silent() { tells_ = false; }
+
   // What `named` stands for, in order.
   const std::vector<std::filesystem::path>& files() const { return files_; }
   // Where the next batch begins.
@@ -89,6 +92,7 @@ class DocumentReader {
   std::int64_t batch_bytes_, total_bytes_ = 0;
   TextFormat format_;
   std::size_t most_unpacked_;
+  bool tells_ = true;
   int surprises_ = 0;                          // files that hold something else than their names say
   std::size_t file_ = 0;                       // being read
   std::optional<DecompressingReader> reader_;  // open while it is
