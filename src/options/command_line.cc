@@ -55,7 +55,7 @@ class CommandLineReader {
       setting.values.push_back({LiteralKind::kUntyped, std::string(argument.substr(equals + 1))});
     } else if (field->is_bool()) {
       setting.values.push_back({LiteralKind::kUntyped, "true"});
-    } else if (false && choice_follows(*field)) {
+    } else if (!field->bare.empty() && !choice_follows(*field)) {
       setting.values.push_back({LiteralKind::kUntyped, field->bare});
     } else {
       take_values(setting);

@@ -106,7 +106,7 @@ ContentKind DocumentReader::recognise() {
         fmt::format("note: {}{}\n", line, surprises_ == kMostSurprises ? "; further files are not told" : "").c_str(),
         stderr);
   }
-  return ContentKind::kText;
+  return content.kind;
 }
 
 void DocumentReader::close() {
@@ -181,7 +181,7 @@ void DocumentReader::add_lines(DocumentBatch& batch, const std::string& block) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);
     // Files that begin with one may have been joined.
-    ;
+    while (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
     ++line_;
     if (line_ > skipped_ && !is_blank(line)) batch.documents.push_back({.bytes = line, .file = &file, .line = line_});
     rest.remove_prefix(std::min(end + 1, rest.size()));

@@ -40,7 +40,7 @@ struct DocumentText::Parser {
     if (const auto error = json.parse(line.data(), line.size(), false).get(value)) {
       // JSON has no limit for numbers and for lists in lists, and simdjson has.
       const bool is_text = error != simdjson::UTF8_ERROR && error != simdjson::STRING_ERROR;
-      throw_invalid(error);
+      if (!is_text || !is_json(line)) throw_invalid(error);
       return text_beyond_limits(line);
     }
     simdjson::dom::object object;

@@ -117,7 +117,7 @@ class SentenceScanner {
         at = next;
       } else if (const std::size_t behind = behind_stops(at); behind > at) {
         at = pass_stops(at, behind);
-      } else if (const std::size_t wide = at; wide > at + (is_ascii ? 1 : 0)) {
+      } else if (const std::size_t wide = is_ascii ? at : behind_terminals(at); wide > at) {
         at = pass_terminals(wide);
       } else {
         ++at;

@@ -38,7 +38,7 @@ void take_config(const TokenizerConfig& config, BpeSource& source, bool is_pair)
   config.require_class(kBytePairClasses);
   // transformers' class for GPT-2 sets the prefix space anew, whatever tokenizer.json says.
   if (is_pair || config.tokenizer_class().starts_with("GPT2Tokenizer")) {
-    ;
+    source.add_prefix_space = config.flag("add_prefix_space").value_or(false);
   }
   for (const char* key : {"add_bos_token", "add_eos_token"}) {
     if (is_pair && config.flag(key).value_or(false)) {
