@@ -56,29 +56,8 @@ bool JsonScanner::step(char c) {
       if (!is_json_space(c)) behind_value(c);
       break;
     case State::kString:
-      if (c == '\\') {
-        state_ = State::kEscape;
-      } else if (c != '"') {
-        state_ = State::kInvalid;  // a control
-      } else if (is_key_) {
-        state_ = State::kColon;
-      } else {
-        end_value();
-      }
-      break;
     case State::kEscape:
-      digits_ = 4;
-      state_ = c == 'u'                                                           ? State::kHexadecimal
-               : std::string_view("\"\\/bfnrt").find(c) != std::string_view::npos ? State::kString
-                                                                                  : State::kInvalid;
-      break;
-    case State::kHexadecimal:
-      if (!is_decimal(c) && !((c | 0x20) >= 'a' && (c | 0x20) <= 'f')) {
-        state_ = State::kInvalid;
-      } else if (--digits_ == 0) {
-        state_ = State::kString;
-      }
-      break;
+    case State::kHexadecimal: within_string(c); break;
     case State::kLiteral:
       if (c != literal_.front()) {
         state_ = State::kInvalid;
@@ -98,6 +77,25 @@ bool JsonScanner::step(char c) {
     }
   }
   return state_ != State::kInvalid;
+}
+
+void JsonScanner::within_string(char c) {
+  if (state_ == State::kEscape) {
+    digits_ = 4;
+    const bool is_known = std::string_view("\"\\/bfnrt").find(c) != std::string_view::npos;
+    state_ = c == 'u' ? State::kHexadecimal : is_known ? State::kString : State::kInvalid;
+  } else if (state_ == State::kHexadecimal) {
+    const bool is_digit = is_decimal(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
+    if (!is_digit || --digits_ == 0) state_ = is_digit ? State::kString : State::kInvalid;
+  } else if (c == '\\') {
+    state_ = State::kEscape;
+  } else if (c != '"') {
+    state_ = State::kInvalid;  // a control
+  } else if (is_key_) {
+    state_ = State::kColon;
+  } else {
+    end_value();
+  }
 }
 
 void JsonScanner::begin_value(char c) {

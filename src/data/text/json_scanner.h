@@ -51,6 +51,7 @@ class JsonScanner {
   void begin_value(char c);
   void end_value() { state_ = objects_.empty() ? State::kDone : State::kBehindValue; }
   void behind_value(char c);
+  void within_string(char c);
   void number(char c);
   bool may_end_number() const {
     return state_ == State::kZero || state_ == State::kDigits || state_ == State::kFraction ||
