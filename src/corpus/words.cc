@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/utf8.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

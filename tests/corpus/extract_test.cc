@@ -4,11 +4,11 @@
 #include "base/compressed.h"
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "base/utf8.h"
 #include "corpus/extract/article.h"
 #include "corpus/extract/charset.h"
 #include "corpus/extract/find_encoding.h"
 #include "corpus/pages.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "base/philox.h"
+#include "base/utf8.h"
 #include "corpus/stage_fixture.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

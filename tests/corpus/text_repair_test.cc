@@ -12,10 +12,10 @@
 
 #include "base/files/file.h"
 #include "base/philox.h"
+#include "base/utf8.h"
 #include "corpus/clean/garbled_signs.h"
 #include "corpus/clean/mojibake.h"
 #include "corpus/clean/windows_1252.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

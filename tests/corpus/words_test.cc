@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/philox.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace teratron {
 namespace {

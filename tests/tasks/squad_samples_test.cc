@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/utf8.h"
 #include "data/text/input_files.h"
 #include "tasks/squad/score.h"
 #include "tasks/task_files.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

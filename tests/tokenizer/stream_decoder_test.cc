@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "tokenizer/tokenizer_fixture.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 #include "tokenizer/word_piece/bert_characters.h"
 #include "tokenizer/word_piece/bert_normalizer.h"
 #include "tokenizer/word_piece_fixture.h"

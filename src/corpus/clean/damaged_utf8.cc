@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/utf8.h"
 #include "corpus/clean/shown_sequences.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/utf8.h"
 #include "corpus/clean/windows_1252.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/utf8.h"
 #include "corpus/clean/damaged_utf8.h"
 #include "corpus/clean/garbled_signs.h"
 #include "corpus/clean/shown_sequences.h"
 #include "corpus/clean/windows_1252.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

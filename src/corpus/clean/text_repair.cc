@@ -9,11 +9,11 @@
 #include <new>
 #include <vector>
 
+#include "base/utf8.h"
 #include "corpus/clean/html_entities.h"
 #include "corpus/clean/mojibake.h"
 #include "corpus/clean/windows_1252.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "base/utf8.h"
 #include "corpus/extract/ascii.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

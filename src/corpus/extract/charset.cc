@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "corpus/clean/windows_1252.h"
 #include "corpus/extract/ascii.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

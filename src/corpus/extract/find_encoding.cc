@@ -9,10 +9,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/utf8.h"
 #include "corpus/extract/ascii.h"
 #include "corpus/extract/charset.h"
 #include "corpus/langid_stage.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "corpus/stream/document_source.h"
 #include "corpus/words.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

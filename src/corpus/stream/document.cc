@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace teratron {
 namespace {

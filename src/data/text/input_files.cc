@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/utf8.h"
 #include "data/text/content.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

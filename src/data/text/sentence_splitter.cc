@@ -6,9 +6,9 @@
 #include <span>
 #include <utility>
 
+#include "base/utf8.h"
 #include "data/text/sentence_terminals.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "base/utf8.h"
 #include "tasks/outputs.h"
 #include "tasks/pair_encoding.h"
 #include "tasks/squad/answers.h"
 #include "tasks/squad/score.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron::squad {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tasks/squad/python_text.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron::squad {
 namespace {

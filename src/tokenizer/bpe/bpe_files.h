@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "tokenizer/bpe/bpe_model.h"
-#include "tokenizer/tokenizer_config.h"
 #include "tokenizer/vocabulary.h"
 
 namespace teratron {
+
+class TokenizerConfig;
 
 // A tokenizer as its files spell it, before anything is checked.
 struct BpeSource {

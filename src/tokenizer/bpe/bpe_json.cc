@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "tokenizer/bpe/bpe_files.h"
+#include "tokenizer/tokenizer_config.h"
 #include "tokenizer/tokenizer_json.h"
 
 namespace teratron {

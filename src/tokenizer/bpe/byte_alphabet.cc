@@ -1,6 +1,6 @@
 #include "tokenizer/bpe/byte_alphabet.h"
 
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace teratron {
 namespace {

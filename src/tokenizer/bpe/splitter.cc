@@ -1,7 +1,7 @@
 #include "tokenizer/bpe/splitter.h"
 
+#include "base/utf8.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
 
 namespace teratron {
 namespace {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "tokenizer/tokenizer_config.h"
 #include "tokenizer/vocabulary.h"
 #include "tokenizer/word_piece/word_piece_files.h"
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "base/utf8.h"
 #include "tokenizer/bpe/splitter.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/word_piece/bert_characters.h"
 
 namespace teratron {

@@ -9,10 +9,11 @@
 #include <string_view>
 #include <utility>
 
-#include "tokenizer/tokenizer_config.h"
 #include "tokenizer/word_piece/word_piece_model.h"
 
 namespace teratron {
+
+class TokenizerConfig;
 
 // What the special tokens are called in a file of settings, with the texts that they have where nothing is said.
 struct WordPieceNames {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "tokenizer/tokenizer_config.h"
 #include "tokenizer/tokenizer_json.h"
 #include "tokenizer/word_piece/word_piece_files.h"
 

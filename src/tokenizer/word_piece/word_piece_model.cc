@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/files/checksum.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace teratron {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/utf8.h"
 #include "tokenizer/tokenizer_config.h"
 #include "tokenizer/tokenizer_json.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/vocabulary.h"
 #include "tokenizer/word_piece/bert_characters.h"
 #include "tokenizer/word_piece/word_piece_files.h"

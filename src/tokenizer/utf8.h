@@ -1,3 +1,0 @@
-#pragma once
-
-#include "base/utf8.h"
