@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "tokenizer/tokenizer_json.h"
 #include "base/files/file.h"
 #include "tokenizer/vocabulary.h"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/vocabulary.h"
 
 namespace teratron {
 

@@ -40,12 +40,7 @@ std::string_view type_of_step(simdjson::dom::object root, const char* step);
 // The model's object "vocab". UserError: an id that is no whole number.
 std::vector<ListedToken> read_json_vocabulary(simdjson::dom::object vocabulary, std::string_view file);
 
-struct AddedToken {
-  ListedToken token;
-  bool is_special;
-  std::string_view refused;  // an option that changes which text it is found in; empty: none is set
-};
-// As an object describes it.
+// An added token as an object describes it.
 AddedToken added_token(simdjson::dom::element object, ListedToken token);
 // The list "added_tokens". UserError: a token without a text or an id.
 std::vector<AddedToken> read_added_tokens(simdjson::dom::object root, std::string_view file);
