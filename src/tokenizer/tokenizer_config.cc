@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "tokenizer/tokenizer_json.h"
 #include "base/files/file.h"
+#include "tokenizer/tokenizer_json.h"
 #include "tokenizer/vocabulary.h"
 
 namespace teratron {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
+#include "comm/control/membership.h"
 
 namespace teratron {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "comm/control/membership.h"
 
 namespace teratron {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/control/membership.h"
-
 namespace teratron {
+
+struct MeetingPoint;
 
 struct AddressLaunch {
   int rank = 0, world_size = 1;
