@@ -132,7 +132,7 @@ class Measurement {
     const TensorRef rows = model.model().final_normed(call, x).flatten_rows();
     const TensorRef there = model.plan().memory().targets(rows.dim(0));
     model.backend().upload(there, targets.data());
-    model.model().row_scores(call, rows, there);
+    model.model().row_scores(call, rows, there, {});
   }
 
   double windows(std::int64_t stride) {
