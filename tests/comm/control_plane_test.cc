@@ -15,54 +15,22 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AllOf;
+using testing::answer_on;
+using testing::call;
 using ::testing::Each;
 using testing::free_port;
 using ::testing::HasSubstr;
+using testing::in_time;
 using ::testing::IsEmpty;
+using testing::late;
+using testing::meets;
 using testing::member_at;
+using testing::mute_member;
+using testing::Process;
 using testing::run_member;
 using testing::run_processes;
 using ::testing::StartsWith;
 using Clock = std::chrono::steady_clock;
-using Process = std::function<void()>;
-
-Process late(milliseconds delay, const Membership& own) {
-  return [=] {
-    std::this_thread::sleep_for(delay);
-    run_member(own, [](ControlPlane&) {});
-  };
-}
-
-Process in_time(const Membership& own) { return late(milliseconds(0), own); }
-
-// A process that only meets, and gives up after `longest`.
-Process meets(const Membership& own, milliseconds longest) {
-  return [=] { ControlPlane(own, testing::settings_for(longest)).meet(); };
-}
-
-Socket call(int port) {
-  while (true) {
-    const auto address = resolve("127.0.0.1", static_cast<std::uint16_t>(port)).at(0);
-    if (Socket socket = connect_to(address, milliseconds(1000))) return socket;
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-}
-
-std::optional<Frame> answer_on(FrameConnection& connection) {
-  for (const auto end = Clock::now() + seconds(2); connection.is_open() && Clock::now() < end;) {
-    wait_for(connection.socket(), POLLIN, milliseconds(10));
-    if (auto frame = connection.receive()) return frame;
-  }
-  return std::nullopt;
-}
-
-// Says hello as a process would, and has no control thread.
-FrameConnection mute_member(const Membership& own) {
-  FrameConnection connection(call(own.point.ports.front()));
-  connection.send(Hello::frame(own));
-  EXPECT_EQ(answer_on(connection).value_or(Frame{}).at(0), "welcome");
-  return connection;
-}
 
 TEST(ControlPlaneMeeting, AnyProcessMayBeLate) {
   for (int who = 0; who < 3; ++who) {
@@ -73,131 +41,6 @@ TEST(ControlPlaneMeeting, AnyProcessMayBeLate) {
     }
     EXPECT_THAT(run_processes(processes), Each(IsEmpty()));
   }
-}
-
-TEST(ControlPlaneMeeting, StrangersNeitherJoinNorKeepAnybodyWaiting) {
-  const int port = free_port();
-  const auto start = Clock::now();
-  std::vector<Socket> strangers;
-  const Process strange = [&] {
-    const std::string teratron = "teratron", zeros(8, '\0'), long_frame = "teratron\xff\xff\xff\x7f";
-    for (const std::string& text : {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100000, 'x'),
-                                    teratron, teratron + "\x40" + zeros, teratron + zeros, long_frame,
-                                    teratron + std::string("\x05\0\0\0\xff\xff\xff\xff?", 9)}) {
-      strangers.push_back(call(port));
-      (void)::send(strangers.back().get(), text.data(), text.size(), MSG_NOSIGNAL);
-    }
-    strangers.front() = call(port);  // closes the first one
-    run_member(member_at(port, 1, 2), [](ControlPlane&) {});
-  };
-  EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), strange}), Each(IsEmpty()));
-  EXPECT_LT(Clock::now() - start, seconds(5));
-}
-
-TEST(ControlPlaneMeeting, MoreStrangersThanThereIsRoomForKeepNobodyOutForLong) {
-  const int port = free_port();
-  std::vector<Socket> strangers;
-  const Process crowd = [&] {
-    for (int n = 0; n < 300; ++n) strangers.push_back(call(port));
-    run_member(member_at(port, 1, 2), [](ControlPlane&) {});
-  };
-  const auto start = Clock::now();
-  EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), crowd}), Each(IsEmpty()));
-  EXPECT_LT(Clock::now() - start, seconds(15));
-}
-
-// 300 at a time, and a new one for each that is put out.
-TEST(ControlPlaneMeeting, SilentStrangersThatComeAgainAndAgainKeepNobodyOut) {
-  const int port = free_port();
-  std::atomic<bool> met{false};
-  const Process crowd = [&] {
-    std::vector<Socket> strangers;
-    for (int n = 0; n < 300; ++n) strangers.push_back(call(port));
-    while (!met) {
-      for (Socket& stranger : strangers) {
-        const auto address = resolve("127.0.0.1", static_cast<std::uint16_t>(port)).at(0);
-        if (is_closed(stranger)) stranger = connect_to(address, milliseconds(100));
-      }
-    }
-  };
-  const Process member = [&] {
-    std::this_thread::sleep_for(milliseconds(500));
-    const auto start = Clock::now();
-    run_member(member_at(port, 1, 2), [](ControlPlane&) {});
-    met = true;
-    EXPECT_LT(Clock::now() - start, seconds(3));
-  };
-  EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), member, crowd}), Each(IsEmpty()));
-}
-
-TEST(ControlPlaneMeeting, StrangersWithOtherSecretsAreToldOfOnce) {
-  const int port = free_port();
-  const Process guess = [&] {
-    for (int n = 0; n < 5; ++n) {
-      Membership other = member_at(port, 1, 2);
-      other.point.secret += fmt::format("{}", n);
-      FrameConnection connection(call(port));
-      connection.send(Hello::frame(other));
-      EXPECT_EQ(answer_on(connection), Frame{"another job"});
-    }
-    run_member(member_at(port, 1, 2), [](ControlPlane&) {});
-  };
-  ::testing::internal::CaptureStderr();
-  EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), guess}), Each(IsEmpty()));
-  const std::string told = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(told, HasSubstr("put out a connection from 127.0.0.1:"));
-  EXPECT_EQ(told.find("put out a connection"), told.rfind("put out a connection")) << told;
-}
-
-// Without a secret that was drawn, anybody may have guessed it: a hello that contradicts ends its sender alone.
-TEST(ControlPlaneMeeting, AContradictionFromWhoMayHaveGuessedTheSecretDoesNotEndTheJob) {
-  const int port = free_port();
-  const auto guessable = [&](int rank, int size) {
-    Membership own = member_at(port, rank, size);
-    own.point.is_drawn = false;
-    return own;
-  };
-  const Process second = [&] {
-    for (const Membership& wrong : {guessable(1, 7), guessable(5, 2), guessable(0, 2)}) {
-      FrameConnection connection(call(port));
-      connection.send(Hello::frame(wrong));
-      EXPECT_EQ(answer_on(connection).value_or(Frame{}).at(0), "failure");
-    }
-    run_member(guessable(1, 2), [](ControlPlane&) {});
-  };
-  ::testing::internal::CaptureStderr();
-  EXPECT_THAT(run_processes({in_time(guessable(0, 2)), second}), Each(IsEmpty()));
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("was started with WORLD_SIZE=7"));
-}
-
-TEST(ControlPlaneMeeting, ListensAtTheAddressThatItIsGivenAlone) {
-  const int port = free_port();
-  Membership first = member_at(port, 0, 2), second = member_at(port, 1, 2);
-  first.point.bind = "127.0.0.2";
-  second.point.hosts = {"127.0.0.2"};
-  const Process other = [&] {
-    std::this_thread::sleep_for(milliseconds(300));
-    EXPECT_FALSE(connect_to(resolve("127.0.0.1", static_cast<std::uint16_t>(port)).at(0), milliseconds(200)));
-    run_member(second, [](ControlPlane&) {});
-  };
-  EXPECT_THAT(run_processes({in_time(first), other}), Each(IsEmpty()));
-  first.point.bind = "192.0.2.1";  // no host has it
-  EXPECT_THAT(run_processes({meets(first, milliseconds(300))})[0],
-              AllOf(HasSubstr("(192.0.2.1)"), HasSubstr("Cannot assign requested address")));
-}
-
-TEST(ControlPlaneMeeting, AStrangerWithoutTheSecretIsNoMember) {
-  const int port = free_port();
-  const Process guess = [&] {
-    Membership other = member_at(port, 1, 2);
-    other.point.secret = "a guess";
-    FrameConnection connection(call(port));
-    connection.send(Hello::frame(other));
-    EXPECT_EQ(answer_on(connection), Frame{"another job"});
-  };
-  const auto errors =
-      run_processes({in_time(member_at(port, 0, 2)), late(milliseconds(500), member_at(port, 1, 2)), guess});
-  EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
 TEST(ControlPlaneMeeting, NobodyListensAfterIt) {

@@ -12,6 +12,8 @@
 
 namespace teratron::testing {
 
+using Process = std::function<void()>;
+
 inline Membership member_at(int port, int rank, int size) {
   return {.rank = rank,
           .size = size,
@@ -66,6 +68,45 @@ inline std::vector<std::string> run_job(int size, const std::function<void(Contr
         [=] { run_member(member_at(port, rank, size), [&](ControlPlane& control) { body(control, rank); }); });
   }
   return run_processes(members);
+}
+
+inline Process late(std::chrono::milliseconds delay, const Membership& own) {
+  return [=] {
+    std::this_thread::sleep_for(delay);
+    run_member(own, [](ControlPlane&) {});
+  };
+}
+
+inline Process in_time(const Membership& own) { return late(std::chrono::milliseconds(0), own); }
+
+// A process that only meets, and gives up after `longest`.
+inline Process meets(const Membership& own, std::chrono::milliseconds longest) {
+  return [=] { ControlPlane(own, settings_for(longest)).meet(); };
+}
+
+inline Socket call(int port) {
+  while (true) {
+    const auto address = resolve("127.0.0.1", static_cast<std::uint16_t>(port)).at(0);
+    if (Socket socket = connect_to(address, std::chrono::milliseconds(1000))) return socket;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+inline std::optional<Frame> answer_on(FrameConnection& connection) {
+  using Clock = std::chrono::steady_clock;
+  for (const auto end = Clock::now() + std::chrono::seconds(2); connection.is_open() && Clock::now() < end;) {
+    wait_for(connection.socket(), POLLIN, std::chrono::milliseconds(10));
+    if (auto frame = connection.receive()) return frame;
+  }
+  return std::nullopt;
+}
+
+// Says hello as a process would, and has no control thread.
+inline FrameConnection mute_member(const Membership& own) {
+  FrameConnection connection(call(own.point.ports.front()));
+  connection.send(Hello::frame(own));
+  EXPECT_EQ(answer_on(connection).value_or(Frame{}).at(0), "welcome");
+  return connection;
 }
 
 }  // namespace teratron::testing
