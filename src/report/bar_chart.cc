@@ -9,8 +9,9 @@
 namespace teratron::svg {
 namespace {
 
-// Pixels.
-constexpr double kBarsWidth = 720, kBarsHeight = 300, kBarsLeft = 60, kBarsRight = 20, kBarsTop = 64, kBarsBottom = 40;
+// Pixels. A picture is wider where the numbers above bars need it.
+constexpr double kLeastBarsWidth = 720, kBarsHeight = 300, kBarsLeft = 60, kBarsRight = 20, kBarsTop = 64,
+                 kBarsBottom = 40;
 
 double largest_value(const BarChart& chart) {
   double largest = 0;
@@ -18,6 +19,22 @@ double largest_value(const BarChart& chart) {
     for (const double value : group.values) largest = std::max(largest, value);
   }
   return largest > 0 ? largest : 1;
+}
+
+std::string text_of_bar(double value) { return fmt::format("{:.2f}", value); }
+
+constexpr int kValueSize = 11;
+constexpr double kBarsShare = 0.8;  // of a group's width
+
+// In which no bar is narrower than the widest number above one, and no group than its label.
+double width_of(const BarChart& chart) {
+  double bar = 0, group = 0;
+  for (const BarChart::Group& one : chart.groups) {
+    for (const double value : one.values) bar = std::max(bar, text_width(text_of_bar(value), kValueSize));
+    group = std::max(group, text_width(one.label, kValueSize));
+  }
+  group = std::max(group, bar * static_cast<double>(chart.series.size()) / kBarsShare);
+  return std::max(kLeastBarsWidth, kBarsLeft + kBarsRight + group * static_cast<double>(chart.groups.size()));
 }
 
 void draw_legend(Drawing& drawing, const BarChart& chart, double top) {
@@ -30,12 +47,13 @@ void draw_legend(Drawing& drawing, const BarChart& chart, double top) {
   }
 }
 
-void draw(Drawing& drawing, const BarChart& chart, double top) {
+void draw(Drawing& drawing, const BarChart& chart, double width, double top) {
   const double floor = top + kBarsHeight - kBarsBottom;
   const double scale = (kBarsHeight - kBarsTop - kBarsBottom) / largest_value(chart);
   const double group_width =
-      (kBarsWidth - kBarsLeft - kBarsRight) / static_cast<double>(std::max<std::size_t>(chart.groups.size(), 1));
-  const double bar_width = 0.8 * group_width / static_cast<double>(std::max<std::size_t>(chart.series.size(), 1));
+      (width - kBarsLeft - kBarsRight) / static_cast<double>(std::max<std::size_t>(chart.groups.size(), 1));
+  const double bar_width =
+      kBarsShare * group_width / static_cast<double>(std::max<std::size_t>(chart.series.size(), 1));
   drawing.text(kBarsLeft, top + 20, Anchor::kStart, 15, fmt::format("{} ({})", chart.title, chart.axis));
   draw_legend(drawing, chart, top);
   for (std::size_t g = 0; g < chart.groups.size(); ++g) {
@@ -44,18 +62,20 @@ void draw(Drawing& drawing, const BarChart& chart, double top) {
     for (std::size_t series = 0; series < group.values.size(); ++series) {
       const double height = group.values[series] * scale, x = left + static_cast<double>(series) * bar_width;
       drawing.rectangle(x, floor - height, bar_width, height, series_color(series));
-      drawing.text(x + bar_width / 2, floor - height - 4, Anchor::kMiddle, 11,
-                   fmt::format("{:.2f}", group.values[series]));
+      drawing.text(x + bar_width / 2, floor - height - 4, Anchor::kMiddle, kValueSize,
+                   text_of_bar(group.values[series]));
     }
-    drawing.text(left + 0.4 * group_width, floor + 16, Anchor::kMiddle, 11, group.label);
+    drawing.text(left + 0.4 * group_width, floor + 16, Anchor::kMiddle, kValueSize, group.label);
   }
 }
 
 }  // namespace
 
 std::string to_svg(const std::vector<BarChart>& charts) {
-  Drawing drawing(kBarsWidth, kBarsHeight * static_cast<double>(charts.size()));
-  for (std::size_t i = 0; i < charts.size(); ++i) draw(drawing, charts[i], kBarsHeight * static_cast<double>(i));
+  double width = kLeastBarsWidth;
+  for (const BarChart& chart : charts) width = std::max(width, width_of(chart));
+  Drawing drawing(width, kBarsHeight * static_cast<double>(charts.size()));
+  for (std::size_t i = 0; i < charts.size(); ++i) draw(drawing, charts[i], width, kBarsHeight * static_cast<double>(i));
   return std::move(drawing).finish();
 }
 

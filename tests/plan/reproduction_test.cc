@@ -2,104 +2,216 @@
 // fails.
 #include "plan/reproduction/reproduction.h"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 
 #include "base/error.h"
+#include "cluster/cluster_file.h"
+#include "plan/costs/step_time.h"
+#include "plan/reproduction/judgement.h"
+#include "plan/reproduction/terapipe_published.h"
+#include "plan/reproduction/teratron_cluster.h"
+#include "plan/reproductions.h"
+#include "train/config/start_reading.h"
 
 namespace teratron::plan {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Each takes a second or two.
-const Reproduction& result_of(std::string_view name) {
-  static const Reproduction megatron = reproduce("megatron"), terapipe = reproduce("terapipe");
-  return name == "megatron" ? megatron : terapipe;
-}
-
-std::vector<std::string> unmet_of(const Reproduction& reproduction) {
+std::vector<std::string> missed_of(const Reproduction& reproduction) {
   std::vector<std::string> names;
   for (const ReproducedCell& cell : reproduction.cells) {
-    if (!cell.unmet.empty()) names.push_back(cell.name);
+    if (cell.uncounted.empty() && !is_met(cell)) names.push_back(cell.full_name());
   }
   return names;
 }
 
-TEST(Reproduction, MegatronsScalingIsWithinThreePoints) {
-  const Reproduction& megatron = result_of("megatron");
-  EXPECT_THAT(unmet_of(megatron), ElementsAre("weak scaling with DP 64, TP 2"));
-  EXPECT_EQ(megatron.cells.size(), 19U);
-  for (const ReproducedCell& cell : megatron.without_unmet().cells) {
-    if (cell.unit == "%") {
-      EXPECT_NEAR(cell.ours, cell.published, 3) << cell.name;
-    } else {
-      EXPECT_LE(std::abs(cell.error()), cell.unit == "x" ? 0.03 : 0.09) << cell.name << " " << cell.unit;
-    }
-  }
+const ReproducedCell& cell_of(std::string_view paper, std::string_view name) {
+  const Reproduction& reproduction = reproduction_of(paper);
+  const auto cell = std::ranges::find(reproduction.cells, name, &ReproducedCell::full_name);
+  check(cell != reproduction.cells.end(), "there is no such cell");
+  return *cell;
 }
 
-TEST(Reproduction, TeraPipesTimesAreWithinTenPerCentAndFiveInTheMean) {
-  const Reproduction& terapipe = result_of("terapipe");
-  EXPECT_THAT(unmet_of(terapipe), ElementsAre("Figure 5 without slices, setting 2", "Figure 5 with slices, setting 2",
-                                              "Figure 5 without slices, setting 4", "Figure 5 with slices, setting 4"));
-  EXPECT_EQ(terapipe.cells.size(), 28U);
-  EXPECT_LE(terapipe.without_unmet().mean_error(), 0.05);
-  EXPECT_LE(terapipe.without_unmet().worst_error(), 0.10);
+TEST(Reproduction, MegatronsCellsAreMetButTwoOfTwoWays) {
+  EXPECT_THAT(missed_of(reproduction_of("megatron")),
+              ElementsAre("weak scaling with DP 64, TP 2", "an epoch, 2.5B on 128 GPUs"));
+}
+
+TEST(Reproduction, TeraPipesSecondsAreMetButOfTwoSettings) {
+  const Reproduction& terapipe = reproduction_of("terapipe");
+  std::vector<std::string> missed;
+  for (const ReproducedCell& cell : terapipe.cells) {
+    if (cell.unit == "s" && !is_met(cell)) missed.push_back(cell.full_name());
+  }
+  EXPECT_THAT(missed, ElementsAre("Figure 5, without slices, setting 2", "Figure 5, without slices, setting 4",
+                                  "Figure 5, with slices, setting 2", "Figure 5, with slices, setting 4"));
   // No plan stands on the wrong side of another but those of the setting that is not met.
   ASSERT_TRUE(terapipe.ranking);
   EXPECT_GE(terapipe.ranking->pairs, 30);
   for (const std::string& pair : terapipe.ranking->wrong) EXPECT_THAT(pair, HasSubstr("setting 2"));
 }
 
-TEST(Reproduction, SlicesAreTheSlicersAndFillTheSequence) {
-  for (const ReproducedCell& cell : result_of("terapipe").cells) {
-    if (cell.slices.empty()) continue;
-    const std::int64_t tokens = std::accumulate(cell.slices.begin(), cell.slices.end(), std::int64_t{0});
-    EXPECT_EQ(tokens, cell.name.find("Figure 7") == 0 ? std::stoll(cell.name.substr(cell.name.find(", ") + 2)) : 2048)
-        << cell.name;
-    // Where the paper's slicer leaves sequences whole, so does ours.
-    EXPECT_EQ(cell.slices.size() == 1, cell.name.ends_with(" 2") || cell.name.ends_with(" 3")) << cell.name;
+// What the papers claim and this model does not show must not pass for shown.
+TEST(Reproduction, EffectsThatAreNotThereAreNotMet) {
+  const std::vector<std::string> missed = missed_of(reproduction_of("terapipe"));
+  for (const char* name :
+       {"Figure 3, time beside that of 256 tokens, 1 token", "Figure 5, speed-up by slices, setting 1",
+        "Figure 5, speed-up by slices, setting 4", "Figure 5, slices of a sequence, setting 6",
+        "Figure 6, best even slices beside the slicer's, setting 8, 1 to 16"}) {
+    EXPECT_THAT(missed, Contains(name));
   }
 }
 
-TEST(Reproduction, ConstantsSayWhereTheyComeFromAndMostCellsArePredictions) {
-  for (const std::string_view name : reproduction_names()) {
-    const Reproduction& reproduction = result_of(name);
-    EXPECT_LE(reproduction.fitted.size(), 6U);
+TEST(Reproduction, PublishedSpeedUpsAreThoseOfThePublishedSeconds) {
+  for (const terapipe::Setting& setting : terapipe::settings())
+    EXPECT_NEAR(setting.whole / setting.sliced, setting.speed_up, 0.01) << setting.number;
+  for (const terapipe::LongSequences& row : terapipe::kLongSequences)
+    EXPECT_NEAR(row.whole / row.sliced, row.speed_up, 0.01) << row.tokens;
+}
+
+TEST(Reproduction, SpeedUpsAreThoseOfTheSecondsAbove) {
+  std::map<std::string, const ReproducedCell*> cells;
+  for (const ReproducedCell& cell : reproduction_of("terapipe").cells) cells[cell.full_name()] = &cell;
+  int speed_ups = 0;
+  for (const auto& [name, cell] : cells) {
+    if (cell->table.find("speed-up") == std::string::npos) continue;
+    ++speed_ups;
+    const std::string figure = cell->table.substr(0, 8);
+    const ReproducedCell &whole = *cells.at(figure + ", without slices, " + cell->name),
+                         &sliced = *cells.at(figure + ", with slices, " + cell->name);
+    EXPECT_DOUBLE_EQ(cell->ours, whole.ours / sliced.ours) << name;
+    EXPECT_DOUBLE_EQ(*cell->teratron, *whole.teratron / *sliced.teratron) << name;
+    EXPECT_EQ(cell->is_fitted, whole.is_fitted && sliced.is_fitted) << name;
+  }
+  EXPECT_EQ(speed_ups, 13);
+}
+
+TEST(Reproduction, SlicesFillTheSequenceAndThePublishedOnesAreTheRecipes) {
+  const Reproduction& reproduction = reproduction_of("terapipe");
+  ASSERT_EQ(reproduction.slicings.size(), 10U);
+  for (std::size_t i = 0; i < reproduction.slicings.size(); ++i) {
+    const SlicingPair& pair = reproduction.slicings[i];
+    const terapipe::Setting& setting = terapipe::setting(static_cast<int>(i) + 1);
+    const std::string model = std::string(setting.preset).substr(5);
+    const std::string file = fmt::format("{}/configs/terapipe/setting-{:02}-{}{}.toml", TERATRON_SOURCE_DIR,
+                                         setting.number, model.substr(0, model.size() - 1), "b");
+    const std::vector<std::string> words = {"--config", file, "--data-path", "corpus", "--tokenizer", "tokenizer"};
+    const std::string slices = read_train_start(words).config.token_slices;
+    EXPECT_EQ(slices, pair.published.size() == 1 ? "" : fmt::format("{}", fmt::join(pair.published, ","))) << pair.name;
+    for (const std::vector<std::int64_t>* lengths : {&pair.published, &pair.ours})
+      EXPECT_EQ(std::accumulate(lengths->begin(), lengths->end(), std::int64_t{0}), 2048) << pair.name;
+    // The slicer's choice is better, within its bound: eps = 0.1 ms for each further stage, twice over here.
+    EXPECT_LE(pair.seconds_of_ours, pair.seconds_of_published + 2e-4 * static_cast<double>(setting.stages))
+        << pair.name;
+    EXPECT_EQ(pair.ours.size() == 1, setting.number == 2 || setting.number == 3) << pair.name;
+  }
+}
+
+TEST(Reproduction, ACellOfAFittedRunIsFittedUnderAnyName) {
+  for (const char* name : {"1.2B on one GPU, share of the peak", "weak scaling, TP 8", "8.3B at TP 8, 32 heads",
+                           "weak scaling with DP 64, TP 8", "8.3B on 512 GPUs, rate"}) {
+    EXPECT_TRUE(cell_of("megatron", name).is_fitted) << name;
+  }
+  EXPECT_DOUBLE_EQ(cell_of("megatron", "8.3B at TP 8, 32 heads").ours, cell_of("megatron", "weak scaling, TP 8").ours);
+  EXPECT_FALSE(cell_of("megatron", "8.3B at TP 8, 24 heads").is_fitted);
+  EXPECT_FALSE(cell_of("terapipe", "Figure 7, with slices, 4096 tokens").is_fitted);
+  for (const std::string_view paper : reproduction_names()) {
+    const Reproduction& reproduction = reproduction_of(paper);
     for (const Constant& constant : reproduction.fitted) EXPECT_FALSE(constant.from.empty()) << constant.name;
     const auto fitted = std::ranges::count_if(reproduction.cells, &ReproducedCell::is_fitted);
-    EXPECT_LT(2 * fitted, static_cast<std::ptrdiff_t>(reproduction.cells.size()));
+    EXPECT_LT(2 * fitted, static_cast<std::ptrdiff_t>(reproduction.cells.size())) << paper;
   }
 }
 
-TEST(Reproduction, JsonHasEveryCellAndTheErrorsThatFollowFromThem) {
-  const Reproduction& reproduction = result_of("megatron");
-  const nlohmann::json json = nlohmann::json::parse(to_json(reproduction));
-  double sum = 0, worst = 0;
-  std::set<std::string> names;
-  for (const nlohmann::json& cell : json["cells"]) {
-    const double error = cell["ours"].get<double>() / cell["published"].get<double>() - 1;
-    EXPECT_DOUBLE_EQ(cell["error"].get<double>(), error);
-    sum += std::abs(error);
-    worst = std::max(worst, std::abs(error));
-    names.insert(cell["name"].get<std::string>() + cell["unit"].get<std::string>());
+// A cause beside a cell that is met would be left over from another state of the model; the slices' is computed for
+// all.
+TEST(Reproduction, CausesAreOfCellsThatAreMissed) {
+  for (const std::string_view paper : reproduction_names()) {
+    for (const ReproducedCell& cell : reproduction_of(paper).cells) {
+      EXPECT_FALSE(cell.source.empty()) << cell.full_name();
+      if (cell.unit == "slices" || cell.cause.empty() || cell.published == 1) continue;
+      EXPECT_FALSE(is_met(cell)) << cell.full_name();
+    }
   }
-  EXPECT_EQ(names.size(), reproduction.cells.size());
-  EXPECT_DOUBLE_EQ(json["mean_error"].get<double>(), sum / static_cast<double>(names.size()));
-  EXPECT_DOUBLE_EQ(json["worst_error"].get<double>(), worst);
-  EXPECT_EQ(json["fitted"].size(), reproduction.fitted.size());
-  EXPECT_THAT(to_svg(reproduction), AllOf(HasSubstr("<svg"), HasSubstr("strong scaling"), HasSubstr("TP 8")));
-  EXPECT_THAT(text_of(reproduction), AllOf(HasSubstr("mean error"), HasSubstr("not met: weak scaling")));
+}
+
+TEST(Reproduction, TeratronsColumnIsWhatItsOwnRecipeTakesThere) {
+  const std::vector<std::string> words = {
+      "--config",       fmt::format("{}/configs/terapipe/setting-05-13b.toml", TERATRON_SOURCE_DIR),
+      "--data-path",    "corpus",
+      "--tokenizer",    "tokenizer",
+      "--schedule",     "gpipe",
+      "--token-slices", "uniform:1"};
+  const TrainConfig config = read_train_start(words).config;
+  const Cluster cluster = run_by_teratron(find_cluster("p3.16xlarge", 320));
+  EXPECT_DOUBLE_EQ(*cell_of("terapipe", "Figure 5, without slices, setting 5").teratron,
+                   predict_step(config, cluster, config.model.vocab_size).seconds);
+  // It sends no scores to memory and sums in fp32; the machine is the same.
+  const CostConstants papers = constants_of(find_cluster("p3.16xlarge", 320)), ours = constants_of(cluster);
+  EXPECT_EQ(ours.writes_scores, 0);
+  EXPECT_EQ(ours.gradient_bytes, 4);
+  EXPECT_EQ(ours.kernel_start, papers.kernel_start);
+  EXPECT_EQ(ours.sum_efficiency, papers.sum_efficiency);
+}
+
+TEST(Reproduction, CurvesHaveThePointsThatTheCellsAreMadeOf) {
+  const Reproduction& reproduction = reproduction_of("terapipe");
+  ASSERT_EQ(reproduction.curves.size(), 3U);
+  const Curve &layer = reproduction.curves[0], &even = reproduction.curves[1];
+  const auto point = [](const Curve& curve, const char* x) {
+    return std::ranges::find(curve.points, x, &Curve::Point::x)->ours;
+  };
+  EXPECT_DOUBLE_EQ(point(layer, "1") / point(layer, "256"),
+                   cell_of("terapipe", "Figure 3, time beside that of 256 tokens, 1 token").ours);
+  EXPECT_THAT(even.published, HasSubstr("1.12"));
+  EXPECT_EQ(even.points.size(), 6U);                    // 1, 2, 4, 8, 16 and the slicer's
+  EXPECT_EQ(reproduction.curves[2].points.size(), 9U);  // to 128
+  EXPECT_GT(point(even, "1"), point(even, "8"));        // too coarse ..
+  EXPECT_GT(point(even, "16"), point(even, "8"));       // .. and too fine
+  EXPECT_EQ(point(even, "slicer"), cell_of("terapipe", "Figure 5, with slices, setting 8").ours);
+}
+
+TEST(Reproduction, JsonAndPictureHaveAllOfIt) {
+  for (const std::string_view paper : reproduction_names()) {
+    const Reproduction& reproduction = reproduction_of(paper);
+    const nlohmann::json json = nlohmann::json::parse(to_json(reproduction));
+    std::set<std::string> names, tables;
+    int met = 0;
+    for (const nlohmann::json& cell : json["cells"]) {
+      names.insert(cell["table"].get<std::string>() + cell["name"].get<std::string>() +
+                   cell["unit"].get<std::string>());
+      tables.insert(cell["table"]);
+      if (cell["counted"]) met += cell["met"] ? 1 : 0;
+      const double off = std::abs(cell["ours"].get<double>() - cell["published"].get<double>());
+      EXPECT_EQ(cell["met"], off <= cell["tolerance"].get<double>()) << cell;
+    }
+    EXPECT_EQ(names.size(), reproduction.cells.size());
+    int met_in_scores = 0;
+    for (const nlohmann::json& score : json["scores"]) met_in_scores += score["met"].get<int>();
+    EXPECT_EQ(met_in_scores, met);
+    EXPECT_EQ(json["fitted"].size(), reproduction.fitted.size());
+    EXPECT_EQ(json["curves"].size(), reproduction.curves.size());
+    EXPECT_EQ(json["slicings"].size(), reproduction.slicings.size());
+    const std::string svg = to_svg(reproduction), text = text_of(reproduction);
+    EXPECT_THAT(svg, AllOf(HasSubstr("<svg"), HasSubstr("Teratron")));
+    for (const std::string& table : tables) EXPECT_THAT(svg, HasSubstr(table));
+    for (const Curve& curve : reproduction.curves) EXPECT_THAT(svg, HasSubstr(curve.title));
+    for (const std::string& name : missed_of(reproduction))
+      EXPECT_THAT(text, HasSubstr(name.substr(name.find_last_of(',') + 2)));
+  }
 }
 
 TEST(Reproduction, UnknownPapersSayWhichThereAre) {

@@ -6,6 +6,8 @@
 #include <regex>
 #include <stack>
 
+#include "report/svg.h"
+
 namespace teratron::svg {
 namespace {
 
@@ -40,6 +42,19 @@ TEST(BarChart, ABarIsAsHighAsItsValue) {
   EXPECT_NEAR(heights[3] / heights[2], 0.5, 1e-3);
   EXPECT_NEAR(heights[4] / heights[2], 0.25, 1e-3);
   EXPECT_NEAR(heights[5] / heights[2], 0.75, 1e-3);
+}
+
+TEST(BarChart, ThePictureIsAsWideAsTheNumbersAboveTheBarsNeed) {
+  BarChart chart{.title = "many", .axis = "s", .series = {"a", "b", "c"}, .groups = {}};
+  for (int i = 0; i < 20; ++i) chart.groups.push_back({.label = "group", .values = {10.25, 3.5, 123.75}});
+  const std::string svg = to_svg({chart});
+  const std::regex bar("width=\"([0-9.]+)\" height=\"[0-9.]+\" fill=\"#");
+  int bars = 0;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), bar), end; it != end; ++it, ++bars) {
+    if (bars < 3) continue;                                           // the legend's
+    EXPECT_GE(std::stod((*it)[1]), text_width("123.75", 11) - 0.05);  // the file has tenths
+  }
+  EXPECT_EQ(bars, 63);
 }
 
 TEST(BarChart, NothingToDrawIsAPictureToo) {

@@ -1,8 +1,9 @@
-// What the two papers measured beside what this cost model says: times of whole steps and their ratios. Megatron-LM
-// (arXiv 1909.08053): section 5.1, Appendix D and, of its first version, section 4.3's days and operations. TeraPipe
-// (arXiv 2102.07988): section 4.
+// Published figures of the two papers beside what this cost model says, and beside what Teratron's own program would
+// take. Megatron-LM (arXiv 1909.08053): sections 1 and 5.1, Table 2, Appendix D and, of its first version, days and
+// operations of the whole run. TeraPipe (arXiv 2102.07988): section 3.2's figure of a layer, and section 4.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,14 +14,37 @@
 namespace teratron::plan {
 
 struct ReproducedCell {
-  std::string name, unit;  // "weak scaling, TP 8", "%"; pictures show what stands before the comma side by side
-  double published = 0, ours = 0;
-  bool is_fitted = false;                 // constants were fitted to it; the others are predictions
-  std::string unmet;                      // why ours is far off; empty: it is not
-  std::string assumed;                    // beside what the title says; may be empty
-  std::vector<std::int64_t> slices = {};  // of a sequence, where our slicer chose them
+  std::string table, name, unit;   // "Figure 5, with slices", "setting 8", "s"; judgement.h reads the unit
+  std::string source;              // "supplement", "section 4.1": where the paper says the published value
+  double published = 0, ours = 0;  // ours: the paper's program on the paper's cluster, by this cost model
+  std::optional<double> teratron = std::nullopt;  // Teratron's program there (teratron_cluster.h); none: no meaning
+  bool is_fitted = false;  // constants were fitted to all runs that the cell is of; the others are predictions
+  std::string uncounted;   // why it is in no score: "by definition", "derived" from other cells; empty: it is counted
+  std::string cause;       // why it is missed, if that is known; says nothing about whether it is
+  std::string assumed;     // what the name does not say; may be empty
 
-  double error() const { return ours / published - 1; }
+  std::string full_name() const { return table + ", " + name; }
+};
+
+// A series of which the paper has a picture or a sentence, but no number for each point.
+struct Curve {
+  struct Point {
+    std::string x;
+    double ours = 0;
+    std::optional<double> teratron = std::nullopt;
+  };
+  std::string title, x_axis, unit;
+  std::string published;  // what the paper says of it, and where
+  std::vector<Point> points;
+};
+
+// The slices of a sequence that the paper's program found beside our slicer's, and the seconds of an iteration with
+// either by this cost model.
+struct SlicingPair {
+  std::string name;    // "setting 8"
+  std::string source;  // of the published slices
+  std::vector<std::int64_t> published, ours;
+  double seconds_of_published = 0, seconds_of_ours = 0;
 };
 
 // Plans of one model of which the published times differ by more than 5 %: how many, and of those which are the other
@@ -33,11 +57,10 @@ struct RankedPairs {
 struct Reproduction {
   std::string title;
   std::vector<ReproducedCell> cells;
-  std::vector<Constant> fitted;
+  std::vector<Curve> curves;
+  std::vector<SlicingPair> slicings;
   std::optional<RankedPairs> ranking;
-
-  double mean_error() const, worst_error() const;  // relative, without sign
-  Reproduction without_unmet() const;              // of the cells that no cause keeps from being met
+  std::vector<Constant> fitted;
 };
 
 // "megatron" and "terapipe". UserError lists the names there are.
@@ -45,10 +68,13 @@ std::vector<std::string_view> reproduction_names();
 Reproduction reproduce(std::string_view name);
 
 std::string text_of(const Reproduction& reproduction);  // tables, for people
-std::string to_json(const Reproduction& reproduction);  // cells, mean_error, worst_error, fitted, ranking
-std::string to_svg(const Reproduction& reproduction);   // published and ours side by side
+std::string to_json(const Reproduction& reproduction);  // all of it, and the scores
+std::string to_svg(const Reproduction& reproduction);   // bars of every table and curve
 
 Reproduction reproduce_megatron();
 Reproduction reproduce_terapipe();
+
+// The constants of a cluster that were fitted to published cells.
+std::vector<Constant> fitted_constants(const Cluster& cluster);
 
 }  // namespace teratron::plan

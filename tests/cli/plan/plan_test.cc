@@ -138,7 +138,7 @@ TEST(Plan, ReproducesWhatThePapersMeasured) {
   for (const char* paper : {"megatron", "terapipe"}) {
     const nlohmann::json json = json_of({"plan", "--reproduce", paper});
     EXPECT_GT(json.at("cells").size(), 5U);
-    EXPECT_TRUE(json.contains("mean_error") && json.contains("worst_error") && json.contains("fitted"));
+    EXPECT_TRUE(json.contains("scores") && json.contains("curves") && json.contains("fitted"));
   }
 }
 
