@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_numbers.h"
 
 namespace teratron {
 
@@ -40,6 +41,7 @@ Json parse_json_object(std::string_view text, const std::filesystem::path& path)
     throw_user_error("'{}' nests values more than {} deep, which no file of this kind does", path.string(), kDeepest);
   }
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) json = Json::parse(fit_json_numbers(text), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object())
     throw_user_error("'{}' is not a JSON object, or not all of one; copy or make it again", path.string());
   return json;

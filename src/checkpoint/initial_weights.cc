@@ -106,7 +106,8 @@ WeightSource find_weights(const fs::path& path) {
           .is_hugging_face = true,
           .model = there.model(),
           .has_tokenizer = !find_tokenizer_files(path).empty(),
-          .drawn = there.drawn()};
+          .drawn = there.drawn(),
+          .unusable_head = there.unusable_head()};
 }
 
 std::vector<std::string> drawn_weights(const fs::path& path, const ModelConfig& model) {
@@ -128,7 +129,12 @@ std::string text_of_drawn(const fs::path& folder, const std::vector<std::string>
 
 std::string warning_of_drawn(const fs::path& path, const ModelConfig& model) {
   const std::vector<std::string> drawn = drawn_weights(path, model);
-  const ModelConfig stored = find_weights(path).model;
+  const WeightSource source = find_weights(path);
+  const ModelConfig& stored = source.model;
+  if (!source.unusable_head.empty()) {
+    return fmt::format("warning: the head of the model in '{}' is left out: {}; {} are drawn", path.string(),
+                       source.unusable_head, fmt::join(drawn, ", "));
+  }
   if (drawn.empty() || stored.head == model.head) {
     if (has_same_labels(stored, model)) return text_of_drawn(path, drawn);
     return fmt::format("warning: the model in '{}' tells {} apart, and {} are needed: {} are drawn anew", path.string(),

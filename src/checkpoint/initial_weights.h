@@ -20,6 +20,7 @@ struct WeightSource {
   bool has_optimizer = false;       // beside the weights, so that a run can go on
   bool has_tokenizer = false;       // its files lie in `folder`
   std::vector<std::string> drawn;   // tensors that a Hugging Face model lacks, of heads; they get initial weights
+  std::string unusable_head;        // why a Hugging Face model's head is none of ours, so that `model` lacks it
 };
 
 WeightSource source_of(const CheckpointInfo& checkpoint);

@@ -83,6 +83,12 @@ std::string text_of_labels(const ModelConfig& model) {
 void require_head(const WeightSource& source, std::string_view task, const ModelConfig& needed) {
   const ModelConfig& model = source.model;
   const std::string folder = source.folder.string();
+  if (!source.unusable_head.empty()) {
+    throw_user_error(
+        "the head of the model in '{0}' cannot be used: {1}; `teratron finetune --task {2} --load {0}` "
+        "trains another one",
+        folder, source.unusable_head, task);
+  }
   if (model.head != needed.head || !source.drawn.empty()) {
     throw_user_error("the model in '{0}' was not trained for {1}; `teratron finetune --task {1} --load {0}` does that",
                      folder, task);

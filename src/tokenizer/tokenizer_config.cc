@@ -8,7 +8,6 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/files/file.h"
 #include "tokenizer/tokenizer_json.h"
 #include "tokenizer/vocabulary.h"
 
@@ -35,10 +34,7 @@ std::string token_text(const dom::element& value) {
 TokenizerConfig::File::File(const std::filesystem::path& path) : name(fmt::format("'{}'", path.string())) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return;
-  const std::string content = without_mark(read_file(path));
-  if (const auto fault = parser.parse(content).get(root)) {
-    throw_user_error("{} is not a JSON object: {}", name, simdjson::error_message(fault));
-  }
+  root = read_json_object(path, parser, "a JSON object of settings");
   is_there = true;
 }
 
@@ -119,11 +115,16 @@ std::vector<AddedToken> TokenizerConfig::added_tokens() const {
   return tokens;
 }
 
+bool TokenizerConfig::is_of_class(std::span<const std::string_view> known) const {
+  const std::string_view whole = tokenizer_class();
+  const std::string_view name = whole.ends_with("Fast") ? whole.substr(0, whole.size() - 4) : whole;
+  return std::ranges::find(known, name) != known.end();
+}
+
 void TokenizerConfig::require_class(std::span<const std::string_view> known) const {
   const std::string_view whole = tokenizer_class();
   if (whole.empty() || std::ranges::find(kGeneralClasses, whole) != kGeneralClasses.end()) return;
-  const std::string_view name = whole.ends_with("Fast") ? whole.substr(0, whole.size() - 4) : whole;
-  if (std::ranges::find(known, name) == known.end()) {
+  if (!is_of_class(known)) {
     refuse(fmt::format("its tokenizer_class is {}, and these are read: {}; use one of their kind", whole,
                        fmt::join(known, ", ")));
   }

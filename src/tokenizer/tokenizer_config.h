@@ -30,7 +30,9 @@ class TokenizerConfig {
   // Tokens that are declared with their ids, which the vocabulary may have too.
   std::vector<AddedToken> added_tokens() const;
 
-  // UserError where a class that is named is none of these, with or without "Fast" behind it, and no general one.
+  // Whether the class that is named is one of these, with or without "Fast" behind it.
+  bool is_of_class(std::span<const std::string_view> known) const;
+  // UserError where a class that is named is none of these (is_of_class), and no general one.
   void require_class(std::span<const std::string_view> known) const;
   // UserError where a special token that is named is not among `tokens`, so that transformers would give it an id of
   // its own; or is written as words are ("eos", not "<eos>"), so that it would be found within words.

@@ -33,12 +33,10 @@ bool is_there(const fs::path& path) {
 }
 
 TokenizerModel read_json(const fs::path& path) {
-  const std::string content = without_mark(read_file(path)), file = fmt::format("'{}'", path.string());
+  const std::string file = fmt::format("'{}'", path.string());
   simdjson::dom::parser parser;
-  simdjson::dom::object root, model;
-  if (const auto error = parser.parse(content).get(root)) {
-    throw_user_error("{} is not a tokenizer.json: {}", file, simdjson::error_message(error));
-  }
+  simdjson::dom::object model;
+  const simdjson::dom::object root = read_json_object(path, parser, "a tokenizer.json");
   if (root["model"].get(model)) throw_user_error("{} is not a tokenizer.json: it has no \"model\"", file);
   // Files of before 2021 name no type; then what the model has tells.
   const std::string_view type =

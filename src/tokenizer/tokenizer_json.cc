@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/files/file.h"
+#include "base/json_numbers.h"
 
 namespace teratron {
 
@@ -55,6 +57,17 @@ std::string without_mark(std::string content) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   if (content.starts_with(kMark)) content.erase(0, kMark.size());
   return content;
+}
+
+dom::object read_json_object(const std::filesystem::path& path, dom::parser& parser, std::string_view kind) {
+  const std::string content = without_mark(read_file(path));
+  dom::element root;
+  simdjson::error_code fault = parser.parse(content).get(root);
+  if (fault && !parser.parse(fit_json_numbers(content)).get(root)) fault = simdjson::SUCCESS;
+  if (fault) throw_user_error("'{}' is not {}: {}", path.string(), kind, simdjson::error_message(fault));
+  dom::object object;
+  if (root.get(object)) throw_user_error("'{}' is not {}: it is JSON, but no object", path.string(), kind);
+  return object;
 }
 
 std::string json_string(std::string_view text) {

@@ -40,6 +40,9 @@ def byte_pair_cells():
         yield True, config(add_prefix_space=flag)
         yield not flag, config(add_bos_token=flag)
         yield not flag, config(add_eos_token=flag)
+    # transformers writes this number where a tokenizer has no longest text.
+    for number in ("1000000000000000019884624838656", "-18446744073709551616", "1e400", "NaN", "-Infinity"):
+        yield True, {"tokenizer_config.json": f'{{"model_max_length": {number}, "add_prefix_space": true, "tokenizer_class": "GPT2Tokenizer"}}'}
     for errors in ("replace", "strict", "ignore"):
         yield True, config(errors=errors)
     yield True, config(bos_token=END, eos_token=END, unk_token=END)

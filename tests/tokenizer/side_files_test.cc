@@ -121,14 +121,17 @@ TEST_F(PrefixSpace, IsAnotherTokenizerAndComesFromTokenizerJsonToo) {
   const Tokenizer without = Tokenizer::load(folder_.path());
   EXPECT_NE(with.hash(), without.hash());
   EXPECT_NE(with.encode("hello"), without.encode("hello"));
-  // transformers' class for GPT-2 goes by the configuration, whatever tokenizer.json says; a general one by the latter.
+  // transformers' classes go by the configuration, whatever tokenizer.json says; its general ones by the latter.
   const auto first_id = [&](const std::string& config) {
     std::ofstream(folder_ / "saved/tokenizer_config.json", std::ios::binary) << config;
     return Tokenizer::load(folder_ / "saved").encode("hello").front();
   };
   const std::int32_t spaced = with.encode("hello").front(), plain = without.encode("hello").front();
-  EXPECT_EQ(first_id(R"({"tokenizer_class": "GPT2Tokenizer"})"), plain);
-  EXPECT_EQ(first_id(R"({"tokenizer_class": "GPT2TokenizerFast", "add_prefix_space": true})"), spaced);
+  for (const char* name : {"GPT2Tokenizer", "GPT2TokenizerFast", "CodeGenTokenizer", "CodeGenTokenizerFast",
+                           "GPTNeoXTokenizer", "GPTNeoXTokenizerFast"}) {
+    EXPECT_EQ(first_id(fmt::format(R"({{"tokenizer_class": "{}"}})", name)), plain) << name;
+    EXPECT_EQ(first_id(fmt::format(R"({{"tokenizer_class": "{}", "add_prefix_space": true}})", name)), spaced) << name;
+  }
   EXPECT_EQ(first_id(R"({"tokenizer_class": "PreTrainedTokenizerFast", "add_prefix_space": false})"), spaced);
   std::filesystem::remove(folder_ / "saved/tokenizer_config.json");
   EXPECT_EQ(Tokenizer::load(folder_ / "saved").encode("hello").front(), spaced);

@@ -23,39 +23,38 @@ constexpr HeadClass kClasses[] = {{ModelHead::kPretraining, "BertForPreTraining"
                                   {ModelHead::kChoice, "BertForMultipleChoice"},
                                   {ModelHead::kSpans, "BertForQuestionAnswering"}};
 
-// Of another task, with a head that looks like another class's.
+// The class of another task, whose head looks like that of kClassification.
 constexpr const char* kUnknownClass = "BertForTokenClassification";
 
 const char* class_of(ModelHead head) { return std::ranges::find(kClasses, head, &HeadClass::head)->name; }
 
 // The head of a task if `architectures` names its class; otherwise weights tell what there is.
 ModelHead read_head(const JsonFields& fields) {
-  if (!fields.has("architectures")) return ModelHead::kPretraining;
-  const nlohmann::json& architectures = fields["architectures"];
   for (const HeadClass& known : kClasses) {
-    if (is_task_head(known.head) && architectures == nlohmann::json::array({known.name})) return known.head;
+    if (is_task_head(known.head) && is_architecture(fields, known.name)) return known.head;
   }
-  return ModelHead::kPretraining;
+  return is_architecture(fields, kUnknownClass) ? ModelHead::kNone : ModelHead::kPretraining;
 }
 
-void find_unsupported_class(const JsonFields& fields, std::vector<std::string>& unsupported) {
-  if (!fields.has("architectures") || fields["architectures"] != nlohmann::json::array({kUnknownClass})) return;
-  std::string known = "BertForMaskedLM";
-  for (const HeadClass& one : kClasses) known += fmt::format(", {}", one.name);
-  unsupported.push_back(fmt::format("the class {} (there are {})", kUnknownClass, known));
-}
-
-void find_unsupported_in_task(const JsonFields& fields, const ModelConfig& model,
-                              std::vector<std::string>& unsupported) {
+// Why a task's head cannot be used; nothing: it can, or there is none.
+void find_faults_of_head(const JsonFields& fields, const ModelConfig& model, std::vector<std::string>& faults) {
+  if (is_architecture(fields, kUnknownClass)) {
+    std::string known = "BertForMaskedLM";
+    for (const HeadClass& one : kClasses) known += fmt::format(", {}", one.name);
+    faults.push_back(fmt::format("the class is {} (there are {})", kUnknownClass, known));
+  }
   if (!is_task_head(model.head)) return;
   constexpr std::string_view kOneLabel = "single_label_classification";
   if (fields.has("problem_type") && fields.string("problem_type") != kOneLabel) {
-    unsupported.push_back(fmt::format("problem_type '{}' (there is {})", fields.string("problem_type"), kOneLabel));
+    faults.push_back(fmt::format("problem_type is '{}' (there is {})", fields.string("problem_type"), kOneLabel));
+  }
+  if (model.head == ModelHead::kClassification && model.num_labels < 2) {
+    faults.emplace_back("it has one label, so that it makes a number of a text and tells no labels apart");
   }
   const double dropout = number_or(fields, "classifier_dropout", model.hidden_dropout);
   if (model.has_pooler() && dropout != model.hidden_dropout) {
-    unsupported.push_back(
-        fmt::format("classifier_dropout {} (it must be hidden_dropout_prob = {})", dropout, model.hidden_dropout));
+    faults.push_back(
+        fmt::format("classifier_dropout is {} (it must be hidden_dropout_prob = {})", dropout, model.hidden_dropout));
   }
 }
 
@@ -79,7 +78,8 @@ void find_unsupported_in_bert(const JsonFields& fields, const ModelConfig& model
 
 }  // namespace
 
-ModelConfig read_bert_config(const JsonFields& fields, std::vector<std::string>& unsupported) {
+ModelConfig read_bert_config(const JsonFields& fields, std::vector<std::string>& unsupported,
+                             std::vector<std::string>& unusable_head) {
   ModelConfig model{.kind = ModelKind::kBert,
                     .num_layers = fields.integer("num_hidden_layers", 1, kLargestSize),
                     .hidden_size = fields.integer("hidden_size", 1, kLargestSize),
@@ -93,10 +93,13 @@ ModelConfig read_bert_config(const JsonFields& fields, std::vector<std::string>&
                     .activation = read_gelu(fields, "hidden_act", "gelu", unsupported),
                     .norm_placement = NormPlacement::kPost,
                     .head = read_head(fields)};
-  if (model.head == ModelHead::kClassification) read_label_names(fields, model, unsupported);
-  find_unsupported_class(fields, unsupported);
+  if (model.head == ModelHead::kClassification) read_label_names(fields, model, unusable_head);
   find_unsupported_in_bert(fields, model, unsupported);
-  find_unsupported_in_task(fields, model, unsupported);
+  find_faults_of_head(fields, model, unusable_head);
+  if (unusable_head.empty()) return model;
+  model.head = ModelHead::kNone;
+  model.num_labels = ModelConfig().num_labels;
+  model.label_names.clear();
   return model;
 }
 

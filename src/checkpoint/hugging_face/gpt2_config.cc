@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/hugging_face/hugging_face_config.h"
@@ -10,8 +11,17 @@ namespace {
 
 constexpr std::int64_t kVocabulary = 50257, kEndOfText = 50256;  // of the published tokenizer
 
+// Hugging Face's classes with heads that are not had.
+constexpr auto kUnknownClasses =
+    std::to_array<std::string_view>({"GPT2DoubleHeadsModel", "GPT2ForSequenceClassification",
+                                     "GPT2ForTokenClassification", "GPT2ForQuestionAnswering"});
+
 // What would make the model compute something that ours does not.
 void find_unsupported(const JsonFields& fields, const ModelConfig& model, std::vector<std::string>& unsupported) {
+  for (const std::string_view name : kUnknownClasses) {
+    if (!is_architecture(fields, name)) continue;
+    unsupported.push_back(fmt::format("the class {} (there are GPT2LMHeadModel and GPT2Model)", name));
+  }
   if (!flag_or(fields, "scale_attn_weights", true)) unsupported.emplace_back("scale_attn_weights false");
   for (const char* key : {"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention"}) {
     if (flag_or(fields, key, false)) unsupported.push_back(fmt::format("{} true", key));

@@ -31,6 +31,10 @@ double number_or(const JsonFields& fields, std::string_view key, double absent) 
   return fields.has(key) ? fields.number(key) : absent;
 }
 
+bool is_architecture(const JsonFields& fields, std::string_view name) {
+  return fields.has("architectures") && fields["architectures"] == Json::array({name});
+}
+
 Activation read_gelu(const JsonFields& fields, std::string_view key, std::string_view absent,
                      std::vector<std::string>& unsupported) {
   const std::string name = fields.has(key) ? fields.string(key) : std::string(absent);
@@ -49,15 +53,17 @@ HuggingFaceConfig read_hugging_face_config(const std::filesystem::path& path) {
     throw_user_error("'{}' describes a model of type '{}'; those that can be converted: {}", path.string(), type,
                      fmt::join(model_kind_names(), ", "));
   }
-  std::vector<std::string> unsupported;
-  const ModelConfig model =
-      *kind == ModelKind::kGpt2 ? read_gpt2_config(fields, unsupported) : read_bert_config(fields, unsupported);
+  std::vector<std::string> unsupported, unusable_head;
+  const ModelConfig model = *kind == ModelKind::kGpt2 ? read_gpt2_config(fields, unsupported)
+                                                      : read_bert_config(fields, unsupported, unusable_head);
   for (const Fault& fault : model.faults()) unsupported.push_back(fault.text);
   if (!unsupported.empty()) {
     throw_user_error("'{}' describes a {} that Teratron does not have: {}", path.string(),
                      *kind == ModelKind::kGpt2 ? "GPT-2" : "BERT", fmt::join(unsupported, "; "));
   }
-  return {.model = model, .tied = flag_or(fields, "tie_word_embeddings", true)};
+  return {.model = model,
+          .tied = flag_or(fields, "tie_word_embeddings", true),
+          .unusable_head = fmt::format("{}", fmt::join(unusable_head, "; "))};
 }
 
 std::string hugging_face_config(const ModelConfig& model, DType dtype, const FileContents& tokenizer) {

@@ -17,6 +17,7 @@ namespace teratron {
 struct HuggingFaceConfig {
   ModelConfig model;  // a BERT of no task as if it had all heads of pre-training; which it has, its weights tell
   bool tied = true;   // tie_word_embeddings: the output projection is the token embedding
+  std::string unusable_head;  // why the head of a task that is there is none of ours; `model` is then without; or empty
 };
 
 // UserError: missing, of a kind that we don't have, or asking for what our model does not do (all reasons at once).
@@ -26,15 +27,17 @@ HuggingFaceConfig read_hugging_face_config(const std::filesystem::path& path);
 // UserError: Hugging Face has no such model.
 std::string hugging_face_config(const ModelConfig& model, DType dtype, const FileContents& tokenizer);
 
-// What is not supported is added to `unsupported`, a phrase each.
+// Phrases of what is not supported are added to `unsupported`, those about a task's head alone to `unusable_head`.
 ModelConfig read_gpt2_config(const JsonFields& fields, std::vector<std::string>& unsupported);
-ModelConfig read_bert_config(const JsonFields& fields, std::vector<std::string>& unsupported);
+ModelConfig read_bert_config(const JsonFields& fields, std::vector<std::string>& unsupported,
+                             std::vector<std::string>& unusable_head);
 nlohmann::ordered_json gpt2_config(const ModelConfig& model, const FileContents& tokenizer);
 nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents& tokenizer);
 
 // For both readers. Absent fields have transformers' own defaults.
 bool flag_or(const JsonFields& fields, std::string_view key, bool absent);
 double number_or(const JsonFields& fields, std::string_view key, double absent);
+bool is_architecture(const JsonFields& fields, std::string_view name);  // "architectures" names this class alone
 Activation read_gelu(const JsonFields& fields, std::string_view key, std::string_view absent,
                      std::vector<std::string>& unsupported);
 

@@ -33,6 +33,13 @@ fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) 
   if (!iterations_in(root).empty() || fs::exists(root / kTrackerFile, error)) {
     throw_user_error("'{}' holds checkpoints already; import into a folder of its own", root.string());
   }
+  if (!source.unusable_head().empty()) {
+    throw_user_error(
+        "the head of the model in '{}' is none of Teratron's, and would be lost: {}. Its encoder alone can be "
+        "converted: "
+        "BertModel.from_pretrained(IN).save_pretrained(OUT) writes that",
+        folder.string(), source.unusable_head());
+  }
   source.require_finite();
 
   CheckpointWriter writer(root, {.kind = RunKind::kConversion, .task = {}}, source.model(), {});

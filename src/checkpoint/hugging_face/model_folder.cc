@@ -49,12 +49,23 @@ void check_copies(const HuggingFaceWeights& weights, const HuggingFaceMapping& m
   }
 }
 
-void check_tensors(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping, const ModelConfig& model,
-                   std::span<const HuggingFaceTensors> wanted, const fs::path& folder) {
+// Whether a BERT's weights end in the head of a task, whichever class wrote them.
+bool is_of_task_head(std::string_view name) {
+  return name.starts_with("classifier.") || name.starts_with("qa_outputs.");
+}
+
+bool has_task_head(const HuggingFaceWeights& weights) {
+  return std::ranges::any_of(weights.tensors(), [](const auto& tensor) { return is_of_task_head(tensor.first); });
+}
+
+void check_tensors(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping,
+                   const HuggingFaceConfig& config, std::span<const HuggingFaceTensors> wanted,
+                   const fs::path& folder) {
   std::vector<SafetensorsEntry> there;
   for (const auto& [name, place] : weights.tensors()) {
     if (std::ranges::find(mapping.copies, name, &HuggingFaceMapping::Copy::name) != mapping.copies.end()) continue;
-    if (model.head == ModelHead::kSpans && name.starts_with(mapping.pooler)) continue;
+    if (config.model.head == ModelHead::kSpans && name.starts_with(mapping.pooler)) continue;
+    if (!config.unusable_head.empty() && is_of_task_head(name)) continue;
     there.push_back(*place.entry);
     there.back().name = name;
   }
@@ -77,7 +88,10 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder)
     : HuggingFaceFolder(folder, read_hugging_face_config(folder / "config.json")) {}
 
 HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig config)
-    : folder_(folder), model_(config.model), weights_(folder, mapping_of(config)) {
+    : folder_(folder),
+      model_(config.model),
+      unusable_head_(config.unusable_head),
+      weights_(folder, mapping_of(config)) {
   const HuggingFaceMapping& mapping = mapping_of(config);
   if (static_cast<std::size_t>(model_.num_layers) > weights_.tensors().size()) {
     throw_user_error("'{}' has {} layers in its config.json and {} tensors in all", folder.string(), model_.num_layers,
@@ -87,13 +101,20 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig c
       !has_pretraining_head(weights_, mapping)) {
     model_.head = ModelHead::kNone;
   }
+  if (model_.kind == ModelKind::kBert && !is_task_head(model_.head) && unusable_head_.empty() &&
+      has_task_head(weights_)) {
+    unusable_head_ =
+        "it is a task's, and \"architectures\" in config.json names none of BertForSequenceClassification, "
+        "BertForMultipleChoice and BertForQuestionAnswering; write there which it is";
+  }
   config.model = model_;
+  config.unusable_head = unusable_head_;
   parameters_ = declared_parameters(model_);
   for (const Parameter& parameter : parameters_) {
     tensors_.push_back(hugging_face_tensors(model_.kind, parameter));
     if (is_drawn(tensors_.size() - 1)) drawn_.push_back(tensors_.back().parts.front().name);
   }
-  check_tensors(weights_, mapping, model_, tensors_, folder);
+  check_tensors(weights_, mapping, config, tensors_, folder);
   check_copies(weights_, mapping, config, folder);
 }
 

@@ -23,6 +23,8 @@ class HuggingFaceFolder {
   // Tensors that the folder lacks, of ends that may be absent (BertForMaskedLM has no pooler). Their values are drawn
   // as initial weights are, the same each time.
   const std::vector<std::string>& drawn() const { return drawn_; }
+  // Why a task's head, which is there, is none of ours, so that model() is without; empty: there is none.
+  const std::string& unusable_head() const { return unusable_head_; }
   bool is_drawn(std::size_t parameter) const;
 
   // UserError where a stored value is infinite or not a number; reads all of them.
@@ -42,6 +44,7 @@ class HuggingFaceFolder {
 
   std::filesystem::path folder_;
   ModelConfig model_;
+  std::string unusable_head_;
   HuggingFaceWeights weights_;
   std::vector<Parameter> parameters_;
   std::vector<HuggingFaceTensors> tensors_;  // of the parameters, in their order

@@ -172,7 +172,11 @@ class ModuleReader {
     if (!fields.has("default_prompt_name") || !fields.has("prompts")) return;
     const JsonFields prompts(fields.object("prompts"), file);
     const std::string name = fields.string("default_prompt_name");
-    if (prompts.has(name)) read_.prompt = prompts.string(name);
+    if (!prompts.has(name)) {
+      throw_user_error("'{}': its default_prompt_name is '{}', and its prompts have none of that name", file.string(),
+                       name);
+    }
+    read_.prompt = prompts.string(name);
     if (!read_.prompt.empty() && !include_prompt_) {
       unsupported_.push_back("a Pooling without the tokens of the prompt (include_prompt false)");
     }

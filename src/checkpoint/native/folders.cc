@@ -125,8 +125,15 @@ bool exchange(const fs::path& a, const fs::path& b) {
         "first: teratron convert --from hf --to teratron {0} OUT",
         path.string());
   }
-  throw_user_error("there is no checkpoint in '{}'; name a folder that was given to --save, or one iter_... in it",
-                   path.string());
+  std::vector<std::string> below;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    const bool is_run = fs::exists(entry->path() / kTrackerFile, error) || !iterations_in(entry->path()).empty();
+    if (is_run) below.push_back(fmt::format("'{}'", entry->path().string()));
+  }
+  std::ranges::sort(below);
+  throw_user_error("there is no checkpoint in '{}'; name {}", path.string(),
+                   below.empty() ? "a folder that was given to --save, or one iter_... in it"
+                                 : fmt::format("one of the runs in it: {}", fmt::join(below, ", ")));
 }
 
 }  // namespace

@@ -44,6 +44,14 @@ GenerateOutput::GenerateOutput(const GenerateOptions& options, const Tokenizer& 
   if (is_single()) show(prompts.front().text);
 }
 
+GenerateOutput::~GenerateOutput() {
+  if (!is_single() || texts_.front().is_finished) return;
+  try {
+    show("\n");
+  } catch (const std::exception&) {  // nobody reads it
+  }
+}
+
 GenerationEvents GenerateOutput::events() {
   return {.prompt =
               [this](std::size_t request, std::span<const double> values) {

@@ -27,6 +27,9 @@ class GenerateOutput {
   // requests[i].number. All outlive it.
   GenerateOutput(const GenerateOptions& options, const Tokenizer& tokenizer, std::span<const GeneratePrompt> prompts,
                  std::span<const GenerationRequest> requests, bool shows);
+  GenerateOutput(const GenerateOutput&) = delete;
+  GenerateOutput& operator=(const GenerateOutput&) = delete;
+  ~GenerateOutput();  // ends the line of a text that an error cut off
 
   GenerationEvents events();
   // After the last text; `run` joins the line of a single text.

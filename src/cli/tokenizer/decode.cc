@@ -69,8 +69,8 @@ void run(const TokenizerDecodeOptions& options) {
 
   const nlohmann::ordered_json json = {{"tokens", ids.size()}, {"bytes", bytes.size()}};
   report_beside(options.out, options.json,
-                fmt::format("{} from {} tokens: {}\n", readable_bytes(bytes.size()),
-                            readable_integer(static_cast<std::int64_t>(ids.size())), options.out.string()),
+                fmt::format("{} from {}: {}\n", readable_bytes(bytes.size()), counted(std::ssize(ids), "token"),
+                            options.out.string()),
                 json.dump());
 }
 

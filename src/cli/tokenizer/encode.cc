@@ -62,8 +62,8 @@ void run(const TokenizerEncodeOptions& options) {
 
   const nlohmann::ordered_json json = {{"bytes", text.size()}, {"tokens", ids.size()}, {"seconds", seconds}};
   report_beside(options.out, options.json,
-                fmt::format("{} tokens from {} in {}: {}\n", readable_integer(static_cast<std::int64_t>(ids.size())),
-                            readable_bytes(text.size()), readable_duration(seconds), options.out.string()),
+                fmt::format("{} from {} in {}: {}\n", counted(std::ssize(ids), "token"), readable_bytes(text.size()),
+                            readable_duration(seconds), options.out.string()),
                 json.dump());
 }
 

@@ -37,8 +37,9 @@ void take_added_tokens(std::vector<AddedToken> added, std::string_view file, Bpe
 
 void take_config(const TokenizerConfig& config, BpeSource& source, bool is_pair) {
   config.require_class(kBytePairClasses);
-  // transformers' class for GPT-2 sets the prefix space anew, whatever tokenizer.json says.
-  if (is_pair || config.tokenizer_class().starts_with("GPT2Tokenizer")) {
+  // transformers' classes of this kind set the prefix space anew, whatever tokenizer.json says; its general ones do
+  // not.
+  if (is_pair || config.is_of_class(kBytePairClasses)) {
     source.add_prefix_space = config.flag("add_prefix_space").value_or(false);
   }
   for (const char* key : {"add_bos_token", "add_eos_token"}) {

@@ -17,13 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<ListedToken> read_vocabulary(const fs::path& path) {
-  const std::string content = without_mark(read_file(path));
   simdjson::dom::parser parser;
-  simdjson::dom::object object;
-  if (const auto error = parser.parse(content).get(object)) {
-    throw_user_error("'{}' is not a JSON object of tokens and ids: {}", path.string(), simdjson::error_message(error));
-  }
-  return read_json_vocabulary(object, fmt::format("'{}'", path.string()));
+  return read_json_vocabulary(read_json_object(path, parser, "a JSON object of tokens and ids"),
+                              fmt::format("'{}'", path.string()));
 }
 
 std::vector<BpeSource::Merge> read_merges(const fs::path& path) {

@@ -25,10 +25,11 @@ struct Result {
   const char* message;  // of a refusal
 };
 constexpr Result kRefusals[] = {
-    {'B', "is a BERT, which reads texts and continues none: "}, {'G', "needs a BERT; name a BERT's folder"},
-    {'F', "holds a run of `teratron finetune --task "},         {'W', "holds weights alone"},
-    {'H', "is a Hugging Face model: train --finetune "},        {'T', "was not trained for "},
-    {'C', "the class BertForTokenClassification (there are "},  {'n', ""},  // not the format that convert was told
+    {'B', "is a BERT, which reads texts and continues none: "},   {'G', "needs a BERT; name a BERT's folder"},
+    {'F', "holds a run of `teratron finetune --task "},           {'W', "holds weights alone"},
+    {'H', "is a Hugging Face model: train --finetune "},          {'T', "was not trained for "},
+    {'C', "the class is BertForTokenClassification (there are "}, {'L', "it has one label, so that "},
+    {'A', "\"architectures\" in config.json names none of "},     {'n', ""},  // not the format that convert was told
 };
 
 constexpr const char* kCommands[] = {
@@ -52,7 +53,9 @@ constexpr Row kTable[] = {
     {"BertModel, converted", "dW dddd BBBB TTTT w wn"},
     {"BertForMaskedLM", "dH dddd BBBB TTTT w nd"},
     {"BertForNextSentencePrediction", "dH dddd BBBB TTTT w nd"},
-    {"BertForTokenClassification", "CH CCCC CCCC CCCC C nC"},
+    {"BertForTokenClassification", "dH dddd BBBB CCCC w nC"},
+    {"one label", "dH dddd BBBB LLLL w nL"},
+    {"a class of its own", "dH dddd BBBB AAAA w nA"},
     {"BertForPreTraining", "wH dddd BBBB TTTT w nw"},
     {"MNLI's labels", "dH wddd BBBB wTTT w nw"},
     {"MNLI's labels, converted", "dW wddd BBBB wTTT w wn"},
@@ -114,6 +117,11 @@ class WeightUse : public ::testing::Test {
         hugging_face("order", {.name = "BertForNextSentencePrediction", .labels = {}});
     weights_["BertForTokenClassification"] =
         hugging_face("tokens", {.name = "BertForTokenClassification", .labels = {}});
+    weights_["one label"] = hugging_face("one", {.labels = {}, .count = 1});
+    TinyBertFolder own_class({.labels = {"entailment", "neutral", "contradiction"}});
+    own_class.changed_config["architectures"] = {"BertForNli"};
+    own_class.write(path("own"));
+    weights_["a class of its own"] = path("own");
     weights_["BertForPreTraining"] = hugging_face("pretraining", {.name = "BertForPreTraining", .labels = {}});
     weights_["MNLI's labels"] = hugging_face("labels", {.labels = {"entailment", "neutral", "contradiction"}});
     weights_["MNLI's labels, converted"] = convert("hf", "labels", "labels-converted");
