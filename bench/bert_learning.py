@@ -30,7 +30,7 @@ def finetune(name, start, questions, folder, options):
     """dev accuracy and its distance from chance in standard errors."""
     out = run("finetune", "--task", "race", *start, "--train-data", questions, "--valid-data", DATA / "race/dev.middle.jsonl",
               DATA / "race/dev.high.jsonl", "--seq-length", TASK_TOKENS, "--epochs", options.epochs, "--global-batch-size", 16, "--micro-batch-size", 8,
-              "--lr", 3e-4, *NO_DROPOUT, "--bf16", "--threads", options.threads, "--save", folder / name, "--json", "-", tell=False)
+              "--lr", 3e-4, "--weight-decay", 0.01, *NO_DROPOUT, "--bf16", "--threads", options.threads, "--save", folder / name, "--json", "-", tell=False)
     scores = json.loads(out)["runs"][0]["valid"]
     asked = sum(len(json.loads(line)["questions"]) for level in ("middle", "high") for line in open(DATA / f"race/dev.{level}.jsonl"))
     return scores, errors_above(0.25, scores["accuracy"] / 100, asked)

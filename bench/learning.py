@@ -60,7 +60,7 @@ def small_vocabulary(folder, size=8192):
             break
         kept.add(token)
     small = folder / f"vocabulary-{size}"
-    small.mkdir()
+    small.mkdir(exist_ok=True)
     (small / "vocab.txt").write_text("".join(f"{words[i]}\n" for i in sorted(kept)), encoding="utf8")
     return small
 

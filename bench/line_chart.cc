@@ -18,7 +18,8 @@ LineChart read_chart(std::istream& in) {
   const nlohmann::json json = nlohmann::json::parse(in);
   LineChart chart{json.at("title"), json.at("x_axis"), json.at("y_axis"), {}, json.value("y_least", 0.0)};
   for (const nlohmann::json& line : json.at("lines")) {
-    chart.lines.push_back({line.at("name"), line.at("points").get<std::vector<std::pair<double, double>>>()});
+    using Pairs = std::vector<std::pair<double, double>>;
+    chart.lines.push_back({line.at("name"), line.at("points").get<Pairs>(), line.value("spread", Pairs())});
   }
   return chart;
 }

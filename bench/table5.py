@@ -46,7 +46,7 @@ def pretrain(save, corpus, vocabulary, size, options):
 
 def finetune(save, name, flags, train, valid, encoder, options):
     out = run("finetune", "--task", name, "--load", encoder, "--train-data", *train, "--valid-data", *valid, "--seq-length", TASK_TOKENS,
-              "--global-batch-size", 16, "--micro-batch-size", 8, *flags, *NO_DROPOUT, "--bf16", "--seeds", options.seeds, "--threads", options.threads,
+              "--global-batch-size", 16, "--micro-batch-size", 8, "--weight-decay", 0.01, *flags, *NO_DROPOUT, "--bf16", "--seeds", options.seeds, "--threads", options.threads,
               "--save", save, "--json", "-", tell=False)
     result = json.loads(out)
     return (result["median"] if options.seeds > 1 else result["runs"][0])["valid"]

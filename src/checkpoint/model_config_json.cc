@@ -19,7 +19,8 @@ using Json = nlohmann::json;
 
 enum class Decides { kFunction, kHead, kTraining };
 
-constexpr const char *kNumLabels = "num_labels", *kLabelNames = "label_names", *kEmbeddingDropout = "embedding_dropout";
+constexpr const char *kNumLabels = "num_labels", *kLabelNames = "label_names", *kEmbeddingDropout = "embedding_dropout",
+                     *kNoScaledInit = "no_scaled_init";
 
 // Every field: its name in the file, a pointer to it, and what it decides.
 template <class Visitor>
@@ -41,6 +42,7 @@ void visit_fields(const Visitor& field) {
   field(kEmbeddingDropout, &ModelConfig::embedding_dropout, Decides::kTraining);
   field("attention_dropout", &ModelConfig::attention_dropout, Decides::kTraining);
   field("init_method_std", &ModelConfig::init_method_std, Decides::kTraining);
+  field(kNoScaledInit, &ModelConfig::no_scaled_init, Decides::kTraining);
 }
 
 // The values of a choice, as files name them.
@@ -61,6 +63,7 @@ constexpr const auto& values_of(ModelHead) { return kHeads; }
 
 Json to_json(std::int64_t value) { return value; }
 Json to_json(double value) { return value; }
+Json to_json(bool value) { return value; }
 Json to_json(const std::vector<std::string>& value) { return value; }
 Json to_json(ModelKind value) { return name_of(value); }
 template <class Value>
@@ -79,6 +82,10 @@ void read_field(std::int64_t& to, const JsonFields& fields, std::string_view key
 void read_field(double& to, const JsonFields& fields, std::string_view key) {
   if (key == kEmbeddingDropout && !fields.has(key)) return;  // since it may differ
   to = fields.number(key);
+}
+
+void read_field(bool& to, const JsonFields& fields, std::string_view key) {
+  if (fields.has(key)) to = fields.boolean(key);  // since it is a choice
 }
 
 // Labels may have no names.
@@ -121,6 +128,7 @@ Json model_config_to_json(const ModelConfig& config) {
   visit_fields([&](const char* name, auto member, Decides) {
     if (name != kEmbeddingDropout || config.embedding_dropout != 1) json[name] = to_json(config.*member);
   });
+  if (!config.no_scaled_init) json.erase(kNoScaledInit);
   if (config.label_names.empty()) json.erase(kLabelNames);
   return json;
 }

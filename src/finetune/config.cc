@@ -7,11 +7,14 @@
 
 #include "base/error.h"
 #include "checkpoint/initial_weights.h"
+#include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"
+#include "finetune/search.h"
 #include "options/output.h"
 #include "options/reading.h"
 #include "runtime/weight_use.h"
 #include "tasks/label_names.h"
+#include "train/config/resume_rules.h"
 
 namespace teratron {
 namespace {
@@ -44,7 +47,7 @@ std::vector<std::pair<std::string, TaskKind>> task_choices() {
 }
 
 // What the flags leave to the weights, to the paper and to the task.
-void fill_in(FinetuneConfig& config) {
+void fill_in(FinetuneConfig& config, FieldList& fields) {
   set_task_head(config.model, config.task);
   config.reading.seq_length = config.seq_length;
   const std::int64_t positions = config.model.max_position_embeddings;
@@ -55,6 +58,9 @@ void fill_in(FinetuneConfig& config) {
   if (config.epochs == 0) config.epochs = paper.epochs;
   if (config.global_batch_size == 0) config.global_batch_size = paper.batch;
   if (config.learning_rate.peak == 0) config.learning_rate.peak = paper.learning_rate;
+  config.weight_decay_given = fields.find("weight-decay")->given;
+  if (!config.weight_decay_given) config.optimizer.weight_decay = paper_weight_decay(config.task);
+  fill_in_search(config, fields);
 }
 
 void take_encoder(FinetuneConfig& config, const std::filesystem::path& path) {
@@ -67,6 +73,12 @@ void take_encoder(FinetuneConfig& config, const std::filesystem::path& path) {
 bool holds_run(const std::filesystem::path& folder) {
   std::error_code error;
   return std::filesystem::exists(folder / kTrackerFile, error);
+}
+
+// Checkpoints without a record of their settings are of versions whose only default was that of `train`.
+double recorded_weight_decay(const std::filesystem::path& run) {
+  const std::optional<TrainConfig> recorded = settings_of(read_checkpoint_info(run));
+  return recorded ? recorded->optimizer.weight_decay : AdamWSettings().weight_decay;
 }
 
 // The fields of a model, of which only BERTs are of use.
@@ -95,6 +107,8 @@ TaskHyperParameters paper_hyper_parameters(TaskKind task, std::int64_t model_par
   const PaperTask& row = *std::ranges::find(kTable6, task, &PaperTask::task);
   return {.batch = row.batch[model], .learning_rate = row.learning_rate[model], .epochs = row.epochs};
 }
+
+double paper_weight_decay(TaskKind task) { return task == TaskKind::kSquad1 || task == TaskKind::kSquad2 ? 0.01 : 0.1; }
 
 TaskReading TaskReadingSettings::reading_for(TaskKind task, std::int64_t positions) const {
   const TaskReading usual = default_reading(task);
@@ -132,6 +146,7 @@ FinetuneConfig::FinetuneConfig() {
   seq_length = 0;
   reading.doc_stride = 0;
   learning_rate = {.peak = 0, .minimum = 0, .style = DecayStyle::kLinear};
+  optimizer.weight_decay = paper_weight_decay(task);
 }
 
 Faults FinetuneConfig::faults() const {
@@ -146,6 +161,7 @@ Faults FinetuneConfig::faults() const {
   faults.need_between({"log-interval"}, log_interval, 1, kMostCount);
   faults.add_if(!(warmup_fraction >= 0 && warmup_fraction <= 1), "{} is {}; it must be between 0 and 1",
                 Flag{"lr-warmup-fraction"}, warmup_fraction);
+  faults.add(search_faults(*this));
   faults.add_if(ensemble && seeds < 2, "{} averages models of several seeds: {} 5", Flag{"ensemble"}, Flag{"seeds"});
   faults.add_if(!rampup_batch_size.empty(), "fine-tuning has batches of one size; leave out {}",
                 Flag{"rampup-batch-size"});
@@ -170,7 +186,9 @@ FieldList fields_of(FinetuneConfig& c) {
            "Face's; without it, random weights of --model");
   list.add("epochs", &c.epochs, "N", "times that training goes through the data; 0: as in Megatron-LM's Table 6");
   list.add("seeds", &c.seeds, "N",
-           "runs, with --seed and the numbers after it; the median of their scores is reported");
+           "runs, with --seed and the numbers after it; the median of their scores is reported; with --search 5 unless "
+           "given");
+  add_search_fields(list, c);
   list.add("ensemble", &c.ensemble, "", "also score the mean of the outputs of all runs");
   add_task_reading_fields(list, c);
   add_encoder_fields(list, c);
@@ -188,7 +206,11 @@ FieldList fields_of(FinetuneConfig& c) {
       {{"cosine", DecayStyle::kCosine}, {"linear", DecayStyle::kLinear}, {"constant", DecayStyle::kConstant}},
       "how the learning rate falls after the warm-up");
   list.add("lr-warmup-fraction", &c.warmup_fraction, "X", "share of the updates with a linear warm-up");
-  list.add("weight-decay", &c.optimizer.weight_decay, "X", "decoupled weight decay; biases and norms have none");
+  list.add("weight-decay", &c.optimizer.weight_decay, "X",
+           "decoupled weight decay; biases and norms have none; SQuAD's is 0.01 unless given, as RoBERTa's");
+  list.add("adam-beta1", &c.optimizer.beta1, "X", "decay of the gradient's running mean");
+  list.add("adam-beta2", &c.optimizer.beta2, "X", "decay of the gradient's running square; RoBERTa's is 0.98");
+  list.add("adam-eps", &c.optimizer.epsilon, "X", "added to the root of the running square; RoBERTa's is 1e-6");
   list.add("clip-grad", &c.optimizer.clip, "X", "largest norm of all gradients together; 0: no clipping");
   list.add("seed", &c.seed, "N", "of the first run: the head's weights, dropout and the order of the data");
 
@@ -223,7 +245,7 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
   if (!given.load.empty()) take_encoder(config, given.load);
   FieldList fields = fields_of(config);
   FaultLines lines = read_fields(fields, arguments, files);
-  fill_in(config);
+  fill_in(config, fields);
   Faults faults = fields.range_faults();
   faults.add(config.faults());
   if (!has_shape(fields)) faults.add(needs_bert());
@@ -274,13 +296,14 @@ TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examp
   run.log_interval = config.log_interval;
   run.peak_tflops = config.peak_tflops;
   run.verbose = config.verbose;
-  const std::string of_seed = config.seeds == 1 ? "" : fmt::format("seed-{}", run.seed);
+  const std::string of_seed = config.seeds == 1 && !config.search ? "" : fmt::format("seed-{}", run.seed);
   run.save = of_seed.empty() ? config.save : config.save / of_seed;
   if (!config.tensorboard_dir.empty()) {
     run.tensorboard_dir = of_seed.empty() ? config.tensorboard_dir : config.tensorboard_dir / of_seed;
   }
   if (holds_run(run.save)) {
     run.load = run.save;
+    if (!config.weight_decay_given) run.optimizer.weight_decay = recorded_weight_decay(run.load);
   } else {
     run.finetune = config.load;
   }

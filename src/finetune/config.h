@@ -23,6 +23,9 @@ struct TaskHyperParameters {
 // Those of the model in the table (336M, 1.3B, 3.9B) whose size is nearest, as a ratio.
 TaskHyperParameters paper_hyper_parameters(TaskKind task, std::int64_t model_parameters);
 
+// Of RoBERTa's fine-tuning (arXiv 1907.11692, Table 10), whose procedure the Megatron-LM paper follows.
+double paper_weight_decay(TaskKind task);
+
 // How texts are read: the flags of `finetune` and of `eval TASK`. A 0 says: as default_reading() has it.
 struct TaskReadingSettings {
   TaskReading reading{.seq_length = 0};
@@ -32,6 +35,13 @@ struct TaskReadingSettings {
   Faults faults() const;
 };
 void add_task_reading_fields(FieldList& list, TaskReadingSettings& settings);
+
+// A batch size in examples and a peak learning rate that --search tries.
+struct SearchPoint {
+  std::int64_t batch = 0;
+  double learning_rate = 0;
+  bool operator==(const SearchPoint&) const = default;
+};
 
 // A 0 that stands for the paper's value is filled in by read_finetune_config. Batch sizes count examples.
 struct FinetuneConfig : StepSettings, OptimizerSettings, TaskReadingSettings {
@@ -44,6 +54,11 @@ struct FinetuneConfig : StepSettings, OptimizerSettings, TaskReadingSettings {
   std::int64_t epochs = 0;
   double warmup_fraction = 0.065;  // of all updates
   std::int64_t seeds = 1;
+  bool search = false;
+  std::vector<std::int64_t> search_batch_sizes;  // with search_rates: the points of --search
+  std::vector<double> search_rates;
+  std::vector<SearchPoint> points;  // of --search, from these; filled in by read_finetune_config
+  bool weight_decay_given = false;  // else a run that goes on keeps its own
   bool ensemble = false;
 
   std::filesystem::path save;  // must be given
@@ -71,7 +86,7 @@ std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates);
 
 // The run of seed number `index`, of examples like these: an epoch is the largest number of whole batches that they
 // have, and a score is taken after each. Samples are sequences there. It saves to --save, or where there are several
-// seeds to seed-N in it; it goes on from a checkpoint that is there.
+// seeds or --search to seed-N in it; it goes on from a checkpoint that is there.
 TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examples, std::int64_t index);
 
 }  // namespace teratron

@@ -74,6 +74,12 @@ std::optional<ModelKind> find_model_kind(std::string_view name) {
   return std::nullopt;
 }
 
+double init_std_by_width(std::int64_t hidden_size) {
+  constexpr double kUsual = 0.02, kWidth = 1024;
+  const auto width = static_cast<double>(std::max<std::int64_t>(hidden_size, 1));
+  return width < kWidth ? kUsual * std::sqrt(kWidth / width) : kUsual;
+}
+
 TransformerLayerConfig ModelConfig::layer_config() const {
   return {.hidden_size = hidden_size,
           .num_attention_heads = num_attention_heads,
@@ -84,7 +90,8 @@ TransformerLayerConfig ModelConfig::layer_config() const {
           .attention_dropout = attention_dropout,
           .activation = activation,
           .norm_placement = norm_placement,
-          .causal = kind == ModelKind::kGpt2};
+          .causal = kind == ModelKind::kGpt2,
+          .scaled_init = !no_scaled_init};
 }
 
 std::vector<TransformerLayer> ModelConfig::make_layers(GroupRank place) const {

@@ -38,6 +38,11 @@ constexpr std::int64_t kChoices = 4;
 // would allow 2^20 layers with their 12 parameters each.
 constexpr std::int64_t kMostLayers = 1 << 14;
 
+// The standard deviation of initial weights by the model's width: 0.02, GPT-2's and BERT's, from a hidden size of 1024
+// on; in narrower models as much larger as keeps what a layer's product makes of its input alike: times
+// sqrt(1024 / hidden_size).
+double init_std_by_width(std::int64_t hidden_size);
+
 struct ModelConfig {
   ModelKind kind = ModelKind::kGpt2;
   std::int64_t num_layers = 12;
@@ -51,6 +56,7 @@ struct ModelConfig {
   double embedding_dropout = 1;    // of GPT-2: after the embedding; 1, which is no rate: hidden_dropout is
   double attention_dropout = 0.1;  // on attention probabilities
   double init_method_std = 0.02;
+  bool no_scaled_init = false;  // the opposite of TransformerLayerConfig::scaled_init
   Activation activation = Activation::kGeluTanh;
   NormPlacement norm_placement = NormPlacement::kPre;  // post, original BERT's, is for kBert
   ModelHead head = ModelHead::kPretraining;

@@ -6,6 +6,7 @@ namespace {
 
 // Weights just before a residual add start smaller, so that the stream's variance does not grow with depth.
 double residual_scale(const TransformerLayerConfig& config) {
+  if (!config.scaled_init) return 1.0;
   return 1.0 / std::sqrt(2.0 * static_cast<double>(config.num_layers));
 }
 

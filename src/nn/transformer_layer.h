@@ -19,11 +19,12 @@ enum class NormPlacement { kPre, kPost };
 
 struct TransformerLayerConfig {
   std::int64_t hidden_size = 0, num_attention_heads = 0, ffn_hidden_size = 0;
-  std::int64_t num_layers = 1;  // of the model; weights before a residual add start smaller the deeper it is
+  std::int64_t num_layers = 1;  // of the model
   double layernorm_epsilon = 1e-5, hidden_dropout = 0, attention_dropout = 0;
   Activation activation = Activation::kGeluTanh;
   NormPlacement norm_placement = NormPlacement::kPre;
   bool causal = true;
+  bool scaled_init = true;  // weights before a residual add start smaller, by 1/sqrt(2 num_layers)
 };
 
 // What is made again in the backward pass instead of being kept (Korthikanti et al., arXiv 2205.05198): the attention

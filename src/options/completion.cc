@@ -9,6 +9,7 @@ enum class ValueKind { kText, kWords, kFiles, kFolders, kPrefixes };
 
 std::vector<std::string> words_of(const Field& field) {
   const auto* const choice = std::get_if<Choice>(&field.target);
+  if (!field.word.first.empty()) return {field.word.first};
   return choice != nullptr ? choice->names : field.known_values;
 }
 

@@ -16,10 +16,8 @@ struct ValueText {
     for (const std::filesystem::path& path : *value) text += (text.empty() ? "" : " ") + path.string();
     return text;
   }
-  std::string operator()(const std::vector<std::int64_t>* value) const {
-    return fmt::format("{}", fmt::join(*value, " "));
-  }
-  std::string operator()(const std::vector<std::string>* value) const {
+  template <class Value>
+  std::string operator()(const std::vector<Value>* value) const {
     return fmt::format("{}", fmt::join(*value, " "));
   }
   std::string operator()(const Choice& choice) const { return choice.names[choice.get()]; }
@@ -31,7 +29,12 @@ std::string Field::display_name() const {
   return role != FieldRole::kPositional ? "--" + name : name.empty() ? value_name : name;
 }
 
-std::string Field::value_text() const { return std::visit(ValueText{}, target); }
+bool Field::is_word() const {
+  const auto* const number = std::get_if<double*>(&target);
+  return number != nullptr && !word.first.empty() && **number == word.second;
+}
+
+std::string Field::value_text() const { return is_word() ? word.first : std::visit(ValueText{}, target); }
 
 Field& FieldList::add(std::string name, FieldTarget target, std::string value_name, std::string help) {
   return fields_.emplace_back(Field{.name = std::move(name),

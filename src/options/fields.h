@@ -28,9 +28,9 @@ struct Choice {
 };
 
 // Where the value of a field lives. The struct it is part of must outlive the list.
-using FieldTarget =
-    std::variant<std::int64_t*, double*, bool*, std::string*, std::filesystem::path*,
-                 std::vector<std::filesystem::path>*, std::vector<std::int64_t>*, std::vector<std::string>*, Choice>;
+using FieldTarget = std::variant<std::int64_t*, double*, bool*, std::string*, std::filesystem::path*,
+                                 std::vector<std::filesystem::path>*, std::vector<std::int64_t>*, std::vector<double>*,
+                                 std::vector<std::string>*, Choice>;
 
 enum class FieldRole {
   kFlag,
@@ -52,6 +52,7 @@ struct Field {
   bool repeats = false;            // of a list: a flag gives one value of it, and several flags add up
   std::function<void()> when_set;  // runs after a value was given
   std::optional<std::pair<std::int64_t, std::int64_t>> range;
+  std::pair<std::string, double> word;    // of a number that is no whole one: a word that stands for this value
   std::vector<std::string> known_values;  // of a text: what shells complete
 
   // Set by reading.
@@ -70,9 +71,11 @@ struct Field {
     if (repeats) return false;
     return std::holds_alternative<std::vector<std::filesystem::path>*>(target) ||
            std::holds_alternative<std::vector<std::int64_t>*>(target) ||
+           std::holds_alternative<std::vector<double>*>(target) ||
            std::holds_alternative<std::vector<std::string>*>(target);
   }
   std::string display_name() const;  // as in messages: "--hidden-size"; positionals without a name by their value's
+  bool is_word() const;              // the value is that of `word`
   std::string value_text() const;    // "0.1", "true", "cosine", "a.txt b.txt"
 };
 

@@ -62,18 +62,11 @@ class Store {
     target->push_back(literal_.text);
     return "";
   }
-  // A command line may hold all the numbers in one word: --rampup-batch-size="32 32 1000".
   std::string operator()(std::vector<std::int64_t>* target) const {
-    if (!is(LiteralKind::kInteger)) return "whole numbers are needed";
-    const std::string_view text = literal_.text;
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = std::min(text.find(' ', begin), text.size());
-      const auto number = parse_number<std::int64_t>(text.substr(begin, end - begin));
-      if (!number) return "whole numbers are needed";
-      target->push_back(*number);
-      begin = end + 1;
-    }
-    return "";
+    return is(LiteralKind::kInteger) && add_numbers(*target) ? "" : "whole numbers are needed";
+  }
+  std::string operator()(std::vector<double>* target) const {
+    return (is(LiteralKind::kFloat) || is(LiteralKind::kInteger)) && add_numbers(*target) ? "" : "numbers are needed";
   }
   // Words may be numbers, which a file need not put in quotes.
   std::string operator()(std::vector<std::string>* target) const {
@@ -91,6 +84,20 @@ class Store {
   }
 
  private:
+  // A command line may hold all the numbers in one word: --rampup-batch-size="32 32 1000".
+  template <class Number>
+  bool add_numbers(std::vector<Number>& numbers) const {
+    const std::string_view text = literal_.text;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find(' ', begin), text.size());
+      const auto number = parse_number<Number>(text.substr(begin, end - begin));
+      if (!number || !std::isfinite(static_cast<double>(*number))) return false;
+      numbers.push_back(*number);
+      begin = end + 1;
+    }
+    return true;
+  }
+
   bool is(LiteralKind kind) const { return literal_.kind == LiteralKind::kUntyped || literal_.kind == kind; }
 
   const Literal& literal_;
@@ -108,13 +115,20 @@ std::string store(const Setting& setting) {
     (*paths)->clear();
   } else if (auto* const* numbers = std::get_if<std::vector<std::int64_t>*>(&field.target)) {
     (*numbers)->clear();
+  } else if (auto* const* others = std::get_if<std::vector<double>*>(&field.target)) {
+    (*others)->clear();
   } else if (auto* const* words = std::get_if<std::vector<std::string>*>(&field.target)) {
     if (!field.repeats) (*words)->clear();
   } else if (setting.is_array) {
     return "one value is needed";
   }
   for (const Literal& literal : setting.values) {
+    if (!field.word.first.empty() && literal.text == field.word.first) {
+      *std::get<double*>(field.target) = field.word.second;
+      continue;
+    }
     std::string needed = std::visit(Store(literal), field.target);
+    if (!needed.empty() && !field.word.first.empty()) needed += fmt::format(", or {}", field.word.first);
     if (!needed.empty()) return needed;
   }
   return "";

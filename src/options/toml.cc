@@ -83,6 +83,11 @@ struct TomlText {
   std::string operator()(const std::vector<std::int64_t>* value) const {
     return fmt::format("[{}]", fmt::join(*value, ", "));
   }
+  std::string operator()(const std::vector<double>* value) const {
+    std::string text;
+    for (const double number : *value) text += (text.empty() ? "" : ", ") + toml_number(number);
+    return "[" + text + "]";
+  }
   std::string operator()(const std::vector<std::string>* value) const {
     std::string text;
     for (const std::string& word : *value) text += (text.empty() ? "" : ", ") + toml_text(word);
@@ -158,7 +163,8 @@ std::string to_toml(const FieldList& fields, const std::function<bool(const Fiel
     if (field.role != FieldRole::kFlag && field.role != FieldRole::kHiddenFlag) continue;
     if (leaves_out && leaves_out(field)) continue;
     if (field.group != group) text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", group = field.group);
-    text += fmt::format("{} = {}\n", with_underscores(field.name), std::visit(TomlText{}, field.target));
+    text += fmt::format("{} = {}\n", with_underscores(field.name),
+                        field.is_word() ? toml_text(field.word.first) : std::visit(TomlText{}, field.target));
   }
   return text;
 }

@@ -16,17 +16,22 @@ struct Words {
   std::vector<std::string> operator()(const std::vector<std::filesystem::path>* value) const {
     return {value->begin(), value->end()};
   }
-  std::vector<std::string> operator()(const std::vector<std::int64_t>* value) const {
+  template <class Number>
+  std::vector<std::string> operator()(const std::vector<Number>* value) const {
     std::vector<std::string> words;
-    for (const std::int64_t number : *value) words.push_back(fmt::format("{}", number));
+    for (const Number number : *value) words.push_back(fmt::format("{}", number));
     return words;
   }
   std::vector<std::string> operator()(const std::vector<std::string>* value) const { return *value; }
   std::vector<std::string> operator()(const Choice& choice) const { return {choice.names[choice.get()]}; }
 };
 
+std::vector<std::string> words_of(const Field& field) {
+  return field.is_word() ? std::vector{field.word.first} : std::visit(Words{}, field.target);
+}
+
 void add_flag(const Field& field, std::vector<std::string>& words) {
-  const std::vector<std::string> values = std::visit(Words{}, field.target);
+  const std::vector<std::string> values = words_of(field);
   const std::string flag = "--" + (field.alias.empty() ? field.name : field.alias);
   if (field.is_bool()) {
     words.push_back(values.front() == "true" ? flag : flag + "=false");
@@ -62,7 +67,7 @@ std::vector<std::string> train_words(const TrainConfig& config) {
   for (const Field& field : fields) {
     const Field& as_set = *defaults.find(field.name);
     const bool is_preset = field.name == "model" && config.preset != by_default;
-    const bool differs = std::visit(Words{}, field.target) != std::visit(Words{}, as_set.target);
+    const bool differs = words_of(field) != words_of(as_set);
     if (field.role == FieldRole::kConfigFile || !(is_preset || differs)) continue;
     add_flag(field, words);
     // The kind of model sets what belongs to it.

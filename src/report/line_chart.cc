@@ -23,12 +23,17 @@ class LinePlot {
         drawing_(kLinesWidth, kLinesHeight + kLegendRow * legend_.back().row) {
     double largest = chart.y_least;
     for (const LineChart::Line& line : chart.lines) {
+      check(line.spread.empty() || line.spread.size() == line.points.size(), "a line chart's spread is of every point");
       for (const auto& [x, y] : line.points) {
-        if (!(x > 0 && std::isfinite(x) && y >= chart.y_least && std::isfinite(y))) {
-          throw InternalError("a line chart takes finite x above 0 and finite y from where its axis begins");
-        }
+        check_height(y);
+        if (!(x > 0 && std::isfinite(x))) throw InternalError("a line chart takes finite x above 0");
         xs_.insert(x);
         largest = std::max(largest, y);
+      }
+      for (const auto& [low, high] : line.spread) {
+        check_height(low);
+        check_height(high);
+        largest = std::max(largest, high);
       }
     }
     y_ticks_ = ticks(largest - chart.y_least, 5);
@@ -53,6 +58,12 @@ class LinePlot {
     double x = kTitleColumn;
     int row = 0;
   };
+
+  void check_height(double y) const {
+    if (!(y >= chart_.y_least && std::isfinite(y))) {
+      throw InternalError("a line chart takes finite y from where its axis begins");
+    }
+  }
 
   // Of every line; one more at the end. A name that has no room begins a row.
   static std::vector<LegendPlace> legend_of(const LineChart& chart) {
@@ -111,6 +122,9 @@ class LinePlot {
   void draw_line(const LineChart::Line& line, std::string_view color) {
     std::vector<std::pair<double, double>> pixels;
     for (const auto& [x, y] : line.points) pixels.emplace_back(across(x), up(y));
+    for (std::size_t i = 0; i < line.spread.size(); ++i) {
+      drawing_.line(pixels[i].first, up(line.spread[i].first), pixels[i].first, up(line.spread[i].second), color);
+    }
     if (pixels.size() > 1) drawing_.polyline(pixels, color);
     for (const auto& [x, y] : pixels) drawing_.circle(x, y, 4, color);
   }

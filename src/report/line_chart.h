@@ -10,7 +10,8 @@ namespace teratron::svg {
 struct LineChart {
   struct Line {
     std::string name;
-    std::vector<std::pair<double, double>> points;  // x, from left to right, above 0; y, at least y_least
+    std::vector<std::pair<double, double>> points;       // x, from left to right, above 0; y, at least y_least
+    std::vector<std::pair<double, double>> spread = {};  // the least and the largest y at each point; empty: not shown
   };
   std::string title, x_axis, y_axis;
   std::vector<Line> lines;

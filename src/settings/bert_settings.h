@@ -9,6 +9,9 @@ namespace teratron {
 
 struct BertSettings {
   BertOptions bert;
+  std::int64_t masking_max_ngram = 0;  // words; 0: 3, or 10 by the geometric law
+
+  BertOptions bert_options() const;  // filled in
 
   Faults faults() const;
 };

@@ -42,6 +42,7 @@ ModelConfig ModelSettings::model_for(std::int64_t data_vocab_size) const {
   ModelConfig filled = model;
   if (filled.vocab_size == 0) filled.vocab_size = data_vocab_size;
   if (filled.max_position_embeddings == 0) filled.max_position_embeddings = seq_length;
+  if (filled.init_method_std == kInitByWidth) filled.init_method_std = init_std_by_width(filled.hidden_size);
   return filled;
 }
 
@@ -104,7 +105,14 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
                   "of BERT: norms before each sub-layer with a final one (Megatron-LM, Figure 7b), or after each "
                   "residual add, as in the original (7a)");
   list.add("layernorm-epsilon", &s.model.layernorm_epsilon, "X", "added to the variance in layer norms");
-  list.add("init-method-std", &s.model.init_method_std, "X", "standard deviation of the initial weights");
+  list.add("init-method-std", &s.model.init_method_std, "X",
+           "standard deviation of the initial weights; auto: 0.02, times the root of 1024/hidden-size in a narrower "
+           "model")
+      .word = {"auto", kInitByWidth};
+  list.add(
+      "no-scaled-init-method", &s.model.no_scaled_init, "",
+      "the weights before a residual add start like all others, not smaller by the root of twice the layers, as in "
+      "the original BERT");
   list.add("hidden-dropout", &s.model.hidden_dropout, "P", "dropout after the embedding and before residual adds");
   list.add("embedding-dropout", &s.model.embedding_dropout, "P",
            "of GPT-2: dropout after the embedding where it is another; 1: --hidden-dropout");

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include "base/faults.h"
@@ -11,17 +12,21 @@
 
 namespace teratron {
 
+inline constexpr double kInitByWidth = std::numeric_limits<double>::infinity();  // a number that nobody can give
+
 struct ModelSettings {
   ModelSettings();
 
   std::string preset = "124M";  // sets kind, layers, hidden size and heads of `model`; explicit values override it
-  ModelConfig model;            // vocab_size 0: the tokenizer's; max_position_embeddings 0: seq_length
+  ModelConfig model;            // vocab_size 0: the tokenizer's; max_position_embeddings 0: seq_length;
+                                // init_method_std kInitByWidth: init_std_by_width()
   std::int64_t seq_length = 1024;
   std::filesystem::path tokenizer;  // empty: none
 
   // Whether the model still has what the preset sets.
   bool has_preset_shape() const;
-  // The model with its vocabulary and positions filled in; `data_vocab_size` is used where the user gave none.
+  // The model with its vocabulary, positions and initial weights filled in; `data_vocab_size` is used where the user
+  // gave none.
   ModelConfig model_for(std::int64_t data_vocab_size) const;
   // The tokenizer's, which is read for it, or that of --vocab-size. UserError where neither is given or they contradict
   // one another.

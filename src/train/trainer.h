@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "checkpoint/native/checkpoint.h"
 #include "data/batch_sampler.h"
 #include "executor/executor.h"
@@ -68,6 +69,12 @@ struct TrainingResult {
   double tokens_per_second = 0;  // of this run's updates: evaluation and saving left out
   RunEnd end = RunEnd::kComplete;
   int signal = 0;  // that ended it
+};
+
+// Training came to numbers that are not finite, on all ranks alike: other settings may do.
+class DivergedError : public UserError {
+ public:
+  using UserError::UserError;
 };
 
 class Trainer {

@@ -76,17 +76,17 @@ void Trainer::throw_diverged() {
   for (std::string& found : executor_.mesh().data->all_gather_host(first_not_finite())) {
     if (first.empty()) first = std::move(found);
   }
-  throw_user_error(
+  throw DivergedError(fmt::format(
       "training has diverged in iteration {}: {} is not finite; the weights were not updated. Lower --lr, lengthen "
       "--lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",
-      iteration_ + 1, first.empty() ? "the sum of all gradients" : first);
+      iteration_ + 1, first.empty() ? "the sum of all gradients" : first));
 }
 
 void Trainer::throw_weights_diverged(const std::string& what) const {
-  throw_user_error(
+  throw DivergedError(fmt::format(
       "training has diverged: {} of the weights after iteration {} is not finite; they are not saved. Lower --lr, "
       "lengthen --lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",
-      what, iteration_);
+      what, iteration_));
 }
 
 }  // namespace teratron

@@ -48,7 +48,7 @@ class SampleMaker {
     const auto& [weighted, part] = from;
     if (config_.model.kind == ModelKind::kBert) {
       return std::make_unique<BertSamples>(weighted.dataset, part, config_.seq_length, order, seed, bert_tokens_,
-                                           config_.bert);
+                                           config_.bert_options());
     }
     for (const IndexedShard& shard : weighted.dataset->shards()) require_whole_documents(shard.prefix());
     return std::make_unique<GptSamples>(weighted.dataset, part, config_.seq_length, order, seed, documents_);

@@ -1,6 +1,7 @@
 // Masked words against the rules they are drawn by, and their numbers against those of the rules' plainest form.
 #include "data/samples/word_masking.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,10 +21,10 @@ struct Ngrams {
   Words drawn;
   std::int64_t masked = 0;
 };
-Ngrams draw(const Words& words, std::int64_t budget, int max_ngram, std::uint32_t step) {
+Ngrams draw(const Words& words, std::int64_t budget, const NgramLaw& law, std::uint32_t step) {
   Ngrams result;
   std::vector<std::int32_t> scratch;
-  result.masked = draw_ngrams(words, budget, max_ngram, stream_of(step), result.drawn, scratch);
+  result.masked = draw_ngrams(words, budget, law, stream_of(step), result.drawn, scratch);
   return result;
 }
 
@@ -59,7 +60,7 @@ TEST(WordMasking, DrawsWholeWordsSideBySideWithinTheBudget) {
     const Words words = random_words(random, 40, 5, 0.2);
     const std::int64_t budget = std::uniform_int_distribution<std::int64_t>(1, 60)(random);
     const int max_ngram = std::uniform_int_distribution<int>(1, 5)(random);
-    const Ngrams result = draw(words, budget, max_ngram, round);
+    const Ngrams result = draw(words, budget, {.longest = max_ngram, .is_geometric = round % 2 == 1}, round);
     ASSERT_FALSE(result.drawn.empty());
     std::set<std::int32_t> taken;
     std::int64_t masked = 0;
@@ -87,21 +88,52 @@ TEST(WordMasking, DrawsWholeWordsSideBySideWithinTheBudget) {
   }
 }
 
-// Where nothing can get in the way, the length of the first n-gram is drawn with p(n) proportional to 1 / n: of 100
-// words, 98 begin n-grams of up to 3 words (6/11, 3/11, 2/11), one those of up to 2 (2/3, 1/3), one that of itself. Of
-// 12,000 samples of 100 tokens, a share p has a standard deviation of sqrt(p (1 - p) / 12,000).
-TEST(WordMasking, LengthsGoAsOneOverN) {
+// Where nothing can get in the way, the length of the first n-gram is drawn by the law itself: of 100 words in a row,
+// the one that it begins with is any, and so many of them have all lengths to choose from; behind the end of the row
+// there are none. Of the samples, a share p has a standard deviation of sqrt(p (1 - p) / samples).
+TEST(WordMasking, LengthsGoByTheLaw) {
   constexpr std::uint32_t kSamples = 12'000;
+  constexpr int kWords = 100;
   Words words;
-  for (std::int32_t i = 0; i < 100; ++i) words.push_back({i, i + 1});
-  std::array<double, 4> count{};
-  for (std::uint32_t i = 0; i < kSamples; ++i) ++count[static_cast<std::size_t>(draw(words, 15, 3, i).drawn[0].size())];
-  const std::array<double, 4> expected = {0, (98 * 6.0 / 11 + 2.0 / 3 + 1) / 100, (98 * 3.0 / 11 + 1.0 / 3) / 100,
-                                          (98 * 2.0 / 11) / 100};
-  for (std::size_t n = 1; n <= 3; ++n) {
-    const double p = expected[n];
-    EXPECT_NEAR(count[n] / kSamples, p, 3 * std::sqrt(p * (1 - p) / kSamples)) << n << " words";
+  for (std::int32_t i = 0; i < kWords; ++i) words.push_back({i, i + 1});
+  for (const NgramLaw& law : {NgramLaw{}, {.longest = 1}, {.longest = 2}, {.longest = 5}, {10, true}, {4, true}}) {
+    SCOPED_TRACE(fmt::format("{} words, {}", law.longest, law.is_geometric ? "geometric" : "1/n"));
+    const auto longest = static_cast<std::size_t>(law.longest);
+    std::vector<double> expected(longest + 1), count(longest + 1);
+    for (int first = 0; first < kWords; ++first) {
+      const int most = std::min(law.longest, kWords - first);
+      double total = 0;
+      const auto weight = [&](int n) { return law.is_geometric ? 0.2 * std::pow(0.8, n - 1) : 1.0 / n; };
+      for (int n = 1; n <= most; ++n) total += weight(n);
+      for (int n = 1; n <= most; ++n) expected[static_cast<std::size_t>(n)] += weight(n) / total / kWords;
+    }
+    for (std::uint32_t i = 0; i < kSamples; ++i) {
+      ++count[static_cast<std::size_t>(draw(words, 15, law, i).drawn[0].size())];
+    }
+    for (std::size_t n = 1; n <= longest; ++n) {
+      const double p = expected[n];
+      EXPECT_NEAR(count[n] / kSamples, p, 4 * std::sqrt(std::max(0.0, p * (1 - p)) / kSamples) + 1e-12)
+          << n << " words";
+    }
   }
+}
+
+// Joshi et al. (arXiv 1907.10529, section 3.1): p = 0.2, at most 10, a mean length of 3.8.
+TEST(WordMasking, GeometricSpansHaveTheMeanThatSpanBertNames) {
+  Words words;
+  for (std::int32_t i = 0; i < 10'000; ++i) words.push_back({i, i + 1});
+  double sum = 0;
+  constexpr std::uint32_t kSamples = 300;
+  for (std::uint32_t i = 0; i < kSamples; ++i) sum += draw(words, 15, {10, true}, i).drawn[0].size();
+  EXPECT_NEAR(sum / kSamples, 3.8, 4 * 2.7 / std::sqrt(kSamples));
+}
+
+// Runs of versions before there was a choice read the same samples again.
+TEST(WordMasking, TheDefaultDrawsWhatItAlwaysDrew) {
+  Words words;
+  for (std::int32_t i = 0; i < 60; ++i) words.push_back({2 * i, 2 * i + 1 + i % 2});
+  EXPECT_EQ(draw(words, 12, {}, 7).drawn,
+            (Words{{30, 32}, {54, 57}, {108, 109}, {0, 1}, {78, 80}, {12, 13}, {36, 37}, {116, 117}}));
 }
 
 // The rules as BERT's and Megatron-LM's programs put them: all n-grams listed, shuffled, tried one after the other.
@@ -155,7 +187,7 @@ TEST(WordMasking, DrawsAsTheRulesPlainestFormDoes) {
   std::array<Moments, 5> ours,
       plain;  // n-grams; their tokens; masked tokens in the first 10, the middle 20, the last 10
   for (std::uint32_t i = 0; i < kSamples; ++i) {
-    for (const auto& [drawn, moments] : {std::pair<Words, std::array<Moments, 5>*>(draw(row, 19, 3, i).drawn, &ours),
+    for (const auto& [drawn, moments] : {std::pair<Words, std::array<Moments, 5>*>(draw(row, 19, {}, i).drawn, &ours),
                                          {plainly_drawn(row, 19, 3, random), &plain}}) {
       (*moments)[0].add(static_cast<double>(drawn.size()));
       std::array<double, 3> masked{};
@@ -186,7 +218,7 @@ TEST(WordMasking, TheBudgetIsTheShareRoundedAndOneAtLeast) {
 }
 
 TEST(WordMasking, NothingIsDrawnWhereThereAreNoWords) {
-  const Ngrams result = draw({}, 5, 3, 0);
+  const Ngrams result = draw({}, 5, {}, 0);
   EXPECT_TRUE(result.drawn.empty());
   EXPECT_EQ(result.masked, 0);
 }

@@ -197,6 +197,19 @@ TEST_P(Finetuning, GoesOnBitForBitAndKeepsTheBest) {
   EXPECT_EQ(read_checkpoint_info(run.save / "best").state.iteration, best.state.iteration);
 }
 
+// Defaults may change between versions; the run keeps what it began with.
+TEST_P(Finetuning, ARunThatGoesOnKeepsItsWeightDecayUnlessItIsGiven) {
+  config_.epochs = 1;
+  config_.optimizer.weight_decay = 0.03;
+  config_.weight_decay_given = true;
+  train(run_config());
+  config_.optimizer.weight_decay = 0.1;
+  config_.weight_decay_given = false;
+  EXPECT_EQ(run_config().optimizer.weight_decay, 0.03);
+  config_.weight_decay_given = true;
+  EXPECT_EQ(run_config().optimizer.weight_decay, 0.1);
+}
+
 // Outputs do not depend on what they are computed with.
 TEST_P(Finetuning, OutputsAreTheSameInEveryBatch) {
   const auto set = open("valid", false);

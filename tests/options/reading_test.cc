@@ -26,7 +26,8 @@ enum class Colour { kRed, kGreen };
 
 struct Options {
   std::int64_t count = 1;
-  double rate = 0.5;
+  double rate = 0.5, width = 1;
+  std::vector<double> rates;
   bool loud = false;
   std::string name = "none";
   std::filesystem::path file, config;
@@ -40,6 +41,8 @@ FieldList fields_of(Options& o) {
   FieldList list;
   list.add("count", &o.count, "N", "a count").between(-7, 9).alias = "n";
   list.add("rate", &o.rate, "X", "a rate");
+  list.add("width", &o.width, "X", "a width").word = {"auto", std::numeric_limits<double>::infinity()};
+  list.add("rates", &o.rates, "X", "rates");
   list.add("loud-voice", &o.loud, "", "a switch");
   list.add("name", &o.name, "TEXT", "a text");
   list.add("file", &o.file, "FILE", "a path");
@@ -109,6 +112,29 @@ TEST(CommandLine, EveryTypeOfValueIsRead) {
   EXPECT_THAT(r.options.inputs, ElementsAre("x", "y z"));
   EXPECT_THAT(r.options.words, ElementsAre("0.7", "a b", "-3"));
   EXPECT_EQ(r.options.colour, Colour::kGreen);
+}
+
+TEST(CommandLine, AWordMayStandForANumber) {
+  for (const char* given : {"--width=auto", "--width=0.25"}) {
+    Reading r = read({given});
+    EXPECT_THAT(r.faults, IsEmpty());
+    const FieldList fields = fields_of(r.options);
+    const bool is_auto = std::string_view(given).ends_with("auto");
+    EXPECT_EQ(r.options.width, is_auto ? std::numeric_limits<double>::infinity() : 0.25);
+    EXPECT_THAT(value_table(fields), HasSubstr(is_auto ? "auto" : "0.25"));
+    EXPECT_THAT(to_toml(fields), HasSubstr(is_auto ? "width = \"auto\"" : "width = 0.25"));
+  }
+  EXPECT_THAT(read({"--width", "wide"}).faults, ElementsAre("--width is 'wide'; a number is needed, or auto"));
+  EXPECT_THAT(read({"--width", "inf"}).faults, ElementsAre("--width is 'inf'; a number is needed, or auto"));
+  EXPECT_THAT(read({"--rate", "auto"}).faults, ElementsAre("--rate is 'auto'; a number is needed"));
+}
+
+TEST(CommandLine, AListOfNumbersIsReadFromWordsAndFromOne) {
+  EXPECT_THAT(read({"--rates", "1e-5", "2", "0.5"}).options.rates, ElementsAre(1e-5, 2, 0.5));
+  EXPECT_THAT(read({"--rates=1e-5 2e-5"}).options.rates, ElementsAre(1e-5, 2e-5));
+  for (const char* wrong : {"x", "inf", "1e999", "1, 2"}) {
+    EXPECT_THAT(read({"--rates", wrong}).faults, ElementsAre(HasSubstr("numbers are needed"))) << wrong;
+  }
 }
 
 TEST(CommandLine, ANumberOutOfItsRangeIsAFault) {
@@ -227,6 +253,16 @@ TEST_F(ConfigFile, WordsAreAListOrOneWordAndMayBeNumbers) {
   EXPECT_THAT(read({"--words", "c", "--config", file_.string()}).options.words, ElementsAre("c"));
   Options options{.words = {"0.7", "a \\\"b", "", "0.3"}};
   EXPECT_EQ(read_toml(to_toml(fields_of(options))).options.words, options.words);
+}
+
+TEST_F(ConfigFile, ListsOfNumbersAndWordsForNumbersReadBackFromWhatIsWritten) {
+  Options options{.width = std::numeric_limits<double>::infinity(), .rates = {1e-5, 3, 0.1}};
+  const Reading r = read_toml(to_toml(fields_of(options)));
+  EXPECT_THAT(r.faults, IsEmpty());
+  EXPECT_EQ(r.options.rates, options.rates);
+  EXPECT_EQ(r.options.width, options.width);
+  EXPECT_EQ(read_toml("width = 3\n").options.width, 3);
+  EXPECT_THAT(read_toml("rates = ['a']\n").faults, ElementsAre(HasSubstr("numbers are needed")));
 }
 
 TEST_F(ConfigFile, WrongTypesNameTheKeyTheFileAndTheLine) {

@@ -52,6 +52,21 @@ TEST(LineChart, PointsLieByTheLogarithmOfXAndByY) {
   EXPECT_GT(y[2], y[1]);
 }
 
+TEST(LineChart, ASpreadIsALineFromTheLeastToTheLargestAndWidensTheAxis) {
+  LineChart chart{"t", "x", "y", {{"a", {{1, 2}, {2, 3}}, {{1, 9}, {3, 3}}}}};
+  const std::string svg = to_svg(chart);
+  std::vector<double> lengths;
+  const std::regex upright("<line x1=\"([0-9.]+)\" y1=\"([0-9.]+)\" x2=\"([0-9.]+)\" y2=\"([0-9.]+)\"");
+  for (std::sregex_iterator it(svg.begin(), svg.end(), upright), end; it != end; ++it) {
+    if ((*it)[1] == (*it)[3]) lengths.push_back(std::abs(std::stod((*it)[2]) - std::stod((*it)[4])));
+  }
+  ASSERT_EQ(lengths.size(), 2U);
+  EXPECT_NEAR(lengths[0], 8.0 / 10 * (380 - 84 - 40), 0.2);  // of an axis to 10
+  EXPECT_EQ(lengths[1], 0);
+  chart.lines[0].spread.pop_back();
+  EXPECT_THROW(to_svg(chart), InternalError);
+}
+
 TEST(LineChart, TheYAxisBeginsWhereItIsToldTo) {
   const LineChart chart{"t", "x", "y", {{"a", {{1, 6}, {2, 6.5}}}}, 6};
   const std::string svg = to_svg(chart);

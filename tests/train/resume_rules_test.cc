@@ -141,6 +141,17 @@ TEST_F(ResumeRules, AnotherScheduleNeedsItsOverrideAndAllFaultsComeAtOnce) {
   EXPECT_EQ(run.reports.front().learning_rate, config.schedule().at(3));
 }
 
+// Masks are a part of the samples (a run of GPT-2 has none, and records the settings all the same).
+TEST_F(ResumeRules, OtherMasksNeedOverrideData) {
+  begin(config_);
+  TrainConfig config = resumed();
+  config.masking_max_ngram = 5;
+  EXPECT_THAT(refusal(config), AllOf(HasSubstr("--masking-max-ngram 0 there, 5 now"), HasSubstr("--override-data")));
+  config = resumed();
+  config.bert.ngrams.is_geometric = true;
+  EXPECT_THAT(refusal(config), HasSubstr("--masking-use-geometric-distribution false there, true now"));
+}
+
 // The schedule is the checkpoint's: more updates do not stretch it.
 TEST_F(ResumeRules, MoreUpdatesKeepTheScheduleUnlessItIsOverridden) {
   begin(config_);

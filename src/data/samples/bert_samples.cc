@@ -110,7 +110,7 @@ BertSamples::BertSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPa
       pad_(tokens.pad),
       kinds_(kinds_of(tokens)),
       segments_(*dataset_, part_, seq_length - 3, options.short_seq_prob, seed) {
-  check(options.masked_lm_prob > 0 && options.masked_lm_prob < 1 && options.max_ngram >= 1, "BertOptions");
+  check(options.masked_lm_prob > 0 && options.masked_lm_prob < 1 && options.ngrams.longest >= 1, "BertOptions");
   for (std::size_t id = 0; id < kinds_.size(); ++id) {
     if (kinds_[id] != TokenKind::kSpecial) ordinary_.push_back(static_cast<std::int32_t>(id));
   }
@@ -231,7 +231,7 @@ void BertSamples::draw(std::int64_t position, Drawn& drawn) const {
   }
   find_words(drawn.kinds, drawn.words);
   const std::int64_t budget = masking_budget(std::ssize(drawn.ids), options_.masked_lm_prob);
-  drawn.masked_tokens = draw_ngrams(drawn.words, budget, options_.max_ngram,
+  drawn.masked_tokens = draw_ngrams(drawn.words, budget, options_.ngrams,
                                     bert_stream(BertDraw::kMasks, seed_, position), drawn.masked, drawn.scratch);
 }
 

@@ -1,6 +1,7 @@
 // BERT training and validation samples (arXiv 1810.04805; with the sentence order of ALBERT, arXiv 1909.11942, as the
 // Megatron-LM paper has it): pairs of consecutive texts, some words of which are masked. Masked n-grams have up to 3
-// words with probabilities ~ 1/n, as in Megatron-LM's program; the paper cites Joshi et al., whose spans are geometric.
+// words with probabilities ~ 1/n, as in Megatron-LM's program, or up to 10 by the geometric law of Joshi et al., whom
+// the paper cites.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ BertTokens bert_tokens(const Tokenizer& tokenizer);
 struct BertOptions {
   double masked_lm_prob = 0.15;
   double short_seq_prob = 0.1;
-  int max_ngram = 3;  // words
+  NgramLaw ngrams;
 };
 
 // Sample number `position` of a run is a pure function of (dataset, part, seq_length, order, seed, position) and the

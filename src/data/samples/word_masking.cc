@@ -10,13 +10,19 @@
 namespace teratron {
 namespace {
 
-// From 1, ..., most, with p(n) proportional to 1 / n.
-int draw_length(int most, RandomSequence& random) {
+// What p(n) is proportional to.
+double weight_of(int n, const NgramLaw& law) {
+  constexpr double kGoesOn = 0.8;  // 1 - p of SpanBERT's geometric law, p = 0.2
+  return law.is_geometric ? std::pow(kGoesOn, n - 1) : 1.0 / n;
+}
+
+// From 1, ..., most.
+int draw_length(int most, const NgramLaw& law, RandomSequence& random) {
   double total = 0;
-  for (int n = 1; n <= most; ++n) total += 1.0 / n;
+  for (int n = 1; n <= most; ++n) total += weight_of(n, law);
   double left = random.uniform() * total;
   int n = 1;
-  while (n < most && left >= 1.0 / n) left -= 1.0 / n++;
+  while (n < most && left >= weight_of(n, law)) left -= weight_of(n++, law);
   return n;
 }
 
@@ -49,9 +55,9 @@ std::int64_t masking_budget(std::int64_t tokens, double prob) {
   return std::max<std::int64_t>(1, std::llrint(static_cast<double>(tokens) * prob));
 }
 
-std::int64_t draw_ngrams(std::span<const WordRun> words, std::int64_t budget, int max_ngram, RandomStream stream,
+std::int64_t draw_ngrams(std::span<const WordRun> words, std::int64_t budget, const NgramLaw& law, RandomStream stream,
                          std::vector<WordRun>& drawn, std::vector<std::int32_t>& scratch) {
-  check(budget >= 1 && max_ngram >= 1, "draw_ngrams: budget, max_ngram");
+  check(budget >= 1 && law.longest >= 1, "draw_ngrams: budget, longest n-gram");
   drawn.clear();
   if (words.empty()) return 0;
   RandomSequence random(stream);
@@ -65,8 +71,8 @@ std::int64_t draw_ngrams(std::span<const WordRun> words, std::int64_t budget, in
     std::swap(waiting[random.below(left)], waiting[left - 1]);
     const auto first = static_cast<std::size_t>(waiting[left - 1]);
     int most = 1;
-    for (std::size_t i = first + 1; i < count && most < max_ngram && words[i].begin == words[i - 1].end; ++i) ++most;
-    auto end = first + static_cast<std::size_t>(draw_length(most, random));
+    for (std::size_t i = first + 1; i < count && most < law.longest && words[i].begin == words[i - 1].end; ++i) ++most;
+    auto end = first + static_cast<std::size_t>(draw_length(most, law, random));
     while (end > first && masked + words[end - 1].end - words[first].begin > budget) --end;
     const auto marks = taken.subspan(first, end - first);
     if (marks.empty() || std::ranges::count(marks, 1) > 0) continue;

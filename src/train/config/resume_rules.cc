@@ -27,10 +27,10 @@ constexpr std::array<std::string_view, 6> kOfStart = {
     "load", "iteration", "override-data", "override-opt-param-scheduler", "json", "trace"};
 // A preset says nothing beside the values that it stands for; of a tokenizer the content counts, not the place.
 constexpr std::array<std::string_view, 2> kComparedOtherwise = {"model", "tokenizer"};
-constexpr std::array<std::string_view, 10> kOfData = {
-    "seed",       "split",         "split-order",          "split-seed",
-    "seq-length", "eod-mask-loss", "reset-attention-mask", "reset-position-ids",
-    "mask-prob",  "short-seq-prob"};
+constexpr std::array<std::string_view, 12> kOfData = {
+    "seed",       "split",          "split-order",          "split-seed",
+    "seq-length", "eod-mask-loss",  "reset-attention-mask", "reset-position-ids",
+    "mask-prob",  "short-seq-prob", "masking-max-ngram",    "masking-use-geometric-distribution"};
 constexpr std::array<std::string_view, 5> kOfSchedule = {"lr", "min-lr", "lr-decay-style", "lr-decay-iters",
                                                          "lr-warmup-iters"};
 

@@ -113,6 +113,48 @@ TEST_F(FinetuneCommands, SeveralSeedsGiveAMedianAndAnEnsemble) {
   EXPECT_EQ(again["ensemble"], json["ensemble"]);
 }
 
+// The search's runs are runs like any other, of the first seed; those that count are the best point's.
+TEST_F(FinetuneCommands, SearchTriesEveryPointAndTheBestOneRunsWithSeveralSeeds) {
+  const Words words = finetune(TaskKind::kMnli, {"--search", "--search-batch-sizes", "6", "12", "--search-lrs", "1e-6",
+                                                 "1e-2", "--seeds", "2", "--epochs", "4"});
+  const Outcome told = run_teratron(words);
+  ASSERT_EQ(told.exit_code, 0) << told.errors;
+  EXPECT_THAT(told.errors, HasSubstr("search: point 4 of 4, batch size 12, learning rate 0.01"));
+  EXPECT_THAT(told.output,
+              AllOf(HasSubstr("search, by the first score"), HasSubstr("chosen"), HasSubstr("median, seed")));
+  const auto json = json_of(words);
+  ASSERT_EQ(json["search"].size(), 4U);
+  double best = -1;
+  nlohmann::json best_point;
+  for (const auto& point : json["search"]) {
+    fs::remove_all(path("alone"));
+    const Words alone = with(finetune(TaskKind::kMnli, {"--epochs", "4"}),
+                             {"--save", path("alone"), "--global-batch-size", point["global_batch_size"].dump(), "--lr",
+                              point["lr"].dump()});
+    const auto run = json_of(alone)["runs"][0];
+    EXPECT_EQ(run["valid"], point["valid"]) << point;
+    EXPECT_EQ(run["iteration"], point["iteration"]) << point;
+    if (point["valid"]["accuracy"] <= best) continue;
+    best = point["valid"]["accuracy"];
+    best_point = point;
+  }
+  EXPECT_EQ(json["chosen"]["lr"], best_point["lr"]);
+  EXPECT_EQ(json["chosen"]["global_batch_size"], best_point["global_batch_size"]);
+  ASSERT_EQ(json["runs"].size(), 2U);
+  EXPECT_EQ(json["runs"][0]["valid"]["accuracy"], best);
+  EXPECT_EQ(json["runs"][1]["seed"], 1235);
+  EXPECT_FALSE(json["runs"][0]["test"].empty());
+  const std::string chosen =
+      fmt::format("batch-{}-lr-{}", json["chosen"]["global_batch_size"].dump(), json["chosen"]["lr"].get<double>());
+  EXPECT_TRUE(fs::exists(path("run") + "/" + chosen + "/seed-1235/best"));
+  // A point whose run is lost is searched with again, the others are not, and nothing changes.
+  fs::remove_all(path("run") + "/batch-6-lr-1e-06");
+  const Outcome again = run_teratron(with(words, {"--json", path("again.json")}));
+  EXPECT_THAT(again.errors, HasSubstr("nothing to train: '" + path("run") + "/" + chosen));
+  EXPECT_EQ(nlohmann::json::parse(read_file(path("again.json")))["search"], json["search"]);
+  EXPECT_THAT(run_teratron(with(words, {"--epochs", "3"})).errors, HasSubstr("--epochs 4 there, 3 now"));
+}
+
 TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
   finetune(TaskKind::kMnli);  // its files
   std::string text;
