@@ -60,6 +60,10 @@ Faults adamw_faults(const AdamWSettings& adam) {
 
 OptimizerSettings::OptimizerSettings() { learning_rate.minimum = 1e-5; }
 
+std::shared_ptr<const Optimizer> OptimizerSettings::make_optimizer() const {
+  return std::make_shared<AdamWOptimizer>(optimizer, bf16_moments);
+}
+
 LearningRateSchedule OptimizerSettings::schedule() const {
   LearningRateSchedule schedule = learning_rate;
   if (schedule.decay == 0) schedule.decay = train_iters;

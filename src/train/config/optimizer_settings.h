@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "base/faults.h"
-#include "optim/adamw_optimizer.h"
+#include "optim/adamw.h"
 #include "optim/learning_rate.h"
 #include "optim/loss_scaler.h"
 #include "options/fields.h"
@@ -21,6 +22,7 @@ struct OptimizerSettings {
   LossScaling loss_scaling;   // fp16 only
   std::int64_t seed = 1234;
 
+  std::shared_ptr<const Optimizer> make_optimizer() const;
   LearningRateSchedule schedule() const;  // with the decay filled in
   Faults faults() const;
 };
