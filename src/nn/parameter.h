@@ -62,6 +62,7 @@ struct Parameter {
   Init init = Init::kZero;
   double init_scale = 1.0;        // times init_method_std; 1/sqrt(2N) just before a residual add (Megatron section 4)
   std::int64_t padding_rows = 0;  // the last rows of the global axis 0 that only round it up: zero, never stored
+  bool layer_matrix = false;      // a weight matrix of a transformer layer; along axis 0 split.blocks of them
   bool decay = false;             // weight decay: matrices and embeddings, never biases and norms
   Split split;
   GroupRank place;  // in the tensor-parallel group. A parameter that is not split counts once, on the first rank
