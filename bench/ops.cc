@@ -20,7 +20,6 @@
 #include "base/host/threads.h"
 #include "model/language_model.h"
 #include "onednn_product.h"
-#include "optim/adamw_optimizer.h"
 #include "program.h"
 
 namespace teratron {
@@ -131,7 +130,7 @@ void time_steps(const Configuration& configuration, const Options& options) {
     timer.start_step();
     runner.forward_backward(micro_batch);
     const double norm = gradient_norm(*backend, parameters, runner.mesh());
-    adamw_update(*backend, parameters, {}, {.learning_rate = 1e-4, .update = ++update, .gradient_norm = norm});
+    runner.update({.learning_rate = 1e-4, .update = ++update, .gradient_norm = norm});
   });
   backend->set_observer(nullptr);
   gemm_rate = square_gemm_rate(options);

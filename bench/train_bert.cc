@@ -15,7 +15,7 @@
 #include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
 #include "model/make_model.h"
-#include "optim/adamw_optimizer.h"
+#include "optim/adamw.h"
 #include "pipeline/generators.h"
 #include "program.h"
 #include "telemetry/peak_memory.h"
@@ -110,7 +110,8 @@ class TrainingStep {
                   {.batch = o.count("micro"),
                    .tokens = o.count("seq"),
                    .schedule = pipeline::make_schedule(pipeline::ScheduleKind::k1F1B,
-                                                       {.micro_batches = static_cast<int>(micro_batches())})}),
+                                                       {.micro_batches = static_cast<int>(micro_batches())}),
+                   .optimizer = std::make_shared<AdamWOptimizer>(AdamWSettings{.beta2 = 0.95, .weight_decay = 0.1})}),
         parameters_(executor_.parameters()) {
     executor_.allocate();
     executor_.initialize(1);
@@ -130,8 +131,7 @@ class TrainingStep {
     }
     loss = executor_.forward_backward(all).total();
     const double norm = gradient_norm(*backend_, parameters_, executor_.mesh());
-    adamw_update(*backend_, parameters_, {.beta2 = 0.95, .weight_decay = 0.1},
-                 {.learning_rate = 1e-4, .update = ++update_, .gradient_norm = norm});
+    executor_.update({.learning_rate = 1e-4, .update = ++update_, .gradient_norm = norm});
     return monotonic_seconds() - start;
   }
 

@@ -19,7 +19,7 @@
 #include "base/host/threads.h"
 #include "comm/launch.h"
 #include "model/language_model.h"
-#include "optim/adamw_optimizer.h"
+#include "optim/adamw.h"
 #include "pipeline/generators.h"
 #include "pipeline/token_slices.h"
 #include "program.h"
@@ -104,6 +104,7 @@ class TrainingStep {
                  .recompute = static_cast<Recompute>(o.at("recompute")),
                  .sequence_parallel = o.at("sp") > 0,
                  .shard_optimizer = o.at("zero") > 0,
+                 .optimizer = std::make_shared<AdamWOptimizer>(AdamWSettings{.beta2 = 0.95, .weight_decay = 0.1}),
                  .cell_layers = o.cells},
                 std::make_shared<Mesh>(make_mesh(world, mesh_of(o)))),
         parameters_(runner_.parameters()) {
@@ -129,9 +130,7 @@ class TrainingStep {
     loss = runner_.forward_backward(micro_batches()).total();
     const double passes = seconds_since(start);
     const double norm = gradient_norm(*backend_, parameters_, runner_.mesh());
-    adamw_update(*backend_, parameters_, {.beta2 = 0.95, .weight_decay = 0.1},
-                 {.learning_rate = 1e-4, .update = ++update_, .gradient_norm = norm});
-    runner_.gather_weights();
+    runner_.update({.learning_rate = 1e-4, .update = ++update_, .gradient_norm = norm});
     backend_->wait();
     return {seconds_since(start), passes};
   }

@@ -9,7 +9,7 @@
 
 namespace teratron {
 
-// Every rank calls it with its part of one of the parameter's tensors (value or moment); `sink` receives the whole, in
+// Every rank calls it with its part of one of the parameter's tensors (value or slot); `sink` receives the whole, in
 // order, on rank 0 alone. Rank 0 takes device memory of one piece for what it receives.
 void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& tensor_group,
                    const ByteSink& sink);

@@ -45,7 +45,7 @@ std::vector<Parameter*> Executor::all_parameters() { return parameters_of(model_
 
 void Executor::initialize(std::uint64_t seed) {
   draw_weights(seed, [](const Parameter*) { return true; });
-  if (options().trains()) clear_moments();
+  if (options().trains()) clear_slots();
 }
 
 void Executor::initialize(std::uint64_t seed, std::span<Parameter* const> some) {
@@ -60,11 +60,16 @@ void Executor::draw_weights(std::uint64_t seed, const std::function<bool(const P
   }
 }
 
-void Executor::clear_moments() {
+void Executor::clear_slots() {
   for (Parameter* parameter : parameters()) {
-    backend_.fill_zero(parameter->state.moment1);
-    backend_.fill_zero(parameter->state.moment2);
+    for (const OptimizerSlot& slot : parameter->state.slots) backend_.fill_zero(slot.values);
   }
+}
+
+void Executor::update(const UpdateStep& step) {
+  options().optimizer->update(backend_, *mesh_, parameters(), step, plan_->update_workspace());
+  // Where the optimizer's state is shared out, every rank receives what the others have updated.
+  plan_->buckets().gather_weights(*mesh_->data);
 }
 
 // Every value is that of the whole parameter at its place, wherever it lies.

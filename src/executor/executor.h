@@ -19,10 +19,10 @@ class Executor {
   Executor(Backend& backend, Model& model, const ExecutorOptions& options, std::shared_ptr<Mesh> mesh = nullptr);
 
   void allocate();                      // takes the planned memory
-  void initialize(std::uint64_t seed);  // weights from the paper's distribution, moments zero
-  // The same weights of some parameters alone, and no moments.
+  void initialize(std::uint64_t seed);  // weights from the paper's distribution, the optimizer's slots zero
+  // The same weights of some parameters alone, and no slots.
   void initialize(std::uint64_t seed, std::span<Parameter* const> some);
-  void clear_moments();  // the latter alone, for weights from elsewhere; training only
+  void clear_slots();  // the latter alone, for weights from elsewhere; training only
 
   // A step: gradients of loss_scale * sum(weights * loss), added up over its micro-batches, of which there are no more
   // than the schedule's, and over the data-parallel ranks. Returns this model copy's losses, on all its ranks.
@@ -32,8 +32,8 @@ class Executor {
   // The same without the sum over data-parallel ranks.
   LossSums forward_backward_alone(const MicroBatch& only);
 
-  // After an update: where the optimizer's state is shared out, every rank receives what the others have updated.
-  void gather_weights() { plan_->buckets().gather_weights(*mesh_->data); }
+  // New weights from the step's gradients, on every rank. All ranks of the mesh call it.
+  void update(const UpdateStep& step);
 
   // The losses of a micro-batch without dropout and without gradients; on all ranks of the model.
   LossSums evaluate(const MicroBatch& micro_batch);

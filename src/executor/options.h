@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "nn/transformer_layer.h"
+#include "optim/optimizer.h"
 #include "pipeline/schedule.h"
 
 namespace teratron {
@@ -31,7 +33,7 @@ struct ExecutorOptions {
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false;  // batch * tokens of every call is a multiple of the tensor-parallel ranks
   bool shard_optimizer = false;    // the optimizer's state is shared out over the data-parallel ranks
-  bool bf16_moments = false;       // AdamW keeps its moments in bf16, rounded by chance
+  std::shared_ptr<const Optimizer> optimizer = nullptr;  // null: AdamW with its usual settings
   // With several stages, for any purpose.
   std::vector<std::int64_t> cell_layers;  // layers of each cell; empty: as many in each
 

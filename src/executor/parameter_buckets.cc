@@ -9,6 +9,15 @@ namespace {
 
 constexpr std::int64_t kMemberAlignment = 16;  // elements between the starts of members: a cache line of fp32
 
+bool are_alike(const OptimizerSlot& a, const OptimizerSlot& b) { return a.name == b.name && a.dtype == b.dtype; }
+
+// The member's slot of this name and type; null: it has none.
+OptimizerSlot* find_slot(Parameter& member, const OptimizerSlot& like) {
+  const auto found =
+      std::ranges::find_if(member.state.slots, [&](const OptimizerSlot& slot) { return are_alike(slot, like); });
+  return found == member.state.slots.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 void ParameterBuckets::add(std::string name, std::vector<Parameter*> members, int gradient_first, int gradient_last) {
@@ -25,9 +34,40 @@ void ParameterBuckets::add(std::string name, std::vector<Parameter*> members, in
   buckets_.push_back(std::move(bucket));
 }
 
-void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, bool bf16_moments,
-                            GroupRank sharded_over) {
-  const DType accumulation = accumulation_dtype_of(compute_dtype), moments = bf16_moments ? DType::kBF16 : accumulation;
+std::int64_t ParameterBuckets::elements_in_run(const Bucket& bucket, std::size_t member, int rank) const {
+  const std::int64_t run = bucket.elements / sharding_.ranks;
+  const std::int64_t next = member + 1 < bucket.offsets.size() ? bucket.offsets[member + 1] : bucket.elements;
+  return std::max<std::int64_t>(
+      0, std::min(next, (rank + 1) * run) - std::max<std::int64_t>(bucket.offsets[member], rank * run));
+}
+
+// Members may have different slots, and then runs have different shares of them: every rank takes what the largest
+// share needs, so that all take alike.
+void ParameterBuckets::plan_slots(Arena& arena, Bucket& bucket) const {
+  for (const Parameter* member : bucket.members) {
+    for (const OptimizerSlot& slot : member->state.slots) {
+      const bool is_known =
+          std::ranges::any_of(bucket.slots, [&](const SlotBlock& block) { return are_alike(block.slot, slot); });
+      if (!is_known) bucket.slots.push_back({.slot = slot});
+    }
+  }
+  for (SlotBlock& block : bucket.slots) {
+    std::int64_t most = 0;
+    for (int rank = 0; rank < sharding_.ranks; ++rank) {
+      std::int64_t elements = 0;
+      for (std::size_t i = 0; i < bucket.members.size(); ++i) {
+        if (rank == sharding_.rank) block.begins.push_back(elements);
+        if (find_slot(*bucket.members[i], block.slot) != nullptr) elements += elements_in_run(bucket, i, rank);
+      }
+      most = std::max(most, elements);
+    }
+    block.block = arena.add(bucket.name + "." + block.slot.name, MemoryKind::kOptimizer, block.slot.dtype, {most}, 0,
+                            Arena::kForever);
+  }
+}
+
+void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over) {
+  const DType accumulation = accumulation_dtype_of(compute_dtype);
   training_ = training;
   const std::optional<DType> master = master_dtype_of(compute_dtype);
   has_master_ = training && master;
@@ -43,8 +83,11 @@ void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, bo
                                 bucket.gradient_first, bucket.gradient_last);
     const std::int64_t run = bucket.elements / sharding_.ranks;
     if (master) bucket.master = forever(MemoryKind::kOptimizer, ".master", *master, run);
-    bucket.moment1 = forever(MemoryKind::kOptimizer, ".moment1", moments, run);
-    bucket.moment2 = forever(MemoryKind::kOptimizer, ".moment2", moments, run);
+    for (std::size_t i = 0; i < bucket.members.size(); ++i) {
+      bucket.members[i]->sharding = {
+          .first = bucket.offsets[i], .run = run, .ranks = sharding_.ranks, .rank = sharding_.rank};
+    }
+    plan_slots(arena, bucket);
   }
 }
 
@@ -59,16 +102,15 @@ void ParameterBuckets::bind(const Arena& arena) {
       member.value = bucket.values.slice(0, begin, end).reshape(member.shape);
       if (!training_) continue;
       member.gradient = bucket.gradients.slice(0, begin, end).reshape(member.shape);
-      member.sharding = {.first = begin, .run = run, .ranks = sharding_.ranks, .rank = sharding_.rank};
-      const ElementRange own = own_shard(member);
-      const std::int64_t state_begin = std::max(begin, run_begin) - run_begin;
-      const auto part = [&](Arena::Block block) {
-        return own.count() == 0 ? arena[block].slice(0, 0, 0)
-                                : arena[block].slice(0, state_begin, state_begin + own.count());
+      const std::int64_t own = own_shard(member).count();
+      const auto part = [&](Arena::Block block, std::int64_t first) {
+        return own == 0 ? arena[block].slice(0, 0, 0) : arena[block].slice(0, first, first + own);
       };
-      member.state = {.master = has_master_ ? part(bucket.master) : TensorRef(),
-                      .moment1 = part(bucket.moment1),
-                      .moment2 = part(bucket.moment2)};
+      if (has_master_) member.state.master = part(bucket.master, std::max(begin, run_begin) - run_begin);
+      for (const SlotBlock& block : bucket.slots) {
+        OptimizerSlot* const slot = find_slot(member, block.slot);
+        if (slot != nullptr) slot->values = part(block.block, block.begins[i]);
+      }
     }
   }
 }

@@ -19,7 +19,8 @@ class ParameterBuckets {
   void add(std::string name, std::vector<Parameter*> members, int gradient_first, int gradient_last);
 
   // `sharded_over`: the data-parallel ranks that the optimizer's state is shared out over; one: each keeps all of it.
-  void plan(Arena& arena, DType compute_dtype, bool training, bool bf16_moments, GroupRank sharded_over);
+  // In training, members have their optimizer's slots by now; they get their Sharding.
+  void plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over);
   void bind(const Arena& arena);  // gives every parameter its views
 
   std::size_t size() const { return buckets_.size(); }
@@ -33,15 +34,25 @@ class ParameterBuckets {
   void gather_weights(Communicator& data) const;
 
  private:
+  // One slot of all members that have it, side by side.
+  struct SlotBlock {
+    OptimizerSlot slot;
+    Arena::Block block = 0;
+    std::vector<std::int64_t> begins;  // of the members' own elements in the block; of those without the slot, too
+  };
   struct Bucket {
     std::string name;
     std::vector<Parameter*> members;    // those that sum over rows first
     std::vector<std::int64_t> offsets;  // of the members, in elements
     std::int64_t elements = 0, elements_over_rows = 0;
     int gradient_first = 0, gradient_last = 0;
-    Arena::Block value = 0, gradient = 0, master = 0, moment1 = 0, moment2 = 0;
+    Arena::Block value = 0, gradient = 0, master = 0;
+    std::vector<SlotBlock> slots;
     TensorRef values, gradients;  // flat
   };
+  // The elements of a data-parallel rank's run that lie between the start of a member and that of the next.
+  std::int64_t elements_in_run(const Bucket& bucket, std::size_t member, int rank) const;
+  void plan_slots(Arena& arena, Bucket& bucket) const;
   TensorRef own_run(TensorRef flat) const;
 
   bool training_ = false, has_master_ = false;

@@ -40,6 +40,12 @@ ElementPlaces places_of(const Parameter& parameter) {
   return {.first = first, .run = run, .whole_run = run * parameter.place.size, .offset = run * parameter.place.rank};
 }
 
+TensorRef OptimizerState::slot(std::string_view name) const {
+  const auto found = std::ranges::find(slots, name, &OptimizerSlot::name);
+  check(found != slots.end(), "a parameter has the slot that its optimizer updates");
+  return found->values;
+}
+
 TensorRef slice_of(TensorRef whole, ElementRange range) {
   return whole.reshape({whole.elements()}).slice(0, range.begin, range.end);
 }

@@ -7,6 +7,8 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "comm/rank_place.h"
 #include "ops/operations.h"
@@ -33,12 +35,22 @@ struct Sharding {
   int ranks = 1, rank = 0;
 };
 
-// What the optimizer keeps, flat views of the accumulation type over the elements that this rank updates.
+// A tensor that the optimizer keeps of a parameter from update to update: an element for each that this rank updates,
+// zeros at first. Optimizer::slots names them; checkpoints store them whole, as "<parameter>.<slot>".
+struct OptimizerSlot {
+  std::string name;
+  DType dtype = DType::kF32;  // floating, no wider than the accumulation type
+  TensorRef values = {};      // flat; null until placed
+};
+
+// Flat views over the elements that this rank updates.
 struct OptimizerState {
-  // Null where Parameter::value is what the optimizer updates. Where it is fp16, the weights that it was rounded from;
-  // where it is bf16, their remainders alone (u16, split_float).
+  // Null where Parameter::value is what the optimizer updates. Where it is fp16, the weights that it was rounded from
+  // (of the accumulation type); where it is bf16, their remainders alone (u16, split_float).
   TensorRef master;
-  TensorRef moment1, moment2;  // or bf16
+  std::vector<OptimizerSlot> slots;  // in training, of parameters of other stages too, then without memory
+
+  TensorRef slot(std::string_view name) const;  // InternalError: there is none of this name
 };
 
 // The type of `master` in training with this compute type; nothing: there is none.
@@ -50,6 +62,7 @@ struct Parameter {
   Init init = Init::kZero;
   double init_scale = 1.0;        // times init_method_std; 1/sqrt(2N) just before a residual add (Megatron section 4)
   std::int64_t padding_rows = 0;  // the last rows of the global axis 0 that only round it up: zero, never stored
+  bool layer_matrix = false;      // a weight matrix of a transformer layer; along axis 0 split.blocks of them
   bool decay = false;             // weight decay: matrices and embeddings, never biases and norms
   Split split;
   GroupRank place;  // in the tensor-parallel group. A parameter that is not split counts once, on the first rank

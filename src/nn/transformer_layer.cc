@@ -28,7 +28,9 @@ TransformerLayer::TransformerLayer(const TransformerLayerConfig& config, std::in
           place),
       hidden_dropout(config.hidden_dropout),
       norm_placement(config.norm_placement),
-      index(layer) {}
+      index(layer) {
+  visit([](Parameter& parameter) { parameter.layer_matrix = parameter.shape.rank() == 2; });
+}
 
 void TransformerLayer::visit(const ParameterVisitor& visitor) {
   norm1.visit(visitor);

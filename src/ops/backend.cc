@@ -121,6 +121,19 @@ void Backend::add(TensorRef to, TensorRef from) {
   do_add(to, from);
 }
 
+void Backend::scale_add(TensorRef to, double keep, TensorRef from, double scale) {
+  const ArgumentChecks checks("scale_add", compute_dtype());
+  checks.floating("to", to);
+  checks.floating("from", from);
+  checks.same_shape({"from", from}, {"to", to});
+  to = checks.vector("to", to, to.elements(), to.dtype);
+  from = checks.vector("from", from, from.elements(), from.dtype);
+  checks.separate({{"to", to}}, {{"from", from}});
+  if (to.elements() == 0) return;
+  const Call call(*this, "scale_add");
+  do_scale_add(to, keep, from, scale);
+}
+
 namespace {
 
 struct FloatViews {

@@ -317,6 +317,7 @@ struct AdamW {
   X(void, fill, const TensorRef&, double)                                                         \
   X(void, fill_normal, const TensorRef&, const RandomStream&, std::int64_t, double, std::int64_t) \
   X(void, add, const TensorRef&, const TensorRef&)                                                \
+  X(void, scale_add, const TensorRef&, double, const TensorRef&, double)                          \
   X(void, split_floats, const TensorRef&, const TensorRef&, const TensorRef&)                     \
   X(void, join_floats, const TensorRef&, const TensorRef&, const TensorRef&)                      \
   X(double, sum_of_squares, std::span<const TensorRef>)

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/host/monotonic_clock.h"
 #include "base/philox.h"
-#include "optim/adamw_optimizer.h"
 
 namespace teratron {
 namespace {
@@ -68,8 +67,7 @@ StepTimes StepClock::step() {
   const double start = monotonic_seconds();
   executor_.forward_backward(micro_batches_);
   const double norm = gradient_norm(backend_, parameters_, mesh);
-  adamw_update(backend_, parameters_, {}, {.learning_rate = 1e-5, .update = ++updates_, .gradient_norm = norm});
-  executor_.gather_weights();
+  executor_.update({.learning_rate = 1e-5, .update = ++updates_, .gradient_norm = norm});
   backend_.wait();
   return shared(start, monotonic_seconds());
 }

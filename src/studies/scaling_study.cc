@@ -9,7 +9,6 @@
 #include "comm/launch.h"
 #include "executor/executor.h"
 #include "model/make_model.h"
-#include "optim/adamw_optimizer.h"
 #include "studies/child_process.h"
 #include "telemetry/peak_memory.h"
 
@@ -85,7 +84,7 @@ class ScalingRun {
                                 .first_sample = batch_ * executor_.mesh().data->rank(),
                                 .iteration = static_cast<std::uint32_t>(updates_)});
     const double norm = gradient_norm(*backend_, parameters_, executor_.mesh());
-    adamw_update(*backend_, parameters_, {}, {.learning_rate = 1e-4, .update = ++updates_, .gradient_norm = norm});
+    executor_.update({.learning_rate = 1e-4, .update = ++updates_, .gradient_norm = norm});
     return monotonic_seconds() - start;
   }
 

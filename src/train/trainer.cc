@@ -52,7 +52,7 @@ std::int64_t Trainer::start() {
     executor_.initialize(static_cast<std::uint64_t>(config_.seed));
     return iteration_;
   }
-  executor_.clear_moments();
+  executor_.clear_slots();
   if (!config_.load.empty()) {
     resume();
   } else {
@@ -197,13 +197,11 @@ bool Trainer::apply(double gradient_norm, double learning_rate) {
     ++skipped_;
     return false;
   }
-  adamw_update(executor_.backend(), parameters_, config_.optimizer,
-               {.learning_rate = learning_rate,
-                .update = applied_updates() + 1,
-                .gradient_norm = gradient_norm,
-                .gradient_scale = 1.0 / scale,
-                .seed = static_cast<std::uint64_t>(config_.seed)});
-  executor_.gather_weights();
+  executor_.update({.learning_rate = learning_rate,
+                    .update = applied_updates() + 1,
+                    .gradient_norm = gradient_norm,
+                    .gradient_scale = 1.0 / scale,
+                    .seed = static_cast<std::uint64_t>(config_.seed)});
   return true;
 }
 

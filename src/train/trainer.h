@@ -1,4 +1,4 @@
-// The training loop: batches by position, gradients over micro-batches, one AdamW update, evaluation, checkpoints. It
+// The training loop: batches by position, gradients over micro-batches, one update, evaluation, checkpoints. It
 // prints nothing: a TrainingObserver receives every event. All ranks of a run make the same calls and receive the same
 // numbers.
 #pragma once
@@ -117,7 +117,7 @@ class Trainer {
   std::optional<LossSums> validation_losses(std::int64_t batches);
 
   // The first copy of the model is saved, by all its ranks; the others return an empty path. UserError, on all ranks:
-  // weights, moments or the loss of a micro-batch are not finite; then checkpoints that stand stay.
+  // weights, the optimizer's slots or the loss of a micro-batch are not finite; then checkpoints that stand stay.
   struct SaveReason {
     bool best = false;     // the best validation so far
     bool by_time = false;  // and nothing else: the next checkpoint replaces it

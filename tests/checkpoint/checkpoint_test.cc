@@ -94,7 +94,8 @@ TEST(Checkpoint, SingleAndDoublePrecisionLoadEachOther) {
   RandomModel single(small_config(), DType::kF32), twice(small_config(), DType::kF64),
       back(small_config(), DType::kF32);
   for (Parameter* parameter : single.parameters) {
-    for (const TensorRef& view : {parameter->value, parameter->state.moment1, parameter->state.moment2}) {
+    for (const TensorRef& view :
+         {parameter->value, parameter->state.slot("moment1"), parameter->state.slot("moment2")}) {
       single.backend->fill_normal(view, {.seed = 5}, 0, 0.1);
     }
   }

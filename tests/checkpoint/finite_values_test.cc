@@ -88,7 +88,9 @@ TEST(FiniteValues, NoSaveKeepsOneThatIsNotAndWhatStandsStays) {
       model.fill(static_cast<std::uint64_t>(trial));
       const Parameter& parameter = *model.parameters[random.below(model.parameters.size())];
       const std::array<std::pair<TensorRef, const char*>, 3> tensors = {
-          {{parameter.value, ""}, {parameter.state.moment1, ".moment1"}, {parameter.state.moment2, ".moment2"}}};
+          {{parameter.value, ""},
+           {parameter.state.slot("moment1"), ".moment1"},
+           {parameter.state.slot("moment2"), ".moment2"}}};
       const auto& [tensor, suffix] = tensors[random.below(3)];
       const double wrong = random.below(2) == 0 ? std::nan("") : -kInfinity;
       const std::int64_t row = static_cast<std::int64_t>(

@@ -1,4 +1,4 @@
-// A model's parameters and moments in the memory of the reference back end, filled with random finite bits.
+// A model's parameters and AdamW's moments in the memory of the reference back end, filled with random finite bits.
 #pragma once
 
 #include <limits>
@@ -27,7 +27,8 @@ class RandomModel {
   explicit RandomModel(const ModelConfig& model_config, DType dtype = DType::kF32)
       : config(model_config), backend(make_reference_backend(dtype)), model(make_model(config)) {
     model->visit([&](Parameter& parameter) {
-      for (TensorRef* view : {&parameter.value, &parameter.state.moment1, &parameter.state.moment2}) {
+      parameter.state.slots = {{.name = "moment1", .dtype = dtype}, {.name = "moment2", .dtype = dtype}};
+      for (TensorRef* view : {&parameter.value, &parameter.state.slots[0].values, &parameter.state.slots[1].values}) {
         tensors_.emplace_back(*backend, dtype, parameter.shape);
         *view = tensors_.back();
       }
@@ -61,15 +62,14 @@ class RandomModel {
     std::map<std::string, std::string> all;
     for (const Parameter* parameter : parameters) {
       const std::int64_t rows = parameter->shape[0], stored = rows - parameter->padding_rows;
-      const auto add = [&](const char* suffix, const TensorRef& view) {
+      const auto add = [&](const std::string& suffix, const TensorRef& view) {
         const TensorRef rows_of_it = padding ? view.slice(0, stored, rows) : view.slice(0, 0, stored);
         std::string& to = all[parameter->name + suffix];
         to.resize(static_cast<std::size_t>(rows_of_it.bytes()));
         if (!to.empty()) backend->download(to.data(), rows_of_it);
       };
       add("", parameter->value);
-      add(".moment1", parameter->state.moment1);
-      add(".moment2", parameter->state.moment2);
+      for (const OptimizerSlot& slot : parameter->state.slots) add("." + slot.name, slot.values);
     }
     return all;
   }

@@ -12,7 +12,7 @@
 #include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "model/random_batch.h"
-#include "optim/adamw_optimizer.h"
+#include "optim/adamw.h"
 
 namespace teratron::test {
 
@@ -69,6 +69,11 @@ inline void expect_gradients_agree(Executor& runner, const SafetensorsFile& file
   }
 }
 
+// AdamW as the oracles' scripts have it.
+inline std::shared_ptr<const Optimizer> oracles_optimizer() {
+  return std::make_shared<AdamWOptimizer>(AdamWSettings{.beta2 = 0.95, .weight_decay = 0.1});
+}
+
 // As many steps of PyTorch's AdamW as `golden` has: losses, and gradient norms before clipping.
 inline void expect_steps_agree(Executor& runner, const nlohmann::json& golden, const MicroBatch& micro_batch,
                                double of_losses, double of_norms) {
@@ -81,8 +86,7 @@ inline void expect_steps_agree(Executor& runner, const nlohmann::json& golden, c
     EXPECT_NEAR(runner.forward_backward(micro_batch).total(), loss, of_losses * loss) << "step " << step;
     const double actual = gradient_norm(runner.backend(), parameters, runner.mesh());
     EXPECT_NEAR(actual, norm, of_norms * norm) << "step " << step;
-    adamw_update(runner.backend(), parameters, {.beta2 = 0.95, .weight_decay = 0.1},
-                 {.learning_rate = 1e-3, .update = step + 1, .gradient_norm = actual});
+    runner.update({.learning_rate = 1e-3, .update = step + 1, .gradient_norm = actual});
   }
 }
 

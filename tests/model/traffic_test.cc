@@ -4,6 +4,7 @@
 #include "base/round_up.h"
 #include "comm/launch.h"
 #include "model/random_batch.h"
+#include "pipeline/generators.h"
 
 namespace teratron {
 namespace {

@@ -14,7 +14,7 @@
 #include "model/make_model.h"
 #include "model/random_batch.h"
 #include "model/whole_weights.h"
-#include "optim/adamw_optimizer.h"
+#include "optim/muon/muon.h"
 #include "pipeline/deferral.h"
 #include "pipeline/generators.h"
 #include "pipeline/token_slices.h"
@@ -30,8 +30,16 @@ struct Study {
   double learning_rate = 1e-2, epsilon = 1e-8;  // AdamW's
   std::uint32_t seed = 1;
   bool documents = false;     // several share a sequence
-  bool bf16_moments = false;  // of AdamW
+  bool bf16_moments = false;  // of the optimizer
+  bool muon = false;          // else AdamW
   std::int64_t group = 1;     // sequences that have labels together; batches and micro-batches are of whole groups
+
+  std::shared_ptr<const Optimizer> make_optimizer() const {
+    const AdamWSettings adamw{.epsilon = epsilon, .weight_decay = 0.1};
+    if (!muon) return std::make_shared<AdamWOptimizer>(adamw, bf16_moments);
+    // Gradients that are zero but for rounding, of queries that see one key, must not become steps.
+    return std::make_shared<MuonOptimizer>(MuonSettings{.epsilon = 1e-4}, adamw, bf16_moments);
+  }
 
   // A BERT with that head; of the layout, micro-batches become those of whole groups.
   void become_bert(ModelHead head, Layout& layout);
@@ -40,7 +48,7 @@ struct Study {
     return fmt::format("seed {}: {} layers, hidden {}, {} heads, vocabulary {} (/{}), batch {}, {} tokens", seed,
                        config.num_layers, config.hidden_size, config.num_attention_heads, config.vocab_size,
                        config.make_vocab_size_divisible_by, batch, tokens) +
-           (bf16_moments ? ", bf16 moments" : "");
+           (bf16_moments ? ", bf16 moments" : "") + (muon ? ", Muon" : "");
   }
 };
 
@@ -117,9 +125,7 @@ inline double update(Executor& runner, const Study& study, const RandomBatch& da
   double loss = runner.forward_backward(parts).total();
   mesh.data->all_reduce_host({&loss, 1});
   norm = gradient_norm(runner.backend(), runner.parameters(), mesh);
-  adamw_update(runner.backend(), runner.parameters(), {.epsilon = study.epsilon, .weight_decay = 0.1},
-               {.learning_rate = study.learning_rate, .update = step + 1, .gradient_norm = norm, .seed = study.seed});
-  runner.gather_weights();
+  runner.update({.learning_rate = study.learning_rate, .update = step + 1, .gradient_norm = norm, .seed = study.seed});
   return loss;
 }
 
@@ -144,7 +150,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
                      .recompute = layout.recompute,
                      .sequence_parallel = layout.sequence_parallel,
                      .shard_optimizer = layout.shard_optimizer,
-                     .bf16_moments = study.bf16_moments,
+                     .optimizer = study.make_optimizer(),
                      .cell_layers = layout.cell_layers},
                     mesh);
     runner.allocate();

@@ -14,7 +14,7 @@ namespace teratron::testing {
 struct BackEnd {
   std::string name;
   std::function<std::unique_ptr<Backend>()> make;
-  std::vector<Operation> (*operations)() = testing::operations;
+  std::vector<Operation> (*operations)() = host_operations;
   bool tensor_cores = false;  // make its matrix products
 };
 

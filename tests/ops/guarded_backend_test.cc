@@ -22,7 +22,7 @@ TEST_P(GuardedBackend, GivesTheSameBitsAsTheUnguardedOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, GuardedBackend, ::testing::ValuesIn(operations()),
+INSTANTIATE_TEST_SUITE_P(Every, GuardedBackend, ::testing::ValuesIn(host_operations()),
                          [](const auto& tested) { return tested.param.name; });
 
 TEST(GuardedBackendDeathTest, TouchingATensorOutsideOfACallDies) {

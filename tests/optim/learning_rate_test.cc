@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 namespace teratron {
@@ -34,6 +36,37 @@ TEST(LearningRate, DecaysAsItsNameSaysAndStaysAtTheMinimum) {
   for (const std::int64_t update : {110, 111, 100000}) {
     EXPECT_DOUBLE_EQ(with_style(DecayStyle::kLinear).at(update), 1.0);
     EXPECT_DOUBLE_EQ(with_style(DecayStyle::kCosine).at(update), 1.0);
+  }
+}
+
+// Warm-up, stable, decay (MiniCPM, arXiv 2404.06395): each phase by its formula.
+TEST(LearningRate, OfWsdStaysAtThePeakAndFallsOverTheLastUpdates) {
+  const std::map<WsdDecayStyle, double (*)(double)> curves = {
+      {WsdDecayStyle::kLinear, [](double r) { return 1 - r; }},
+      {WsdDecayStyle::kCosine, [](double r) { return (1 + std::cos(std::numbers::pi * r)) / 2; }},
+      {WsdDecayStyle::kExponential, [](double r) { return 2 * std::pow(0.5, r) - 1; }},
+      {WsdDecayStyle::kMinusSqrt, [](double r) { return 1 - std::sqrt(r); }}};
+  for (const auto& [style, remaining] : curves) {
+    LearningRateSchedule schedule = with_style(DecayStyle::kWsd);
+    schedule.wsd_decay = 40;
+    schedule.wsd_style = style;
+    for (std::int64_t update = 1; update <= 150; ++update) {
+      const double done = std::min(1.0, static_cast<double>(update - 70) / 40);
+      const double expected = update < 10    ? 0.3 * static_cast<double>(update)
+                              : update <= 70 ? 3.0
+                                             : 1.0 + 2.0 * remaining(done);
+      EXPECT_NEAR(schedule.at(update), expected, 1e-14) << "update " << update << ", style " << static_cast<int>(style);
+    }
+  }
+}
+
+// All of a run's decay may be WSD's, which then begins where the warm-up ends.
+TEST(LearningRate, OfWsdWithoutAStablePhaseIsThatOfItsDecay) {
+  LearningRateSchedule schedule = with_style(DecayStyle::kWsd);
+  schedule.wsd_decay = 100;
+  schedule.wsd_style = WsdDecayStyle::kCosine;
+  for (std::int64_t update = 1; update <= 120; ++update) {
+    EXPECT_DOUBLE_EQ(schedule.at(update), with_style(DecayStyle::kCosine).at(update));
   }
 }
 

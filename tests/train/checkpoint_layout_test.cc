@@ -67,18 +67,21 @@ TEST_F(CheckpointLayout, AnyLayoutGoesOnFromAnyOther) {
 // Masters, moments and weights: what a layout reads and writes again is what was there, to the last bit.
 TEST_F(CheckpointLayout, NoLayoutChangesABitOfWhatItLoads) {
   RandomSequence random(RandomStream{.seed = 22});
-  for (const bool bf16 : {false, true}) {
+  for (const auto& [bf16, optimizer] :
+       {std::pair{false, OptimizerKind::kAdamW}, {true, OptimizerKind::kAdamW}, {true, OptimizerKind::kMuon}}) {
     config_.bf16 = bf16;
+    config_.optimizer_kind = optimizer;
     TrainConfig first = config_;
     first.train_iters = 2;
     first.learning_rate.decay = config_.train_iters;
-    first.save = folder_ / fmt::format("first-{}", bf16);
+    first.save = folder_ / fmt::format("first-{}-{}", bf16, static_cast<int>(optimizer));
     train(first);
     const std::string expected = tensors_in(first.save);
     std::filesystem::path last = first.save;
     for (int trial = 0; trial < 10; ++trial) {
       const TrainConfig layout = testing::random_pipeline(config_, random);
-      const std::filesystem::path next = folder_ / fmt::format("again-{}-{}", bf16, trial);
+      const std::filesystem::path next =
+          folder_ / fmt::format("again-{}-{}-{}", bf16, static_cast<int>(optimizer), trial);
       load_and_save(layout, last, next);
       ASSERT_EQ(tensors_in(next), expected) << testing::text_of_layout(layout) << (bf16 ? " bf16" : "");
       last = next;

@@ -55,6 +55,7 @@ TEST_F(MemoryPlan, IsWhatLiveRanksTake) {
     TrainConfig config = random_run(random);
     config.split = "9,1";
     config.data_path = config_.data_path;
+    if (trial % 2 == 1) config.optimizer_kind = OptimizerKind::kMuon;
     SCOPED_TRACE(to_toml(config));
     std::vector<std::int64_t> taken(static_cast<std::size_t>(config.pipeline_parallel), 0);
     std::mutex mutex;
@@ -75,6 +76,7 @@ TEST_F(MemoryPlan, CountsWhatThreadsTakeToCompute) {
     TrainConfig config = random_run(random);
     config.split = "9,1";
     config.data_path = config_.data_path;
+    if (trial % 2 == 1) config.optimizer_kind = OptimizerKind::kMuon;
     SCOPED_TRACE(to_toml(config));
     MemoryPlanContext context = kContext;
     context.threads = 3;

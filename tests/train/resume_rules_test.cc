@@ -152,6 +152,18 @@ TEST_F(ResumeRules, OtherMasksNeedOverrideData) {
   EXPECT_THAT(refusal(config), HasSubstr("--masking-use-geometric-distribution false there, true now"));
 }
 
+// The state of one optimizer says nothing to another: not even an override lets it change, but a new run may.
+TEST_F(ResumeRules, AnotherOptimizerNeedsANewRun) {
+  begin(config_);
+  TrainConfig config = resumed();
+  config.optimizer_kind = OptimizerKind::kMuon;
+  config.override_schedule = config.override_data = true;
+  EXPECT_THAT(refusal(config), AllOf(HasSubstr("--optimizer adamw there, muon now"), HasSubstr("--finetune")));
+  config.load.clear();
+  config.finetune = folder_ / "run";
+  EXPECT_FALSE(train(config).losses.empty());
+}
+
 // The schedule is the checkpoint's: more updates do not stretch it.
 TEST_F(ResumeRules, MoreUpdatesKeepTheScheduleUnlessItIsOverridden) {
   begin(config_);
@@ -207,6 +219,14 @@ TEST_F(ResumeRules, WhatTheLearningRateWillDoIsWhatItDoes) {
   EXPECT_THAT(future_of_learning_rate(config, 10), ::testing::EndsWith("falls to 0.125 at update 20"));
   config.learning_rate.style = DecayStyle::kConstant;
   EXPECT_THAT(future_of_learning_rate(config, 10), HasSubstr("stays at 0.5"));
+  config.learning_rate.style = DecayStyle::kWsd;
+  config.learning_rate.wsd_decay = 6;
+  EXPECT_THAT(
+      future_of_learning_rate(config, 1),
+      HasSubstr("rises from 0.25 to 0.5 at update 4, stays there until update 14, falls to 0.125 at update 20"));
+  EXPECT_THAT(future_of_learning_rate(config, 10),
+              HasSubstr("stays at 0.5 until update 14, falls to 0.125 at update 20"));
+  EXPECT_THAT(future_of_learning_rate(config, 17), HasSubstr("goes on from"));
 }
 
 TEST_F(ResumeRules, AnEarlierCheckpointGoesOnInItsFolderAndLaterOnesAreSetAside) {

@@ -1,7 +1,7 @@
 // Checkpoints that any layout can read. Under the folder of --save:
 //   iter_0000100/model.safetensors       weights by global name, without the padding rows of the vocabulary; of a
 //                                        mixed-precision run the fp32 ones, so that nothing is lost
-//   iter_0000100/optimizer.safetensors   "<name>.moment1" and "<name>.moment2"; either may be cut into several files,
+//   iter_0000100/optimizer.safetensors   "<name>.<slot>" for the optimizer's slots; either may be cut into several files,
 //                                        model-00001-of-00003.safetensors and so on (reshard.h)
 //   iter_0000100/vocab.json, ...         the tokenizer's files, so that the folder is all that `generate` needs
 //   iter_0000100/config.toml             the settings of the training that wrote it (train/config/resume_rules.h),
@@ -54,7 +54,7 @@ std::string text_of(const RunOrigin& origin);  // "finetune --task mnli"
 
 struct SaveOptions {
   RunOrigin run;
-  bool optimizer = true;                 // the moments too, without which training cannot resume
+  bool optimizer = true;                 // the optimizer's slots too, without which training cannot resume
   std::filesystem::path tokenizer;       // a folder with tokenizer files (or one such file) to copy; empty: none
   std::string settings;                  // what config.toml says; empty: no such file
   std::int64_t keep_last = 0;            // checkpoints kept of those up to this iteration, the new one included; 0: all
@@ -74,12 +74,12 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& root, const M
                                       const Mesh* mesh = nullptr);
 
 struct LoadOptions {
-  bool optimizer = true;  // moments too
+  bool optimizer = true;  // its slots too
   bool verify = true;     // compare every checksum, and refuse values that are not finite
 };
 
 // `path` is a folder that was saved to (its current checkpoint is taken) or one checkpoint's folder. Fills the values
-// and moments of all parameters that have memory (of a rank's parts, where they are split: whatever layout wrote the
+// and slots of all parameters that have memory (of a rank's parts, where they are split: whatever layout wrote the
 // checkpoint, any other reads it, each rank for itself), padding rows with zero; stored values of another floating type
 // are converted. `parameters` are those of the whole model, or some of them.
 // UserError: no checkpoint there; another model (all differences at once); damage (which file and tensor, and which

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "checkpoint/label_rows.h"
@@ -39,8 +40,7 @@ std::vector<Incoming> of_model(std::span<Parameter* const> parameters) {
 std::vector<Incoming> of_optimizer(std::span<Parameter* const> parameters) {
   std::vector<Incoming> incoming;
   for (const Parameter* p : parameters) {
-    incoming.push_back({p->name + ".moment1", p, p->state.moment1});
-    incoming.push_back({p->name + ".moment2", p, p->state.moment2});
+    for (const OptimizerSlot& slot : p->state.slots) incoming.push_back({p->name + "." + slot.name, p, slot.values});
   }
   return incoming;
 }
@@ -51,11 +51,26 @@ std::vector<Parameter*> addresses_of(std::vector<Parameter>& parameters) {
   return addresses;
 }
 
-void check_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, const fs::path& folder) {
+void check_tensors(std::span<const SafetensorsEntry> there, const std::vector<Incoming>& incoming,
+                   const fs::path& folder) {
   std::vector<ExpectedTensor> expected;
   for (const Incoming& tensor : incoming) expected.push_back({tensor.name, stored_shape(*tensor.parameter)});
-  const std::vector<std::string> faults = compare_tensors(files.entries(), expected);
+  const std::vector<std::string> faults = compare_tensors(there, expected);
   if (!faults.empty()) throw_user_error("'{}' does not hold this model: {}", folder.string(), summary_of(faults));
+}
+
+// Slots of parameters that are not loaded are not looked at: these alone know which they should be.
+void check_slots(const TensorFiles& files, std::span<Parameter* const> declared, std::span<Parameter* const> parameters,
+                 const fs::path& folder) {
+  std::set<std::string_view> left_out;
+  for (const Parameter* parameter : declared) left_out.insert(parameter->name);
+  for (const Parameter* parameter : parameters) left_out.erase(parameter->name);
+  std::vector<SafetensorsEntry> there;
+  for (const SafetensorsEntry& entry : files.entries()) {
+    const std::string_view of = std::string_view(entry.name).substr(0, entry.name.rfind('.'));
+    if (!left_out.contains(of)) there.push_back(entry);
+  }
+  check_tensors(there, of_optimizer(parameters), folder);
 }
 
 void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, LabelRows& labels, Backend& backend,
@@ -115,8 +130,8 @@ TrainingState load_checkpoint(const fs::path& path, const ModelConfig& config, s
     if (options.verify) check_other_files(folder, manifest);
     std::vector<Parameter> declared = declared_parameters(manifest.model);
     const std::vector<Parameter*> all = addresses_of(declared);
-    check_tensors(model, of_model(all), folder);
-    if (optimizer) check_tensors(*optimizer, of_optimizer(all), folder);
+    check_tensors(model.entries(), of_model(all), folder);
+    if (optimizer) check_slots(*optimizer, all, parameters, folder);
     LabelRows labels(manifest.model, config);
     load_tensors(model, of_model(parameters), labels, backend, folder, options.verify);
     if (optimizer) load_tensors(*optimizer, of_optimizer(parameters), labels, backend, folder, options.verify);

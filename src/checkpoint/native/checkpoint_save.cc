@@ -35,18 +35,17 @@ const Parameter& any_held(std::span<Parameter* const> parameters) {
 
 OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, bool with_optimizer) {
   OutgoingFiles files;
-  const Parameter& typical = any_held(parameters);
-  const DType weights = weights_dtype(typical), moments = typical.state.moment1.dtype;
+  const DType weights = weights_dtype(any_held(parameters));
   for (const Parameter* parameter : parameters) {
-    const auto declared = [&](std::string_view suffix, DType dtype) {
-      return SafetensorsDeclaration{parameter->name + std::string(suffix), dtype, stored_shape(*parameter)};
+    const auto declared = [&](const std::string& suffix, DType dtype) {
+      return SafetensorsDeclaration{parameter->name + suffix, dtype, stored_shape(*parameter)};
     };
     files.model.push_back({declared("", weights), parameter, {}});
     if (!with_optimizer) continue;
-    const OptimizerState& state = parameter->state;
-    check(!is_held(*parameter) || (state.moment1 && state.moment2), "a state that is saved has memory");
-    files.optimizer.push_back({declared(".moment1", moments), parameter, state.moment1});
-    files.optimizer.push_back({declared(".moment2", moments), parameter, state.moment2});
+    for (const OptimizerSlot& slot : parameter->state.slots) {
+      check(!is_held(*parameter) || slot.values, "a slot that is saved has memory");
+      files.optimizer.push_back({declared("." + slot.name, slot.dtype), parameter, slot.values});
+    }
   }
   return files;
 }

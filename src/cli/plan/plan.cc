@@ -61,10 +61,11 @@ std::string wall_text(const std::optional<WallLayout>& found) {
 
 std::string text_of(const MemoryWall& wall) {
   TextTable table({Align::kLeft, Align::kLeft});
-  table.row({"bytes a parameter", fmt::format("{}: weight {}, gradient {}, optimizer {}", wall.bytes.all(),
-                                              wall.bytes.weight, wall.bytes.gradient, wall.bytes.optimizer)});
+  table.row(
+      {"bytes a parameter", fmt::format("{:.4g}: weight {:.4g}, gradient {:.4g}, optimizer {:.4g}", wall.bytes.all(),
+                                        wall.bytes.weight, wall.bytes.gradient, wall.bytes.optimizer)});
   table.row({"all of them", fmt::format("{}, the memory of {} device{}",
-                                        bytes_text(static_cast<std::int64_t>(wall.parameters) * wall.bytes.all()),
+                                        bytes_text(static_cast<std::int64_t>(wall.parameters * wall.bytes.all())),
                                         wall.least_devices, wall.least_devices == 1 ? "" : "s")});
   table.row({"smallest tensor parallelism",
              wall.tensor_alone ? fmt::format("{}: {}", wall.tensor_alone->layout.tensor, wall_text(wall.tensor_alone))

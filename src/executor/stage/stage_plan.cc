@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "optim/adamw.h"
 #include "pipeline/generators.h"
 #include "pipeline/send_slots.h"
 
@@ -22,6 +23,7 @@ ExecutorOptions with_schedule(ExecutorOptions options) {
     options.schedule = pipeline::make_schedule(pipeline::ScheduleKind::k1F1B,
                                                {.micro_batches = std::max(options.schedule.micro_batches, 1)});
   }
+  if (!options.optimizer) options.optimizer = std::make_shared<AdamWOptimizer>();
   return options;
 }
 
@@ -126,9 +128,12 @@ void StagePlan::plan_products(const ParameterBucket& bucket) {
   for (const Parameter* member : bucket.members) {
     work_.largest_parameter = std::max(work_.largest_parameter, member->shape.elements());
     if (!is_multiplied || member->shape.rank() != 2) continue;
-    const WorkShapes::Product product{.rows = rows, .inputs = member->shape[1], .outputs = member->shape[0]};
-    if (std::ranges::count(work_.products, product) == 0) work_.products.push_back(product);
+    add_product({.rows = rows, .inputs = member->shape[1], .outputs = member->shape[0]});
   }
+}
+
+void StagePlan::add_product(const WorkShapes::Product& product) {
+  if (std::ranges::count(work_.products, product) == 0) work_.products.push_back(product);
 }
 
 void StagePlan::plan_attention(const Model& model) {
@@ -167,8 +172,23 @@ void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
   }
   check_equal(static_cast<std::int64_t>(in_buckets), static_cast<std::int64_t>(in_all),
               "parameters of the model and of its buckets");
-  buckets_.plan(memory_.arena(), compute_dtype, options_.trains(), options_.bf16_moments,
+  if (options_.trains()) {
+    model.visit(
+        [&](Parameter& parameter) { parameter.state.slots = options_.optimizer->slots(parameter, compute_dtype); });
+  }
+  buckets_.plan(memory_.arena(), compute_dtype, options_.trains(),
                 options_.shard_optimizer ? place_.data : GroupRank{});
+  if (options_.trains()) plan_optimizer(model, compute_dtype);
+}
+
+void StagePlan::plan_optimizer(Model& model, DType compute_dtype) {
+  std::vector<Parameter*> here = parameters_of(model);
+  std::erase_if(here, [&](const Parameter* parameter) { return !is_here(*parameter); });
+  const UpdateMemory update = options_.optimizer->memory(here, compute_dtype);
+  for (const WorkShapes::Product& product : update.products) add_product(product);
+  if (update.bytes == 0) return;
+  const int end = memory_.timeline().end();
+  update_workspace_ = memory_.arena().add("update", MemoryKind::kWorkspace, DType::kU8, {update.bytes}, end, end);
 }
 
 std::span<const std::size_t> StagePlan::buckets_at(Part part, std::int64_t layer) const {

@@ -2,6 +2,8 @@
 // starting it. Executors run by the same plan.
 #pragma once
 
+#include <optional>
+
 #include "executor/parameter_buckets.h"
 #include "executor/stage/stage_memory.h"
 #include "ops/working_memory.h"
@@ -24,6 +26,10 @@ class StagePlan {
   const ParameterBuckets& buckets() const { return buckets_; }
   // What the stage computes: a back end's working memory, which is not in memory(), follows from it.
   const WorkShapes& work() const { return work_; }
+  // The memory of an update, alive after the last backward pass alone.
+  Carver update_workspace() const {
+    return update_workspace_ ? Carver(memory_.arena()[*update_workspace_].data) : Carver();
+  }
 
   // The buckets here whose gradients are complete at this place of the backward pass: usually one, none in other
   // stages.
@@ -41,6 +47,8 @@ class StagePlan {
   };
   void plan_parameters(Model& model, DType compute_dtype);
   void plan_products(const ParameterBucket& bucket);
+  void plan_optimizer(Model& model, DType compute_dtype);
+  void add_product(const WorkShapes::Product& product);
   void plan_attention(const Model& model);
   bool holds(const ParameterBucket& bucket) const;
   int stage_of(const ParameterBucket& bucket) const;
@@ -53,6 +61,7 @@ class StagePlan {
   ParameterBuckets buckets_;
   WorkShapes work_;
   std::vector<PartBuckets> parts_;
+  std::optional<Arena::Block> update_workspace_;
   std::vector<const Parameter*> tied_;  // of those that both ends hold
 };
 

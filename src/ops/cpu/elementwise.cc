@@ -16,6 +16,7 @@
 #include "ops/cpu/simd/dropout-inl.h"
 #include "ops/cpu/simd/math-inl.h"
 #include "ops/cpu/simd/simd-inl.h"
+#include "ops/ref/memory.h"
 #include "ops/storage.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -65,6 +66,30 @@ void activation_backward(const ActivationBackward& args, std::int64_t begin, std
   });
 }
 
+// What is kept is the value and `keep - 1` of it, so that a factor next to 1 loses no digits to fp32.
+template <class To, class From>
+void scale_add_range(const ScaleAddRange& range, std::int64_t begin, std::int64_t end) {
+  To* const to = range.to.as<To>() + begin;
+  const From* const from = range.from.as<From>() + begin;
+  const auto scale = hn::Set(FloatTag(), static_cast<float>(range.scale));
+  if (range.keep == 0) {
+    return for_each_vector(end - begin, [&](std::int64_t e, auto access)
+                                            HWY_ATTR { access.store(hn::Mul(scale, access.load(from + e)), to + e); });
+  }
+  const auto grow = hn::Set(FloatTag(), static_cast<float>(range.keep - 1));
+  for_each_vector(end - begin, [&](std::int64_t e, auto access) HWY_ATTR {
+    const auto kept = access.load(to + e);
+    access.store(hn::Add(kept, hn::MulAdd(grow, kept, hn::Mul(scale, access.load(from + e)))), to + e);
+  });
+}
+
+ScaleAdd scale_add_kernel(DType to, DType from) {
+  return choose_by_storage(to, [&]<class To>(ElementType<To>) {
+    return choose_by_storage(from,
+                             []<class From>(ElementType<From>) -> ScaleAdd { return &scale_add_range<To, From>; });
+  });
+}
+
 ElementwiseKernels elementwise_kernels(DType dtype) {
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
     return ElementwiseKernels{&activation_forward<T>, &activation_backward<T>, &add_range<T>, &dropout_add_range<T>};
@@ -81,6 +106,7 @@ namespace teratron {
 namespace {
 
 HWY_EXPORT(elementwise_kernels);
+HWY_EXPORT(scale_add_kernel);
 
 constexpr std::int64_t kGrain = block_size(1 << 14, 2);  // elements handed to a thread at a time
 
@@ -107,6 +133,18 @@ void CpuBackend::do_add(const TensorRef& to, const TensorRef& from) {
   parallel_for(to.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
     kernels.add(to.data, to.data, from.data, begin, end - begin);
   });
+}
+
+void CpuBackend::do_scale_add(const TensorRef& to, double keep, const TensorRef& from, double scale) {
+  if (to.dtype == DType::kF64 || from.dtype == DType::kF64) {
+    return visit_floating(to.dtype, [&]<class To>(ElementType<To>) {
+      visit_floating(from.dtype,
+                     [&]<class From>(ElementType<From>) { reference::scale_add<To, From>(to, keep, from, scale); });
+    });
+  }
+  const ScaleAdd kernel = HWY_DYNAMIC_DISPATCH(scale_add_kernel)(to.dtype, from.dtype);
+  const ScaleAddRange range{to, keep, from, scale};
+  parallel_for(to.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) { kernel(range, begin, end); });
 }
 
 void CpuBackend::do_activation_forward(const ActivationForward& args) {

@@ -13,6 +13,15 @@ struct DropoutRange {
   const Dropout& dropout;
 };
 
+// to = keep * to + scale * from for elements [begin, end); without `to` on the right where keep is 0.
+struct ScaleAddRange {
+  const TensorRef& to;
+  double keep;
+  const TensorRef& from;
+  double scale;
+};
+using ScaleAdd = void (*)(const ScaleAddRange& range, std::int64_t begin, std::int64_t end);
+
 struct ElementwiseKernels {
   // y = activation(x) and dx = dy * activation'(x) for elements [begin, end).
   void (*activation_forward)(const ActivationForward& args, std::int64_t begin, std::int64_t end);

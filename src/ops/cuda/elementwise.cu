@@ -1,6 +1,8 @@
 // Sums, activations, dropout and the residual connection: one pass over memory each.
 #include <algorithm>
 
+#include "base/error.h"
+
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/chunks.h"
 #include "ops/cuda/kernels/dropout.h"
@@ -99,6 +101,12 @@ void CudaBackend::do_add(const TensorRef& to, const TensorRef& from) {
                    to.as<T>(), from.as<T>(), to.elements());
     });
   });
+}
+
+// An optimizer that needs it is refused before a run begins (train/config/config.cc).
+void CudaBackend::do_scale_add(const TensorRef&, double, const TensorRef&, double) {
+  throw_user_error(
+      "the CUDA back end has no operation scale_add, which --optimizer muon needs; take --optimizer adamw");
 }
 
 void CudaBackend::do_activation_forward(const ActivationForward& args) {

@@ -54,6 +54,12 @@ class ReferenceBackend final : public Backend {
   void do_add(const TensorRef& to, const TensorRef& from) override {
     visit_floating(to.dtype, [&]<class T>(ElementType<T>) { reference::add<T>(to, from); });
   }
+  void do_scale_add(const TensorRef& to, double keep, const TensorRef& from, double scale) override {
+    visit_floating(to.dtype, [&]<class To>(ElementType<To>) {
+      visit_floating(from.dtype,
+                     [&]<class From>(ElementType<From>) { reference::scale_add<To, From>(to, keep, from, scale); });
+    });
+  }
   void do_split_floats(const TensorRef& nearest, const TensorRef& remainder, const TensorRef& from) override {
     reference::split_floats(nearest, remainder, from);
   }

@@ -53,6 +53,16 @@ void add(const TensorRef& to_view, const TensorRef& from_view) {
   for (std::int64_t e = 0; e < to_view.elements(); ++e) to(e) = static_cast<T>(double{to(e)} + double{from(e)});
 }
 
+template <class To, class From>
+void scale_add(const TensorRef& to_view, double keep, const TensorRef& from_view, double scale) {
+  const Elements<To> to(to_view);
+  const Elements<From> from(from_view);
+  for (std::int64_t e = 0; e < to_view.elements(); ++e) {
+    const double kept = keep == 0 ? 0 : keep * double{to(e)};
+    to(e) = static_cast<To>(kept + scale * double{from(e)});
+  }
+}
+
 inline void split_floats(const TensorRef& nearest, const TensorRef& remainder, const TensorRef& from) {
   for (std::int64_t e = 0; e < from.elements(); ++e) {
     const SplitFloat halves = split_float(std::bit_cast<std::uint32_t>(from.as<float>()[e]));

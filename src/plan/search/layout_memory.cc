@@ -38,25 +38,18 @@ std::int64_t live_cells(const Layout& layout, const TrainConfig& config, std::in
   return static_cast<std::int64_t>(std::floor(alive * static_cast<double>(cells) + 1e-9));
 }
 
-std::int64_t elements_of(TransformerLayer& layer) {
-  std::int64_t elements = 0;
-  layer.visit([&](Parameter& parameter) { elements += parameter.shape.elements(); });
-  return elements;
-}
-
 TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& context, const Layout& layout) {
   return {config.model_for(context.vocab_size).layer_config(), 0, {0, static_cast<int>(layout.tensor)}};
 }
 
 }  // namespace
 
-ParameterBytes parameter_bytes(DType compute_dtype, bool bf16_moments) {
-  const DType accumulation = accumulation_dtype_of(compute_dtype);
-  const std::optional<DType> master = master_dtype_of(compute_dtype);
-  const std::int64_t wide = size_of(accumulation), masters = master ? size_of(*master) : 0;
-  return {.weight = size_of(compute_dtype),
-          .gradient = wide,
-          .optimizer = masters + 2 * (bf16_moments ? size_of(DType::kBF16) : wide)};
+void ParameterBytes::add(const Parameter& parameter, const Optimizer& updates, DType compute_dtype) {
+  const std::int64_t elements = parameter.shape.elements();
+  weight += elements * size_of(compute_dtype);
+  gradient += elements * size_of(accumulation_dtype_of(compute_dtype));
+  if (const std::optional<DType> master = master_dtype_of(compute_dtype)) optimizer += elements * size_of(*master);
+  for (const OptimizerSlot& slot : updates.slots(parameter, compute_dtype)) optimizer += elements * size_of(slot.dtype);
 }
 
 LayoutMemory::LayoutMemory(const TrainConfig& config, const MemoryPlanContext& context)
@@ -86,12 +79,11 @@ LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::in
   return slice;
 }
 
-std::int64_t LayoutMemory::state(const Layout& layout, std::int64_t elements) const {
-  const ParameterBytes bytes = parameter_bytes(context_.compute_dtype, config_.bf16_moments);
+std::int64_t LayoutMemory::state(const Layout& layout, const ParameterBytes& bytes) const {
   const std::int64_t sharing = layout.distributed_optimizer ? layout.data : 1;
   // With one backward pass an update, gradients may lie where activations lay.
   const bool keeps_gradients = micro_batches_of(config_, layout) > 1;
-  return elements * (bytes.weight + (keeps_gradients ? bytes.gradient : 0)) + elements / sharing * bytes.optimizer;
+  return bytes.weight + (keeps_gradients ? bytes.gradient : 0) + bytes.optimizer / sharing;
 }
 
 std::int64_t LayoutMemory::least(const Layout& layout) const {
@@ -105,11 +97,18 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
   TransformerLayer layer = layer_of(config_, context_, layout);
   const ModelConfig model = config_.model_for(context_.vocab_size);
   const std::int64_t table = model.padded_vocab_size(layout.tensor) / layout.tensor * model.hidden_size;
-  const std::int64_t elements = layers * elements_of(layer) + table + model.max_position_embeddings * model.hidden_size;
+  const std::shared_ptr<const Optimizer> optimizer = config_.make_optimizer();
+  ParameterBytes parameters;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    layer.visit([&](Parameter& parameter) { parameters.add(parameter, *optimizer, context_.compute_dtype); });
+  }
+  const Parameter embeddings{.name = "embeddings",
+                             .shape = {table + model.max_position_embeddings * model.hidden_size}};
+  parameters.add(embeddings, *optimizer, context_.compute_dtype);
   const SliceBytes slice = slice_bytes(layout, slices);
   // Slices of several lengths: one micro-batch is alive, whole.
   const std::int64_t alive = even == 0 ? layout.virtual_stages : live_cells(layout, config_, slices);
-  std::int64_t bytes = state(layout, elements);
+  std::int64_t bytes = state(layout, parameters);
   bytes += fewest * (alive * (slice.x + slice.kept) + (alive + slices - 1) / slices * slice.cache);
   if (even == 0) return bytes;  // how large the slices are that workspaces have room for is not known
   // normed and branch are there always; the others while the layer's backward runs.

@@ -11,12 +11,13 @@
 
 namespace teratron::plan {
 
-// Bytes of what a parameter keeps on each rank that holds it.
+// Bytes that parameters keep on each rank that holds them: what the optimizer has (masters and slots) is shared out
+// where that is asked for.
 struct ParameterBytes {
-  std::int64_t weight = 0, gradient = 0, optimizer = 0;  // the optimizer's is shared out where that is asked for
+  std::int64_t weight = 0, gradient = 0, optimizer = 0;
   std::int64_t all() const { return weight + gradient + optimizer; }
+  void add(const Parameter& parameter, const Optimizer& optimizer, DType compute_dtype);
 };
-ParameterBytes parameter_bytes(DType compute_dtype, bool bf16_moments);
 
 class LayoutMemory {
  public:
@@ -41,7 +42,7 @@ class LayoutMemory {
     std::int64_t again = 0, wide = 0, full = 0, stream = 0;  // workspaces
   };
   SliceBytes slice_bytes(const Layout& layout, std::int64_t slices) const;
-  std::int64_t state(const Layout& layout, std::int64_t elements) const;
+  std::int64_t state(const Layout& layout, const ParameterBytes& bytes) const;
 
   const TrainConfig& config_;
   const MemoryPlanContext context_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/make_model.h"
+
 namespace teratron::plan {
 namespace {
 
@@ -59,15 +61,28 @@ class Wall {
   LayoutMemory memory_;
 };
 
+MemoryWall::Bytes bytes_of_parameter(const PlanRequest& request) {
+  const std::shared_ptr<const Optimizer> optimizer = request.model.make_optimizer();
+  const std::unique_ptr<Model> model = make_model(request.model.model_for(request.vocab_size));
+  ParameterBytes all;
+  double elements = 0;
+  model->visit([&](Parameter& parameter) {
+    all.add(parameter, *optimizer, request.model.compute_dtype());
+    elements += static_cast<double>(parameter.shape.elements());
+  });
+  const auto mean = [&](std::int64_t bytes) { return static_cast<double>(bytes) / elements; };
+  return {.weight = mean(all.weight), .gradient = mean(all.gradient), .optimizer = mean(all.optimizer)};
+}
+
 }  // namespace
 
 MemoryWall memory_wall(const PlanRequest& request) {
   const Wall found(request);
   MemoryWall wall{.parameters = static_cast<double>(request.model.model_for(request.vocab_size).parameters()),
-                  .bytes = parameter_bytes(request.model.compute_dtype(), request.model.bf16_moments),
+                  .bytes = bytes_of_parameter(request),
                   .room = static_cast<std::int64_t>(request.cluster.device.memory)};
-  wall.least_devices = static_cast<std::int64_t>(
-      std::ceil(wall.parameters * static_cast<double>(wall.bytes.all()) / static_cast<double>(wall.room)));
+  wall.least_devices =
+      static_cast<std::int64_t>(std::ceil(wall.parameters * wall.bytes.all() / static_cast<double>(wall.room)));
   wall.tensor_alone = found.tensor_alone();
   // Gradients may lie where activations lay, so the state alone is no bound to begin from.
   wall.fewest = found.fewest(1);

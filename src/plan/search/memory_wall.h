@@ -15,8 +15,13 @@ struct WallLayout {
 };
 
 struct MemoryWall {
+  // Bytes that training keeps of a parameter: the mean, since an optimizer may keep more of some than of others.
+  struct Bytes {
+    double weight = 0, gradient = 0, optimizer = 0;
+    double all() const { return weight + gradient + optimizer; }
+  };
   double parameters = 0;
-  ParameterBytes bytes;            // a parameter
+  Bytes bytes;
   std::int64_t room = 0;           // of a device
   std::int64_t least_devices = 0;  // whose memory the state alone would fill
   // With all that saves memory: sequences one by one, full recompute, sequence parallelism. One copy of the model.

@@ -54,6 +54,9 @@ std::string TrainConfig::parts() const {
 Faults TrainConfig::faults() const {
   Faults faults = StepSettings::faults();
   faults.add(OptimizerSettings::faults());
+  faults.add_if(optimizer_kind == OptimizerKind::kMuon && backend == BackendKind::kCuda,
+                "{} muon does not run on the CUDA back end yet; take {} adamw, or {} cpu", Flag{"optimizer"},
+                Flag{"optimizer"}, Flag{"backend"});
   faults.add(SplitSettings::faults());
   faults.add(data_faults(*this));
   faults.add(DocumentSettings::faults(tokenizer));

@@ -25,6 +25,22 @@ Faults loss_scaling_faults(const LossScaling& scaling) {
   return faults;
 }
 
+Faults wsd_faults(const LearningRateSchedule& schedule) {
+  constexpr Flag kStyle{"lr-decay-style"}, kWsdDecay{"lr-wsd-decay-iters"};
+  Faults faults;
+  if (schedule.wsd_decay == 0) {
+    faults.add_if(true, "{} wsd needs {} N: the updates at the end in which the learning rate falls", kStyle,
+                  kWsdDecay);
+    return faults;
+  }
+  const std::int64_t most = schedule.decay - schedule.warmup;
+  faults.add_if(schedule.wsd_decay < 0 || schedule.wsd_decay > most,
+                "{} is {}; it must be at least 1 and at most {}, the updates between the warm-up and the end of the "
+                "decay",
+                kWsdDecay, schedule.wsd_decay, most);
+  return faults;
+}
+
 Faults learning_rate_faults(const OptimizerSettings& s) {
   constexpr Flag kPeak{"lr"}, kMinimum{"min-lr"}, kWarmup{"lr-warmup-iters"}, kDecay{"lr-decay-iters"},
       kTrainIters{"train-iters"};
@@ -40,6 +56,7 @@ Faults learning_rate_faults(const OptimizerSettings& s) {
   faults.add_if(schedule.decay > 0 && schedule.warmup > schedule.decay,
                 "{} {} is more than the {} updates until the end of the decay ({})", kWarmup, schedule.warmup,
                 schedule.decay, s.learning_rate.decay > 0 ? kDecay : kTrainIters);
+  if (schedule.style == DecayStyle::kWsd) faults.add(wsd_faults(schedule));
   return faults;
 }
 
@@ -56,9 +73,21 @@ Faults adamw_faults(const AdamWSettings& adam) {
   return faults;
 }
 
+Faults muon_faults(const MuonSettings& muon) {
+  Faults faults;
+  faults.add_if(!(muon.momentum >= 0 && muon.momentum < 1), "{} is {}; it must be at least 0 and below 1",
+                Flag{"muon-momentum"}, muon.momentum);
+  return faults;
+}
+
 }  // namespace
 
 OptimizerSettings::OptimizerSettings() { learning_rate.minimum = 1e-5; }
+
+std::shared_ptr<const Optimizer> OptimizerSettings::make_optimizer() const {
+  if (optimizer_kind == OptimizerKind::kMuon) return std::make_shared<MuonOptimizer>(muon, optimizer, bf16_moments);
+  return std::make_shared<AdamWOptimizer>(optimizer, bf16_moments);
+}
 
 LearningRateSchedule OptimizerSettings::schedule() const {
   LearningRateSchedule schedule = learning_rate;
@@ -70,6 +99,7 @@ Faults OptimizerSettings::faults() const {
   Faults faults = loss_scaling_faults(loss_scaling);
   faults.add(learning_rate_faults(*this));
   faults.add(adamw_faults(optimizer));
+  faults.add(muon_faults(muon));
   faults.need_between({"seed"}, seed, 0);
   return faults;
 }
@@ -78,18 +108,30 @@ void add_optimizer_fields(FieldList& list, OptimizerSettings& s) {
   list.add("train-iters", &s.train_iters, "N", "updates in all");
   list.add("lr", &s.learning_rate.peak, "X", "peak learning rate");
   list.add("min-lr", &s.learning_rate.minimum, "X", "learning rate at the end of the decay");
-  list.add_choice(
-      "lr-decay-style", s.learning_rate.style,
-      {{"cosine", DecayStyle::kCosine}, {"linear", DecayStyle::kLinear}, {"constant", DecayStyle::kConstant}},
-      "how the learning rate falls after the warm-up");
+  list.add_choice("lr-decay-style", s.learning_rate.style,
+                  {{"cosine", DecayStyle::kCosine},
+                   {"linear", DecayStyle::kLinear},
+                   {"constant", DecayStyle::kConstant},
+                   {"wsd", DecayStyle::kWsd}},
+                  "how the learning rate falls after the warm-up; wsd: not before the last --lr-wsd-decay-iters");
   list.add("lr-decay-iters", &s.learning_rate.decay, "N", "updates until --min-lr; 0: --train-iters");
   list.add("lr-warmup-iters", &s.learning_rate.warmup, "N", "updates of linear warm-up");
+  list.add("lr-wsd-decay-iters", &s.learning_rate.wsd_decay, "N", "wsd: updates of the decay at the end");
+  list.add_choice("lr-wsd-decay-style", s.learning_rate.wsd_style,
+                  {{"exponential", WsdDecayStyle::kExponential},
+                   {"linear", WsdDecayStyle::kLinear},
+                   {"cosine", WsdDecayStyle::kCosine},
+                   {"minus_sqrt", WsdDecayStyle::kMinusSqrt}},
+                  "wsd: the curve of that decay");
+  list.add_choice("optimizer", s.optimizer_kind, {{"adamw", OptimizerKind::kAdamW}, {"muon", OptimizerKind::kMuon}},
+                  "muon: the layers' weight matrices by orthogonalised momentum, the rest by AdamW, at the same --lr");
+  list.add("muon-momentum", &s.muon.momentum, "X", "muon: decay of the gradient's running sum");
   list.add("weight-decay", &s.optimizer.weight_decay, "X", "decoupled weight decay; biases and norms have none");
   list.add("clip-grad", &s.optimizer.clip, "X", "largest norm of all gradients together; 0: no clipping");
   list.add("adam-beta1", &s.optimizer.beta1, "X", "decay of the gradient's running mean");
   list.add("adam-beta2", &s.optimizer.beta2, "X", "decay of the gradient's running square");
   list.add_choice("optimizer-state", s.bf16_moments, {{"fp32", false}, {"bf16", true}},
-                  "how AdamW keeps its two moments: bf16, rounded by chance, takes 4 bytes a parameter less");
+                  "how the optimizer keeps its moments (rounded by chance) and muon's momentum: bf16 takes half");
   list.add("adam-eps", &s.optimizer.epsilon, "X", "added to the root of the running square");
   list.add("seed", &s.seed, "N", "of initial weights, dropout and the order of the data");
 }

@@ -2,25 +2,31 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "base/faults.h"
-#include "optim/adamw_optimizer.h"
 #include "optim/learning_rate.h"
 #include "optim/loss_scaler.h"
+#include "optim/muon/muon.h"
 #include "options/fields.h"
 
 namespace teratron {
+
+enum class OptimizerKind { kAdamW, kMuon };
 
 struct OptimizerSettings {
   OptimizerSettings();
 
   std::int64_t train_iters = 0;        // must be given
   LearningRateSchedule learning_rate;  // decay 0: train_iters
+  OptimizerKind optimizer_kind = OptimizerKind::kAdamW;
   AdamWSettings optimizer;
-  bool bf16_moments = false;  // of AdamW, rounded by chance; else fp32
+  MuonSettings muon;          // of kMuon, beside `optimizer`
+  bool bf16_moments = false;  // the optimizer's slots are bf16; else fp32
   LossScaling loss_scaling;   // fp16 only
   std::int64_t seed = 1234;
 
+  std::shared_ptr<const Optimizer> make_optimizer() const;
   LearningRateSchedule schedule() const;  // with the decay filled in
   Faults faults() const;
 };

@@ -31,8 +31,9 @@ constexpr std::array<std::string_view, 12> kOfData = {
     "seed",       "split",          "split-order",          "split-seed",
     "seq-length", "eod-mask-loss",  "reset-attention-mask", "reset-position-ids",
     "mask-prob",  "short-seq-prob", "masking-max-ngram",    "masking-use-geometric-distribution"};
-constexpr std::array<std::string_view, 5> kOfSchedule = {"lr", "min-lr", "lr-decay-style", "lr-decay-iters",
-                                                         "lr-warmup-iters"};
+constexpr std::array<std::string_view, 7> kOfSchedule = {
+    "lr", "min-lr", "lr-decay-style", "lr-decay-iters", "lr-warmup-iters", "lr-wsd-decay-iters", "lr-wsd-decay-style"};
+constexpr std::array<std::string_view, 1> kOfOptimizer = {"optimizer"};
 
 template <std::size_t kSize>
 bool is_among(const std::array<std::string_view, kSize>& names, std::string_view name) {
@@ -41,6 +42,7 @@ bool is_among(const std::array<std::string_view, kSize>& names, std::string_view
 
 ResumeRule rule_of(std::string_view field) {
   if (is_among(kOfData, field)) return ResumeRule::kData;
+  if (is_among(kOfOptimizer, field)) return ResumeRule::kOptimizer;
   return is_among(kOfSchedule, field) ? ResumeRule::kSchedule : ResumeRule::kAllowed;
 }
 
@@ -171,10 +173,11 @@ std::vector<SettingDifference> differences_from(const CheckpointInfo& checkpoint
 
 void require_resumable(const CheckpointInfo& checkpoint, const TrainConfig& config) {
   check_same_model(checkpoint.folder, checkpoint.model, config.model_for(checkpoint.model.vocab_size));
-  std::vector<std::string> data, schedule;
+  std::vector<std::string> data, schedule, optimizer;
   for (const SettingDifference& difference : differences_from(checkpoint, config)) {
     if (difference.rule == ResumeRule::kData && !config.override_data) data.push_back(text_of(difference));
     if (difference.rule == ResumeRule::kSchedule && !config.override_schedule) schedule.push_back(text_of(difference));
+    if (difference.rule == ResumeRule::kOptimizer) optimizer.push_back(text_of(difference));
   }
   std::vector<std::string> faults;
   if (!data.empty()) {
@@ -186,6 +189,12 @@ void require_resumable(const CheckpointInfo& checkpoint, const TrainConfig& conf
         fmt::format("the learning rate would follow another schedule: {}; leave that out, or allow it by "
                     "--override-opt-param-scheduler",
                     fmt::join(schedule, "; ")));
+  }
+  if (!optimizer.empty()) {
+    faults.push_back(
+        fmt::format("the checkpoint's state is of another optimizer: {0}; leave that out, or start a new run from the "
+                    "weights: --finetune {1} in place of --load",
+                    fmt::join(optimizer, "; "), checkpoint.folder.string()));
   }
   if (!faults.empty()) {
     throw_user_error("'{}' was trained with other settings:\n  {}", checkpoint.folder.string(),
@@ -209,6 +218,13 @@ std::string future_of_learning_rate(const TrainConfig& config, std::int64_t appl
         schedule.minimum, schedule.decay, config.train_iters);
   }
   const std::string then = schedule.decay < config.train_iters ? " and stays there" : "";
+  if (schedule.style == DecayStyle::kWsd && applied + 1 <= schedule.fall_begins()) {
+    return fmt::format("the learning rate {} until update {}, falls to {:g} at update {}{}",
+                       applied + 1 < schedule.warmup ? fmt::format("rises from {:g} to {:g} at update {}, stays there",
+                                                                   next, schedule.peak, schedule.warmup)
+                                                     : fmt::format("stays at {:g}", next),
+                       schedule.fall_begins(), schedule.minimum, schedule.decay, then);
+  }
   return applied + 1 < schedule.warmup
              ? fmt::format("the learning rate rises from {:g} to {:g} at update {}, falls to {:g} at update {}{}", next,
                            schedule.peak, schedule.warmup, schedule.minimum, schedule.decay, then)

@@ -40,9 +40,10 @@ std::optional<TrainConfig> settings_of(const CheckpointInfo& checkpoint);
 TrainConfig filled_from(const CheckpointInfo& checkpoint, TrainConfig config);
 
 enum class ResumeRule {
-  kAllowed,   // it is listed
-  kData,      // it needs --override-data: other samples would be read, or read again
-  kSchedule,  // it needs --override-opt-param-scheduler
+  kAllowed,    // it is listed
+  kData,       // it needs --override-data: other samples would be read, or read again
+  kSchedule,   // it needs --override-opt-param-scheduler
+  kOptimizer,  // it needs a new run (--finetune): the other optimizer's state is of no use
 };
 
 struct SettingDifference {

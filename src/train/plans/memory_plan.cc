@@ -22,7 +22,7 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
           .recompute = config.recompute,
           .sequence_parallel = config.sequence_parallel,
           .shard_optimizer = config.distributed_optimizer,
-          .bf16_moments = config.bf16_moments,
+          .optimizer = config.make_optimizer(),
           .cell_layers = pipeline.cell_layers};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace teratron::testing {
@@ -259,6 +260,20 @@ Trial fill_normal_trial(Random& random) {
   trial.output("view", {rows, columns}, {8 * kUnitRoundoff, 0}, some_precision(random));
   trial.run = [=](Backend& backend, const Views& views) {
     backend.fill_normal(views["view"], stream, first, 0.02, stride);
+  };
+  return trial;
+}
+
+// With keep 0 the first operand is not read, so it holds NaN.
+Trial scale_add_trial(Random& random) {
+  const std::int64_t n = some_length(random);
+  const double keep = random.one_of({0.0, 1.0, 0.95, -4.775, 1 - 1e-5}), scale = random.one_of({1.0, 2.0315, -1e-3});
+  Trial trial{.sizes = fmt::format("n={} keep={} scale={}", n, keep, scale), .arguments = {}, .run = {}};
+  trial.in_out("to", {n}, random.normals({n}), sum_tolerance(2, 5), some_precision(random));
+  trial.input("from", {n}, random.normals({n}), some_precision(random));
+  trial.run = [=](Backend& backend, const Views& views) {
+    if (keep == 0 && n > 0) backend.fill(views["to"], std::numeric_limits<double>::quiet_NaN());
+    backend.scale_add(views["to"], keep, views["from"], scale);
   };
   return trial;
 }

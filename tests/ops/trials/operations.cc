@@ -27,6 +27,12 @@ std::vector<Operation> operations() {
 #undef TERATRON_TRIAL
 }
 
+std::vector<Operation> host_operations() {
+  std::vector<Operation> all = operations();
+  all.push_back({"scale_add", scale_add_trial});
+  return all;
+}
+
 std::vector<Operation> library_attention_operations() {
   return {
       {"plain_attention_forward", plain_attention_forward_trial},

@@ -17,6 +17,8 @@ struct Operation {
 };
 
 std::vector<Operation> operations();
+// The same, and those that GPUs do not have.
+std::vector<Operation> host_operations();
 // Attention as a library's kernels take it (no dropout, gradients that are overwritten), and what must stay ours.
 std::vector<Operation> library_attention_operations();
 // Linear layers of sizes for a back end that times how to compute each.
@@ -51,6 +53,7 @@ Trial plain_attention_forward_trial(Random& random);
 Trial plain_attention_backward_trial(Random& random);
 Trial sum_of_squares_trial(Random& random);
 Trial split_floats_trial(Random& random);
+Trial scale_add_trial(Random& random);
 Trial copy_trial(Random& random);
 Trial copy_converting_trial(Random& random);
 Trial fill_trial(Random& random);

@@ -1,5 +1,5 @@
 // AdamW against the equations of Loshchilov and Hutter (Algorithm 2) in double, step by step.
-#include "optim/adamw_optimizer.h"
+#include "optim/adamw.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kSize = 37;
 
 // Two parameters in double: one that decays, one that does not.
-class AdamWOptimizer : public ::testing::Test {
+class AdamWUpdates : public ::testing::Test {
  protected:
   struct Host {
     std::vector<double> value = std::vector<double>(kSize), gradient = value, moment1 = value, moment2 = value;
@@ -29,8 +29,9 @@ class AdamWOptimizer : public ::testing::Test {
       parameters_[p].name = p == 0 ? "matrix" : "bias";
       parameters_[p].decay = p == 0;
       parameters_[p].shape = {kSize};
-      TensorRef* const views[] = {&parameters_[p].value, &parameters_[p].gradient, &parameters_[p].state.moment1,
-                                  &parameters_[p].state.moment2};
+      parameters_[p].state.slots = AdamWOptimizer().slots(parameters_[p], DType::kF64);
+      TensorRef* const views[] = {&parameters_[p].value, &parameters_[p].gradient,
+                                  &parameters_[p].state.slots.at(0).values, &parameters_[p].state.slots.at(1).values};
       for (TensorRef* view : views) {
         tensors_.emplace_back(*backend_, DType::kF64, Shape{kSize});
         *view = tensors_.back();
@@ -46,6 +47,10 @@ class AdamWOptimizer : public ::testing::Test {
       for (double& value : host_[p].gradient) value = scale * (random_.uniform() - 0.5);
       backend_->upload(parameters_[p].gradient, host_[p].gradient.data());
     }
+  }
+
+  void apply(const AdamWSettings& settings, const UpdateStep& step) {
+    AdamWOptimizer(settings).update(*backend_, mesh_, all_, step, {});
   }
 
   double expected_norm() const {
@@ -65,13 +70,13 @@ class AdamWOptimizer : public ::testing::Test {
   std::vector<Parameter*> all_ = {&parameters_[0], &parameters_[1]};
 };
 
-TEST_F(AdamWOptimizer, FollowsThePaperAndDecaysOnlyWhatDecays) {
+TEST_F(AdamWUpdates, FollowsThePaperAndDecaysOnlyWhatDecays) {
   const AdamWSettings settings{.beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-3, .weight_decay = 0.1, .clip = 1.0};
   for (int update = 1; update <= 20; ++update) {
     draw_gradients(update % 2 == 0 ? 0.1 : 4.0);  // below and above the clip
     const double rate = 0.01 * update, norm = expected_norm();
     EXPECT_NEAR(gradient_norm(*backend_, all_, mesh_), norm, 1e-12);
-    adamw_update(*backend_, all_, settings, {.learning_rate = rate, .update = update, .gradient_norm = norm});
+    apply(settings, {.learning_rate = rate, .update = update, .gradient_norm = norm});
     const double clip = std::min(1.0, 1.0 / (norm + 1e-6));
     for (std::size_t p = 0; p < 2; ++p) {
       Host& h = host_[p];
@@ -89,10 +94,10 @@ TEST_F(AdamWOptimizer, FollowsThePaperAndDecaysOnlyWhatDecays) {
   }
 }
 
-TEST_F(AdamWOptimizer, WithoutClippingTheGradientIsTakenAsItIs) {
+TEST_F(AdamWUpdates, WithoutClippingTheGradientIsTakenAsItIs) {
   draw_gradients(1e3);
   AdamWSettings settings{.beta1 = 0, .beta2 = 0, .epsilon = 1e6, .weight_decay = 0, .clip = 0};
-  adamw_update(*backend_, all_, settings, {.learning_rate = 1.0, .gradient_norm = 1e9});
+  apply(settings, {.learning_rate = 1.0, .gradient_norm = 1e9});
   std::vector<double> actual(kSize);
   backend_->download(actual.data(), parameters_[1].value);
   for (std::size_t i = 0; i < kSize; ++i) {
@@ -101,7 +106,7 @@ TEST_F(AdamWOptimizer, WithoutClippingTheGradientIsTakenAsItIs) {
   }
 }
 
-TEST_F(AdamWOptimizer, AGradientThatIsNotFiniteMakesTheNormSo) {
+TEST_F(AdamWUpdates, AGradientThatIsNotFiniteMakesTheNormSo) {
   for (const double bad : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     draw_gradients(1);
     host_[1].gradient[7] = bad;
@@ -130,27 +135,25 @@ TEST(GradientNorm, IsNotFiniteOnAnyRankWhereItIsNotOnOne) {
 }
 
 // Gradients of the scaled loss, and the norm of those, give the update of the gradients themselves.
-TEST_F(AdamWOptimizer, AGradientScaleIsTakenOutBeforeClipping) {
+TEST_F(AdamWUpdates, AGradientScaleIsTakenOutBeforeClipping) {
   const AdamWSettings settings{.epsilon = 1e-3, .clip = 1.0};
   draw_gradients(3);
   const double norm = expected_norm();
   ASSERT_GT(norm, 1);
-  adamw_update(*backend_, all_, settings, {.learning_rate = 0.1, .gradient_norm = norm});
+  apply(settings, {.learning_rate = 0.1, .gradient_norm = norm});
   std::vector<double> plain(kSize), scaled(kSize);
   backend_->download(plain.data(), parameters_[0].value);
 
   backend_->upload(parameters_[0].value, host_[0].value.data());
   for (Parameter* parameter : all_) {
-    backend_->fill_zero(parameter->state.moment1);
-    backend_->fill_zero(parameter->state.moment2);
+    for (const OptimizerSlot& slot : parameter->state.slots) backend_->fill_zero(slot.values);
   }
   for (std::size_t p = 0; p < 2; ++p) {
     for (double& value : host_[p].gradient) value *= 1024;
     backend_->upload(parameters_[p].gradient, host_[p].gradient.data());
   }
-  adamw_update(
-      *backend_, all_, settings,
-      {.learning_rate = 0.1, .gradient_norm = gradient_norm(*backend_, all_, mesh_), .gradient_scale = 1.0 / 1024});
+  apply(settings,
+        {.learning_rate = 0.1, .gradient_norm = gradient_norm(*backend_, all_, mesh_), .gradient_scale = 1.0 / 1024});
   backend_->download(scaled.data(), parameters_[0].value);
   for (std::size_t i = 0; i < kSize; ++i) EXPECT_NEAR(scaled[i], plain[i], 1e-14);
 }

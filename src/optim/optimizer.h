@@ -1,0 +1,58 @@
+// Optimizer: how gradients become new weights. It says which tensors it keeps of each parameter (its slots) and what an
+// update works in; who allocates, shards, saves, loads and counts these reads the slots and knows no optimizer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/mesh.h"
+#include "nn/carver.h"
+#include "nn/parameter.h"
+#include "ops/backend.h"
+#include "ops/working_memory.h"
+
+namespace teratron {
+
+struct UpdateStep {
+  double learning_rate = 0;
+  std::int64_t update = 1;    // number of the update, counted from 1
+  double gradient_norm = 0;   // as gradient_norm() returns it
+  double gradient_scale = 1;  // of gradients and norm: 1 / loss scale
+  std::uint64_t seed = 0;     // of what is rounded by chance
+};
+
+// The memory of an update that holds nothing from one to the next.
+struct UpdateMemory {
+  std::int64_t bytes = 0;
+  std::vector<WorkShapes::Product> products;  // the largest that are multiplied, for a CPU's working memory
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // The slots of a parameter, without memory, in the order of checkpoints. `compute`: the back end's compute type.
+  virtual std::vector<OptimizerSlot> slots(const Parameter& parameter, DType compute) const = 0;
+
+  // The memory of an update of these parameters, which are one rank's. Follows from plain values, as all plans do:
+  // shapes, Parameter::place and Parameter::sharding.
+  virtual UpdateMemory memory(std::span<Parameter* const> /*parameters*/, DType /*compute*/) const { return {}; }
+
+  // Updates the elements that this rank keeps the state of (own_shard) from clipped gradients, which may be
+  // overwritten. All ranks of the mesh call it, each with the parameters that it holds, in the order of Model::visit.
+  // `workspace`: memory().bytes.
+  virtual void update(Backend& backend, const Mesh& mesh, std::span<Parameter* const> parameters,
+                      const UpdateStep& step, Carver workspace) const = 0;
+};
+
+// The L2 norm of all gradients of the model together, the same on all ranks, who each pass the parameters they hold;
+// what several hold counts once. Infinite or NaN, on every rank, where any gradient is. `riders` are summed over the
+// ranks of the model in the same message.
+double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, const Mesh& mesh,
+                     std::span<double> riders = {});
+
+// The factor of gradients whose global norm is to be at most `clip` (0: of any size), step.gradient_scale included.
+double clipped_scale(const UpdateStep& step, double clip);
+
+}  // namespace teratron

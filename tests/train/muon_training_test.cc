@@ -1,0 +1,110 @@
+// Training with Muon: it learns, resumes to the bit, and changes layouts on the way.
+#include <gtest/gtest.h>
+
+#include "base/files/file.h"
+#include "checkpoint/native/checkpoint.h"
+#include "train/plans/memory_plan.h"
+#include "train/training_fixture.h"
+
+namespace teratron {
+namespace {
+
+class MuonTraining : public testing::TrainingFixture {
+ protected:
+  void SetUp() override {
+    TrainingFixture::SetUp();
+    config_.optimizer_kind = OptimizerKind::kMuon;
+    config_.model.num_attention_heads = 4;
+    config_.global_batch_size = 4;
+  }
+  static TrainConfig split(TrainConfig config) {
+    config.tensor_parallel = config.data_parallel = 2;
+    config.sequence_parallel = config.distributed_optimizer = true;
+    config.micro_batch_size = 1;
+    return config;
+  }
+  static TrainConfig piped(TrainConfig config) {
+    config.pipeline_parallel = config.data_parallel = 2;
+    config.distributed_optimizer = true;
+    config.micro_batch_size = 1;
+    return config;
+  }
+  static TrainConfig with_bf16(TrainConfig config, bool state) {
+    config.bf16 = true;
+    config.bf16_moments = state;
+    return config;
+  }
+};
+
+TEST_F(MuonTraining, ResumesBitForBit) {
+  for (const TrainConfig& config : {config_, split(config_), piped(config_), with_bf16(split(config_), false),
+                                    with_bf16(piped(config_), true), with_bf16(config_, true)}) {
+    const testing::TrainingRun whole = train(config);
+    TrainConfig first = config, rest = config;
+    first.train_iters = 5;
+    first.learning_rate.decay = config.train_iters;
+    first.save = rest.load = folder_ / "save";
+    std::filesystem::remove_all(first.save);
+    std::vector<double> losses = train(first).losses;
+    const testing::TrainingRun after = train(rest);
+    losses.insert(losses.end(), after.losses.begin(), after.losses.end());
+    EXPECT_EQ(losses, whole.losses);
+    EXPECT_EQ(after.parameters, whole.parameters);
+  }
+}
+
+TEST_F(MuonTraining, OneLayoutGoesOnFromAnother) {
+  config_.learning_rate.peak = 1e-4;
+  const testing::TrainingRun whole = train(config_);
+  const std::vector<TrainConfig> layouts = {config_, split(config_), piped(config_)};
+  for (const TrainConfig& from : layouts) {
+    TrainConfig first = from;
+    first.train_iters = 4;
+    first.learning_rate.decay = config_.train_iters;
+    first.save = folder_ / "save";
+    std::filesystem::remove_all(first.save);
+    testing::TrainingRun both = train(first);
+    for (TrainConfig rest : layouts) {
+      rest.load = first.save;
+      const testing::TrainingRun after = train(rest);
+      testing::TrainingRun joined = both;
+      joined.losses.insert(joined.losses.end(), after.losses.begin(), after.losses.end());
+      joined.parameters = after.parameters;
+      testing::expect_same_training(joined, whole, "Muon");
+    }
+  }
+}
+
+// A checkpoint has a momentum for each matrix of the layers and two moments for each other parameter.
+TEST_F(MuonTraining, CheckpointsHoldWhatTheOptimizerSaysThatItKeeps) {
+  config_.train_iters = 1;
+  config_.save = folder_ / "save";
+  train(config_);
+  const std::string header = read_file(read_checkpoint_info(config_.save).folder / "optimizer.safetensors");
+  for (const char* there : {"layers.0.attention.qkv.weight.momentum", "layers.1.mlp.down.weight.momentum",
+                            "layers.0.attention.qkv.bias.moment1", "embedding.tokens.weight.moment2"}) {
+    EXPECT_NE(header.find(there), std::string::npos) << there;
+  }
+  EXPECT_EQ(header.find("mlp.up.weight.moment1"), std::string::npos);
+}
+
+// A momentum less than AdamW's two for each element of the layers' matrices; the update works where activations were.
+TEST_F(MuonTraining, TakesLessMemoryThanAdamW) {
+  config_.micro_batch_size = config_.global_batch_size = 16;
+  TrainConfig adamw = config_;
+  adamw.optimizer_kind = OptimizerKind::kAdamW;
+  const auto bytes = [&](const TrainConfig& config) { return planned_memory(config, {.vocab_size = kVocab}).front(); };
+  const std::int64_t matrices = config_.model.num_layers * 12 * config_.model.hidden_size * config_.model.hidden_size;
+  EXPECT_NEAR(static_cast<double>(bytes(adamw) - bytes(config_)), static_cast<double>(4 * matrices),
+              0.03 * static_cast<double>(bytes(config_)));
+}
+
+TEST_F(MuonTraining, LearnsFasterThanAdamWOnTheSameTokens) {
+  config_.train_iters = 40;
+  TrainConfig adamw = config_;
+  adamw.optimizer_kind = OptimizerKind::kAdamW;
+  EXPECT_LT(train(config_).losses.back(), train(adamw).losses.back());
+}
+
+}  // namespace
+}  // namespace teratron
