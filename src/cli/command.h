@@ -9,7 +9,8 @@
 //
 //   make_command<DataInfoOptions>("data info", "shows what a tokenised corpus holds", run);
 //
-// --help, unknown flags, missing arguments and exit codes are taken care of.
+// --help, unknown flags, missing arguments, outputs that are inputs too (files_of_command.h) and exit codes are taken
+// care of.
 #pragma once
 
 #include <functional>
@@ -19,6 +20,7 @@
 #include <utility>
 
 #include "base/faults.h"
+#include "cli/files_of_command.h"
 #include "options/output.h"
 #include "options/reading.h"
 
@@ -42,7 +44,11 @@ Command make_command(std::string_view name, std::string_view summary, void (*run
   return {.name = std::string(name),
           .summary = std::string(summary),
           .text = text,
-          .run = [run](std::span<const std::string> arguments) { run(read_options<Options>(arguments)); }};
+          .run = [run](std::span<const std::string> arguments) {
+            Options options = read_options<Options>(arguments);
+            require_separate_files(fields_of(options));
+            run(options);
+          }};
 }
 
 }  // namespace teratron

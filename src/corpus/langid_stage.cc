@@ -4,6 +4,7 @@
 #include <cld2/public/encodings.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -12,11 +13,68 @@
 namespace teratron {
 namespace {
 
+char small_letter(char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c); }
+
+// The code without regard to case, as CLD2 writes it; empty: it has no such language.
+std::string as_cld2_writes(const std::string& code) {
+  for (int i = 0; i < CLD2::NUM_LANGUAGES; ++i) {
+    const std::string known = CLD2::LanguageCode(static_cast<CLD2::Language>(i));
+    const bool is_same = std::ranges::equal(code, known, {}, small_letter, small_letter);
+    if (is_same && is_language_code(known)) return known;
+  }
+  return {};
+}
+
+// CLD2's code for a language: some of its codes are older than those of today's ISO 639 and BCP 47.
+std::string known_code(const std::string& code) {
+  constexpr auto kOtherCodes =
+      std::to_array<std::pair<std::string_view, std::string_view>>({{"he", "iw"},
+                                                                    {"jv", "jw"},
+                                                                    {"fil", "tl"},
+                                                                    {"yi-hebr", "yi"},
+                                                                    {"nb", "no"},
+                                                                    {"zh-cn", "zh"},
+                                                                    {"zh-sg", "zh"},
+                                                                    {"zh-hans", "zh"},
+                                                                    {"zh-hans-cn", "zh"},
+                                                                    {"zh-tw", "zh-Hant"},
+                                                                    {"zh-hk", "zh-Hant"},
+                                                                    {"zh-mo", "zh-Hant"},
+                                                                    {"zh-hant-tw", "zh-Hant"},
+                                                                    {"zh-hant-hk", "zh-Hant"}});
+  std::string small = code;
+  std::ranges::transform(small, small.begin(), small_letter);
+  std::ranges::replace(small, '_', '-');
+  if (std::string found = as_cld2_writes(small); !found.empty()) return found;
+  for (const auto& [other, known] : kOtherCodes) {
+    if (small == other) return as_cld2_writes(std::string(known));
+  }
+  const std::size_t region = small.find('-');  // en-US, pt_BR
+  return region == small.npos || small.starts_with("zh") ? std::string() : known_code(small.substr(0, region));
+}
+
+// The codes that begin alike, or those of the language where `code` is its name.
+std::string advice_for(const std::string& code) {
+  std::string codes;
+  int listed = 0;
+  for (int i = 0; i < CLD2::NUM_LANGUAGES && listed < 8; ++i) {
+    const auto language = static_cast<CLD2::Language>(i);
+    const std::string known = CLD2::LanguageCode(language), name = CLD2::LanguageName(language);
+    const bool is_near = !code.empty() && is_language_code(known) &&
+                         (small_letter(known[0]) == small_letter(code[0]) && known.size() <= 3);
+    if (std::ranges::equal(code, name, {}, small_letter, small_letter)) return fmt::format("{} is {}", name, known);
+    if (!is_near) continue;
+    codes += fmt::format("{}{}", listed++ == 0 ? "" : ", ", known);
+  }
+  return codes.empty() ? "give a code such as en, de or zh" : "near it are " + codes;
+}
+
 class LangidStage final : public Stage {
  public:
-  LangidStage(std::string code, bool keep_unsure) : code_(std::move(code)), keeps_unsure_(keep_unsure) {
-    if (!is_language_code(code_)) {
-      throw_user_error("'{}' is not a language that CLD2 knows; give a code such as en, de or zh (--language)", code_);
+  LangidStage(const std::string& code, bool keep_unsure) : code_(known_code(code)), keeps_unsure_(keep_unsure) {
+    if (code_.empty()) {
+      throw_user_error("'{}' is not a language that CLD2 knows; {}, or another of its codes (--language)", code,
+                       advice_for(code));
     }
   }
 
@@ -58,8 +116,8 @@ bool is_language_code(const std::string& code) {
   return language != CLD2::UNKNOWN_LANGUAGE && code == CLD2::LanguageCode(language);
 }
 
-std::unique_ptr<Stage> make_langid_stage(std::string code, bool keep_unsure) {
-  return std::make_unique<LangidStage>(std::move(code), keep_unsure);
+std::unique_ptr<Stage> make_langid_stage(const std::string& code, bool keep_unsure) {
+  return std::make_unique<LangidStage>(code, keep_unsure);
 }
 
 }  // namespace teratron

@@ -23,7 +23,7 @@ DetectedLanguage detect_language(std::string_view text);
 bool is_language_code(const std::string& code);
 
 // Drops "language" (another one) and, unless `keep_unsure`, "unsure" (CLD2 does not rely on what it found). UserError:
-// not a language code.
-std::unique_ptr<Stage> make_langid_stage(std::string code, bool keep_unsure = false);
+// not a language code. Case does not count, and codes of today (he, zh-TW) stand for CLD2's.
+std::unique_ptr<Stage> make_langid_stage(const std::string& code, bool keep_unsure = false);
 
 }  // namespace teratron

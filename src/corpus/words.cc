@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include "base/error.h"
@@ -73,8 +75,54 @@ bool is_mark(char32_t code) {
   return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC;
 }
 
-// The vowel AM of Thai and Lao is a letter to Unicode, and part of the cluster before it.
-bool is_part_of_cluster(char32_t code) { return is_mark(code) || code == 0x0E33 || code == 0x0EB3; }
+// The vowel AM of Thai and Lao is a letter to Unicode, and part of the cluster before it. So is AA behind the sign that
+// AM is composed of with it.
+bool is_part_of_cluster(char32_t code, bool has_nasal_sign) {
+  return is_mark(code) || code == 0x0E33 || code == 0x0EB3 || (has_nasal_sign && (code == 0x0E32 || code == 0x0EB2));
+}
+bool is_nasal_sign(char32_t code) { return code == 0x0E4D || code == 0x0ECD; }
+
+// Marks that voice the kana before them; those of half the width are letters to Unicode.
+bool is_voicing(char32_t code) { return code == 0x3099 || code == 0x309A || code == 0xFF9E || code == 0xFF9F; }
+
+// Characters that are not seen, and are part of no word: soft hyphens, spaces without width, joiners.
+bool is_unseen(char32_t code) {
+  return code == 0x00AD || (code >= 0x200B && code <= 0x200D) || code == 0x2060 || code == 0xFEFF;
+}
+
+// Letters that are composed as NFKC has them.
+bool is_composed(char32_t code) {
+  return (code >= 0xC0 && code < 0x180) || (code >= 0x1CD && code < 0x234) || (code >= 0x38A && code < 0x3CF) ||
+         (code >= 0x400 && code < 0x530) || (code >= 0x1E00 && code < 0x1F00);
+}
+
+// Whether a word needs more than this letter made small to be written in one way: the letter has another form in NFKC,
+// joins with its neighbours, or is several letters where case does not count.
+bool needs_folding(char32_t code) {
+  const auto sign = static_cast<utf8proc_int32_t>(code);
+  const utf8proc_property_t& property = *utf8proc_get_property(sign);
+  constexpr std::uint16_t kNone = 0xFFFF;
+  const bool is_jamo = code >= 0x1100 && code < 0x1200;
+  if (property.combining_class != 0 || is_jamo || is_mark(code) || is_voicing(code)) return true;
+  if (property.decomp_seqindex != kNone && (property.decomp_type != 0 || !is_composed(code))) return true;
+  std::array<utf8proc_int32_t, 8> folded{};
+  int last = 0;
+  if (property.casefold_seqindex == kNone) return false;
+  return utf8proc_decompose_char(sign, folded.data(), folded.size(), UTF8PROC_CASEFOLD, &last) != 1 ||
+         folded[0] != utf8proc_tolower(sign);
+}
+
+// NFKC without case: the same for all ways in which Unicode can write a word. Nothing for what is not to be mapped.
+std::string folded(const std::string& word) {
+  utf8proc_uint8_t* mapped = nullptr;
+  const auto length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(word.data()),
+                                   static_cast<utf8proc_ssize_t>(word.size()), &mapped,
+                                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT |
+                                                                  UTF8PROC_CASEFOLD | UTF8PROC_IGNORE));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
+  if (length < 0) return word;
+  return {reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(length)};
+}
 
 // Small letters of ASCII; 0: no part of a word. Other bytes need is_word_part.
 constexpr std::array<char, 128> kAsciiWords = [] {
@@ -95,7 +143,7 @@ class WordReader {
       const auto byte = static_cast<unsigned char>(text_[at]);
       if (byte < 0x80) {
         if (const char small = kAsciiWords[byte]; small != 0) {
-          if (is_cluster_) end_word(at);
+          if (is_cluster_ || is_alone_) end_word(at);
           add(at, [&] { word_.push_back(small); });
         } else {
           end_word(at);
@@ -112,23 +160,29 @@ class WordReader {
  private:
   std::size_t read_character(std::size_t at) {
     const Utf8Step step = decode_utf8(text_.substr(at));
+    const bool is_valid = step.status == Utf8Status::kValid;
+    if (is_valid && is_unseen(step.code)) return step.length;
     const CharClass kind = class_of(step.code);
-    const bool is_part =
-        step.status == Utf8Status::kValid &&
-        (kind == CharClass::kLetter || kind == CharClass::kNumber || (!word_.empty() && is_mark(step.code)));
+    const bool is_part = is_valid && (kind == CharClass::kLetter || kind == CharClass::kNumber ||
+                                      (!word_.empty() && (is_mark(step.code) || is_voicing(step.code))));
     if (!is_part || begins_word(step.code)) end_word(at);
     if (!is_part) return step.length;
-    if (word_.empty()) is_cluster_ = is_in_clusters(step.code);
+    if (word_.empty()) {
+      is_cluster_ = is_in_clusters(step.code);
+      is_alone_ = stands_alone(step.code);
+    }
     is_joined_ = joins_letters(step.code);
+    has_nasal_sign_ = is_nasal_sign(step.code) || (has_nasal_sign_ && is_mark(step.code));
+    needs_folding_ = needs_folding_ || needs_folding(step.code);
     add(at,
         [&] { append_utf8(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(step.code))), word_); });
-    if (stands_alone(step.code)) end_word(at + step.length);
     return step.length;
   }
 
   // Whether this part of a word does not go on with the one before it.
   bool begins_word(char32_t code) const {
-    if (is_cluster_) return !is_part_of_cluster(code) && !(is_joined_ && is_in_clusters(code));
+    if (is_alone_) return !is_mark(code) && !is_voicing(code);
+    if (is_cluster_) return !is_part_of_cluster(code, has_nasal_sign_) && !(is_joined_ && is_in_clusters(code));
     return stands_alone(code) || (is_in_clusters(code) && !is_mark(code));
   }
 
@@ -140,10 +194,11 @@ class WordReader {
 
   void end_word(std::size_t end) {
     if (word_.empty()) return;
+    if (needs_folding_) word_ = folded(word_);
     words_.push_back({::XXH3_64bits(word_.data(), word_.size()), static_cast<std::uint32_t>(begin_),
                       static_cast<std::uint32_t>(end)});
     word_.clear();
-    is_cluster_ = is_joined_ = false;
+    is_cluster_ = is_joined_ = is_alone_ = has_nasal_sign_ = needs_folding_ = false;
   }
 
   std::string_view text_;
@@ -151,6 +206,8 @@ class WordReader {
   std::size_t begin_ = 0;
   bool is_cluster_ = false;  // word_ is of a script without spaces
   bool is_joined_ = false;   // and ends in a sign that joins letters
+  bool is_alone_ = false;    // word_ is a character that is a word
+  bool has_nasal_sign_ = false, needs_folding_ = false;
   std::vector<Word> words_;
 };
 

@@ -10,9 +10,10 @@ namespace teratron {
 
 // A word is a run of letters, numbers and the marks that belong to them. In scripts written without spaces it is one
 // character (Han, kana, Yi), or one letter with its marks and with those that are joined to it (Thai, Lao, Khmer,
-// Burmese, Javanese and others; a syllable has two or three of them). Everything else lies between words.
+// Burmese, Javanese and others; a syllable has two or three of them). Soft hyphens, joiners and
+// spaces without width count for nothing. Everything else lies between words.
 struct Word {
-  std::uint64_t hash;        // of its small letters
+  std::uint64_t hash;        // of it in NFKC, without case
   std::uint32_t begin, end;  // in the text, bytes
 };
 

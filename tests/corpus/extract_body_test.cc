@@ -62,6 +62,7 @@ std::string two_members(const std::string& text) {
 std::string twice(const std::string& text) { return gzip(gzip(text)); }
 std::string gzip_in_chunks(const std::string& text) { return chunked(gzip(text)); }
 std::string gzip_in_brotli(const std::string& text) { return brotli(gzip(text)); }
+std::string chunks_in_gzip(const std::string& text) { return gzip(chunked(text)); }
 std::string chunks_in_chunks(const std::string& text) { return chunked(chunked(text)); }
 
 struct Packing {
@@ -80,6 +81,7 @@ const std::vector<Packing> kPackings = {{"plain", as_is, true},
                                         {"gzip twice", twice, true},
                                         {"gzip in chunks", gzip_in_chunks, true},
                                         {"gzip in brotli", gzip_in_brotli, false},
+                                        {"chunks in gzip", chunks_in_gzip, true},
                                         {"chunks in chunks", chunks_in_chunks, true}};
 
 // Heads: what they say of the body, none of which need be so.

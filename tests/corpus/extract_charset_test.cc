@@ -248,5 +248,33 @@ TEST(ExtractCharset, FewBytesDoNotOverruleADeclaration) {
   EXPECT_EQ(find_encoding(encoded(page, "windows-1252"), ""), "windows-1252");
 }
 
+// The two encodings of Central Europe, named for each other, for a Western one, for UTF-8, or not at all.
+TEST(ExtractCharset, ThoseOfCentralEuropeAreToldApart) {
+  const std::vector<std::pair<std::string, std::string>> texts = {
+      {"pl",
+       "Wczoraj wieczorem długo siedzieliśmy nad rzeką i patrzyliśmy, jak powoli ciemnieje woda. Nikt nie chciał "
+       "wracać do domu, chociaż robiło się coraz zimniej."},
+      {"cs",
+       "Včera večer jsme dlouho seděli u řeky a dívali se, jak pomalu tmavne voda. Nikdo se nechtěl vracet domů, "
+       "přestože se ochladilo."},
+      {"hu",
+       "Tegnap este sokáig ültünk a folyó partján, és néztük, ahogy lassan elsötétül a víz. Senki sem akart hazamenni, "
+       "bár egyre hűvösebb lett, és később eső is jött."},
+      {"sk",
+       "Včera večer sme dlho sedeli pri rieke a pozerali sa, ako pomaly tmavne voda. Nikto sa nechcel vrátiť domov, "
+       "hoci sa ochladilo a začínalo pršať."},
+      {"hr",
+       "Sinoć smo dugo sjedili uz rijeku i gledali kako voda polako tamni. Nitko se nije želio vratiti kući, iako je "
+       "postajalo sve hladnije, a već je počela i kiša."}};
+  for (const auto& [language, text] : texts) {
+    for (const char* label : {"windows-1250", "iso-8859-2"}) {
+      for (const char* declared : {"", "windows-1250", "iso-8859-2", "iso-8859-1", "windows-1252", "utf-8"}) {
+        const std::string page = page_of({text, text}, *declared == '\0' ? "" : meta(declared));
+        EXPECT_EQ(read(encoded(page, label), ""), page) << language << " in " << label << ", declared " << declared;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace teratron

@@ -168,5 +168,53 @@ TEST_F(ExtractWarc, DamagedFilesAreErrorsThatNameTheRecord) {
   EXPECT_THAT(refused("f.warc", "WARC/1.0\r\nContent-Length: many\r\n\r\n"), HasSubstr("Content-Length"));
 }
 
+// A head that says no type of use: the body shows whether it is a page.
+TEST_F(ExtractWarc, PagesWithoutATypeAreSeenInTheirBodies) {
+  RandomSequence random(RandomStream{.seed = 77});
+  const std::vector<std::string> paragraphs = testing::random_paragraphs(random, 4);
+  const std::string page = testing::page_of(paragraphs);
+  const std::vector<std::pair<std::string, bool>> heads = {
+      {"", true},
+      {"Content-Type:\r\n", true},
+      {"Content-Type: text/html, text/html\r\n", true},
+      {"Content-Type: text/html,text/plain; charset=utf-8\r\n", true},
+      {"Content-Type: */*\r\n", true},
+      {"Content-Type: text/plain\r\n", false}};
+  for (const auto& [head, is_kept] : heads) {
+    const auto file = write("a.warc", testing::warc_record(testing::http_response(page, head)));
+    EXPECT_EQ(extract({file}).size(), is_kept ? 1U : 0U) << head;
+  }
+  for (const char* body : {"{\"json\": \"<p>a</p>\"}", "plain text", "<?xml version='1.0'?><rss><item/></rss>", ""}) {
+    EXPECT_EQ(extract({write("a.warc", testing::warc_record(testing::http_response(body, "")))}).size(), 0U) << body;
+    EXPECT_EQ(dropped("not html"), 1) << body;
+  }
+}
+
+TEST_F(ExtractWarc, AResponseThatWasSavedWithItsHeadIsRead) {
+  RandomSequence random(RandomStream{.seed = 78});
+  const std::string page = testing::page_of(testing::random_paragraphs(random, 4));
+  const std::string moved = "HTTP/1.1 301 Moved\r\nLocation: /b\r\n\r\n";
+  const auto whole = extract({write("a.html", page)});
+  ASSERT_EQ(whole.size(), 1U);
+  for (const std::string& head : {std::string(), moved}) {
+    const auto found = extract({write("a", head + testing::http_response(page, "content-type: text/html\r\n"))});
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0]["text"], whole[0]["text"]);
+  }
+}
+
+TEST_F(ExtractWarc, MailAndOlderArchivesAreRefusedByName) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"filedesc://a.arc 0.0.0.0 20100101000000 text/plain 76\n1 0 Crawler\n", "ARC"},
+      {"From: <Saved by Browser>\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related\r\n\r\n<html>", "MHTML"},
+      {"From a@b.org Thu Jan  1 00:00:00 2015\nFrom: a@b.org\nSubject: x\n\nHello\n", "mail"},
+      {"Return-Path: <a@b.org>\nReceived: from x\n\tby y\n\n<html>", "mail"}};
+  for (const auto& [bytes, name] : cases) {
+    EXPECT_THAT(refused("a", bytes), HasSubstr(name)) << bytes;
+  }
+  EXPECT_THAT(refused("a.wet", testing::warc_record("text", {.type = "conversion"})),
+              HasSubstr("records: conversion: 1"));
+}
+
 }  // namespace
 }  // namespace teratron

@@ -57,9 +57,29 @@ TEST_F(LangidStage, KeepsOneLanguage) {
 
 TEST_F(LangidStage, TakesCodesThatTheDetectorKnows) {
   for (const std::string code : {"en", "de", "zh", "zh-Hant", "pt"}) EXPECT_TRUE(is_language_code(code)) << code;
-  for (const std::string code : {"", "english", "xx", "un", "EN"}) {
+  for (const std::string code : {"", "english", "xx", "un", "zh-Latn"}) {
     EXPECT_THROW(make_langid_stage(code), UserError) << code;
   }
+}
+
+TEST_F(LangidStage, TakesCodesOfTodayInAnyCase) {
+  const std::vector<std::pair<std::string, std::string>> codes = {
+      {"he", "iw"},    {"HE", "iw"},           {"jv", "jw"},         {"EN", "en"},      {"en-US", "en"},
+      {"pt_BR", "pt"}, {"zh-CN", "zh"},        {"zh-Hans", "zh"},    {"zh-hans", "zh"}, {"zh-TW", "zh-Hant"},
+      {"iw", "iw"},    {"zh-hant", "zh-Hant"}, {"zh_TW", "zh-Hant"}, {"no", "no"},      {"nb", "no"}};
+  for (const auto& [code, known] : codes) {
+    EXPECT_EQ(std::get<std::string>(make_langid_stage(code)->facts().front().value), known) << code;
+  }
+  const auto advice = [](const std::string& code) -> std::string {
+    try {
+      make_langid_stage(code);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(advice("german"), ::testing::HasSubstr("GERMAN is de"));
+  EXPECT_THAT(advice("fx"), ::testing::HasSubstr("fr"));
 }
 
 }  // namespace

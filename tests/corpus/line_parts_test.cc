@@ -40,7 +40,7 @@ TEST(LineParts, EachLineGoesToItsFileAsItIs) {
     }
     EXPECT_EQ(count_lines(files), std::ssize(parts));
     const std::vector<fs::path> outs = {folder / "x.jsonl", folder / "y.jsonl.zst"};
-    const std::vector<std::int64_t> written = copy_lines(files, outs, parts);
+    const std::vector<std::int64_t> written = copy_lines(files, outs, parts).lines;
     EXPECT_EQ(read_file(outs[0]), expected[0]);
     EXPECT_EQ(read_decompressed(outs[1]), expected[1]);
     for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(written[i], std::ranges::count(expected[i], '\n'));
@@ -68,6 +68,21 @@ TEST(LineParts, RefusesWhatIsNotReadTwiceOrWouldBeWrittenOver) {
   EXPECT_THAT(refused({folder / "a.jsonl"}, {folder / "c.jsonl"}, {0}), HasSubstr("changed"));
   EXPECT_THAT(refused({folder / "a.jsonl"}, {folder / "c.jsonl"}, {0, 0, 0}), HasSubstr("changed"));
   EXPECT_EQ(folder.entries(), 2);
+}
+
+TEST(LineParts, TellsOfLinesThatOtherCommandsDoNotRead) {
+  const testing::TemporaryFolder folder;
+  const std::vector<std::string> bad = {"{\"text\": \"cut", "{\"text\": NaN}", "plain", "{\"text\": \"caf\xE9\"}",
+                                        "[1]"};
+  std::string lines = "{\"text\": \"a\"}\n{\"meta\": \"\\ud800\", \"n\": 1e400}\n";
+  for (const std::string& line : bad) lines += line + "\n";
+  const std::vector<fs::path> files = {folder / "a.jsonl"}, outs = {folder / "x.jsonl"};
+  write_file_atomically(files[0], lines);
+  const CopiedLines all = copy_lines(files, outs, std::vector<std::uint8_t>(bad.size() + 2, 0));
+  EXPECT_EQ(read_file(outs[0]), lines);
+  EXPECT_EQ(all.faulty, std::ssize(bad));
+  EXPECT_THAT(all.first_fault, HasSubstr("a.jsonl:3: "));
+  EXPECT_EQ(copy_lines(files, outs, std::vector<std::uint8_t>{0, 0, 1, 1, 1, 1, 1}).faulty, 0);
 }
 
 }  // namespace

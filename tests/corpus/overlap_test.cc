@@ -129,5 +129,16 @@ TEST_F(Overlap, ATestSetWithoutWordsIsAnError) {
   EXPECT_THROW(overlap({.training = {folder_ / "training.txt"}, .test = {folder_ / "test.txt"}}), UserError);
 }
 
+TEST_F(Overlap, ATrainingSetWithoutWordsIsAnError) {
+  write_file_atomically(folder_ / "test.txt", "a b c");
+  for (const char* training : {"", "...", "\n"}) {
+    write_file_atomically(folder_ / "training.txt", training);
+    for (const bool exact : {false, true}) {
+      EXPECT_THROW(overlap({.training = {folder_ / "training.txt"}, .test = {folder_ / "test.txt"}, .exact = exact}),
+                   UserError);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace teratron

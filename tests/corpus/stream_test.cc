@@ -9,6 +9,7 @@
 #include "base/philox.h"
 #include "base/utf8.h"
 #include "corpus/stage_fixture.h"
+#include "data/text/json_members.h"
 
 namespace teratron {
 namespace {
@@ -157,15 +158,16 @@ TEST_F(CorpusStream, DoesNotDependOnThreadsOrBatches) {
 }
 
 TEST_F(CorpusStream, KeepsAllOfARecordButItsText) {
-  write_file_atomically(
-      folder_ / "in.jsonl",
-      "{ \"n\":1.50e+3, \"meta\": {\"text\": \"no\", \"a\":[1,{\"b\":\"}\\\"\"}]},\t\"te\\u0078t\" : \"tea\" , "
-      "\"big\":12345678901234567890, \"text\":\"later\"}\r\n"
-      "{\"text\":\"a\\u00e9\", \"z\": null}\n");
+  write_file_atomically(folder_ / "in.jsonl",
+                        "{ \"n\":1.50e+3, \"text\":\"former\", \"\\ud800\": {\"text\": \"no\", "
+                        "\"a\":[1,{\"b\":\"}\\\"\"}]},\t\"te\\u0078t\" : "
+                        "\"tea\" , \"big\":12345678901234567890}\r\n"
+                        "{\"text\":\"a\\u00e9\", \"z\": null}\n");
   run_stages(stages_of(std::make_unique<LetterStage>()), options());
   EXPECT_EQ(read_file(folder_ / "out.jsonl"),
-            "{ \"n\":1.50e+3, \"meta\": {\"text\": \"no\", \"a\":[1,{\"b\":\"}\\\"\"}]},\t\"te\\u0078t\" : \"xtea\" , "
-            "\"big\":12345678901234567890, \"text\":\"later\"}\n"
+            "{ \"n\":1.50e+3, \"text\":\"former\", \"\\ud800\": {\"text\": \"no\", "
+            "\"a\":[1,{\"b\":\"}\\\"\"}]},\t\"te\\u0078t\" : "
+            "\"xtea\" , \"big\":12345678901234567890}\n"
             "{\"text\":\"a\\u00e9\", \"z\": null}\n");
 }
 
@@ -254,6 +256,18 @@ TEST(CorpusJson, StringsComeBackAsTheyWere) {
   EXPECT_EQ(find_member("{}", "a"), std::nullopt);
   EXPECT_EQ(find_member(R"({"b":{"a":1}})", "a"), std::nullopt);
   EXPECT_EQ(string_member(R"({"a":1})", "a"), std::nullopt);
+}
+
+TEST_F(CorpusStream, FilesWithoutTextAreNoDocuments) {
+  for (const char* text : {"", " \n\n"}) {
+    write_file_atomically(folder_ / "a.txt", text);
+    EXPECT_THAT(expect_refused({.files = {folder_ / "a.txt"}, .out = folder_ / "out.jsonl"}),
+                HasSubstr("there are no documents"));
+  }
+  EXPECT_THAT(expect_refused({.files = {"/dev/null"}, .out = folder_ / "out.jsonl"}),
+              HasSubstr("there are no documents"));
+  write_file_atomically(folder_ / "b.jsonl", "{\"text\": \"\"}\n");
+  EXPECT_EQ(run_stages({}, {.files = {folder_ / "a.txt", folder_ / "b.jsonl"}, .out = folder_ / "out.jsonl"}).kept, 1);
 }
 
 }  // namespace

@@ -101,5 +101,35 @@ TEST(Ngrams, AreEqualWhereTheirWordsAre) {
   EXPECT_NE(ngrams_of(words_of("a b"), 5), ngrams_of(words_of("b a"), 5));
 }
 
+// Unicode can write a word in several ways: composed and not, of half and full width, with or without case, and with
+// characters that are not seen.
+TEST(Words, AreTheSameHoweverTheyAreWritten) {
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {"caf\u00E9 na\u00EFve", "cafe\u0301 nai\u0308ve"},
+      {"\u0412\u043E\u0439\u043D\u0430", "\u0412\u043E\u0438\u0306\u043D\u0430"},
+      {"Ti\u1EBFng Vi\u1EC7t", "Tie\u0302\u0301ng Vie\u0323\u0302t"},
+      {"\uD55C\uAD6D", "\u1112\u1161\u11AB\u1100\u116E\u11A8"},
+      {"\u304C\u30AC \u3071", "\u304B\u3099\u30AB\u3099 \u306F\u309A"},
+      {"\u30AC\u30AB\u30D1\u30FC", "\uFF76\uFF9E\uFF76\uFF8A\uFF9F\uFF70"},
+      {"abc 12", "\uFF41\uFF22\uFF43 \uFF11\uFF12"},
+      {"\u0E19\u0E33", "\u0E19\u0E4D\u0E32"},
+      {"\u0E99\u0EB3", "\u0E99\u0ECD\u0EB2"},
+      {"hyphen", "hy\u00ADphen"},
+      {"hyphen", "hy\u200Bphen\uFEFF"},
+      {"\u039B\u038C\u0393\u039F\u03A3", "\u03BB\u03CC\u03B3\u03BF\u03C2"},
+      {"STRASSE Stra\u00DFe", "stra\u00DFe strasse"},
+      {"\u1E9E", "ss"},
+      {"fin", "\uFB01n"},
+      {"\u0130stanbul", "I\u0307stanbul"},
+      {"\u00C5ngstrom", "\u212Bngstrom"}};
+  for (const auto& [one, other] : pairs) {
+    EXPECT_EQ(hashes(one), hashes(other)) << one << " " << other;
+    EXPECT_FALSE(hashes(one).empty());
+  }
+  EXPECT_NE(hashes("caf\u00E9"), hashes("cafe"));
+  EXPECT_NE(hashes("\u304C"), hashes("\u304B"));
+  EXPECT_THAT(spelled("\u304B\u3099\u4E16a"), ::testing::ElementsAre("\u304B\u3099", "\u4E16", "a"));
+}
+
 }  // namespace
 }  // namespace teratron

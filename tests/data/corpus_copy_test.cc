@@ -181,5 +181,43 @@ TEST_F(CorpusCopy, DamageIsNotCopiedAndAnOlderCorpusStays) {
   EXPECT_EQ(verify_corpus(path("out")).faults.size(), 0);
 }
 
+// A byte is changed in each of three blocks; a sample of any one document from there is refused.
+TEST_F(CorpusCopy, DamageIsNotCopiedByASampleEither) {
+  std::string lines;
+  for (int i = 0; i < 6; ++i) lines += "{\"text\": \"" + std::string(kChecksumBlockBytes / 4, 'a') + "\"}\n";
+  tokenize("a", lines, false);
+  const std::string whole = read_file(path("a.bin"));
+  for (const std::size_t document : {0, 2, 5}) {
+    std::string bin = whole;
+    const std::size_t at = (2 * document + 1) * whole.size() / 12;
+    bin[at] = static_cast<char>(bin[at] ^ 1);
+    write_file_atomically(path("a.bin"), bin);
+    std::vector<std::uint8_t> parts(6, 1);
+    parts[document] = 0;
+    EXPECT_THAT(refused({"a"}, {"out"}, parts), AllOf(HasSubstr("a.bin"), HasSubstr("damaged"))) << document;
+  }
+  write_file_atomically(path("a.bin"), whole);
+  EXPECT_EQ(copy({"a"}, {"out"}, {1, 1, 0, 1, 1, 1}).front().documents, 1);
+  // A sidecar from before blocks had checksums.
+  std::string sidecar = read_file(path("a.teratron.json"));
+  const std::size_t blocks = sidecar.find(',', sidecar.find("\"xxh3_64\"")), end = sidecar.find('}', blocks);
+  sidecar.erase(blocks, end - blocks);
+  write_file_atomically(path("a.teratron.json"), sidecar);
+  EXPECT_EQ(copy({"a"}, {"out"}, {1, 1, 0, 1, 1, 1}).front().documents, 1);
+  std::string bin = whole;
+  bin.back() = static_cast<char>(bin.back() ^ 1);
+  write_file_atomically(path("a.bin"), bin);
+  EXPECT_THAT(refused({"a"}, {"out"}, {1, 1, 0, 1, 1, 1}), AllOf(HasSubstr("a.bin"), HasSubstr("damaged")));
+}
+
+TEST_F(CorpusCopy, AnIndexThatIsDamagedIsNotReadForACopy) {
+  tokenize("a", "{\"text\": \"abc\"}\n{\"text\": \"defgh\"}\n", false);
+  std::string idx = read_file(path("a.idx"));
+  constexpr std::size_t kLengths = 34;                         // behind the head: two lengths of 32 bits
+  --idx[kLengths], ++idx[kLengths + 4], --idx[kLengths + 16];  // and where the second begins
+  write_file_atomically(path("a.idx"), idx);
+  EXPECT_THAT(refused({"a"}, {"out"}, {0, 1}), HasSubstr("a.idx"));
+}
+
 }  // namespace
 }  // namespace teratron

@@ -236,5 +236,22 @@ TEST(SentenceSplitter, LongRunsOfAnythingAreSplitInLinearTime) {
   }
 }
 
+TEST(SentenceSplitter, QuotesCloseAsTheyWereOpened) {
+  expect_split("\u201EIch komme.\u201C|Dann ging er.");
+  expect_split("\u201AHalt!\u2018|Er blieb.");
+  expect_split("\u00BBIch komme.\u00AB|Dann ging er.");
+  expect_split("\u203AHalt!\u2039|Er blieb.");
+  expect_split("\u00ABOui.\u00BB|\u00ABNon.\u00BB|Puis rien.");
+  for (const char* space : {" ", "\u00A0", "\u202F"}) {
+    expect_split(std::string("\u00AB") + space + "Oui." + space + "\u00BB|Puis il partit.");
+    expect_split(std::string("\u00AB") + space + "Oui." + space + "\u00BB|\u00AB" + space + "Non." + space + "\u00BB");
+  }
+  expect_split("\u201EIch komme.|Er geht.\u201C|Dann kam sie.");
+  expect_split("\u201EIch komme!\u201C sagte er.|Ende.");
+  expect_split("He left.|\u201CStay.\u201D|She sat.");
+  expect_split("Er ging.|\u00BBHalt!\u00AB|Ende.");
+  expect_split("Ok\u203C|Yes\u2049|no\u203D");
+}
+
 }  // namespace
 }  // namespace teratron

@@ -70,7 +70,7 @@ TEST_F(TextList, OfJsonStandsUnderTheFirstKeyThatIsThere) {
 TEST_F(TextList, ThatIsNoneIsNamedWithItsLine) {
   EXPECT_THAT(failure("{\"prompt\": \"a\"}\n\n{\"other\": 1}"),
               AllOf(HasSubstr("p.txt:3"), HasSubstr("no \"prompt\" or \"text\" (its keys: \"other\"); put it there")));
-  EXPECT_THAT(failure("{\"prompt\": 3}"), HasSubstr("p.txt:1: \"prompt\" is not a string; put it there"));
+  EXPECT_THAT(failure("{\"prompt\": 3}"), HasSubstr("p.txt:1: \"prompt\" is a number, not a string; put it there"));
   EXPECT_THAT(failure("plain", TextFormat::kJsonLines), HasSubstr("p.txt:1"));
   EXPECT_THAT(failure("\n \r\n"), HasSubstr("holds no text"));
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/host/standard_streams.h"
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "corpus/stream/line_parts.h"
@@ -19,8 +20,11 @@ namespace teratron {
 
 namespace {
 
-// Whether a name is that of a file with documents, not the PREFIX of a corpus or one of its two files.
+// Whether a name is that of a file with documents, not the PREFIX of a corpus or one of its two files. Pipes are no
+// corpora: that they cannot be read twice, the reader tells.
 bool is_file_of_documents(const std::string& source) {
+  std::error_code none;
+  if (is_standard_stream(source) || std::filesystem::is_other(source, none)) return true;
   const std::string ending = content_ending(source);
   if (is_named_json_lines(source) || ending == ".json") return true;
   std::error_code error;
@@ -89,9 +93,13 @@ std::vector<CopiedCorpus> PartsSource::copy(const std::vector<std::filesystem::p
   const LongTask told(doing, [&] { return share.load(); });
   const auto progress = [&](double done) { share = done; };
   if (corpus_) return copy_documents(*corpus_, outs, parts, progress);
-  const std::vector<std::int64_t> lines = copy_lines(files_, outs, parts, progress);
+  const CopiedLines lines = copy_lines(files_, outs, parts, progress);
+  if (lines.faulty > 0) {
+    tell_user(fmt::format("note: {} copied that other commands do not read as JSON objects; the first: {}",
+                          counted(lines.faulty, "line"), lines.first_fault));
+  }
   std::vector<CopiedCorpus> copied;
-  for (std::size_t i = 0; i < outs.size(); ++i) copied.push_back({.prefix = outs[i], .documents = lines[i]});
+  for (std::size_t i = 0; i < outs.size(); ++i) copied.push_back({.prefix = outs[i], .documents = lines.lines[i]});
   return copied;
 }
 

@@ -107,10 +107,12 @@ std::vector<std::string> stage_names(const CorpusSettings& settings, std::string
 }
 
 std::string text_of(const StreamCounts& counts, const std::filesystem::path& out, double seconds) {
-  std::string text = fmt::format("{} of {} kept in {}, {} of text from {}: {}\n", readable_integer(counts.kept),
-                                 counted(counts.documents, "document"), readable_duration(seconds),
-                                 readable_bytes(static_cast<std::uint64_t>(counts.kept_bytes)),
-                                 readable_bytes(static_cast<std::uint64_t>(counts.text_bytes)), out.string());
+  const bool are_pieces = counts.kept > counts.documents;  // of documents that were cut
+  std::string text =
+      fmt::format("{}{} of {} kept in {}, {} of text from {}: {}\n", readable_integer(counts.kept),
+                  are_pieces ? " pieces" : "", counted(counts.documents, "document"), readable_duration(seconds),
+                  readable_bytes(static_cast<std::uint64_t>(counts.kept_bytes)),
+                  readable_bytes(static_cast<std::uint64_t>(counts.text_bytes)), out.string());
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight});
   for (const StageCounts& stage : counts.stages) {
     if (stage.changed > 0) table.row({stage.name, "changed", readable_integer(stage.changed)});

@@ -127,7 +127,13 @@ void run(const DataSplitOptions& options) {
     throw_user_error("{} documents are too few: the part '{}' with the share {} would have none; give it a larger one",
                      source.documents(), named[i].name, named[i].share);
   }
-  for (const std::filesystem::path& out : outs) require_free(source.files_written_to(out), options.overwrite);
+  std::vector<std::filesystem::path> written = {options.json};
+  for (const std::filesystem::path& out : outs) {
+    const std::vector<std::filesystem::path> files = source.files_written_to(out);
+    require_free(files, options.overwrite);
+    written.insert(written.end(), files.begin(), files.end());
+  }
+  require_separate({}, written);
   std::string text;
   nlohmann::ordered_json json = {{"documents", source.documents()}, {"parts", nlohmann::ordered_json::array()}};
   const std::vector<CopiedCorpus> copied = source.copy(outs, parts, "splitting");

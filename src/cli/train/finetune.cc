@@ -325,7 +325,11 @@ void run(const FinetuneConfig& config) {
 Command finetune_command() {
   Command command =
       make_command<FinetuneConfig>("finetune", "trains a BERT for a task: MNLI, QQP, SQuAD or RACE", nullptr);
-  command.run = [](std::span<const std::string> arguments) { run(read_finetune_config(arguments)); };
+  command.run = [](std::span<const std::string> arguments) {
+    FinetuneConfig config = read_finetune_config(arguments);
+    require_separate_files(fields_of(config));
+    run(config);
+  };
   return command;
 }
 

@@ -138,7 +138,11 @@ void run(const TrainStart& start) {
 
 Command train_command() {
   Command command = make_command<TrainConfig>("train", "trains a GPT-2 or a BERT on a tokenised corpus", nullptr);
-  command.run = [](std::span<const std::string> arguments) { run(read_train_start(arguments)); };
+  command.run = [](std::span<const std::string> arguments) {
+    TrainStart start = read_train_start(arguments);
+    require_separate_files(fields_of(start.config));
+    run(start);
+  };
   return command;
 }
 

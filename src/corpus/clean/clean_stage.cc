@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "corpus/clean/text_repair.h"
+#include "data/text/json_members.h"
 
 namespace teratron {
 namespace {

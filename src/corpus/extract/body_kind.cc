@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "base/utf8.h"
 #include "corpus/extract/ascii.h"
@@ -162,6 +163,14 @@ bool begins_with_markup(std::string_view body) {
   if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);
   body = without_spaces(body);
   return body.size() > 1 && body[0] == '<' && (is_ascii_letter(body[1]) || body[1] == '!' || body[1] == '?');
+}
+
+bool begins_as_html(std::string_view body) {
+  constexpr std::size_t kLooked = 4096;
+  if (!begins_with_markup(body)) return false;
+  const std::string begin = ascii_lower(body.substr(0, kLooked));
+  constexpr auto kTags = std::to_array<std::string_view>({"<html", "<head", "<body", "<!doctype html", "<p", "<div"});
+  return std::ranges::any_of(kTags, [&](std::string_view tag) { return begin.find(tag) != begin.npos; });
 }
 
 }  // namespace teratron

@@ -24,4 +24,7 @@ bool is_garbage(std::string_view text);
 // Whether it begins as a page does: with a tag, a comment or a declaration.
 bool begins_with_markup(std::string_view body);
 
+// The same, and not as other XML than XHTML.
+bool begins_as_html(std::string_view body);
+
 }  // namespace teratron

@@ -14,6 +14,7 @@
 #include "corpus/extract/http_response.h"
 #include "corpus/extract/page_blocks.h"
 #include "corpus/extract/page_source.h"
+#include "data/text/json_members.h"
 
 namespace teratron {
 namespace {
@@ -69,6 +70,7 @@ class ExtractStage final : public Stage {
     }
     const std::string page = to_utf8(body.bytes, find_encoding(body.bytes, head->charset));
     if (is_garbage(page)) return dropped("not a page", "text in no known encoding, or no text");
+    if (head->says_nothing() && !begins_as_html(page)) return dropped("not html", "no type is said");
     const auto parsed = parse_html(page, kTreeBytesAtLeast + kTreeBytesPerByte * page.size());
     if (const auto* refused = std::get_if<HtmlRefusal>(&parsed)) return dropped(refused->reason, refused->detail);
     const HtmlTree& tree = std::get<HtmlTree>(parsed);

@@ -7,12 +7,14 @@
 #include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/utf8.h"
 #include "corpus/extract/ascii.h"
 #include "corpus/extract/charset.h"
 #include "corpus/langid_stage.h"
+#include "tokenizer/unicode.h"
 
 namespace teratron {
 namespace {
@@ -131,6 +133,15 @@ std::string_view detect_encoding(std::string_view text) {
   return encoding_of_label(name);
 }
 
+// Errors where a text is read so: bytes that are no characters, and, of ISO 8859, control characters, which pages never
+// mean.
+std::int64_t errors_of(std::string_view text, std::string_view encoding) {
+  std::int64_t errors = 0;
+  to_utf8(text, encoding, &errors);
+  if (!encoding.starts_with("iso-8859-")) return errors;
+  return errors + std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xE0) == 0x80; });
+}
+
 // One way to read the page.
 struct Reading {
   std::string_view encoding;
@@ -139,9 +150,9 @@ struct Reading {
 };
 
 Reading read_as(std::string_view encoding, std::string_view sample) {
-  Reading reading{.encoding = encoding, .errors = 0, .language = {}};
-  reading.language = detect_language(to_utf8(sample, encoding, &reading.errors));
-  return reading;
+  return {.encoding = encoding,
+          .errors = errors_of(sample, encoding),
+          .language = detect_language(to_utf8(sample, encoding))};
 }
 
 // CLD2's scores compare within a language alone. Of two languages that it is sure of, one must come from a detector
@@ -158,9 +169,7 @@ std::string_view choose_encoding(const std::vector<std::string_view>& declared, 
   const std::string_view detected = high < kEnoughHighBytes ? "" : detect_encoding(sample);
   std::vector<std::string_view> candidates;
   for (const std::string_view one : declared) {
-    std::int64_t errors = 0;
-    to_utf8(page, one, &errors);
-    if (errors * 100 <= high) candidates.push_back(one);
+    if (errors_of(sample, one) * 100 <= high) candidates.push_back(one);
   }
   if (!detected.empty() && detected != "utf-8") candidates.push_back(detected);
   if (candidates.empty()) return declared.empty() ? "windows-1252" : declared.front();
@@ -170,6 +179,79 @@ std::string_view choose_encoding(const std::vector<std::string_view>& declared, 
   for (const std::string_view one : candidates) {
     if (one == best.encoding) continue;
     if (Reading other = read_as(one, sample); reads_better(other, best)) best = std::move(other);
+  }
+  return best.encoding;
+}
+
+bool is_letter_at(std::string_view text, std::size_t at) {
+  return at < text.size() && class_of(decode_utf8(text.substr(at)).code) == CharClass::kLetter;
+}
+
+// Letters that a language does not have, and that another encoding's bytes for its own letters come out as.
+std::u32string_view foreign_letters(std::string_view language) {
+  constexpr auto kForeign = std::to_array<std::pair<std::string_view, std::u32string_view>>(
+      {{"hu", U"\u00F5\u00FB\u00D5\u00DB"},  // o and u with tilde and circumflex, for those with two acutes
+       {"cs", U"\u0105\u013E\u013D"},        // Polish and Slovak letters, for s and z with caron
+       {"sk", U"\u0105"},
+       {"sl", U"\u0105\u013E\u013D"},
+       {"hr", U"\u0105\u013E\u013D"},
+       {"bs", U"\u0105\u013E\u013D"},
+       {"pl", U"\u013E\u013D"}});
+  const auto* found = std::ranges::find(kForeign, language, [](const auto& one) { return one.first; });
+  return found == kForeign.end() ? std::u32string_view() : found->second;
+}
+
+// Signs where letters should be: control characters, signs beside or between letters, letters of other languages.
+std::int64_t count_odd_signs(std::string_view text, std::string_view language) {
+  const std::u32string_view foreign = foreign_letters(language);
+  std::int64_t odd = 0;
+  bool is_behind_letter = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Step step = decode_utf8(text.substr(at));
+    const std::size_t next = at + step.length;
+    const bool is_before_letter = is_letter_at(text, next);
+    constexpr std::u32string_view kBeside = U"\u00A1\u00A6\u00AC\u00B1\u00B6\u02C7",
+                                  kBetween = U"\u00A9\u00AB\u00AE\u00BB";
+    if ((step.code >= 0x80 && step.code < 0xA0) || foreign.find(step.code) != foreign.npos) ++odd;
+    if (kBeside.find(step.code) != kBeside.npos && (is_behind_letter || is_before_letter)) ++odd;
+    if (kBetween.find(step.code) != kBetween.npos && is_behind_letter && is_before_letter) ++odd;
+    is_behind_letter = is_letter_at(text, at);
+    at = next;
+  }
+  return odd;
+}
+
+// Pages of Central Europe name the two encodings of that region for each other, or a Western one. `found` is what such
+// a page is read as so far.
+std::string_view central_european(std::string_view found, std::string_view page) {
+  constexpr auto kTwins = std::to_array<std::string_view>({"windows-1250", "iso-8859-2"});
+  const bool is_twin = std::ranges::find(kTwins, found) != kTwins.end();
+  const bool is_western = found == "windows-1252" || found == "iso-8859-15" || found.starts_with("iso-8859-1") ||
+                          found == "windows-1254" || found == "windows-1257";
+  const std::string sample = sample_of_text(page);
+  const auto high = std::ranges::count_if(sample, [](char c) { return static_cast<signed char>(c) < 0; });
+  if ((!is_twin && !is_western) || high < kEnoughHighBytes) return found;
+  struct Candidate {
+    std::string_view encoding;
+    std::int64_t odd;
+    DetectedLanguage language;
+  };
+  const auto read = [&](std::string_view encoding) {
+    const std::string text = to_utf8(sample, encoding);
+    const DetectedLanguage language = detect_language(text);
+    return Candidate{encoding, count_odd_signs(text, language.code), language};
+  };
+  // In Western languages one of the twins never reads better by its signs and its language, too.
+  const auto is_better = [](const Candidate& one, const Candidate& other) {
+    if (!one.language.is_reliable || one.odd > other.odd) return false;
+    if (!other.language.is_reliable) return true;
+    if (one.language.code != other.language.code) return false;
+    return one.odd < other.odd || one.language.score > other.language.score;
+  };
+  Candidate best = read(found);
+  for (const std::string_view twin : kTwins) {
+    if (twin == found) continue;
+    if (Candidate other = read(twin); is_better(other, best)) best = std::move(other);
   }
   return best.encoding;
 }
@@ -190,7 +272,7 @@ std::string_view find_encoding(std::string_view page, std::string_view transport
   }
   if (utf8.errors == 0) return says_utf8 || declared.empty() ? "utf-8" : declared.front();  // ASCII
   if (says_utf8 && utf8.characters >= utf8.errors) return "utf-8";
-  return choose_encoding(declared, page);
+  return central_european(choose_encoding(declared, page), page);
 }
 
 }  // namespace teratron

@@ -20,9 +20,7 @@ class BodyDecoder {
 
   UnpackedBody decode(const HttpHead& head) {
     if (head.is_chunked) take(join_chunks(out_.bytes, most_));
-    for (int i = 0; i < kMostLayers && goes_on() && begins_as_chunks(out_.bytes); ++i) {
-      take(join_chunks(out_.bytes, most_));
-    }
+    join_chunks_that_are_seen();
     unpack_what_is_seen();
     for (auto name = head.encodings.rbegin(); name != head.encodings.rend() && goes_on(); ++name) {
       if (*name == "br") unpack_said(unpack_brotli);
@@ -46,8 +44,15 @@ class BodyDecoder {
     out_ = std::move(inner);
   }
 
+  void join_chunks_that_are_seen() {
+    for (int i = 0; i < kMostLayers && goes_on() && begins_as_chunks(out_.bytes); ++i) {
+      take(join_chunks(out_.bytes, most_));
+    }
+  }
+
+  // Compression, and chunks within it.
   void unpack_what_is_seen() {
-    for (int i = 0; i < kMostLayers && goes_on(); ++i) {
+    for (int i = 0; i < kMostLayers && goes_on(); ++i, join_chunks_that_are_seen()) {
       switch (packing_of(out_.bytes)) {
         case Packing::kNone: return;
         case Packing::kGzip: take(unpack_gzip(out_.bytes, most_)); break;

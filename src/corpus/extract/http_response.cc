@@ -26,7 +26,8 @@ std::optional<int> status_of(std::string_view line) {
 void read_content_type(std::string_view value, HttpHead& head) {
   const std::string small = ascii_lower(value);
   std::string_view rest = small;
-  head.media_type = without_spaces(rest.substr(0, rest.find(';')));
+  const std::string_view first = rest.substr(0, rest.find(','));  // of several, joined by who forwards them
+  head.media_type = without_spaces(first.substr(0, first.find(';')));
   while (rest.find(';') != rest.npos) {
     rest.remove_prefix(rest.find(';') + 1);
     std::string_view parameter = without_spaces(rest.substr(0, rest.find(';')));
@@ -56,12 +57,17 @@ std::vector<std::string> names_in(std::string_view value) {
 
 bool is_html(std::string_view media_type) { return media_type == "text/html" || media_type == "application/xhtml+xml"; }
 
+bool is_no_type(std::string_view media_type) {
+  return media_type.empty() || media_type == "application/octet-stream" || media_type == "unknown/unknown" ||
+         media_type == "*/*";
+}
+
 }  // namespace
 
+bool HttpHead::says_nothing() const { return is_no_type(media_type) && is_no_type(seen_type); }
+
 bool HttpHead::is_page() const {
-  const bool says_nothing = media_type.empty() || media_type == "application/octet-stream" ||
-                            media_type == "unknown/unknown" || media_type == "*/*";
-  return status == 200 && is_html(says_nothing ? seen_type : media_type);
+  return status == 200 && (says_nothing() || is_html(is_no_type(media_type) ? seen_type : media_type));
 }
 
 std::optional<HttpHead> parse_http_head(std::string_view response) {
@@ -91,6 +97,11 @@ std::optional<HttpHead> parse_http_head(std::string_view response) {
 }
 
 std::string as_http_response(std::string_view page, bool is_utf8) {
+  for (std::optional<HttpHead> head = parse_http_head(page); head; head = parse_http_head(page)) {
+    const std::string_view body = page.substr(head->bytes);
+    if (!body.starts_with("HTTP/")) return std::string(page);
+    page = body;  // of a redirection
+  }
   std::string response = "HTTP/1.1 200 OK\r\nContent-Type: text/html";
   response += is_utf8 ? "; charset=utf-8\r\n\r\n" : "\r\n\r\n";
   return response += page;

@@ -20,8 +20,9 @@ struct HttpHead {
   std::size_t bytes = 0;  // with the empty line behind it
 
   // Whether its body can be a page: status 200; HTML or XHTML by what the server says or, where that says nothing of
-  // use, by what the crawler saw.
+  // use, by what the crawler saw. Where neither says anything, the body has to show it.
   bool is_page() const;
+  bool says_nothing() const;  // of the body's type
 };
 
 // The field of a WARC record that says what its writer took the body for; in a head it comes before the server's.
@@ -39,7 +40,8 @@ std::optional<HttpHead> parse_http_head(std::string_view response);
 // reason.
 UnpackedBody decode_http_body(const HttpHead& head, std::string_view body, std::size_t most_bytes);
 
-// A page that did not come from a server, as one would send it. `is_utf8`: whatever the page itself says.
+// A page that was not archived as a response, as a server would send it. `is_utf8`: whatever the page itself says. A
+// response that was saved with its head, as `curl -i` does, is taken as that; of several, the last.
 std::string as_http_response(std::string_view page, bool is_utf8);
 
 }  // namespace teratron

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/decompression.h"
 #include "base/files/file.h"
 #include "corpus/extract/charset.h"
+#include "corpus/extract/header_lines.h"
 #include "corpus/extract/http_response.h"
 #include "corpus/extract/warc_reader.h"
 #include "data/text/content.h"
@@ -30,6 +32,29 @@ std::int64_t size_of(const fs::path& file) {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(file, error);
   return error ? 0 : static_cast<std::int64_t>(size);
+}
+
+// Whether a file begins with a head of mail, which MHTML has too: as a mailbox separates mails, or with lines of names
+// and values, one of which only mails have.
+bool is_mail(const fs::path& file) {
+  constexpr std::size_t kLooked = std::size_t{16} << 10;
+  DecompressingReader reader(file);
+  const std::string_view head = reader.peek(kLooked);
+  HeaderLines lines(head);
+  std::optional<std::string_view> line = lines.next();
+  const bool is_mailbox = line && line->starts_with("From ") && !line->ends_with('.');
+  if (is_mailbox) line = lines.next();
+  bool has_field_of_mail = false;
+  for (; line && !line->empty(); line = lines.next()) {
+    if (line->front() == ' ' || line->front() == '\t') continue;  // which goes on with the one before
+    const std::string name = ascii_lower(line->substr(0, line->find(':')));
+    const bool is_name = !name.empty() && name.size() < line->size() && name.find_first_of(" \t<>\"") == name.npos;
+    if (!is_name) return false;
+    has_field_of_mail = has_field_of_mail || name == "mime-version" || name == "message-id" || name == "received" ||
+                        name == "return-path" || name == "delivered-to" || (is_mailbox && name == "from") ||
+                        name == "subject";
+  }
+  return has_field_of_mail;
 }
 
 // As a field of the response's head, before the server's own.
@@ -218,6 +243,12 @@ class PageSource final : public DocumentSource {
     if (!fs::is_regular_file(file)) return is_named_json_lines(file);
     const Content content = content_of_file(file);
     if (!content.may_be_page) require_readable(content, file);
+    if (is_mail(file)) {
+      throw_user_error(
+          "{} seems to be mail or MHTML: save the page as HTML, or take the parts out, for example with "
+          "munpack; or leave it out",
+          name_of_input(file));
+    }
     return content.kind == ContentKind::kJsonLines || content.kind == ContentKind::kJsonArray;
   }
 

@@ -118,6 +118,7 @@ OverlapCounts overlap(const OverlapOptions& options) {
     }
     if (options.progress) options.progress(training.share());
   }
+  if (counts.training_ngrams == 0) throw_user_error("the training set has no words to look in; check its files");
   if (filter) {
     test.look_in(*filter);
     counts.filter_bytes = filter->bytes();

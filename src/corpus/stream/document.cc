@@ -1,96 +1,13 @@
 #include "corpus/stream/document.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/utf8.h"
+#include "data/text/json_members.h"
 
 namespace teratron {
-namespace {
-
-// Reads along an object of valid JSON.
-class ObjectScanner {
- public:
-  explicit ObjectScanner(std::string_view json) : json_(json) {}
-
-  bool skip(char expected) {
-    skip_space();
-    if (at_ == json_.size() || json_[at_] != expected) return false;
-    ++at_;
-    return true;
-  }
-  std::string_view key() {  // with its quotes
-    skip_space();
-    const std::size_t begin = at_;
-    skip_string();
-    return json_.substr(begin, at_ - begin);
-  }
-  std::string_view value() {
-    skip_space();
-    const std::size_t begin = at_;
-    for (int depth = 0; at_ < json_.size();) {
-      const char c = json_[at_];
-      if (c == '"') {
-        skip_string();
-        continue;
-      }
-      if (depth == 0 && (c == ',' || c == '}')) break;
-      if (c == '{' || c == '[') ++depth;
-      if (c == '}' || c == ']') --depth;
-      ++at_;
-    }
-    std::string_view value = json_.substr(begin, at_ - begin);
-    return value.substr(0, value.find_last_not_of(kSpaces) + 1);
-  }
-
- private:
-  static constexpr std::string_view kSpaces = " \t\r\n";
-  void skip_space() { at_ = std::min(json_.find_first_not_of(kSpaces, at_), json_.size()); }
-  void skip_string() {
-    for (++at_; at_ < json_.size() && json_[at_] != '"'; ++at_) at_ += json_[at_] == '\\' ? 1 : 0;
-    at_ = std::min(at_ + 1, json_.size());
-  }
-
-  std::string_view json_;
-  std::size_t at_ = 0;
-};
-
-char32_t hexadecimal(std::string_view digits) {
-  std::uint32_t value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  return value;
-}
-
-// What a valid JSON string stands for; `quoted` has its quotes.
-std::string without_escapes(std::string_view quoted) {
-  std::string_view rest = quoted.substr(1, quoted.size() - 2);
-  std::string text;
-  text.reserve(rest.size());
-  while (true) {
-    const std::size_t escape = rest.find('\\');
-    text += rest.substr(0, escape);
-    if (escape == rest.npos) return text;
-    const char kind = rest[escape + 1];
-    rest.remove_prefix(escape + 2);
-    if (kind != 'u') {
-      constexpr std::string_view kLetters = "bfnrt", kMeanings = "\b\f\n\r\t";
-      const std::size_t known = kLetters.find(kind);
-      text.push_back(known == kLetters.npos ? kind : kMeanings[known]);
-      continue;
-    }
-    char32_t code = hexadecimal(rest.substr(0, 4));
-    rest.remove_prefix(4);
-    if (code >= 0xD800 && code < 0xDC00 && rest.size() >= 6) {  // with the second half of a pair
-      code = 0x10000 + ((code - 0xD800) << 10) + (hexadecimal(rest.substr(2, 4)) - 0xDC00);
-      rest.remove_prefix(6);
-    }
-    append_utf8(code, text);
-  }
-}
-
-}  // namespace
 
 std::string origin_of(const Document& document) { return place_of(*document.file, document.line); }
 
@@ -104,34 +21,6 @@ Document make_document(const RawDocument& raw, DocumentText& text_of) {
     throw_user_error("{}: this is not UTF-8; convert it with iconv, or leave it out", origin_of(document));
   }
   return document;
-}
-
-void visit_members(std::string_view object,
-                   const std::function<bool(const std::string& key, std::string_view value)>& visit) {
-  ObjectScanner scanner(object);
-  scanner.skip('{');
-  while (!scanner.skip('}')) {
-    const std::string_view name = scanner.key();
-    if (!scanner.skip(':')) return;
-    const std::string_view value = scanner.value();
-    if (!visit(without_escapes(name), value)) return;
-    scanner.skip(',');
-  }
-}
-
-std::optional<std::string_view> find_member(std::string_view object, std::string_view key) {
-  std::optional<std::string_view> found;
-  visit_members(object, [&](const std::string& name, std::string_view value) {
-    if (name == key) found = value;
-    return !found;
-  });
-  return found;
-}
-
-std::optional<std::string> string_member(std::string_view object, std::string_view key) {
-  const std::optional<std::string_view> value = find_member(object, key);
-  if (!value || !value->starts_with('"')) return std::nullopt;
-  return without_escapes(*value);
 }
 
 void append_json_string(std::string_view text, std::string& out) {

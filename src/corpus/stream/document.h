@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,18 +26,6 @@ std::string origin_of(const Document& document);
 // A RawDocument as a Document. UserError, with file and line, where the line is not a JSON object with a text under
 // `text_of`'s key, or a plain text is not UTF-8.
 Document make_document(const RawDocument& raw, DocumentText& text_of);
-
-// The value of the first member `key` of a JSON object, as it is written there, quotes included; nothing if there is
-// none. `object` must be valid JSON: nothing is checked.
-std::optional<std::string_view> find_member(std::string_view object, std::string_view key);
-
-// The same where the value is a string, without its escapes.
-std::optional<std::string> string_member(std::string_view object, std::string_view key);
-
-// Calls `visit` with each member of a JSON object, in order, until it returns false: the key without escapes, and the
-// value as it is written there. Of `object` as above.
-void visit_members(std::string_view object,
-                   const std::function<bool(const std::string& key, std::string_view value)>& visit);
 
 // `text` (valid UTF-8) as a JSON string with its quotes.
 void append_json_string(std::string_view text, std::string& out);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "data/text/input_files.h"
 
 namespace teratron {
 namespace {
@@ -52,6 +53,7 @@ bool FileSource::next(Batch& batch) {
   });
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (faults[i].empty()) {
+      if (lines[i].line == 0 && is_blank(documents[i].text)) continue;  // a file without text
       batch.documents.push_back(std::move(documents[i]));
     } else {
       batch.bad.push_back({.file = lines[i].file, .line = lines[i].line, .fault = std::move(faults[i])});

@@ -1,15 +1,18 @@
 #include "corpus/stream/line_parts.h"
 
 #include <memory>
-#include <set>
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
+#include "base/utf8.h"
 #include "corpus/stream/line_writer.h"
 #include "data/text/content.h"
 #include "data/text/document_reader.h"
 #include "data/text/input_files.h"
+#include "data/text/json_members.h"
+#include "data/text/json_scanner.h"
 
 namespace teratron {
 namespace {
@@ -33,14 +36,11 @@ void require_lines(std::span<const fs::path> files) {
   }
 }
 
-void require_other_files(std::span<const fs::path> files, std::span<const fs::path> outs) {
-  std::set<fs::path> taken;
-  for (const fs::path& file : files) taken.insert(fs::weakly_canonical(file));
-  for (const fs::path& out : outs) {
-    if (is_standard_stream(out) || taken.insert(fs::weakly_canonical(out)).second) continue;
-    throw_user_error("'{}' is read or written by this command already; choose another name for the result",
-                     out.string());
-  }
+// Why other commands would not read a line; empty: they would.
+std::string fault_of_line(std::string_view line) {
+  if (!is_utf8(line)) return "it is not UTF-8";
+  if (!is_json(line)) return json_fault(line);
+  return line[line.find_first_not_of(" \t\r\n")] == '{' ? "" : "it is not a JSON object";
 }
 
 [[noreturn]] void throw_changed(std::span<const fs::path> files) {
@@ -59,11 +59,11 @@ std::int64_t count_lines(std::span<const fs::path> files) {
   return lines;
 }
 
-std::vector<std::int64_t> copy_lines(std::span<const fs::path> files, std::span<const fs::path> outs,
-                                     std::span<const std::uint8_t> parts, const std::function<void(double)>& progress) {
+CopiedLines copy_lines(std::span<const fs::path> files, std::span<const fs::path> outs,
+                       std::span<const std::uint8_t> parts, const std::function<void(double)>& progress) {
   const std::vector<fs::path> found = find_input_files(files);
   require_lines(found);
-  require_other_files(found, outs);
+  require_separate(found, outs);
   DocumentReader reader(found, kLineBatch);
   std::vector<OutputLock> locks;
   reader.stay_silent();
@@ -73,7 +73,8 @@ std::vector<std::int64_t> copy_lines(std::span<const fs::path> files, std::span<
     locks.emplace_back(out);
     writers.push_back(std::make_unique<LineWriter>(out));
   }
-  std::vector<std::int64_t> written(outs.size());
+  CopiedLines copied;
+  copied.lines.resize(outs.size());
   std::size_t line = 0;
   for (DocumentBatch batch; reader.next(batch);) {
     for (const RawDocument& one : batch.documents) {
@@ -81,14 +82,17 @@ std::vector<std::int64_t> copy_lines(std::span<const fs::path> files, std::span<
       const std::size_t part = parts[line++];
       if (part >= outs.size()) continue;
       writers[part]->write(one.bytes);
-      ++written[part];
+      ++copied.lines[part];
+      if (const std::string fault = fault_of_line(one.bytes); !fault.empty() && copied.faulty++ == 0) {
+        copied.first_fault = fmt::format("{}: {}", place_of(*one.file, one.line, one.in_array), fault);
+      }
     }
     if (progress) progress(static_cast<double>(line) / static_cast<double>(parts.size()));
   }
   if (line != parts.size()) throw_changed(files);
   for (const auto& writer : writers) writer->finish();
   for (const auto& writer : writers) writer->commit();
-  return written;
+  return copied;
 }
 
 }  // namespace teratron

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "data/text/json_members.h"
 
 namespace teratron {
 namespace {

@@ -196,10 +196,24 @@ class StreamRun {
 
   void check_read() const {
     if (counts_.documents == 0) {
-      throw_user_error("there are no documents in {}{}; nothing was written", name_of_input(options_.files[0]),
-                       options_.files.size() > 1 ? fmt::format(" and {} more", options_.files.size() - 1) : "");
+      throw_user_error("there are no documents in {}{}{}; nothing was written", name_of_input(options_.files[0]),
+                       options_.files.size() > 1 ? fmt::format(" and {} more", options_.files.size() - 1) : "",
+                       what_was_passed_over());
     }
     check_bad();
+  }
+
+  // Records that the first stage has passed over: " (records: warcinfo: 1)".
+  std::string what_was_passed_over() const {
+    std::string text;
+    if (stages_.empty()) return text;
+    for (const Stage::Fact& fact : stages_.front()->facts()) {
+      const auto* count = std::get_if<std::int64_t>(&fact.value);
+      if (fact.name.starts_with("records: ") && count != nullptr && *count > 0) {
+        text += fmt::format("{}{}: {}", text.empty() ? " (" : ", ", fact.name, *count);
+      }
+    }
+    return text.empty() ? text : text + ")";
   }
 
   std::vector<Document> apply(Stage& stage, std::vector<Document> documents, StageCounts& counts) {

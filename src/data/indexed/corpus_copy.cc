@@ -1,12 +1,12 @@
 #include "data/indexed/corpus_copy.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/files/checksum.h"
+#include "base/files/free_place.h"
 #include "data/data_path.h"
 #include "data/indexed/indexed_dataset_writer.h"
 
@@ -40,32 +40,59 @@ void require_agreement(const IndexedShard& first, const std::optional<CorpusSide
   }
 }
 
-// The .bin of a shard as it is stored, some of it at a time.
+[[noreturn]] void throw_damaged(const fs::path& file) {
+  throw_user_error(
+      "'{}' is damaged: its checksum is not the one that it was written with; copy the corpus again, or "
+      "tokenise the text again; nothing was written",
+      file.string());
+}
+
+// The .bin of a shard as it is stored, a block at a time. Each block that is read is compared with its checksum in the
+// sidecar; a sidecar from before blocks had checksums is compared with the whole file first.
 class StoredTokens {
  public:
-  explicit StoredTokens(const IndexedShard& shard) : shard_(shard) {}
+  StoredTokens(const IndexedShard& shard, const std::optional<CorpusSidecar>& sidecar) : shard_(shard) {
+    if (sidecar && sidecar->bin.blocks) blocks_ = &*sidecar->bin.blocks;
+    if (blocks_ != nullptr) block_bytes_ = static_cast<std::uint64_t>(std::max<std::int64_t>(1, blocks_->bytes));
+    if (sidecar && blocks_ == nullptr) require_checksum(sidecar->bin.checksum);
+  }
 
-  // Reads the bytes from `at` on, unless they are here; tells whether it has read.
+  // Reads the block that has the byte `at`, unless it is here; tells whether it has read.
   bool move_to(std::uint64_t at) {
     if (at >= begin_ && at < begin_ + bytes_.size()) return false;
-    constexpr std::uint64_t kAtOnce = std::uint64_t{4} << 20;
-    begin_ = at;
-    bytes_.resize(std::min(kAtOnce, shard_.bin_bytes() - at));
-    shard_.read_bytes(begin_, bytes_);
-    checksum_.update(bytes_);
+    const std::uint64_t block = at / block_bytes_;
+    read_block(block);
+    if (blocks_ != nullptr &&
+        (block >= blocks_->checksums.size() || block_checksum_of(bytes_) != blocks_->checksums[block])) {
+      throw_damaged(bin_path(shard_.prefix()));
+    }
     return true;
   }
   // The bytes from `at` on that are here, before `end`.
   std::span<const std::byte> from(std::uint64_t at, std::uint64_t end) const {
     return std::span(bytes_).subspan(at - begin_, std::min(end, begin_ + bytes_.size()) - at);
   }
-  std::string checksum() const { return checksum_.digest(); }  // of the file, where all of it was asked for in order
 
  private:
+  void read_block(std::uint64_t block) {
+    begin_ = block * block_bytes_;
+    bytes_.resize(std::min(block_bytes_, shard_.bin_bytes() - begin_));
+    shard_.read_bytes(begin_, bytes_);
+  }
+  void require_checksum(const std::string& written) {
+    Checksum checksum;
+    for (std::uint64_t block = 0; block * block_bytes_ < shard_.bin_bytes(); ++block) {
+      read_block(block);
+      checksum.update(bytes_);
+    }
+    if (checksum.digest() != written) throw_damaged(bin_path(shard_.prefix()));
+  }
+
   const IndexedShard& shard_;
-  std::uint64_t begin_ = 0;
+  const FileBlocks* blocks_ = nullptr;
+  std::uint64_t block_bytes_ = kChecksumBlockBytes;
+  std::uint64_t begin_ = 0;  // of bytes_ in the file
   std::vector<std::byte> bytes_;
-  Checksum checksum_;
 };
 
 class DocumentCopy {
@@ -76,7 +103,6 @@ class DocumentCopy {
       if (out.has_parent_path()) make_folders(out.parent_path());
       writers_.push_back(std::make_unique<IndexedDatasetWriter>(out, source.token_type));
     }
-    reads_all_ = std::ranges::all_of(parts, [&](std::uint8_t part) { return part < outs.size(); });
   }
 
   void run(const std::function<void(double)>& progress) {
@@ -107,18 +133,13 @@ class DocumentCopy {
  private:
   template <class Told>
   void copy_shard(const IndexedShard& shard, const std::optional<CorpusSidecar>& sidecar, const Told& told) {
-    StoredTokens tokens(shard);
+    StoredTokens tokens(shard, sidecar);
     for (std::int64_t document = 0; document < shard.documents(); ++document, ++document_) {
       const std::size_t part = parts_.empty() ? 0 : parts_[static_cast<std::size_t>(document_)];
       if (part >= writers_.size()) continue;
       if (copy_document(shard, document, tokens, *writers_[part])) told();
     }
     told();
-    if (!reads_all_ || !sidecar || tokens.checksum() == sidecar->bin.checksum) return;
-    throw_user_error(
-        "'{}' is damaged: its checksum is not the one that it was written with; copy the corpus again, or "
-        "tokenise the text again; nothing was written",
-        bin_path(shard.prefix()).string());
   }
 
   // Whether the file was read for it.
@@ -146,20 +167,15 @@ class DocumentCopy {
   std::span<const std::uint8_t> parts_;
   std::vector<std::unique_ptr<IndexedDatasetWriter>> writers_;
   std::int64_t document_ = 0;
-  bool reads_all_ = false;
 };
 
 }  // namespace
 
 void require_other_places(const CopySource& source, std::span<const fs::path> outs) {
-  std::set<fs::path> taken;
-  for (const IndexedShard& shard : source.dataset->shards())
-    taken.insert(fs::weakly_canonical(bin_path(shard.prefix())));
-  for (const fs::path& out : outs) {
-    if (taken.insert(fs::weakly_canonical(bin_path(out))).second) continue;
-    throw_user_error("'{}' is read or written by this command already; choose another name for the result",
-                     out.string());
-  }
+  std::vector<fs::path> read, written;
+  for (const IndexedShard& shard : source.dataset->shards()) read.push_back(bin_path(shard.prefix()));
+  for (const fs::path& out : outs) written.push_back(bin_path(out));
+  require_separate(read, written);
 }
 
 CopySource open_copy_source(std::span<const std::string> words) {
@@ -169,7 +185,9 @@ CopySource open_copy_source(std::span<const std::string> words) {
   for (const IndexedShard& shard : shards) {
     const std::optional<CorpusSidecar>& sidecar = source.sidecars.emplace_back(read_sidecar(shard.prefix()));
     require_agreement(shards.front(), source.sidecars.front(), shard, sidecar);
-    if (sidecar) require_written_sizes(shard.prefix(), *sidecar);
+    if (!sidecar) continue;
+    require_written_sizes(shard.prefix(), *sidecar);
+    if (shard.index().checksum() != sidecar->idx.checksum) throw_damaged(idx_path(shard.prefix()));
   }
   return source;
 }

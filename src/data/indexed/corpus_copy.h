@@ -40,8 +40,8 @@ struct CopiedCorpus {
 // `parts` is empty. Documents keep their order and their sequences. What tokenising the same documents would write is
 // written, byte for byte. Memory: 4 bytes a sequence and 8 a document. `progress`, where given, is told the share that
 // is done. All corpora are whole on the disk before the first has its name. UserError: an `out` that is a source, or is
-// named twice; a source that is read to its end, and whose bytes are not those its sidecar tells; an out without
-// documents. EnvironmentError: as IndexedDatasetWriter.
+// named twice; a source with bytes that are not those its sidecar tells, in a block that a document is copied from; an
+// out without documents. EnvironmentError: as IndexedDatasetWriter.
 std::vector<CopiedCorpus> copy_documents(const CopySource& source, std::span<const std::filesystem::path> outs,
                                          std::span<const std::uint8_t> parts,
                                          const std::function<void(double share)>& progress = {});

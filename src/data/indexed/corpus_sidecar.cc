@@ -200,6 +200,11 @@ void require_whole_documents(const fs::path& prefix) {
 }
 
 CorpusVerification verify_corpus(const fs::path& prefix) {
+  const std::vector<fs::path> files = files_of_corpus(prefix);
+  if (std::error_code none; std::ranges::none_of(files, [&](const fs::path& file) { return fs::exists(file, none); })) {
+    throw_user_error("'{}' is no tokenised corpus: there is neither '{}' nor '{}'; name the PREFIX of a corpus",
+                     prefix.string(), files[0].string(), files[1].string());
+  }
   CorpusVerification found{.sidecar = read_sidecar(prefix)};
   for (const fs::path& path : {bin_path(prefix), idx_path(prefix)}) {
     std::error_code missing;  // which opening tells

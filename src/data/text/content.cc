@@ -42,7 +42,7 @@ bool is_named_json_lines(const std::filesystem::path& file) {
 Content content::refused(const Finding& finding) {
   return {ContentKind::kOther,
           fmt::format("seems to be {}: {}; or take it as plain text with --format text", finding.what, finding.advice),
-          finding.may_be_page};
+          finding.may_be_page, finding.may_be_list};
 }
 
 Content recognise_content(std::string_view head, const std::filesystem::path& file) {
@@ -56,7 +56,7 @@ Content recognise_content(std::string_view head, const std::filesystem::path& fi
     if (const auto found = content::find_json(text, is_all, is_named)) return *found;
   }
   if (is_named) return {.kind = ContentKind::kJsonLines};
-  for (const auto& found : {content::find_markup(text), content::find_ending(content_ending(file)),
+  for (const auto& found : {content::find_markup(text, is_all), content::find_ending(content_ending(file)),
                             content::find_table(without_mark(head), is_all)}) {
     if (found) return content::refused(*found);
   }

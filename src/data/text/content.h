@@ -27,6 +27,8 @@ struct Content {
   ContentKind kind = ContentKind::kText;
   std::string refusal;       // of kOther: what it seems to be, and what to do
   bool may_be_page = false;  // of kOther: HTML, XML, WARC or an encoding of theirs, which `data extract` reads
+  bool may_be_list = false;  // of kOther: a list of short texts could look so
+  bool is_unclear = false;   // of kOther: it may be JSON lines with a fault, or text
 };
 
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";

@@ -31,7 +31,8 @@ Content unclear(bool is_named) {
   return {.kind = ContentKind::kOther,
           .refusal =
               "begins as JSON does, and is not valid JSON there; say what it is with --format jsonl (an object a "
-              "line; quotes are \", and NaN is no number) or --format text"};
+              "line; quotes are \", and NaN is no number) or --format text",
+          .is_unclear = true};
 }
 
 // SQuAD's files are one object, whose "data" is a list of articles.

@@ -14,16 +14,18 @@ struct Finding {
   std::string what;    // "a PDF document"
   std::string advice;  // "convert it to text, for example with pdftotext"
   bool may_be_page = false;
+  bool may_be_list = false;  // a text on each line could look so, too
 };
 
 // Formats that begin with bytes of their own: archives, compression, tables of columns, documents, pictures, programs;
 // text in UTF-16 and UTF-32.
 std::optional<Finding> find_signature(std::string_view head);
 
-// Pages of HTML and XML. `text` begins behind white space.
-std::optional<Finding> find_markup(std::string_view text);
+// Pages of HTML and XML. `text` begins behind white space. `is_all`: the file has no more.
+std::optional<Finding> find_markup(std::string_view text, bool is_all);
 
-// Comma- and tab-separated values, and settings (TOML, INI): by the shape of all lines. `is_all`: the file has no more.
+// Comma-, semicolon- and tab-separated values, and settings (TOML, INI): by the shape of all lines. `is_all`: the file
+// has no more.
 std::optional<Finding> find_table(std::string_view text, bool is_all);
 
 // By the name's ending alone, where the bytes did not tell.

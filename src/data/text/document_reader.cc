@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "data/text/input_files.h"
+#include "data/text/json_scanner.h"
 
 namespace teratron {
 namespace {
@@ -95,10 +96,15 @@ void DocumentReader::open() {
 }
 
 ContentKind DocumentReader::recognise() {
-  if (format_ == TextFormat::kJsonLines) return ContentKind::kJsonLines;
   if (format_ == TextFormat::kText) return ContentKind::kText;
   const std::filesystem::path& file = files_[file_];
-  const Content content = recognise_content(reader_->peek(kContentHead), file);
+  const std::string_view head = reader_->peek(kContentHead);
+  const Content content = recognise_content(head, file);
+  if (format_ == TextFormat::kJsonLines) {
+    require_lines(content, head);
+    return ContentKind::kJsonLines;
+  }
+  if (takes_lists_ && content.may_be_list) return ContentKind::kText;
   require_readable(content, file);
   constexpr int kMostSurprises = 3;
   if (const std::string line = surprise_of(content, file); tells_ && !line.empty() && ++surprises_ <= kMostSurprises) {
@@ -107,6 +113,18 @@ ContentKind DocumentReader::recognise() {
         stderr);
   }
   return content.kind;
+}
+
+// That the user has said it holds JSON lines counts, unless it begins otherwise: a fault of a line is told with it.
+void DocumentReader::require_lines(const Content& content, std::string_view head) const {
+  const std::string name = name_of_input(files_[file_]);
+  if (content.kind == ContentKind::kJsonArray) {
+    throw_user_error("{} holds a JSON array, not an object a line; leave --format out, and it is read as what it is",
+                     name);
+  }
+  const std::string_view line = head.substr(0, head.find('\n'));
+  if (content.kind != ContentKind::kOther || content.is_unclear || is_json(line)) return;
+  throw_user_error("{} {}", name, content.refusal);
 }
 
 void DocumentReader::close() {

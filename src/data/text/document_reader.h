@@ -58,6 +58,9 @@ class DocumentReader {
   // Says nothing of files that hold something else than their names say: for a second pass.
   void stay_silent() { tells_ = false; }
 
+  // Files hold lists of short texts, a line each, which may look like settings.
+  void take_lists() { takes_lists_ = true; }
+
   // What `named` stands for, in order.
   const std::vector<std::filesystem::path>& files() const { return files_; }
   // Where the next batch begins.
@@ -80,6 +83,7 @@ class DocumentReader {
   void open();
   ContentKind recognise();
   std::size_t read(std::span<char> to);
+  void require_lines(const Content& content, std::string_view head) const;
   void read_text(DocumentBatch& batch);
   void read_lines(DocumentBatch& batch);
   void add_lines(DocumentBatch& batch, const std::string& block);
@@ -92,7 +96,7 @@ class DocumentReader {
   std::int64_t batch_bytes_, total_bytes_ = 0;
   TextFormat format_;
   std::size_t most_unpacked_;
-  bool tells_ = true;
+  bool tells_ = true, takes_lists_ = false;
   int surprises_ = 0;                          // files that hold something else than their names say
   std::size_t file_ = 0;                       // being read
   std::optional<DecompressingReader> reader_;  // open while it is

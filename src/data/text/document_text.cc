@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "data/text/input_files.h"
+#include "data/text/json_members.h"
 #include "data/text/json_scanner.h"
 
 namespace teratron {
@@ -37,19 +38,24 @@ struct DocumentText::Parser {
   std::string_view text_of(std::string_view line) {
     simdjson::dom::element value;
     // The line has DocumentReader::kPadding readable bytes behind it, so simdjson need not copy it.
-    if (const auto error = json.parse(line.data(), line.size(), false).get(value)) {
-      // JSON has no limit for numbers and for lists in lists, and simdjson has.
-      const bool is_text = error != simdjson::UTF8_ERROR && error != simdjson::STRING_ERROR;
-      if (!is_text || !is_json(line)) throw_invalid(error);
+    if (json.parse(line.data(), line.size(), false).get(value)) {
+      if (!simdjson::validate_utf8(line.data(), line.size())) throw_no_utf8(line);
+      // JSON has no limit for numbers and for lists in lists, and may have half a surrogate pair; simdjson does not
+      // take them.
+      if (!is_json(line))
+        throw_user_error("this {} is not valid JSON: {}; repair or remove it", unit, json_fault(line));
       return text_beyond_limits(line);
     }
     simdjson::dom::object object;
     if (value.get(object)) throw_no_object();
     for (const std::string& key : keys.names) {
-      simdjson::dom::element member;
+      std::optional<simdjson::dom::element> member;
+      for (const auto& field : object) {
+        if (field.key == key) member = field.value;  // the last one, as other programs take it
+      }
+      if (!member) continue;
       std::string_view text;
-      if (object.at_key(key).get(member)) continue;
-      if (member.get(text)) throw_no_text(key);
+      if (member->get(text)) throw_no_text(key, kind_of(simdjson::minify(*member)));
       return checked(text, key);
     }
     throw_no_key(keys_of(object));
@@ -57,54 +63,53 @@ struct DocumentText::Parser {
 
   // Passes over the other members without reading their values.
   std::string_view text_beyond_limits(std::string_view line) {
-    simdjson::ondemand::document document;
-    simdjson::ondemand::object object;
-    if (lazy.iterate(line.data(), line.size(), line.size() + simdjson::SIMDJSON_PADDING).get(document) ||
-        document.get_object().get(object)) {
-      throw_no_object();
-    }
-    std::vector<std::optional<std::string_view>> texts(keys.names.size());
-    for (auto field : object) {
-      std::string_view name;
-      if (const auto error = field.unescaped_key().get(name)) throw_invalid(error);
-      const auto key = static_cast<std::size_t>(std::ranges::find(keys.names, name) - keys.names.begin());
-      if (key == keys.names.size() || texts[key]) continue;
-      simdjson::ondemand::value value = field.value();
-      if (value.type() != simdjson::ondemand::json_type::string) throw_no_text(keys.names[key]);
-      std::string_view text;
-      if (const auto error = value.get_string().get(text)) throw_invalid(error);
-      texts[key] = text;
-    }
-    for (std::size_t key = 0; key < texts.size(); ++key) {
-      if (texts[key]) return checked(*texts[key], keys.names[key]);
+    if (!line.substr(std::min(line.find_first_not_of(" \t\r\n"), line.size())).starts_with('{')) throw_no_object();
+    for (const std::string& key : keys.names) {
+      const std::optional<std::string_view> value = find_member(line, key);
+      if (!value) continue;
+      if (!value->starts_with('"')) throw_no_text(key, kind_of(*value));
+      own_text = json_string_value(*value);
+      return checked(own_text, key);
     }
     throw_no_key("others");
+  }
+
+  // What a value is that is no string.
+  static std::string_view kind_of(std::string_view value) {
+    switch (value.front()) {
+      case '{': return "an object";
+      case '[': return "a list";
+      case 'n': return "null";
+      case 't': return "true";
+      case 'f': return "false";
+      default: return "a number";
+    }
   }
 
   static std::string_view checked(std::string_view text, const std::string& key) {
     if (text.find('\0') == text.npos) return text;
     throw_user_error("\"{}\" holds a NUL (\\u0000), as no text does; remove it", key);
   }
-  [[noreturn]] void throw_invalid(simdjson::error_code error) const {
-    throw_user_error("this {} is not valid JSON ({}); repair or remove it", unit, simdjson::error_message(error));
+  [[noreturn]] void throw_no_utf8(std::string_view line) const {
+    throw_user_error("this {} is not UTF-8: {}; convert the file, for example with iconv -f WINDOWS-1252 -t UTF-8",
+                     unit, utf8_fault(line));
   }
-
   [[noreturn]] void throw_no_object() const {
-    throw_user_error("this {0} is not a JSON object; a {0} is to look like {{\"{1}\": \"the document's text\"}}", unit,
+    throw_user_error("this {} is not a JSON object; it is to look like {{\"{}\": \"the document's text\"}}", unit,
                      keys.names[0]);
   }
   [[noreturn]] void throw_no_key(const std::string& there) const {
     throw_user_error("this object has no {} (its keys: {}); {}",
                      fmt::format("\"{}\"", fmt::join(keys.names, "\" or \"")), there, keys.advice);
   }
-  [[noreturn]] void throw_no_text(const std::string& key) const {
-    throw_user_error("\"{}\" is not a string; {}", key, keys.advice);
+  [[noreturn]] void throw_no_text(const std::string& key, std::string_view kind) const {
+    throw_user_error("\"{}\" is {}, not a string; {}", key, kind, keys.advice);
   }
 
   const TextKeys& keys;
   std::string_view unit = "line";  // or "element"
   simdjson::dom::parser json;
-  simdjson::ondemand::parser lazy;
+  std::string own_text;  // of an object that simdjson does not take
 };
 
 DocumentText::DocumentText(TextKeys keys) : keys_(std::move(keys)), parser_(std::make_unique<Parser>(keys_)) {}

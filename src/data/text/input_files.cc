@@ -112,8 +112,7 @@ void require_text(std::string_view text, std::int64_t offset, const fs::path& fi
   }
 }
 
-void require_utf8(std::string_view text, const fs::path& file) {
-  if (simdjson::validate_utf8(text.data(), text.size())) return;
+std::string utf8_fault(std::string_view text) {
   std::size_t at = 0;
   bool has_characters = false;  // of several bytes, before
   while (at < text.size()) {
@@ -122,12 +121,23 @@ void require_utf8(std::string_view text, const fs::path& file) {
     has_characters = has_characters || step.length > 1;
     at += step.length;
   }
+  constexpr std::size_t kLooked = 4096;
+  const bool has_controls = std::ranges::any_of(text.substr(0, kLooked), [](char c) {
+    return static_cast<unsigned char>(c) < ' ' && std::string_view("\t\n\v\f\r\x1B").find(c) == std::string_view::npos;
+  });
+  return fmt::format("{:#04x} at byte {} cannot stand there; it seems to be {}", static_cast<unsigned char>(text[at]),
+                     at,
+                     has_controls     ? "no text: compressed, or a file of another program"
+                     : has_characters ? "damaged, or joined from files of two encodings"
+                                      : "in Latin-1, Windows-1252 or another encoding");
+}
+
+void require_utf8(std::string_view text, const fs::path& file) {
+  if (simdjson::validate_utf8(text.data(), text.size())) return;
   throw_user_error(
-      "{} is not UTF-8: {} at byte {} (of what is in it, where it is compressed) cannot stand there{}; convert it, for "
-      "example with iconv -f WINDOWS-1252 -t UTF-8, or take its bytes as they are with --format text",
-      name_of_input(file), fmt::format("{:#04x}", static_cast<unsigned char>(text[at])), at,
-      has_characters ? ", behind characters that are; it seems to be damaged, or joined from files of two encodings"
-                     : "; it seems to be in Latin-1, Windows-1252 or another encoding");
+      "{} is not UTF-8: {} (bytes of what is in it, where it is compressed); convert it, for example with iconv -f "
+      "WINDOWS-1252 -t UTF-8, or take its bytes as they are with --format text",
+      name_of_input(file), utf8_fault(text));
 }
 
 }  // namespace teratron

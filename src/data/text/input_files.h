@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +33,9 @@ void require_text(std::string_view text, std::int64_t offset, const std::filesys
 
 // UserError unless a whole text is UTF-8, with the place of the first byte that is not, and what to do.
 void require_utf8(std::string_view text, const std::filesystem::path& file);
+
+// Why a text is not UTF-8: its first byte that cannot stand there, and what the text seems to be.
+std::string utf8_fault(std::string_view text);
 
 // Whether a text or a line holds nothing but spaces, tabs and line ends.
 inline bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }

@@ -84,7 +84,21 @@ std::string_view without_spaces(std::string_view text) {
 
 constexpr std::string_view kEllipsis = "\u2026";
 constexpr std::array<std::string_view, 4> kClosing = {"\u201D", "\u2019", "\u00BB", "\u203A"};
-constexpr std::array<std::string_view, 6> kOpening = {"\u201C", "\u2018", "\u00AB", "\u2039", "``", "\u201E"};
+constexpr std::array<std::string_view, 9> kOpening = {"\u201C", "\u2018", "\u00AB", "\u2039", "``",
+                                                      "\u201E", "\u201A", "\u00BB", "\u203A"};
+
+// Quotes whose closing mark opens in other languages, or stands behind a space, as in French.
+struct QuotePair {
+  std::string_view opening, closing;
+  bool has_space = false;
+};
+constexpr auto kQuotePairs = std::to_array<QuotePair>({{"\u201E", "\u201C"},
+                                                       {"\u201A", "\u2018"},
+                                                       {"\u00BB", "\u00AB"},
+                                                       {"\u203A", "\u2039"},
+                                                       {"\u00AB", "\u00BB", true},
+                                                       {"\u2039", "\u203A", true}});
+constexpr std::size_t kLongestQuote = 4096;  // bytes, in which the opening mark is looked for
 
 // Of scripts without white space between words, and what opens or goes on with a sentence there.
 constexpr std::array<std::string_view, 14> kWideClosing = {"\u300D", "\u300F", "\uFF09", "\u3011", "\u3009",
@@ -241,12 +255,32 @@ class SentenceScanner {
     return i;
   }
   std::size_t behind_closing(std::size_t i) const {
+    const std::size_t begin = i;
     while (true) {
       i = behind_marks(i, "\"')]}*_", kClosing);
-      const std::size_t behind = behind_note(i);
+      std::size_t behind = behind_note(i);
+      if (behind == i) behind = behind_quote(begin, i);
       if (behind == i) return i;
       i = behind;
     }
+  }
+  // Behind the mark at `i` that closes the quote which is open at `begin`.
+  std::size_t behind_quote(std::size_t begin, std::size_t i) const {
+    const std::string_view rest = text_.substr(i);
+    for (const QuotePair& pair : kQuotePairs) {
+      std::size_t space = 0;
+      if (pair.has_space) {
+        const char32_t code = code_at(i);
+        space = code == ' ' || code == 0x00A0 || code == 0x202F ? space_at(i) : 0;
+        if (space == 0) continue;  // a mark without a space before it closes anyway
+      }
+      if (!rest.substr(space).starts_with(pair.closing)) continue;
+      const std::size_t first = begin - std::min(begin, kLongestQuote);
+      const std::string_view before = text_.substr(first, begin - first);
+      const std::size_t opened = before.rfind(pair.opening), closed = before.rfind(pair.closing);
+      if (opened != before.npos && (closed == before.npos || closed < opened)) return i + space + pair.closing.size();
+    }
+    return i;
   }
   // "[1]", "[citation needed]": words in brackets.
   std::size_t behind_note(std::size_t i) const {

@@ -22,6 +22,9 @@ namespace teratron {
 //     "Jan": kMayEnd), unless one of the words follows that often begin a sentence ("The", "He": kBeginsSentence);
 //   - the number or letter of a list that the sentence begins with ("1. ", "A. ").
 //
+// Quotes close as they were opened: U+201E with U+201C, U+00BB with U+00AB, and U+00AB with U+00BB, behind a space,
+// too.
+//
 // So decimals, addresses and "Yahoo! is" stay whole. Known to be missed: sentences that begin with a small letter
 // ("iPhones"), an abbreviation that no list has, a name behind one that ends a sentence ("in the U.S. Kennedy"), quoted
 // questions with a name behind ("Why?" Anna said). Bytes that are not UTF-8 are symbols.

@@ -29,6 +29,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 std::vector<std::string> read_text_list(const std::filesystem::path& file, TextFormat format, const TextKeys& keys,
                                         BlankLines blank) {
   DocumentReader reader(std::span(&file, 1), kListBatchBytes, format);
+  reader.take_lists();
   DocumentText text_of(keys);
   std::vector<std::string> texts;
   for (DocumentBatch batch; reader.next(batch);) {

@@ -163,5 +163,33 @@ TEST_F(CorpusParts, MemoryIsNotThatOfTheCorpus) {
             kMost);
 }
 
+TEST_F(CorpusParts, PipesCannotBeReadTwice) {
+  write_lines("h.jsonl", 0, 20);
+  for (const std::string source : {"-", "/dev/stdin", "/dev/fd/0"}) {
+    for (const std::string command : {"sample --documents 3", "split --parts a=1,b=1"}) {
+      const std::string line = fmt::format("cat {} | {} data {} --out {} {}", path("h.jsonl"), TERATRON_BINARY, command,
+                                           path("o.jsonl"), source);
+      const Outcome outcome = testing::ChildProgram({"/bin/sh", "-c", line}, {}, "").wait();
+      EXPECT_EQ(outcome.exit_code, 2) << line;
+      EXPECT_THAT(outcome.errors, HasSubstr("cannot be read twice; name files")) << line;
+    }
+  }
+}
+
+TEST_F(CorpusParts, LinesThatAreNoObjectsAreTold) {
+  write_file_atomically(path("h.jsonl"), "{\"text\": \"a\"}\n{\"text\": \"cut\n{\"text\": NaN}\n");
+  const Outcome outcome =
+      run_teratron({"data", "sample", path("h.jsonl"), "--documents", "3", "--out", path("o.jsonl")});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("2 lines copied"), HasSubstr("h.jsonl:2")));
+}
+
+TEST_F(CorpusParts, WhatIsNoCorpusIsNotCalledDamaged) {
+  write_lines("h.jsonl", 0, 3);
+  for (const char* name : {"h.jsonl", "missing"}) {
+    EXPECT_THAT(refused({"data", "verify", path(name)}), HasSubstr("is no tokenised corpus"));
+  }
+}
+
 }  // namespace
 }  // namespace teratron

@@ -1,0 +1,120 @@
+// No command replaces what it reads, by any name, and none reads a pipe twice.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "base/files/file.h"
+#include "cli/binary.h"
+#include "cli/tiny_training.h"
+
+namespace teratron::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const std::string kLines = "{\"text\": \"the rank waits for the gradient\"}\n{\"text\": \"a layer sums it up\"}\n";
+
+class FilesOfCommand : public ::testing::Test {
+ protected:
+  FilesOfCommand() {
+    for (const char* name : {"in.jsonl", "ev.jsonl", "folder/a.jsonl", "w-1.jsonl"}) {
+      fs::create_directories(fs::path(path(name)).parent_path());
+      write_file_atomically(path(name), kLines);
+    }
+    fs::create_symlink("in.jsonl", path("link.jsonl"));
+    fs::create_symlink("in.jsonl", path("other.jsonl"));
+  }
+  std::string path(const std::string& name) const { return training_.path(name); }
+  // `words` with '@' before names in the folder.
+  Words placed(Words words) const {
+    for (std::string& word : words) {
+      if (word.starts_with('@')) word = path(word.substr(1));
+    }
+    return words;
+  }
+
+  TinyTraining training_;
+};
+
+TEST_F(FilesOfCommand, AreNeverReplacedWhereTheyAreRead) {
+  struct Case {
+    Words words;
+    std::string kept;
+  };
+  std::vector<Case> cases = {
+      {{"data", "clean", "--dropped", "@in.jsonl", "--overwrite", "--out", "@o", "@in.jsonl"}, "in.jsonl"},
+      {{"data", "dedup", "--overwrite", "--out", "@in.jsonl", "@link.jsonl"}, "in.jsonl"},
+      {{"data", "dedup", "--overwrite", "--out", "@other.jsonl", "@link.jsonl"}, "in.jsonl"},
+      {{"data", "dedup", "--overwrite", "--out", "@folder/../folder/a.jsonl", "@folder"}, "folder/a.jsonl"},
+      {{"data", "dedup", "--overwrite", "--out", "@w-1.jsonl", "@w-*.jsonl"}, "w-1.jsonl"},
+      {{"data", "decontaminate", "--overwrite", "--out", "@ev.jsonl", "@in.jsonl", "--evaluation", "@ev.jsonl"},
+       "ev.jsonl"},
+      {{"data", "overlap", "--test", "@ev.jsonl", "--json", "@ev.jsonl", "--", "@in.jsonl"}, "ev.jsonl"},
+      {{"data", "overlap", "--test", "@ev.jsonl", "--json", "@in.jsonl", "--", "@in.jsonl"}, "in.jsonl"},
+      {{"data", "sample", "@in.jsonl", "--documents", "1", "--out", "@o.jsonl", "--json", "@in.jsonl"}, "in.jsonl"},
+      {{"data", "sample", "@data", "--documents", "1", "--overwrite", "--out", "@data"}, "data.bin"},
+      {{"data", "info", "@data", "--json", "@data.idx"}, "data.idx"},
+      {{"data", "verify", "@data", "--json", "@data.teratron.json"}, "data.teratron.json"},
+      {{"data", "verify", "@data", "--tokenizer", "@tokenizer", "--json", "@tokenizer/vocab.json"},
+       "tokenizer/vocab.json"},
+      {{"data", "tokenize", "--tokenizer", "@tokenizer", "--out", "@z", "--json", "@in.jsonl", "@in.jsonl"},
+       "in.jsonl"},
+      {{"tokenizer", "encode", "--tokenizer", "@tokenizer", "--overwrite", "@corpus.txt", "@corpus.txt"}, "corpus.txt"},
+      {{"tokenizer", "decode", "--tokenizer", "@tokenizer", "--overwrite", "@data.bin", "@data.bin"}, "data.bin"},
+      {{"tokenizer", "train", "--vocab-size", "270", "--overwrite", "--out", "@tokenizer", "@tokenizer/merges.txt"},
+       "tokenizer/merges.txt"},
+      {{"embed", "--load", "@none", "--overwrite", "--out", "@in.jsonl", "@in.jsonl"}, "in.jsonl"},
+      {{"generate", "--load", "@none", "--prompts", "@in.jsonl", "--json", "@in.jsonl"}, "in.jsonl"},
+      {{"eval", "lambada", "--load", "@none", "--data", "@in.jsonl", "--json", "@in.jsonl"}, "in.jsonl"},
+      {training_.command({"--train-iters", "1", "--json", path("data.bin")}), "data.bin"},
+      {training_.command({"--train-iters", "1", "--trace", path("data.idx")}), "data.idx"}};
+  for (const char* stage : {"clean", "dedup", "langid", "extract"}) {
+    cases.push_back({{"data", stage, "--overwrite", "--out", "@in.jsonl", "@in.jsonl"}, "in.jsonl"});
+  }
+  for (const auto& [words, kept] : cases) {
+    const std::string before = read_file(path(kept));
+    const Outcome refused = run_teratron(placed(words));
+    EXPECT_EQ(refused.exit_code, 2) << ::testing::PrintToString(words);
+    EXPECT_THAT(refused.errors, HasSubstr("read or written by this command already"))
+        << ::testing::PrintToString(words);
+    EXPECT_EQ(read_file(path(kept)), before) << ::testing::PrintToString(words);
+  }
+}
+
+TEST_F(FilesOfCommand, AreNotReplacedByJsonWhereTheyHoldSomethingElse) {
+  const Words info = {"data", "info", path("data"), "--json"};
+  for (const std::string& kept : {std::string("words\n"), kLines, std::string("{\"a\": 1}, b"), std::string(1, '\0')}) {
+    write_file_atomically(path("kept"), kept);
+    const Outcome refused = run_teratron(with(info, {path("kept")}));
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.errors, HasSubstr("something else than the JSON"));
+    EXPECT_EQ(read_file(path("kept")), kept);
+  }
+  for (const std::string& replaced : {std::string(), std::string("{\"a\": [1]}\n"), std::string("\n")}) {
+    write_file_atomically(path("kept"), replaced);
+    succeed(with(info, {path("kept")}));
+    EXPECT_THAT(read_file(path("kept")), HasSubstr("tokens"));
+  }
+}
+
+TEST_F(FilesOfCommand, AreReadOnceWhereTheyArePipes) {
+  for (const char* input : {"-", "/dev/stdin", "/dev/fd/0"}) {
+    const std::vector<Words> cases = {
+        {"data", "overlap", "--test", "-", "--", input},
+        {"data", "decontaminate", "--evaluation", input, "--out", path("o"), "--", "-"},
+        {"data", "dedup", "--out", path("o"), input, "-"},
+        {"score", "squad", "--data", "-", "--predictions", input},
+    };
+    for (const Words& words : cases) {
+      std::string line = std::string("printf 'a\\n' | ") + TERATRON_BINARY;
+      for (const std::string& word : words) line += " " + word;
+      const Outcome refused = ChildProgram({"/bin/sh", "-c", line}, {}, "").wait();
+      EXPECT_EQ(refused.exit_code, 2) << line;
+      EXPECT_THAT(refused.errors, HasSubstr("standard input (-) is named twice")) << line;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace teratron::testing
