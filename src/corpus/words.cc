@@ -173,9 +173,10 @@ class WordReader {
     }
     is_joined_ = joins_letters(step.code);
     has_nasal_sign_ = is_nasal_sign(step.code) || (has_nasal_sign_ && is_mark(step.code));
-    needs_folding_ = needs_folding_ || needs_folding(step.code);
-    add(at,
-        [&] { append_utf8(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(step.code))), word_); });
+    const bool folds = needs_folding(step.code);
+    needs_folding_ = needs_folding_ || folds;
+    const auto sign = static_cast<utf8proc_int32_t>(step.code);
+    add(at, [&] { append_utf8(folds ? step.code : static_cast<char32_t>(utf8proc_tolower(sign)), word_); });
     return step.length;
   }
 

@@ -43,7 +43,8 @@ TEST_F(FilesOfCommand, AreNeverReplacedWhereTheyAreRead) {
     std::string kept;
   };
   std::vector<Case> cases = {
-      {{"data", "clean", "--dropped", "@in.jsonl", "--overwrite", "--out", "@o", "@in.jsonl"}, "in.jsonl"},
+      {{"data", "clean", "--min-tokens", "0", "--dropped", "@in.jsonl", "--overwrite", "--out", "@o", "@in.jsonl"},
+       "in.jsonl"},
       {{"data", "dedup", "--overwrite", "--out", "@in.jsonl", "@link.jsonl"}, "in.jsonl"},
       {{"data", "dedup", "--overwrite", "--out", "@other.jsonl", "@link.jsonl"}, "in.jsonl"},
       {{"data", "dedup", "--overwrite", "--out", "@folder/../folder/a.jsonl", "@folder"}, "folder/a.jsonl"},
@@ -69,7 +70,9 @@ TEST_F(FilesOfCommand, AreNeverReplacedWhereTheyAreRead) {
       {{"eval", "lambada", "--load", "@none", "--data", "@in.jsonl", "--json", "@in.jsonl"}, "in.jsonl"},
       {training_.command({"--train-iters", "1", "--json", path("data.bin")}), "data.bin"},
       {training_.command({"--train-iters", "1", "--trace", path("data.idx")}), "data.idx"}};
-  for (const char* stage : {"clean", "dedup", "langid", "extract"}) {
+  cases.push_back(
+      {{"data", "clean", "--min-tokens", "0", "--overwrite", "--out", "@in.jsonl", "@in.jsonl"}, "in.jsonl"});
+  for (const char* stage : {"dedup", "langid", "extract"}) {
     cases.push_back({{"data", stage, "--overwrite", "--out", "@in.jsonl", "@in.jsonl"}, "in.jsonl"});
   }
   for (const auto& [words, kept] : cases) {
@@ -104,7 +107,7 @@ TEST_F(FilesOfCommand, AreReadOnceWhereTheyArePipes) {
         {"data", "overlap", "--test", "-", "--", input},
         {"data", "decontaminate", "--evaluation", input, "--out", path("o"), "--", "-"},
         {"data", "dedup", "--out", path("o"), input, "-"},
-        {"score", "squad", "--data", "-", "--predictions", input},
+        {"score", "squad1", "--data", "-", "--predictions", input},
     };
     for (const Words& words : cases) {
       std::string line = std::string("printf 'a\\n' | ") + TERATRON_BINARY;

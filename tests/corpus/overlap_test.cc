@@ -76,9 +76,9 @@ class Overlap : public testing::StageTest {
 TEST_F(Overlap, IsTheShareOfTestNgramsThatTrainingHas) {
   RandomSequence random(RandomStream{.seed = 15});
   for (int trial = 0; trial < 40; ++trial) {
-    const auto training = random_documents(random, 20);
-    auto test = random_documents(random, 10);
-    test.push_back({"a"});  // so that there is something
+    auto training = random_documents(random, 20), test = random_documents(random, 10);
+    training.push_back({"a"});  // so that there is something
+    test.push_back({"a"});
     const auto count = static_cast<std::int64_t>(1 + random.below(7));
     const auto known = ngrams_of_words(training, static_cast<std::size_t>(count));
     const std::set<std::vector<std::string>> known_set(known.begin(), known.end());

@@ -82,6 +82,11 @@ TEST_F(TextList, IsWhatTheUserSaysWhateverItLooksLike) {
   EXPECT_THAT(read("<html>", BlankLines::kSkip, TextFormat::kText), ElementsAre("<html>"));
 }
 
+TEST_F(TextList, MayLookLikeSettings) {
+  EXPECT_THAT(read("model = \"tiny\"\nlayers = 3\n"), ElementsAre("model = \"tiny\"", "layers = 3"));
+  EXPECT_THAT(failure("[model]\nlayers = 3\n"), HasSubstr("settings"));
+}
+
 TEST_F(TextList, IsNoPlainText) {
   write_file_atomically(folder_ / "a", "\xEF\xBB\xBFone\ntwo");
   EXPECT_EQ(read_plain_text(folder_ / "a", TextFormat::kAuto, "the text"), "one\ntwo");

@@ -148,8 +148,9 @@ class Header {
 // of words and lines of code have as many separators each, too.
 bool are_rows(const Header& header, const std::vector<Record>& records) {
   constexpr std::size_t kManyColumns = 4, kLongText = 24;
-  if (records[0].size() >= kManyColumns) return true;
   const auto rows = std::span(records).subspan(1);
+  if (rows.empty()) return false;
+  if (records[0].size() >= kManyColumns) return true;
   for (std::size_t column = 0; column < records[0].size(); ++column) {
     std::size_t numbers = 0, bytes = 0;
     for (const Record& row : rows) {
@@ -157,7 +158,8 @@ bool are_rows(const Header& header, const std::vector<Record>& records) {
       numbers += is_number(row[column]) ? 1 : 0;
       bytes += row[column].size();
     }
-    if (numbers == rows.size() && !header.is_number(column) && header.most_words() == 1) return true;
+    const bool has_names = header.most_words() == 1 || header.is_known();
+    if (numbers == rows.size() && !header.is_number(column) && has_names) return true;
     if (bytes >= kLongText * rows.size() && header.most_words() == 1) return true;
   }
   return false;
@@ -184,8 +186,9 @@ bool is_table(std::string_view text, char separator, bool is_all) {
   if (header.is_spaced()) {
     return header.is_known() && header.most_words() == 1 && (has_rows || is_number(records.back()[0]));
   }
-  if (header.is_known() && (records.size() > 1 || is_cut_in_row(all))) return true;
-  return has_rows && (is_tabs || are_rows(header, records));
+  if (header.is_known() && header.most_words() == 1 && (records.size() > 1 || is_cut_in_row(all))) return true;
+  if (header.is_known() && is_cut_in_row(all) && is_number(all.cut[0])) return true;
+  return (has_rows && is_tabs) || ((has_rows || header.is_known()) && are_rows(header, records));
 }
 
 // `key = value`, as TOML and INI have it, with a value that is no prose.
@@ -232,7 +235,7 @@ const Finding kTabs{"a table of tab-separated values",
 const Finding kSemicolons{"a table of semicolon-separated values",
                           "write its column of texts as JSON lines, for example with pandas: "
                           "read_csv(F, sep=';').to_json(O, orient='records', lines=True)"};
-const Finding kSettings{"settings (TOML or INI), not a text", "name the file with the text", false, true};
+const Finding kSettings{"settings (TOML or INI), not a text", "name the file with the text"};
 
 }  // namespace
 
@@ -240,7 +243,11 @@ std::optional<Finding> find_table(std::string_view text, bool is_all) {
   if (is_table(text, '\t', is_all)) return kTabs;
   if (is_table(text, ',', is_all)) return kCommas;
   if (is_table(text, ';', is_all)) return kSemicolons;
-  if (is_settings(text, is_all)) return kSettings;
+  if (is_settings(text, is_all)) {
+    Finding settings = kSettings;
+    settings.may_be_list = !text.starts_with('[') && text.find("\n[") == text.npos;
+    return settings;
+  }
   return std::nullopt;
 }
 
