@@ -58,7 +58,8 @@ void JsonFields::throw_not(std::string_view key, std::string_view wanted) const 
 
 const Json& JsonFields::operator[](std::string_view key) const {
   const auto field = object_.find(std::string(key));
-  if (field == object_.end()) throw_user_error("'{}' lacks \"{}\"", path_.string(), key);
+  if (field == object_.end())
+    throw_user_error("'{}' lacks \"{}\"; add it, or copy or make the file again", path_.string(), key);
   return *field;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/standard_streams.h"
 #include "console/live_line.h"
@@ -18,7 +19,8 @@
 namespace teratron {
 
 void add_json_field(FieldList& list, std::filesystem::path& json) {
-  list.add("json", &json, "FILE", "results as JSON; - is standard output, and then nothing else goes there");
+  list.add("json", &json, "FILE", "results as JSON; - is standard output, and then nothing else goes there").when_set =
+      [&json] { require_writable(json); };
 }
 
 void add_overwrite_field(FieldList& list, bool& overwrite) {

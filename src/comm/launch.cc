@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "base/error.h"
 #include "base/host/processors.h"
@@ -55,16 +56,24 @@ std::unique_ptr<ControlPlane> control;  // of processes: from detect_launch() to
   ::_exit(static_cast<int>(ExitCode::kEnvironment));
 }
 
+// A user's limit in whole seconds; nothing where the variable is not set.
+std::optional<std::chrono::milliseconds> seconds_in(const char* variable, int least) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  constexpr int kMost = 1'000'000'000;
+  int number = 0;
+  const char* const end = text + std::char_traits<char>::length(text);
+  const auto [read, error] = std::from_chars(text, end, number);
+  if (error != std::errc{} || read != end || number < least || number > kMost) {
+    throw_user_error("{} is '{}'; it must be whole seconds, {} to {}", variable, text, least, kMost);
+  }
+  return std::chrono::seconds(number);
+}
+
 ControlSettings control_settings() {
   ControlSettings settings{.end_process = end_process};
-  if (const int limit = number_in("TERATRON_START_TIMEOUT"); limit > 0) {
-    settings.longest_meeting = std::chrono::seconds(limit);
-  }
-  const char* const stall = std::getenv("TERATRON_STALL_TIMEOUT");
-  const int limit = number_in("TERATRON_STALL_TIMEOUT");
-  if (limit > 0 || (stall != nullptr && std::string_view(stall) == "0")) {
-    settings.longest_stall = std::chrono::seconds(limit);
-  }
+  settings.longest_meeting = seconds_in("TERATRON_START_TIMEOUT", 1).value_or(settings.longest_meeting);
+  settings.longest_stall = seconds_in("TERATRON_STALL_TIMEOUT", 0).value_or(settings.longest_stall);
   return settings;
 }
 

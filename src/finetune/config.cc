@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/files/free_place.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"
@@ -226,7 +227,9 @@ FieldList fields_of(FinetuneConfig& c) {
       .required = true;
   list.add("save-interval-in-mins", &c.save_interval_in_mins, "X", "minutes between checkpoints to go on from");
   list.add("log-interval", &c.log_interval, "N", "updates between lines of the log");
-  list.add("json", &c.json, "FILE", "results as JSON; - is standard output");
+  list.add("json", &c.json, "FILE", "results as JSON; - is standard output").when_set = [&c] {
+    require_writable(c.json);
+  };
   list.add("tensorboard-dir", &c.tensorboard_dir, "DIR", "curves for TensorBoard, by Megatron-LM's names");
   list.add("peak-tflops", &c.peak_tflops, "X", "what MFU is counted against, as in train; 0: measured");
   list.add("verbose", &c.verbose, "", "show all settings at the start");

@@ -92,7 +92,7 @@ class CommandLineReader {
 
   void read_positional(const std::string& argument) {
     if (positional_ == positionals_.size()) {
-      lines_.push_back(fmt::format("unexpected argument '{}'; flags begin with --", argument));
+      lines_.push_back(fmt::format("unexpected argument '{}'; flags begin with --", shortened(argument)));
       return;
     }
     Field* field = positionals_[positional_];
@@ -105,8 +105,12 @@ class CommandLineReader {
 
   void report_unknown(std::string_view flag) {
     const auto has_flag = [&](const std::string& name) { return fields_.find(name) != nullptr; };
+    if (lines_.size() >= kMostFaultsTold) {  // is only counted
+      lines_.emplace_back("unknown flag");
+      return;
+    }
     if (const std::string hint = foreign_flag_hint(flag, has_flag); !hint.empty()) {
-      lines_.push_back(fmt::format("unknown flag '{}'; {}", flag, hint));
+      lines_.push_back(fmt::format("unknown flag '{}'; {}", shortened(flag), hint));
       return;
     }
     std::vector<std::string> known = {"--help"};
@@ -117,7 +121,7 @@ class CommandLineReader {
     }
     const std::string nearest = nearest_name(flag, known);
     lines_.push_back(
-        fmt::format("unknown flag '{}'; {}", flag,
+        fmt::format("unknown flag '{}'; {}", shortened(flag),
                     nearest.empty() ? "--help lists the flags" : fmt::format("did you mean '{}'?", nearest)));
   }
 

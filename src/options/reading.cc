@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <cmath>
 #include <optional>
 
 #include "base/error.h"
+#include "base/files/standard_input.h"
 #include "options/suggestion.h"
 
 namespace teratron {
@@ -54,11 +56,13 @@ class Store {
   }
   std::string operator()(std::filesystem::path* target) const {
     if (!is(LiteralKind::kText)) return "a path in quotes is needed";
+    if (!is_possible_path()) return kNoPath;
     *target = literal_.text;
     return "";
   }
   std::string operator()(std::vector<std::filesystem::path>* target) const {
     if (!is(LiteralKind::kText)) return "paths in quotes are needed";
+    if (!is_possible_path()) return kNoPath;
     target->push_back(literal_.text);
     return "";
   }
@@ -98,6 +102,10 @@ class Store {
     return true;
   }
 
+  static constexpr const char* kNoPath = "a path has at most 4095 bytes, and none of them is zero";
+  bool is_possible_path() const {
+    return literal_.text.size() < PATH_MAX && literal_.text.find('\0') == std::string::npos;
+  }
   bool is(LiteralKind kind) const { return literal_.kind == LiteralKind::kUntyped || literal_.kind == kind; }
 
   const Literal& literal_;
@@ -106,7 +114,8 @@ class Store {
 std::string written(const Setting& setting) {
   std::vector<std::string_view> texts;
   for (const Literal& literal : setting.values) texts.push_back(literal.text);
-  return setting.is_array ? fmt::format("[{}]", fmt::join(texts, ", ")) : fmt::format("'{}'", fmt::join(texts, " "));
+  return setting.is_array ? fmt::format("[{}]", shortened(fmt::format("{}", fmt::join(texts, ", "))))
+                          : fmt::format("'{}'", shortened(fmt::format("{}", fmt::join(texts, " "))));
 }
 
 std::string store(const Setting& setting) {
@@ -153,7 +162,38 @@ void apply(const Setting& setting, FaultLines& lines) {
   }
 }
 
+// A file may have no settings; a pipe without any is one whose writer has failed.
+bool is_stream(const std::filesystem::path& file) {
+  std::error_code error;
+  return names_standard_input(file) || std::filesystem::is_fifo(file, error);
+}
+
 }  // namespace
+
+std::string shortened(std::string_view text) {
+  constexpr std::size_t kMost = 100;
+  if (text.size() <= kMost) return std::string(text);
+  std::size_t end = kMost;  // between characters of UTF-8
+  while (end > kMost - 4 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return fmt::format("{}.. ({} bytes)", text.substr(0, end), text.size());
+}
+
+std::string printable(std::string_view message) {
+  std::string text;
+  for (std::size_t i = 0; i < message.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(message[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < message.size() ? message[i + 1] : 0);
+    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) {
+      text += fmt::format("\\x{:02x}", byte);
+    } else if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // U+0080 to U+009F, some of which command terminals
+      text += fmt::format("\\u{:04x}", next);
+      ++i;
+    } else {
+      text += message[i];
+    }
+  }
+  return text;
+}
 
 void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultLines& lines) {
   for (const Field& field : fields) {
@@ -180,7 +220,12 @@ FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments
     if (setting.field->role != FieldRole::kConfigFile) continue;
     const std::filesystem::path file = setting.values.back().text;
     try {
-      apply_settings(fields, read_config(fields, files.text(file), file.string(), lines), lines);
+      const std::vector<Setting> settings = read_config(fields, files.text(file), file.string(), lines);
+      if (settings.empty() && lines.empty() && is_stream(file)) {
+        lines.push_back(
+            fmt::format("--config {}: no setting came through it; look at the command that writes it", file.string()));
+      }
+      apply_settings(fields, settings, lines);
     } catch (const UserError& error) {
       lines.push_back(error.what());
     }
@@ -211,8 +256,11 @@ void add_value_faults(const FieldList& fields, const Faults& faults, FaultLines&
 
 void throw_if_any(const FaultLines& lines) {
   if (lines.empty()) return;
-  if (lines.size() == 1) throw UserError(lines.front());
-  throw_user_error("{} faults:\n  {}", lines.size(), fmt::join(lines, "\n  "));
+  if (lines.size() == 1) throw UserError(printable(lines.front()));
+  const std::size_t told = std::min(lines.size(), kMostFaultsTold);
+  const std::string others = told < lines.size() ? fmt::format("\n  .. and {} more", lines.size() - told) : "";
+  throw UserError(printable(
+      fmt::format("{} faults:\n  {}{}", lines.size(), fmt::join(std::span(lines).first(told), "\n  "), others)));
 }
 
 }  // namespace teratron

@@ -35,7 +35,8 @@ struct Setting {
   std::string origin;     // "configs/a.toml:12"; empty: the command line
 };
 
-using FaultLines = std::vector<std::string>;  // for people
+using FaultLines = std::vector<std::string>;        // for people
+inline constexpr std::size_t kMostFaultsTold = 20;  // more are counted
 
 // Reads `--flag value`, `--flag=value`, `--switch`, `--switch=false` and arguments without a flag. A flag given twice
 // counts the last time, unless it repeats (then values add up); a list takes all the values up to the next flag. After
@@ -58,6 +59,12 @@ class ConfigFiles {
 // Reads TOML of `hidden_size = 768` lines, without tables. `name`: of the file, for messages. UserError: no TOML.
 std::vector<Setting> read_config(FieldList& fields, std::string_view text, const std::string& name, FaultLines& lines);
 
+// What a user wrote, for messages: of long text the beginning, and how long it is.
+std::string shortened(std::string_view text);
+// A message without control characters, which would cut it (zero) or command the terminal: "\x1b" in place of the byte.
+// Line ends and tabs stay.
+std::string printable(std::string_view message);
+
 // Stores the values, in the order of the fields (not of the settings), so that a preset comes before what refines it.
 void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultLines& lines);
 
@@ -70,7 +77,7 @@ FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments
 // of a value that is already reported is left out.
 void add_value_faults(const FieldList& fields, const Faults& faults, FaultLines& lines);
 
-// UserError with all of them; nothing happens if there are none.
+// UserError with the first kMostFaultsTold of them and the number of the others; nothing happens if there are none.
 void throw_if_any(const FaultLines& lines);
 
 // Options from a command line, checked. `Options` has a fields_of(Options&) and may have a member Faults faults().

@@ -2,11 +2,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "base/byte_text.h"
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/standard_input.h"
 #include "options/foreign_flags.h"
 #include "options/output.h"
 #include "options/reading.h"
@@ -49,7 +51,9 @@ std::optional<std::vector<Literal>> literals_of(const toml::node& node) {
 Field* find_key(FieldList& fields, std::string_view key) {
   for (Field& field : fields) {
     const bool settable = field.role == FieldRole::kFlag || field.role == FieldRole::kHiddenFlag;
-    if (settable && with_underscores(field.name) == key) return &field;
+    if (!settable) continue;
+    if (with_underscores(field.name) == key) return &field;
+    if (!field.alias.empty() && with_underscores(field.alias) == key) return &field;
   }
   return nullptr;
 }
@@ -57,14 +61,16 @@ Field* find_key(FieldList& fields, std::string_view key) {
 std::string unknown_key(FieldList& fields, std::string_view key, std::string_view origin) {
   const auto has_flag = [&](const std::string& name) { return fields.find(name) != nullptr; };
   if (const std::string hint = foreign_flag_hint(key, has_flag); !hint.empty() && key.size() > 1) {
-    return fmt::format("unknown key '{}' ({}); {}", key, origin, hint);
+    return fmt::format("unknown key '{}' ({}); {}", shortened(key), origin, hint);
   }
   std::vector<std::string> known;
   for (const Field& field : fields) {
-    if (field.role == FieldRole::kFlag) known.push_back(with_underscores(field.name));
+    if (field.role != FieldRole::kFlag) continue;
+    known.push_back(with_underscores(field.name));
+    if (!field.alias.empty()) known.push_back(with_underscores(field.alias));
   }
   const std::string nearest = nearest_name(with_underscores(std::string(key)), known);
-  return fmt::format("unknown key '{}' ({}){}", key, origin,
+  return fmt::format("unknown key '{}' ({}){}", shortened(key), origin,
                      nearest.empty() ? "; --help lists the flags, which are the keys written with underscores"
                                      : fmt::format("; did you mean '{}'?", nearest));
 }
@@ -121,6 +127,7 @@ std::string toml_number(double number) {
 }
 
 const std::string& ConfigFiles::text(const std::filesystem::path& path) {
+  if (names_standard_input(path) && !is_standard_stream(path)) return text("-");
   auto found = contents_.find(path);
   if (found == contents_.end()) {
     Content content;
@@ -137,18 +144,24 @@ const std::string& ConfigFiles::text(const std::filesystem::path& path) {
 
 std::vector<Setting> read_config(FieldList& fields, std::string_view text, const std::string& name, FaultLines& lines) {
   std::vector<Setting> settings;
+  std::map<const Field*, std::string_view> keys;  // by which a field was set
   const toml::table table = parse_toml(text, name);
   for (const auto& [key, node] : table) {
     const std::string origin = fmt::format("{}:{}", name, key.source().begin.line);
     Field* field = find_key(fields, key.str());
     auto literals = literals_of(node);
     if (field == nullptr && node.is_table()) {
-      lines.push_back(fmt::format("'{}' is a table ({}); settings are written without tables", key.str(), origin));
+      lines.push_back(
+          fmt::format("'{}' is a table ({}); settings are written without tables", shortened(key.str()), origin));
     } else if (field == nullptr) {
-      lines.push_back(unknown_key(fields, key.str(), origin));
+      // The nearest name is looked for among all flags; faults that are only counted don't need it.
+      lines.push_back(lines.size() < kMostFaultsTold ? unknown_key(fields, key.str(), origin) : "unknown key");
     } else if (!literals) {
       field->given = field->wrong = true;
       lines.push_back(fmt::format("{} has no value that a setting can have ({})", key.str(), origin));
+    } else if (const auto [other, is_first] = keys.emplace(field, key.str()); !is_first) {
+      lines.push_back(fmt::format("'{}' and '{}' are two names of one setting ({}); keep one of them", other->second,
+                                  key.str(), origin));
     } else {
       settings.push_back({field, *std::move(literals), node.is_array(), origin});
     }

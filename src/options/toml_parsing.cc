@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "options/reading.h"
 
 namespace teratron {
 namespace {
@@ -47,6 +48,11 @@ std::optional<std::string_view> find_deep_key(std::string_view text) {
 }  // namespace
 
 toml::table parse_toml(std::string_view text, const std::string& name) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  while (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    throw_user_error("{}: not valid TOML: it is UTF-16; save it as UTF-8", name);
+  }
   if (const auto deep = find_deep_key(text)) {
     throw_user_error("{}:{}: a key of more than {} parts; no setting is nested like that", name,
                      1 + std::count(text.data(), deep->data(), '\n'), kMostKeyParts);
@@ -54,7 +60,8 @@ toml::table parse_toml(std::string_view text, const std::string& name) {
   try {
     return toml::parse(text, name);
   } catch (const toml::parse_error& error) {
-    throw_user_error("{}:{}: not valid TOML: {}", name, error.source().begin.line, error.description());
+    throw UserError(
+        printable(fmt::format("{}:{}: not valid TOML: {}", name, error.source().begin.line, error.description())));
   }
 }
 

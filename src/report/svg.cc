@@ -47,9 +47,9 @@ Unit unit_for(double largest) {
 }  // namespace
 
 Drawing::Drawing(double width, double height)
-    : svg_(fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" "
-                       "font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-                       width, height)) {}
+    : svg_(fmt::format("{}{:.0f}\" height=\"{:.0f}\" font-family=\"sans-serif\">\n<rect width=\"100%\" "
+                       "height=\"100%\" fill=\"white\"/>\n",
+                       kBeginning, width, height)) {}
 
 void Drawing::text(double x, double y, Anchor anchor, int size, std::string_view text) {
   fmt::format_to(std::back_inserter(svg_),

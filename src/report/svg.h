@@ -10,6 +10,9 @@
 
 namespace teratron::svg {
 
+// As every picture begins.
+inline constexpr std::string_view kBeginning = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"";
+
 enum class Anchor { kStart, kMiddle, kEnd };
 
 class Drawing {

@@ -1,12 +1,18 @@
 #include "runtime/end_signals.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
+#include <ctime>
 #include <mutex>
+#include <optional>
 
+#include "base/host/processors.h"
 #include "base/host/standard_streams.h"
 #include "comm/control/termination.h"
 
@@ -39,6 +45,39 @@ void note(int signal) {
   }
   errno = error;
 }
+
+// The system kills a process at its hard limit of processor time (ulimit -t), which is the soft one too unless a user
+// says otherwise. A timer asks for the end before that, early enough for an update and a checkpoint of all threads.
+class EndBeforeHardLimit {
+ public:
+  EndBeforeHardLimit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return;
+    if (limit.rlim_cur < limit.rlim_max) return;  // its signal comes first
+    const auto all = static_cast<double>(limit.rlim_max);
+    const double left = std::min(all / 2, std::max(2.0 * usable_processors(), 0.05 * all));
+    sigevent event{};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGXCPU;
+    if (::timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &timer_) != 0) return;
+    is_set_ = true;
+    itimerspec when{};
+    const double at = std::max(1e-3, all - left);
+    when.it_value.tv_sec = static_cast<time_t>(at);
+    when.it_value.tv_nsec = static_cast<long>(1e9 * (at - std::floor(at)));
+    ::timer_settime(timer_, TIMER_ABSTIME, &when, nullptr);
+  }
+  EndBeforeHardLimit(const EndBeforeHardLimit&) = delete;
+  EndBeforeHardLimit& operator=(const EndBeforeHardLimit&) = delete;
+  ~EndBeforeHardLimit() {
+    if (is_set_) ::timer_delete(timer_);
+  }
+
+ private:
+  timer_t timer_{};
+  bool is_set_ = false;
+};
+std::optional<EndBeforeHardLimit> end_before_hard_limit;
 
 bool is_handler(void (*action)(int)) { return action != SIG_DFL && action != SIG_IGN; }
 
@@ -77,11 +116,13 @@ void EndSignals::listen() {
   TerminationRequest::leave_to_the_program(true);
   for (std::size_t i = 0; i < kEndSignals.size(); ++i) listen_to(kEndSignals[i], before[i]);
   make_failed_writes_errors();
+  end_before_hard_limit.emplace();
 }
 
 EndSignals::~EndSignals() {
   const std::lock_guard lock(listening_mutex);
   if (!is_listening) return;
+  end_before_hard_limit.reset();
   for (std::size_t i = 0; i < kEndSignals.size(); ++i) {
     struct sigaction now {};
     ::sigaction(kEndSignals[i], nullptr, &now);

@@ -22,8 +22,9 @@ class EndSignals {
 
   // From now on these signals are only noted, but for a second SIGINT, which ends the process at once. SIGHUP is
   // ignored where neither standard output nor standard error is a terminal: the terminal that hung up showed nothing of
-  // it. A signal that was ignored when the program began (nohup) stays so. A line for a pipe whose reader is gone is
-  // lost, and no reason to end (SIGPIPE). Any rank may call it; all calls but the first do nothing.
+  // it. Where the soft limit of processor time is the hard one, at which the system kills the process, SIGXCPU comes
+  // some seconds before it. A signal that was ignored when the program began (nohup) stays so. A line for a pipe whose
+  // reader is gone is lost, and no reason to end (SIGPIPE). Any rank may call it; all calls but the first do nothing.
   void listen();
 
   static int came();  // the first signal noted; 0: none

@@ -40,7 +40,7 @@ std::string trace_of_process(int process, std::string_view name, std::span<const
 }
 
 std::string trace_file(std::span<const std::string> processes) {
-  return fmt::format("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", fmt::join(processes, ",\n"));
+  return fmt::format("{}\n{}\n]}}\n", kTraceBeginning, fmt::join(processes, ",\n"));
 }
 
 }  // namespace teratron

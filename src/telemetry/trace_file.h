@@ -21,6 +21,9 @@ struct TraceEvent {
 // numbers.
 std::string trace_of_process(int process, std::string_view name, std::span<const TraceEvent> events);
 
+// As every such file begins.
+inline constexpr std::string_view kTraceBeginning = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+
 // A file of what trace_of_process() returned for each process.
 std::string trace_file(std::span<const std::string> processes);
 

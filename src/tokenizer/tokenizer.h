@@ -83,7 +83,8 @@ class Tokenizer {
   std::string hash() const;
 
   // Writes what load() and Hugging Face's tokenizers read: tokenizer.json and tokenizer_config.json, with vocab.json
-  // and merges.txt or with vocab.txt. Creates the folder. EnvironmentError where that fails.
+  // and merges.txt or with vocab.txt. Creates the folder; files there that another tokenizer was read from are deleted.
+  // EnvironmentError where that fails.
   void save(const std::filesystem::path& folder) const;
 
   // What both kinds do, each in its way (tokenizer_implementation.h).

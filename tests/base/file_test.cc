@@ -6,10 +6,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 
 #include "base/error.h"
+#include "base/files/free_place.h"
 #include "base/temporary_folder.h"
 
 namespace teratron {
@@ -168,6 +170,51 @@ TEST_F(Files, FoldersAreMadeWithTheirParentsAndAFileInTheWayIsAnError) {
   EXPECT_TRUE(std::filesystem::is_directory(in_folder("a") / "b" / "c"));
   const auto blocked = make_file("file", "") / "below";
   EXPECT_THAT(message_of<EnvironmentError>([&] { make_folders(blocked); }), HasSubstr(blocked.string()));
+}
+
+TEST_F(Files, LinksThatLeadToOneAnotherAreNotReplaced) {
+  std::filesystem::create_symlink(in_folder("b"), in_folder("a"));
+  std::filesystem::create_symlink(in_folder("a"), in_folder("b"));
+  for (const char* const name : {"a", "b"}) {
+    EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(in_folder(name), "x"); }),
+                HasSubstr("delete the links"));
+    EXPECT_TRUE(std::filesystem::is_symlink(in_folder(name)));
+  }
+}
+
+TEST_F(Files, EveryErrorOfAFolderSaysWhatToDo) {
+  write_file_atomically(in_folder("file"), "");
+  EXPECT_THAT(message_of<EnvironmentError>([&] { make_folders(in_folder("file") / "in"); }),
+              HasSubstr("or choose another place"));
+  EXPECT_EQ(remedy_of_write_error(EROFS), "make its disk writable");
+  for (const int error : {EMFILE, EFBIG}) EXPECT_THAT(remedy_of_write_error(error), HasSubstr("ulimit"));
+}
+
+TEST_F(Files, AResultThatCouldNotBeWrittenIsToldBeforeTheWork) {
+  std::filesystem::create_directory(in_folder("folder"));
+  for (const char* const name : {"folder", "none/x.json", "folder/none/x.json"}) {
+    EXPECT_THROW(require_writable(in_folder(name)), EnvironmentError) << name;
+  }
+  write_file_atomically(in_folder("old.json"), "old");
+  for (const char* const name : {"new.json", "old.json"}) require_writable(in_folder(name));
+  require_writable("-");
+  require_writable("/dev/null");
+  EXPECT_EQ(read_file(in_folder("old.json")), "old");
+  EXPECT_FALSE(std::filesystem::exists(in_folder("new.json")));
+}
+
+TEST_F(Files, APictureReplacesNothingButAnEarlierOne) {
+  for (const auto& [there, is_replaced] :
+       {std::pair("<svg width", true), std::pair("", true), std::pair("<sv", false), std::pair("precious", false)}) {
+    write_file_atomically(in_folder("p"), there);
+    const auto ask = [&] { require_replaceable(in_folder("p"), "picture of teratron", "<svg"); };
+    if (is_replaced) {
+      ask();
+    } else {
+      EXPECT_THAT(message_of<UserError>(ask), HasSubstr("is no picture of teratron"));
+    }
+    EXPECT_EQ(read_file(in_folder("p")), there);
+  }
 }
 
 }  // namespace

@@ -24,10 +24,10 @@ namespace fs = std::filesystem;
 class ChangingFile : public ::testing::Test {
  protected:
   void SetUp() override { write_file_atomically(path_, std::string(100000, 'a')); }
-  static std::string text_at(const RandomAccessFile& file, std::uint64_t offset, std::size_t bytes) {
+  std::string text_at(const RandomAccessFile& file, std::uint64_t offset, std::size_t bytes) const {
     std::vector<std::byte> read(bytes);
     file.read(offset, read);
-    file.require_unchanged();
+    file.require_unchanged([&] { return fault_; });
     return {reinterpret_cast<const char*>(read.data()), bytes};
   }
   std::string error_of(const RandomAccessFile& file, std::uint64_t offset, std::size_t bytes) const {
@@ -38,6 +38,7 @@ class ChangingFile : public ::testing::Test {
       return error.what();
     }
   }
+  std::string fault_ = "something has written to it";
   testing::TemporaryFolder folder_;
   const fs::path path_ = folder_ / "file";
 };
@@ -74,6 +75,7 @@ TEST_F(ChangingFile, WhatWasCutOffIsToldWithItsPlace) {
 }
 
 TEST_F(ChangingFile, OneThatIsReplacedOrRemovedIsReadAsItWas) {
+  fault_.clear();  // of its content: its times change with its name
   const RandomAccessFile file(path_);
   write_file_atomically(path_, "another");
   EXPECT_EQ(text_at(file, 0, 3), "aaa");
@@ -99,6 +101,37 @@ TEST_F(ChangingFile, WhatIsNoRegularFileIsRefused) {
   EXPECT_THROW(RandomAccessFile(folder_ / "none"), UserError);
   EXPECT_THROW(RandomAccessFile(fs::path("/dev/null")), UserError);
   EXPECT_THROW(RandomAccessFile(folder_ / "."), UserError);
+}
+
+TEST_F(ChangingFile, OneThatIsTouchedOrRenamedIsComparedOnceForEachChange) {
+  const RandomAccessFile file(path_);
+  int compared = 0;
+  const auto look = [&] {
+    file.require_unchanged([&] {
+      ++compared;
+      return std::string();
+    });
+  };
+  int changes = 0;
+  const std::vector<std::function<void()>> all = {[&] { fs::last_write_time(path_, fs::file_time_type::clock::now()); },
+                                                  [&] { fs::permissions(path_, fs::perms::owner_read); },
+                                                  [&] { fs::rename(path_, folder_ / "other"); }};
+  for (const auto& change : all) {
+    ::usleep(20000);
+    change();
+    look();
+    look();
+    EXPECT_EQ(compared, ++changes);
+  }
+}
+
+TEST_F(ChangingFile, AWriterThatSetsTheTimeBackIsSeen) {
+  const RandomAccessFile file(path_);
+  const auto time = fs::last_write_time(path_);
+  ::usleep(20000);
+  std::fstream(path_, std::ios::in | std::ios::out | std::ios::binary).seekp(70000) << "b";
+  fs::last_write_time(path_, time);
+  EXPECT_THAT(error_of(file, 10, 10), HasSubstr("something has written to it"));
 }
 
 }  // namespace

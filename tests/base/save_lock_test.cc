@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -201,6 +202,26 @@ TEST_F(SaveLocks, OnlyAFileIsTakenForTheLocksFile) {
   }
   EXPECT_EQ(testing::bytes_of_file(precious), "x");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "absent"));
+}
+
+TEST_F(SaveLocks, OneThatCannotBeWrittenLeavesNoFile) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+    int result = 1;
+    try {
+      const SaveLock lock(folder_.path());
+    } catch (const EnvironmentError&) {
+      result = 0;
+    }
+    ::_exit(result);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(folder_.entries(), 0U);
 }
 
 }  // namespace

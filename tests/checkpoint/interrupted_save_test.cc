@@ -15,7 +15,9 @@
 #include "base/host/threads.h"
 #include "base/philox.h"
 #include "checkpoint/damage.h"
+#include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/native/checkpoint.h"
+#include "checkpoint/native/folders.h"
 #include "checkpoint/random_model.h"
 
 namespace teratron {
@@ -147,6 +149,22 @@ TEST(InterruptedSave, AKillAtAnyMomentLeavesAWholeCheckpointCurrent) {
   EXPECT_GT(left_over, 0) << "no kill found a save under way: the test has lost its point";
   save(folder.path(), model, last + 1);
   for (const auto& entry : fs::directory_iterator(folder.path())) EXPECT_NE(entry.path().extension(), ".partial");
+}
+
+TEST(InterruptedImport, ThatWasKilledBeforeItsLastStepIsFinishedByTheSameOneAlone) {
+  const TemporaryFolder folder(TemporaryFolder::kDisk);
+  const fs::path golden = fs::path(TERATRON_SOURCE_DIR) / "tests/golden", run = folder / "run";
+  import_from_hugging_face(golden / "gpt2_tiny", run);
+  const auto whole = testing::all_files(run);
+  fs::remove(run / kTrackerFile);
+  const auto unfinished = testing::all_files(run);
+  EXPECT_THAT(message_of<UserError>([&] { import_from_hugging_face(golden / "bert_tiny", run); }),
+              HasSubstr("holds checkpoints already"));
+  EXPECT_EQ(testing::all_files(run), unfinished);
+  import_from_hugging_face(golden / "gpt2_tiny", run);
+  EXPECT_EQ(testing::all_files(run), whole);
+  EXPECT_THAT(message_of<UserError>([&] { import_from_hugging_face(golden / "gpt2_tiny", run); }),
+              HasSubstr("holds checkpoints already"));
 }
 
 }  // namespace

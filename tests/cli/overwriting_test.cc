@@ -66,5 +66,40 @@ TEST_F(Overwriting, IsNoMatterWithDevicesAndStandardOutput) {
   }
 }
 
+TEST_F(Overwriting, PicturesAndTracesReplaceTheirKindAndMeasurementsNothing) {
+  const Words simulate = {"simulate", "--stages", "2", "--micro-batches", "2"};
+  const Words run = training_.command({"--train-iters", "1", "--lr-decay-style", "constant"});
+  const Words profile = {"profile",
+                         "--tokenizer",
+                         path("tokenizer"),
+                         "--num-layers",
+                         "2",
+                         "--hidden-size",
+                         "64",
+                         "--num-attention-heads",
+                         "4",
+                         "--seq-length",
+                         "32",
+                         "--micro-batch-size",
+                         "2"};
+  const std::string file = path("p");
+  for (const Words& words : {with(simulate, {"--svg", file}), with(simulate, {"--trace", file}),
+                             with(run, {"--trace", file}), Words{"plan", "--reproduce", "megatron", "--svg", file},
+                             with(profile, {"--output", file}), Words{"profile", "--cluster", file}}) {
+    write_file_atomically(file, "precious");
+    const Outcome refused = run_teratron(words);
+    EXPECT_EQ(refused.exit_code, 2) << words[0];
+    EXPECT_THAT(refused.errors, HasSubstr("is there already")) << words[0];
+    EXPECT_EQ(read_file(file), "precious") << words[0];
+  }
+  std::filesystem::remove(file);
+  for (int time = 0; time < 2; ++time) {
+    succeed(with(simulate, {"--svg", file, "--trace", path("t")}));
+    succeed(with(run, {"--trace", path("t")}));
+  }
+  const Outcome crossed = run_teratron(with(simulate, {"--trace", file}));
+  EXPECT_THAT(crossed.errors, HasSubstr("is there already and is no trace of teratron"));
+}
+
 }  // namespace
 }  // namespace teratron::testing

@@ -199,7 +199,8 @@ TEST_F(Surroundings, LimitsOfAJobEndARunAsSignalsDo) {
     int signal;
   };
   // metrics.jsonl outgrows its limit long after a checkpoint would.
-  for (const Case& one : {Case{"size", "ulimit -f 150", SIGXFSZ}, Case{"time", "ulimit -S -t 1", SIGXCPU}}) {
+  for (const Case& one : {Case{"size", "ulimit -f 150", SIGXFSZ}, Case{"time", "ulimit -S -t 1", SIGXCPU},
+                          Case{"hard", "ulimit -t 2", SIGXCPU}}) {
     const Outcome outcome =
         in_shell(one.limit + "; exec " + train(one.name, {"--train-iters", "1000000", "--hidden-size", "16"}));
     EXPECT_EQ(outcome.exit_code, 128 + one.signal) << outcome.errors;
@@ -239,6 +240,69 @@ TEST_F(Surroundings, MoreRanksAsThreadsThanAProcessBearsAreRefusedAtOnce) {
                                                             "1", "--global-batch-size", "3000"}));
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("3000 ranks as threads"), HasSubstr("mpirun")));
+}
+
+TEST_F(Surroundings, ASettingsPipeThatNobodyWritesToTrainsNothing) {
+  const std::string run = train("piped", {"--train-iters", "1"});
+  for (const std::string from : {" --config /dev/stdin <&-", " --config - <&-", " --config /proc/self/fd/0 <&-",
+                                 " --config /dev/stdin < /dev/null", " --config <(false)"}) {
+    const Outcome outcome = in_shell(run + from);
+    EXPECT_EQ(outcome.exit_code, 2) << from;
+    EXPECT_THAT(outcome.errors, AnyOf(HasSubstr("cannot read standard input"), HasSubstr("no setting came through it")))
+        << from;
+    EXPECT_FALSE(fs::exists(path("piped")));
+  }
+}
+
+TEST_F(Surroundings, ResultsThatCouldNotBeWrittenEndARunBeforeItBegins) {
+  fs::create_directory(path("folder"));
+  for (const std::string& json : {path("none/x.json"), path("folder")}) {
+    for (const std::string& command :
+         {train("unwritten", {"--train-iters", "1000000", "--json", json}),
+          "$T simulate --stages 2 --micro-batches 2 --json " + json, "$T data info " + path("data") + " --json " + json,
+          "$T generate --load nowhere --json " + json}) {
+      const Outcome outcome = in_shell("exec " + command);
+      EXPECT_EQ(outcome.exit_code, 3) << command << outcome.errors;
+      EXPECT_THAT(outcome.errors, HasSubstr("cannot write '" + json)) << command;
+      EXPECT_FALSE(fs::exists(path("unwritten")));
+    }
+  }
+}
+
+TEST_F(Surroundings, ARunsSettingsStartAnotherOneWhoseRecordsGoElsewhere) {
+  ASSERT_EQ(in_shell(train("a", {"--train-iters", "2", "--tensorboard-dir", path("a/curves")})).exit_code, 0);
+  const Outcome other = in_shell("$T train --config " + path("a/config.toml") + " --save " + path("b"));
+  EXPECT_EQ(other.exit_code, 0) << other.errors;
+  EXPECT_EQ(training_.losses(path("b")), training_.losses(path("a")));
+  const Outcome on = in_shell("$T train --load " + path("a") + " --train-iters 4 --override-opt-param-scheduler");
+  EXPECT_EQ(on.exit_code, 0) << on.errors;
+  EXPECT_THAT(on.errors, Not(HasSubstr("nothing is written to the checkpoint's --tensorboard-dir")));
+}
+
+TEST_F(Surroundings, WhatATemporaryFileLacksIsSaid) {
+  const std::string dedup =
+      "$T data dedup --overwrite --out " + path("d.jsonl") + " " + write_lines("lines.jsonl", 3000, "rank");
+  for (const auto& [limit, remedy] : {std::pair("ulimit -n 8", "ulimit -n"), std::pair("ulimit -f 8", "ulimit -f")}) {
+    const Outcome outcome = in_shell(std::string(limit) + "; " + dedup);
+    EXPECT_THAT(outcome.exit_code, AnyOf(2, 3)) << limit;
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr(remedy), Not(HasSubstr("as much room as")))) << limit;
+    EXPECT_FALSE(fs::exists(path("d.jsonl.teratron.lock"))) << limit;
+  }
+  const std::string loop = path("loop");
+  const Outcome looped = in_shell("ln -s loop2 " + loop + "; ln -s loop " + loop + "2; $T data dedup --out " + loop +
+                                  " " + path("lines.jsonl"));
+  EXPECT_EQ(looped.exit_code, 3) << looped.errors;
+  EXPECT_TRUE(fs::is_symlink(loop));
+}
+
+TEST_F(Surroundings, LimitsOfWaitingAreWholeSeconds) {
+  for (const std::string wrong : {"TERATRON_STALL_TIMEOUT=abc", "TERATRON_STALL_TIMEOUT=5x",
+                                  "TERATRON_STALL_TIMEOUT=-1", "TERATRON_START_TIMEOUT=0"}) {
+    const Outcome outcome = in_shell("OMPI_COMM_WORLD_SIZE=2 " + wrong + " " + train("waits", {"--train-iters", "1"}));
+    if (outcome.errors.find("built without MPI") != std::string::npos) GTEST_SKIP();
+    EXPECT_EQ(outcome.exit_code, 2) << wrong;
+    EXPECT_THAT(outcome.errors, HasSubstr("it must be whole seconds")) << wrong;
+  }
 }
 
 }  // namespace

@@ -98,8 +98,10 @@ TEST(ControlPlaneMeeting, RanksThatNeverComeAreNamedWhileOthersWaitAndAtTheEnd) 
   const int port = free_port();
   const std::string waiting = "waiting for ranks 1, 3 of 4 at 127.0.0.1:" + std::to_string(port);
   ::testing::internal::CaptureStderr();
+  const auto start = Clock::now();
   const auto errors = run_processes(
       {meets(member_at(port, 0, 4), milliseconds(1500)), meets(member_at(port, 2, 4), milliseconds(1500))});
+  EXPECT_LT(Clock::now() - start, milliseconds(2500));  // it ends with its message, and waits for nobody
   EXPECT_THAT(errors, Each(AllOf(StartsWith("environment: not all of the 4 processes came to 127.0.0.1:"),
                                  HasSubstr("ranks 1, 3 missing"))));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),

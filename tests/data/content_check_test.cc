@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <fstream>
@@ -204,6 +206,76 @@ TEST_F(CheckedCorpus, EveryTokenOfASmallOneAndEveryLengthCountInItsFingerprint) 
   const std::vector<fs::path> shards = {folder_ / "first", folder_ / "second"};
   EXPECT_EQ(content_fingerprint(IndexedDataset::open(shards)),
             content_fingerprint(IndexedDataset::open(folder_ / "a")));
+}
+
+// `touch`, a backup that restores times, another owner: nothing that a run has to end for.
+TEST_F(CheckedCorpus, OneThatIsTouchedUnderTheReaderIsReadOn) {
+  for (const bool has_sidecar : {true, false}) {
+    const fs::path corpus = write(has_sidecar ? "c" : "d", 4'000'000);
+    if (!has_sidecar) fs::remove(sidecar_path(corpus));
+    const IndexedDataset dataset = IndexedDataset::open(corpus);
+    Document before(1000), ids(1000);
+    dataset.read(200'000, before);
+    const std::vector<std::function<void()>> changes = {
+        [&] { fs::last_write_time(bin_path(corpus), fs::file_time_type::clock::now()); },
+        [&] { fs::permissions(bin_path(corpus), fs::perms::owner_read); },
+        [&] { fs::permissions(bin_path(corpus), fs::perms::owner_all); },
+        [&] { fs::rename(write("other", 4'000'000, 9).replace_extension(".bin"), bin_path(corpus)); }};
+    for (const auto& change : changes) {
+      ::usleep(20000);
+      change();
+      dataset.read(200'000, ids);
+      EXPECT_EQ(ids, before);
+    }
+  }
+}
+
+TEST_F(CheckedCorpus, OneThatIsOverwrittenByOtherIdsUnderTheReaderIsToldThoughItsTimeIsSetBack) {
+  for (const std::int64_t at : {0, 999'998, 4'000'000, 7'999'998}) {
+    for (const bool sets_time_back : {true, false}) {
+      const fs::path corpus = write("c", 4'000'000);
+      const IndexedDataset dataset = IndexedDataset::open(corpus);
+      const auto time = fs::last_write_time(bin_path(corpus));
+      Document ids(1000);
+      dataset.read(200'000, ids);
+      ::usleep(20000);
+      const std::string there = read_file(bin_path(corpus)).substr(static_cast<std::size_t>(at), 1);
+      overwrite(bin_path(corpus), at, there == "\x01" ? "\x02" : "\x01");
+      if (sets_time_back) fs::last_write_time(bin_path(corpus), time);
+      EXPECT_THAT(message_of<EnvironmentError>([&] { dataset.read(200'000, ids); }),
+                  AllOf(HasSubstr("was changed while it was read"), HasSubstr("something has written to it")))
+          << at;
+    }
+  }
+}
+
+TEST_F(CheckedCorpus, DamageOfTheIndexIsToldOfTheIndexWhateverItLooksLike) {
+  const fs::path corpus = write("c", 1000);
+  const std::string whole = read_file(idx_path(corpus));
+  for (std::size_t at = 17; at < whole.size(); ++at) {  // the type code and all that follows it
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 12);
+    write_file_atomically(idx_path(corpus), damaged);
+    EXPECT_THAT(refusal(corpus), AllOf(HasSubstr("c.idx'"), HasSubstr("checksum"))) << at;
+  }
+}
+
+TEST_F(CheckedCorpus, ASidecarThatSaysNothingIsToldWithWhatToDo) {
+  const fs::path corpus = write("c", 1000);
+  for (const char* const text : {"{}", R"({"format": null})", R"({"format": "another"})"}) {
+    write_file_atomically(sidecar_path(corpus), text);
+    EXPECT_THAT(message_of<UserError>([&] { read_sidecar(corpus); }), HasSubstr("move it away, or tokenise"));
+  }
+}
+
+TEST_F(CheckedCorpus, NoDeviceNorPipeIsThePrefixOfOne) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const fs::path& prefix : {pipe, fs::path("-"), fs::path("/dev/null")}) {
+    EXPECT_THAT(message_of<UserError>([&] { IndexedDatasetWriter(prefix, TokenType::kU16); }),
+                HasSubstr("a corpus is several files"));
+    EXPECT_FALSE(fs::exists(prefix.string() + ".bin.partial"));
+  }
 }
 
 }  // namespace

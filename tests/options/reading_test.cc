@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <fstream>
 #include <thread>
 
@@ -18,9 +19,11 @@
 namespace teratron {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 enum class Colour { kRed, kGreen };
 
@@ -64,6 +67,15 @@ Reading read(const std::vector<std::string>& arguments) {
   FieldList fields = fields_of(reading.options);
   reading.faults = read_fields(fields, arguments);
   return reading;
+}
+
+std::string message_of(const FaultLines& faults) {
+  try {
+    throw_if_any(faults);
+    return "";
+  } catch (const UserError& error) {
+    return error.what();
+  }
 }
 
 class ConfigFile : public ::testing::Test {
@@ -286,6 +298,62 @@ TEST_F(ConfigFile, UnknownKeysTablesAndOddValuesAreFaultsWithTheirLines) {
           "'model' is a table" + at + "4); settings are written without tables"));
   EXPECT_THAT(read_toml("config = 'b.toml'\n").faults, ElementsAre(HasSubstr("unknown key 'config'")));
   EXPECT_THAT(read_toml("loud-voice = true\n").faults, ElementsAre(HasSubstr("did you mean 'loud_voice'?")));
+}
+
+TEST_F(ConfigFile, TheSecondNameOfAFlagIsAKeyTooAndBothAreAFault) {
+  EXPECT_EQ(read_toml("n = 3\n").options.count, 3);
+  EXPECT_THAT(read_toml("n = 3\n").faults, IsEmpty());
+  EXPECT_THAT(read_toml("n = 3\ncount = 3\n").faults, ElementsAre(HasSubstr("are two names of one setting")));
+}
+
+TEST_F(ConfigFile, ByteOrderMarksAreDroppedAndUtf16IsRefused) {
+  for (const std::string marks : {"\xEF\xBB\xBF", "\xEF\xBB\xBF\xEF\xBB\xBF"}) {
+    const Reading r = read_toml(marks + "count = 3\n");
+    EXPECT_THAT(r.faults, IsEmpty());
+    EXPECT_EQ(r.options.count, 3);
+  }
+  for (const std::string& utf16 : {std::string("\xFF\xFE"
+                                               "c\0",
+                                               4),
+                                   std::string("\xFE\xFF\0c", 4)}) {
+    EXPECT_THAT(read_toml(utf16).faults, ElementsAre(HasSubstr("UTF-16")));
+  }
+}
+
+TEST_F(ConfigFile, OfManyFaultsTheFirstAreToldAndTheOthersCounted) {
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += fmt::format("kount{} = 1\n", i);
+  const auto began = std::chrono::steady_clock::now();
+  const FaultLines faults = read_toml(text).faults;
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(2));
+  EXPECT_EQ(faults.size(), 20'000U);
+  const std::string message = message_of(faults);
+  EXPECT_LT(message.size(), 10'000U);
+  EXPECT_THAT(message, AllOf(HasSubstr("20000 faults:"), HasSubstr(".. and 19980 more")));
+}
+
+TEST_F(ConfigFile, LongValuesAndControlCharactersAreNotQuotedAsTheyAre) {
+  const std::string lots(1'000'000, 'x');
+  for (const std::string& text :
+       {"count = '" + lots + "'", "colour = '" + lots + "'", "file = '" + lots + "'", lots + " = 1",
+        "rate = ['" + lots + "']", "[" + lots + "]\nx = 1", "inputs = ['" + lots + "']"}) {
+    const std::string message = message_of(read_toml(text).faults);
+    EXPECT_THAT(message, Not(IsEmpty()));
+    EXPECT_LT(message.size(), 1000U) << message.substr(0, 100);
+  }
+  const std::string message = message_of(read_toml(R"(colour = "a\u0000b\u001B[2J\u009Bc")").faults);
+  EXPECT_THAT(message, AllOf(HasSubstr(R"(a\x00b\x1b[2J\u009bc)"), HasSubstr("there are: red, green")));
+}
+
+TEST_F(ConfigFile, APipeThroughWhichNoSettingComesIsAFault) {
+  const std::filesystem::path pipe = file_.parent_path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const char* const text : {"", "# nothing\n"}) {
+    std::thread writer([&] { std::ofstream(pipe) << text; });
+    EXPECT_THAT(read({"--config", pipe.string()}).faults, ElementsAre(HasSubstr("no setting came through it")));
+    writer.join();
+  }
+  EXPECT_THAT(read_toml("").faults, IsEmpty());
 }
 
 TEST_F(ConfigFile, WhatIsNotTomlIsOneFaultWithItsLine) {

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "tokenizer/tokenizer_fixture.h"
@@ -164,6 +166,25 @@ TEST(TokenizerSideFiles, OfAVocabularyWithoutTokensSayThatItIsEmpty) {
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(), HasSubstr("has no tokens at all"));
   }
+}
+
+TEST(SideFiles, OfATokenizerThatStoodInTheFolderAreNoneOfTheOneThatIsSaved) {
+  const TemporaryFolder folder;
+  const std::string_view text = "the rank waits for the rank";
+  const Tokenizer tokenizer(train_bpe(std::array{text}, {.vocab_size = 260}));
+  for (const char* const name : {"encoder.json", "vocab.bpe", "vocab.txt", "special_tokens_map.json"}) {
+    std::ofstream(folder / name) << "of another";
+  }
+  std::ofstream(folder / "added_tokens.json") << R"({"rank": 0})";
+  std::ofstream(folder / "notes.txt") << "mine";
+  tokenizer.save(folder.path());
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    names.insert(entry.path().filename().string());
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"merges.txt", "notes.txt", "tokenizer.json", "tokenizer_config.json",
+                                          "vocab.json"}));
+  EXPECT_EQ(Tokenizer::load(folder.path()).hash(), tokenizer.hash());
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/files/standard_input.h"
 
 namespace teratron {
 namespace {
@@ -25,6 +26,10 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
 // Open for reading, or say in the user's words why not. Never waits for a pipe's writer.
 int open_for_reading(const std::filesystem::path& path, struct stat& status) {
+  // A descriptor that was closed is open for writing alone; opened by its name it would be empty.
+  if (names_standard_input(path) && (::fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY) {
+    throw_user_error("cannot read standard input: it is closed; give it a file or a pipe, or name a file");
+  }
   // Other programs share standard input, so that its flags stay as they are.
   const int descriptor = is_standard_stream(path) ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
                                                   : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -45,7 +50,8 @@ struct WriteTarget {
   bool is_replaced = true;
 };
 
-WriteTarget write_target(std::filesystem::path path) {
+WriteTarget write_target(const std::filesystem::path& first) {
+  std::filesystem::path path = first;
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return {path, false};
   constexpr int kMostLinks = 40;  // as the system's
@@ -56,6 +62,7 @@ WriteTarget write_target(std::filesystem::path path) {
     const std::filesystem::path link = std::filesystem::read_symlink(path, error);
     path = link.is_absolute() ? link : path.parent_path() / link;
   }
+  if (std::filesystem::is_symlink(path, error)) throw_write_error(first, ELOOP);
   return {path, true};
 }
 
@@ -79,6 +86,10 @@ bool is_of_name(int descriptor, const std::filesystem::path& path) {
 
 }  // namespace
 
+bool names_standard_input(const std::filesystem::path& path) {
+  return is_standard_stream(path) || path == "/dev/stdin" || path == "/dev/fd/0" || path == "/proc/self/fd/0";
+}
+
 std::string_view remedy_of_write_error(int error) {
   switch (error) {
     case EROFS: return "make its disk writable";
@@ -86,8 +97,11 @@ std::string_view remedy_of_write_error(int error) {
     case EPERM: return "check its permissions";
     case EISDIR: return "move the folder of that name away";
     case ENOSPC:
-    case EFBIG:  // of the largest file that is allowed
     case EDQUOT: return "free some space";
+    case EFBIG: return "raise the limit of the size of files (ulimit -f)";
+    case EMFILE: return "raise the limit of open files (ulimit -n)";
+    case ENFILE: return "end programs that hold files open";
+    case ELOOP: return "delete the links that lead to one another";
     default: return "check the path and its disk";
   }
 }
@@ -102,9 +116,10 @@ void throw_write_error(const std::filesystem::path& path, int error) {
     return fmt::format("cannot write '{}': {}; {}", path.string(), std::strerror(error), advice);
   };
   if (error == EPIPE) throw OutputClosed(text("its reader has ended"));
-  if (error == EFBIG) throw NoSpaceError(text("raise the limit of the size of files (ulimit -f)"));
-  const std::string advice = text(fmt::format("{} or choose another place", remedy_of_write_error(error)));
-  if (error == ENOSPC || error == EDQUOT) throw NoSpaceError(advice);
+  const bool helps_elsewhere = error != EFBIG && error != EMFILE && error != ENFILE;
+  const std::string advice =
+      text(fmt::format("{}{}", remedy_of_write_error(error), helps_elsewhere ? " or choose another place" : ""));
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) throw NoSpaceError(advice);
   throw EnvironmentError(advice);
 }
 
@@ -332,7 +347,9 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 void make_folders(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) throw_environment_error("cannot create the folder '{}': {}", path.string(), error.message());
+  if (!error) return;
+  throw_environment_error("cannot create the folder '{}': {}; {} or choose another place", path.string(),
+                          error.message(), remedy_of_write_error(error.value()));
 }
 
 void sync_folder(const std::filesystem::path& folder) {

@@ -1,6 +1,11 @@
 #include "base/files/free_place.h"
 
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
 #include <set>
+#include <string>
 #include <system_error>
 
 #include "base/error.h"
@@ -9,6 +14,19 @@
 namespace teratron {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// Of processes on several hosts the others may not see the folder that the first one writes to.
+bool is_later_process_of_a_job() {
+  const std::array variables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK"};
+  for (const char* const variable : variables) {
+    if (const char* const rank = std::getenv(variable); rank != nullptr) return std::atoi(rank) > 0;
+  }
+  return false;
+}
+
+}  // namespace
 
 void require_free(std::span<const fs::path> files, bool overwrite) {
   for (const fs::path& file : files) {
@@ -37,6 +55,30 @@ void require_separate(std::span<const fs::path> read, std::span<const fs::path> 
     throw_user_error("'{}' is read or written by this command already; choose another name for the result",
                      file.string());
   }
+}
+
+void require_writable(const fs::path& file) {
+  if (file.empty() || is_later_process_of_a_job() || AtomicFile::target_of(file).empty()) return;
+  std::error_code missing;
+  if (fs::is_directory(file, missing)) throw_write_error(file, EISDIR);
+  try {
+    const AtomicFile unwritten(file);
+  } catch (const NoSpaceError&) {
+    // What is written in the end may find room.
+  }
+}
+
+void require_replaceable(const fs::path& file, std::string_view kind, std::string_view beginning) {
+  std::error_code missing;
+  if (file.empty() || is_standard_stream(file) || is_later_process_of_a_job()) return;
+  if (fs::is_regular_file(file, missing) && fs::file_size(file, missing) > 0) {
+    std::string there(beginning.size(), '\0');
+    std::ifstream(file, std::ios::binary).read(there.data(), static_cast<std::streamsize>(there.size()));
+    if (there != beginning) {
+      throw_user_error("'{}' is there already and is no {}; name another place, or move it away", file.string(), kind);
+    }
+  }
+  require_writable(file);
 }
 
 }  // namespace teratron

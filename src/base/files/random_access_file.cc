@@ -7,9 +7,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "base/error.h"
+#include "base/files/file.h"
 
 namespace teratron {
 namespace {
@@ -29,13 +31,21 @@ int open_descriptor(const std::filesystem::path& path) {
   return descriptor < 0 && errno == EMFILE && raise_limit_of_open_files() ? open() : descriptor;
 }
 
+bool is_same_time(const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
+
 }  // namespace
+
+// A writer can set the time of the last modification back, but not that of the last change of the inode.
+struct RandomAccessFile::Seen {
+  std::mutex mutex;  // held while the content is compared, so that other readers wait for the result
+  timespec modified{}, changed{};
+};
 
 RandomAccessFile::RandomAccessFile(const std::filesystem::path& path)
     : path_(path), descriptor_(open_descriptor(path)) {
   if (descriptor_ < 0 && (errno == EMFILE || errno == ENFILE)) {
-    throw_environment_error("cannot open '{}': {}; raise the limit of open files (ulimit -n)", path.string(),
-                            std::strerror(errno));
+    throw_environment_error("cannot open '{}': {}; {}", path.string(), std::strerror(errno),
+                            remedy_of_write_error(errno));
   }
   if (descriptor_ < 0) {
     throw_user_error("cannot read '{}': {}; check the path and its permissions", path.string(), std::strerror(errno));
@@ -46,25 +56,34 @@ RandomAccessFile::RandomAccessFile(const std::filesystem::path& path)
     throw_user_error("cannot read '{}': it is a folder, a pipe or a device; a regular file is needed", path.string());
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
-  modified_ = status.st_mtim;
+  seen_ = std::make_unique<Seen>();
+  seen_->modified = status.st_mtim;
+  seen_->changed = status.st_ctim;
 }
 
 RandomAccessFile::RandomAccessFile(RandomAccessFile&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       size_(other.size_),
-      modified_(other.modified_) {}
+      seen_(std::move(other.seen_)) {}
 
 RandomAccessFile& RandomAccessFile::operator=(RandomAccessFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(size_, other.size_);
-  std::swap(modified_, other.modified_);
+  std::swap(seen_, other.seen_);
   return *this;
 }
 
 RandomAccessFile::~RandomAccessFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool RandomAccessFile::is_named(const std::filesystem::path& path) const {
+  struct stat opened {
+  }, named{};
+  return ::fstat(descriptor_, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+         opened.st_dev == named.st_dev;
 }
 
 void RandomAccessFile::read(std::uint64_t offset, std::span<std::byte> out) const {
@@ -85,7 +104,8 @@ void RandomAccessFile::read(std::uint64_t offset, std::span<std::byte> out) cons
   }
 }
 
-void RandomAccessFile::require_unchanged() const {
+void RandomAccessFile::require_unchanged(const std::function<std::string()>& content_fault) const {
+  const std::lock_guard lock(seen_->mutex);
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0) {
     throw_environment_error("cannot look at '{}': {}", path_.string(), std::strerror(errno));
@@ -94,9 +114,12 @@ void RandomAccessFile::require_unchanged() const {
     throw_environment_error("'{}' was changed while it was read: it has {} bytes now, and had {}", path_.string(),
                             status.st_size, size_);
   }
-  if (status.st_mtim.tv_sec != modified_.tv_sec || status.st_mtim.tv_nsec != modified_.tv_nsec) {
-    throw_environment_error("'{}' was changed while it was read: something has written to it", path_.string());
+  if (is_same_time(status.st_mtim, seen_->modified) && is_same_time(status.st_ctim, seen_->changed)) return;
+  if (const std::string fault = content_fault(); !fault.empty()) {
+    throw_environment_error("'{}' was changed while it was read: {}", path_.string(), fault);
   }
+  seen_->modified = status.st_mtim;  // of before the comparison: what is written meanwhile is another change
+  seen_->changed = status.st_ctim;
 }
 
 }  // namespace teratron

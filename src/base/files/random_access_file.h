@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <span>
-
-#include <time.h>
+#include <string>
 
 namespace teratron {
 
@@ -20,18 +21,22 @@ class RandomAccessFile {
   ~RandomAccessFile();
 
   const std::filesystem::path& path() const { return path_; }
-  std::uint64_t size() const { return size_; }  // bytes, when it was opened
+  std::uint64_t size() const { return size_; }             // bytes, when it was opened
+  bool is_named(const std::filesystem::path& path) const;  // whether `path` leads to this very file
   // The bytes from `offset` on; they lie within size(). EnvironmentError: the disk fails, or the file is shorter now.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
-  // EnvironmentError where the file has another size than when it was opened, or has been written to since. Called
-  // after a read, it vouches for what was read.
-  void require_unchanged() const;
+  // Called after a read, it vouches for what was read. EnvironmentError where the file has another size than when it
+  // was opened. Where its times say that it may have been written to since, `content_fault` looks at its content, once
+  // for each such change, and returns what differs: an EnvironmentError with that text. Nothing differs after a
+  // `touch`, a new owner or a new name: then the change is noted, and the file is as good as before.
+  void require_unchanged(const std::function<std::string()>& content_fault) const;
 
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
-  timespec modified_{};
+  struct Seen;
+  std::unique_ptr<Seen> seen_;  // the times of the content that is vouched for
 };
 
 }  // namespace teratron

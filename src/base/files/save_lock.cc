@@ -62,10 +62,17 @@ SaveLock::SaveLock(LockedPlace place, SaveLockSettings settings)
   try {
     while (!open()) {
     }
+    is_ours_ = has_locks_;
     look_for_unlocked_owner();
+    is_ours_ = true;
     write_owner();
     toucher_ = std::thread([this] { touch(); });
+  } catch (const UserError&) {  // it is another's
+    ::close(descriptor_);
+    throw;
   } catch (...) {
+    // The file may be empty or half written; it is deleted before the lock goes, as at an orderly end.
+    if (is_ours_ && is_still_there()) ::unlink(file_.c_str());
     if (descriptor_ >= 0) ::close(descriptor_);
     throw;
   }

@@ -71,6 +71,7 @@ class SaveLock {
   const std::filesystem::path& file_ = place_.file;
   const SaveLockSettings settings_;
   bool has_locks_ = true;
+  bool is_ours_ = false;  // the file: another run can neither hold it nor wait for it
   int descriptor_ = -1;
 
   std::mutex mutex_;

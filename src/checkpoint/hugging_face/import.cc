@@ -30,14 +30,16 @@ DType common_dtype(const HuggingFaceFolder& source) {
 fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) {
   const HuggingFaceFolder source(folder);
   std::error_code error;
-  if (!iterations_in(root).empty() || fs::exists(root / kTrackerFile, error)) {
+  const auto refuse = [&] {
     throw_user_error("'{}' holds checkpoints already; import into a folder of its own", root.string());
-  }
+  };
+  const std::vector<std::int64_t> there = iterations_in(root);
+  const bool may_be_finished = there == std::vector<std::int64_t>{0};  // see below
+  if ((!there.empty() && !may_be_finished) || fs::exists(root / kTrackerFile, error)) refuse();
   if (!source.unusable_head().empty()) {
     throw_user_error(
         "the head of the model in '{}' is none of Teratron's, and would be lost: {}. Its encoder alone can be "
-        "converted: "
-        "BertModel.from_pretrained(IN).save_pretrained(OUT) writes that",
+        "converted: BertModel.from_pretrained(IN).save_pretrained(OUT) writes that",
         folder.string(), source.unusable_head());
   }
   source.require_finite();
@@ -52,6 +54,9 @@ fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) 
     source.pass_on(i, converting_sink(source.dtype(i), dtype, sink));
   });
   for (const auto& [name, content] : find_tokenizer_files(folder)) writer.write_file(name, content);
+  // An import that was killed before its last step has left a whole checkpoint without a tracker. The same import makes
+  // the same files, and finishes that one.
+  if (may_be_finished && !writer.is_there_already()) refuse();
   return writer.publish();
 }
 

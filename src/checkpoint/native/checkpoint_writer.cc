@@ -1,8 +1,12 @@
 #include "checkpoint/native/checkpoint_writer.h"
 
+#include <nlohmann/json.hpp>
+#include <system_error>
+
 #include "base/error.h"
 #include "base/files/checksum.h"
 #include "base/files/file.h"
+#include "checkpoint/model_config_json.h"
 #include "checkpoint/safetensors/finite_values.h"
 
 namespace teratron {
@@ -49,6 +53,13 @@ void CheckpointWriter::write_tensors(std::string_view file_name, const std::vect
 void CheckpointWriter::write_file(const std::string& file_name, std::string_view content) {
   write_file_atomically(folder_.path() / file_name, content);
   manifest_.files[file_name] = {.bytes = content.size(), .checksum = checksum_of(content)};
+}
+
+bool CheckpointWriter::is_there_already() const {
+  std::error_code error;
+  if (!std::filesystem::exists(final_path_ / kManifestFile, error)) return false;
+  const Manifest there = read_manifest(final_path_);
+  return model_config_to_json(there.model) == model_config_to_json(manifest_.model) && there.files == manifest_.files;
 }
 
 std::filesystem::path CheckpointWriter::publish() {

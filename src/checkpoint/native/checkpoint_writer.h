@@ -31,6 +31,9 @@ class CheckpointWriter {
   // The first tensor with a value that is not finite; empty: there is none.
   const std::string& not_finite() const { return not_finite_; }
 
+  // Whether the checkpoint that publish() would replace has the same model and files. False: there is none.
+  bool is_there_already() const;
+
   // Makes it the current checkpoint; returns its folder. UserError where a value is not finite: nothing is left behind.
   std::filesystem::path publish();
 

@@ -36,6 +36,7 @@ struct FileRecord {
   std::string checksum;                        // of the whole file; of a safetensors file, of its header
   std::int64_t values = 0;                     // of all its tensors
   std::map<std::string, std::string> tensors;  // name -> checksum of its bytes; empty for other files
+  bool operator==(const FileRecord&) const = default;
 };
 
 struct Manifest {

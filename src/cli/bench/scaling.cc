@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/median.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -21,6 +23,7 @@ struct BenchScalingOptions {
   ScalingSizes sizes;
   std::int64_t updates = 2, rounds = 2, cores = 0;
   std::filesystem::path out, json;
+  bool overwrite = false;
 };
 
 FieldList fields_of(BenchScalingOptions& o) {
@@ -39,6 +42,7 @@ FieldList fields_of(BenchScalingOptions& o) {
   list.add("rounds", &o.rounds, "N", "how often the rows take turns").between(1, 1000);
   list.add("cores", &o.cores, "N", "cores to use; 0: all").between(0, 4096);
   list.add("out", &o.out, "DIR", "also write scaling.svg and scaling.json there");
+  add_overwrite_field(list, o.overwrite);
   add_json_field(list, o.json);
   return list;
 }
@@ -139,6 +143,9 @@ std::vector<svg::BarChart> charts_of(const std::vector<Measured>& all) {
 void run(const BenchScalingOptions& options) {
   const int cores = options.cores > 0 ? static_cast<int>(options.cores)
                                       : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (!options.out.empty()) {
+    require_free(std::array{options.out / "scaling.svg", options.out / "scaling.json"}, options.overwrite);
+  }
   const std::vector<Measured> all = measure_all(options, cores);
   const std::string json = json_of(all).dump();
   if (!options.out.empty()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/files/free_place.h"
 #include "cli/report.h"
 #include "runtime/loaded_model.h"
 
@@ -53,7 +54,8 @@ FieldList fields_of(GenerateOptions& o) {
   add_model_parallel_fields(list, o.layout);
   add_process_fields(list, o.layout);
   list.add("json", &o.json, "LINES",
-           "a file of an object a line for each text, in order; - is standard output, and nothing else");
+           "a file of an object a line for each text, in order; - is standard output, and nothing else")
+      .when_set = [&o] { require_writable(o.json); };
   add_loaded_precision_fields(list, o.backend);
   add_backend_fields(list, o.backend);
   return list;

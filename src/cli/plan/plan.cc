@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "cli/commands.h"
 #include "cli/plan/plan_options.h"
 #include "cli/report.h"
@@ -17,6 +18,7 @@
 #include "plan/search/memory_wall.h"
 #include "plan/train_command.h"
 #include "plan/usual_settings.h"
+#include "report/svg.h"
 
 namespace teratron {
 namespace {
@@ -170,6 +172,7 @@ nlohmann::ordered_json json_of(const MemoryWall& wall, const SearchResult& resul
 }
 
 void reproduce(const PlanOptions& options) {
+  require_replaceable(options.svg, "picture of teratron", svg::kBeginning);
   const plan::Reproduction reproduction = plan::reproduce(options.reproduce);
   if (!options.svg.empty()) write_file_atomically(options.svg, to_svg(reproduction));
   report_beside(options.svg, options.json, text_of(reproduction), to_json(reproduction));

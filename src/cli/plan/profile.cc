@@ -4,15 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
+#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "cli/commands.h"
 #include "cli/plan/profile_machine.h"
 #include "cli/report.h"
+#include "cluster/cluster_file.h"
 #include "console/text_table.h"
 #include "profile/peak_speed.h"
 #include "profile/pipeline_profile.h"
@@ -27,6 +30,7 @@ namespace {
 struct ProfileOptions : StepSettings {
   ProfileOptions() { token_slices = "auto"; }
   std::int64_t repeats = 3;
+  bool overwrite = false;
   std::filesystem::path output, json;
   std::string cluster;  // measure the machine in place of a model; empty: don't
 
@@ -70,6 +74,7 @@ FieldList fields_of(ProfileOptions& o) {
   list.add("cluster", &o.cluster, "FILE",
            "measure the machine in place of a model, a device for each rank of the layout (--dp 2), and write it as a "
            "cluster for plan and simulate; this-machine: to the user's cache, where they find it by that name");
+  add_overwrite_field(list, o.overwrite);
   add_json_field(list, o.json);
   return list;
 }
@@ -196,6 +201,12 @@ double expected_seconds(const ProfileRequest& request, const Mesh& mesh, double 
 }
 
 void run(const ProfileOptions& options) {
+  const std::filesystem::path out =
+      options.cluster != kThisMachine ? options.cluster : "";  // that one is our own cache
+  for (const std::filesystem::path& file : {options.output, out}) {
+    require_free(std::array{file}, options.overwrite);
+    require_writable(file);
+  }
   if (!options.cluster.empty()) return profile_machine(options, options.cluster, options.repeats, options.json);
   const RankLauncher launcher(options.threads, options.backend, options.bind);
   std::optional<OutputLock> lock;

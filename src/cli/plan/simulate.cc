@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "cli/commands.h"
 #include "cli/plan/simulate_cluster.h"
 #include "cli/plan/simulation_trace.h"
@@ -17,8 +18,10 @@
 #include "console/text_table.h"
 #include "pipeline/drawing/drawing.h"
 #include "pipeline/token_slices.h"
+#include "report/svg.h"
 #include "settings/pipeline_settings.h"
 #include "slicing/scenario.h"
+#include "telemetry/trace_file.h"
 
 namespace teratron {
 namespace {
@@ -157,6 +160,8 @@ void run_on_cluster(const SimulateOptions& options) {
 }
 
 void run(const SimulateOptions& options) {
+  require_replaceable(options.svg, "picture of teratron", svg::kBeginning);
+  require_replaceable(options.trace, "trace of teratron", kTraceBeginning);
   if (!options.on_cluster.cluster.empty()) return run_on_cluster(options);
   const slicing::ScenarioResult result = slicing::simulate(options);
   write_pictures(options, {result.schedule, result.simulation, title_of(options, result)});

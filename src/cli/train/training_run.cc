@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/files/save_lock.h"
 #include "base/host/standard_streams.h"
 #include "cli/train/training_reporter.h"
@@ -25,6 +26,7 @@ namespace fs = std::filesystem;
 void prepare_trace(const TrainConfig& config) {
   if (config.trace.empty() || is_standard_stream(config.trace)) return;
   if (config.trace.has_parent_path()) make_folders(config.trace.parent_path());
+  require_replaceable(config.trace, "trace of teratron", kTraceBeginning);
   try {
     write_file_atomically(config.trace, trace_file({}));
   } catch (const NoSpaceError& error) {

@@ -47,8 +47,8 @@ class ControlPlane {
   ControlPlane(Membership own, ControlSettings settings, Socket listener = {});
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
-  // Sends what is queued, at most for a second. If the meeting failed, the first rank waits up to 10 seconds for those
-  // that come late, to tell them why.
+  // Sends what is queued, at most for a second. If the meeting failed before its time was over, the first rank waits up
+  // to 10 seconds for those that come late, to tell them why.
   ~ControlPlane();
 
   // Returns when all have come. UserError: two have the same rank, or other ideas of how many there are;
@@ -164,9 +164,10 @@ class ControlPlane {
   std::vector<Peer> peers_;  // by rank; all but the first rank are connected to the first one alone
   std::optional<Listener> listener_;
   std::string activity_ = "the start, before all ranks had met";
-  std::string awaited_;   // of the meeting, as the first rank says: "ranks 2, 3"
-  bool asks_ = false;     // the rank's own thread has come to the meeting
-  bool is_over_ = false;  // all are done
+  std::string awaited_;          // of the meeting, as the first rank says: "ranks 2, 3"
+  bool asks_ = false;            // the rank's own thread has come to the meeting
+  bool is_out_of_time_ = false;  // the meeting, which nobody is waited for any more
+  bool is_over_ = false;         // all are done
   Clock::time_point next_beat_, last_run_, next_notice_;
   Clock::time_point last_progress_;  // of any rank, on the first one
   bool stall_is_told_ = false;

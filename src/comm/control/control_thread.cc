@@ -283,6 +283,7 @@ void ControlPlane::look_for_silence(Clock::time_point now) {
 
 void ControlPlane::check_time_of_meeting(Clock::time_point now) {
   if (has_met_ || !is_first() || now - start_ < settings_.longest_meeting) return;
+  is_out_of_time_ = true;
   fail({.kind = FailureNotice::Kind::kEnvironment,
         .reason =
             fmt::format("not all of the {} processes came to {} within {:g} seconds: {} missing; look for "
@@ -344,7 +345,7 @@ bool ControlPlane::has_told_all() const {
 
 void ControlPlane::shut_down() {
   if (!told_ && !is_over_) return;
-  if (is_first() && !has_met_ && failure_) {
+  if (is_first() && !has_met_ && failure_ && !is_out_of_time_) {  // who is missing had all the time there was
     const auto end = Clock::now() + std::min<milliseconds>(settings_.longest_meeting, kLateComers);
     while (Clock::now() < end && !has_told_all()) serve();
   }

@@ -17,7 +17,7 @@ struct MpiPlace {
   int processes = 1, process = 0;
 };
 
-// Starts MPI, which waits for all processes. Where all run on one host, Open MPI opens no port to the network, unless
+// Starts MPI, which waits for all processes. Where all run on one host, ranks open no port to the network, unless
 // the user has told it which transports to use. A process that has not come is unknown here: no control plane exists
 // yet. So the process says every `settings.notice_interval` that it waits, and calls end_process() after
 // longest_meeting.

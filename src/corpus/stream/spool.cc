@@ -17,10 +17,11 @@ namespace {
 constexpr std::size_t kSpoolBuffer = std::size_t{1} << 20;
 
 [[noreturn]] void throw_spool_error(const std::filesystem::path& folder, const char* what) {
-  throw_environment_error(
-      "cannot {} a temporary file in '{}': {}; what passes between two passes needs as much room as "
-      "the text",
-      what, folder.string(), std::strerror(errno));
+  const int error = errno;
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  throw_environment_error("cannot {} a temporary file in '{}': {}; {}{}", what, folder.string(), std::strerror(error),
+                          remedy_of_write_error(error),
+                          is_full ? ": what passes between two passes needs as much room as the text" : "");
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ std::optional<CorpusSidecar> read_sidecar(const fs::path& prefix) {
   if (!fs::exists(path, ignored)) return std::nullopt;
   const nlohmann::json json = parse_json_object(read_file(path), path);
   const JsonFields fields(json, path);
-  if (fields.string("format") != kFormat) {
+  if (!fields.has("format") || fields.string("format") != kFormat) {
     throw_user_error("'{}' does not describe a corpus; move it away, or tokenise the text again", path.string());
   }
   if (const std::int64_t version = fields.integer("version", 1, kMost); version != kVersion) {

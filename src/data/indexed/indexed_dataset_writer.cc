@@ -23,17 +23,28 @@ void remove_old(const std::filesystem::path& path) {
   if (error) throw_environment_error("cannot replace '{}': {}", path.string(), error.message());
 }
 
+// A corpus is three files, which no device, pipe or standard output holds.
+std::filesystem::path with_room_for_files(std::filesystem::path prefix) {
+  std::error_code missing;
+  if (!is_standard_stream(prefix) && !std::filesystem::is_other(prefix, missing)) return prefix;
+  throw_user_error("'{}' is {}, and a corpus is several files, PREFIX.bin beside others; give a PREFIX for their names",
+                   prefix.string(), is_standard_stream(prefix) ? "standard output" : "a device, a pipe or a socket");
+}
+
 }  // namespace
 
 IndexedDatasetWriter::IndexedDatasetWriter(std::filesystem::path prefix, std::int64_t vocab_size)
-    : prefix_(std::move(prefix)),
+    : prefix_(with_room_for_files(std::move(prefix))),
       lock_(prefix_),
       vocab_size_(vocab_size),
       token_type_(token_type_for(vocab_size)),
       token_file_(bin_path(prefix_)) {}
 
 IndexedDatasetWriter::IndexedDatasetWriter(std::filesystem::path prefix, TokenType token_type)
-    : prefix_(std::move(prefix)), lock_(prefix_), token_type_(token_type), token_file_(bin_path(prefix_)) {}
+    : prefix_(with_room_for_files(std::move(prefix))),
+      lock_(prefix_),
+      token_type_(token_type),
+      token_file_(bin_path(prefix_)) {}
 
 void IndexedDatasetWriter::add_stored_sequences(std::span<const std::int32_t> lengths) {
   lengths_.insert(lengths_.end(), lengths.begin(), lengths.end());

@@ -41,7 +41,7 @@ class ChecksummedFile {
 // No reader ever sees half a dataset: all files are written aside, and .idx, without which a .bin is not a dataset,
 // takes its place last. Without commit() nothing is left behind and an older dataset of that name stays.
 // Every failure to write is an EnvironmentError that names the file. One writes a dataset at a time: UserError where
-// another process does.
+// another process does, or where the prefix is a device or a pipe.
 class IndexedDatasetWriter {
  public:
   // Ids are below vocab_size, which decides the token type.

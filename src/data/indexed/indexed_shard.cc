@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "data/indexed/corpus_sidecar.h"
 
 namespace teratron {
 namespace {
@@ -32,25 +34,49 @@ RandomAccessFile open_part(const std::filesystem::path& file, const std::filesys
   return RandomAccessFile(file);
 }
 
+// What damage of the .idx looks like depends on where it is; its checksum, where there is one, tells that it is
+// damaged.
+SequenceIndex read_index(const RandomAccessFile& index, const RandomAccessFile& tokens,
+                         const std::filesystem::path& prefix) {
+  try {
+    return {index, tokens};
+  } catch (const UserError&) {
+    const std::optional<CorpusSidecar> sidecar = read_sidecar(prefix);
+    if (!sidecar || !std::cmp_equal(index.size(), sidecar->idx.bytes) || checksum_of(index) == sidecar->idx.checksum) {
+      throw;
+    }
+  }
+  throw_user_error(
+      "'{}' is damaged: its checksum is not the one that it was written with, says '{}'; copy the corpus again, or "
+      "remove that file if another program has made the corpus anew",
+      index.path().string(), sidecar_path(prefix).string());
+}
+
 }  // namespace
 
 IndexedShard IndexedShard::open(const std::filesystem::path& prefix) {
   const RandomAccessFile index_file = open_part(idx_path(prefix), prefix);
   RandomAccessFile token_file = open_part(bin_path(prefix), prefix);
-  SequenceIndex index(index_file, token_file);
-  return {prefix, std::move(index), std::move(token_file)};
+  return {prefix, read_index(index_file, token_file, prefix), std::move(token_file)};
+}
+
+IndexedShard::IndexedShard(std::filesystem::path prefix, SequenceIndex index, RandomAccessFile token_file)
+    : prefix_(std::move(prefix)), index_(std::move(index)), token_file_(std::move(token_file)), content_(token_file_) {}
+
+void IndexedShard::require_unchanged() const {
+  token_file_.require_unchanged([&] { return content_.fault(token_file_, prefix_, index_.checksum()); });
 }
 
 void IndexedShard::read_bytes(std::uint64_t offset, std::span<std::byte> out) const {
   token_file_.read(offset, out);
-  token_file_.require_unchanged();
+  require_unchanged();
 }
 
 void IndexedShard::read(std::int64_t position, std::span<std::int32_t> out, std::int64_t vocab_size) const {
   const auto count = static_cast<std::int64_t>(out.size());
   check(position >= 0 && count <= tokens() && position <= tokens() - count, "read: outside the shard");
   with_token_type(token_type(), [&]<class T>(T) { read_as<T>(position, out, vocab_size); });
-  token_file_.require_unchanged();
+  require_unchanged();
 }
 
 template <class T>

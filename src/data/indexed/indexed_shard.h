@@ -9,6 +9,7 @@
 
 #include "base/files/random_access_file.h"
 #include "data/indexed/sequence_index.h"
+#include "data/indexed/token_content.h"
 
 namespace teratron {
 
@@ -34,7 +35,7 @@ class IndexedShard {
 
   // Reads out.size() tokens from `position` on. UserError: an id that is not in [0, vocab_size), with its position and
   // document; nothing of it is to be used. EnvironmentError: the .bin cannot be read, or has changed since it was
-  // opened.
+  // opened; a file that was only touched has not (TokenContent).
   void read(std::int64_t position, std::span<std::int32_t> out, std::int64_t vocab_size) const;
 
   // The bytes of the .bin from `offset` on. EnvironmentError: as read.
@@ -44,15 +45,16 @@ class IndexedShard {
   void check_vocabulary(std::int64_t vocab_size) const;
 
  private:
-  IndexedShard(std::filesystem::path prefix, SequenceIndex index, RandomAccessFile token_file)
-      : prefix_(std::move(prefix)), index_(std::move(index)), token_file_(std::move(token_file)) {}
+  IndexedShard(std::filesystem::path prefix, SequenceIndex index, RandomAccessFile token_file);
   template <class T>
   void read_as(std::int64_t position, std::span<std::int32_t> out, std::int64_t vocab_size) const;
+  void require_unchanged() const;
   [[noreturn]] void throw_outside(std::int64_t id, std::int64_t position, std::int64_t vocab_size) const;
 
   std::filesystem::path prefix_;
   SequenceIndex index_;
   RandomAccessFile token_file_;
+  TokenContent content_;
 };
 
 }  // namespace teratron

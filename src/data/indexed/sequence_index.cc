@@ -13,6 +13,8 @@
 namespace teratron {
 namespace {
 
+constexpr std::uint64_t kPieceOfChecksum = std::uint64_t{1} << 20;
+
 template <class... Args>
 [[noreturn]] void throw_damaged(const std::filesystem::path& file, fmt::format_string<Args...> format, Args&&... args) {
   throw_user_error("'{}' is damaged: {}; copy both the .bin and the .idx again, or tokenise the text again",
@@ -35,6 +37,17 @@ TokenType parse_token_type(std::uint8_t code, const std::filesystem::path& file)
 }
 
 }  // namespace
+
+std::string checksum_of(const RandomAccessFile& file) {
+  Checksum checksum;
+  std::vector<std::byte> piece;
+  for (std::uint64_t at = 0; at < file.size(); at += piece.size()) {
+    piece.resize(std::min(kPieceOfChecksum, file.size() - at));
+    file.read(at, piece);
+    checksum.update(piece);
+  }
+  return checksum.digest();
+}
 
 // Reads the file from its beginning to its end.
 class SequenceIndex::Reader {
@@ -69,8 +82,9 @@ class SequenceIndex::Reader {
     }
   }
   std::string checksum() const {
-    file_.require_unchanged();
-    return checksum_.digest();
+    std::string digest = checksum_.digest();
+    file_.require_unchanged([&] { return checksum_of(file_) == digest ? "" : "something has written to it"; });
+    return digest;
   }
 
  private:

@@ -19,6 +19,8 @@ struct TokenRange {
   bool operator==(const TokenRange&) const = default;
 };
 
+std::string checksum_of(const RandomAccessFile& file);  // of all its bytes, as base/files/checksum.h
+
 // Every sequence lies right behind the one before it, as every writer of the format leaves them, so lengths say all.
 // Memory: 4.5 bytes a sequence, and 8 a document where documents may have several. Immutable; safe to read from many
 // threads.

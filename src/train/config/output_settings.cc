@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/files/free_place.h"
 #include "checkpoint/native/folders.h"
 
 namespace teratron {
@@ -71,7 +72,9 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
   list.add("early-stop", &s.early_stop, "N", "end after so many validations in a row without a lower loss; 0: go on");
   list.add("exit-duration-in-mins", &s.exit_duration_in_mins, "X",
            "end after the update in which the command has run this long; 0: go on");
-  list.add("json", &s.json, "FILE", "results as JSON; - is standard output");
+  list.add("json", &s.json, "FILE", "results as JSON; - is standard output").when_set = [&s] {
+    require_writable(s.json);
+  };
   list.add("tensorboard-dir", &s.tensorboard_dir, "DIR", "curves for TensorBoard, by Megatron-LM's names");
   list.add("sample-prompt", &s.sample_prompts, "TEXT",
            "text that the model continues at every validation, for those who watch; may be given several times")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -88,6 +89,13 @@ std::vector<SettingDifference> differences_from_state(const TrainingState& state
   return found;
 }
 
+std::string settings_text(const TrainConfig& config, const std::function<bool(const Field&)>& leaves_out) {
+  TrainConfig saved = with_absolute_paths(config);
+  return to_toml(fields_of(saved), [&](const Field& field) {
+    return is_among(kOfStart, field.name) || (field.name == "model" && !saved.has_preset_shape()) || leaves_out(field);
+  });
+}
+
 std::string text_of(const SettingDifference& difference) {
   const auto shown = [](const std::string& value) { return value.empty() ? "nothing" : value; };
   const bool is_flag = difference.field.find(' ') == std::string::npos;
@@ -109,14 +117,12 @@ TrainConfig with_absolute_paths(TrainConfig config) {
 bool is_of_command(std::string_view field) { return is_among(kOfCommand, field); }
 
 std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split) {
-  return saved_settings(resolved(config, model, split));
+  return settings_text(resolved(config, model, split), [](const Field&) { return false; });
 }
 
+// The records of one run do not take those of another that starts from its settings.
 std::string saved_settings(const TrainConfig& config) {
-  TrainConfig saved = with_absolute_paths(config);
-  return to_toml(fields_of(saved), [&](const Field& field) {
-    return is_among(kOfStart, field.name) || (field.name == "model" && !saved.has_preset_shape());
-  });
+  return settings_text(config, [](const Field& field) { return field.name == "tensorboard-dir"; });
 }
 
 std::vector<Setting> recorded_settings_of(const CheckpointInfo& checkpoint, FieldList& fields) {
