@@ -23,7 +23,8 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
   double shares = 0;
   int looked_at = 0;
   for (int trial = 0; trial < 400; ++trial) {
-    const PlanRequest request = random_request(random);
+    PlanRequest request = random_request(random);
+    if (trial % 4 == 0) request.model.optimizer_kind = OptimizerKind::kMuon;
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
     if (layouts.empty()) continue;
     Layout layout = any_of(layouts, random);
@@ -36,10 +37,12 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
     }
     const std::int64_t planned = std::ranges::max(memory.planned(layout));
     ASSERT_LE(least, planned) << "trial " << trial << ": " << layout.text() << "\n" << to_toml(request.model);
+    // The bound leaves out what Muon's update works in, much of a tiny model's memory.
+    if (request.model.optimizer_kind == OptimizerKind::kMuon) continue;
     shares += static_cast<double>(least) / static_cast<double>(planned);
     ++looked_at;
   }
-  EXPECT_GT(looked_at, 300);
+  EXPECT_GT(looked_at, 200);
   // As measured; a bound that says little would make the search plan everything.
   EXPECT_GT(shares / looked_at, 0.8);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
@@ -110,6 +111,8 @@ plan::PlanRequest PlanOptions::request() const {
   plan::PlanRequest request{.model = train, .cluster = find_cluster(cluster, devices), .fixed = fixed};
   TrainConfig& config = request.model;
   plan::choose_device_settings(config, request.cluster.device, precision_given);
+  const std::vector<std::string> faults = optimizer_backend_faults(config).texts();
+  if (!faults.empty()) throw_user_error("{}", faults.front());
   request.vocab_size = plan::vocabulary_size(config);
   if (config.tokenizer.empty()) config.model.vocab_size = request.vocab_size;
   const double samples = tokens_of(request) / static_cast<double>(config.seq_length);
@@ -132,6 +135,7 @@ FieldList fields_of(PlanOptions& o) {
   list.find("seq-length")->alias = "seq";
   list.add("global-batch-size", &t.global_batch_size, "N", "sequences of an update").alias = "global-batch";
   list.add("tokens", &o.tokens, "T", "to train on: for days and operations; 0: 20 a parameter");
+  add_optimizer_choice_fields(list, t);
   add_training_precision_fields(list, t);
   for (const char* name : {"bf16", "fp16", "tf32"}) {
     if (Field* field = list.find(name)) field->when_set = [&o] { o.precision_given = true; };

@@ -47,6 +47,14 @@ Field& add_corpora_field(FieldList& list, std::string name, std::vector<std::str
 
 }  // namespace
 
+Faults optimizer_backend_faults(const TrainConfig& config) {
+  constexpr Flag kOptimizer{"optimizer"};
+  Faults faults;
+  faults.add_if(config.optimizer_kind == OptimizerKind::kMuon && config.backend == BackendKind::kCuda,
+                "{} muon does not run on the CUDA back end yet; take {} adamw, or CPUs", kOptimizer, kOptimizer);
+  return faults;
+}
+
 std::string TrainConfig::parts() const {
   return split.empty() && !valid_data_path.empty() ? "1" : SplitSettings::parts();
 }
@@ -54,9 +62,7 @@ std::string TrainConfig::parts() const {
 Faults TrainConfig::faults() const {
   Faults faults = StepSettings::faults();
   faults.add(OptimizerSettings::faults());
-  faults.add_if(optimizer_kind == OptimizerKind::kMuon && backend == BackendKind::kCuda,
-                "{} muon does not run on the CUDA back end yet; take {} adamw, or {} cpu", Flag{"optimizer"},
-                Flag{"optimizer"}, Flag{"backend"});
+  faults.add(optimizer_backend_faults(*this));
   faults.add(SplitSettings::faults());
   faults.add(data_faults(*this));
   faults.add(DocumentSettings::faults(tokenizer));

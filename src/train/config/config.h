@@ -27,6 +27,9 @@ struct TrainConfig : StepSettings, OptimizerSettings, SplitSettings, DocumentSet
   Faults faults() const;
 };
 
+// That the back end has what the optimizer computes with.
+Faults optimizer_backend_faults(const TrainConfig& config);
+
 // The one list of the fields. `config` must outlive it. read_options<TrainConfig> (options/reading.h) reads them from
 // the arguments after `teratron train`.
 FieldList fields_of(TrainConfig& config);

@@ -104,6 +104,13 @@ Faults OptimizerSettings::faults() const {
   return faults;
 }
 
+void add_optimizer_choice_fields(FieldList& list, OptimizerSettings& s) {
+  list.add_choice("optimizer", s.optimizer_kind, {{"adamw", OptimizerKind::kAdamW}, {"muon", OptimizerKind::kMuon}},
+                  "muon: the layers' weight matrices by orthogonalised momentum, the rest by AdamW, at the same --lr");
+  list.add_choice("optimizer-state", s.bf16_moments, {{"fp32", false}, {"bf16", true}},
+                  "how the optimizer keeps its moments (rounded by chance) and muon's momentum: bf16 takes half");
+}
+
 void add_optimizer_fields(FieldList& list, OptimizerSettings& s) {
   list.add("train-iters", &s.train_iters, "N", "updates in all");
   list.add("lr", &s.learning_rate.peak, "X", "peak learning rate");
@@ -123,15 +130,12 @@ void add_optimizer_fields(FieldList& list, OptimizerSettings& s) {
                    {"cosine", WsdDecayStyle::kCosine},
                    {"minus_sqrt", WsdDecayStyle::kMinusSqrt}},
                   "wsd: the curve of that decay");
-  list.add_choice("optimizer", s.optimizer_kind, {{"adamw", OptimizerKind::kAdamW}, {"muon", OptimizerKind::kMuon}},
-                  "muon: the layers' weight matrices by orthogonalised momentum, the rest by AdamW, at the same --lr");
+  add_optimizer_choice_fields(list, s);
   list.add("muon-momentum", &s.muon.momentum, "X", "muon: decay of the gradient's running sum");
   list.add("weight-decay", &s.optimizer.weight_decay, "X", "decoupled weight decay; biases and norms have none");
   list.add("clip-grad", &s.optimizer.clip, "X", "largest norm of all gradients together; 0: no clipping");
   list.add("adam-beta1", &s.optimizer.beta1, "X", "decay of the gradient's running mean");
   list.add("adam-beta2", &s.optimizer.beta2, "X", "decay of the gradient's running square");
-  list.add_choice("optimizer-state", s.bf16_moments, {{"fp32", false}, {"bf16", true}},
-                  "how the optimizer keeps its moments (rounded by chance) and muon's momentum: bf16 takes half");
   list.add("adam-eps", &s.optimizer.epsilon, "X", "added to the root of the running square");
   list.add("seed", &s.seed, "N", "of initial weights, dropout and the order of the data");
 }

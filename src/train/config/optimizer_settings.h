@@ -32,6 +32,8 @@ struct OptimizerSettings {
 };
 
 void add_optimizer_fields(FieldList& list, OptimizerSettings& settings);
+// Those of them that decide how much memory an optimizer keeps.
+void add_optimizer_choice_fields(FieldList& list, OptimizerSettings& settings);
 void add_loss_scaling_fields(FieldList& list, LossScaling& scaling);
 
 }  // namespace teratron
