@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <chrono>
 #include <fstream>
 #include <thread>
 
@@ -323,10 +322,9 @@ TEST_F(ConfigFile, ByteOrderMarksAreDroppedAndUtf16IsRefused) {
 TEST_F(ConfigFile, OfManyFaultsTheFirstAreToldAndTheOthersCounted) {
   std::string text;
   for (int i = 0; i < 20'000; ++i) text += fmt::format("kount{} = 1\n", i);
-  const auto began = std::chrono::steady_clock::now();
   const FaultLines faults = read_toml(text).faults;
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(2));
   EXPECT_EQ(faults.size(), 20'000U);
+  EXPECT_EQ(faults[20], "unknown key");  // no nearest name was looked for
   const std::string message = message_of(faults);
   EXPECT_LT(message.size(), 10'000U);
   EXPECT_THAT(message, AllOf(HasSubstr("20000 faults:"), HasSubstr(".. and 19980 more")));
