@@ -40,7 +40,7 @@ TEST(Binary, EveryCommandExplainsItselfAndTakesJson) {
     const Outcome outcome = run_teratron(words_of(command, "--help"));
     EXPECT_EQ(outcome.exit_code, 0) << command;
     EXPECT_THAT(outcome.errors, IsEmpty()) << command;
-    EXPECT_THAT(outcome.output, AllOf(HasSubstr("usage: teratron " + command), HasSubstr("--json FILE"))) << command;
+    EXPECT_THAT(outcome.output, AllOf(HasSubstr("usage: teratron " + command), HasSubstr("--json "))) << command;
   }
 }
 

@@ -34,7 +34,7 @@ Faults wsd_faults(const LearningRateSchedule& schedule) {
     return faults;
   }
   const std::int64_t most = schedule.decay - schedule.warmup;
-  faults.add_if(schedule.wsd_decay < 0 || schedule.wsd_decay > most,
+  faults.add_if(schedule.wsd_decay > most,
                 "{} is {}; it must be at least 1 and at most {}, the updates between the warm-up and the end of the "
                 "decay",
                 kWsdDecay, schedule.wsd_decay, most);
@@ -56,7 +56,8 @@ Faults learning_rate_faults(const OptimizerSettings& s) {
   faults.add_if(schedule.decay > 0 && schedule.warmup > schedule.decay,
                 "{} {} is more than the {} updates until the end of the decay ({})", kWarmup, schedule.warmup,
                 schedule.decay, s.learning_rate.decay > 0 ? kDecay : kTrainIters);
-  if (schedule.style == DecayStyle::kWsd) faults.add(wsd_faults(schedule));
+  faults.need_between({"lr-wsd-decay-iters"}, schedule.wsd_decay, 0, kMostUpdates);
+  if (schedule.style == DecayStyle::kWsd && schedule.wsd_decay >= 0) faults.add(wsd_faults(schedule));
   return faults;
 }
 
