@@ -75,6 +75,29 @@ TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
   }
 }
 
+// Warm-up, stable phase and decay fit into the schedule, whatever the length of each.
+TEST(ConfigFaults, WsdNeedsADecayThatFitsBehindTheWarmUp) {
+  TrainConfig config = sound_config();
+  config.train_iters = 100;
+  config.learning_rate.warmup = 10;
+  config.learning_rate.style = DecayStyle::kWsd;
+  for (const auto& [decay, is_sound] :
+       std::vector<std::pair<std::int64_t, bool>>{{0, false}, {1, true}, {90, true}, {91, false}}) {
+    config.learning_rate.wsd_decay = decay;
+    const std::vector<std::string> faults = config.faults().texts();
+    EXPECT_EQ(faults.empty(), is_sound) << decay << ": " << fmt::format("{}", fmt::join(faults, "; "));
+    for (const std::string& fault : faults) EXPECT_THAT(fault, HasSubstr("--lr-wsd-decay-iters"));
+  }
+}
+
+TEST(ConfigFaults, OnlyCpusRunMuon) {
+  TrainConfig config = sound_config();
+  config.optimizer_kind = OptimizerKind::kMuon;
+  EXPECT_TRUE(config.faults().empty());
+  config.backend = BackendKind::kCuda;
+  EXPECT_THAT(fmt::format("{}", fmt::join(config.faults().texts(), "; ")), HasSubstr("--optimizer muon does not run"));
+}
+
 TEST(ConfigFaults, AnyValuesWhateverGiveFaultsAndNoOverflow) {
   RandomSequence random(RandomStream{.seed = 3});
   for (int trial = 0; trial < 300; ++trial) {

@@ -26,17 +26,16 @@ Faults loss_scaling_faults(const LossScaling& scaling) {
 }
 
 Faults wsd_faults(const LearningRateSchedule& schedule) {
-  constexpr Flag kStyle{"lr-decay-style"}, kWsdDecay{"lr-wsd-decay-iters"};
+  constexpr Flag kWsdDecay{"lr-wsd-decay-iters"};
   Faults faults;
-  if (schedule.wsd_decay == 0) {
-    faults.add_if(true, "{} wsd needs {} N: the updates at the end in which the learning rate falls", kStyle,
-                  kWsdDecay);
-    return faults;
-  }
+  faults.need_between(kWsdDecay, schedule.wsd_decay, 0, kMostUpdates);
+  // What is wrong with the other two is told by their own flags.
+  const bool has_room = schedule.warmup >= 0 && schedule.decay >= schedule.warmup;
+  if (schedule.style != DecayStyle::kWsd || !has_room) return faults;
   const std::int64_t most = schedule.decay - schedule.warmup;
-  faults.add_if(schedule.wsd_decay > most,
-                "{} is {}; it must be at least 1 and at most {}, the updates between the warm-up and the end of the "
-                "decay",
+  faults.add_if(schedule.wsd_decay == 0, "{} wsd needs {} N: the updates at the end in which the learning rate falls",
+                Flag{"lr-decay-style"}, kWsdDecay);
+  faults.add_if(schedule.wsd_decay > most, "{} is {}; the updates from the warm-up to the end of the decay are {}",
                 kWsdDecay, schedule.wsd_decay, most);
   return faults;
 }
@@ -56,8 +55,7 @@ Faults learning_rate_faults(const OptimizerSettings& s) {
   faults.add_if(schedule.decay > 0 && schedule.warmup > schedule.decay,
                 "{} {} is more than the {} updates until the end of the decay ({})", kWarmup, schedule.warmup,
                 schedule.decay, s.learning_rate.decay > 0 ? kDecay : kTrainIters);
-  faults.need_between({"lr-wsd-decay-iters"}, schedule.wsd_decay, 0, kMostUpdates);
-  if (schedule.style == DecayStyle::kWsd && schedule.wsd_decay >= 0) faults.add(wsd_faults(schedule));
+  faults.add(wsd_faults(schedule));
   return faults;
 }
 
