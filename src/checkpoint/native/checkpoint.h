@@ -1,8 +1,8 @@
 // Checkpoints that any layout can read. Under the folder of --save:
 //   iter_0000100/model.safetensors       weights by global name, without the padding rows of the vocabulary; of a
 //                                        mixed-precision run the fp32 ones, so that nothing is lost
-//   iter_0000100/optimizer.safetensors   "<name>.<slot>" for the optimizer's slots; either may be cut into several files,
-//                                        model-00001-of-00003.safetensors and so on (reshard.h)
+//   iter_0000100/optimizer.safetensors   "<name>.<slot>" for each slot of the optimizer;
+//                                        either may be cut: model-00001-of-00003.safetensors (reshard.h)
 //   iter_0000100/vocab.json, ...         the tokenizer's files, so that the folder is all that `generate` needs
 //   iter_0000100/config.toml             the settings of the training that wrote it (train/config/resume_rules.h),
 //   where known iter_0000100/checkpoint.json         the model's shape, the training state, and the checksums of all of
