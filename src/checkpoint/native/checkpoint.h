@@ -4,10 +4,12 @@
 //   iter_0000100/optimizer.safetensors   "<name>.<slot>" for each slot of the optimizer;
 //                                        either may be cut: model-00001-of-00003.safetensors (reshard.h)
 //   iter_0000100/vocab.json, ...         the tokenizer's files, so that the folder is all that `generate` needs
-//   iter_0000100/config.toml             the settings of the training that wrote it (train/config/resume_rules.h),
-//   where known iter_0000100/checkpoint.json         the model's shape, the training state, and the checksums of all of
-//   the above latest_checkpointed_iteration.txt    which of them is current (Megatron-LM's name), and a checksum best
-//   a link to the one of the lowest validation loss (--save-best)
+//   iter_0000100/config.toml             the settings of the training that wrote it, where known
+//                                        (train/config/resume_rules.h)
+//   iter_0000100/checkpoint.json         the model's shape, the training state, and the checksums of all of the above
+//   latest_checkpointed_iteration.txt    which of them is current (Megatron-LM's name), and a checksum
+//   best                                 a link to the one of the lowest validation loss (--save-best)
+//
 // A folder is written under another name, brought to the disk, and renamed; the tracker file follows last. So whatever
 // ends a save half-way (a crash, a full disk), the checkpoint before it is intact and current.
 #pragma once
