@@ -282,8 +282,12 @@ TEST_F(Surroundings, ARunsSettingsStartAnotherOneWhoseRecordsGoElsewhere) {
 TEST_F(Surroundings, WhatATemporaryFileLacksIsSaid) {
   const std::string dedup =
       "$T data dedup --overwrite --out " + path("d.jsonl") + " " + write_lines("lines.jsonl", 3000, "rank");
-  for (const auto& [limit, remedy] : {std::pair("ulimit -n 8", "ulimit -n"), std::pair("ulimit -f 8", "ulimit -f")}) {
-    const Outcome outcome = in_shell(std::string(limit) + "; " + dedup);
+  std::vector<std::pair<std::string, std::string>> limits = {{"ulimit -f 8", "ulimit -f"}};
+#ifndef __SANITIZE_ADDRESS__  // the sanitizer's look at an object's type itself opens a pipe
+  limits.emplace_back("ulimit -n 8", "ulimit -n");
+#endif
+  for (const auto& [limit, remedy] : limits) {
+    const Outcome outcome = in_shell(limit + "; " + dedup);
     EXPECT_THAT(outcome.exit_code, AnyOf(2, 3)) << limit;
     EXPECT_THAT(outcome.errors, AllOf(HasSubstr(remedy), Not(HasSubstr("as much room as")))) << limit;
     EXPECT_FALSE(fs::exists(path("d.jsonl.teratron.lock"))) << limit;
