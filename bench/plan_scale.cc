@@ -27,13 +27,13 @@ plan::PlanRequest request_of_530b() {
   TrainConfig& config = request.model;
   config.data_path = {"corpus"};
   config.train_iters = 1;
-  config.model.num_layers = 105;
-  config.model.hidden_size = 20480;
-  config.model.num_attention_heads = 128;
-  config.model.vocab_size = 51200;
-  config.seq_length = 2048;
-  config.global_batch_size = 1920;
-  config.bf16 = true;
+  config.model.config.num_layers = 105;
+  config.model.config.hidden_size = 20480;
+  config.model.config.num_attention_heads = 128;
+  config.model.config.vocab_size = 51200;
+  config.model.seq_length = 2048;
+  config.batch.global_batch_size = 1920;
+  config.backend.bf16 = true;
   return request;
 }
 
@@ -42,7 +42,7 @@ struct Point {
 };
 
 Point measured(plan::PlanRequest request, std::int64_t micro_batches, std::string_view slices) {
-  request.model.global_batch_size = 8 * micro_batches;
+  request.model.batch.global_batch_size = 8 * micro_batches;
   const TrainConfig config = plan::with_layout(
       request.model, {.tensor = 8,
                       .pipeline = 35,

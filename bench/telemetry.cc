@@ -76,15 +76,15 @@ class EverySecondTurn final : public TrainingObserver {
 
 void measure(const Size& size, const fs::path& folder, std::int64_t turns) {
   TrainConfig config;
-  config.model.num_layers = size.layers;
-  config.model.hidden_size = size.hidden;
-  config.model.num_attention_heads = 4;
-  config.seq_length = size.tokens;
+  config.model.config.num_layers = size.layers;
+  config.model.config.hidden_size = size.hidden;
+  config.model.config.num_attention_heads = 4;
+  config.model.seq_length = size.tokens;
   config.train_iters = turns * size.turn;
-  config.log_interval = 1;
-  config.save = folder / "run";
-  config.tensorboard_dir = folder / "tensorboard";
-  fs::create_directories(config.save);
+  config.output.log_interval = 1;
+  config.output.save = folder / "run";
+  config.output.tensorboard_dir = folder / "tensorboard";
+  fs::create_directories(config.output.save);
   const auto corpus = random_corpus(folder / "corpus");
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Trainer trainer(config, *backend, make_training_task(config, corpus, kVocabulary));

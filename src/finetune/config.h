@@ -28,7 +28,7 @@ double paper_weight_decay(TaskKind task);
 
 // How texts are read: the flags of `finetune` and of `eval TASK`. A 0 says: as default_reading() has it.
 struct TaskReadingSettings {
-  TaskReading reading{.seq_length = 0};
+  TaskReading given{.seq_length = 0};
 
   // Filled in, for a model of so many positions.
   TaskReading reading_for(TaskKind task, std::int64_t positions) const;

@@ -16,10 +16,10 @@ DataIdentity data_of(const TaskSet& training, const TaskSet& validation) {
 TrainingTask make_finetune_task(const TrainConfig& run, TaskKind kind, const TaskSet& training,
                                 const TaskSet& validation, GroupRank tensor) {
   const TaskExamples& examples = training.examples();
-  auto model = std::make_unique<Bert>(run.model, tensor);
+  auto model = std::make_unique<Bert>(run.model.config, tensor);
   TrainingTask task{.run = {.kind = RunKind::kFinetuning, .task = std::string(name_of(kind))},
-                    .config = run.model,
-                    .training = std::make_unique<TaskSamples>(examples, run.seq_length, SampleOrder::kShuffled,
+                    .config = run.model.config,
+                    .training = std::make_unique<TaskSamples>(examples, run.model.seq_length, SampleOrder::kShuffled,
                                                               static_cast<std::uint64_t>(run.seed)),
                     .split_description = training.notes(),
                     .data = data_of(training, validation)};

@@ -19,21 +19,21 @@ void add_difference(std::vector<std::string>& found, std::string_view flag, cons
 
 // An epoch is what is between two validations.
 std::int64_t epochs_of(const TrainConfig& run) {
-  return run.train_iters / std::max<std::int64_t>(run.eval_interval, 1);
+  return run.train_iters / std::max<std::int64_t>(run.output.eval_interval, 1);
 }
 
 // How long the learning rate falls and rises follows from flags of finetune.
 std::vector<std::string> schedule_differences(const TrainConfig& there, const FinetuneConfig& config,
                                               const TrainConfig& here) {
   std::vector<std::string> found;
-  const std::int64_t sequences_each = here.model.head == ModelHead::kChoice ? kChoices : 1;
+  const std::int64_t sequences_each = here.model.config.head == ModelHead::kChoice ? kChoices : 1;
   add_difference(found, "epochs", epochs_of(there), epochs_of(here));
-  add_difference(found, "global-batch-size", there.global_batch_size / sequences_each,
-                 here.global_batch_size / sequences_each);
-  if (warmup_updates(config, there.train_iters) != there.learning_rate.warmup) {
+  add_difference(found, "global-batch-size", there.batch.global_batch_size / sequences_each,
+                 here.batch.global_batch_size / sequences_each);
+  if (warmup_updates(config, there.train_iters) != there.optimizer.learning_rate.warmup) {
     const auto updates = static_cast<double>(there.train_iters);
     add_difference(found, "lr-warmup-fraction",
-                   fmt::format("{:.3g}", static_cast<double>(there.learning_rate.warmup) / updates),
+                   fmt::format("{:.3g}", static_cast<double>(there.optimizer.learning_rate.warmup) / updates),
                    fmt::format("{:.3g}", config.warmup_fraction));
   }
   return found;
@@ -44,8 +44,8 @@ bool follows_from_others(std::string_view field) { return field == "lr-decay-ite
 }  // namespace
 
 void require_same_run(const FinetuneConfig& config, const TrainConfig& run, const DataIdentity& data) {
-  const CheckpointInfo checkpoint = read_checkpoint_info(run.load);
-  require_usable(WeightUse::kFinetuneAgain, source_of(checkpoint), name_of(config.task), run.model);
+  const CheckpointInfo checkpoint = read_checkpoint_info(run.output.load);
+  require_usable(WeightUse::kFinetuneAgain, source_of(checkpoint), name_of(config.task), run.model.config);
   require_same_data(checkpoint, {.kind = RunKind::kFinetuning, .task = std::string(name_of(config.task))}, data);
   std::vector<std::string> found;
   bool has_other_schedule = false;
@@ -66,7 +66,7 @@ void require_same_run(const FinetuneConfig& config, const TrainConfig& run, cons
   throw_user_error(
       "'{0}' holds a run with other settings: {1}; give that run's settings to go on with it, or choose another --save "
       "(--load {2} starts from its best weights)",
-      run.load.string(), fmt::join(found, "; "), (run.load / kBestLink).string());
+      run.output.load.string(), fmt::join(found, "; "), (run.output.load / kBestLink).string());
 }
 
 }  // namespace teratron

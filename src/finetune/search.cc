@@ -45,10 +45,10 @@ Faults search_faults(const FinetuneConfig& config) {
                 Flag{"search-batch-sizes"}, Flag{"search-lrs"}, Flag{"search"});
   for (const double rate : config.search_rates) {
     faults.add_if(!(rate > 0), "{} has {}; learning rates must be above 0", Flag{"search-lrs"}, rate);
-    faults.add_if(rate > 0 && rate < config.learning_rate.minimum, "{} has {}, which is below {} {}",
-                  Flag{"search-lrs"}, rate, Flag{"min-lr"}, config.learning_rate.minimum);
+    faults.add_if(rate > 0 && rate < config.run.optimizer.learning_rate.minimum, "{} has {}, which is below {} {}",
+                  Flag{"search-lrs"}, rate, Flag{"min-lr"}, config.run.optimizer.learning_rate.minimum);
   }
-  const std::int64_t copies = std::max<std::int64_t>(config.data_parallel, 1);
+  const std::int64_t copies = std::max<std::int64_t>(config.run.layout.data_parallel, 1);
   for (const std::int64_t batch : config.search_batch_sizes) {
     faults.add_if(batch < copies, "{} has {}; a batch has an example at least for each of {} {} copies of the model",
                   Flag{"search-batch-sizes"}, batch, Flag{"data-parallel-size"}, copies);
@@ -64,18 +64,18 @@ void fill_in_search(FinetuneConfig& config, FieldList& fields) {
   const bool has_rates = given("search-lrs") || given("lr");
   if (!given("search-batch-sizes")) {
     config.search_batch_sizes.assign(kBatchSizes.begin(), kBatchSizes.end());
-    if (given("global-batch-size")) config.search_batch_sizes = {config.global_batch_size};
+    if (given("global-batch-size")) config.search_batch_sizes = {config.run.batch.global_batch_size};
   }
   if (!given("search-lrs")) {
     const std::span<const double> usual = usual_rates(config.task);
     config.search_rates.assign(usual.begin(), usual.end());
-    if (given("lr")) config.search_rates = {config.learning_rate.peak};
+    if (given("lr")) config.search_rates = {config.run.optimizer.learning_rate.peak};
   }
   config.points.clear();
   for (const std::int64_t batch : config.search_batch_sizes) {
     for (const double rate : config.search_rates) add_once(config.points, {batch, rate});
   }
-  if (!has_batches && !has_rates) add_once(config.points, {config.global_batch_size, config.learning_rate.peak});
+  if (!has_batches && !has_rates) add_once(config.points, {config.run.batch.global_batch_size, config.run.optimizer.learning_rate.peak});
 }
 
 std::vector<SearchPoint> search_points(const FinetuneConfig& config, std::int64_t examples) {
@@ -88,11 +88,11 @@ std::vector<SearchPoint> search_points(const FinetuneConfig& config, std::int64_
 
 FinetuneConfig at_point(const FinetuneConfig& config, const SearchPoint& point) {
   FinetuneConfig runs = config;
-  runs.global_batch_size = point.batch;
-  runs.learning_rate.peak = point.learning_rate;
+  runs.run.batch.global_batch_size = point.batch;
+  runs.run.optimizer.learning_rate.peak = point.learning_rate;
   const std::string name = fmt::format("batch-{}-lr-{}", point.batch, point.learning_rate);
-  runs.save /= name;
-  if (!runs.tensorboard_dir.empty()) runs.tensorboard_dir /= name;
+  runs.run.output.save /= name;
+  if (!runs.run.output.tensorboard_dir.empty()) runs.run.output.tensorboard_dir /= name;
   return runs;
 }
 

@@ -60,19 +60,19 @@ std::string quoted(const std::string& word) {
 std::vector<std::string> train_words(const TrainConfig& config) {
   TrainConfig given = config, base;
   FieldList fields = fields_of(given), defaults = fields_of(base);
-  const std::string by_default = base.preset;
-  base.preset = config.preset;
-  if (base.preset != by_default) defaults.find("model")->when_set();
+  const std::string by_default = base.model.preset;
+  base.model.preset = config.model.preset;
+  if (base.model.preset != by_default) defaults.find("model")->when_set();
   std::vector<std::string> words;
   for (const Field& field : fields) {
     const Field& as_set = *defaults.find(field.name);
-    const bool is_preset = field.name == "model" && config.preset != by_default;
+    const bool is_preset = field.name == "model" && config.model.preset != by_default;
     const bool differs = words_of(field) != words_of(as_set);
     if (field.role == FieldRole::kConfigFile || !(is_preset || differs)) continue;
     add_flag(field, words);
     // The kind of model sets what belongs to it.
     if (field.name == "model-type") {
-      base.model.kind = config.model.kind;
+      base.model.config.kind = config.model.config.kind;
       as_set.when_set();
     }
   }
@@ -80,7 +80,7 @@ std::vector<std::string> train_words(const TrainConfig& config) {
 }
 
 std::string train_command(const TrainConfig& config, std::int64_t devices_of_host) {
-  const std::int64_t ranks = config.mesh().ranks();
+  const std::int64_t ranks = config.layout.mesh().ranks();
   std::string text = devices_of_host > 0 && ranks > devices_of_host ? fmt::format("mpirun -n {} ", ranks) : "";
   text += "teratron train";
   for (const std::string& word : train_words(config)) text.append(" ").append(quoted(word));

@@ -15,7 +15,7 @@ int place_on_host(const Rank& rank) {
 
 std::unique_ptr<Backend> make_backend(const BackendSettings& settings, const Rank& rank) {
   const DType compute_dtype = settings.compute_dtype();
-  switch (settings.backend) {
+  switch (settings.kind) {
     case BackendKind::kReference: return make_reference_backend(compute_dtype);
     case BackendKind::kCuda: {
       const int device = place_on_host(rank) % std::max(1, cuda_devices());

@@ -8,9 +8,9 @@ Faults BackendSettings::faults() const {
   faults.add_if(bf16 && fp16, "{} and {} exclude each other; give one", kBf16, kFp16);
   faults.add_if(tf32 && (bf16 || fp16), "{} is about products of fp32 values and {} has none; give one of them", kTf32,
                 bf16 ? kBf16 : kFp16);
-  faults.add_if(tf32 && backend != BackendKind::kCuda,
+  faults.add_if(tf32 && kind != BackendKind::kCuda,
                 "{} needs {} cuda: other back ends multiply fp32 values as they are; leave it out", kTf32, kBackend);
-  faults.add_if(cudnn_attention && (backend != BackendKind::kCuda || compute_dtype() == DType::kF32),
+  faults.add_if(cudnn_attention && (kind != BackendKind::kCuda || compute_dtype() == DType::kF32),
                 "{} needs {} cuda and {} or {}: cuDNN has no attention for others", Flag{"cudnn-attention"}, kBackend,
                 kBf16, kFp16);
   return faults;
@@ -30,7 +30,7 @@ void add_training_precision_fields(FieldList& list, BackendSettings& settings) {
 }
 
 void add_backend_fields(FieldList& list, BackendSettings& s) {
-  list.add_choice("backend", s.backend,
+  list.add_choice("backend", s.kind,
                   {{"cpu", BackendKind::kCpu}, {"cuda", BackendKind::kCuda}, {"ref", BackendKind::kReference}},
                   "cuda is NVIDIA's GPUs; ref the slow reference that the others are tested against");
   list.add_choice(

@@ -12,7 +12,7 @@ namespace teratron {
 enum class BackendKind { kCpu, kReference, kCuda };
 
 struct BackendSettings {
-  BackendKind backend = BackendKind::kCpu;
+  BackendKind kind = BackendKind::kCpu;
   bool bf16 = false, fp16 = false;  // neither: fp32
   bool tf32 = false;                // of fp32, on GPUs (ops/backend.h: CudaOptions)
   bool gemm_timing = true;          // on GPUs, likewise

@@ -11,29 +11,29 @@ constexpr std::int64_t kMostWords = 1 << 20;
 }  // namespace
 
 BertOptions BertSettings::bert_options() const {
-  BertOptions options = bert;
-  const std::int64_t usual = bert.ngrams.is_geometric ? kLongestGeometric : kLongestByLength;
-  options.ngrams.longest = static_cast<int>(masking_max_ngram > 0 ? masking_max_ngram : usual);
+  BertOptions options = options;
+  const std::int64_t usual = options.ngrams.is_geometric ? kLongestGeometric : kLongestByLength;
+  options.ngrams.longest = static_cast<int>(max_ngram > 0 ? max_ngram : usual);
   return options;
 }
 
 Faults BertSettings::faults() const {
   Faults faults;
-  faults.add_if(!(bert.masked_lm_prob > 0 && bert.masked_lm_prob < 1), "{} is {}; it must be between 0 and 1",
-                kMaskProb, bert.masked_lm_prob);
-  faults.add_if(!(bert.short_seq_prob >= 0 && bert.short_seq_prob <= 1), "{} is {}; it must be from 0 to 1",
-                kShortSeqProb, bert.short_seq_prob);
-  faults.need_between(kMaxNgram, masking_max_ngram, 0, kMostWords);
+  faults.add_if(!(options.masked_lm_prob > 0 && options.masked_lm_prob < 1), "{} is {}; it must be between 0 and 1",
+                kMaskProb, options.masked_lm_prob);
+  faults.add_if(!(options.short_seq_prob >= 0 && options.short_seq_prob <= 1), "{} is {}; it must be from 0 to 1",
+                kShortSeqProb, options.short_seq_prob);
+  faults.need_between(kMaxNgram, max_ngram, 0, kMostWords);
   return faults;
 }
 
 void add_bert_fields(FieldList& list, BertSettings& settings) {
-  list.add(std::string(kMaskProb.name), &settings.bert.masked_lm_prob, "P", "of BERT: the share of tokens to predict");
-  list.add(std::string(kShortSeqProb.name), &settings.bert.short_seq_prob, "P",
+  list.add(std::string(kMaskProb.name), &settings.options.masked_lm_prob, "P", "of BERT: the share of tokens to predict");
+  list.add(std::string(kShortSeqProb.name), &settings.options.short_seq_prob, "P",
            "of BERT: the share of samples that are made shorter than --seq-length");
-  list.add(std::string(kMaxNgram.name), &settings.masking_max_ngram, "N",
+  list.add(std::string(kMaxNgram.name), &settings.max_ngram, "N",
            "of BERT: words of a masked n-gram at most; 0: 3, or 10 with --masking-use-geometric-distribution");
-  list.add("masking-use-geometric-distribution", &settings.bert.ngrams.is_geometric, "",
+  list.add("masking-use-geometric-distribution", &settings.options.ngrams.is_geometric, "",
            "of BERT: n-grams of n words by p(n) ~ 0.8^(n - 1), as SpanBERT's, and not ~ 1/n");
 }
 

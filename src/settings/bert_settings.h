@@ -8,10 +8,10 @@
 namespace teratron {
 
 struct BertSettings {
-  BertOptions bert;
-  std::int64_t masking_max_ngram = 0;  // words; 0: 3, or 10 by the geometric law
+  BertOptions options;
+  std::int64_t max_ngram = 0;  // words; 0: 3, or 10 by the geometric law
 
-  BertOptions bert_options() const;  // filled in
+  BertOptions filled() const;  // filled in
 
   Faults faults() const;
 };

@@ -17,14 +17,14 @@ struct DocumentSettings {
   // `tokenizer`: the one of the settings, empty if there is none.
   Faults faults(const std::filesystem::path& tokenizer) const;
   // Reads the tokenizer if a flag is set. UserError: it has no end-of-document token.
-  DocumentOptions documents(const std::filesystem::path& tokenizer) const;
+  DocumentOptions options(const std::filesystem::path& tokenizer) const;
 };
 
 void add_document_fields(FieldList& list, DocumentSettings& settings);
 
 // In a checkpoint's training state, for evaluation as the model was trained.
 void record_documents(const DocumentSettings& settings, TrainingState& state);
-// What that says of attention and positions; every target counts. UserError as documents().
+// What that says of attention and positions; every target counts. UserError as options().
 DocumentOptions recorded_documents(const TrainingState& state, const Tokenizer& tokenizer);
 
 }  // namespace teratron

@@ -18,28 +18,28 @@ std::vector<std::string> preset_names() {
 
 void apply_preset(ModelSettings& settings) {
   const ModelPreset& preset = find_model_preset(settings.preset);
-  settings.model.set_kind(preset.kind);
-  settings.model.num_layers = preset.num_layers;
-  settings.model.hidden_size = preset.hidden_size;
-  settings.model.num_attention_heads = preset.num_attention_heads;
+  settings.config.set_kind(preset.kind);
+  settings.config.num_layers = preset.num_layers;
+  settings.config.hidden_size = preset.hidden_size;
+  settings.config.num_attention_heads = preset.num_attention_heads;
 }
 
 }  // namespace
 
 ModelSettings::ModelSettings() {
-  model.vocab_size = 0;
-  model.max_position_embeddings = 0;
+  config.vocab_size = 0;
+  config.max_position_embeddings = 0;
 }
 
 bool ModelSettings::has_preset_shape() const {
   ModelSettings other = *this;
   apply_preset(other);
-  return other.model.kind == model.kind && other.model.num_layers == model.num_layers &&
-         other.model.hidden_size == model.hidden_size && other.model.num_attention_heads == model.num_attention_heads;
+  return other.config.kind == config.kind && other.config.num_layers == config.num_layers &&
+         other.config.hidden_size == config.hidden_size && other.config.num_attention_heads == config.num_attention_heads;
 }
 
 ModelConfig ModelSettings::model_for(std::int64_t data_vocab_size) const {
-  ModelConfig filled = model;
+  ModelConfig filled = config;
   if (filled.vocab_size == 0) filled.vocab_size = data_vocab_size;
   if (filled.max_position_embeddings == 0) filled.max_position_embeddings = seq_length;
   if (filled.init_method_std == kInitByWidth) filled.init_method_std = init_std_by_width(filled.hidden_size);
@@ -49,36 +49,36 @@ ModelConfig ModelSettings::model_for(std::int64_t data_vocab_size) const {
 std::int64_t ModelSettings::vocabulary_size() const {
   if (!tokenizer.empty()) {
     const std::int64_t size = Tokenizer::load(tokenizer).vocab_size();
-    if (model.vocab_size != 0 && model.vocab_size < size) {
+    if (config.vocab_size != 0 && config.vocab_size < size) {
       throw_user_error("--vocab-size {} is smaller than the tokenizer's vocabulary of {} in '{}'; leave it out",
-                       model.vocab_size, size, tokenizer.string());
+                       config.vocab_size, size, tokenizer.string());
     }
     return size;
   }
-  if (model.vocab_size == 0) {
+  if (config.vocab_size == 0) {
     throw_user_error(
         "the vocabulary's size is unknown: give --tokenizer DIR (the one the data was made with) or "
         "--vocab-size N");
   }
-  return model.vocab_size;
+  return config.vocab_size;
 }
 
 Faults ModelSettings::faults(std::int64_t tensor_parallel) const {
   constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();
   constexpr Flag kSeqLength{"seq-length"}, kPositions{"max-position-embeddings"};
   Faults faults;
-  faults.need_between({"vocab-size"}, model.vocab_size, 0, kMostTokens);
-  faults.need_between(kPositions, model.max_position_embeddings, 0, kMostTokens);
+  faults.need_between({"vocab-size"}, config.vocab_size, 0, kMostTokens);
+  faults.need_between(kPositions, config.max_position_embeddings, 0, kMostTokens);
   faults.need_between(kSeqLength, seq_length, 1, kMostTokens);
   // The model itself does not know 0 as "not given".
   const auto checked = [](std::int64_t size) { return size >= 1 && size <= kMostTokens ? size : 1; };
-  ModelConfig rest = model;
-  rest.vocab_size = checked(model.vocab_size);
-  rest.max_position_embeddings = checked(model.max_position_embeddings);
+  ModelConfig rest = config;
+  rest.vocab_size = checked(config.vocab_size);
+  rest.max_position_embeddings = checked(config.max_position_embeddings);
   faults.add(rest.faults(tensor_parallel));
-  faults.add_if(model.max_position_embeddings > 0 && seq_length > model.max_position_embeddings,
+  faults.add_if(config.max_position_embeddings > 0 && seq_length > config.max_position_embeddings,
                 "{} {} is more than {} {}; lower the first or raise the second", kSeqLength, seq_length, kPositions,
-                model.max_position_embeddings);
+                config.max_position_embeddings);
   return faults;
 }
 
@@ -90,33 +90,33 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
   preset.known_values = preset_names();
   std::vector<std::pair<std::string, ModelKind>> kinds;
   for (const std::string_view name : model_kind_names()) kinds.emplace_back(name, find_model_kind(name).value());
-  list.add_choice("model-type", s.model.kind, kinds, "kind of model; a preset sets it too").when_set = [&s] {
-    s.model.set_kind(s.model.kind);
+  list.add_choice("model-type", s.config.kind, kinds, "kind of model; a preset sets it too").when_set = [&s] {
+    s.config.set_kind(s.config.kind);
   };
-  list.add("num-layers", &s.model.num_layers, "N", "transformer layers");
-  list.add("hidden-size", &s.model.hidden_size, "N", "width of the residual stream");
-  list.add("num-attention-heads", &s.model.num_attention_heads, "N", "attention heads; divides the hidden size");
-  list.add("vocab-size", &s.model.vocab_size, "N", "tokens of the vocabulary; 0: the tokenizer's");
-  list.add("max-position-embeddings", &s.model.max_position_embeddings, "N", "longest sequence; 0: --seq-length");
-  list.add("make-vocab-size-divisible-by", &s.model.make_vocab_size_divisible_by, "N",
+  list.add("num-layers", &s.config.num_layers, "N", "transformer layers");
+  list.add("hidden-size", &s.config.hidden_size, "N", "width of the residual stream");
+  list.add("num-attention-heads", &s.config.num_attention_heads, "N", "attention heads; divides the hidden size");
+  list.add("vocab-size", &s.config.vocab_size, "N", "tokens of the vocabulary; 0: the tokenizer's");
+  list.add("max-position-embeddings", &s.config.max_position_embeddings, "N", "longest sequence; 0: --seq-length");
+  list.add("make-vocab-size-divisible-by", &s.config.make_vocab_size_divisible_by, "N",
            "the embedding is padded to a multiple of this");
-  list.add_choice("layernorm-placement", s.model.norm_placement,
+  list.add_choice("layernorm-placement", s.config.norm_placement,
                   {{"pre", NormPlacement::kPre}, {"post", NormPlacement::kPost}},
                   "of BERT: norms before each sub-layer with a final one (Megatron-LM, Figure 7b), or after each "
                   "residual add, as in the original (7a)");
-  list.add("layernorm-epsilon", &s.model.layernorm_epsilon, "X", "added to the variance in layer norms");
-  list.add("init-method-std", &s.model.init_method_std, "X",
+  list.add("layernorm-epsilon", &s.config.layernorm_epsilon, "X", "added to the variance in layer norms");
+  list.add("init-method-std", &s.config.init_method_std, "X",
            "standard deviation of the initial weights; auto: 0.02, times the root of 1024/hidden-size in a narrower "
            "model")
       .word = {"auto", kInitByWidth};
   list.add(
-      "no-scaled-init-method", &s.model.no_scaled_init, "",
+      "no-scaled-init-method", &s.config.no_scaled_init, "",
       "the weights before a residual add start like all others, not smaller by the root of twice the layers, as in "
       "the original BERT");
-  list.add("hidden-dropout", &s.model.hidden_dropout, "P", "dropout after the embedding and before residual adds");
-  list.add("embedding-dropout", &s.model.embedding_dropout, "P",
+  list.add("hidden-dropout", &s.config.hidden_dropout, "P", "dropout after the embedding and before residual adds");
+  list.add("embedding-dropout", &s.config.embedding_dropout, "P",
            "of GPT-2: dropout after the embedding where it is another; 1: --hidden-dropout");
-  list.add("attention-dropout", &s.model.attention_dropout, "P", "dropout of attention probabilities");
+  list.add("attention-dropout", &s.config.attention_dropout, "P", "dropout of attention probabilities");
 }
 
 void add_seq_length_field(FieldList& list, ModelSettings& s) {

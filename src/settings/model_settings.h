@@ -17,8 +17,8 @@ inline constexpr double kInitByWidth = std::numeric_limits<double>::infinity(); 
 struct ModelSettings {
   ModelSettings();
 
-  std::string preset = "124M";  // sets kind, layers, hidden size and heads of `model`; explicit values override it
-  ModelConfig model;            // vocab_size 0: the tokenizer's; max_position_embeddings 0: seq_length;
+  std::string preset = "124M";  // sets kind, layers, hidden size and heads of `config`; explicit values override it
+  ModelConfig config;           // vocab_size 0: the tokenizer's; max_position_embeddings 0: seq_length;
                                 // init_method_std kInitByWidth: init_std_by_width()
   std::int64_t seq_length = 1024;
   std::filesystem::path tokenizer;  // empty: none

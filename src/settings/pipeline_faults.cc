@@ -32,79 +32,79 @@ std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
 bool has_sizes(const StepSettings& s) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   const auto is_size = [](std::int64_t value) { return value >= 1 && value <= kMost; };
-  return is_size(s.micro_batch_size) && is_size(s.data_parallel) &&
-         (s.global_batch_size == 0 || is_size(s.global_batch_size));
+  return is_size(s.batch.micro_batch_size) && is_size(s.layout.data_parallel) &&
+         (s.batch.global_batch_size == 0 || is_size(s.batch.global_batch_size));
 }
 
 class PipelineFaults {
  public:
-  explicit PipelineFaults(const StepSettings& settings) : s_(settings), kind_(schedule_kind(settings)) {}
+  explicit PipelineFaults(const StepSettings& settings) : s_(settings), kind_(schedule_kind(settings.pipeline)) {}
 
   Faults find() {
-    faults_.need_between(kVirtualStages, s_.virtual_stages, 1, kMostVirtualStages);
-    const bool stages_make_sense = faults_.empty() && s_.pipeline_parallel >= 1 && s_.pipeline_parallel <= kMostLayers;
-    faults_.need_between(kFlushes, s_.flushes, 1, kMostFlushes);
+    faults_.need_between(kVirtualStages, s_.pipeline.virtual_stages, 1, kMostVirtualStages);
+    const bool stages_make_sense = faults_.empty() && s_.layout.pipeline_parallel >= 1 && s_.layout.pipeline_parallel <= kMostLayers;
+    faults_.need_between(kFlushes, s_.pipeline.flushes, 1, kMostFlushes);
     const std::optional<pipeline::TokenSlices> slices = parsed_slices();
     if (slices) check_slices(*slices);
-    faults_.add_if(!s_.token_slices.empty() && s_.model.kind == ModelKind::kBert,
+    faults_.add_if(!s_.pipeline.token_slices.empty() && s_.model.config.kind == ModelKind::kBert,
                    "{} needs a model whose tokens see no later ones, and BERT's see all of them: a sequence cannot be "
                    "computed in parts. Leave it out; micro-batches fill the pipeline",
                    kTokenSlices);
-    faults_.add_if(!s_.profile.empty() && s_.model.kind == ModelKind::kBert,
+    faults_.add_if(!s_.pipeline.profile.empty() && s_.model.config.kind == ModelKind::kBert,
                    "{} is of what slices cost, and a BERT's sequences are not cut into slices; leave it out",
                    Flag{"profile"});
     if (!stages_make_sense) return std::move(faults_);
     check_flushes(slices);
     check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // several, as far as schedules are asked
-    if (s_.model.num_layers >= 1 && s_.model.num_layers <= kMostLayers) check_layers();
+    if (s_.model.config.num_layers >= 1 && s_.model.config.num_layers <= kMostLayers) check_layers();
     if (slices && !slices->automatic) check_size(slices->count);
     return std::move(faults_);
   }
 
  private:
-  std::int64_t cells() const { return s_.pipeline_parallel * s_.virtual_stages; }
+  std::int64_t cells() const { return s_.layout.pipeline_parallel * s_.pipeline.virtual_stages; }
 
   void check_flushes(const std::optional<pipeline::TokenSlices>& slices) {
     const bool holds_all = kind_ == ScheduleKind::kGpipe || kind_ == ScheduleKind::kTeraPipe;
     faults_.add_if(
-        s_.flushes > 1 && !holds_all,
+        s_.pipeline.flushes > 1 && !holds_all,
         "{} is {}, but schedule {} holds the activations of few micro-batches anyway; leave it out, or choose "
         "{} gpipe or terapipe",
-        kFlushes, s_.flushes, pipeline::name_of(kind_), kSchedule);
+        kFlushes, s_.pipeline.flushes, pipeline::name_of(kind_), kSchedule);
     if (!has_sizes(s_)) return;
     const std::int64_t most = slices && !slices->cuts.empty()
                                   ? std::ssize(slices->cuts)
-                                  : (s_.largest_share() + s_.micro_batch_size - 1) / s_.micro_batch_size;
-    faults_.add_if(s_.flushes > most, "{} is {}, but an update has {} micro-batch{}; the most that works is {}",
-                   kFlushes, s_.flushes, most, most == 1 ? "" : "es", most);
+                                  : (s_.largest_share() + s_.batch.micro_batch_size - 1) / s_.batch.micro_batch_size;
+    faults_.add_if(s_.pipeline.flushes > most, "{} is {}, but an update has {} micro-batch{}; the most that works is {}",
+                   kFlushes, s_.pipeline.flushes, most, most == 1 ? "" : "es", most);
   }
 
   void check_kind(int slices) {
-    faults_.add_if(s_.virtual_stages > 1 && s_.pipeline_parallel == 1,
+    faults_.add_if(s_.pipeline.virtual_stages > 1 && s_.layout.pipeline_parallel == 1,
                    "{} is {}, but there is one stage; give {} 2 or more, or leave it out", kVirtualStages,
-                   s_.virtual_stages, kStages);
-    const auto stages = static_cast<int>(s_.pipeline_parallel);
+                   s_.pipeline.virtual_stages, kStages);
+    const auto stages = static_cast<int>(s_.layout.pipeline_parallel);
     faults_.add(pipeline::size_faults(
         kind_,
         {.stages = stages,
          .micro_batches = stages,
          .slices = slices,
-         .virtual_stages = static_cast<int>(s_.virtual_stages)},
-        {.stages = kStages, .slices = kTokenSlices, .kind = kSchedule, .slices_as_given = s_.token_slices}));
+         .virtual_stages = static_cast<int>(s_.pipeline.virtual_stages)},
+        {.stages = kStages, .slices = kTokenSlices, .kind = kSchedule, .slices_as_given = s_.pipeline.token_slices}));
   }
 
   void check_layers() {
-    const std::int64_t layers = s_.model.num_layers;
-    if (s_.pipeline_parallel > layers) {
+    const std::int64_t layers = s_.model.config.num_layers;
+    if (s_.layout.pipeline_parallel > layers) {
       faults_.add("{} is {}, but there are {} layers ({}) and every stage needs one; the most that works is {}",
-                  kStages, s_.pipeline_parallel, layers, kLayers, layers);
+                  kStages, s_.layout.pipeline_parallel, layers, kLayers, layers);
     } else if (cells() > layers) {
       faults_.add(
           "{} is {}, which makes {} cells of {} {}, but there are {} layers ({}) and every cell needs one; the most "
           "that works is {}",
-          kVirtualStages, s_.virtual_stages, cells(), kStages, s_.pipeline_parallel, layers, kLayers,
-          layers / s_.pipeline_parallel);
-    } else if (!s_.pipeline_layout.empty()) {
+          kVirtualStages, s_.pipeline.virtual_stages, cells(), kStages, s_.layout.pipeline_parallel, layers, kLayers,
+          layers / s_.layout.pipeline_parallel);
+    } else if (!s_.pipeline.layout.empty()) {
       check_layout();
     } else if (layers % cells() != 0) {
       faults_.add("{} {} cannot be shared alike by the {}; nearest that can: {}; or give {} {}", kLayers, layers,
@@ -113,16 +113,16 @@ class PipelineFaults {
   }
 
   Fault cells_text() const {
-    const Fault stages = Fault::of("{} stages of {}", s_.pipeline_parallel, kStages);
-    if (s_.virtual_stages == 1) return stages;
-    return Fault::of("{} cells ({} of {} on each of {})", cells(), s_.virtual_stages, kVirtualStages, stages);
+    const Fault stages = Fault::of("{} stages of {}", s_.layout.pipeline_parallel, kStages);
+    if (s_.pipeline.virtual_stages == 1) return stages;
+    return Fault::of("{} cells ({} of {} on each of {})", cells(), s_.pipeline.virtual_stages, kVirtualStages, stages);
   }
 
   void check_layout() {
-    const std::string& given = s_.pipeline_layout;
+    const std::string& given = s_.pipeline.layout;
     const std::optional<std::vector<std::int64_t>> layout = comma_separated(given);
     const std::string offer = fmt::format(
-        "such as {}", fmt::join(pipeline::even_slices(s_.model.num_layers, static_cast<int>(cells())), ","));
+        "such as {}", fmt::join(pipeline::even_slices(s_.model.config.num_layers, static_cast<int>(cells())), ","));
     if (!layout) {
       return faults_.add("{} is '{}'; it must be the layers of each cell, {}", kLayout, given, offer);
     }
@@ -139,14 +139,14 @@ class PipelineFaults {
       }
       sum += layers;
     }
-    faults_.add_if(sum != s_.model.num_layers,
+    faults_.add_if(sum != s_.model.config.num_layers,
                    "{} {} adds up to {} layers, not to the {} of {}; give one that does, {}", kLayout, given, sum,
-                   s_.model.num_layers, kLayers, offer);
+                   s_.model.config.num_layers, kLayers, offer);
   }
 
   // Nothing where sequences run whole, or where what was given says nothing.
   std::optional<pipeline::TokenSlices> parsed_slices() {
-    const std::string& given = s_.token_slices;
+    const std::string& given = s_.pipeline.token_slices;
     if (given.empty()) return std::nullopt;
     // A number alone might be meant as a slice's length.
     if (given.find_first_not_of("0123456789") == std::string::npos) {
@@ -163,18 +163,18 @@ class PipelineFaults {
   }
 
   void check_slices(const pipeline::TokenSlices& slices) {
-    const bool sequence_parallel = s_.sequence_parallel && s_.tensor_parallel > 1;
-    const std::int64_t most = slices.cuts.empty() ? s_.micro_batch_size : slices.cuts.front().sequences;
+    const bool sequence_parallel = s_.layout.sequence_parallel && s_.layout.tensor_parallel > 1;
+    const std::int64_t most = slices.cuts.empty() ? s_.batch.micro_batch_size : slices.cuts.front().sequences;
     faults_.add_if(sequence_parallel && most > 1 && (slices.automatic || slices.count > 1),
                    "{} with {} takes one sequence at a time, but {} is {}; give 1", kSequenceParallel, kTokenSlices,
                    slices.cuts.empty() ? kMicroBatchSize : kTokenSlices,
-                   slices.cuts.empty() ? fmt::format("{}", most) : s_.token_slices);
+                   slices.cuts.empty() ? fmt::format("{}", most) : s_.pipeline.token_slices);
     faults_.add_if(
         sequence_parallel && slices.joint && most == 1,
         "{} is joint, but {} takes one sequence at a time, which leaves no micro-batches to choose; give auto",
         kTokenSlices, kSequenceParallel);
-    if (slices.automatic || s_.seq_length < 1) return;
-    const std::int64_t unit = sequence_parallel ? s_.tensor_parallel : 1;
+    if (slices.automatic || s_.model.seq_length < 1) return;
+    const std::int64_t unit = sequence_parallel ? s_.layout.tensor_parallel : 1;
     if (!slices.cuts.empty()) return check_cuts(slices.cuts, unit);
     if (slices.lengths.empty()) return check_count(slices.count, unit);
     check_lengths(slices.lengths, unit);
@@ -192,47 +192,47 @@ class PipelineFaults {
         sequences != share,
         "{} {} is of {} sequences, but an update has {} on each copy of the model; give {} {}, or micro-batches "
         "of {} sequences",
-        kTokenSlices, s_.token_slices, sequences, share, Flag{"global-batch-size"}, sequences * s_.data_parallel,
+        kTokenSlices, s_.pipeline.token_slices, sequences, share, Flag{"global-batch-size"}, sequences * s_.layout.data_parallel,
         share);
   }
 
   // Of one sequence; false where they cannot be.
   bool check_lengths(const std::vector<std::int64_t>& lengths, std::int64_t unit) {
     const std::int64_t sum = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-    faults_.add_if(sum != s_.seq_length, "{} {} adds up to {} tokens, {} {} than {} {}; change one of them",
-                   kTokenSlices, s_.token_slices, sum, std::abs(sum - s_.seq_length),
-                   sum > s_.seq_length ? "more" : "fewer", kSeqLength, s_.seq_length);
+    faults_.add_if(sum != s_.model.seq_length, "{} {} adds up to {} tokens, {} {} than {} {}; change one of them",
+                   kTokenSlices, s_.pipeline.token_slices, sum, std::abs(sum - s_.model.seq_length),
+                   sum > s_.model.seq_length ? "more" : "fewer", kSeqLength, s_.model.seq_length);
     for (const std::int64_t length : lengths) {
       if (length % unit == 0) continue;
       faults_.add(
           "{} {} has a slice of {} tokens, which {} cannot share out over the {} ranks of {}; nearest that it can: {}",
-          kTokenSlices, s_.token_slices, length, kSequenceParallel, unit, Flag{"tensor-model-parallel-size"},
+          kTokenSlices, s_.pipeline.token_slices, length, kSequenceParallel, unit, Flag{"tensor-model-parallel-size"},
           nearest_multiples(length, unit));
       return false;
     }
-    return sum == s_.seq_length;
+    return sum == s_.model.seq_length;
   }
 
   void check_count(std::int64_t count, std::int64_t unit) {
-    const std::int64_t most = s_.seq_length / unit;
+    const std::int64_t most = s_.model.seq_length / unit;
     if (count <= most || most == 0) return;
     const Fault parts = unit > 1 ? Fault::of("runs of {} tokens, one for each rank of {}", unit, kSequenceParallel)
                                  : Fault::of("tokens");
     faults_.add("{} {} is more slices than {} {} has {}; the most that works is uniform:{}", kTokenSlices,
-                s_.token_slices, kSeqLength, s_.seq_length, parts, most);
+                s_.pipeline.token_slices, kSeqLength, s_.model.seq_length, parts, most);
   }
 
   // A list of actions that would not fit is a fault, and is not made.
   void check_size(std::int64_t slices) {
-    if (s_.micro_batch_size < 1 || s_.global_batch_size < 0 || s_.data_parallel < 1) return;
-    const double samples = static_cast<double>(s_.global_batch_size) / static_cast<double>(s_.data_parallel);
-    const double micro_batches = std::max(1.0, samples / static_cast<double>(s_.micro_batch_size));
+    if (s_.batch.micro_batch_size < 1 || s_.batch.global_batch_size < 0 || s_.layout.data_parallel < 1) return;
+    const double samples = static_cast<double>(s_.batch.global_batch_size) / static_cast<double>(s_.layout.data_parallel);
+    const double micro_batches = std::max(1.0, samples / static_cast<double>(s_.batch.micro_batch_size));
     const double actions = 3 * micro_batches * static_cast<double>(cells() * slices);
     faults_.add_if(
         actions > kMostActions,
         "{} {} in {:.0f} micro-batches on {} cells makes a schedule of {:.0f} actions, and {:.0f} are the most; use "
         "fewer slices or a larger {}",
-        kTokenSlices, s_.token_slices, std::ceil(micro_batches), cells(), actions, kMostActions, kMicroBatchSize);
+        kTokenSlices, s_.pipeline.token_slices, std::ceil(micro_batches), cells(), actions, kMostActions, kMicroBatchSize);
   }
 
   const StepSettings& s_;

@@ -8,7 +8,7 @@ namespace teratron {
 using pipeline::ScheduleKind;
 
 ScheduleKind schedule_kind(const PipelineSettings& settings) {
-  return settings.pipeline_schedule.value_or(settings.token_slices.empty() ? ScheduleKind::k1F1B
+  return settings.schedule.value_or(settings.token_slices.empty() ? ScheduleKind::k1F1B
                                                                            : ScheduleKind::kSeq1F1B);
 }
 
@@ -33,7 +33,7 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
   std::vector<std::pair<std::string, std::optional<ScheduleKind>>> schedules = {{"auto", std::nullopt}};
   for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
   list.group("Pipeline");
-  list.add_choice("schedule", s.pipeline_schedule, schedules,
+  list.add_choice("schedule", s.schedule, schedules,
                   "in what order stages work; auto: seq1f1b with --token-slices, else 1f1b");
   list.add("virtual-stages", &s.virtual_stages, "V", "cells of layers that a stage holds, for interleaved");
   add_pipeline_layout_field(list, s);
@@ -53,7 +53,7 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
 }
 
 void add_pipeline_layout_field(FieldList& list, PipelineSettings& s) {
-  list.add("pipeline-layout", &s.pipeline_layout, "L,L,..",
+  list.add("pipeline-layout", &s.layout, "L,L,..",
            "layers of each cell, in order; as many in each if not given");
 }
 

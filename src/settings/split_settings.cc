@@ -14,17 +14,17 @@ constexpr const char* kSplitSeedCounter = "split_seed";
 // The flags that were given.
 std::string given_flags(const SplitSettings& settings) {
   std::string text;
-  if (settings.split_order == SplitOrder::kFile) text = "--split-order file";
-  if (settings.split_order == SplitOrder::kRandom) text = "--split-order random";
-  if (settings.split_seed != 0) text += fmt::format("{}--split-seed {}", text.empty() ? "" : " ", settings.split_seed);
+  if (settings.order == SplitOrder::kFile) text = "--split-order file";
+  if (settings.order == SplitOrder::kRandom) text = "--split-order random";
+  if (settings.seed != 0) text += fmt::format("{}--split-seed {}", text.empty() ? "" : " ", settings.seed);
   return text;
 }
 
 // What the flags say, and where they say nothing what the checkpoint says.
 SplitRule chosen_split(const SplitSettings& settings, const std::optional<SplitRule>& recorded) {
-  if (settings.split_order == SplitOrder::kFile) return kFileOrder;
-  if (settings.split_seed != 0) return {.seed = static_cast<std::uint64_t>(settings.split_seed)};
-  if (recorded && (recorded->seed || settings.split_order == SplitOrder::kAuto)) return *recorded;
+  if (settings.order == SplitOrder::kFile) return kFileOrder;
+  if (settings.seed != 0) return {.seed = static_cast<std::uint64_t>(settings.seed)};
+  if (recorded && (recorded->seed || settings.order == SplitOrder::kAuto)) return *recorded;
   return {.seed = static_cast<std::uint64_t>(kDefaultSplitSeed)};
 }
 
@@ -36,24 +36,24 @@ Faults SplitSettings::faults() const {
   faults.add_if(parse_split(parts()).empty(),
                 "{} \"{}\" is not a list of one to three weights for training, validation and test; write it as 29,1 "
                 "or 969,30,1",
-                Flag{"split"}, split);
-  faults.add_if(split_seed < 0, "{} is {}; it must be at least 0 (0: that of the checkpoint, else {})", kSplitSeed,
-                split_seed, kDefaultSplitSeed);
-  faults.add_if(split_order == SplitOrder::kFile && split_seed > 0,
-                "{} {} has no effect with {} file, which draws nothing; leave one of them out", kSplitSeed, split_seed,
+                Flag{"split"}, weights);
+  faults.add_if(seed < 0, "{} is {}; it must be at least 0 (0: that of the checkpoint, else {})", kSplitSeed,
+                seed, kDefaultSplitSeed);
+  faults.add_if(order == SplitOrder::kFile && seed > 0,
+                "{} {} has no effect with {} file, which draws nothing; leave one of them out", kSplitSeed, seed,
                 Flag{"split-order"});
   return faults;
 }
 
 void add_split_fields(FieldList& list, SplitSettings& settings) {
-  list.add("split", &settings.split, "WEIGHTS", "shares of training, validation and test; by default 29,1");
+  list.add("split", &settings.weights, "WEIGHTS", "shares of training, validation and test; by default 29,1");
   list.add_choice(
-      "split-order", settings.split_order,
+      "split-order", settings.order,
       {{"auto", SplitOrder::kAuto}, {"random", SplitOrder::kRandom}, {"file", SplitOrder::kFile}},
       "documents are drawn into the parts at random, or parts are runs of the file; auto: as the checkpoint "
       "of --load was trained, else random");
   list.add(
-      "split-seed", &settings.split_seed, "N",
+      "split-seed", &settings.seed, "N",
       fmt::format("of that draw, whatever --seed is; 0: that of the checkpoint of --load, else {}", kDefaultSplitSeed));
 }
 

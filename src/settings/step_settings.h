@@ -15,16 +15,16 @@ struct StepSettings : ModelSettings, BatchSettings, TrainingLayoutSettings, Pipe
   std::filesystem::path config_file;
 
   std::int64_t rows_of_logits() const {  // 0: as memory allows
-    return logits_chunk == 0 && backend != BackendKind::kCuda ? 1024 / size_of(compute_dtype()) : logits_chunk;
+    return logits_chunk == 0 && backend.kind != BackendKind::kCuda ? 1024 / size_of(backend.compute_dtype()) : logits_chunk;
   }
-  std::int64_t largest_batch() const { return BatchSettings::largest_batch(data_parallel); }
+  std::int64_t largest_batch() const { return BatchSettings::batch.largest_batch(layout.data_parallel); }
   std::int64_t largest_share() const {  // samples of that batch on the copy of the model that has most of them
-    return (largest_batch() / samples_together + data_parallel - 1) / data_parallel * samples_together;
+    return (largest_batch() / batch.samples_together + layout.data_parallel - 1) / layout.data_parallel * batch.samples_together;
   }
   // Sequences of a rank's micro-batches, in order; the last one stands for all that follow. Where they are to be
   // chosen, the most.
   std::vector<std::int64_t> micro_batch_sizes() const;
-  BatchSchedule batches(const BatchesDone& done = {}) const { return BatchSettings::batches(data_parallel, done); }
+  BatchSchedule batches(const BatchesDone& done = {}) const { return BatchSettings::batch.batches(layout.data_parallel, done); }
   // Of all groups, and of what they say together.
   Faults faults() const;
 };

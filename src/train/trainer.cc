@@ -39,38 +39,38 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
       sampler_(pipeline_.sampler(batches_.batch_size(0), mesh ? mesh->place().data : GroupRank{})),
       executor_(backend, *task_.model, training_options(config, pipeline_), mesh),
       parameters_(executor_.parameters()),
-      schedule_(config.schedule()),
-      scaler_(config.fp16 ? std::optional<LossScaler>(config.loss_scaling) : std::nullopt),
+      schedule_(config.optimizer.schedule()),
+      scaler_(config.backend.fp16 ? std::optional<LossScaler>(config.optimizer.loss_scaling) : std::nullopt),
       share_(task_.training->make_batch(config.largest_share())) {
   check(!task_.model->traits.losses.empty(), "a model that is trained has a loss");
-  if (!config.trace.empty()) trace_.emplace();
+  if (!config.output.trace.empty()) trace_.emplace();
 }
 
 std::int64_t Trainer::start() {
   executor_.allocate();
-  if (config_.load.empty() && config_.finetune.empty()) {
+  if (config_.output.load.empty() && config_.output.finetune.empty()) {
     executor_.initialize(static_cast<std::uint64_t>(config_.seed));
     return iteration_;
   }
   executor_.clear_slots();
-  if (!config_.load.empty()) {
+  if (!config_.output.load.empty()) {
     resume();
   } else {
     const std::vector<Parameter*> lacking =
-        load_weights(config_.finetune, task_.config, executor_.all_parameters(), executor_.backend(), verifies());
+        load_weights(config_.output.finetune, task_.config, executor_.all_parameters(), executor_.backend(), verifies());
     executor_.initialize(static_cast<std::uint64_t>(config_.seed), lacking);
   }
   return iteration_;
 }
 
 void Trainer::resume() {
-  const CheckpointInfo checkpoint = read_checkpoint_info(config_.checkpoint());
+  const CheckpointInfo checkpoint = read_checkpoint_info(config_.output.checkpoint());
   config_ = filled_from(checkpoint, config_);
-  schedule_ = config_.schedule();
+  schedule_ = config_.optimizer.schedule();
   require_usable(task_.run.kind == RunKind::kFinetuning ? WeightUse::kFinetuneAgain : WeightUse::kTrainLoad,
                  source_of(checkpoint), task_.run.task, task_.config);
   require_resumable(checkpoint, config_);
-  if (!config_.override_data) require_same_data(checkpoint, task_.run, task_.data);
+  if (!config_.split.override_data) require_same_data(checkpoint, task_.run, task_.data);
   const TrainingState state = load_checkpoint(checkpoint.folder, task_.config, executor_.all_parameters(),
                                               executor_.backend(), {.verify = verifies()});
   restore(state);
@@ -84,7 +84,7 @@ std::vector<MicroBatch> Trainer::read_share() {
   const Samples::TotalWeights totals = reader_.total_weights(*task_.training, {consumed, sampler_.global_batch()});
   if (sampler_.micro_batches() == 0) {
     // All ranks take part in a step. This one computes some samples of the batch, which weigh nothing here.
-    const SampleRange any{consumed, config_.samples_together};
+    const SampleRange any{consumed, config_.batch.samples_together};
     reader_.read(*task_.training, any, share_, 0);
     std::ranges::fill(share_.weights, 0.0F);
     std::ranges::fill(share_.label_weights, 0.0F);
@@ -107,7 +107,7 @@ std::vector<MicroBatch> Trainer::read_share() {
       range = {consumed + places.first, places.count};
     }
     // Every target of the global batch weighs the same, however the batch is cut.
-    divide_weights(share_, totals, config_.seq_length, done, range.count);
+    divide_weights(share_, totals, config_.model.seq_length, done, range.count);
     share.push_back(cut_micro_batch(done, range));
     done += range.count;
   }
@@ -115,7 +115,7 @@ std::vector<MicroBatch> Trainer::read_share() {
 }
 
 MicroBatch Trainer::cut_micro_batch(std::int64_t place, SampleRange range) {
-  MicroBatch micro_batch = MicroBatchCutter(executor_, config_.seq_length).micro_batch(share_, place, range.count);
+  MicroBatch micro_batch = MicroBatchCutter(executor_, config_.model.seq_length).micro_batch(share_, place, range.count);
   micro_batch.first_sample = range.first - batches_.consumed_after(iteration_);
   micro_batch.seed = static_cast<std::uint64_t>(config_.seed);
   micro_batch.iteration = static_cast<std::uint32_t>(iteration_);
@@ -151,7 +151,7 @@ void Trainer::tell_chosen_slices(TrainingObserver& observer) const {
   if (!use_chosen_slices_) return;
   use_chosen_slices_({.schedule = pipeline::name_of(pipeline_.kind),
                       .micro_batches = fastest.schedule.micro_batches,
-                      .sequences = config_.chooses_micro_batches() ? config_.largest_share() : 0,
+                      .sequences = config_.pipeline.chooses_micro_batches() ? config_.largest_share() : 0,
                       .cuts = fastest.cuts});
 }
 
@@ -183,7 +183,7 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed, Tra
   report.gradient_norm = norm / report.loss_scale;
   report.iteration = ++iteration_;
   report.consumed_samples = batches_.consumed_after(iteration_);
-  report.consumed_tokens = report.consumed_samples * config_.seq_length;
+  report.consumed_tokens = report.consumed_samples * config_.model.seq_length;
   report.seconds = monotonic_seconds() - start;
   return report;
 }
@@ -220,7 +220,7 @@ LossSums Trainer::mean_losses(const Samples& samples, SampleRange positions) {
   const std::int64_t size = executor_.options().batch;
   const std::vector<ModelTraits::Loss>& kinds = task_.model->traits.losses;
   LossSums means = no_losses(task_.model->traits);
-  const MicroBatchCutter cutter(executor_, config_.seq_length);
+  const MicroBatchCutter cutter(executor_, config_.model.seq_length);
   SampleBatch batch = samples.make_batch(size);
   for (std::int64_t done = replicas.rank() * size; done < positions.count; done += replicas.size() * size) {
     const SampleRange range{positions.first + done, std::min(size, positions.count - done)};
@@ -241,13 +241,13 @@ TrainingState Trainer::state() const {
   const std::int64_t samples = batches_.consumed_after(iteration_);
   TrainingState state{.iteration = iteration_,
                       .consumed_samples = samples,
-                      .consumed_tokens = samples * config_.seq_length,
+                      .consumed_tokens = samples * config_.model.seq_length,
                       .seed = static_cast<std::uint64_t>(config_.seed),
                       .learning_rate = applied_updates() > 0 ? schedule_.at(applied_updates()) : 0,
                       .counters = {{kSkippedIterations, skipped_}}};
   record_data(task_.data, state);
   record_split(task_.split_rule, state);
-  record_documents(config_, state);
+  record_documents(config_.documents, state);
   if (best_validation_) {
     state.values[kBestValidation] = *best_validation_;
     state.counters[kSinceBest] = validations_since_best_;
@@ -277,7 +277,7 @@ void Trainer::restore(const TrainingState& state) {
   if (!scaler_ || scale == state.values.end()) return;
   scaler_->restore({.scale = scale->second,
                     .good_updates = counter(kGoodUpdates, 0),
-                    .overflows_left = counter(kOverflowsLeft, config_.loss_scaling.hysteresis)});
+                    .overflows_left = counter(kOverflowsLeft, config_.optimizer.loss_scaling.hysteresis)});
 }
 
 }  // namespace teratron

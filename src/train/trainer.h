@@ -110,7 +110,7 @@ class Trainer {
   TrainingResult run(TrainingObserver& observer, const RunControl& control = {});
 
   // Whether a run of these settings validates after `iteration` updates.
-  bool validates_after(std::int64_t iteration) const { return is_due(config_.eval_interval, iteration); }
+  bool validates_after(std::int64_t iteration) const { return is_due(config_.output.eval_interval, iteration); }
 
   // The mean losses of `batches` global batches of the validation samples, or of all of them where these are fewer;
   // nothing if there are none. CorpusFailure.

@@ -23,15 +23,15 @@ Requests Trainer::requests(const RunControl& control) const {
   const auto has_passed = [&](double minutes, double since) {
     return minutes > 0 && now - since >= minutes * kSecondsPerMinute;
   };
-  if (has_passed(config_.exit_duration_in_mins, control.began)) own.say_time_is_up();
-  if (config_.save_interval == 0 && has_passed(config_.save_interval_in_mins, saved_at_)) own.ask_to_save();
+  if (has_passed(config_.output.exit_duration_in_mins, control.began)) own.say_time_is_up();
+  if (config_.output.save_interval == 0 && has_passed(config_.output.save_interval_in_mins, saved_at_)) own.ask_to_save();
   return own;
 }
 
 void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
   observer.flush();
   validation_is_owed_ = false;
-  if (const std::optional<LossSums> losses = validation_losses(config_.eval_iters)) {
+  if (const std::optional<LossSums> losses = validation_losses(config_.output.eval_iters)) {
     const double loss = losses->total();
     if (!std::isfinite(loss)) throw_weights_diverged("the validation loss");
     result.validation_loss = loss;
@@ -58,7 +58,7 @@ void Trainer::compare_with_best(double validation) {
 void Trainer::sample(TrainingObserver& observer) {
   if (executor_.mesh().data->rank() != 0) return;
   const ContinuationLimits limits{
-      .count = config_.sample_tokens, .end = task_.samples.end_of_text, .tokens = task_.samples.tokens};
+      .count = config_.output.sample_tokens, .end = task_.samples.end_of_text, .tokens = task_.samples.tokens};
   for (const SamplePrompt& prompt : task_.samples.prompts) {
     try {
       observer.sample(iteration_, prompt.text,
@@ -78,29 +78,29 @@ void Trainer::end_if_asked(const Requests& requests, TrainingObserver& observer,
     result.end = RunEnd::kSignal;
     result.signal = signal;
     observer.notice(fmt::format("{}: ends after iteration {} of {}{}", name_of_signal(signal), iteration_,
-                                config_.train_iters, config_.save.empty() ? "; without --save nothing is kept" : ""));
+                                config_.train_iters, config_.output.save.empty() ? "; without --save nothing is kept" : ""));
   } else if (requests.time_is_up() && iteration_ < config_.train_iters) {
     result.end = RunEnd::kExitDuration;
     observer.notice(fmt::format("--exit-duration-in-mins {:g}: ends after iteration {} of {}",
-                                config_.exit_duration_in_mins, iteration_, config_.train_iters));
+                                config_.output.exit_duration_in_mins, iteration_, config_.train_iters));
   }
 }
 
 void Trainer::end_if_stalled(TrainingObserver& observer, TrainingResult& result) const {
   if (result.end != RunEnd::kComplete || iteration_ == config_.train_iters) return;
-  if (config_.early_stop == 0 || validations_since_best_ < config_.early_stop) return;
+  if (config_.output.early_stop == 0 || validations_since_best_ < config_.output.early_stop) return;
   result.end = RunEnd::kEarlyStop;
   const std::string best = task_.scores ? fmt::format("highest score was {:.2f}", -*best_validation_)
                                         : fmt::format("lowest validation loss was {:.4f}", *best_validation_);
-  observer.notice(fmt::format("--early-stop {}: ends after iteration {} of {}; the {}", config_.early_stop, iteration_,
+  observer.notice(fmt::format("--early-stop {}: ends after iteration {} of {}; the {}", config_.output.early_stop, iteration_,
                               config_.train_iters, best));
 }
 
 void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver& observer, const RunControl& control) {
-  if (config_.save.empty()) return;
-  const bool is_best = config_.save_best && !validation_is_owed_ && validates_after(iteration_) && best_validation_ &&
+  if (config_.output.save.empty()) return;
+  const bool is_best = config_.output.save_best && !validation_is_owed_ && validates_after(iteration_) && best_validation_ &&
                        validations_since_best_ == 0;
-  const bool is_lasting = is_best || ends || is_due(config_.save_interval, iteration_);
+  const bool is_lasting = is_best || ends || is_due(config_.output.save_interval, iteration_);
   if (!is_lasting && !requests.save_is_due()) return;
   observer.flush();  // who goes on from the checkpoint does not report these updates again
   observer.saved(iteration_, save({.best = is_best, .by_time = !is_lasting}));
@@ -127,7 +127,7 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
 
 void Trainer::save_before_failure(TrainingObserver& observer) {
   observer.flush();
-  if (config_.save.empty() || kept_iteration_ == iteration_) return;
+  if (config_.output.save.empty() || kept_iteration_ == iteration_) return;
   observer.saved(iteration_, save());
 }
 
@@ -185,11 +185,11 @@ std::filesystem::path Trainer::save(SaveReason reason) {
   executor_.mesh().set_activity(fmt::format("checkpoint of iteration {}", iteration_));
   require_finite_loss();
   const std::filesystem::path folder =
-      save_checkpoint(config_.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
+      save_checkpoint(config_.output.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
                       {.run = task_.run,
-                       .tokenizer = config_.tokenizer,
+                       .tokenizer = config_.model.tokenizer,
                        .settings = recorded_settings(config_, task_.config, task_.split_rule),
-                       .keep_last = config_.keep_last,
+                       .keep_last = config_.output.keep_last,
                        .best = reason.best,
                        .replaces = saved_by_time_},
                       &executor_.mesh());

@@ -36,22 +36,22 @@ std::uint64_t seed_of_corpus(std::uint64_t seed, std::size_t corpus) {
 class SampleMaker {
  public:
   explicit SampleMaker(const TrainConfig& config) : config_(config) {
-    if (config.model.kind == ModelKind::kBert) {
-      bert_tokens_ = bert_tokens(Tokenizer::load(config.tokenizer));
+    if (config.model.config.kind == ModelKind::kBert) {
+      bert_tokens_ = bert_tokens(Tokenizer::load(config.model.tokenizer));
     } else {
-      documents_ = config.documents(config.tokenizer);
+      documents_ = config.documents.options(config.model.tokenizer);
     }
   }
 
   std::unique_ptr<const Samples> operator()(const PartOfCorpus& from, SampleOrder order, std::size_t corpus) const {
     const std::uint64_t seed = seed_of_corpus(static_cast<std::uint64_t>(config_.seed), corpus);
     const auto& [weighted, part] = from;
-    if (config_.model.kind == ModelKind::kBert) {
-      return std::make_unique<BertSamples>(weighted.dataset, part, config_.seq_length, order, seed, bert_tokens_,
-                                           config_.bert_options());
+    if (config_.model.config.kind == ModelKind::kBert) {
+      return std::make_unique<BertSamples>(weighted.dataset, part, config_.model.seq_length, order, seed, bert_tokens_,
+                                           config_.bert.filled());
     }
     for (const IndexedShard& shard : weighted.dataset->shards()) require_whole_documents(shard.prefix());
-    return std::make_unique<GptSamples>(weighted.dataset, part, config_.seq_length, order, seed, documents_);
+    return std::make_unique<GptSamples>(weighted.dataset, part, config_.model.seq_length, order, seed, documents_);
   }
 
  private:

@@ -32,7 +32,7 @@ std::vector<WeightedCorpus> checked(const std::vector<WeightedCorpus>& corpora, 
 }
 
 void add_samples(TrainingTask& task, const TrainConfig& config, const TrainingData& data) {
-  task.split_rule = training_split(config, config.checkpoint());
+  task.split_rule = training_split(config.split, config.output.checkpoint());
   for (const WeightedCorpus& corpus : data.training) {
     task.data.documents += corpus.dataset->documents();
     task.data.tokens += corpus.dataset->tokens();
@@ -42,11 +42,11 @@ void add_samples(TrainingTask& task, const TrainConfig& config, const TrainingDa
   task.training = std::move(samples.training);
   task.validation = std::move(samples.validation);
   task.split_description = std::move(samples.description);
-  if (task.validation || (!config.save_best && config.early_stop == 0)) return;
+  if (task.validation || (!config.output.save_best && config.output.early_stop == 0)) return;
   throw_user_error(
       "{} compares validation losses, and --split {} leaves nothing to validate on; give it a second part, or "
       "--valid-data-path",
-      config.save_best ? "--save-best" : "--early-stop", config.parts());
+      config.output.save_best ? "--save-best" : "--early-stop", config.parts());
 }
 
 // Names in a checkpoint's training state.
@@ -107,12 +107,12 @@ void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, c
 }
 
 void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data) {
-  if (config.tokenizer.empty()) return;
-  const Tokenizer tokenizer = Tokenizer::load(config.tokenizer);
+  if (config.model.tokenizer.empty()) return;
+  const Tokenizer tokenizer = Tokenizer::load(config.model.tokenizer);
   for (const auto* const corpora : {&data.training, &data.validation}) {
     for (const WeightedCorpus& corpus : *corpora) {
       for (const IndexedShard& shard : corpus.dataset->shards()) {
-        require_tokenizer(shard.prefix(), tokenizer, config.tokenizer.string());
+        require_tokenizer(shard.prefix(), tokenizer, config.model.tokenizer.string());
       }
     }
   }
@@ -120,7 +120,7 @@ void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data)
 
 TrainingTask make_training_task(const TrainConfig& config, const TrainingData& data, std::int64_t vocab_size,
                                 GroupRank tensor) {
-  TrainingTask task{.config = config.model_for(vocab_size)};
+  TrainingTask task{.config = config.model.model_for(vocab_size)};
   if (task.config.head != ModelHead::kPretraining) {
     throw_user_error(
         "a model without the head of pre-training cannot be trained on texts; ModelConfig::"

@@ -36,27 +36,27 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     testing::put_file(folder_ / "train.jsonl", testing::task_file(GetParam(), 24, 7));  // the name counts for RACE
     testing::put_file(folder_ / "valid.jsonl", testing::task_file(GetParam(), 13, 8));
     config_.task = GetParam();
-    config_.model.set_kind(ModelKind::kBert);
-    config_.model.num_layers = 2;
-    config_.model.hidden_size = 24;
-    config_.model.num_attention_heads = 3;
-    config_.model.hidden_dropout = config_.model.attention_dropout = 0;
-    config_.tokenizer = folder_ / "words";
-    config_.seq_length = config_.reading.seq_length = 24;
-    config_.reading = config_.reading_for(GetParam(), 24);
-    config_.micro_batch_size = 3;
-    config_.global_batch_size = 6;
+    config_.run.model.config.set_kind(ModelKind::kBert);
+    config_.run.model.config.num_layers = 2;
+    config_.run.model.config.hidden_size = 24;
+    config_.run.model.config.num_attention_heads = 3;
+    config_.run.model.config.hidden_dropout = config_.run.model.config.attention_dropout = 0;
+    config_.run.model.tokenizer = folder_ / "words";
+    config_.run.model.seq_length = config_.reading.given.seq_length = 24;
+    config_.reading.given = config_.reading.reading_for(GetParam(), 24);
+    config_.run.batch.micro_batch_size = 3;
+    config_.run.batch.global_batch_size = 6;
     config_.epochs = 2;
-    config_.learning_rate.peak = 5e-3;
-    config_.save = folder_ / "run";
-    set_task_head(config_.model, GetParam());
-    config_.model = config_.model_for(config_.vocabulary_size());
+    config_.run.optimizer.learning_rate.peak = 5e-3;
+    config_.run.output.save = folder_ / "run";
+    set_task_head(config_.run.model.config, GetParam());
+    config_.run.model.config = config_.run.model.model_for(config_.run.model.vocabulary_size());
   }
   void TearDown() override { fs::remove_all(folder_); }
 
   std::unique_ptr<TaskSet> open(const char* file, bool training) const {
     const std::vector<fs::path> files = {folder_ / fmt::format("{}.jsonl", file)};
-    return open_task(GetParam(), files, Tokenizer::load(config_.tokenizer), config_.reading, training);
+    return open_task(GetParam(), files, Tokenizer::load(config_.run.model.tokenizer), config_.reading.given, training);
   }
 
   // What rank 0 saw; body: after the run, on every rank.
@@ -65,9 +65,9 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     const auto training = open("train", true), validation = open("valid", false);
     TrainingRun run;
     test::WholeWeights weights;
-    run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
-      const auto backend = make_cpu_backend({.compute_dtype = config.compute_dtype()});
-      const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
+    run_ranks({}, config.layout.mesh().ranks(), [&](Communicator& world) {
+      const auto backend = make_cpu_backend({.compute_dtype = config.backend.compute_dtype()});
+      const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.layout.mesh()));
       Trainer trainer(config, *backend,
                       make_finetune_task(config, GetParam(), *training, *validation, mesh->place().tensor), mesh);
       trainer.start();
@@ -93,32 +93,32 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
 };
 
 TEST_P(Finetuning, LayoutsChangeNothing) {
-  config_.model.hidden_dropout = config_.model.attention_dropout = 0.1;
+  config_.run.model.config.hidden_dropout = config_.run.model.config.attention_dropout = 0.1;
   // The gradients of the keys' biases and of the spans' are 0 but for rounding, which AdamW would make steps of.
-  config_.optimizer.epsilon = 1e-4;
+  config_.run.optimizer.adamw.epsilon = 1e-4;
   TrainConfig plain = run_config();
-  plain.save.clear();
-  plain.save_best = false;
+  plain.output.save.clear();
+  plain.output.save_best = false;
   std::vector<double> scores, other_scores;
   const TrainingRun alone = train(plain, &scores);
   ASSERT_EQ(scores.size(), 2U);
   TrainConfig other = plain;
-  other.tensor_parallel = 3;
+  other.layout.tensor_parallel = 3;
   expect_same_training(train(other, &other_scores), alone, "tp 3");
   EXPECT_EQ(other_scores, scores);
   other = plain;
-  other.pipeline_parallel = 2;
-  other.data_parallel = 2;
-  other.distributed_optimizer = true;
-  other.micro_batch_size = plain.micro_batch_size / 3;
+  other.layout.pipeline_parallel = 2;
+  other.layout.data_parallel = 2;
+  other.layout.distributed_optimizer = true;
+  other.batch.micro_batch_size = plain.batch.micro_batch_size / 3;
   expect_same_training(train(other, &other_scores), alone, "pp 2, dp 2, sharded, single examples");
   EXPECT_EQ(other_scores, scores);
 }
 
 // Also where the data do not fill a batch, where copies have shares of different sizes, and where some have none.
 TEST_P(Finetuning, CopiesOfTheModelReadTheSameExamples) {
-  config_.model.hidden_dropout = config_.model.attention_dropout = 0.1;
-  config_.optimizer.epsilon = 1e-4;  // as in LayoutsChangeNothing
+  config_.run.model.config.hidden_dropout = config_.run.model.config.attention_dropout = 0.1;
+  config_.run.optimizer.adamw.epsilon = 1e-4;  // as in LayoutsChangeNothing
   config_.epochs = 1;
   struct Case {
     int examples;
@@ -129,20 +129,20 @@ TEST_P(Finetuning, CopiesOfTheModelReadTheSameExamples) {
     const std::string what = fmt::format("{} examples in batches of {}, micro-batches of {}, dp {}", one.examples,
                                          one.batch, one.micro_batch, one.copies);
     testing::put_file(folder_ / "train.jsonl", testing::task_file(GetParam(), one.examples, 7));
-    config_.global_batch_size = one.batch;
-    config_.micro_batch_size = one.micro_batch;
+    config_.run.batch.global_batch_size = one.batch;
+    config_.run.batch.micro_batch_size = one.micro_batch;
     std::vector<TrainingRun> runs;
     for (const std::int64_t copies : {std::int64_t{1}, one.copies}) {
-      config_.data_parallel = copies;
+      config_.run.layout.data_parallel = copies;
       ASSERT_TRUE(config_.faults().empty()) << what;
       TrainConfig run = run_config();
-      run.save.clear();
-      run.save_best = false;
+      run.output.save.clear();
+      run.output.save_best = false;
       const std::int64_t each = open("train", true)->examples().sequences_each;
       const std::int64_t examples = open("train", true)->examples().count();
-      EXPECT_EQ(run.global_batch_size, std::min(one.batch, examples) * each) << what;
+      batch.global_batch_sizebal_batch_size, std::min(one.batch, examples) * each) << what;
       runs.push_back(train(run));
-      EXPECT_EQ(runs.back().reports.front().consumed_samples, run.global_batch_size) << what;
+      batch.global_batch_sizeck().reports.front().consumed_samples, run.global_batch_size) << what;
       EXPECT_EQ(runs.back().reports.front().tokens, runs.front().reports.front().tokens) << what;
     }
     expect_same_training(runs.back(), runs.front(), what);
@@ -152,9 +152,9 @@ TEST_P(Finetuning, CopiesOfTheModelReadTheSameExamples) {
 TEST_P(Finetuning, LearnsItsExamples) {
   config_.epochs = 160;  // of a small model at a high rate, whose way there differs with every rounding
   TrainConfig run = run_config();
-  run.save.clear();
-  run.save_best = false;
-  run.eval_interval = 0;
+  run.output.save.clear();
+  run.output.save_best = false;
+  run.output.eval_interval = 0;
   TaskOutputValues outputs;
   train(run, nullptr, [&](Trainer& trainer, const TaskSet& training) {
     outputs = outputs_of(trainer.executor(), static_cast<const Bert&>(*trainer.task().model), training.examples());
@@ -169,11 +169,11 @@ TEST_P(Finetuning, GoesOnBitForBitAndKeepsTheBest) {
   TrainConfig run = run_config();
   const TrainingRun whole = train(run, &scores);
   ASSERT_EQ(scores.size(), 4U);
-  const CheckpointInfo best = read_checkpoint_info(run.save / "best");
+  const CheckpointInfo best = read_checkpoint_info(run.output.save / "best");
   const auto highest = std::ranges::max_element(scores) - scores.begin();
-  EXPECT_EQ(best.state.iteration, (highest + 1) * run.eval_interval);
-  EXPECT_EQ(best.model.head, config_.model.head);
-  fs::remove_all(run.save);
+  output.eval_intervalt.state.iteration, (highest + 1) * run.eval_interval);
+  run.model.configT_EQ(best.model.head, config_.model.head);
+  fs::remove_all(run.output.save);
   // A run that ends in the middle of an epoch, by a signal.
   class Ends final : public TrainingObserver {
    public:
@@ -186,28 +186,28 @@ TEST_P(Finetuning, GoesOnBitForBitAndKeepsTheBest) {
     Trainer trainer(run, *backend, make_finetune_task(run, GetParam(), *training, *validation));
     trainer.start();
     RunControl control;
-    control.signal = [&] { return ends.iteration_ == run.eval_interval + 1 ? 15 : 0; };
+    control.signal = [&] { return ends.iteration_ == run.output.eval_interval + 1 ? 15 : 0; };
     EXPECT_EQ(trainer.run(ends, control).end, RunEnd::kSignal);
   }
   run = run_config();
-  EXPECT_EQ(run.load, run.save);
+  output.saveCT_EQ(run.load, run.save);
   const TrainingRun resumed = train(run, &rest);
   EXPECT_EQ(resumed.parameters, whole.parameters);
   EXPECT_EQ(rest.back(), scores.back());
-  EXPECT_EQ(read_checkpoint_info(run.save / "best").state.iteration, best.state.iteration);
+  output.saveCT_EQ(read_checkpoint_info(run.save / "best").state.iteration, best.state.iteration);
 }
 
 // Defaults may change between versions; the run keeps what it began with.
 TEST_P(Finetuning, ARunThatGoesOnKeepsItsWeightDecayUnlessItIsGiven) {
   config_.epochs = 1;
-  config_.optimizer.weight_decay = 0.03;
+  config_.run.optimizer.adamw.weight_decay = 0.03;
   config_.weight_decay_given = true;
   train(run_config());
-  config_.optimizer.weight_decay = 0.1;
+  config_.run.optimizer.adamw.weight_decay = 0.1;
   config_.weight_decay_given = false;
-  EXPECT_EQ(run_config().optimizer.weight_decay, 0.03);
+  optimizer.adamw(run_config().optimizer.weight_decay, 0.03);
   config_.weight_decay_given = true;
-  EXPECT_EQ(run_config().optimizer.weight_decay, 0.1);
+  optimizer.adamw(run_config().optimizer.weight_decay, 0.1);
 }
 
 // Outputs do not depend on what they are computed with.
@@ -218,11 +218,11 @@ TEST_P(Finetuning, OutputsAreTheSameInEveryBatch) {
     run_ranks({}, data_parallel, [&](Communicator& world) {
       const auto backend = make_cpu_backend({});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, {.data = data_parallel}));
-      Bert model(config_.model);
+      Bert model(config_.run.model.config);
       Executor executor(*backend, model,
                         {.purpose = Purpose::kEvaluation,
                          .batch = batch * set->examples().sequences_each,
-                         .tokens = config_.seq_length,
+                         .tokens = config_.run.model.seq_length,
                          .logits_chunk = 1},
                         mesh);
       executor.allocate();

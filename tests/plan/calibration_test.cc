@@ -76,14 +76,14 @@ TEST(Calibration, OfBothKindsOfOptimizerPredictsBoth) {
   // What a plan says of an update is the same.
   TrainConfig config;
   config.data_path = {"corpus"};
-  config.model = steps.front().model;
-  config.seq_length = config.model.max_position_embeddings;
-  config.data_parallel = 2;
-  config.global_batch_size = 2;
-  config.micro_batch_size = 1;
+  config.model.config = steps.front().model;
+  config.model.seq_length = config.model.config.max_position_embeddings;
+  config.layout.data_parallel = 2;
+  config.batch.global_batch_size = 2;
+  config.batch.micro_batch_size = 1;
   const auto plan_of = [&](const Cluster& cluster) { return predict_step(config, cluster, 512).seconds; };
   for (const bool shards : {false, true}) {
-    config.distributed_optimizer = shards;
+    config.layout.distributed_optimizer = shards;
     EXPECT_NEAR(plan_of(found.cluster) / plan_of(truth), 1, 0.03);
   }
   Cluster slower = truth;

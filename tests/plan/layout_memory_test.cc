@@ -24,7 +24,7 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
   int looked_at = 0;
   for (int trial = 0; trial < 400; ++trial) {
     PlanRequest request = random_request(random);
-    if (trial % 4 == 0) request.model.optimizer_kind = OptimizerKind::kMuon;
+    if (trial % 4 == 0) request.model.optimizer.kind = OptimizerKind::kMuon;
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
     if (layouts.empty()) continue;
     Layout layout = any_of(layouts, random);
@@ -38,7 +38,7 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
     const std::int64_t planned = std::ranges::max(memory.planned(layout));
     ASSERT_LE(least, planned) << "trial " << trial << ": " << layout.text() << "\n" << to_toml(request.model);
     // The bound leaves out what Muon's update works in, much of a tiny model's memory.
-    if (request.model.optimizer_kind == OptimizerKind::kMuon) continue;
+    if (request.model.optimizer.kind == OptimizerKind::kMuon) continue;
     shares += static_cast<double>(least) / static_cast<double>(planned);
     ++looked_at;
   }

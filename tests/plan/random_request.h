@@ -43,13 +43,13 @@ inline plan::PlanRequest random_request(RandomSequence& random) {
   TrainConfig& config = request.model;
   config.data_path = {"corpus"};
   config.train_iters = 1;
-  config.model.num_layers = drawn(random, {2, 3, 4, 6});
-  config.model.num_attention_heads = drawn(random, {2, 4, 6});
-  config.model.hidden_size = config.model.num_attention_heads * drawn(random, {8, 32, 64});
-  config.model.vocab_size = request.vocab_size;
-  config.seq_length = drawn(random, {16, 64, 128, 192});
-  config.global_batch_size = drawn(random, {1, 2, 3, 4, 6});
-  config.bf16 = random.below(2) == 0;
+  config.model.config.num_layers = drawn(random, {2, 3, 4, 6});
+  config.model.config.num_attention_heads = drawn(random, {2, 4, 6});
+  config.model.config.hidden_size = config.model.config.num_attention_heads * drawn(random, {8, 32, 64});
+  config.model.config.vocab_size = request.vocab_size;
+  config.model.seq_length = drawn(random, {16, 64, 128, 192});
+  config.batch.global_batch_size = drawn(random, {1, 2, 3, 4, 6});
+  config.backend.bf16 = random.below(2) == 0;
   return request;
 }
 

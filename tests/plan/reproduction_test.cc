@@ -109,7 +109,7 @@ TEST(Reproduction, SlicesFillTheSequenceAndThePublishedOnesAreTheRecipes) {
     const std::string file = fmt::format("{}/configs/terapipe/setting-{:02}-{}{}.toml", TERATRON_SOURCE_DIR,
                                          setting.number, model.substr(0, model.size() - 1), "b");
     const std::vector<std::string> words = {"--config", file, "--data-path", "corpus", "--tokenizer", "tokenizer"};
-    const std::string slices = read_train_start(words).config.token_slices;
+    const std::string slices = read_train_start(words).config.pipeline.token_slices;
     EXPECT_EQ(slices, pair.published.size() == 1 ? "" : fmt::format("{}", fmt::join(pair.published, ","))) << pair.name;
     for (const std::vector<std::int64_t>* lengths : {&pair.published, &pair.ours})
       EXPECT_EQ(std::accumulate(lengths->begin(), lengths->end(), std::int64_t{0}), 2048) << pair.name;
@@ -157,7 +157,7 @@ TEST(Reproduction, TeratronsColumnIsWhatItsOwnRecipeTakesThere) {
       "--token-slices", "uniform:1"};
   const TrainConfig config = read_train_start(words).config;
   const Cluster cluster = run_by_teratron(find_cluster("p3.16xlarge", 320));
-  EXPECT_DOUBLE_EQ(*cell_of("terapipe", "Figure 5, without slices, setting 5").teratron,
+  model.configT_DOUBLE_EQ(*cell_of("terapipe", "Figure 5, without slices, setting 5").teratron,
                    predict_step(config, cluster, config.model.vocab_size).seconds);
   // It sends no scores to memory and sums in fp32; the machine is the same.
   const CostConstants papers = constants_of(find_cluster("p3.16xlarge", 320)), ours = constants_of(cluster);

@@ -12,22 +12,22 @@ constexpr std::int64_t kWords = 51200;
 
 TrainConfig some_config() {
   TrainConfig config;
-  config.model.num_layers = 8;
-  config.model.hidden_size = 1024;
-  config.model.num_attention_heads = 16;
-  config.model.vocab_size = kWords;
-  config.model.max_position_embeddings = 1024;
-  config.seq_length = 1024;
-  config.micro_batch_size = 2;
-  config.global_batch_size = 16;
-  config.bf16 = true;
+  config.model.config.num_layers = 8;
+  config.model.config.hidden_size = 1024;
+  config.model.config.num_attention_heads = 16;
+  config.model.config.vocab_size = kWords;
+  config.model.config.max_position_embeddings = 1024;
+  config.model.seq_length = 1024;
+  config.batch.micro_batch_size = 2;
+  config.batch.global_batch_size = 16;
+  config.backend.bf16 = true;
   return config;
 }
 
 TEST(StepTime, OnOneDeviceIsTheSumOfItsParts) {
   const TrainConfig config = some_config();
   const Cluster cluster = find_cluster("dgx-a100", 1);
-  const ModelConfig model = config.model_for(kWords);
+  const ModelConfig model = config.model.model_for(kWords);
   const ModelCosts costs(model, {.dtype = DType::kBF16}, cluster);
   const Slice slice{2, 1024, 0};
   const auto both = [](const pipeline::PassTimes& times) { return (times.forward + times.backward) / 1e3; };
@@ -45,14 +45,14 @@ TEST(StepTime, OnOneDeviceIsTheSumOfItsParts) {
 TEST(StepTime, GradientsOfAllStagesAreTheModels) {
   for (const std::int64_t stages : {1, 2, 4}) {
     TrainConfig config = some_config();
-    config.pipeline_parallel = stages;
-    config.data_parallel = 2;
+    config.layout.pipeline_parallel = stages;
+    config.layout.data_parallel = 2;
     const Cluster cluster = find_cluster("dgx-a100", 8);
     const simulation::PipelineWork work = work_of(config, cluster, kWords);
     double bytes = 0;
     for (const double of_cell : work.gradient_bytes) bytes += of_cell;
     const double copy = stages > 1 ? 1024.0 * kWords : 0;
-    EXPECT_DOUBLE_EQ(bytes, 4 * (static_cast<double>(config.model.parameters()) + copy)) << stages << " stages";
+    model.configT_DOUBLE_EQ(bytes, 4 * (static_cast<double>(config.model.parameters()) + copy)) << stages << " stages";
     EXPECT_DOUBLE_EQ(work.tied_bytes, 4 * copy);
     EXPECT_EQ(work.message_bytes, std::vector{2.0 * 2 * 1024 * 1024});
   }
@@ -62,22 +62,22 @@ TEST(StepTime, GradientsOfAllStagesAreTheModels) {
 // parallelism a rank has no more than its part.
 TEST(StepTime, TensorParallelRanksSendTheirPartsAndGatherThem) {
   TrainConfig config = some_config();
-  config.pipeline_parallel = 2;
-  config.tensor_parallel = 4;
+  config.layout.pipeline_parallel = 2;
+  config.layout.tensor_parallel = 4;
   const Cluster cluster = find_cluster("dgx-a100", 8);
   const double whole = 2.0 * 2 * 1024 * 1024;
   const simulation::PipelineWork gathers = work_of(config, cluster, kWords);
   EXPECT_EQ(gathers.message_bytes, std::vector{whole / 4});
-  const ModelConfig model = config.model_for(kWords);
+  const ModelConfig model = config.model.model_for(kWords);
   const ModelCosts costs(model, {.tensor = 4, .dtype = DType::kBF16}, cluster);
   const Slice slice{2, 1024, 0};
   const double gather = 1e3 * all_gather_seconds(cluster, {.size = 4}, whole);
   EXPECT_GT(gather, 0);
-  const double layers = static_cast<double>(config.model.num_layers) / 2;
+  const double layers = static_cast<double>(config.model.config.num_layers) / 2;
   const pipeline::PassTimes passes = costs.layer(slice).times(layers);
   EXPECT_NEAR(gathers.costs.passes[1][0].forward, passes.forward + gather, 1e-9);
   EXPECT_NEAR(gathers.costs.passes[0][0].backward, passes.backward + costs.embedding(slice).backward + gather, 1e-9);
-  config.sequence_parallel = true;
+  config.layout.sequence_parallel = true;
   EXPECT_EQ(work_of(config, cluster, kWords).message_bytes, std::vector{whole / 4});
   EXPECT_EQ(ModelCosts(model, {.tensor = 4, .sequence_parallel = true}, cluster).gather_after_message(slice), 0);
 }
@@ -99,20 +99,20 @@ TEST(StepTime, TeraPipesTensorParallelSettingsTakeThePublishedTimeByOurOwnMessag
   for (const Setting& setting : settings) {
     const ModelPreset& preset = find_model_preset(setting.preset);
     TrainConfig config;
-    config.model.num_layers = preset.num_layers;
-    config.model.hidden_size = preset.hidden_size;
-    config.model.num_attention_heads = preset.num_attention_heads;
-    config.model.vocab_size = 50257;
-    config.seq_length = 2048;
-    config.micro_batch_size = 1;
-    config.global_batch_size = setting.sequences;
-    config.tensor_parallel = 8;
-    config.pipeline_parallel = setting.stages;
-    config.fp16 = true;
+    config.model.config.num_layers = preset.num_layers;
+    config.model.config.hidden_size = preset.hidden_size;
+    config.model.config.num_attention_heads = preset.num_attention_heads;
+    config.model.config.vocab_size = 50257;
+    config.model.seq_length = 2048;
+    config.batch.micro_batch_size = 1;
+    config.batch.global_batch_size = setting.sequences;
+    config.layout.tensor_parallel = 8;
+    config.layout.pipeline_parallel = setting.stages;
+    config.backend.fp16 = true;
     const Cluster cluster = find_cluster("p3.16xlarge", 8 * setting.stages);
     const auto seconds = [&](pipeline::ScheduleKind schedule, const char* slices) {
-      config.pipeline_schedule = schedule;
-      config.token_slices = slices;
+      config.pipeline.schedule = schedule;
+      config.pipeline.token_slices = slices;
       return predict_step(config, cluster, 50257).pipeline_seconds;
     };
     EXPECT_NEAR(seconds(pipeline::ScheduleKind::kGpipe, "") / setting.whole, 1, 0.15) << setting.preset;
@@ -122,9 +122,9 @@ TEST(StepTime, TeraPipesTensorParallelSettingsTakeThePublishedTimeByOurOwnMessag
 
 TEST(StepTime, UnevenMicroBatchesAndSlicesHaveColumnsOfTheirOwn) {
   TrainConfig config = some_config();
-  config.pipeline_parallel = 2;
-  config.global_batch_size = 5;  // 2, 2 and 1 sequences
-  config.token_slices = "512,256,256";
+  config.layout.pipeline_parallel = 2;
+  config.batch.global_batch_size = 5;  // 2, 2 and 1 sequences
+  config.pipeline.token_slices = "512,256,256";
   const simulation::PipelineWork work = work_of(config, find_cluster("dgx-a100", 8), kWords);
   EXPECT_EQ(work.costs.first_columns, (std::vector<std::size_t>{0, 3, 6}));
   ASSERT_EQ(work.message_bytes.size(), 9U);
@@ -137,9 +137,9 @@ TEST(StepTime, UnevenMicroBatchesAndSlicesHaveColumnsOfTheirOwn) {
 TEST(StepTime, MoreDevicesAreFasterButNotInProportion) {
   const auto seconds = [](std::int64_t tensor, std::int64_t stages, std::int64_t copies) {
     TrainConfig config = some_config();
-    config.tensor_parallel = tensor;
-    config.pipeline_parallel = stages;
-    config.data_parallel = copies;
+    config.layout.tensor_parallel = tensor;
+    config.layout.pipeline_parallel = stages;
+    config.layout.data_parallel = copies;
     return predict_step(config, find_cluster("dgx-a100", 8), kWords).seconds;
   };
   const double one = seconds(1, 1, 1);

@@ -23,11 +23,11 @@ TEST(TrainCommand, IsReadBackToTheSameValues) {
     TrainConfig& config = request.model;
     if (random.below(2) == 0) config.data_path = {"0.7", "a b", "0.3", "it's"};
     if (random.below(2) == 0) {
-      config.preset = presets[random.below(presets.size())];
+      config.model.preset = presets[random.below(presets.size())];
       FieldList fields = fields_of(config);
       fields.find("model")->when_set();
-      if (config.model.kind == ModelKind::kBert) config.tokenizer = "tokenizer";
-      if (random.below(2) == 0) config.model.num_layers = 6;
+      if (config.model.config.kind == ModelKind::kBert) config.model.tokenizer = "tokenizer";
+      if (random.below(2) == 0) config.model.config.num_layers = 6;
     }
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, config, {});
     if (layouts.empty()) continue;
@@ -44,7 +44,7 @@ TEST(TrainCommand, QuotesWhatAShellWouldRead) {
   TrainConfig config;
   config.train_iters = 5;
   config.data_path = {"it's a corpus"};
-  config.pipeline_parallel = 2;
+  config.layout.pipeline_parallel = 2;
   EXPECT_EQ(train_command(config), "teratron train --train-iters 5 --pp 2 --data-path 'it'\\''s a corpus'");
   EXPECT_EQ(train_command(config, 1), "mpirun -n 2 " + train_command(config));
 }

@@ -24,26 +24,26 @@ TEST(StepFaults, ThereAreNoneInTheDefaults) { EXPECT_THAT(StepSettings().faults(
 
 TEST(StepFaults, LayersAndStagesHaveOneLimitWhichAModelOfACheckpointHasToo) {
   StepSettings settings;
-  settings.model.num_layers = kMostLayers;
+  settings.model.config.num_layers = kMostLayers;
   EXPECT_THAT(settings.faults(), IsEmpty());
-  EXPECT_THAT(settings.model_for(1).faults(), IsEmpty());
-  settings.model.num_layers = kMostLayers + 1;
+  model.model_forAT(settings.model_for(1).faults(), IsEmpty());
+  settings.model.config.num_layers = kMostLayers + 1;
   EXPECT_THAT(settings.faults().texts(), ElementsAre("--num-layers is 16385; it must be at most 16384"));
-  EXPECT_THAT(settings.model_for(1).faults().texts(), ElementsAre("--num-layers is 16385; it must be at most 16384"));
+  model.model_forAT(settings.model_for(1).faults().texts(), ElementsAre("--num-layers is 16385; it must be at most 16384"));
   settings = {};
-  settings.pipeline_parallel = kMostLayers + 1;
+  settings.layout.pipeline_parallel = kMostLayers + 1;
   EXPECT_THAT(settings.faults().texts(),
               ElementsAre("--pipeline-model-parallel-size is 16385; it must be at most 16384"));
 }
 
 TEST(StepFaults, NearestValuesThatWorkAreNamed) {
   StepSettings settings;
-  settings.data_parallel = 3;
+  settings.layout.data_parallel = 3;
   for (const std::int64_t size : {3, 10, 48}) {
-    settings.global_batch_size = size;
+    settings.batch.global_batch_size = size;
     EXPECT_THAT(settings.faults(), IsEmpty()) << size;
   }
-  settings.global_batch_size = 2;
+  settings.batch.global_batch_size = 2;
   EXPECT_THAT(settings.faults().texts(),
               ElementsAre("--global-batch-size 2 has no sample for some of the copies of --data-parallel-size 3; the "
                           "least that works is 3"));
@@ -52,9 +52,9 @@ TEST(StepFaults, NearestValuesThatWorkAreNamed) {
 TEST(StepFaults, ARampThatCannotBeIsToldWithWhatWouldWork) {
   const auto faults = [](std::vector<std::int64_t> ramp, std::int64_t global_batch, std::int64_t copies = 1) {
     StepSettings settings;
-    settings.rampup_batch_size = std::move(ramp);
-    settings.global_batch_size = global_batch;
-    settings.data_parallel = copies;
+    settings.batch.rampup_batch_size = std::move(ramp);
+    settings.batch.global_batch_size = global_batch;
+    settings.layout.data_parallel = copies;
     return settings.faults().texts();
   };
   EXPECT_THAT(faults({32, 32, 100000}, 512), IsEmpty());
@@ -72,11 +72,11 @@ TEST(StepFaults, ARampThatCannotBeIsToldWithWhatWouldWork) {
 
 TEST(StepFaults, CudnnIsOfGpusAndSixteenBits) {
   StepSettings settings;
-  settings.cudnn_attention = true;
+  settings.backend.cudnn_attention = true;
   EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--cudnn-attention needs --backend cuda")));
-  settings.backend = BackendKind::kCuda;
+  settings.backend.kind = BackendKind::kCuda;
   EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--bf16 or --fp16")));
-  settings.bf16 = true;
+  settings.backend.bf16 = true;
   EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre());
 }
 

@@ -7,13 +7,13 @@ namespace teratron {
 
 inline FieldList fields_of(StepSettings& settings) {
   FieldList list;
-  add_model_fields(list, settings);
-  add_seq_length_field(list, settings);
-  add_micro_batch_size_field(list, settings);
-  add_global_batch_fields(list, settings);
-  add_training_precision_fields(list, settings);
-  add_training_layout_fields(list, settings);
-  add_pipeline_fields(list, settings);
+  add_model_fields(list, settings.model);
+  add_seq_length_field(list, settings.model);
+  add_micro_batch_size_field(list, settings.batch);
+  add_global_batch_fields(list, settings.batch);
+  add_training_precision_fields(list, settings.backend);
+  add_training_layout_fields(list, settings.layout);
+  add_pipeline_fields(list, settings.pipeline);
   add_machine_fields(list, settings);
   return list;
 }

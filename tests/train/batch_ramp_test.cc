@@ -12,12 +12,12 @@ class BatchRampTest : public testing::TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
-    config_.rampup_batch_size = {2, 2, 20};  // to 8, in three parts of 20/3 samples
-    config_.global_batch_size = 8;
-    config_.micro_batch_size = 2;
-    config_.data_parallel = 2;
+    config_.batch.rampup_batch_size = {2, 2, 20};  // to 8, in three parts of 20/3 samples
+    config_.batch.global_batch_size = 8;
+    config_.batch.micro_batch_size = 2;
+    config_.layout.data_parallel = 2;
     config_.train_iters = 10;
-    config_.learning_rate.peak = 1e-4;
+    config_.optimizer.learning_rate.peak = 1e-4;
   }
 };
 
@@ -27,7 +27,7 @@ TEST_F(BatchRampTest, ConsumedSamplesFollowTheRule) {
   for (const IterationReport& report : run.reports) {
     sizes.push_back(report.global_batch_size);
     consumed.push_back(report.consumed_samples);
-    EXPECT_EQ(report.consumed_tokens, report.consumed_samples * config_.seq_length);
+    model.seq_lengthreport.consumed_tokens, report.consumed_samples * config_.seq_length);
   }
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{2, 2, 2, 2, 4, 4, 6, 8, 8, 8}));
   EXPECT_EQ(consumed, (std::vector<std::int64_t>{2, 4, 6, 8, 12, 16, 22, 30, 38, 46}));
@@ -37,12 +37,12 @@ TEST_F(BatchRampTest, ARunStoppedInTheMiddleOfTheRampGoesOnBitForBit) {
   const testing::TrainingRun whole = train(config_);
   for (const std::int64_t stop : {3, 5, 7}) {
     TrainConfig first = config_;
-    first.save = folder_ / fmt::format("stopped-{}", stop);
+    first.output.save = folder_ / fmt::format("stopped-{}", stop);
     first.train_iters = stop;
-    first.learning_rate.decay = config_.train_iters;
+    first.optimizer.learning_rate.decay = config_.train_iters;
     const testing::TrainingRun before = train(first);
     TrainConfig rest = config_;
-    rest.load = first.save;
+    rest.output.load = first.output.save;
     const testing::TrainingRun after = train(rest);
     std::vector<double> losses = before.losses;
     losses.insert(losses.end(), after.losses.begin(), after.losses.end());
@@ -53,8 +53,8 @@ TEST_F(BatchRampTest, ARunStoppedInTheMiddleOfTheRampGoesOnBitForBit) {
 
 TEST_F(BatchRampTest, EveryLayoutTrainsAlike) {
   const testing::TrainingRun two = train(config_);
-  config_.data_parallel = 1;
-  config_.micro_batch_size = 8;
+  config_.layout.data_parallel = 1;
+  config_.batch.micro_batch_size = 8;
   testing::expect_same_training(two, train(config_), "dp 2 in micro-batches of 2");
 }
 

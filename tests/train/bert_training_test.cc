@@ -34,35 +34,35 @@ class BertTraining : public TrainingFixture {
       writer.end_document();
     }
     writer.commit();
-    config_.model.set_kind(ModelKind::kBert);
-    config_.tokenizer = folder_ / "words";
+    config_.model.config.set_kind(ModelKind::kBert);
+    config_.model.tokenizer = folder_ / "words";
     config_.data_path = {(folder_ / "sentences").string()};
-    config_.seq_length = 24;
+    config_.model.seq_length = 24;
     // The gradient of the keys' biases is 0 but for rounding, which AdamW would make steps of.
-    config_.optimizer.epsilon = 1e-6;
+    config_.optimizer.adamw.epsilon = 1e-6;
   }
 };
 
 TEST_F(BertTraining, LayoutsChangeNothing) {
   for (const NormPlacement placement : {NormPlacement::kPre, NormPlacement::kPost}) {
-    config_.model.norm_placement = placement;
+    config_.model.config.norm_placement = placement;
     const TrainingRun alone = train(config_);
     EXPECT_LT(alone.losses.back(), alone.losses.front());
     ASSERT_EQ(alone.reports.front().losses.of_kind.size(), 3U);
     TrainConfig other = config_;
-    other.tensor_parallel = 3;
+    other.layout.tensor_parallel = 3;
     expect_same_training(train(other), alone, "tp 3");
-    other.sequence_parallel = true;
-    other.micro_batch_size = 1;
+    other.layout.sequence_parallel = true;
+    other.batch.micro_batch_size = 1;
     expect_same_training(train(other), alone, "tp 3, sequence parallel, single samples");
     other = config_;
-    other.data_parallel = 2;
-    other.pipeline_parallel = 2;
-    other.micro_batch_size = 1;
-    other.distributed_optimizer = true;
+    other.layout.data_parallel = 2;
+    other.layout.pipeline_parallel = 2;
+    other.batch.micro_batch_size = 1;
+    other.layout.distributed_optimizer = true;
     expect_same_training(train(other), alone, "dp 2, pp 2, sharded optimizer");
     other = config_;
-    other.micro_batch_size = 4;
+    other.batch.micro_batch_size = 4;
     expect_same_training(train(other), alone, "one micro-batch");
   }
 }
@@ -70,24 +70,24 @@ TEST_F(BertTraining, LayoutsChangeNothing) {
 // Without one there is nothing to learn, and no loss to report.
 TEST_F(BertTraining, NeedsTheHeadOfPretraining) {
   for (const ModelHead head : {ModelHead::kNone, ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
-    config_.model.head = head;
+    config_.model.config.head = head;
     EXPECT_THROW(train(config_), UserError);
   }
-  config_.model.set_pretraining_head();
+  config_.model.config.set_pretraining_head();
   EXPECT_NO_THROW(train(config_));
 }
 
 TEST_F(BertTraining, GoesOnBitForBit) {
-  config_.save = folder_ / "whole";
+  config_.output.save = folder_ / "whole";
   const TrainingRun whole = train(config_);
   TrainConfig first = config_;
-  first.save = folder_ / "parts";
-  first.learning_rate.decay = config_.train_iters;
+  first.output.save = folder_ / "parts";
+  first.optimizer.learning_rate.decay = config_.train_iters;
   first.train_iters = 3;
   train(first);
   TrainConfig rest = config_;
-  rest.save = rest.load = folder_ / "parts";
-  rest.learning_rate.decay = config_.train_iters;
+  rest.output.save = rest.output.load = folder_ / "parts";
+  rest.optimizer.learning_rate.decay = config_.train_iters;
   const TrainingRun resumed = train(rest);
   EXPECT_EQ(resumed.parameters, whole.parameters);
 }
@@ -95,17 +95,17 @@ TEST_F(BertTraining, GoesOnBitForBit) {
 TEST_F(BertTraining, CountsTextAndNotPadding) {
   const TrainingRun run = train(config_);
   for (const IterationReport& report : run.reports) {
-    EXPECT_LT(report.tokens, report.global_batch_size * config_.seq_length);
+    model.seq_lengthreport.tokens, report.global_batch_size * config_.seq_length);
     EXPECT_GE(report.tokens, report.global_batch_size * 5);
-    EXPECT_EQ(report.consumed_tokens, report.consumed_samples * config_.seq_length);
+    model.seq_lengthreport.consumed_tokens, report.consumed_samples * config_.seq_length);
   }
 }
 
 TEST_F(BertTraining, SaysWhatItNeeds) {
-  config_.tokenizer.clear();
-  config_.reset_attention_mask = true;
-  config_.token_slices = "2";
-  config_.sample_prompts = {"w"};
+  config_.model.tokenizer.clear();
+  config_.documents.reset_attention_mask = true;
+  config_.pipeline.token_slices = "2";
+  config_.output.sample_prompts = {"w"};
   const std::vector<std::string> faults = config_.faults().texts();
   const auto are_told = [&](const std::string& words) {
     return std::ranges::any_of(faults,

@@ -14,11 +14,11 @@ class CheckpointLayout : public testing::TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
-    config_.model.num_attention_heads = 4;
-    config_.model.num_layers = 4;
-    config_.global_batch_size = 5;
+    config_.model.config.num_attention_heads = 4;
+    config_.model.config.num_layers = 4;
+    config_.batch.global_batch_size = 5;
     config_.train_iters = 8;
-    config_.learning_rate.peak = 1e-4;
+    config_.optimizer.learning_rate.peak = 1e-4;
   }
 
   // Every file of the current checkpoint in `save` that holds tensors.
@@ -29,8 +29,8 @@ class CheckpointLayout : public testing::TrainingFixture {
 
   // Loads one checkpoint and saves it again without an update.
   void load_and_save(TrainConfig config, const std::filesystem::path& from, const std::filesystem::path& to) {
-    config.load = from;
-    config.save = to;
+    config.output.load = from;
+    config.output.save = to;
     on_ranks(config, [](Trainer& trainer, Communicator&) {
       EXPECT_EQ(trainer.start(), 2);
       trainer.save();
@@ -39,21 +39,21 @@ class CheckpointLayout : public testing::TrainingFixture {
 };
 
 TEST_F(CheckpointLayout, AnyLayoutGoesOnFromAnyOther) {
-  config_.micro_batch_size = 5;
+  config_.batch.micro_batch_size = 5;
   const testing::TrainingRun whole = train(config_);
   RandomSequence random(RandomStream{.seed = 21});
   for (int trial = 0; trial < 18; ++trial) {
     TrainConfig first = testing::random_pipeline(config_, random);
     first.train_iters = static_cast<std::int64_t>(1 + random.below(7));
-    first.learning_rate.decay = config_.train_iters;
-    first.save = folder_ / fmt::format("save-{}", trial);
+    first.optimizer.learning_rate.decay = config_.train_iters;
+    first.output.save = folder_ / fmt::format("save-{}", trial);
     testing::TrainingRun both = train(first);
 
     TrainConfig rest = testing::random_pipeline(config_, random);
-    rest.load = first.save;
+    rest.output.load = first.output.save;
     if (trial % 3 == 2) {  // through files of another size
-      rest.load = folder_ / fmt::format("resharded-{}", trial);
-      reshard_checkpoint(first.save, rest.load, 4000);
+      rest.output.load = folder_ / fmt::format("resharded-{}", trial);
+      reshard_checkpoint(first.output.save, rest.output.load, 4000);
     }
     const testing::TrainingRun after = train(rest);
     both.losses.insert(both.losses.end(), after.losses.begin(), after.losses.end());
@@ -69,15 +69,15 @@ TEST_F(CheckpointLayout, NoLayoutChangesABitOfWhatItLoads) {
   RandomSequence random(RandomStream{.seed = 22});
   for (const auto& [bf16, optimizer] :
        {std::pair{false, OptimizerKind::kAdamW}, {true, OptimizerKind::kAdamW}, {true, OptimizerKind::kMuon}}) {
-    config_.bf16 = bf16;
-    config_.optimizer_kind = optimizer;
+    config_.backend.bf16 = bf16;
+    config_.optimizer.kind = optimizer;
     TrainConfig first = config_;
     first.train_iters = 2;
-    first.learning_rate.decay = config_.train_iters;
-    first.save = folder_ / fmt::format("first-{}-{}", bf16, static_cast<int>(optimizer));
+    first.optimizer.learning_rate.decay = config_.train_iters;
+    first.output.save = folder_ / fmt::format("first-{}-{}", bf16, static_cast<int>(optimizer));
     train(first);
-    const std::string expected = tensors_in(first.save);
-    std::filesystem::path last = first.save;
+    const std::string expected = tensors_in(first.output.save);
+    std::filesystem::path last = first.output.save;
     for (int trial = 0; trial < 10; ++trial) {
       const TrainConfig layout = testing::random_pipeline(config_, random);
       const std::filesystem::path next =
@@ -90,15 +90,15 @@ TEST_F(CheckpointLayout, NoLayoutChangesABitOfWhatItLoads) {
 }
 
 TEST_F(CheckpointLayout, APipelineResumesBitForBit) {
-  config_.model.hidden_dropout = config_.model.attention_dropout = 0.1;
+  config_.model.config.hidden_dropout = config_.model.config.attention_dropout = 0.1;
   RandomSequence random(RandomStream{.seed = 23});
   for (int trial = 0; trial < 8; ++trial) {
     const TrainConfig layout = testing::random_pipeline(config_, random);
     const testing::TrainingRun whole = train(layout);
     TrainConfig first = layout, rest = layout;
     first.train_iters = static_cast<std::int64_t>(1 + random.below(7));
-    first.learning_rate.decay = config_.train_iters;
-    first.save = rest.load = folder_ / fmt::format("stopped-{}", trial);
+    first.optimizer.learning_rate.decay = config_.train_iters;
+    first.output.save = rest.output.load = folder_ / fmt::format("stopped-{}", trial);
     std::vector<double> losses = train(first).losses;
     const testing::TrainingRun after = train(rest);
     losses.insert(losses.end(), after.losses.begin(), after.losses.end());

@@ -40,10 +40,10 @@ TEST(ConfigFaults, ThereAreNoneInASoundConfiguration) {
 
 TEST(ConfigFaults, ValuesThatDisagreeAreNamedTogether) {
   TrainConfig config = sound_config();
-  config.model.max_position_embeddings = 512;
-  config.learning_rate.minimum = 1;
-  config.learning_rate.warmup = 101;
-  config.save_interval = 5;
+  config.model.config.max_position_embeddings = 512;
+  config.optimizer.learning_rate.minimum = 1;
+  config.optimizer.learning_rate.warmup = 101;
+  config.output.save_interval = 5;
   EXPECT_THAT(config.faults().texts(),
               UnorderedElementsAre(AllOf(HasSubstr("--seq-length 1024"), HasSubstr("--max-position-embeddings 512")),
                                    AllOf(HasSubstr("--min-lr 1"), HasSubstr("--lr 0.00015")),
@@ -60,11 +60,11 @@ TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
   }
   // Epsilon and deviation are the model's, which is looked at once its sizes make sense.
   const std::string all = fmt::format("{}", fmt::join(config.faults().texts(), "\n"));
-  config.model = sound_config().model;
-  config.tensor_parallel = config.data_parallel = 1;
-  config.seq_length = 8;
-  config.model.layernorm_epsilon = config.model.init_method_std = -1;
-  config.model.hidden_dropout = config.model.attention_dropout = -1;
+  config.model.config = sound_config().model.config;
+  config.layout.tensor_parallel = config.layout.data_parallel = 1;
+  config.model.seq_length = 8;
+  config.model.config.layernorm_epsilon = config.model.config.init_method_std = -1;
+  config.model.config.hidden_dropout = config.model.config.attention_dropout = -1;
   const std::string more = fmt::format("{}", fmt::join(config.faults().texts(), "\n"));
   for (const Field& field : fields_of(config)) {
     const bool number =
@@ -79,11 +79,11 @@ TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
 TEST(ConfigFaults, WsdNeedsADecayThatFitsBehindTheWarmUp) {
   TrainConfig config = sound_config();
   config.train_iters = 100;
-  config.learning_rate.warmup = 10;
-  config.learning_rate.style = DecayStyle::kWsd;
+  config.optimizer.learning_rate.warmup = 10;
+  config.optimizer.learning_rate.style = DecayStyle::kWsd;
   for (const auto& [decay, is_sound] :
        std::vector<std::pair<std::int64_t, bool>>{{0, false}, {1, true}, {90, true}, {91, false}}) {
-    config.learning_rate.wsd_decay = decay;
+    config.optimizer.learning_rate.wsd_decay = decay;
     const std::vector<std::string> faults = config.faults().texts();
     EXPECT_EQ(faults.empty(), is_sound) << decay << ": " << fmt::format("{}", fmt::join(faults, "; "));
     for (const std::string& fault : faults) EXPECT_THAT(fault, HasSubstr("--lr-wsd-decay-iters"));
@@ -92,9 +92,9 @@ TEST(ConfigFaults, WsdNeedsADecayThatFitsBehindTheWarmUp) {
 
 TEST(ConfigFaults, OnlyCpusRunMuon) {
   TrainConfig config = sound_config();
-  config.optimizer_kind = OptimizerKind::kMuon;
+  config.optimizer.kind = OptimizerKind::kMuon;
   EXPECT_TRUE(config.faults().empty());
-  config.backend = BackendKind::kCuda;
+  config.backend.kind = BackendKind::kCuda;
   EXPECT_THAT(fmt::format("{}", fmt::join(config.faults().texts(), "; ")), HasSubstr("--optimizer muon does not run"));
 }
 

@@ -23,20 +23,20 @@ class DivergedRun : public testing::TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
-    config_.model.num_attention_heads = 4;
-    config_.model.num_layers = 4;
-    config_.loss_scaling.initial = 1024;
+    config_.model.config.num_attention_heads = 4;
+    config_.model.config.num_layers = 4;
+    config_.optimizer.loss_scaling.initial = 1024;
   }
   // Weights of 1e30 are finite, and no forward pass with them is.
   static TrainConfig diverging(TrainConfig config) {
-    config.learning_rate.peak = 1e30;
-    config.learning_rate.minimum = 0;
-    config.optimizer.clip = 0;
+    config.optimizer.learning_rate.peak = 1e30;
+    config.optimizer.learning_rate.minimum = 0;
+    config.optimizer.adamw.clip = 0;
     return config;
   }
   static TrainConfig in_precision(TrainConfig config, int precision) {
-    config.bf16 = precision == 1;
-    config.fp16 = precision == 2;
+    config.backend.bf16 = precision == 1;
+    config.backend.fp16 = precision == 2;
     return config;
   }
   std::string error_of(const TrainConfig& config) {
@@ -54,17 +54,17 @@ TEST_F(DivergedRun, KeepsTheLastCheckpointWhoseLossWasFinite) {
   for (int trial = 0; trial < 12; ++trial) {
     TrainConfig good = in_precision(testing::random_pipeline(config_, random), trial % 3);
     good.train_iters = 3;
-    good.save = folder_ / fmt::format("run-{}", trial);
-    good.save_interval = good.keep_last = 1;
+    good.output.save = folder_ / fmt::format("run-{}", trial);
+    good.output.save_interval = good.output.keep_last = 1;
     train(good);
     TrainConfig bad = diverging(good);
-    bad.load = bad.save;
-    bad.override_schedule = true;
+    bad.output.load = bad.output.save;
+    bad.output.override_schedule = true;
     bad.train_iters = 9;
     const std::string layout = testing::text_of_layout(bad);
     EXPECT_THAT(error_of(bad), AllOf(HasSubstr("diverged"), HasSubstr("--lr"))) << layout;
-    EXPECT_THAT(iterations_in(bad.save), ElementsAre(3)) << layout;
-    good.load = good.save;
+    output.saveCT_THAT(iterations_in(bad.save), ElementsAre(3)) << layout;
+    good.output.load = good.output.save;
     good.train_iters = 5;
     EXPECT_THAT(train(good).losses, SizeIs(2)) << layout;
   }
@@ -74,11 +74,11 @@ TEST_F(DivergedRun, KeepsTheLastCheckpointWhoseLossWasFinite) {
 TEST_F(DivergedRun, SavesNoInfiniteWeights) {
   for (const bool distributed : {false, true}) {
     TrainConfig config = diverging(config_);
-    config.data_parallel = 2;
-    config.distributed_optimizer = distributed;
-    config.learning_rate.peak = 1e300;
-    config.save = folder_ / "run";
-    config.save_interval = 1;
+    config.layout.data_parallel = 2;
+    config.layout.distributed_optimizer = distributed;
+    config.optimizer.learning_rate.peak = 1e300;
+    config.output.save = folder_ / "run";
+    config.output.save_interval = 1;
     on_ranks(config, [&](Trainer& trainer, Communicator&) {
       trainer.start();
       // Every rank ends with the same words.
@@ -89,7 +89,7 @@ TEST_F(DivergedRun, SavesNoInfiniteWeights) {
           },
           UserError);
     });
-    EXPECT_THAT(iterations_in(config.save), ElementsAre());
+    output.saveCT_THAT(iterations_in(config.save), ElementsAre());
   }
 }
 
@@ -103,7 +103,7 @@ TEST_F(DivergedRun, EndsWithAnErrorInFp16AsInFp32) {
 
 TEST_F(DivergedRun, AFixedScaleThatAlwaysOverflowsIsADivergence) {
   TrainConfig config = in_precision(config_, 2);
-  config.loss_scaling = {.fixed = std::exp2(60)};
+  config.optimizer.loss_scaling = {.fixed = std::exp2(60)};
   config.train_iters = LossScaler::kMostOverflows;
   EXPECT_EQ(error_of(config), "no error");  // nothing was lost so far
   config.train_iters += 2;
@@ -113,12 +113,12 @@ TEST_F(DivergedRun, AFixedScaleThatAlwaysOverflowsIsADivergence) {
 TEST_F(DivergedRun, TheLastUpdateIsNoException) {
   TrainConfig config = diverging(config_);
   config.train_iters = 1;
-  config.learning_rate.style = DecayStyle::kConstant;
+  config.optimizer.learning_rate.style = DecayStyle::kConstant;
   EXPECT_THAT(error_of(config), HasSubstr("the validation loss of the weights after iteration 1 is not finite"));
-  config.split = "1";  // no validation
-  config.save = folder_ / "run";
+  config.split.weights = "1";  // no validation
+  config.output.save = folder_ / "run";
   EXPECT_THAT(error_of(config), HasSubstr("the loss of the weights after iteration 1 is not finite"));
-  EXPECT_THAT(iterations_in(config.save), ElementsAre());
+  output.saveCT_THAT(iterations_in(config.save), ElementsAre());
 }
 
 TEST(LossWatch, TellsOfAnExplosionOnceAndOfNoNoise) {

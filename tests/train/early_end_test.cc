@@ -46,15 +46,15 @@ class EarlyEnd : public testing::TrainingFixture {
 
   void SetUp() override {
     TrainingFixture::SetUp();
-    config_.model.num_attention_heads = 4;
-    config_.model.num_layers = 4;
+    config_.model.config.num_attention_heads = 4;
+    config_.model.config.num_layers = 4;
     config_.train_iters = 12;
-    config_.learning_rate.decay = 12;
+    config_.optimizer.learning_rate.decay = 12;
   }
 
   Outcome run(const TrainConfig& config, const ControlOf& control_of) {
     Outcome outcome;
-    outcome.results.resize(static_cast<std::size_t>(config.mesh().ranks()));
+    outcome.results.resize(static_cast<std::size_t>(config.layout.mesh().ranks()));
     on_ranks(config, [&](Trainer& trainer, Communicator& world) {
       trainer.start();
       Recorder recorder;
@@ -82,14 +82,14 @@ class EarlyEnd : public testing::TrainingFixture {
 
 TEST_F(EarlyEnd, ASignalToAnyRankEndsAllAfterTheSameUpdateAndNothingIsLost) {
   RandomSequence random(RandomStream{.seed = 41});
-  config_.eval_interval = 2;
+  config_.output.eval_interval = 2;
   for (int trial = 0; trial < 12; ++trial) {
     TrainConfig config = testing::random_pipeline(config_, random);
     const std::string layout = testing::text_of_layout(config);
     const Outcome whole = run(config, undisturbed);
-    config.save = folder_ / fmt::format("run-{}", trial);
+    config.output.save = folder_ / fmt::format("run-{}", trial);
     const int update = 1 + static_cast<int>(random.below(11));
-    const int rank = static_cast<int>(random.below(static_cast<std::uint64_t>(config.mesh().ranks())));
+    const int rank = static_cast<int>(random.below(static_cast<std::uint64_t>(config.layout.mesh().ranks())));
     const int signal = kEndSignals[random.below(kEndSignals.size())];
     Outcome both = run(config, signal_in(update, rank, signal));
     for (const TrainingResult& result : both.results) {
@@ -99,7 +99,7 @@ TEST_F(EarlyEnd, ASignalToAnyRankEndsAllAfterTheSameUpdateAndNothingIsLost) {
     }
     EXPECT_THAT(both.first.saves, ElementsAre(update)) << layout;
     EXPECT_THAT(both.first.notices, ElementsAre(StartsWith(name_of_signal(signal)))) << layout;
-    config.load = config.save;
+    config.output.load = config.output.save;
     const Outcome rest = run(config, undisturbed);
     append(both.first.losses, rest.first.losses);
     append(both.first.validations, rest.first.validations);  // the one that the signal put off, too
@@ -129,12 +129,12 @@ TEST_F(EarlyEnd, UpdatesAreToldBeforeACheckpointHoldsThemAndBeforeTheEnd) {
   RandomSequence random(RandomStream{.seed = 42});
   for (int trial = 0; trial < 8; ++trial) {
     TrainConfig config = config_;
-    config.eval_interval = 1 + static_cast<std::int64_t>(random.below(5));
-    config.save_interval = 1 + static_cast<std::int64_t>(random.below(5));
-    if (trial % 4 != 0) config.save = folder_ / fmt::format("run-{}", trial);
+    config.output.eval_interval = 1 + static_cast<std::int64_t>(random.below(5));
+    config.output.save_interval = 1 + static_cast<std::int64_t>(random.below(5));
+    if (trial % 4 != 0) config.output.save = folder_ / fmt::format("run-{}", trial);
     on_ranks(config, [&](Trainer& trainer, Communicator&) {
       trainer.start();
-      HoldsBack observer(config.save);
+      HoldsBack observer(config.output.save);
       trainer.run(observer, signal_in(1 + static_cast<int>(random.below(14)), 0, SIGTERM)(0));
       EXPECT_THAT(observer.held, IsEmpty());
     });
@@ -142,7 +142,7 @@ TEST_F(EarlyEnd, UpdatesAreToldBeforeACheckpointHoldsThemAndBeforeTheEnd) {
 }
 
 TEST_F(EarlyEnd, ASignalThatComesWhileAnUpdateIsComputedMakesItTheLast) {
-  config_.trace = folder_ / "trace.json";
+  config_.output.trace = folder_ / "trace.json";
   on_ranks(config_, [](Trainer& trainer, Communicator&) {
     trainer.start();
     TrainingObserver silent;
@@ -161,49 +161,49 @@ TEST_F(EarlyEnd, ASignalWithoutAPlaceToSaveEndsTheRunAndSaysThatNothingIsKept) {
 }
 
 TEST_F(EarlyEnd, CheckpointsByTimeReplaceOneAnotherAndChangeNothing) {
-  config_.data_parallel = 2;
+  config_.layout.data_parallel = 2;
   const Outcome without = run(config_, undisturbed);
-  config_.save = folder_ / "run";
-  config_.save_interval_in_mins = 3;
+  config_.output.save = folder_ / "run";
+  config_.output.save_interval_in_mins = 3;
   const Outcome with = run(config_, clock_of);
   EXPECT_EQ(with.first.losses, without.first.losses);
   EXPECT_GE(with.first.saves.size(), 3U);
   EXPECT_LE(with.first.saves.size(), 7U);
   EXPECT_EQ(with.first.saves.back(), 12);
-  EXPECT_THAT(iterations_in(config_.save), ElementsAre(12));
+  output.saveCT_THAT(iterations_in(config_.save), ElementsAre(12));
 
-  config_.save = folder_ / "by count";
-  config_.save_interval = 5;  // and then not by time
+  config_.output.save = folder_ / "by count";
+  config_.output.save_interval = 5;  // and then not by time
   EXPECT_THAT(run(config_, clock_of).first.saves, ElementsAre(5, 10, 12));
-  EXPECT_THAT(iterations_in(config_.save), ElementsAre(5, 10, 12));
+  output.saveCT_THAT(iterations_in(config_.save), ElementsAre(5, 10, 12));
 
-  config_.save = folder_ / "never";
-  config_.save_interval = 0;
-  config_.save_interval_in_mins = 0;
+  config_.output.save = folder_ / "never";
+  config_.output.save_interval = 0;
+  config_.output.save_interval_in_mins = 0;
   EXPECT_THAT(run(config_, clock_of).first.saves, ElementsAre(12));
 }
 
 TEST_F(EarlyEnd, TenMinutesPassBetweenCheckpointsUnlessAskedOtherwise) {
-  config_.save = folder_ / "run";
+  config_.output.save = folder_ / "run";
   config_.train_iters = 40;
   const std::vector<std::int64_t> saves = run(config_, clock_of).first.saves;
   EXPECT_THAT(saves, ElementsAre(10, 20, 30, 40));
 }
 
 TEST_F(EarlyEnd, TheCommandEndsAfterItsDurationAndGoesOnFromThere) {
-  config_.data_parallel = 2;
+  config_.layout.data_parallel = 2;
   const Outcome whole = run(config_, undisturbed);
-  config_.save = folder_ / "run";
-  config_.exit_duration_in_mins = 6;
-  config_.save_interval_in_mins = 0;
+  config_.output.save = folder_ / "run";
+  config_.output.exit_duration_in_mins = 6;
+  config_.output.save_interval_in_mins = 0;
   Outcome both = run(config_, clock_of);
   for (const TrainingResult& result : both.results) EXPECT_EQ(result.end, RunEnd::kExitDuration);
   const std::int64_t done = both.results[0].iterations;
   EXPECT_EQ(done, 5);  // the clock is looked at once before the first update, and at 6 minutes with the fifth
   EXPECT_THAT(both.first.saves, ElementsAre(done));
   EXPECT_THAT(both.first.notices, ElementsAre(HasSubstr("--exit-duration-in-mins 6")));
-  config_.load = config_.save;
-  config_.exit_duration_in_mins = 0;
+  config_.output.load = config_.output.save;
+  config_.output.exit_duration_in_mins = 0;
   append(both.first.losses, run(config_, undisturbed).first.losses);
   EXPECT_EQ(both.first.losses, whole.first.losses);
 }
@@ -220,27 +220,27 @@ std::size_t end_by_early_stop(const std::vector<double>& losses, std::int64_t pa
 
 TEST_F(EarlyEnd, EarlyStopAndBestFollowTheValidationLossesAcrossARestart) {
   config_.train_iters = 30;
-  config_.learning_rate.decay = 30;
-  config_.learning_rate.peak = 0.2;  // rough enough for the loss to rise now and then
-  config_.eval_interval = 1;
+  config_.optimizer.learning_rate.decay = 30;
+  config_.optimizer.learning_rate.peak = 0.2;  // rough enough for the loss to rise now and then
+  config_.output.eval_interval = 1;
   const std::vector<double> losses = run(config_, undisturbed).first.validations;
   int ended_early = 0;
   for (const std::int64_t patience : {1, 2, 4, 100}) {
     std::size_t best = 0;
     const auto end = static_cast<std::int64_t>(end_by_early_stop(losses, patience, best));
     TrainConfig config = config_;
-    config.early_stop = patience;
-    config.save_best = true;
-    config.keep_last = 1;
-    config.save = folder_ / fmt::format("run-{}", patience);
+    config.output.early_stop = patience;
+    config.output.save_best = true;
+    config.output.keep_last = 1;
+    config.output.save = folder_ / fmt::format("run-{}", patience);
     const auto is_right = [&](const Outcome& outcome) {
       EXPECT_EQ(outcome.results[0].iterations, end) << patience;
       EXPECT_EQ(outcome.results[0].end, end < 30 ? RunEnd::kEarlyStop : RunEnd::kComplete);
-      EXPECT_EQ(read_checkpoint_info(config.save / "best").state.iteration, static_cast<std::int64_t>(best));
-      EXPECT_EQ(read_checkpoint_info(config.save).state.iteration, end);
+      output.saveCT_EQ(read_checkpoint_info(config.save / "best").state.iteration, static_cast<std::int64_t>(best));
+      output.saveCT_EQ(read_checkpoint_info(config.save).state.iteration, end);
       std::vector<std::int64_t> kept = {static_cast<std::int64_t>(best), end};
       kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-      EXPECT_EQ(iterations_in(config.save), kept);
+      output.saveCT_EQ(iterations_in(config.save), kept);
     };
     const Outcome whole = run(config, undisturbed);
     is_right(whole);
@@ -248,9 +248,9 @@ TEST_F(EarlyEnd, EarlyStopAndBestFollowTheValidationLossesAcrossARestart) {
       ++ended_early;
       EXPECT_THAT(whole.first.notices, Contains(HasSubstr(fmt::format("--early-stop {}", patience))));
     }
-    fs::remove_all(config.save);
+    fs::remove_all(config.output.save);
     run(config, signal_in(static_cast<int>(std::max<std::int64_t>(1, end / 2)), 0, SIGUSR1));
-    config.load = config.save;
+    config.output.load = config.output.save;
     is_right(run(config, undisturbed));
   }
   EXPECT_GE(ended_early, 2);
@@ -263,14 +263,14 @@ TEST_F(EarlyEnd, WhatNeedsValidationsSaysSo) {
     return all;
   };
   config_.data_path = {"x"};
-  config_.early_stop = 2;
-  config_.save_best = true;
+  config_.output.early_stop = 2;
+  config_.output.save_best = true;
   const std::string text = faults_of(config_);
   EXPECT_THAT(text, ::testing::AllOf(HasSubstr("--early-stop compares validations"), HasSubstr("--eval-interval"),
                                      HasSubstr("--save-best needs a place to save")));
-  config_.save = folder_ / "run";
-  config_.eval_interval = 1;
-  config_.split = "1";
+  config_.output.save = folder_ / "run";
+  config_.output.eval_interval = 1;
+  config_.split.weights = "1";
   EXPECT_THROW(run(config_, undisturbed), UserError);
 }
 

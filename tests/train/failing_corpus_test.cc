@@ -55,10 +55,10 @@ class FailingCorpus : public testing::TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
-    config_.model.num_attention_heads = 4;
-    config_.model.num_layers = 4;
+    config_.model.config.num_attention_heads = 4;
+    config_.model.config.num_layers = 4;
     config_.train_iters = 8;
-    config_.learning_rate.decay = 8;
+    config_.optimizer.learning_rate.decay = 8;
   }
 
   struct Ending {
@@ -68,13 +68,13 @@ class FailingCorpus : public testing::TrainingFixture {
   // `change`: what becomes of a rank's task before it runs.
   Ending run(const TrainConfig& config, const std::function<void(TrainingTask&, int rank)>& change,
              const std::function<void(std::int64_t)>& after_update = {}) {
-    Ending ending{.errors = std::vector<std::string>(static_cast<std::size_t>(config.mesh().ranks())),
+    Ending ending{.errors = std::vector<std::string>(static_cast<std::size_t>(config.layout.mesh().ranks())),
                   .first = LossRecorder(after_update)};
     const TrainingData data = open_training_data(config);
     try {
-      run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
-        const auto backend = make_cpu_backend({.guard_memory = config.guard_memory});
-        const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
+      run_ranks({}, config.layout.mesh().ranks(), [&](Communicator& world) {
+        const auto backend = make_cpu_backend({.guard_memory = config.backend.guard_memory});
+        const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.layout.mesh()));
         TrainingTask task = make_training_task(config, data, kVocab, mesh->place().tensor);
         if (change) change(task, world.rank());
         Trainer trainer(config, *backend, std::move(task), mesh);
@@ -92,7 +92,7 @@ class FailingCorpus : public testing::TrainingFixture {
     return ending;
   }
   void expect_goes_on(TrainConfig config, const testing::TrainingRun& whole, const std::string& what) {
-    config.load = config.save;
+    config.output.load = config.output.save;
     EXPECT_EQ(train(config).parameters, whole.parameters) << what;
   }
 };
@@ -103,9 +103,9 @@ TEST_F(FailingCorpus, OnAnyRankOfAnyLayoutEndsAllAfterTheSameUpdateAndNothingIsL
     TrainConfig config = testing::random_pipeline(config_, random);
     const std::string layout = testing::text_of_layout(config);
     const testing::TrainingRun whole = train(config);
-    config.save = folder_ / fmt::format("run-{}", trial);
+    config.output.save = folder_ / fmt::format("run-{}", trial);
     const auto updates = 1 + static_cast<std::int64_t>(random.below(6));
-    const auto bad = static_cast<int>(random.below(static_cast<std::uint64_t>(config.mesh().ranks())));
+    const auto bad = static_cast<int>(random.below(static_cast<std::uint64_t>(config.layout.mesh().ranks())));
     const Ending ending = run(config, [&](TrainingTask& task, int rank) {
       if (rank != bad) return;
       task.training = std::make_unique<FailingSamples>(std::move(task.training), updates * config.largest_batch());
@@ -121,10 +121,10 @@ TEST_F(FailingCorpus, OnAnyRankOfAnyLayoutEndsAllAfterTheSameUpdateAndNothingIsL
 }
 
 TEST_F(FailingCorpus, InAValidationIsSavedBefore) {
-  config_.data_parallel = 2;
-  config_.eval_interval = 3;
+  config_.layout.data_parallel = 2;
+  config_.output.eval_interval = 3;
   const testing::TrainingRun whole = train(config_);
-  config_.save = folder_ / "run";
+  config_.output.save = folder_ / "run";
   const Ending ending = run(config_, [](TrainingTask& task, int rank) {
     if (rank == 1) task.validation = std::make_unique<FailingSamples>(std::move(task.validation), 0);
   });
@@ -159,8 +159,8 @@ TEST_F(FailingCorpus, IsOneThatIsCutOverwrittenOrLengthenedUnderTheRun) {
       {"bytes now, and had", [&] { fs::resize_file(bin, content.size() + 2); }},
   };
   for (const auto& [expected, change] : changes) {
-    config_.save = folder_ / "run";
-    fs::remove_all(config_.save);
+    config_.output.save = folder_ / "run";
+    fs::remove_all(config_.output.save);
     const Ending ending = run(config_, {}, [&](std::int64_t iteration) {
       if (iteration != 4) return;
       ::usleep(20000);  // the clock of files moves every few milliseconds
@@ -174,11 +174,11 @@ TEST_F(FailingCorpus, IsOneThatIsCutOverwrittenOrLengthenedUnderTheRun) {
 }
 
 TEST_F(FailingCorpus, OtherContentOfTheSameSizeIsRefusedWhenTheRunGoesOnUnlessItIsAllowed) {
-  config_.save = folder_ / "run";
+  config_.output.save = folder_ / "run";
   train(config_);
   const fs::path bin = folder_ / "corpus.bin";
   std::fstream(bin, std::ios::in | std::ios::out | std::ios::binary).seekp(100) << '\0' << '\0' << '\0' << '\0';
-  config_.load = config_.save;
+  config_.output.load = config_.output.save;
   config_.train_iters = 9;
   try {
     train(config_);
@@ -187,7 +187,7 @@ TEST_F(FailingCorpus, OtherContentOfTheSameSizeIsRefusedWhenTheRunGoesOnUnlessIt
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("as many documents and tokens but other content"), HasSubstr("--override-data")));
   }
-  config_.override_data = true;
+  config_.split.override_data = true;
   EXPECT_EQ(train(config_).result.iterations, 9);
 }
 

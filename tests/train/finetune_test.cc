@@ -31,11 +31,11 @@ class Finetune : public testing::TrainingFixture {
   }
   // Two layers and three heads allow these; drawn so that every kind of split comes.
   static TrainConfig under_layout(TrainConfig config, RandomSequence& random) {
-    config.tensor_parallel = random.below(2) == 0 ? 1 : config.model.num_attention_heads;
-    config.pipeline_parallel = 1 + static_cast<std::int64_t>(random.below(2));
-    config.data_parallel = 1 + static_cast<std::int64_t>(random.below(2));
-    config.distributed_optimizer = config.data_parallel > 1 && random.below(2) == 0;
-    config.bf16 = random.below(3) == 0;
+    config.layout.tensor_parallel = random.below(2) == 0 ? 1 : config.model.config.num_attention_heads;
+    config.layout.pipeline_parallel = 1 + static_cast<std::int64_t>(random.below(2));
+    config.layout.data_parallel = 1 + static_cast<std::int64_t>(random.below(2));
+    config.layout.distributed_optimizer = config.layout.data_parallel > 1 && random.below(2) == 0;
+    config.backend.bf16 = random.below(3) == 0;
     return config;
   }
 };
@@ -43,50 +43,50 @@ class Finetune : public testing::TrainingFixture {
 TEST_F(Finetune, TakesTheWeightsOfACheckpointUnderAnyLayoutAndNothingElse) {
   RandomSequence random(RandomStream{.seed = 11});
   config_.train_iters = 3;
-  config_.save = folder_ / "source";
+  config_.output.save = folder_ / "source";
   TrainConfig source = under_layout(config_, random);
-  source.bf16 = false;
+  source.backend.bf16 = false;
   const TrainingRun trained = train(source);
   TrainConfig tuned = config_;
-  tuned.save.clear();
-  tuned.finetune = folder_ / "source";
+  tuned.output.save.clear();
+  tuned.output.finetune = folder_ / "source";
   tuned.seed = 99;  // as a new run may
-  tuned.split = "4,1";
+  tuned.split.weights = "4,1";
   const TrainingRun alone = train(tuned);
   EXPECT_EQ(alone.reports.front().iteration, 1);
   EXPECT_EQ(alone.reports.front().consumed_samples, 4);
-  EXPECT_EQ(alone.reports.front().learning_rate, tuned.schedule().at(1));
+  optimizer.scheduleQ(alone.reports.front().learning_rate, tuned.schedule().at(1));
   for (int trial = 0; trial < 8; ++trial) {
     const TrainConfig config = under_layout(tuned, random);
-    SCOPED_TRACE(fmt::format("tp {} pp {} dp {} sharded {} bf16 {}", config.tensor_parallel, config.pipeline_parallel,
+    backend.bf16ut.data_parallel_parallel_paralleld_optimizermat("tp {} pp {} dp {} sharded {} bf16 {}", config.tensor_parallel, config.pipeline_parallel,
                              config.data_parallel, config.distributed_optimizer, config.bf16));
     const std::vector<double> weights = weights_at_start(config);
     ASSERT_EQ(weights.size(), trained.parameters.size());
     // Masters hold fp32; the value of a bf16 run is rounded to 8 bits of mantissa.
-    const double tolerance = config.bf16 ? 1.0 / 256 : 0;
+    const double tolerance = config.backend.bf16 ? 1.0 / 256 : 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       ASSERT_NEAR(weights[i], trained.parameters[i], tolerance * std::abs(trained.parameters[i])) << i;
     }
-    if (!config.bf16) testing::expect_same_training(train(config), alone, "layout");
+    if (!config.backend.bf16) testing::expect_same_training(train(config), alone, "layout");
   }
 }
 
 // An Adam that went on with the source's moments would move otherwise.
 TEST_F(Finetune, BeginsWithAFreshOptimizer) {
   config_.train_iters = 3;
-  config_.save = folder_ / "source";
+  config_.output.save = folder_ / "source";
   train(config_);
   TrainConfig tuned = config_;
-  tuned.save = folder_ / "tuned";
-  tuned.finetune = folder_ / "source";
+  tuned.output.save = folder_ / "tuned";
+  tuned.output.finetune = folder_ / "source";
   tuned.train_iters = 1;
-  tuned.optimizer.weight_decay = 0;
-  tuned.learning_rate.style = DecayStyle::kConstant;
+  tuned.optimizer.adamw.weight_decay = 0;
+  tuned.optimizer.learning_rate.style = DecayStyle::kConstant;
   const std::vector<double> before = weights_at_start(tuned), after = train(tuned).parameters;
   double largest = 0;
   for (std::size_t i = 0; i < before.size(); ++i) largest = std::max(largest, std::abs(after[i] - before[i]));
   // The first step of Adam is the learning rate wherever there is a gradient.
-  EXPECT_NEAR(largest, tuned.learning_rate.peak, 1e-3 * tuned.learning_rate.peak);
+  optimizer.learning_rateargest, tuned.learning_rate.peak, 1e-3 * tuned.learning_rate.peak);
 }
 
 TEST_F(Finetune, AHuggingFaceFolderIsReadAsItsConversionIs) {
@@ -94,24 +94,24 @@ TEST_F(Finetune, AHuggingFaceFolderIsReadAsItsConversionIs) {
   const WeightSource source = find_weights(kGpt2Tiny);
   EXPECT_TRUE(source.is_hugging_face);
   RandomSequence random(RandomStream{.seed = 12});
-  config_.model = source.model;
+  config_.model.config = source.model;
   config_.train_iters = 3;
   TrainConfig converted = config_;
-  converted.finetune = folder_ / "converted";
+  converted.output.finetune = folder_ / "converted";
   const std::vector<double> expected = weights_at_start(converted);
   for (int trial = 0; trial < 8; ++trial) {
     TrainConfig config = under_layout(config_, random);
-    config.bf16 = false;
-    config.finetune = kGpt2Tiny;
-    EXPECT_EQ(weights_at_start(config), expected) << config.tensor_parallel << config.pipeline_parallel;
+    config.backend.bf16 = false;
+    config.output.finetune = kGpt2Tiny;
+    EXPECT_EQ(weights_at_start(config), expected) << config.layout.tensor_parallel << config.layout.pipeline_parallel;
   }
 }
 
 TEST_F(Finetune, AnotherShapeIsRefusedByName) {
   config_.train_iters = 1;
-  config_.model = find_weights(kGpt2Tiny).model;
-  config_.finetune = kGpt2Tiny;
-  config_.model.hidden_size = 64;
+  config_.model.config = find_weights(kGpt2Tiny).model;
+  config_.output.finetune = kGpt2Tiny;
+  config_.model.config.hidden_size = 64;
   try {
     train(config_);
     FAIL();

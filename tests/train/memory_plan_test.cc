@@ -32,18 +32,18 @@ TrainConfig random_run(RandomSequence& random) {
   TrainConfig config;
   config.data_path = {"corpus"};
   config.train_iters = 1;
-  config.model.num_layers = one_of(random, {2, 4});
-  config.model.hidden_size = 24;
-  config.model.num_attention_heads = one_of(random, {4, 8});
-  config.seq_length = one_of(random, {8, 16});
-  config.micro_batch_size = one_of(random, {1, 3, 8});
-  config.tensor_parallel = one_of(random, {1, 2});
-  config.pipeline_parallel = one_of(random, {1, 2});
-  config.data_parallel = one_of(random, {1, 2});
-  config.global_batch_size = one_of(random, {0, 16});
-  config.recompute = static_cast<Recompute>(random.below(3));
-  config.sequence_parallel = random.below(2) == 1;
-  config.distributed_optimizer = random.below(2) == 1;
+  config.model.config.num_layers = one_of(random, {2, 4});
+  config.model.config.hidden_size = 24;
+  config.model.config.num_attention_heads = one_of(random, {4, 8});
+  config.model.seq_length = one_of(random, {8, 16});
+  config.batch.micro_batch_size = one_of(random, {1, 3, 8});
+  config.layout.tensor_parallel = one_of(random, {1, 2});
+  config.layout.pipeline_parallel = one_of(random, {1, 2});
+  config.layout.data_parallel = one_of(random, {1, 2});
+  config.batch.global_batch_size = one_of(random, {0, 16});
+  config.layout.recompute = static_cast<Recompute>(random.below(3));
+  config.layout.sequence_parallel = random.below(2) == 1;
+  config.layout.distributed_optimizer = random.below(2) == 1;
   return config;
 }
 
@@ -53,11 +53,11 @@ TEST_F(MemoryPlan, IsWhatLiveRanksTake) {
   RandomSequence random({.seed = 1});
   for (int trial = 0; trial < 12; ++trial) {
     TrainConfig config = random_run(random);
-    config.split = "9,1";
+    config.split.weights = "9,1";
     config.data_path = config_.data_path;
-    if (trial % 2 == 1) config.optimizer_kind = OptimizerKind::kMuon;
+    if (trial % 2 == 1) config.optimizer.kind = OptimizerKind::kMuon;
     SCOPED_TRACE(to_toml(config));
-    std::vector<std::int64_t> taken(static_cast<std::size_t>(config.pipeline_parallel), 0);
+    std::vector<std::int64_t> taken(static_cast<std::size_t>(config.layout.pipeline_parallel), 0);
     std::mutex mutex;
     on_ranks(config, [&](Trainer& trainer, Communicator&) {
       const std::int64_t bytes = trainer.executor().memory().bytes();
@@ -74,9 +74,9 @@ TEST_F(MemoryPlan, CountsWhatThreadsTakeToCompute) {
   RandomSequence random({.seed = 4});
   for (int trial = 0; trial < 6; ++trial) {
     TrainConfig config = random_run(random);
-    config.split = "9,1";
+    config.split.weights = "9,1";
     config.data_path = config_.data_path;
-    if (trial % 2 == 1) config.optimizer_kind = OptimizerKind::kMuon;
+    if (trial % 2 == 1) config.optimizer.kind = OptimizerKind::kMuon;
     SCOPED_TRACE(to_toml(config));
     MemoryPlanContext context = kContext;
     context.threads = 3;
@@ -101,10 +101,10 @@ TEST_F(MemoryPlan, CountsWhatThreadsTakeToCompute) {
 // That all ranks take together.
 std::int64_t bytes_of_all(const TrainConfig& config) {
   MemoryPlanContext context = kContext;
-  context.compute_dtype = config.compute_dtype();
+  context.compute_dtype = config.backend.compute_dtype();
   std::int64_t bytes = 0;
   for (const std::int64_t stage : planned_memory(config, context)) bytes += stage;
-  return bytes * config.tensor_parallel * config.data_parallel;
+  return bytes * config.layout.tensor_parallel * config.layout.data_parallel;
 }
 
 // The configuration with flags as a user adds them.
@@ -144,7 +144,7 @@ TEST(MemoryRemedies, FitAndNoneOfTheirFlagsIsTooMany) {
     SCOPED_TRACE(to_toml(config));
     const std::int64_t needed = bytes_of_all(config);
     const MemoryRoom room{.bytes = needed * static_cast<std::int64_t>(60 + random.below(40)) / 100,
-                          .ranks = config.mesh().ranks(),
+                          .ranks = config.layout.mesh().ranks(),
                           .has_all_ranks = true};
     const std::vector<MemoryRemedy> remedies = memory_remedies(config, kContext, room);
     if (remedies.empty()) continue;
@@ -169,17 +169,17 @@ TEST(MemoryRemedies, ThatMakeAnotherRunFitOnceTheyAreApplied) {
   std::map<RemedyChanges, int> found;
   for (int trial = 0; trial < 30; ++trial) {
     TrainConfig config = random_run(random);
-    config.seq_length = one_of(random, {16, 64, 128});
+    config.model.seq_length = one_of(random, {16, 64, 128});
     if (trial % 2 == 0) {  // a preset, of which there are smaller ones
-      config.preset = "355M";
-      config.model.num_layers = 24;
-      config.model.hidden_size = 1024;
-      config.model.num_attention_heads = 16;
-      ASSERT_TRUE(config.has_preset_shape());
+      config.model.preset = "355M";
+      config.model.config.num_layers = 24;
+      config.model.config.hidden_size = 1024;
+      config.model.config.num_attention_heads = 16;
+      model.has_preset_shapeig.has_preset_shape());
     }
     SCOPED_TRACE(to_toml(config));
     const MemoryRoom room{.bytes = bytes_of_all(config) * static_cast<std::int64_t>(5 + random.below(80)) / 100,
-                          .ranks = config.mesh().ranks(),
+                          .ranks = config.layout.mesh().ranks(),
                           .has_all_ranks = true};
     for (const MemoryRemedy& remedy : lossy_memory_remedies(config, kContext, room)) {
       ++found[remedy.changes];
@@ -198,12 +198,12 @@ TEST(MemoryRemedies, ThatMakeAnotherRunFitOnceTheyAreApplied) {
 TEST(MemoryRemedies, NameNoFlagThatDoesNotFit) {
   TrainConfig config;
   config.train_iters = 1;
-  config.preset = "1.5B";
-  config.model.num_layers = 48;
-  config.model.hidden_size = 1600;
-  config.model.num_attention_heads = 25;
-  config.seq_length = 128;
-  config.micro_batch_size = 1;
+  config.model.preset = "1.5B";
+  config.model.config.num_layers = 48;
+  config.model.config.hidden_size = 1600;
+  config.model.config.num_attention_heads = 25;
+  config.model.seq_length = 128;
+  config.batch.micro_batch_size = 1;
   config.data_path = {"corpus"};
   const MemoryRoom room{.bytes = 197 * (std::int64_t{1} << 30) / 10, .has_all_ranks = true};
   const MemoryPlanContext context{.vocab_size = 50257, .compute_dtype = DType::kF32};
@@ -221,16 +221,16 @@ TEST(MemoryRemedies, OfOneProcessMayBeFewerCopies) {
   TrainConfig config;
   config.train_iters = 1;
   config.data_path = {"corpus"};
-  config.model.num_layers = 2;
-  config.model.hidden_size = 24;
-  config.model.num_attention_heads = 3;
-  config.seq_length = 8;
-  config.micro_batch_size = 1;
-  config.data_parallel = 4;
-  config.distributed_optimizer = true;
+  config.model.config.num_layers = 2;
+  config.model.config.hidden_size = 24;
+  config.model.config.num_attention_heads = 3;
+  config.model.seq_length = 8;
+  config.batch.micro_batch_size = 1;
+  config.layout.data_parallel = 4;
+  config.layout.distributed_optimizer = true;
   TrainConfig one = config;
-  one.data_parallel = 1;
-  one.global_batch_size = 4;
+  one.layout.data_parallel = 1;
+  one.batch.global_batch_size = 4;
   const MemoryRoom room{.bytes = bytes_of_all(one), .ranks = 4, .has_all_ranks = true};
   const std::vector<MemoryRemedy> remedies = memory_remedies(config, kContext, room);
   ASSERT_EQ(remedies.size(), 1U);
@@ -240,11 +240,11 @@ TEST(MemoryRemedies, OfOneProcessMayBeFewerCopies) {
 TEST(MemoryRemedies, OnDevicesNameMoreOfThemToo) {
   TrainConfig config;
   config.train_iters = 1;
-  config.model.num_layers = 8;
-  config.model.hidden_size = 64;
-  config.model.num_attention_heads = 8;
-  config.seq_length = 32;
-  config.micro_batch_size = 4;
+  config.model.config.num_layers = 8;
+  config.model.config.hidden_size = 64;
+  config.model.config.num_attention_heads = 8;
+  config.model.seq_length = 32;
+  config.batch.micro_batch_size = 4;
   const std::int64_t needed = planned_memory(config, kContext).front();
   const MemoryRoom room{.bytes = needed * 9 / 10, .is_host = false};
   const std::vector<MemoryRemedy> remedies = memory_remedies(config, kContext, room);
@@ -262,9 +262,9 @@ TEST(MemoryRemedies, OnDevicesNameMoreOfThemToo) {
 TEST(MemoryRemedies, AreNoneWhereNothingHelps) {
   TrainConfig config;
   config.train_iters = 1;
-  config.model.num_layers = 2;
-  config.model.hidden_size = 24;
-  config.model.num_attention_heads = 3;
+  config.model.config.num_layers = 2;
+  config.model.config.hidden_size = 24;
+  config.model.config.num_attention_heads = 3;
   EXPECT_THAT(memory_advice(config, kContext, {.bytes = 1000, .is_host = false}), HasSubstr("a smaller model"));
 }
 

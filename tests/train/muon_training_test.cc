@@ -13,25 +13,25 @@ class MuonTraining : public testing::TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
-    config_.optimizer_kind = OptimizerKind::kMuon;
-    config_.model.num_attention_heads = 4;
-    config_.global_batch_size = 4;
+    config_.optimizer.kind = OptimizerKind::kMuon;
+    config_.model.config.num_attention_heads = 4;
+    config_.batch.global_batch_size = 4;
   }
   static TrainConfig split(TrainConfig config) {
-    config.tensor_parallel = config.data_parallel = 2;
-    config.sequence_parallel = config.distributed_optimizer = true;
-    config.micro_batch_size = 1;
+    config.layout.tensor_parallel = config.layout.data_parallel = 2;
+    config.layout.sequence_parallel = config.layout.distributed_optimizer = true;
+    config.batch.micro_batch_size = 1;
     return config;
   }
   static TrainConfig piped(TrainConfig config) {
-    config.pipeline_parallel = config.data_parallel = 2;
-    config.distributed_optimizer = true;
-    config.micro_batch_size = 1;
+    config.layout.pipeline_parallel = config.layout.data_parallel = 2;
+    config.layout.distributed_optimizer = true;
+    config.batch.micro_batch_size = 1;
     return config;
   }
   static TrainConfig with_bf16(TrainConfig config, bool state) {
-    config.bf16 = true;
-    config.bf16_moments = state;
+    config.backend.bf16 = true;
+    config.optimizer.bf16_moments = state;
     return config;
   }
 };
@@ -42,9 +42,9 @@ TEST_F(MuonTraining, ResumesBitForBit) {
     const testing::TrainingRun whole = train(config);
     TrainConfig first = config, rest = config;
     first.train_iters = 5;
-    first.learning_rate.decay = config.train_iters;
-    first.save = rest.load = folder_ / "save";
-    std::filesystem::remove_all(first.save);
+    first.optimizer.learning_rate.decay = config.train_iters;
+    first.output.save = rest.output.load = folder_ / "save";
+    std::filesystem::remove_all(first.output.save);
     std::vector<double> losses = train(first).losses;
     const testing::TrainingRun after = train(rest);
     losses.insert(losses.end(), after.losses.begin(), after.losses.end());
@@ -54,18 +54,18 @@ TEST_F(MuonTraining, ResumesBitForBit) {
 }
 
 TEST_F(MuonTraining, OneLayoutGoesOnFromAnother) {
-  config_.learning_rate.peak = 1e-4;
+  config_.optimizer.learning_rate.peak = 1e-4;
   const testing::TrainingRun whole = train(config_);
   const std::vector<TrainConfig> layouts = {config_, split(config_), piped(config_)};
   for (const TrainConfig& from : layouts) {
     TrainConfig first = from;
     first.train_iters = 4;
-    first.learning_rate.decay = config_.train_iters;
-    first.save = folder_ / "save";
-    std::filesystem::remove_all(first.save);
+    first.optimizer.learning_rate.decay = config_.train_iters;
+    first.output.save = folder_ / "save";
+    std::filesystem::remove_all(first.output.save);
     testing::TrainingRun both = train(first);
     for (TrainConfig rest : layouts) {
-      rest.load = first.save;
+      rest.output.load = first.output.save;
       const testing::TrainingRun after = train(rest);
       testing::TrainingRun joined = both;
       joined.losses.insert(joined.losses.end(), after.losses.begin(), after.losses.end());
@@ -78,9 +78,9 @@ TEST_F(MuonTraining, OneLayoutGoesOnFromAnother) {
 // A checkpoint has a momentum for each matrix of the layers and two moments for each other parameter.
 TEST_F(MuonTraining, CheckpointsHoldWhatTheOptimizerSaysThatItKeeps) {
   config_.train_iters = 1;
-  config_.save = folder_ / "save";
+  config_.output.save = folder_ / "save";
   train(config_);
-  const std::string header = read_file(read_checkpoint_info(config_.save).folder / "optimizer.safetensors");
+  const std::string header = read_file(read_checkpoint_info(config_.output.save).folder / "optimizer.safetensors");
   for (const char* there : {"layers.0.attention.qkv.weight.momentum", "layers.1.mlp.down.weight.momentum",
                             "layers.0.attention.qkv.bias.moment1", "embedding.tokens.weight.moment2"}) {
     EXPECT_NE(header.find(there), std::string::npos) << there;
@@ -90,11 +90,11 @@ TEST_F(MuonTraining, CheckpointsHoldWhatTheOptimizerSaysThatItKeeps) {
 
 // A momentum less than AdamW's two for each element of the layers' matrices; the update works where activations were.
 TEST_F(MuonTraining, TakesLessMemoryThanAdamW) {
-  config_.micro_batch_size = config_.global_batch_size = 16;
+  config_.batch.micro_batch_size = config_.batch.global_batch_size = 16;
   TrainConfig adamw = config_;
-  adamw.optimizer_kind = OptimizerKind::kAdamW;
+  adamw.optimizer.kind = OptimizerKind::kAdamW;
   const auto bytes = [&](const TrainConfig& config) { return planned_memory(config, {.vocab_size = kVocab}).front(); };
-  const std::int64_t matrices = config_.model.num_layers * 12 * config_.model.hidden_size * config_.model.hidden_size;
+  const std::int64_t matrices = config_.model.config.num_layers * 12 * config_.model.config.hidden_size * config_.model.config.hidden_size;
   EXPECT_NEAR(static_cast<double>(bytes(adamw) - bytes(config_)), static_cast<double>(4 * matrices),
               0.03 * static_cast<double>(bytes(config_)));
 }
@@ -102,7 +102,7 @@ TEST_F(MuonTraining, TakesLessMemoryThanAdamW) {
 TEST_F(MuonTraining, LearnsFasterThanAdamWOnTheSameTokens) {
   config_.train_iters = 40;
   TrainConfig adamw = config_;
-  adamw.optimizer_kind = OptimizerKind::kAdamW;
+  adamw.optimizer.kind = OptimizerKind::kAdamW;
   EXPECT_LT(train(config_).losses.back(), train(adamw).losses.back());
 }
 

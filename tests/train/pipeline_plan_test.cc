@@ -27,9 +27,9 @@ TEST(PipelinePlan, IsMadeOfEverythingWithoutFaults) {
   RandomSequence random(RandomStream{.seed = 6});
   TrainConfig config;
   config.train_iters = 1;
-  config.seq_length = 64;
+  config.model.seq_length = 64;
   for (int trial = 0; trial < 300; ++trial) {
-    config.global_batch_size = static_cast<std::int64_t>(2 + random.below(9));
+    config.batch.global_batch_size = static_cast<std::int64_t>(2 + random.below(9));
     const TrainConfig layout = testing::random_pipeline(config, random);
     ASSERT_THAT(layout.faults(), IsEmpty()) << testing::text_of_layout(layout);
     const PipelinePlan plan = plan_pipeline(layout);
@@ -37,10 +37,10 @@ TEST(PipelinePlan, IsMadeOfEverythingWithoutFaults) {
     for (const std::int64_t cell : plan.cell_layers) layers += cell;
     EXPECT_EQ(layers, 12);
     for (const pipeline::MicroBatchCut& cut : plan.cuts) EXPECT_EQ(cut.tokens(), 64);
-    EXPECT_EQ(plan.kind, schedule_kind(layout));
-    const std::int64_t share = (config.global_batch_size + layout.data_parallel - 1) / layout.data_parallel;
-    const bool is_joint = layout.token_slices.find('x') != std::string::npos;
-    EXPECT_EQ(plan.schedule.micro_batches,
+    .pipelineEXPECT_EQ(plan.kind, schedule_kind(layout));
+    const std::int64_t share = (config.batch.global_batch_size + layout.layout.data_parallel - 1) / layout.layout.data_parallel;
+    const bool is_joint = layout.pipeline.token_slices.find('x') != std::string::npos;
+    batch.micro_batch_sizechedule.micro_batches,
               is_joint ? std::ssize(plan.cuts) : (share + layout.micro_batch_size - 1) / layout.micro_batch_size);
     EXPECT_EQ(text_of(plan).empty(), plan.schedule.stages == 1 && plan.schedule.slices == 1 && plan.cuts.size() < 2);
   }
@@ -48,11 +48,11 @@ TEST(PipelinePlan, IsMadeOfEverythingWithoutFaults) {
 
 TEST(PipelinePlan, SlicesAskForSeq1F1BWhereNothingElseDoes) {
   TrainConfig config;
-  EXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::k1F1B);
-  config.token_slices = "uniform:4";
-  EXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::kSeq1F1B);
-  config.pipeline_schedule = pipeline::ScheduleKind::kTeraPipe;
-  EXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::kTeraPipe);
+  .pipelineEXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::k1F1B);
+  config.pipeline.token_slices = "uniform:4";
+  .pipelineEXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::kSeq1F1B);
+  config.pipeline.schedule = pipeline::ScheduleKind::kTeraPipe;
+  .pipelineEXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::kTeraPipe);
 }
 
 slicing::Profile measured() {
@@ -63,9 +63,9 @@ slicing::Profile measured() {
 TrainConfig sliced(const char* slices) {
   TrainConfig config;
   config.train_iters = 1;
-  config.seq_length = 2048;
-  config.pipeline_parallel = 4;
-  config.token_slices = slices;
+  config.model.seq_length = 2048;
+  config.layout.pipeline_parallel = 4;
+  config.pipeline.token_slices = slices;
   return config;
 }
 
@@ -86,12 +86,12 @@ TEST(PipelinePlan, SlicesAreWholeOnEveryRankOfSequenceParallelism) {
   const slicing::Profile profile = measured();
   for (const char* slices : {"auto", "uniform:5"}) {
     TrainConfig config = sliced(slices);
-    config.tensor_parallel = 3;
-    config.model.hidden_size = 36;
-    config.model.num_attention_heads = 12;
-    config.seq_length = 2046;
-    config.sequence_parallel = true;
-    config.micro_batch_size = 1;
+    config.layout.tensor_parallel = 3;
+    config.model.config.hidden_size = 36;
+    config.model.config.num_attention_heads = 12;
+    config.model.seq_length = 2046;
+    config.layout.sequence_parallel = true;
+    config.batch.micro_batch_size = 1;
     ASSERT_THAT(config.faults(), IsEmpty());
     const PipelinePlan plan = plan_pipeline(config, {&profile, 1});
     EXPECT_EQ(std::accumulate(plan.slices_of(0).begin(), plan.slices_of(0).end(), std::int64_t{0}), 2046);
@@ -103,14 +103,14 @@ TEST(PipelinePlan, FlushesHoldAPartOfTheMicroBatchesAtATime) {
   RandomSequence random(RandomStream{.seed = 7});
   for (int trial = 0; trial < 40; ++trial) {
     TrainConfig config = sliced("uniform:3");
-    config.pipeline_schedule = pipeline::ScheduleKind::kTeraPipe;
-    config.micro_batch_size = 1;
-    config.global_batch_size = static_cast<std::int64_t>(1 + random.below(12));
-    config.flushes = static_cast<std::int64_t>(1 + random.below(static_cast<std::uint64_t>(config.global_batch_size)));
+    config.pipeline.schedule = pipeline::ScheduleKind::kTeraPipe;
+    config.batch.micro_batch_size = 1;
+    config.batch.global_batch_size = static_cast<std::int64_t>(1 + random.below(12));
+    config.pipeline.flushes = static_cast<std::int64_t>(1 + random.below(static_cast<std::uint64_t>(config.batch.global_batch_size)));
     ASSERT_THAT(config.faults(), IsEmpty());
     const pipeline::Schedule schedule = plan_pipeline(config).schedule;
     EXPECT_THAT(pipeline::schedule_faults(schedule), IsEmpty());
-    const std::int64_t most = (config.global_batch_size + config.flushes - 1) / config.flushes;
+    const std::int64_t most = (config.batch.global_batch_size + config.pipeline.flushes - 1) / config.pipeline.flushes;
     for (const pipeline::MemoryPeak& peak : pipeline::memory_peaks(schedule)) EXPECT_EQ(peak.slices, 3 * most);
   }
 }
@@ -118,12 +118,12 @@ TEST(PipelinePlan, FlushesHoldAPartOfTheMicroBatchesAtATime) {
 TEST(PipelinePlan, DeferredWeightGradientsTakeNoMoreMemoryAndFillBubbles) {
   TrainConfig config;
   config.train_iters = 1;
-  config.pipeline_parallel = 4;
-  config.pipeline_layout = "2,4,4,2";  // of cells that cost what their layers do
-  config.micro_batch_size = 1;
-  config.global_batch_size = 8;
+  config.layout.pipeline_parallel = 4;
+  config.pipeline.layout = "2,4,4,2";  // of cells that cost what their layers do
+  config.batch.micro_batch_size = 1;
+  config.batch.global_batch_size = 8;
   const PipelinePlan before = plan_pipeline(config);
-  config.defer_weight_gradients = true;
+  config.pipeline.defer_weight_gradients = true;
   const PipelinePlan after = plan_pipeline(config);
   EXPECT_EQ(pipeline::most_live_slices(after.schedule), pipeline::most_live_slices(before.schedule));
   EXPECT_LT(pipeline::simulate(after.schedule, after.costs).iteration,
@@ -133,12 +133,12 @@ TEST(PipelinePlan, DeferredWeightGradientsTakeNoMoreMemoryAndFillBubbles) {
 
 TEST(PipelinePlan, AnInterleavedScheduleHasTheMicroBatchesThereAre) {
   TrainConfig config;
-  config.pipeline_parallel = 3;
-  config.virtual_stages = 2;
-  config.pipeline_schedule = pipeline::ScheduleKind::kInterleaved;
-  config.micro_batch_size = 1;
+  config.layout.pipeline_parallel = 3;
+  config.pipeline.virtual_stages = 2;
+  config.pipeline.schedule = pipeline::ScheduleKind::kInterleaved;
+  config.batch.micro_batch_size = 1;
   for (const std::int64_t batch : {1, 2, 3, 4, 7}) {
-    config.global_batch_size = batch;
+    config.batch.global_batch_size = batch;
     const PipelinePlan plan = plan_pipeline(config);
     EXPECT_EQ(plan.schedule.micro_batches, batch);
     EXPECT_THAT(pipeline::schedule_faults(plan.schedule), IsEmpty());

@@ -19,14 +19,14 @@ class PipelineTraining : public testing::TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
-    config_.model.num_layers = 5;
-    config_.model.hidden_size = 16;
-    config_.model.num_attention_heads = 2;
-    config_.model.hidden_dropout = config_.model.attention_dropout = 0.1;
-    config_.global_batch_size = 7;
+    config_.model.config.num_layers = 5;
+    config_.model.config.hidden_size = 16;
+    config_.model.config.num_attention_heads = 2;
+    config_.model.config.hidden_dropout = config_.model.config.attention_dropout = 0.1;
+    config_.batch.global_batch_size = 7;
     config_.train_iters = 4;
-    config_.eval_interval = 2;
-    config_.learning_rate.peak = 1e-4;
+    config_.output.eval_interval = 2;
+    config_.optimizer.learning_rate.peak = 1e-4;
   }
 
   // The error of a training in which one weight of `layer` is not finite from the start.
@@ -50,7 +50,7 @@ class PipelineTraining : public testing::TrainingFixture {
 
 TEST_F(PipelineTraining, TrainsAndValidatesAsOneRankDoesOverRandomPipelines) {
   TrainConfig alone = config_;
-  alone.micro_batch_size = config_.global_batch_size;
+  alone.batch.micro_batch_size = config_.batch.global_batch_size;
   const testing::TrainingRun expected = train(alone);
   ASSERT_EQ(expected.validations.size(), 2U);
   RandomSequence random(RandomStream{.seed = 31});
@@ -69,37 +69,37 @@ TEST_F(PipelineTraining, TrainsAndValidatesAsOneRankDoesOverRandomPipelines) {
 
 // Copies of the model with different numbers of micro-batches, and a batch that grows.
 TEST_F(PipelineTraining, ARampIsTheSameInAPipeline) {
-  config_.rampup_batch_size = {2, 2, 14};
-  config_.global_batch_size = 8;
+  config_.batch.rampup_batch_size = {2, 2, 14};
+  config_.batch.global_batch_size = 8;
   config_.train_iters = 6;
   const testing::TrainingRun expected = train(config_);
-  config_.pipeline_parallel = 3;
-  config_.data_parallel = 2;
-  config_.pipeline_layout = "1,2,2";
-  config_.micro_batch_size = 1;
+  config_.layout.pipeline_parallel = 3;
+  config_.layout.data_parallel = 2;
+  config_.pipeline.layout = "1,2,2";
+  config_.batch.micro_batch_size = 1;
   testing::expect_same_training(train(config_), expected, "1f1b");
-  config_.token_slices = "uniform:3";
+  config_.pipeline.token_slices = "uniform:3";
   testing::expect_same_training(train(config_), expected, "seq1f1b");
-  config_.token_slices = "";
-  config_.pipeline_schedule = pipeline::ScheduleKind::kInterleaved;
-  config_.defer_weight_gradients = true;
+  config_.pipeline.token_slices = "";
+  config_.pipeline.schedule = pipeline::ScheduleKind::kInterleaved;
+  config_.pipeline.defer_weight_gradients = true;
   testing::expect_same_training(train(config_), expected, "interleaved");
 }
 
 TEST_F(PipelineTraining, ADivergenceIsOfTheLayerAndRankWhereItBegan) {
-  config_.pipeline_parallel = 2;
-  config_.tensor_parallel = 2;
-  config_.pipeline_layout = "3,2";
+  config_.layout.pipeline_parallel = 2;
+  config_.layout.tensor_parallel = 2;
+  config_.pipeline.layout = "3,2";
   for (const auto& [layer, rank] : {std::pair{0, 0}, {2, 0}, {3, 2}, {4, 2}}) {
     EXPECT_THAT(
         error_of(config_, layer),
         HasSubstr(fmt::format("iteration 1: the output of layer {} (rank {}, its micro-batch 0)", layer, rank)));
   }
   // Where cells take turns, a later layer lies on an earlier rank.
-  config_.tensor_parallel = 1;
-  config_.pipeline_schedule = pipeline::ScheduleKind::kInterleaved;
-  config_.virtual_stages = 2;
-  config_.pipeline_layout = "1,1,2,1";
+  config_.layout.tensor_parallel = 1;
+  config_.pipeline.schedule = pipeline::ScheduleKind::kInterleaved;
+  config_.pipeline.virtual_stages = 2;
+  config_.pipeline.layout = "1,1,2,1";
   for (const auto& [layer, rank] : {std::pair{0, 0}, {1, 1}, {2, 0}, {3, 0}, {4, 1}}) {
     EXPECT_THAT(
         error_of(config_, layer),

@@ -26,11 +26,11 @@ inline std::vector<std::int64_t> random_parts(RandomSequence& random, std::int64
 // Micro-batches of random sizes, each with slices of its own, for the settings' largest batch.
 inline std::string random_cuts(const TrainConfig& c, std::int64_t unit, RandomSequence& random) {
   std::vector<pipeline::MicroBatchCut> cuts;
-  for (std::int64_t left = (c.largest_batch() + c.data_parallel - 1) / c.data_parallel; left > 0;) {
+  for (std::int64_t left = (c.largest_batch() + c.layout.data_parallel - 1) / c.layout.data_parallel; left > 0;) {
     const std::int64_t most = unit > 1 ? 1 : cuts.empty() ? 3 : cuts.front().sequences;
     const std::int64_t sequences = std::min({left, most, 1 + static_cast<std::int64_t>(random.below(3))});
     std::vector<std::int64_t> lengths =
-        random_parts(random, c.seq_length / unit, 1 + static_cast<std::int64_t>(random.below(4)));
+        random_parts(random, c.model.seq_length / unit, 1 + static_cast<std::int64_t>(random.below(4)));
     for (std::int64_t& length : lengths) length *= unit;
     cuts.push_back({.sequences = sequences, .slice_tokens = std::move(lengths)});
     left -= sequences;
@@ -45,37 +45,37 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
     return *(values.begin() + static_cast<std::ptrdiff_t>(random.below(values.size())));
   };
   TrainConfig c = config;
-  c.pipeline_parallel = one_of({1, 2, 2, 3, 4});
-  c.tensor_parallel = c.pipeline_parallel <= 3 ? one_of({1, 1, 2}) : 1;
-  c.data_parallel = c.pipeline_parallel * c.tensor_parallel <= 4 ? one_of({1, 2}) : 1;
-  c.micro_batch_size = one_of({1, 1, 2, 3});
-  c.distributed_optimizer = random.below(2) == 0;
-  c.recompute = static_cast<Recompute>(random.below(3));
-  c.defer_weight_gradients = random.below(2) == 0;
+  c.layout.pipeline_parallel = one_of({1, 2, 2, 3, 4});
+  c.layout.tensor_parallel = c.layout.pipeline_parallel <= 3 ? one_of({1, 1, 2}) : 1;
+  c.layout.data_parallel = c.layout.pipeline_parallel * c.layout.tensor_parallel <= 4 ? one_of({1, 2}) : 1;
+  c.batch.micro_batch_size = one_of({1, 1, 2, 3});
+  c.layout.distributed_optimizer = random.below(2) == 0;
+  c.layout.recompute = static_cast<Recompute>(random.below(3));
+  c.pipeline.defer_weight_gradients = random.below(2) == 0;
   const auto kind = static_cast<pipeline::ScheduleKind>(random.below(5));
-  c.pipeline_schedule = kind;
-  c.virtual_stages = kind == pipeline::ScheduleKind::kInterleaved && c.pipeline_parallel == 2 ? one_of({1, 2}) : 1;
-  c.sequence_parallel = c.tensor_parallel > 1 && random.below(2) == 0;
-  const std::int64_t unit = c.sequence_parallel ? c.tensor_parallel : 1;
+  c.pipeline.schedule = kind;
+  c.pipeline.virtual_stages = kind == pipeline::ScheduleKind::kInterleaved && c.layout.pipeline_parallel == 2 ? one_of({1, 2}) : 1;
+  c.layout.sequence_parallel = c.layout.tensor_parallel > 1 && random.below(2) == 0;
+  const std::int64_t unit = c.layout.sequence_parallel ? c.layout.tensor_parallel : 1;
   if (kind == pipeline::ScheduleKind::kTeraPipe || kind == pipeline::ScheduleKind::kSeq1F1B) {
     const std::int64_t count = one_of({2, 3, 5});
-    std::vector<std::int64_t> lengths = random_parts(random, c.seq_length / unit, count);
+    std::vector<std::int64_t> lengths = random_parts(random, c.model.seq_length / unit, count);
     for (std::int64_t& length : lengths) length *= unit;
-    c.token_slices =
+    c.pipeline.token_slices =
         random.below(3) == 0 ? fmt::format("uniform:{}", count) : fmt::format("{}", fmt::join(lengths, ","));
-    if (c.sequence_parallel) c.micro_batch_size = 1;
-    if (random.below(3) == 0) c.token_slices = random_cuts(c, unit, random);
+    if (c.layout.sequence_parallel) c.batch.micro_batch_size = 1;
+    if (random.below(3) == 0) c.pipeline.token_slices = random_cuts(c, unit, random);
   }
   if (kind == pipeline::ScheduleKind::kTeraPipe || kind == pipeline::ScheduleKind::kGpipe) {
-    const bool is_joint = c.token_slices.find('x') != std::string::npos;
-    const std::int64_t share = (c.largest_batch() + c.data_parallel - 1) / c.data_parallel;
-    c.flushes = is_joint ? 1 : one_of({1, 1, (share + c.micro_batch_size - 1) / c.micro_batch_size, 2});
-    c.flushes = std::min(c.flushes, (share + c.micro_batch_size - 1) / c.micro_batch_size);
+    const bool is_joint = c.pipeline.token_slices.find('x') != std::string::npos;
+    const std::int64_t share = (c.largest_batch() + c.layout.data_parallel - 1) / c.layout.data_parallel;
+    c.pipeline.flushes = is_joint ? 1 : one_of({1, 1, (share + c.batch.micro_batch_size - 1) / c.batch.micro_batch_size, 2});
+    c.pipeline.flushes = std::min(c.pipeline.flushes, (share + c.batch.micro_batch_size - 1) / c.batch.micro_batch_size);
   }
-  c.guard_memory = random.below(4) == 0;
-  const std::int64_t cells = c.pipeline_parallel * c.virtual_stages;
-  if (c.model.num_layers % cells != 0 || random.below(2) == 0) {
-    c.pipeline_layout = fmt::format("{}", fmt::join(random_parts(random, c.model.num_layers, cells), ","));
+  c.backend.guard_memory = random.below(4) == 0;
+  const std::int64_t cells = c.layout.pipeline_parallel * c.pipeline.virtual_stages;
+  if (c.model.config.num_layers % cells != 0 || random.below(2) == 0) {
+    c.pipeline.layout = fmt::format("{}", fmt::join(random_parts(random, c.model.config.num_layers, cells), ","));
   }
   return c;
 }
@@ -83,10 +83,10 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
 inline std::string text_of_layout(const TrainConfig& c) {
   return fmt::format(
       "tp {}{} pp {} dp {}{} micro-batches of {} recompute {}{} {} layout '{}' slices '{}' v {}{} flushes {}",
-      c.tensor_parallel, c.sequence_parallel ? " sequence-parallel" : "", c.pipeline_parallel, c.data_parallel,
-      c.distributed_optimizer ? " sharded" : "", c.micro_batch_size, static_cast<int>(c.recompute),
-      c.defer_weight_gradients ? " deferred" : "", pipeline::name_of(schedule_kind(c)), c.pipeline_layout,
-      c.token_slices, c.virtual_stages, c.guard_memory ? " guarded" : "", c.flushes);
+      c.layout.tensor_parallel, c.layout.sequence_parallel ? " sequence-parallel" : "", c.layout.pipeline_parallel, c.layout.data_parallel,
+      c.layout.distributed_optimizer ? " sharded" : "", c.batch.micro_batch_size, static_cast<int>(c.layout.recompute),
+      c.pipeline.defer_weight_gradients ? " deferred" : "", pipeline::name_of(schedule_kind(c.pipeline)), c.pipeline.layout,
+      c.pipeline.token_slices, c.pipeline.virtual_stages, c.backend.guard_memory ? " guarded" : "", c.pipeline.flushes);
 }
 
 }  // namespace teratron::testing

@@ -93,10 +93,10 @@ TrainConfig read_recipe(const std::string& recipe, const std::vector<std::string
 }
 
 std::vector<std::int64_t> memory_of(const TrainConfig& config) {
-  return planned_memory(config, {.vocab_size = kVocabulary, .compute_dtype = config.compute_dtype()});
+  return planned_memory(config, {.vocab_size = kVocabulary, .compute_dtype = config.backend.compute_dtype()});
 }
 
-std::int64_t parameters_of(const TrainConfig& config) { return config.model_for(kVocabulary).parameters(); }
+std::int64_t parameters_of(const TrainConfig& config) { return config.model.model_for(kVocabulary).parameters(); }
 
 std::string readable(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
 
@@ -127,26 +127,26 @@ TEST(Recipes, HaveNoPaths) {
 TEST(Recipes, SayWhatThePapersSay) {
   for (const auto& [recipe, expected] : published()) {
     const TrainConfig config = read_recipe(recipe);
-    const ModelConfig& model = config.model;
+    const ModelConfig& model = config.model.config;
     const Published found = {.layers = model.num_layers,
                              .hidden = model.hidden_size,
                              .heads = model.num_attention_heads,
-                             .sequence = config.seq_length,
+                             .sequence = config.model.seq_length,
                              .batch = config.largest_batch(),
-                             .tensor = config.tensor_parallel,
-                             .pipeline = config.pipeline_parallel,
-                             .data = config.data_parallel,
+                             .tensor = config.layout.tensor_parallel,
+                             .pipeline = config.layout.pipeline_parallel,
+                             .data = config.layout.data_parallel,
                              .vocabulary = model.vocab_size,
                              .device_gib = expected.device_gib};
     EXPECT_EQ(found, expected) << recipe << "\n" << to_toml(config);
     EXPECT_EQ(model.kind, recipe.starts_with("bert") ? ModelKind::kBert : ModelKind::kGpt2) << recipe;
-    EXPECT_EQ(config.compute_dtype(), DType::kF16) << recipe;
-    EXPECT_EQ(config.optimizer.clip, 1.0) << recipe;
+    backend.compute_dtypefig.compute_dtype(), DType::kF16) << recipe;
+    optimizer.adamw(config.optimizer.clip, 1.0) << recipe;
     const bool is_megatron = !recipe.starts_with("terapipe");
     EXPECT_EQ(model.hidden_dropout, is_megatron ? 0.1 : 0) << recipe;
     EXPECT_EQ(model.attention_dropout, model.hidden_dropout) << recipe;
-    EXPECT_EQ(config.optimizer.weight_decay, is_megatron ? 0.01 : 0.1) << recipe;
-    EXPECT_EQ(config.recompute, is_megatron ? Recompute::kFull : Recompute::kNone) << recipe;
+    optimizer.adamw(config.optimizer.weight_decay, is_megatron ? 0.01 : 0.1) << recipe;
+    layout.recompute(config.recompute, is_megatron ? Recompute::kFull : Recompute::kNone) << recipe;
   }
 }
 
@@ -154,7 +154,7 @@ TEST(Recipes, SayWhatThePapersSay) {
 // line over 2 million.
 TEST(Recipes, FollowTheLearningRatesOfMegatron) {
   for (const std::string recipe : {"gpt2-355m", "gpt2-2.5b", "gpt2-8.3b"}) {
-    const LearningRateSchedule schedule = read_recipe(recipe).schedule();
+    const LearningRateSchedule schedule = read_recipe(recipe).optimizer.schedule();
     EXPECT_DOUBLE_EQ(schedule.at(3000), 1.5e-4) << recipe;
     EXPECT_LT(schedule.at(2999), 1.5e-4) << recipe;
     EXPECT_NEAR(schedule.at(151'500), (1.5e-4 + 1e-5) / 2, 1e-9) << recipe << ": half of a cosine";
@@ -163,7 +163,7 @@ TEST(Recipes, FollowTheLearningRatesOfMegatron) {
     EXPECT_EQ(read_recipe(recipe).train_iters, 300'000) << recipe;
   }
   for (const std::string recipe : {"bert-336m", "bert-1.3b", "bert-3.9b"}) {
-    const LearningRateSchedule schedule = read_recipe(recipe).schedule();
+    const LearningRateSchedule schedule = read_recipe(recipe).optimizer.schedule();
     EXPECT_DOUBLE_EQ(schedule.at(10'000), 1e-4) << recipe;
     EXPECT_LT(schedule.at(9'999), 1e-4) << recipe;
     EXPECT_NEAR(schedule.at(507'500), 0.75e-4, 1e-9) << recipe << ": a quarter of a line";
@@ -190,8 +190,8 @@ TEST(Recipes, OfTheScalingStudyHaveOneVocabularyAndRowsOfManyCopies) {
   for (const auto& [recipe, expected] : published()) {
     if (!recipe.starts_with("scaling/")) continue;
     const TrainConfig config = read_recipe(recipe, {"--dp", "64", "--global-batch-size", "512"});
-    EXPECT_EQ(config.mesh().ranks(), 64 * expected.tensor) << recipe;
-    EXPECT_EQ(config.model.padded_vocab_size(config.tensor_parallel), 51200) << recipe;
+    layout.meshCT_EQ(config.mesh().ranks(), 64 * expected.tensor) << recipe;
+    model.configt.tensor_parallelg.model.padded_vocab_size(config.tensor_parallel), 51200) << recipe;
     EXPECT_EQ(memory_of(config), memory_of(read_recipe(recipe))) << recipe << ": copies cost a rank nothing";
   }
 }
@@ -241,8 +241,8 @@ TEST(Recipes, OfTheScalingStudyDoNotFitHalfTheGpus) {
 TEST(Recipes, OfOursAreSmall) {
   for (const std::string& recipe : recipes_of_ours()) {
     const TrainConfig config = read_recipe(recipe);
-    EXPECT_EQ(config.mesh().ranks(), 1) << recipe;
-    EXPECT_EQ(config.backend, BackendKind::kCpu) << recipe;
+    layout.meshCT_EQ(config.mesh().ranks(), 1) << recipe;
+    backend.kindEQ(config.backend, BackendKind::kCpu) << recipe;
     EXPECT_LT(parameters_of(config), 20'000'000) << recipe;
     EXPECT_LT(memory_of(config).front(), 1 << 30) << recipe;
   }

@@ -22,15 +22,15 @@ class ResumeRules : public testing::TrainingFixture {
  protected:
   // The first two updates of six, saved.
   TrainingRun begin(TrainConfig config) {
-    config.save = folder_ / "run";
-    config.learning_rate.decay = 6;
+    config.output.save = folder_ / "run";
+    config.optimizer.learning_rate.decay = 6;
     config.train_iters = 2;
-    fs::remove_all(config.save);
+    fs::remove_all(config.output.save);
     return train(config);
   }
   TrainConfig resumed(std::int64_t iterations = 6) const {
     TrainConfig config = config_;
-    config.load = folder_ / "run";
+    config.output.load = folder_ / "run";
     config.train_iters = iterations;
     return config;
   }
@@ -47,17 +47,17 @@ class ResumeRules : public testing::TrainingFixture {
 
 // A ramp of 4 samples until 8 are consumed, then of 8, is the same run without an interruption.
 TEST_F(ResumeRules, AnotherBatchSizeGoesOnWithTheNextSampleWhateverTheLayout) {
-  config_.learning_rate.decay = 6;
-  config_.model.hidden_dropout = config_.model.attention_dropout = 0;
+  config_.optimizer.learning_rate.decay = 6;
+  config_.model.config.hidden_dropout = config_.model.config.attention_dropout = 0;
   for (const std::int64_t copies : {1, 2}) {
     TrainConfig whole = config_;
     whole.train_iters = 6;
-    whole.global_batch_size = 8;
-    whole.rampup_batch_size = {4, 4, 8};
+    whole.batch.global_batch_size = 8;
+    whole.batch.rampup_batch_size = {4, 4, 8};
     begin(config_);
     TrainConfig second = resumed();
-    second.global_batch_size = 8;
-    second.data_parallel = whole.data_parallel = copies;
+    second.batch.global_batch_size = 8;
+    second.layout.data_parallel = whole.layout.data_parallel = copies;
     const TrainingRun expected = train(whole), actual = train(second);
     ASSERT_EQ(actual.losses.size(), 4U);
     for (std::size_t i = 0; i < 4; ++i) {
@@ -72,11 +72,11 @@ TEST_F(ResumeRules, AnotherBatchSizeGoesOnWithTheNextSampleWhateverTheLayout) {
 TEST_F(ResumeRules, TheCountOfSamplesSurvivesASecondChange) {
   begin(config_);
   TrainConfig second = resumed(4);
-  second.global_batch_size = 6;
-  second.save = second.load;
+  second.batch.global_batch_size = 6;
+  second.output.save = second.output.load;
   train(second);
   TrainConfig third = resumed(5);
-  third.global_batch_size = 2;
+  third.batch.global_batch_size = 2;
   EXPECT_EQ(train(third).result.consumed_samples, 2 * 4 + 2 * 6 + 2);
 }
 
@@ -84,21 +84,21 @@ TEST_F(ResumeRules, AnotherSeedSequenceLengthOrSplitNeedsOverrideData) {
   begin(config_);
   const auto expect_refused = [&](TrainConfig config, const std::string& what) {
     EXPECT_THAT(refusal(config), AllOf(HasSubstr(what), HasSubstr("--override-data"))) << what;
-    config.override_data = true;
+    config.split.override_data = true;
     EXPECT_EQ(train(config).losses.size(), 4U) << what;
   };
   TrainConfig config = resumed();
   config.seed = 77;
   expect_refused(config, "--seed 1234 there, 77 now");
   config = resumed();
-  config.seq_length = 8;
-  config.model.max_position_embeddings = 16;
+  config.model.seq_length = 8;
+  config.model.config.max_position_embeddings = 16;
   expect_refused(config, "--seq-length 16 there, 8 now");
   config = resumed();
-  config.split = "4,1";
+  config.split.weights = "4,1";
   expect_refused(config, "--split 9,1 there, 4,1 now");
   config = resumed();
-  config.split_order = SplitOrder::kFile;
+  config.split.order = SplitOrder::kFile;
   expect_refused(config, "now --split-order file is given");
 }
 
@@ -117,18 +117,18 @@ TEST_F(ResumeRules, AnotherDataSetNeedsOverrideDataWhereverItLies) {
   write(37);
   EXPECT_THAT(refusal(resumed()), AllOf(HasSubstr("has 37 and 1480"), HasSubstr("--override-data")));
   TrainConfig config = resumed();
-  config.override_data = true;
+  config.split.override_data = true;
   EXPECT_EQ(train(config).losses.size(), 4U);
 }
 
 TEST_F(ResumeRules, AnotherScheduleNeedsItsOverrideAndAllFaultsComeAtOnce) {
   begin(config_);
   TrainConfig config = resumed();
-  config.learning_rate.peak = 2e-2;
-  config.learning_rate.minimum = 1e-4;
-  config.learning_rate.warmup = 1;
-  config.learning_rate.decay = 5;
-  config.learning_rate.style = DecayStyle::kLinear;
+  config.optimizer.learning_rate.peak = 2e-2;
+  config.optimizer.learning_rate.minimum = 1e-4;
+  config.optimizer.learning_rate.warmup = 1;
+  config.optimizer.learning_rate.decay = 5;
+  config.optimizer.learning_rate.style = DecayStyle::kLinear;
   config.seed = 77;
   const std::string told = refusal(config);
   for (const char* flag : {"--lr 0.01 there, 0.02", "--min-lr", "--lr-warmup-iters", "--lr-decay-iters 6 there, 5 now",
@@ -136,19 +136,19 @@ TEST_F(ResumeRules, AnotherScheduleNeedsItsOverrideAndAllFaultsComeAtOnce) {
     EXPECT_THAT(told, HasSubstr(flag));
   }
   config.seed = config_.seed;
-  config.override_schedule = true;
+  config.output.override_schedule = true;
   const TrainingRun run = train(config);
-  EXPECT_EQ(run.reports.front().learning_rate, config.schedule().at(3));
+  optimizer.scheduleQ(run.reports.front().learning_rate, config.schedule().at(3));
 }
 
 // Masks are a part of the samples (a run of GPT-2 has none, and records the settings all the same).
 TEST_F(ResumeRules, OtherMasksNeedOverrideData) {
   begin(config_);
   TrainConfig config = resumed();
-  config.masking_max_ngram = 5;
+  config.bert.max_ngram = 5;
   EXPECT_THAT(refusal(config), AllOf(HasSubstr("--masking-max-ngram 0 there, 5 now"), HasSubstr("--override-data")));
   config = resumed();
-  config.bert.ngrams.is_geometric = true;
+  config.bert.options.ngrams.is_geometric = true;
   EXPECT_THAT(refusal(config), HasSubstr("--masking-use-geometric-distribution false there, true now"));
 }
 
@@ -156,11 +156,11 @@ TEST_F(ResumeRules, OtherMasksNeedOverrideData) {
 TEST_F(ResumeRules, AnotherOptimizerNeedsANewRun) {
   begin(config_);
   TrainConfig config = resumed();
-  config.optimizer_kind = OptimizerKind::kMuon;
-  config.override_schedule = config.override_data = true;
+  config.optimizer.kind = OptimizerKind::kMuon;
+  config.output.override_schedule = config.split.override_data = true;
   EXPECT_THAT(refusal(config), AllOf(HasSubstr("--optimizer adamw there, muon now"), HasSubstr("--finetune")));
-  config.load.clear();
-  config.finetune = folder_ / "run";
+  config.output.load.clear();
+  config.output.finetune = folder_ / "run";
   EXPECT_FALSE(train(config).losses.empty());
 }
 
@@ -169,10 +169,10 @@ TEST_F(ResumeRules, MoreUpdatesKeepTheScheduleUnlessItIsOverridden) {
   begin(config_);
   TrainConfig config = resumed(12);
   const TrainingRun kept = train(config);
-  LearningRateSchedule schedule = config_.learning_rate;
+  LearningRateSchedule schedule = config_.optimizer.learning_rate;
   schedule.decay = 6;
   for (const IterationReport& report : kept.reports) EXPECT_EQ(report.learning_rate, schedule.at(report.iteration));
-  config.override_schedule = true;
+  config.output.override_schedule = true;
   const TrainingRun stretched = train(config);
   schedule.decay = 12;
   for (const IterationReport& report : stretched.reports)
@@ -191,22 +191,22 @@ TEST_F(ResumeRules, EverySettingThatDiffersIsListedAndOthersAreNot) {
   };
   TrainConfig config = resumed(2);
   EXPECT_THAT(names(config), ::testing::IsEmpty());
-  config.save = "elsewhere";
-  config.threads = 3;
+  config.output.save = "elsewhere";
+  config.layout.threads = 3;
   EXPECT_THAT(names(config), ::testing::IsEmpty());
-  config.optimizer.weight_decay = 0.5;
-  config.micro_batch_size = 1;
-  config.model.hidden_dropout = 0.25;
-  config.bf16 = true;
-  config.tensor_parallel = 3;
-  config.eval_iters = 9;
+  config.optimizer.adamw.weight_decay = 0.5;
+  config.batch.micro_batch_size = 1;
+  config.model.config.hidden_dropout = 0.25;
+  config.backend.bf16 = true;
+  config.layout.tensor_parallel = 3;
+  config.output.eval_iters = 9;
   EXPECT_THAT(names(config), ::testing::UnorderedElementsAre("weight-decay", "micro-batch-size", "hidden-dropout",
                                                              "bf16", "tensor-model-parallel-size", "eval-iters"));
 }
 
 TEST_F(ResumeRules, WhatTheLearningRateWillDoIsWhatItDoes) {
   TrainConfig config = config_;
-  config.learning_rate = {.peak = 0.5, .minimum = 0.125, .warmup = 4, .decay = 10, .style = DecayStyle::kLinear};
+  config.optimizer.learning_rate = {.peak = 0.5, .minimum = 0.125, .warmup = 4, .decay = 10, .style = DecayStyle::kLinear};
   config.train_iters = 20;
   EXPECT_THAT(future_of_learning_rate(config, 1),
               HasSubstr("rises from 0.25 to 0.5 at update 4, falls to 0.125 at update 10 and stays there"));
@@ -215,12 +215,12 @@ TEST_F(ResumeRules, WhatTheLearningRateWillDoIsWhatItDoes) {
   EXPECT_THAT(future_of_learning_rate(config, 10),
               AllOf(HasSubstr("come down to 0.125 after 10 updates and stays there"),
                     HasSubstr("--lr-decay-iters 20 --override-opt")));
-  config.learning_rate.decay = 20;
+  config.optimizer.learning_rate.decay = 20;
   EXPECT_THAT(future_of_learning_rate(config, 10), ::testing::EndsWith("falls to 0.125 at update 20"));
-  config.learning_rate.style = DecayStyle::kConstant;
+  config.optimizer.learning_rate.style = DecayStyle::kConstant;
   EXPECT_THAT(future_of_learning_rate(config, 10), HasSubstr("stays at 0.5"));
-  config.learning_rate.style = DecayStyle::kWsd;
-  config.learning_rate.wsd_decay = 6;
+  config.optimizer.learning_rate.style = DecayStyle::kWsd;
+  config.optimizer.learning_rate.wsd_decay = 6;
   EXPECT_THAT(
       future_of_learning_rate(config, 1),
       HasSubstr("rises from 0.25 to 0.5 at update 4, stays there until update 14, falls to 0.125 at update 20"));
@@ -231,22 +231,22 @@ TEST_F(ResumeRules, WhatTheLearningRateWillDoIsWhatItDoes) {
 
 TEST_F(ResumeRules, AnEarlierCheckpointGoesOnInItsFolderAndLaterOnesAreSetAside) {
   TrainConfig config = config_;
-  config.save = folder_ / "run";
-  config.save_interval = 2;
-  config.learning_rate.decay = 8;
+  config.output.save = folder_ / "run";
+  config.output.save_interval = 2;
+  config.optimizer.learning_rate.decay = 8;
   const TrainingRun whole = train(config);
-  fs::create_directory_symlink("iter_0000006", config.save / "best");
+  fs::create_directory_symlink("iter_0000006", config.output.save / "best");
   for (const bool by_path : {false, true}) {
     TrainConfig second = config;
-    second.load = by_path ? config.save / "iter_0000004" : config.save;
-    second.iteration = by_path ? 0 : 4;
+    second.output.load = by_path ? config.output.save / "iter_0000004" : config.output.save;
+    second.output.iteration = by_path ? 0 : 4;
     check_save_folder(second);
     const std::vector<fs::path> aside = begin_save_folder(second, 4);
     ASSERT_EQ(aside.size(), 2U);
     for (const fs::path& folder : aside) EXPECT_TRUE(verify_checkpoint(folder).intact());
     EXPECT_EQ(aside.front().filename(), by_path ? "iter_0000006.2" : "iter_0000006");
-    EXPECT_EQ(read_checkpoint_info(config.save).state.iteration, 4);
-    EXPECT_FALSE(fs::is_symlink(config.save / "best"));
+    output.saveCT_EQ(read_checkpoint_info(config.save).state.iteration, 4);
+    output.saveCT_FALSE(fs::is_symlink(config.save / "best"));
     EXPECT_EQ(train(second).parameters, whole.parameters);
   }
 }
@@ -256,7 +256,7 @@ TEST_F(ResumeRules, ACheckpointWithoutARecordStillKnowsItsSeedItsTokensAndItsLea
   CheckpointInfo info = read_checkpoint_info(folder_ / "run");
   info.settings.reset();
   TrainConfig config = resumed();
-  config.learning_rate.decay = 6;
+  config.optimizer.learning_rate.decay = 6;
   EXPECT_NO_THROW(require_resumable(info, config));
   const auto expect_fault = [&](const TrainConfig& other, const std::string& what) {
     try {
@@ -269,11 +269,11 @@ TEST_F(ResumeRules, ACheckpointWithoutARecordStillKnowsItsSeedItsTokensAndItsLea
   config.seed = 5;
   expect_fault(config, "--seed 1234 there, 5 now");
   config.seed = config_.seed;
-  config.seq_length = 8;
-  config.model.max_position_embeddings = 16;
+  config.model.seq_length = 8;
+  config.model.config.max_position_embeddings = 16;
   expect_fault(config, "--seq-length 16 there, 8 now");
-  config.seq_length = 16;
-  config.learning_rate.decay = 9;
+  config.model.seq_length = 16;
+  config.optimizer.learning_rate.decay = 9;
   expect_fault(config, "learning rate of update 2");
 }
 

@@ -55,12 +55,12 @@ class TriedSlices : public testing::TrainingFixture {
   void SetUp() override {
     TrainingFixture::SetUp();
     config_.train_iters = 50;
-    config_.pipeline_parallel = 2;
-    config_.micro_batch_size = 2;
-    config_.token_slices = "auto";
-    config_.eval_interval = 0;
+    config_.layout.pipeline_parallel = 2;
+    config_.batch.micro_batch_size = 2;
+    config_.pipeline.token_slices = "auto";
+    config_.output.eval_interval = 0;
     // The gradient of the keys' biases is 0 but for rounding, which AdamW would make steps of.
-    config_.optimizer.epsilon = 1e-6;
+    config_.optimizer.adamw.epsilon = 1e-6;
     const slicing::CostModel forward{.lengths = {1, 4, 8, 16}, .without_context = {2, 5, 8.5, 15}};
     const slicing::StageCosts stage{.forward = forward, .backward = forward.times(2)};
     profiles_ = {{.stages = {stage, stage}}};
@@ -91,13 +91,13 @@ TEST_F(TriedSlices, TrainAsAnyOtherUpdatesDo) {
   ASSERT_GE(plan.ways(), 3U);
   const testing::TrainingRun tried = train(config_);
   TrainConfig alone = config_;
-  alone.pipeline_parallel = 1;
-  alone.token_slices = "";
+  alone.layout.pipeline_parallel = 1;
+  alone.pipeline.token_slices = "";
   testing::expect_same_training(tried, train(alone), "slices in turns");
 }
 
 TEST_F(TriedSlices, AreChosenAlikeByAllRanksAndTakenWithoutATrialAfterwards) {
-  config_.data_parallel = 2;
+  config_.layout.data_parallel = 2;
   const PipelinePlan plan = plan_pipeline(config_, profiles_);
   const std::vector<slicing::ChosenSlices> chosen = chosen_by_training();
   ASSERT_EQ(chosen.size(), 4U);  // ranks
@@ -118,8 +118,8 @@ TEST_F(TriedSlices, AreChosenAlikeByAllRanksAndTakenWithoutATrialAfterwards) {
 
 // Micro-batches are chosen with their slices: of one and of two sequences, which take less than twice as long.
 TEST_F(TriedSlices, MayBeOfMicroBatchesOfDifferentSizes) {
-  config_.token_slices = "joint";
-  config_.global_batch_size = 5;
+  config_.pipeline.token_slices = "joint";
+  config_.batch.global_batch_size = 5;
   const slicing::CostModel forward{.lengths = {1, 4, 8, 16}, .without_context = {1.5, 3, 5, 9}};
   slicing::Profile alone = profiles_[0];
   alone.key.sequences = 1;
@@ -140,8 +140,8 @@ TEST_F(TriedSlices, MayBeOfMicroBatchesOfDifferentSizes) {
   EXPECT_THAT(later.alternatives, IsEmpty());
   EXPECT_EQ(later.cuts, chosen[0].cuts);
   const testing::TrainingRun again = train(config_);
-  config_.pipeline_parallel = 1;
-  config_.token_slices = "";
+  config_.layout.pipeline_parallel = 1;
+  config_.pipeline.token_slices = "";
   const testing::TrainingRun one_rank = train(config_);
   testing::expect_same_training(tried, one_rank, "ways in turns");
   testing::expect_same_training(again, one_rank, "the way that was chosen");
@@ -163,8 +163,8 @@ TEST_F(TriedSlices, NeedTheMemoryOfTheLargestWayAlone) {
 }
 
 TEST_F(TriedSlices, OfARampWaitForItsLargestBatch) {
-  config_.rampup_batch_size = {2, 2, 20};
-  config_.global_batch_size = 4;
+  config_.batch.rampup_batch_size = {2, 2, 20};
+  config_.batch.global_batch_size = 4;
   EXPECT_EQ(chosen_by_training().size(), 2U);
   // Ten updates of two samples; too few of four.
   const std::size_t ways = plan_pipeline(config_, profiles_).ways();

@@ -21,21 +21,21 @@ class SplitTraining : public testing::TrainingFixture {
   }
   TrainConfig with(SplitOrder order, std::int64_t seed = 0) const {
     TrainConfig config = config_;
-    config.split_order = order;
-    config.split_seed = seed;
+    config.split.order = order;
+    config.split.seed = seed;
     return config;
   }
   // The first two updates of `config`, saved.
   TrainingRun begin(TrainConfig config) {
-    config.save = folder_ / "save";
-    config.learning_rate.decay = config.train_iters;
+    config.output.save = folder_ / "save";
+    config.optimizer.learning_rate.decay = config.train_iters;
     config.train_iters = 2;
-    std::filesystem::remove_all(config.save);
+    std::filesystem::remove_all(config.output.save);
     return train(config);
   }
   // What is left of the run in "save".
   TrainingRun resume(TrainConfig config) {
-    config.load = folder_ / "save";
+    config.output.load = folder_ / "save";
     return train(config);
   }
   bool has_record() const { return read_checkpoint_info(folder_ / "save").state.counters.contains("split_seed"); }

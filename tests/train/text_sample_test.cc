@@ -20,7 +20,7 @@ class TextSample : public testing::TrainingFixture {
   // Of the model as it starts, in the layout; rank by rank.
   std::vector<TokenIds> texts(const TrainConfig& config, const TokenIds& prompt, std::int64_t count,
                               const SamplingSettings& sampling) {
-    std::vector<TokenIds> texts(static_cast<std::size_t>(config.mesh().ranks()));
+    std::vector<TokenIds> texts(static_cast<std::size_t>(config.layout.mesh().ranks()));
     on_ranks(config, [&](Trainer& trainer, Communicator& world) {
       trainer.start();
       texts[static_cast<std::size_t>(world.rank())] =
@@ -32,7 +32,7 @@ class TextSample : public testing::TrainingFixture {
   TokenIds generated(const TrainConfig& config, const TokenIds& prompt, std::int64_t count,
                      const SamplingSettings& sampling) {
     const auto backend = make_cpu_backend({});
-    LanguageModel model(*backend, config.model_for(kVocab),
+    LanguageModel model(*backend, config.model.model_for(kVocab),
                         {.purpose = Purpose::kGeneration, .tokens = 8, .logits_chunk = 1});
     model.allocate();
     model.initialize(static_cast<std::uint64_t>(config.seed));
@@ -46,10 +46,10 @@ class TextSample : public testing::TrainingFixture {
 // Logits agree within rounding, and no draw of these lies so close to another token.
 TEST_F(TextSample, IsWhatTheGeneratorMakesInAnyLayout) {
   RandomSequence random({.seed = 5});
-  config_.model.num_layers = 4;
-  config_.model.num_attention_heads = 4;
-  config_.model.init_method_std = 0.3;             // tokens are far from alike
-  config_.model.make_vocab_size_divisible_by = 1;  // every tensor-parallel rank has a part of it
+  config_.model.config.num_layers = 4;
+  config_.model.config.num_attention_heads = 4;
+  config_.model.config.init_method_std = 0.3;             // tokens are far from alike
+  config_.model.config.make_vocab_size_divisible_by = 1;  // every tensor-parallel rank has a part of it
   std::set<TokenIds> different;
   for (int trial = 0; trial < 25; ++trial) {
     TrainConfig config = testing::random_pipeline(config_, random);
@@ -58,7 +58,7 @@ TEST_F(TextSample, IsWhatTheGeneratorMakesInAnyLayout) {
     TokenIds prompt(1 + random.below(9));
     for (std::int32_t& token : prompt) token = static_cast<std::int32_t>(random.below(kVocab));
     const SamplingSettings sampling{.temperature = random.below(2) == 0 ? 0.0 : 1.0, .seed = random.next_u32()};
-    const auto room = config.seq_length - static_cast<std::int64_t>(prompt.size());
+    const auto room = config.model.seq_length - static_cast<std::int64_t>(prompt.size());
     const TokenIds expected = generated(config, prompt, std::min<std::int64_t>(room, 12), sampling);
     EXPECT_THAT(texts(config, prompt, 12, sampling), ::testing::Each(expected));
     different.insert(expected);
@@ -67,10 +67,10 @@ TEST_F(TextSample, IsWhatTheGeneratorMakesInAnyLayout) {
 }
 
 TEST_F(TextSample, IdsBeyondTheTokenizerAreNeverDrawnInAnyLayout) {
-  config_.model.make_vocab_size_divisible_by = 1;
+  config_.model.config.make_vocab_size_divisible_by = 1;
   for (const std::int64_t tensor : {1, 3}) {
     TrainConfig config = config_;
-    config.tensor_parallel = tensor;
+    config.layout.tensor_parallel = tensor;
     on_ranks(config, [&](Trainer& trainer, Communicator&) {
       trainer.start();
       const auto most = [&](std::int64_t tokens) {
@@ -95,9 +95,9 @@ TEST_F(TextSample, OneThatFailsIsToldOnceAndChangesNothingOfTheTraining) {
     }
     void notice(const std::string& text) override { notices.push_back(text); }
   };
-  config_.eval_interval = 2;
+  config_.output.eval_interval = 2;
   const double loss = train(config_).result.final_loss.value();
-  config_.sample_tokens = 3;
+  config_.output.sample_tokens = 3;
   const TrainingData data = open_training_data(config_);
   const auto backend = make_cpu_backend({});
   TrainingTask task = make_training_task(config_, data, kVocab);
@@ -120,7 +120,7 @@ TEST_F(TextSample, EndsWithTheDocumentOrTheSample) {
       return continue_text(trainer.executor(), *trainer.task().model, kVocab, prompt, {.count = count, .end = end}, {});
     };
     const TokenIds whole = made(1000, -1);
-    EXPECT_EQ(whole.size(), static_cast<std::size_t>(config_.seq_length) - prompt.size());
+    model.seq_lengthwhole.size(), static_cast<std::size_t>(config_.seq_length) - prompt.size());
     const auto end = std::ranges::find(whole, whole[4]);
     EXPECT_EQ(made(1000, whole[4]), TokenIds(whole.begin(), end));
   });

@@ -49,10 +49,10 @@ TEST_F(TrainerTest, AnUpdateWithoutTargetsChangesNoWeights) {
   const auto ends = std::make_shared<const IndexedDataset>(IndexedDataset::open(folder_ / "ends"));
   const auto samples = [&] {
     return std::make_unique<GptSamples>(ends, split_corpus(*ends, std::vector<double>{1}, kFileOrder).front(),
-                                        config_.seq_length, SampleOrder::kSequential, 0,
+                                        config_.model.seq_length, SampleOrder::kSequential, 0,
                                         DocumentOptions{.eod_mask_loss = true, .end_token = kEnd});
   };
-  config_.optimizer.weight_decay = 0;
+  config_.optimizer.adamw.weight_decay = 0;
   config_.train_iters = 2;
   const auto backend = make_cpu_backend();
   const auto corpus = std::make_shared<const IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
@@ -78,13 +78,13 @@ TEST_F(TrainerTest, ResumedRunHasTheBitsOfTheUninterruptedOne) {
   const Run whole = train(config_);
   for (const std::int64_t stop : {1, 5}) {
     TrainConfig first = config_;
-    first.save = folder_ / "save";
+    first.output.save = folder_ / "save";
     first.train_iters = stop;
-    first.learning_rate.decay = config_.train_iters;
-    fs::remove_all(first.save);
+    first.optimizer.learning_rate.decay = config_.train_iters;
+    fs::remove_all(first.output.save);
     const Run before = train(first);
     TrainConfig rest = config_;
-    rest.load = first.save;
+    rest.output.load = first.output.save;
     const Run after = train(rest);
     std::vector<double> losses = before.losses;
     losses.insert(losses.end(), after.losses.begin(), after.losses.end());
@@ -96,7 +96,7 @@ TEST_F(TrainerTest, ResumedRunHasTheBitsOfTheUninterruptedOne) {
 TEST_F(TrainerTest, MicroBatchSizeChangesNothingButRounding) {
   const Run two = train(config_);
   for (const std::int64_t size : {1, 4}) {
-    config_.micro_batch_size = size;
+    config_.batch.micro_batch_size = size;
     const Run other = train(config_);
     // fp32 sums in another order, through eight updates of a small model: the promise is 1e-5 relative.
     for (std::size_t i = 0; i < two.losses.size(); ++i) EXPECT_NEAR(other.losses[i], two.losses[i], 3e-5) << i;
@@ -105,8 +105,8 @@ TEST_F(TrainerTest, MicroBatchSizeChangesNothingButRounding) {
 
 TEST_F(TrainerTest, OnlyOperationsTouchTensorMemory) {
   const Run open = train(config_);
-  config_.guard_memory = true;
-  config_.save = folder_ / "guarded";
+  config_.backend.guard_memory = true;
+  config_.output.save = folder_ / "guarded";
   const Run guarded = train(config_);
   EXPECT_EQ(open.losses, guarded.losses);
   EXPECT_EQ(open.parameters, guarded.parameters);
@@ -115,17 +115,17 @@ TEST_F(TrainerTest, OnlyOperationsTouchTensorMemory) {
 // Shapes that every kernel cuts in several ways: rows that are no multiple of a block, a product long enough to be cut
 // along its depth, dropout, weight decay and the norm of all gradients.
 TEST_F(TrainerTest, AnyNumberOfThreadsHasTheSameBits) {
-  config_.model.hidden_size = 72;
-  config_.seq_length = 140;
-  config_.micro_batch_size = 3;
-  config_.global_batch_size = 5;
-  config_.model.hidden_dropout = config_.model.attention_dropout = 0.1;
-  config_.optimizer.clip = 0.5;
+  config_.model.config.hidden_size = 72;
+  config_.model.seq_length = 140;
+  config_.batch.micro_batch_size = 3;
+  config_.batch.global_batch_size = 5;
+  config_.model.config.hidden_dropout = config_.model.config.attention_dropout = 0.1;
+  config_.optimizer.adamw.clip = 0.5;
   config_.logits_chunk = 130;
   config_.train_iters = 4;
   const int threads = thread_count();
   for (const bool bf16 : {false, true}) {
-    config_.bf16 = bf16;
+    config_.backend.bf16 = bf16;
     set_thread_count(1);
     const Run one = train(config_);
     for (const int more : {2, 3, 4, 7}) {
@@ -141,39 +141,39 @@ TEST_F(TrainerTest, AnyNumberOfThreadsHasTheSameBits) {
 
 TEST_F(TrainerTest, TheFinalLossIsThatOfTheLastUpdateAndARunWithoutUpdatesHasNone) {
   config_.train_iters = 2;
-  config_.save = folder_ / "save";
+  config_.output.save = folder_ / "save";
   const Run run = train(config_);
   EXPECT_EQ(run.result.final_loss, run.losses.back());
-  config_.load = config_.save;
+  config_.output.load = config_.output.save;
   const Run again = train(config_);
   EXPECT_EQ(again.result.final_loss, std::nullopt);
   EXPECT_EQ(again.result.iterations, 2);
 }
 
 TEST_F(TrainerTest, WrongResumesAreRefused) {
-  config_.save = folder_ / "save";
+  config_.output.save = folder_ / "save";
   train(config_);
   TrainConfig other = config_;
-  other.load = config_.save;
-  other.save.clear();
+  other.output.load = config_.output.save;
+  other.output.save.clear();
   other.train_iters = 12;
-  other.model.hidden_size = 48;
+  other.model.config.hidden_size = 48;
   EXPECT_THROW(train(other), UserError);
-  other.load = folder_ / "nowhere";
+  other.output.load = folder_ / "nowhere";
   EXPECT_THROW(train(other), UserError);  // never a silent start from random weights
 }
 
 TEST_F(TrainerTest, DivergenceIsNamedAndNothingIsSaved) {
-  config_.learning_rate.peak = 1e30;
-  config_.optimizer.clip = 0;
-  config_.save = folder_ / "diverged";
+  config_.optimizer.learning_rate.peak = 1e30;
+  config_.optimizer.adamw.clip = 0;
+  config_.output.save = folder_ / "diverged";
   try {
     train(config_);
     FAIL() << "a learning rate of 1e30 must diverge";
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("--lr"), std::string::npos);
   }
-  EXPECT_FALSE(fs::exists(config_.save / "latest_checkpointed_iteration.txt"));
+  output.saveCT_FALSE(fs::exists(config_.save / "latest_checkpointed_iteration.txt"));
 }
 
 }  // namespace

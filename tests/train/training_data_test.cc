@@ -93,7 +93,7 @@ class DataOfRuns : public testing::TrainingFixture {
 
 TEST_F(DataOfRuns, WhatIsHeldOutOfABlendIsNeverTrainedOn) {
   for (int round = 0; round < 30; ++round) {
-    config_.seq_length = 1 + below(6);
+    config_.model.seq_length = 1 + below(6);
     config_.seed = 1 + below(1000);
     config_.data_path.clear();
     const std::int64_t corpora = 1 + below(4);
@@ -112,8 +112,8 @@ TEST_F(DataOfRuns, WhatIsHeldOutOfABlendIsNeverTrainedOn) {
 
 TEST_F(DataOfRuns, WithDataOfItsOwnValidationReadsItInOrderAndTrainingReadsAllOfTheRest) {
   for (int round = 0; round < 30; ++round) {
-    config_.seq_length = 1 + below(6);
-    config_.split.clear();
+    config_.model.seq_length = 1 + below(6);
+    config_.split.weights.clear();
     config_.seed = 1 + below(1000);
     config_.data_path = {numbered(0, 1 + below(30), [&] { return 8 + below(20); })};
     config_.valid_data_path = {numbered(1, 1 + below(9), [&] { return 8 + below(20); })};
@@ -128,7 +128,7 @@ TEST_F(DataOfRuns, WithDataOfItsOwnValidationReadsItInOrderAndTrainingReadsAllOf
     // Every epoch leaves fewer tokens out than a sample has, at a place of its own.
     const std::int64_t tokens = IndexedDataset::open(config_.data_path.front()).tokens();
     const Tokens trained_on = tokens_of(*samples.training, samples.training->samples_per_epoch());
-    ASSERT_GT(static_cast<std::int64_t>(trained_on.size()), tokens - config_.seq_length);
+    model.seq_lengthstatic_cast<std::int64_t>(trained_on.size()), tokens - config_.seq_length);
     ASSERT_LT(*trained_on.rbegin(), 1 << kCorpusBits);
     ASSERT_THAT(samples.description, HasSubstr(fmt::format("validation on all of '{}'", path("numbered-1"))));
   }
@@ -188,18 +188,18 @@ TEST_F(DataOfRuns, ShardsTrainTheSameBitsAsTheWhole) {
 TEST_F(DataOfRuns, ARunOnABlendIsTheSameOnAnyLayoutAndWhenResumedAnywhere) {
   config_.data_path = {"0.6", some_of_corpus("even", 0, 2), "0.3", some_of_corpus("odd", 1, 4),
                        "0.1", some_of_corpus("rest", 3, 4)};
-  config_.eval_interval = 4;
-  config_.learning_rate.peak = 1e-3;
-  config_.learning_rate.decay = config_.train_iters;
+  config_.output.eval_interval = 4;
+  config_.optimizer.learning_rate.peak = 1e-3;
+  config_.optimizer.learning_rate.decay = config_.train_iters;
   const TrainingRun whole = train(config_);
   EXPECT_EQ(whole.validations.size(), 2U);
   for (const std::int64_t stop : {1, 5}) {
     TrainConfig begun = config_;
     begun.train_iters = stop;
-    begun.save = folder_ / fmt::format("save-{}", stop);
+    begun.output.save = folder_ / fmt::format("save-{}", stop);
     TrainConfig rest = config_;
     const TrainingRun first = train(begun);
-    rest.load = begun.save;
+    rest.output.load = begun.output.save;
     const TrainingRun second = train(rest);
     std::vector<double> losses = first.losses;
     losses.insert(losses.end(), second.losses.begin(), second.losses.end());
@@ -209,9 +209,9 @@ TEST_F(DataOfRuns, ARunOnABlendIsTheSameOnAnyLayoutAndWhenResumedAnywhere) {
   for (const auto& [tensor, pipeline, data] :
        std::vector<std::array<std::int64_t, 3>>{{1, 1, 2}, {1, 2, 1}, {3, 1, 1}}) {
     TrainConfig layout = config_;
-    layout.tensor_parallel = tensor;
-    layout.pipeline_parallel = pipeline;
-    layout.data_parallel = data;
+    layout.layout.tensor_parallel = tensor;
+    layout.layout.pipeline_parallel = pipeline;
+    layout.layout.data_parallel = data;
     testing::expect_same_training(train(layout), whole, fmt::format("{} x {} x {}", tensor, pipeline, data));
   }
 }
@@ -233,7 +233,7 @@ TEST_F(DataOfRuns, TheConfigurationIsSavedAndReadBackWithItsCorpora) {
   const TrainConfig again = read_words({"--config", path("a.toml")});
   EXPECT_EQ(again.data_path, config.data_path);
   EXPECT_EQ(again.valid_data_path, config.valid_data_path);
-  EXPECT_EQ(again.split, config.split);
+  split.weightsT_EQ(again.split, config.split);
 }
 
 TEST_F(DataOfRuns, WhatContradictsIsRefused) {
@@ -242,14 +242,14 @@ TEST_F(DataOfRuns, WhatContradictsIsRefused) {
   EXPECT_THAT(config_.faults().texts(),
               ElementsAre(HasSubstr("--split 9,1 holds documents out, but with --valid-data-path")));
   for (const std::string split : {"", "1", "1,0", "5,0,0"}) {
-    config_.split = split;
+    config_.split.weights = split;
     EXPECT_THAT(config_.faults().texts(), IsEmpty()) << split;
   }
   for (const std::string split : {"0,1", "1,0,1"}) {
-    config_.split = split;
+    config_.split.weights = split;
     EXPECT_EQ(config_.faults().size(), 1U) << split;
   }
-  config_.split.clear();
+  config_.split.weights.clear();
   config_.data_path = {"1", "a", "b"};
   config_.valid_data_path = {"1"};
   EXPECT_THAT(config_.faults().texts(),
@@ -272,7 +272,7 @@ TEST_F(DataOfRuns, ACorpusThatDoesNotFitIsNamed) {
   config_.data_path = {"1", path("corpus"), "1", strange};
   EXPECT_THAT(refusal(), HasSubstr("strange.bin' holds token id 50"));
   config_.data_path = {path("corpus")};
-  config_.split.clear();
+  config_.split.weights.clear();
   config_.valid_data_path = {small};
   EXPECT_THAT(refusal(), HasSubstr("the validation part of '" + small + "' has 12 of its 12 tokens"));
   config_.valid_data_path = {"1", strange, "1", some_of_corpus("even", 0, 2)};

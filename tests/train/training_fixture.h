@@ -50,28 +50,28 @@ class TrainingFixture : public ::testing::Test {
       writer.add_document(tokens);
     }
     writer.commit();
-    config_.model.num_layers = 2;
-    config_.model.hidden_size = 24;
-    config_.model.num_attention_heads = 3;
-    config_.seq_length = 16;
-    config_.micro_batch_size = 2;
-    config_.global_batch_size = 4;
+    config_.model.config.num_layers = 2;
+    config_.model.config.hidden_size = 24;
+    config_.model.config.num_attention_heads = 3;
+    config_.model.seq_length = 16;
+    config_.batch.micro_batch_size = 2;
+    config_.batch.global_batch_size = 4;
     config_.train_iters = 8;
-    config_.learning_rate.peak = 1e-2;
+    config_.optimizer.learning_rate.peak = 1e-2;
     config_.data_path = {(folder_ / "corpus").string()};
-    config_.split = "9,1";
+    config_.split.weights = "9,1";
     config_.logits_chunk = 10;
-    config_.eval_iters = 2;
+    config_.output.eval_iters = 2;
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // On as many thread ranks as the configuration asks for.
   void on_ranks(const TrainConfig& config, const std::function<void(Trainer&, Communicator& world)>& body) {
     const TrainingData data = open_training_data(config);
-    run_ranks({}, config.mesh().ranks(), [&](Communicator& world) {
+    run_ranks({}, config.layout.mesh().ranks(), [&](Communicator& world) {
       const auto backend =
-          make_cpu_backend({.compute_dtype = config.compute_dtype(), .guard_memory = config.guard_memory});
-      const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.mesh()));
+          make_cpu_backend({.compute_dtype = config.backend.compute_dtype(), .guard_memory = config.backend.guard_memory});
+      const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.layout.mesh()));
       Trainer trainer(config, *backend, make_training_task(config, data, kVocab, mesh->place().tensor), mesh,
                       profiles_);
       body(trainer, world);

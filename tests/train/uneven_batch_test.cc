@@ -12,17 +12,17 @@ class UnevenBatch : public testing::TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
-    config_.model.hidden_dropout = config_.model.attention_dropout = 0.1;
+    config_.model.config.hidden_dropout = config_.model.config.attention_dropout = 0.1;
     // AdamW divides by the root of the second moments, of which those that are zero but for rounding are no layout's
     // to reproduce; a rate as in training keeps what they move small.
-    config_.learning_rate.peak = 1e-4;
-    config_.model.num_attention_heads = 4;
+    config_.optimizer.learning_rate.peak = 1e-4;
+    config_.model.config.num_attention_heads = 4;
     config_.train_iters = 6;
   }
   testing::TrainingRun alone() {
     TrainConfig config = config_;
-    config.tensor_parallel = config.data_parallel = 1;
-    config.micro_batch_size = config.global_batch_size;
+    config.layout.tensor_parallel = config.layout.data_parallel = 1;
+    config.batch.micro_batch_size = config.batch.global_batch_size;
     return train(config);
   }
 };
@@ -30,32 +30,32 @@ class UnevenBatch : public testing::TrainingFixture {
 TEST_F(UnevenBatch, TrainsAsOneRankWithOneMicroBatchDoes) {
   RandomSequence random(RandomStream{.seed = 8});
   for (const std::int64_t size : {5, 7, 11}) {
-    config_.global_batch_size = size;
+    config_.batch.global_batch_size = size;
     const testing::TrainingRun expected = alone();
     for (int trial = 0; trial < 4; ++trial) {
-      config_.tensor_parallel = std::int64_t{1} << random.below(2);
-      config_.data_parallel = static_cast<std::int64_t>(1 + random.below(3));
-      config_.micro_batch_size = static_cast<std::int64_t>(1 + random.below(4));
+      config_.layout.tensor_parallel = std::int64_t{1} << random.below(2);
+      config_.layout.data_parallel = static_cast<std::int64_t>(1 + random.below(3));
+      config_.batch.micro_batch_size = static_cast<std::int64_t>(1 + random.below(4));
       testing::expect_same_training(
           train(config_), expected,
-          fmt::format("batch {}, tp {}, dp {}, micro-batches of {}", size, config_.tensor_parallel,
-                      config_.data_parallel, config_.micro_batch_size));
+          fmt::format("batch {}, tp {}, dp {}, micro-batches of {}", size, config_.layout.tensor_parallel,
+                      config_.layout.data_parallel, config_.batch.micro_batch_size));
     }
   }
 }
 
 TEST_F(UnevenBatch, EveryRankPlansForTheLargestShare) {
-  config_.global_batch_size = 5;
-  config_.micro_batch_size = 2;
-  config_.data_parallel = 2;  // shares of 2 and 3: one micro-batch, and two
+  config_.batch.global_batch_size = 5;
+  config_.batch.micro_batch_size = 2;
+  config_.layout.data_parallel = 2;  // shares of 2 and 3: one micro-batch, and two
   const std::vector<double> plans = train(config_).plans;
   EXPECT_EQ(plans[0], plans[1]);
 }
 
 TEST_F(UnevenBatch, AMicroBatchLargerThanAnyShareTakesNoMemory) {
-  config_.micro_batch_size = 4;
+  config_.batch.micro_batch_size = 4;
   const testing::TrainingRun exact = train(config_);
-  config_.micro_batch_size = 400;
+  config_.batch.micro_batch_size = 400;
   const testing::TrainingRun wide = train(config_);
   EXPECT_EQ(wide.plans, exact.plans);
   EXPECT_EQ(wide.losses, exact.losses);
@@ -63,11 +63,11 @@ TEST_F(UnevenBatch, AMicroBatchLargerThanAnyShareTakesNoMemory) {
 
 // The command line refuses it for a batch that is given; a task's data may have no more.
 TEST_F(UnevenBatch, TrainsTheSameWhereSomeCopiesHaveNoSample) {
-  config_.global_batch_size = 2;
+  config_.batch.global_batch_size = 2;
   const testing::TrainingRun expected = alone();
-  config_.micro_batch_size = 1;
+  config_.batch.micro_batch_size = 1;
   for (const std::int64_t copies : {3, 5}) {
-    config_.data_parallel = copies;
+    config_.layout.data_parallel = copies;
     testing::expect_same_training(train(config_), expected, fmt::format("dp {}", copies));
   }
 }

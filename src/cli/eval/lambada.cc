@@ -60,7 +60,7 @@ nlohmann::ordered_json json_of(const ClozeExamples& examples, const ClozeResult&
 }
 
 void run(const EvalLambadaOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
+  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
   launcher.require_file("--data", options.data);
   const WeightSource source = find_model(options.load, options.layout, WeightUse::kEvalLambada);
   const ClozeExamples examples =

@@ -102,7 +102,7 @@ CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Ran
 }
 
 void run(const EvalLossOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
+  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
   WeightSource source = find_model(options.load, options.layout, WeightUse::kEvalLoss);
   const auto corpus = open_corpus(options.data_path);
   Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);

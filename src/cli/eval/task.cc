@@ -31,11 +31,11 @@ struct EvalTaskOptions : EvaluationOptions, TaskReadingSettings {
   std::filesystem::path predictions;
   bool overwrite = false;
 
-  EvalTaskOptions() { reading.doc_stride = 0; }
+  EvalTaskOptions() { given.doc_stride = 0; }
   Faults faults() const {
     Faults faults = EvaluationOptions::faults();
     faults.add(TaskReadingSettings::faults());
-    faults.need_between({"seq-length"}, reading.seq_length, 0, std::numeric_limits<std::int32_t>::max());
+    faults.need_between({"seq-length"}, given.seq_length, 0, std::numeric_limits<std::int32_t>::max());
     return faults;
   }
 };
@@ -47,7 +47,7 @@ FieldList fields_of(EvalTaskOptions& o) {
   list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`").required = true;
   list.add("predictions", &o.predictions, "OUT", "write what the model answers, as the task's site takes it");
   add_overwrite_field(list, o.overwrite);
-  list.add("seq-length", &o.reading.seq_length, "N", "tokens of a sequence at most; 0: as the model was fine-tuned");
+  list.add("seq-length", &o.given.seq_length, "N", "tokens of a sequence at most; 0: as the model was fine-tuned");
   add_task_reading_fields(list, o);
   add_evaluation_fields(list, o, "examples");
   return list;
@@ -63,9 +63,9 @@ struct EvalTaskJob {
 
 TaskReading reading_of(const EvalTaskOptions& options, const WeightSource& source, TaskKind task) {
   TaskReadingSettings settings = options;
-  if (settings.reading.seq_length == 0 && !source.is_hugging_face) {
+  if (settings.given.seq_length == 0 && !source.is_hugging_face) {
     const std::optional<TrainConfig> trained = settings_of(read_checkpoint_info(source.folder));
-    if (trained) settings.reading.seq_length = trained->seq_length;
+    if (trained) settings.given.seq_length = trained->model.seq_length;
   }
   const std::int64_t positions = source.model.max_position_embeddings;
   const TaskReading reading = settings.reading_for(task, positions);
@@ -120,7 +120,7 @@ void run_rank(const EvalTaskJob& job, const Rank& rank) {
 }
 
 void run_task(const EvalTaskOptions& options, TaskKind task) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
+  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
   require_free(std::array{options.predictions}, options.overwrite);
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.predictions.empty()) lock.emplace(options.predictions);

@@ -88,7 +88,7 @@ void report_score(const EvalWikitext103Options& options, const Counts& counts, d
 }
 
 void run(const EvalWikitext103Options& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
+  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
   launcher.require_file("--data", options.data);
   const std::string text = read_plain_text(options.data, options.format, "the text of WikiText-103");
   Counts counts{.words = count_wikitext_words(text), .tokens = 0};

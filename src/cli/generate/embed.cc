@@ -105,7 +105,7 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
 }
 
 void run(const EmbedOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
+  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
   launcher.require_file("TEXT", options.text);
   require_free(std::array{options.out}, options.overwrite);
   EmbedOptions filled = options;

@@ -105,7 +105,7 @@ bool tell_of_unread_input(const GenerateOptions& options, const RankLauncher& la
 }
 
 void run(const GenerateOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.backend, options.layout.bind);
+  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.json.empty()) lock.emplace(options.json);
   launcher.require_file("--prompts", options.prompts);

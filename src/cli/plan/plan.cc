@@ -42,17 +42,17 @@ Training training_of(const PlanOptions& options, const PlanRequest& request, con
   const TrainConfig& config = request.model;
   return {.tokens = tokens,
           .days = tokens / best.time.tokens_per_second / kSecondsOfDay,
-          .operations = tokens * config.model_for(request.vocab_size).training_flops_per_token(config.seq_length)};
+          .operations = tokens * config.model.model_for(request.vocab_size).training_flops_per_token(config.model.seq_length)};
 }
 
 std::string model_text(const PlanRequest& request) {
-  const ModelConfig model = request.model.model_for(request.vocab_size);
+  const ModelConfig model = request.model.model.model_for(request.vocab_size);
   return fmt::format(
       "{} parameters: {}, hidden size {}, {}, vocabulary {}; {} of {} an update, in {}\non {}: {} x {}, {} each\n",
       readable_count(static_cast<double>(model.parameters())), counted(model.num_layers, "layer"), model.hidden_size,
       counted(model.num_attention_heads, "head"), model.vocab_size,
-      counted(request.model.global_batch_size, "sequence"), counted(request.model.seq_length, "token"),
-      name_of(request.model.compute_dtype()), request.cluster.name, request.cluster.devices,
+      counted(request.model.batch.global_batch_size, "sequence"), counted(request.model.model.seq_length, "token"),
+      name_of(request.model.backend.compute_dtype()), request.cluster.name, request.cluster.devices,
       request.cluster.device.name, bytes_text(static_cast<std::int64_t>(request.cluster.device.memory)));
 }
 

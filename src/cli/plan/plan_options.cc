@@ -29,25 +29,25 @@ void fixes(FieldList& list, const char* name, const Value& value, std::optional<
 
 void add_layout(FieldList& list, PlanOptions& o) {
   TrainConfig& t = o.train;
-  add_training_layout_fields(list, t);
-  add_micro_batch_size_field(list, t);
+  add_training_layout_fields(list, t.layout);
+  add_micro_batch_size_field(list, t.batch);
   std::vector<std::pair<std::string, std::optional<pipeline::ScheduleKind>>> schedules = {{"auto", std::nullopt}};
   for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
-  list.add_choice("schedule", t.pipeline_schedule, schedules, "in what order stages work; auto: the fastest");
-  list.add("virtual-stages", &t.virtual_stages, "V", "cells of layers that a stage holds, for interleaved");
-  list.add("token-slices", &t.token_slices, "L,L,..|uniform:N",
+  list.add_choice("schedule", t.pipeline.schedule, schedules, "in what order stages work; auto: the fastest");
+  list.add("virtual-stages", &t.pipeline.virtual_stages, "V", "cells of layers that a stage holds, for interleaved");
+  list.add("token-slices", &t.pipeline.token_slices, "L,L,..|uniform:N",
            "slices of tokens: their lengths, or so many; uniform:1: sequences run whole");
-  add_pipeline_layout_field(list, t);
-  fixes(list, "tensor-model-parallel-size", t.tensor_parallel, o.fixed.tensor);
-  fixes(list, "pipeline-model-parallel-size", t.pipeline_parallel, o.fixed.pipeline);
-  fixes(list, "data-parallel-size", t.data_parallel, o.fixed.data);
-  fixes(list, "sequence-parallel", t.sequence_parallel, o.fixed.sequence_parallel);
-  fixes(list, "use-distributed-optimizer", t.distributed_optimizer, o.fixed.distributed_optimizer);
-  fixes(list, "recompute-granularity", t.recompute, o.fixed.recompute);
-  fixes(list, "micro-batch-size", t.micro_batch_size, o.fixed.micro_batch);
-  fixes(list, "virtual-stages", t.virtual_stages, o.fixed.virtual_stages);
-  fixes(list, "token-slices", t.token_slices, o.fixed.token_slices);
-  list.find("schedule")->when_set = [&o] { o.fixed.schedule = o.train.pipeline_schedule; };
+  add_pipeline_layout_field(list, t.pipeline);
+  fixes(list, "tensor-model-parallel-size", t.layout.tensor_parallel, o.fixed.tensor);
+  fixes(list, "pipeline-model-parallel-size", t.layout.pipeline_parallel, o.fixed.pipeline);
+  fixes(list, "data-parallel-size", t.layout.data_parallel, o.fixed.data);
+  fixes(list, "sequence-parallel", t.layout.sequence_parallel, o.fixed.sequence_parallel);
+  fixes(list, "use-distributed-optimizer", t.layout.distributed_optimizer, o.fixed.distributed_optimizer);
+  fixes(list, "recompute-granularity", t.layout.recompute, o.fixed.recompute);
+  fixes(list, "micro-batch-size", t.batch.micro_batch_size, o.fixed.micro_batch);
+  fixes(list, "virtual-stages", t.pipeline.virtual_stages, o.fixed.virtual_stages);
+  fixes(list, "token-slices", t.pipeline.token_slices, o.fixed.token_slices);
+  list.find("schedule")->when_set = [&o] { o.fixed.schedule = o.train.pipeline.schedule; };
 }
 
 // What is decided, and what it needs: the rest is as harmless as can be.
@@ -66,11 +66,11 @@ TrainConfig as_decided(const PlanOptions& o) {
   layout.schedule = o.fixed.schedule.value_or(layout.virtual_stages > 1      ? ScheduleKind::kInterleaved
                                               : !layout.token_slices.empty() ? ScheduleKind::kSeq1F1B
                                                                              : ScheduleKind::k1F1B);
-  const bool makes_sense = layout.pipeline >= 1 && layout.virtual_stages >= 1 && o.train.model.num_layers >= 1 &&
-                           layout.pipeline <= o.train.model.num_layers / layout.virtual_stages;
+  const bool makes_sense = layout.pipeline >= 1 && layout.virtual_stages >= 1 && o.train.model.config.num_layers >= 1 &&
+                           layout.pipeline <= o.train.model.config.num_layers / layout.virtual_stages;
   TrainConfig config = makes_sense ? plan::with_layout(o.train, layout) : o.train;
-  if (!o.fixed.pipeline && !config.pipeline_layout.empty() && o.train.pipeline_layout == config.pipeline_layout) {
-    config.pipeline_layout.clear();  // its stages are what is searched for
+  if (!o.fixed.pipeline && !config.pipeline.layout.empty() && o.train.pipeline.layout == config.pipeline.layout) {
+    config.pipeline.layout.clear();  // its stages are what is searched for
   }
   return config;
 }
@@ -90,14 +90,14 @@ Faults PlanOptions::faults() const {
   if (!reproduce.empty()) return faults;
   faults.add_if(cluster.empty(), "{} is missing: {}, or a file that describes one", kCluster,
                 fmt::join(cluster_preset_names(), ", "));
-  faults.add_if(train.global_batch_size < 1, "{} is missing: sequences of an update", kBatch);
+  faults.add_if(train.batch.global_batch_size < 1, "{} is missing: sequences of an update", kBatch);
   faults.need_between(kDevices, devices, 0, kMostDevices);
   faults.need_between({"runners-up"}, runners_up, 0, 1000);
   faults.add_if(!(std::isfinite(tokens) && tokens >= 0), "{} is {}; it must be a number of tokens", Flag{"tokens"},
                 tokens);
-  const bool is_automatic = train.token_slices == "auto" || train.token_slices == "joint";
+  const bool is_automatic = train.pipeline.token_slices == "auto" || train.pipeline.token_slices == "joint";
   faults.add_if(is_automatic, "{} is {}, which measures on the machine that trains; leave it out: slices are chosen",
-                kSlices, train.token_slices);
+                kSlices, train.pipeline.token_slices);
   if (is_automatic) return faults;
   const TrainConfig decided = as_decided(*this);
   faults.add(static_cast<const StepSettings&>(decided).faults());
@@ -114,29 +114,29 @@ plan::PlanRequest PlanOptions::request() const {
   const std::vector<std::string> faults = optimizer_backend_faults(config).texts();
   if (!faults.empty()) throw_user_error("{}", faults.front());
   request.vocab_size = plan::vocabulary_size(config);
-  if (config.tokenizer.empty()) config.model.vocab_size = request.vocab_size;
-  const double samples = tokens_of(request) / static_cast<double>(config.seq_length);
+  if (config.model.tokenizer.empty()) config.model.config.vocab_size = request.vocab_size;
+  const double samples = tokens_of(request) / static_cast<double>(config.model.seq_length);
   config.train_iters = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(std::ceil(samples / static_cast<double>(config.global_batch_size))));
+      1, static_cast<std::int64_t>(std::ceil(samples / static_cast<double>(config.batch.global_batch_size))));
   return request;
 }
 
 double PlanOptions::tokens_of(const plan::PlanRequest& request) const {
   if (tokens > 0) return tokens;
-  return kTokensOfParameter * static_cast<double>(request.model.model_for(request.vocab_size).parameters());
+  return kTokensOfParameter * static_cast<double>(request.model.model.model_for(request.vocab_size).parameters());
 }
 
 FieldList fields_of(PlanOptions& o) {
   TrainConfig& t = o.train;
   FieldList list;
-  add_model_fields(list, t);
+  add_model_fields(list, t.model);
   list.group("Training");
-  add_seq_length_field(list, t);
+  add_seq_length_field(list, t.model);
   list.find("seq-length")->alias = "seq";
-  list.add("global-batch-size", &t.global_batch_size, "N", "sequences of an update").alias = "global-batch";
+  list.add("global-batch-size", &t.batch.global_batch_size, "N", "sequences of an update").alias = "global-batch";
   list.add("tokens", &o.tokens, "T", "to train on: for days and operations; 0: 20 a parameter");
-  add_optimizer_choice_fields(list, t);
-  add_training_precision_fields(list, t);
+  add_optimizer_choice_fields(list, t.optimizer);
+  add_training_precision_fields(list, t.backend);
   for (const char* name : {"bf16", "fp16", "tf32"}) {
     if (Field* field = list.find(name)) field->when_set = [&o] { o.precision_given = true; };
   }
@@ -147,7 +147,7 @@ FieldList fields_of(PlanOptions& o) {
   add_layout(list, o);
   list.group("Data");
   list.add("data-path", &t.data_path, "PREFIX", "for the command that is printed");
-  add_tokenizer_field(list, t);
+  add_tokenizer_field(list, t.model);
   list.group("Output");
   list.add("runners-up", &o.runners_up, "N", "layouts that are shown beside the best");
   list.add("reproduce", &o.reproduce, "megatron|terapipe",

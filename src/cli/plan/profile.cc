@@ -28,7 +28,7 @@ namespace {
 
 // Slices are what is measured; a profile is as good for every way of slicing.
 struct ProfileOptions : StepSettings {
-  ProfileOptions() { token_slices = "auto"; }
+  ProfileOptions() { pipeline.token_slices = "auto"; }
   std::int64_t repeats = 3;
   bool overwrite = false;
   std::filesystem::path output, json;
@@ -36,7 +36,7 @@ struct ProfileOptions : StepSettings {
 
   Faults faults() const {
     if (!cluster.empty()) return machine_faults();
-    if (model.kind == ModelKind::kGpt2) return StepSettings::faults();
+    if (model.config.kind == ModelKind::kGpt2) return StepSettings::faults();
     Faults faults;
     faults.add("profile measures what slices of tokens cost, and sequences of a BERT are not cut into slices; {} gpt2",
                Flag{"model-type"});
@@ -45,8 +45,8 @@ struct ProfileOptions : StepSettings {
 
   // Of no model, batch or tokenizer.
   Faults machine_faults() const {
-    Faults faults = LayoutSettings::faults();
-    faults.add(BackendSettings::faults());
+    Faults faults = LayoutSettings::layout.faults();
+    faults.add(BackendSettings::backend.faults());
     faults.add_if(!output.empty(),
                   "{} is where a model's profile goes, and {} FILE where a machine's does; leave it out",
                   Flag{"output"}, Flag{"cluster"});
@@ -56,17 +56,17 @@ struct ProfileOptions : StepSettings {
 
 FieldList fields_of(ProfileOptions& o) {
   FieldList list;
-  add_model_fields(list, o);
+  add_model_fields(list, o.model);
   list.group("Training");
-  add_seq_length_field(list, o);
-  add_micro_batch_size_field(list, o);
+  add_seq_length_field(list, o.model);
+  add_micro_batch_size_field(list, o.batch);
   list.group("Precision");
-  add_training_precision_fields(list, o);
-  add_training_layout_fields(list, o);
+  add_training_precision_fields(list, o.backend);
+  add_training_layout_fields(list, o.layout);
   list.group("Pipeline");
-  add_pipeline_layout_field(list, o);
+  add_pipeline_layout_field(list, o.pipeline);
   list.group("Data");
-  add_tokenizer_field(list, o);
+  add_tokenizer_field(list, o.model);
   add_machine_fields(list, o);
   list.group("Measuring");
   list.add("repeats", &o.repeats, "N", "rounds over all slicings").between(1, 1000);
@@ -208,13 +208,13 @@ void run(const ProfileOptions& options) {
     require_writable(file);
   }
   if (!options.cluster.empty()) return profile_machine(options, options.cluster, options.repeats, options.json);
-  const RankLauncher launcher(options.threads, options.backend, options.bind);
+  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.output.empty()) lock.emplace(options.output);
-  const std::int64_t vocab_size = options.vocabulary_size();
+  const std::int64_t vocab_size = options.model.vocabulary_size();
   ProfileOptions shown = options;
-  launcher.run(options.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
-    const std::unique_ptr<Backend> backend = make_backend(options, rank);
+  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+    const std::unique_ptr<Backend> backend = make_backend(options.backend, rank);
     ProfileRequest request = profile_request(options, vocab_size, rank.environment.ranks_are());
     request.repeats = static_cast<int>(options.repeats);
     const double peak = peak_flops(*backend, rank.world);

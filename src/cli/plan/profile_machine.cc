@@ -58,7 +58,7 @@ std::vector<CalibrationStep> measured_steps(const StepSettings& settings, Backen
   const auto show = [&](const char* what) {
     return rank.is_first() ? show_steps(fmt::format("measuring {}", what)) : std::function<void(int, int)>();
   };
-  const DType dtype = settings.compute_dtype();
+  const DType dtype = settings.backend.compute_dtype();
   std::vector<CalibrationStep> steps = plan::calibration_steps({.dtype = dtype}, ranks);
   plan::measure(steps, std::make_shared<Mesh>(make_mesh(rank.world, {.data = ranks})), backend, rounds,
                 show("small models, one on each rank"));
@@ -138,11 +138,11 @@ void profile_machine(const StepSettings& settings, const std::string& cluster_na
   const std::filesystem::path file =
       cluster_name == kThisMachine ? this_machine_file() : std::filesystem::path(cluster_name);
   if (file.empty()) throw_user_error("neither XDG_CACHE_HOME nor HOME says where the cache is; give --cluster FILE");
-  const RankLauncher launcher(settings.threads, settings.backend, settings.bind);
+  const RankLauncher launcher(settings.layout.threads, settings.backend.kind, settings.layout.bind);
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0) lock.emplace(file);
-  launcher.run(settings.mesh(), fmt::format("{}", rounds), [&](const Rank& rank) {
-    const std::unique_ptr<Backend> backend = make_backend(settings, rank);
+  launcher.run(settings.layout.mesh(), fmt::format("{}", rounds), [&](const Rank& rank) {
+    const std::unique_ptr<Backend> backend = make_backend(settings.backend, rank);
     rank.world.attach(backend.get());
     const Cluster cluster = measured_cluster(*backend, rank);
     const std::vector<CalibrationStep> steps = measured_steps(settings, *backend, rank, static_cast<int>(rounds));

@@ -24,37 +24,37 @@ void add_cluster_fields(FieldList& list, ClusterScenario& o) {
       list.add("cluster", &o.cluster, "NAME|FILE",
                "machines and links: passes, messages, sums and the update take what the model's shape says");
   for (const std::string_view name : cluster_preset_names()) cluster.known_values.emplace_back(name);
-  list.add("micro-batch-size", &t.micro_batch_size, "N", "sequences of a micro-batch");
-  Field& tensor = list.add("tensor-model-parallel-size", &t.tensor_parallel, "T", "ranks that split each layer");
+  list.add("micro-batch-size", &t.batch.micro_batch_size, "N", "sequences of a micro-batch");
+  Field& tensor = list.add("tensor-model-parallel-size", &t.layout.tensor_parallel, "T", "ranks that split each layer");
   tensor.alias = "tp";
-  add_data_parallel_field(list, t, "copies of the model");
-  list.add("sequence-parallel", &t.sequence_parallel, "",
+  add_data_parallel_field(list, t.layout, "copies of the model");
+  list.add("sequence-parallel", &t.layout.sequence_parallel, "",
            "norms, dropout and residuals are split over those ranks too");
-  list.add("use-distributed-optimizer", &t.distributed_optimizer, "",
+  list.add("use-distributed-optimizer", &t.layout.distributed_optimizer, "",
            "each copy of the model keeps its share of the optimizer's state");
-  list.add_choice("recompute-granularity", t.recompute,
+  list.add_choice("recompute-granularity", t.layout.recompute,
                   {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
                   "activations made again in the backward pass");
-  list.add("bf16", &t.bf16, "", "weights and activations in bf16; neither: as suits the devices").when_set = [&o] {
+  list.add("bf16", &t.backend.bf16, "", "weights and activations in bf16; neither: as suits the devices").when_set = [&o] {
     o.has_precision = true;
   };
-  list.add("fp16", &t.fp16, "", "the same in fp16").when_set = [&o] { o.has_precision = true; };
-  add_model_fields(list, t);
+  list.add("fp16", &t.backend.fp16, "", "the same in fp16").when_set = [&o] { o.has_precision = true; };
+  add_model_fields(list, t.model);
 }
 
 TrainConfig ClusterScenario::config_of(const slicing::Scenario& scenario) const {
   TrainConfig config = train;
   config.data_path = {"corpus"};  // none is read
-  config.pipeline_parallel = scenario.stages;
-  config.pipeline_schedule = scenario.schedule;
-  config.virtual_stages = scenario.virtual_stages;
-  config.defer_weight_gradients = scenario.defer_weight_gradients;
+  config.layout.pipeline_parallel = scenario.stages;
+  config.pipeline.schedule = scenario.schedule;
+  config.pipeline.virtual_stages = scenario.virtual_stages;
+  config.pipeline.defer_weight_gradients = scenario.defer_weight_gradients;
   if (scenario.slices != "1") {
     const bool is_number = scenario.slices.find_first_not_of("0123456789") == std::string::npos;
-    config.token_slices = is_number ? "uniform:" + scenario.slices : scenario.slices;
+    config.pipeline.token_slices = is_number ? "uniform:" + scenario.slices : scenario.slices;
   }
-  if (scenario.tokens > 0) config.seq_length = scenario.tokens;
-  config.global_batch_size = config.micro_batch_size * scenario.micro_batches * config.data_parallel;
+  if (scenario.tokens > 0) config.model.seq_length = scenario.tokens;
+  config.batch.global_batch_size = config.batch.micro_batch_size * scenario.micro_batches * config.layout.data_parallel;
   return config;
 }
 
@@ -75,7 +75,7 @@ Faults ClusterScenario::faults(const slicing::Scenario& scenario) const {
 
 ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Scenario& scenario) {
   ClusterRun run{.config = options.config_of(scenario), .cluster = {}, .schedule = {}, .result = {}, .memory = {}};
-  const std::int64_t ranks = run.config.mesh().ranks();
+  const std::int64_t ranks = run.config.layout.mesh().ranks();
   run.cluster = find_cluster(options.cluster);
   if (run.cluster.devices < ranks) run.cluster = find_cluster(options.cluster, ranks);
   plan::choose_device_settings(run.config, run.cluster.device, options.has_precision);
@@ -84,10 +84,10 @@ ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Sc
   run.schedule = work.schedule;
   run.result = simulation::simulate(work, run.cluster, true);
   run.memory = planned_memory(run.config, {.vocab_size = vocab_size,
-                                           .compute_dtype = run.config.compute_dtype(),
+                                           .compute_dtype = run.config.backend.compute_dtype(),
                                            .threads = plan::cpu_threads(run.cluster)});
   run.tokens_per_second =
-      static_cast<double>(run.config.global_batch_size * run.config.seq_length) / run.result.seconds;
+      static_cast<double>(run.config.batch.global_batch_size * run.config.model.seq_length) / run.result.seconds;
   return run;
 }
 
@@ -96,7 +96,7 @@ std::string text_of(const ClusterRun& run) {
   std::string text = fmt::format(
       "{} ranks (tensor {} x pipeline {} x data {}) of {}\n"
       "update: {:.4g} s, {:.0f} tokens/s; the pipeline takes {:.4g} s of it, with bubbles of {:.2f} %\n\n",
-      run.config.mesh().ranks(), run.config.tensor_parallel, run.config.pipeline_parallel, run.config.data_parallel,
+      run.config.layout.mesh().ranks(), run.config.layout.tensor_parallel, run.config.layout.pipeline_parallel, run.config.layout.data_parallel,
       run.cluster.name, result.seconds, run.tokens_per_second, result.pipeline_seconds, 100 * result.bubble_share());
   const Align right = Align::kRight;
   TextTable stages({right, right, right, right, right, right});
@@ -138,8 +138,8 @@ std::string json_of(const ClusterRun& run) {
                      {"bytes", link.bytes}});
   }
   const Json json = {{"cluster", run.cluster.name},
-                     {"ranks", run.config.mesh().ranks()},
-                     {"schedule", pipeline::name_of(schedule_kind(run.config))},
+                     {"ranks", run.config.layout.mesh().ranks()},
+                     {"schedule", pipeline::name_of(schedule_kind(run.config.pipeline))},
                      {"stages", run.schedule.stages},
                      {"micro_batches", run.schedule.micro_batches},
                      {"slices", run.schedule.slices},

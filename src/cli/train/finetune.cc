@@ -65,7 +65,7 @@ void write_predictions(const FinetuneResult& result, const FinetuneJob& job, con
 
 // Loads the checkpoint with the highest score in place of the last one. Returns its iteration.
 std::int64_t load_best(const TrainConfig& run, Trainer& trainer, const Rank& rank) {
-  const std::filesystem::path best = run.save / kBestLink;
+  const std::filesystem::path best = run.output.save / kBestLink;
   const CheckpointInfo checkpoint = read_checkpoint_info(best);
   Executor& executor = trainer.executor();
   load_weights(best, trainer.task().config, executor.all_parameters(), executor.backend(), rank.is_first());
@@ -81,7 +81,7 @@ FinetuneResult result_of(const FinetuneJob& job, const TrainConfig& run, Trainer
   if (job.test) result.test_outputs = outputs_of(executor, model, job.test->examples());
   if (!rank.is_first()) return {};
   add_scores(result, job);
-  write_predictions(result, job, run.save);
+  write_predictions(result, job, run.output.save);
   return result;
 }
 
@@ -103,7 +103,7 @@ FinetuneResult ensemble_of(const std::vector<FinetuneResult>& runs, const Finetu
   FinetuneResult result{.validation_outputs = mean_of(validation)};
   if (job.test) result.test_outputs = mean_of(test);
   add_scores(result, job);
-  write_predictions(result, job, job.config.save);
+  write_predictions(result, job, job.config.run.output.save);
   return result;
 }
 
@@ -189,7 +189,7 @@ void report_results(const FinetuneJob& job, const FinetuneResults& results, cons
     text += text_of(fmt::format("ensemble of {}", runs.size()), ensemble);
   }
   json["peak_memory_bytes"] = peaks;
-  report(config.json, text, json.dump());
+  report(config.run.output.json, text, json.dump());
 }
 
 // A run from its start, or from where it was left, to its end. Returns false where a signal ended it; else
@@ -199,7 +199,7 @@ bool run_to_end(const FinetuneJob& job, const TrainConfig& run, Backend& backend
   FinetuneConfig own = job.config;
   FieldList fields = fields_of(own);
   std::optional<CheckpointInfo> checkpoint;
-  if (!run.load.empty()) checkpoint = read_checkpoint_info(run.load);
+  if (!run.output.load.empty()) checkpoint = read_checkpoint_info(run.output.load);
   Trainer trainer(run, backend,
                   make_finetune_task(run, job.config.task, *job.training, *job.validation, rank.mesh->place().tensor),
                   rank.mesh);
@@ -208,7 +208,7 @@ bool run_to_end(const FinetuneJob& job, const TrainConfig& run, Backend& backend
                          .began = job.began,
                          .end_signals = job.end_signals,
                          .layout = job.layout,
-                         .memory = {.vocab_size = run.model.vocab_size,
+                         .memory = {.vocab_size = run.model.config.vocab_size,
                                     .compute_dtype = backend.compute_dtype(),
                                     .threads = computing_threads(backend)},
                          .peak_flops = peak_flops_of(run, backend, rank),
@@ -256,7 +256,7 @@ bool run_search(const FinetuneJob& job, Backend& backend, const Rank& rank, Fine
 }
 
 void run_rank(const FinetuneJob& job, const Rank& rank) {
-  const std::unique_ptr<Backend> backend = make_backend(job.config, rank);
+  const std::unique_ptr<Backend> backend = make_backend(job.config.run.backend, rank);
   FinetuneResults results;
   FinetuneConfig config = job.config;
   if (config.search) {
@@ -276,7 +276,7 @@ void run_rank(const FinetuneJob& job, const Rank& rank) {
 void require_same_runs(const FinetuneJob& job, const FinetuneConfig& config) {
   for (std::int64_t index = 0; index < config.seeds; ++index) {
     const TrainConfig run = train_config(config, job.training->examples(), index);
-    if (!run.load.empty()) require_same_run(config, run, data_of(*job.training, *job.validation));
+    if (!run.output.load.empty()) require_same_run(config, run, data_of(*job.training, *job.validation));
   }
 }
 
@@ -287,17 +287,17 @@ void require_same_runs(const FinetuneJob& job) {
 
 // Once, however many runs start from the weights.
 void tell_of_labels(const FinetuneConfig& config, const RankLauncher& launcher) {
-  if (config.load.empty() || launcher.environment().process != 0) return;
-  const std::string note = note_of_unnamed_labels(find_weights(config.load), config.model);
+  if (config.run.output.finetune.empty() || launcher.environment().process != 0) return;
+  const std::string note = note_of_unnamed_labels(find_weights(config.run.output.finetune), config.run.model.config);
   if (!note.empty()) fmt::print(stderr, "{}\n", note);
 }
 
 void run(const FinetuneConfig& config) {
   const double began = monotonic_seconds();
-  const RankLauncher launcher(config.threads, config.backend, config.bind);
-  const Tokenizer tokenizer = Tokenizer::load(config.tokenizer);
+  const RankLauncher launcher(config.run.layout.threads, config.run.backend.kind, config.run.layout.bind);
+  const Tokenizer tokenizer = Tokenizer::load(config.run.model.tokenizer);
   const auto open = [&](const std::vector<std::filesystem::path>& files, bool training) {
-    return open_task(config.task, files, tokenizer, config.reading, training);
+    return open_task(config.task, files, tokenizer, config.reading.given, training);
   };
   EndSignals end_signals(launcher.environment().process == 0);
   std::atomic<int> signal{0};
@@ -306,7 +306,7 @@ void run(const FinetuneConfig& config) {
                   .began = began,
                   .end_signals = end_signals,
                   .signal = signal,
-                  .layout = launcher.description(config.mesh()),
+                  .layout = launcher.description(config.run.layout.mesh()),
                   .training = open(config.train_data, true),
                   .validation = open(config.valid_data, false),
                   .test = config.test_data.empty() ? nullptr : open(config.test_data, false)};
@@ -316,7 +316,7 @@ void run(const FinetuneConfig& config) {
   if (config.search) job.points = search_points(config, job.training->examples().count());
   require_same_runs(job);
   tell_of_labels(config, launcher);
-  launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(config.run.layout.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
   if (signal != 0) throw EndedBySignal(signal);
 }
 

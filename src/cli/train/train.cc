@@ -54,8 +54,8 @@ struct Job {
 
 // Of micro-batches of so many sequences; empty: in the user's cache. Joint slices need several: FILE-2.json, ..
 std::filesystem::path profile_file(const TrainConfig& config, std::int64_t sequences) {
-  if (config.profile.empty() || !config.chooses_micro_batches()) return config.profile;
-  std::filesystem::path file = config.profile;
+  if (config.pipeline.profile.empty() || !config.pipeline.chooses_micro_batches()) return config.pipeline.profile;
+  std::filesystem::path file = config.pipeline.profile;
   const std::string name = fmt::format("{}-{}{}", file.stem().string(), sequences, file.extension().string());
   return file.replace_filename(name);
 }
@@ -63,9 +63,9 @@ std::filesystem::path profile_file(const TrainConfig& config, std::int64_t seque
 // What slices cost, where that is asked for; of every size that micro-batches may have.
 std::vector<slicing::Profile> profiles_for(const Job& job, const Rank& rank, Backend& backend) {
   const TrainConfig& config = job.config;
-  const bool is_joint = config.chooses_micro_batches();
+  const bool is_joint = config.pipeline.chooses_micro_batches();
   std::vector<slicing::Profile> profiles;
-  if (!is_joint && config.token_slices != "auto" && config.profile.empty()) return profiles;
+  if (!is_joint && config.pipeline.token_slices != "auto" && config.pipeline.profile.empty()) return profiles;
   ProfileRequest request = profile_request(config, job.vocab_size, rank.environment.ranks_are());
   for (const std::int64_t size :
        is_joint ? slicing::sizes_to_measure(request.sequences) : std::vector{request.sequences}) {
@@ -81,7 +81,7 @@ std::vector<slicing::Profile> profiles_for(const Job& job, const Rank& rank, Bac
 
 void run_rank(const Job& job, const Rank& rank) {
   const TrainConfig& config = job.config;
-  const std::unique_ptr<Backend> backend = make_backend(config, rank);
+  const std::unique_ptr<Backend> backend = make_backend(config.backend, rank);
   std::vector<slicing::Profile> profiles = profiles_for(job, rank, *backend);
   Trainer trainer(config, *backend, make_training_task(config, job.data, job.vocab_size, rank.mesh->place().tensor),
                   rank.mesh, profiles);
@@ -111,14 +111,14 @@ void run_rank(const Job& job, const Rank& rank) {
   job.signal = result.signal;
   write_trace(config, trainer, rank);
   const std::vector<std::int64_t> peaks = rank.peak_memory(*backend);
-  if (rank.is_first()) report(config.json, "", json_of(result, peaks).dump());
+  if (rank.is_first()) report(config.output.json, "", json_of(result, peaks).dump());
 }
 
 void run(const TrainStart& start) {
   const TrainConfig& config = start.config;
   const double began = monotonic_seconds();
-  const RankLauncher launcher(config.threads, config.backend, config.bind);
-  config.documents(config.tokenizer);  // what it lacks is reported once, before there are ranks
+  const RankLauncher launcher(config.layout.threads, config.backend.kind, config.layout.bind);
+  config.documents.options(config.model.tokenizer);  // what it lacks is reported once, before there are ranks
   EndSignals end_signals(launcher.environment().process == 0);
   std::atomic<int> signal{0};
   const Job job{.config = config,
@@ -126,11 +126,11 @@ void run(const TrainStart& start) {
                 .began = began,
                 .end_signals = end_signals,
                 .signal = signal,
-                .layout = launcher.description(config.mesh()),
-                .vocab_size = config.vocabulary_size(),
+                .layout = launcher.description(config.layout.mesh()),
+                .vocab_size = config.model.vocabulary_size(),
                 .data = open_training_data(config)};
   check_corpus_tokenizer(config, job.data);
-  launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(config.layout.mesh(), to_toml(config), [&](const Rank& rank) { run_rank(job, rank); });
   if (signal != 0) throw EndedBySignal(signal);
 }
 

@@ -40,14 +40,14 @@ bool is_shown_elsewhere(std::string_view field) {
 }
 
 std::vector<std::string> other_than_default(TrainConfig config) {
-  config.model = config.model_for(config.model.vocab_size);
+  config.model.config = config.model.model_for(config.model.config.vocab_size);
   TrainConfig defaults;
   FieldList ours = fields_of(config), theirs = fields_of(defaults);
   std::vector<std::string> words;
   for (const Field& field : ours) {
     const std::string value = field.value_text();
     if (is_shown_elsewhere(field.name) || value == theirs.find(field.name)->value_text()) continue;
-    if (field.name == "max-position-embeddings" && value == fmt::format("{}", config.seq_length)) continue;
+    if (field.name == "max-position-embeddings" && value == fmt::format("{}", config.model.seq_length)) continue;
     words.push_back(field.is_bool() && value == "true" ? field.name : fmt::format("{} {}", field.name, value));
   }
   return words;
@@ -91,12 +91,12 @@ std::string text_of_origin(const TrainConfig& config, const CheckpointInfo* chec
     return fmt::format("goes on from '{}', {} of {} updates done", checkpoint->folder.string(),
                        checkpoint->state.iteration, config.train_iters);
   }
-  if (!config.finetune.empty()) {
-    const std::string drawn = warning_of_drawn(config.finetune, config.model);
-    return fmt::format("starts from the weights in '{}'{}{}", config.finetune.string(), drawn.empty() ? "" : "\n",
+  if (!config.output.finetune.empty()) {
+    const std::string drawn = warning_of_drawn(config.output.finetune, config.model.config);
+    return fmt::format("starts from the weights in '{}'{}{}", config.output.finetune.string(), drawn.empty() ? "" : "\n",
                        drawn);
   }
-  return fmt::format("starts from random weights of --seed {}{}", config.seed, note_of_narrow(config.model));
+  return fmt::format("starts from random weights of --seed {}{}", config.seed, note_of_narrow(config.model.config));
 }
 
 std::string text_of_batches(const TrainConfig& config, const CheckpointInfo* checkpoint, std::int64_t epoch) {
@@ -114,7 +114,7 @@ std::string text_of_batches(const TrainConfig& config, const CheckpointInfo* che
 
 // In a line; where stages differ, in a table.
 std::string text_of_memory(const TrainConfig& config, std::span<const RankMemory> memory) {
-  if (config.verbose || config.pipeline_parallel > 1) return memory_table(memory);
+  if (config.output.verbose || config.layout.pipeline_parallel > 1) return memory_table(memory);
   const RankMemory* largest = &memory.front();
   for (const RankMemory& rank : memory) {
     if (rank.needed() > largest->needed()) largest = &rank;
@@ -138,24 +138,24 @@ std::string TrainStartText::text(const Backend& backend) const {
   const ModelConfig& model = trainer.task().config;
   const std::int64_t epoch = trainer.task().training->samples_per_epoch();
   std::vector<std::string> lines;
-  if (config.verbose) {
+  if (config.output.verbose) {
     TrainConfig shown = config;
-    shown.model = shown.model_for(shown.model.vocab_size);
+    shown.model.config = shown.model.model_for(shown.model.config.vocab_size);
     lines.push_back(value_table(fields_of(shown)));
   }
   lines.push_back(fmt::format("{} with {} parameters: {}, hidden {}, {}, {} positions, vocabulary {} (padded to {})",
                               text_of_kind(model), readable_count(static_cast<double>(model.parameters())),
                               counted(model.num_layers, "layer"), model.hidden_size,
                               counted(model.num_attention_heads, "head"), model.max_position_embeddings,
-                              model.vocab_size, model.padded_vocab_size(config.tensor_parallel)));
+                              model.vocab_size, model.padded_vocab_size(config.layout.tensor_parallel)));
   lines.push_back(text_of_origin(config, checkpoint));
   lines.push_back(
-      fmt::format("{} of {} an epoch", counted(epoch, "training sample"), counted(config.seq_length, "token")));
+      fmt::format("{} of {} an epoch", counted(epoch, "training sample"), counted(config.model.seq_length, "token")));
   lines.push_back(trainer.task().split_description);
   lines.push_back(text_of_batches(config, checkpoint, epoch));
   const std::string settings = backend.settings();
   lines.push_back(fmt::format("back end {}, {}{}{}{}", backend.name(), counted(thread_count(), "thread"),
-                              config.mesh().ranks() > 1 ? " in each rank" : "", settings.empty() ? "" : ", ",
+                              config.layout.mesh().ranks() > 1 ? " in each rank" : "", settings.empty() ? "" : ", ",
                               settings));
   if (config.rows_of_logits() == 0) {
     lines.push_back(fmt::format("logits {} rows at a time, since memory allows it (--logits-chunk)",
@@ -165,8 +165,8 @@ std::string TrainStartText::text(const Backend& backend) const {
   lines.push_back(teratron::text_of(trainer.pipeline()));
   lines.push_back(text_of_memory(config, memory));
   lines.push_back(text_of_settings(config, checkpoint));
-  lines.push_back(config.save.empty() ? "saves nothing: there is no --save"
-                                      : fmt::format("saves to '{}'", config.save.string()));
+  lines.push_back(config.output.save.empty() ? "saves nothing: there is no --save"
+                                      : fmt::format("saves to '{}'", config.output.save.string()));
   std::erase(lines, "");
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
@@ -175,15 +175,15 @@ std::string text_of_progress(const TrainConfig& config, const CheckpointInfo* ch
                              bool has_work) {
   if (checkpoint == nullptr) return "";
   if (!has_work && checkpoint->run.kind == RunKind::kFinetuning) {
-    const std::int64_t epochs = done / std::max<std::int64_t>(config.eval_interval, 1);
+    const std::int64_t epochs = done / std::max<std::int64_t>(config.output.eval_interval, 1);
     return fmt::format(
         "nothing to train: '{}' has done its {} epochs, {} updates; choose another --save to train again",
-        config.load.string(), epochs, done);
+        config.output.load.string(), epochs, done);
   }
   if (!has_work) {
     return fmt::format(
         "nothing to do: '{}' has done {} iterations, and --train-iters is {}; give a larger one to go on",
-        config.load.string(), done, config.train_iters);
+        config.output.load.string(), done, config.train_iters);
   }
   std::string text = fmt::format("resuming after iteration {} of {}", done, config.train_iters);
   const std::optional<TrainConfig> before = settings_of(*checkpoint);

@@ -27,7 +27,7 @@ constexpr const char* kSample = "sample";  // not one of Megatron-LM's
 ProgressScale progress_scale(const TrainConfig& config, const BatchSchedule& batches, double flops_per_token,
                              double peak_flops) {
   return {.total_iterations = config.train_iters,
-          .log_interval = config.log_interval,
+          .log_interval = config.output.log_interval,
           .total_samples = batches.consumed_after(config.train_iters),
           .flops_per_token = flops_per_token,
           .peak_flops = peak_flops};
@@ -42,50 +42,50 @@ TensorBoardLog::Points points(std::int64_t step, const Curves& curves, const cha
 // A folder that the checkpoint alone names is written to where a run has written records before: who sends a checkpoint
 // does not choose where this machine is written to.
 bool writes_tensorboard(const TrainConfig& config) {
-  return !config.tensorboard_dir.empty() &&
-         (!config.tensorboard_is_recorded || TensorBoardLog::holds_records(config.tensorboard_dir));
+  return !config.output.tensorboard_dir.empty() &&
+         (!config.output.tensorboard_is_recorded || TensorBoardLog::holds_records(config.output.tensorboard_dir));
 }
 
 }  // namespace
 
 void prepare_tensorboard(const TrainConfig& config) {
-  if (config.tensorboard_dir.empty()) return;
+  if (config.output.tensorboard_dir.empty()) return;
   if (!writes_tensorboard(config)) {
     std::fputs(fmt::format("nothing is written to the checkpoint's --tensorboard-dir '{}', which holds no records of "
                            "its run; give the flag to write there\n",
-                           config.tensorboard_dir.string())
+                           config.output.tensorboard_dir.string())
                    .c_str(),
                stderr);
   }
-  if (!config.load.empty()) return;
-  if (TensorBoardLog::holds_records(config.tensorboard_dir)) {
+  if (!config.output.load.empty()) return;
+  if (TensorBoardLog::holds_records(config.output.tensorboard_dir)) {
     throw_user_error(
         "'{}' already holds the records of a run; go on with that run by --load, or choose another "
         "--tensorboard-dir",
-        config.tensorboard_dir.string());
+        config.output.tensorboard_dir.string());
   }
 }
 
 TrainingReporter::TrainingReporter(const TrainConfig& config, const Trainer& trainer, std::int64_t start,
                                    double peak_flops)
     : kinds_(trainer.task().model->traits.losses),
-      flops_per_token_(trainer.task().config.training_flops_per_token(config.seq_length)),
+      flops_per_token_(trainer.task().config.training_flops_per_token(config.model.seq_length)),
       peak_flops_(peak_flops),
-      ranks_(config.mesh().ranks()),
+      ranks_(config.layout.mesh().ranks()),
       batches_(trainer.batches()),
       progress_(stderr, terminal_columns(stderr), progress_scale(config, batches_, flops_per_token_, peak_flops)),
       told_at_(monotonic_seconds()) {
-  if (!config.sample_prompts.empty()) tokenizer_ = Tokenizer::load(config.tokenizer);
+  if (!config.output.sample_prompts.empty()) tokenizer_ = Tokenizer::load(config.model.tokenizer);
   // A run that ended at `start` has validated because it ended.
   open_logs(config, start, trainer.validates_after(start));
 }
 
 void TrainingReporter::open_logs(const TrainConfig& config, std::int64_t start, bool keeps_validation) {
   const auto tell = [this](const std::string& text) { progress_.message(text); };
-  if (!config.save.empty()) {
+  if (!config.output.save.empty()) {
     std::vector<std::string> unwanted;
     if (!keeps_validation) unwanted = {"validation_loss", "score", "text"};
-    const auto open = [file = config.save / "metrics.jsonl", start, unwanted] {
+    const auto open = [file = config.output.save / "metrics.jsonl", start, unwanted] {
       return std::make_unique<MetricsLog>(file, start, unwanted);
     };
     metrics_.emplace(open, tell);
@@ -97,7 +97,7 @@ void TrainingReporter::open_logs(const TrainConfig& config, std::int64_t start, 
       return step < last ||
              (step == last && (keeps_validation || !(tag.find(kOfValidation) != tag.npos || tag.starts_with(kSample))));
     };
-    const auto open = [folder = config.tensorboard_dir, keeps] {
+    const auto open = [folder = config.output.tensorboard_dir, keeps] {
       return std::make_unique<TensorBoardLog>(folder, keeps);
     };
     tensorboard_.emplace(open, tell);

@@ -24,11 +24,11 @@ namespace fs = std::filesystem;
 
 // A run whose trace could not be written in the end is stopped before it starts, but for a full disk, which passes.
 void prepare_trace(const TrainConfig& config) {
-  if (config.trace.empty() || is_standard_stream(config.trace)) return;
-  if (config.trace.has_parent_path()) make_folders(config.trace.parent_path());
-  require_replaceable(config.trace, "trace of teratron", kTraceBeginning);
+  if (config.output.trace.empty() || is_standard_stream(config.output.trace)) return;
+  if (config.output.trace.has_parent_path()) make_folders(config.output.trace.parent_path());
+  require_replaceable(config.output.trace, "trace of teratron", kTraceBeginning);
   try {
-    write_file_atomically(config.trace, trace_file({}));
+    write_file_atomically(config.output.trace, trace_file({}));
   } catch (const NoSpaceError& error) {
     tell_user(fmt::format("warning: {}; the run goes on, and there may be no trace", error.what()));
   }
@@ -65,8 +65,8 @@ std::int64_t start_told(const TrainingRun& run, Trainer& trainer, const Rank& ra
     for (const CheckpointFileInfo& file : run.checkpoint->files) bytes += file.bytes;
     told.emplace(fmt::format("loading '{}'", run.checkpoint->folder.string()), share_of_checksums(bytes));
   } else if (rank.is_first()) {
-    told.emplace(run.config.finetune.empty() ? "drawing weights"
-                                             : fmt::format("loading '{}'", run.config.finetune.string()));
+    told.emplace(run.config.output.finetune.empty() ? "drawing weights"
+                                             : fmt::format("loading '{}'", run.config.output.finetune.string()));
   }
   return trainer.start();
 }
@@ -95,7 +95,7 @@ TrainingResult run_first_rank(const TrainingRun& run, Trainer& trainer, std::int
 double peak_flops_of(const TrainConfig& config, Backend& backend, const Rank& rank) {
   std::optional<LongTask> told;
   if (rank.is_first()) told.emplace("measuring how fast the ranks compute");
-  return config.peak_tflops > 0 ? 1e12 * config.peak_tflops * rank.world.size() : peak_flops(backend, rank.world);
+  return config.output.peak_tflops > 0 ? 1e12 * config.output.peak_tflops * rank.world.size() : peak_flops(backend, rank.world);
 }
 
 void write_trace(const TrainConfig& config, const Trainer& trainer, const Rank& rank) {
@@ -103,7 +103,7 @@ void write_trace(const TrainConfig& config, const Trainer& trainer, const Rank& 
   const std::string text = gather_trace(*trainer.trace(), *rank.mesh, rank.world);
   if (!rank.is_first()) return;
   try {
-    write_file_atomically(config.trace, text);
+    write_file_atomically(config.output.trace, text);
   } catch (const EnvironmentError& error) {
     tell_user(fmt::format("warning: {}; there is no trace of this run", error.what()));
   }
@@ -116,7 +116,7 @@ TrainingResult run_training(const TrainingRun& run, Trainer& trainer, Backend& b
   if (rank.is_first()) {
     const TrainStartText start{config, run.checkpoint, trainer, run.layout, memory};
     tell_user(start.text(backend));
-    if (!config.save.empty()) save_folder.emplace(config.save);
+    if (!config.output.save.empty()) save_folder.emplace(config.output.save);
     check_save_folder(config);
   }
   require_memory(memory, backend, rank.world, rank.ranks_in_this_process(),

@@ -19,7 +19,7 @@ std::vector<pipeline::MicroBatchCut> all_cuts(const TrainConfig& config, const P
     const auto place = static_cast<std::size_t>(m);
     const std::int64_t size = plan.micro_batch_sizes[std::min(place, plan.micro_batch_sizes.size() - 1)];
     pipeline::MicroBatchCut cut{.sequences = std::min(left, size), .slice_tokens = plan.slices_of(m)};
-    if (cut.slice_tokens.empty()) cut.slice_tokens = {config.seq_length};
+    if (cut.slice_tokens.empty()) cut.slice_tokens = {config.model.seq_length};
     left -= cut.sequences;
     cuts.push_back(std::move(cut));
   }
@@ -32,20 +32,20 @@ class WorkBuilder {
   WorkBuilder(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size)
       : config_(config),
         cluster_(cluster),
-        model_(config.model_for(vocab_size)),
+        model_(config.model.model_for(vocab_size)),
         constants_(constants_of(cluster)),
         costs_(model_,
-               {.tensor = config.tensor_parallel,
-                .sequence_parallel = config.sequence_parallel,
-                .recompute = config.recompute,
-                .dtype = config.compute_dtype()},
+               {.tensor = config.layout.tensor_parallel,
+                .sequence_parallel = config.layout.sequence_parallel,
+                .recompute = config.layout.recompute,
+                .dtype = config.backend.compute_dtype()},
                cluster),
         plan_(plan_pipeline(config)) {}
 
   simulation::PipelineWork build() {
     work_.schedule = plan_.schedule;
-    work_.tensor = config_.tensor_parallel;
-    work_.data = config_.data_parallel;
+    work_.tensor = config_.layout.tensor_parallel;
+    work_.data = config_.layout.data_parallel;
     work_.costs.passes.resize(plan_.cell_layers.size());
     add_passes();
     add_parameters();
@@ -76,7 +76,7 @@ class WorkBuilder {
       PassTimes times = layer.times(static_cast<double>(plan_.cell_layers[cell]));
       if (cell == 0) times = times.plus(costs_.embedding(slice));
       if (cell + 1 == cells) times = times.plus(costs_.head(slice));
-      if (config_.pipeline_parallel > 1) {
+      if (config_.layout.pipeline_parallel > 1) {
         const double gather = costs_.gather_after_message(slice);
         if (cell > 0) times = times.plus({.forward = gather});
         if (cell + 1 < cells) times = times.plus({.backward = gather, .backward_input = gather});
@@ -85,21 +85,21 @@ class WorkBuilder {
     }
     // Each tensor-parallel rank sends its part of the stream (executor/stream_messages.h).
     work_.message_bytes.push_back(static_cast<double>(slice.sequences * slice.tokens * model_.hidden_size) *
-                                  static_cast<double>(size_of(config_.compute_dtype())) /
-                                  static_cast<double>(config_.tensor_parallel));
+                                  static_cast<double>(size_of(config_.backend.compute_dtype())) /
+                                  static_cast<double>(config_.layout.tensor_parallel));
   }
 
   void add_parameters() {
     const std::size_t cells = plan_.cell_layers.size();
-    const auto stages = static_cast<std::size_t>(config_.pipeline_parallel);
-    const std::int64_t rank_words = model_.padded_vocab_size(config_.tensor_parallel) / config_.tensor_parallel;
+    const auto stages = static_cast<std::size_t>(config_.layout.pipeline_parallel);
+    const std::int64_t rank_words = model_.padded_vocab_size(config_.layout.tensor_parallel) / config_.layout.tensor_parallel;
     const auto h = static_cast<double>(model_.hidden_size);
     const double embedding = h * static_cast<double>(rank_words);
-    const double element = static_cast<double>(size_of(config_.compute_dtype()));
+    const double element = static_cast<double>(size_of(config_.backend.compute_dtype()));
     std::vector<double> of_stage(stages);
     for (std::size_t cell = 0; cell < cells; ++cell) {
       double parameters =
-          static_cast<double>(plan_.cell_layers[cell]) * layer_parameters(model_, config_.tensor_parallel);
+          static_cast<double>(plan_.cell_layers[cell]) * layer_parameters(model_, config_.layout.tensor_parallel);
       if (cell == 0) parameters += embedding + h * static_cast<double>(model_.max_position_embeddings);
       if (cell + 1 == cells) parameters += 2 * h + (stages > 1 ? embedding : 0);  // the last norm; the tied copy
       const std::size_t stage = cell % stages;
@@ -110,8 +110,8 @@ class WorkBuilder {
     }
     work_.gradient_pieces = static_cast<int>(std::max<std::int64_t>(1, plan_.cell_layers.front()));
     work_.tied_bytes = stages > 1 ? embedding * constants_.gradient_bytes : 0;
-    work_.shards_optimizer = config_.distributed_optimizer;
-    const auto shares = static_cast<double>(config_.distributed_optimizer ? config_.data_parallel : 1);
+    work_.shards_optimizer = config_.layout.distributed_optimizer;
+    const auto shares = static_cast<double>(config_.layout.distributed_optimizer ? config_.layout.data_parallel : 1);
     for (std::size_t stage = 0; stage < stages; ++stage) {
       // What sums take from the passes beside them comes on top.
       const double sums = all_reduce_seconds(cluster_, copies(stage), of_stage[stage] * constants_.gradient_bytes);
@@ -121,9 +121,9 @@ class WorkBuilder {
   }
 
   CollectiveGroup copies(std::size_t stage) const {
-    return {.first = static_cast<std::int64_t>(stage) * config_.tensor_parallel,
-            .size = config_.data_parallel,
-            .stride = config_.tensor_parallel * config_.pipeline_parallel};
+    return {.first = static_cast<std::int64_t>(stage) * config_.layout.tensor_parallel,
+            .size = config_.layout.data_parallel,
+            .stride = config_.layout.tensor_parallel * config_.layout.pipeline_parallel};
   }
 
   const TrainConfig& config_;
@@ -156,11 +156,11 @@ simulation::PipelineWork work_of(const TrainConfig& config, const Cluster& clust
 StepTime predict_step(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size) {
   const simulation::PipelineResult run = simulation::simulate(work_of(config, cluster, vocab_size), cluster);
   StepTime time{.seconds = run.seconds, .pipeline_seconds = run.pipeline_seconds, .bubble_share = run.bubble_share()};
-  time.tokens_per_second = static_cast<double>(config.largest_batch() * config.seq_length) / time.seconds;
-  const bool is_wide = config.compute_dtype() == DType::kF32;
+  time.tokens_per_second = static_cast<double>(config.largest_batch() * config.model.seq_length) / time.seconds;
+  const bool is_wide = config.backend.compute_dtype() == DType::kF32;
   const double peak = is_wide ? cluster.device.peak_32 : cluster.device.peak_16;
-  time.flops_utilization = config.model_for(vocab_size).training_flops_per_token(config.seq_length) *
-                           time.tokens_per_second / (peak * static_cast<double>(config.mesh().ranks()));
+  time.flops_utilization = config.model.model_for(vocab_size).training_flops_per_token(config.model.seq_length) *
+                           time.tokens_per_second / (peak * static_cast<double>(config.layout.mesh().ranks()));
   return time;
 }
 

@@ -36,26 +36,26 @@ constexpr Run kFitted[] = {kBase, {"1.2B", 8}, {"8.3B", 8}, {"8.3B", 8, 1, 16}, 
 TrainConfig config_of(const Run& run) {
   const ModelPreset& preset = find_model_preset(run.preset);
   TrainConfig config;
-  config.model.num_layers = preset.num_layers;
-  config.model.hidden_size = preset.hidden_size;
-  config.model.num_attention_heads = run.all_heads();
-  config.model.vocab_size = kVocabulary;
-  config.model.max_position_embeddings = kSequence;
-  config.seq_length = kSequence;
-  config.micro_batch_size = kMicroBatch;
-  config.global_batch_size = kMicroBatch * run.data;
-  config.tensor_parallel = run.tensor;
-  config.data_parallel = run.data;
-  config.recompute = Recompute::kFull;
-  config.fp16 = true;
+  config.model.config.num_layers = preset.num_layers;
+  config.model.config.hidden_size = preset.hidden_size;
+  config.model.config.num_attention_heads = run.all_heads();
+  config.model.config.vocab_size = kVocabulary;
+  config.model.config.max_position_embeddings = kSequence;
+  config.model.seq_length = kSequence;
+  config.batch.micro_batch_size = kMicroBatch;
+  config.batch.global_batch_size = kMicroBatch * run.data;
+  config.layout.tensor_parallel = run.tensor;
+  config.layout.data_parallel = run.data;
+  config.layout.recompute = Recompute::kFull;
+  config.backend.fp16 = true;
   return config;
 }
 
 // Of an update: 96 B s L h^2 (1 + s / 6h + V / 16 L h).
 double operations_of(const Run& run) {
   const TrainConfig config = config_of(run);
-  const auto l = static_cast<double>(config.model.num_layers), h = static_cast<double>(config.model.hidden_size);
-  const auto s = static_cast<double>(config.seq_length), b = static_cast<double>(config.largest_batch());
+  const auto l = static_cast<double>(config.model.config.num_layers), h = static_cast<double>(config.model.config.hidden_size);
+  const auto s = static_cast<double>(config.model.seq_length), b = static_cast<double>(config.largest_batch());
   return 96 * b * s * l * h * h * (1 + s / (6 * h) + static_cast<double>(kVocabulary) / (16 * l * h));
 }
 

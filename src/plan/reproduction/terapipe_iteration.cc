@@ -117,19 +117,19 @@ class TeratronsIteration : public Iteration {
 
   double seconds(const std::vector<std::int64_t>& lengths) const override {
     TrainConfig config;
-    config.model = model_of(setting_);
-    config.model.max_position_embeddings = batch_.tokens;
-    config.seq_length = batch_.tokens;
-    config.micro_batch_size = 1;
-    config.global_batch_size = batch_.sequences * setting_.data;
-    config.tensor_parallel = setting_.tensor;
-    config.pipeline_parallel = setting_.stages;
-    config.data_parallel = setting_.data;
-    config.fp16 = true;
-    config.pipeline_schedule = pipeline::ScheduleKind::kGpipe;
+    config.model.config = model_of(setting_);
+    config.model.config.max_position_embeddings = batch_.tokens;
+    config.model.seq_length = batch_.tokens;
+    config.batch.micro_batch_size = 1;
+    config.batch.global_batch_size = batch_.sequences * setting_.data;
+    config.layout.tensor_parallel = setting_.tensor;
+    config.layout.pipeline_parallel = setting_.stages;
+    config.layout.data_parallel = setting_.data;
+    config.backend.fp16 = true;
+    config.pipeline.schedule = pipeline::ScheduleKind::kGpipe;
     if (lengths.size() > 1) {
-      config.pipeline_schedule = pipeline::ScheduleKind::kTeraPipe;
-      config.token_slices = fmt::format("{}", fmt::join(lengths, ","));
+      config.pipeline.schedule = pipeline::ScheduleKind::kTeraPipe;
+      config.pipeline.token_slices = fmt::format("{}", fmt::join(lengths, ","));
     }
     return predict_step(config, cluster_, kWords).seconds;
   }

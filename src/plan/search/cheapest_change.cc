@@ -61,8 +61,8 @@ std::optional<Change> with_less_fixed(const PlanRequest& request) {
 
 std::optional<Change> with_shorter_sequences(const PlanRequest& request) {
   PlanRequest changed = request;
-  for (std::int64_t tokens = request.model.seq_length / 2; tokens >= 1; tokens /= 2) {
-    changed.model.seq_length = tokens;
+  for (std::int64_t tokens = request.model.model.seq_length / 2; tokens >= 1; tokens /= 2) {
+    changed.model.model.seq_length = tokens;
     if (std::optional<Change> change = fitting(changed, fmt::format("--seq-length {}", tokens))) return change;
   }
   return std::nullopt;

@@ -58,8 +58,8 @@ class MeshLayouts {
       return add_memory_ways(layout);
     }
     if (fixed_.schedule) add_memory_ways(layout);  // whole, which another schedule does as well
-    if (config_.model.kind == ModelKind::kBert || layout.pipeline == 1) return;
-    for (std::int64_t count = 2; count <= kMostSlices && config_.seq_length / count >= kFewestSliceTokens; count *= 2) {
+    if (config_.model.config.kind == ModelKind::kBert || layout.pipeline == 1) return;
+    for (std::int64_t count = 2; count <= kMostSlices && config_.model.seq_length / count >= kFewestSliceTokens; count *= 2) {
       layout.token_slices = fmt::format("uniform:{}", count);
       add_memory_ways(layout);
     }
@@ -69,12 +69,12 @@ class MeshLayouts {
 
   void add_virtual_stages(Layout layout) {
     layout.token_slices = fixed_.token_slices.value_or("");
-    const std::int64_t layers = config_.model.num_layers / layout.pipeline;
+    const std::int64_t layers = config_.model.config.num_layers / layout.pipeline;
     const std::int64_t first = fixed_.virtual_stages ? *fixed_.virtual_stages : fixed_.schedule ? 1 : 2;
     const std::int64_t last = fixed_.virtual_stages.value_or(layers);
     for (std::int64_t count = first; count <= last; ++count) {
       layout.virtual_stages = count;
-      if (layers * layout.pipeline == config_.model.num_layers && layers % count == 0) add_memory_ways(layout);
+      if (layers * layout.pipeline == config_.model.config.num_layers && layers % count == 0) add_memory_ways(layout);
     }
   }
 
@@ -84,7 +84,7 @@ class MeshLayouts {
       layout.recompute = recompute;
       for (const bool sequence : {false, true}) {
         layout.sequence_parallel = sequence;
-        if (sequence && (layout.tensor == 1 || config_.seq_length % layout.tensor != 0)) continue;
+        if (sequence && (layout.tensor == 1 || config_.model.seq_length % layout.tensor != 0)) continue;
         if (sequence && !layout.token_slices.empty() && layout.micro_batch > 1) continue;
         for (const bool sharded : {false, true}) {
           layout.distributed_optimizer = sharded;
@@ -136,7 +136,7 @@ bool FixedLayout::allows(const Layout& layout) const {
 }
 
 std::int64_t share_of_batch(const TrainConfig& config, std::int64_t data) {
-  return (config.global_batch_size + data - 1) / data;
+  return (config.batch.global_batch_size + data - 1) / data;
 }
 
 std::int64_t micro_batches_of(const TrainConfig& config, const Layout& layout) {
@@ -147,10 +147,10 @@ std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, 
   std::vector<Layout> found;
   MeshLayouts of_mesh(config, fixed, found);
   for (std::int64_t tensor = 1; tensor <= devices; ++tensor) {
-    if (devices % tensor != 0 || config.model.num_attention_heads % tensor != 0) continue;
-    for (std::int64_t stages = 1; stages <= std::min(devices / tensor, config.model.num_layers); ++stages) {
+    if (devices % tensor != 0 || config.model.config.num_attention_heads % tensor != 0) continue;
+    for (std::int64_t stages = 1; stages <= std::min(devices / tensor, config.model.config.num_layers); ++stages) {
       const std::int64_t data = devices / tensor / stages;
-      if (tensor * stages * data != devices || data > config.global_batch_size) continue;
+      if (tensor * stages * data != devices || data > config.batch.global_batch_size) continue;
       if (!agrees(fixed.tensor, tensor) || !agrees(fixed.pipeline, stages) || !agrees(fixed.data, data)) continue;
       of_mesh.add({.tensor = tensor, .pipeline = stages, .data = data});
     }
@@ -161,35 +161,35 @@ std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, 
 
 TrainConfig with_layout(const TrainConfig& config, const Layout& layout) {
   TrainConfig changed = config;
-  changed.tensor_parallel = layout.tensor;
-  changed.pipeline_parallel = layout.pipeline;
-  changed.data_parallel = layout.data;
-  changed.micro_batch_size = layout.micro_batch;
-  changed.pipeline_schedule = layout.schedule;
-  changed.virtual_stages = layout.virtual_stages;
-  changed.token_slices = layout.token_slices;
-  changed.recompute = layout.recompute;
-  changed.sequence_parallel = layout.sequence_parallel;
-  changed.distributed_optimizer = layout.distributed_optimizer;
+  changed.layout.tensor_parallel = layout.tensor;
+  changed.layout.pipeline_parallel = layout.pipeline;
+  changed.layout.data_parallel = layout.data;
+  changed.batch.micro_batch_size = layout.micro_batch;
+  changed.pipeline.schedule = layout.schedule;
+  changed.pipeline.virtual_stages = layout.virtual_stages;
+  changed.pipeline.token_slices = layout.token_slices;
+  changed.layout.recompute = layout.recompute;
+  changed.layout.sequence_parallel = layout.sequence_parallel;
+  changed.layout.distributed_optimizer = layout.distributed_optimizer;
   const std::int64_t cells = layout.pipeline * layout.virtual_stages;
-  if (config.pipeline_layout.empty() && config.model.num_layers % cells != 0) {
-    changed.pipeline_layout =
-        fmt::format("{}", fmt::join(pipeline::even_slices(config.model.num_layers, static_cast<int>(cells)), ","));
+  if (config.pipeline.layout.empty() && config.model.config.num_layers % cells != 0) {
+    changed.pipeline.layout =
+        fmt::format("{}", fmt::join(pipeline::even_slices(config.model.config.num_layers, static_cast<int>(cells)), ","));
   }
   return changed;
 }
 
 Layout layout_of(const TrainConfig& config) {
-  return {.tensor = config.tensor_parallel,
-          .pipeline = config.pipeline_parallel,
-          .data = config.data_parallel,
-          .micro_batch = config.micro_batch_size,
-          .schedule = schedule_kind(config),
-          .virtual_stages = config.virtual_stages,
-          .token_slices = config.token_slices,
-          .recompute = config.recompute,
-          .sequence_parallel = config.sequence_parallel,
-          .distributed_optimizer = config.distributed_optimizer};
+  return {.tensor = config.layout.tensor_parallel,
+          .pipeline = config.layout.pipeline_parallel,
+          .data = config.layout.data_parallel,
+          .micro_batch = config.batch.micro_batch_size,
+          .schedule = schedule_kind(config.pipeline),
+          .virtual_stages = config.pipeline.virtual_stages,
+          .token_slices = config.pipeline.token_slices,
+          .recompute = config.layout.recompute,
+          .sequence_parallel = config.layout.sequence_parallel,
+          .distributed_optimizer = config.layout.distributed_optimizer};
 }
 
 std::vector<std::int64_t> slice_lengths(const Layout& layout, std::int64_t tokens) {

@@ -25,7 +25,7 @@ std::int64_t even_slice_count(const Layout& layout) {
 std::int64_t live_cells(const Layout& layout, const TrainConfig& config, std::int64_t slices) {
   const std::int64_t micro_batches = micro_batches_of(config, layout), cells = slices * layout.virtual_stages;
   if (layout.pipeline == 1) return cells;
-  if (layout.virtual_stages > 1 && !config.pipeline_layout.empty()) return 1;
+  if (layout.virtual_stages > 1 && !config.pipeline.layout.empty()) return 1;
   // An interleaved schedule of other numbers of micro-batches is one of more with some left out.
   if (layout.schedule == ScheduleKind::kInterleaved && micro_batches % layout.pipeline != 0) {
     return std::min(micro_batches, layout.pipeline) * cells;
@@ -39,7 +39,7 @@ std::int64_t live_cells(const Layout& layout, const TrainConfig& config, std::in
 }
 
 TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& context, const Layout& layout) {
-  return {config.model_for(context.vocab_size).layer_config(), 0, {0, static_cast<int>(layout.tensor)}};
+  return {config.model.model_for(context.vocab_size).layer_config(), 0, {0, static_cast<int>(layout.tensor)}};
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::in
   const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(config_, layout.data));
   const std::int64_t unit = layout.sequence_parallel ? layout.tensor : 1;
   CallSizes sizes{.batch = sequences,
-                  .tokens = config_.seq_length / unit / slices * unit,  // the shortest of even slices
+                  .tokens = config_.model.seq_length / unit / slices * unit,  // the shortest of even slices
                   .tensor_ranks = static_cast<int>(layout.tensor),
                   .sequence_parallel = layout.sequence_parallel,
                   .compute = context_.compute_dtype,
@@ -75,7 +75,7 @@ LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::in
                    .wide = sizes.rows() * layer.wide_columns() * bytes,
                    .full = sizes.rows() * hidden * bytes,
                    .stream = sizes.stream_rows() * hidden * bytes};
-  if (has_cache) slice.cache = sequences * config_.seq_length * layer.packed_columns() * bytes;
+  if (has_cache) slice.cache = sequences * config_.model.seq_length * layer.packed_columns() * bytes;
   return slice;
 }
 
@@ -95,9 +95,9 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
     fewest = std::min(fewest, cells[cell]);
   }
   TransformerLayer layer = layer_of(config_, context_, layout);
-  const ModelConfig model = config_.model_for(context_.vocab_size);
+  const ModelConfig model = config_.model.model_for(context_.vocab_size);
   const std::int64_t table = model.padded_vocab_size(layout.tensor) / layout.tensor * model.hidden_size;
-  const std::shared_ptr<const Optimizer> optimizer = config_.make_optimizer();
+  const std::shared_ptr<const Optimizer> optimizer = config_.optimizer.make_optimizer();
   ParameterBytes parameters;
   for (std::int64_t i = 0; i < layers; ++i) {
     layer.visit([&](Parameter& parameter) { parameters.add(parameter, *optimizer, context_.compute_dtype); });
@@ -122,7 +122,7 @@ std::vector<std::int64_t> LayoutMemory::planned(const Layout& layout) const {
 }
 
 std::int64_t LayoutMemory::fullest_end(const Layout& layout) const {
-  if (!config_.pipeline_layout.empty()) return std::ranges::max(planned(layout));
+  if (!config_.pipeline.layout.empty()) return std::ranges::max(planned(layout));
   const TrainConfig config = with_layout(config_, layout);
   std::vector<int> ends = {0};
   if (layout.pipeline > 1) ends.push_back(static_cast<int>(layout.pipeline) - 1);

@@ -24,7 +24,7 @@ struct PlanRequest {
   FixedLayout fixed;
 
   MemoryPlanContext context() const {
-    return {.vocab_size = vocab_size, .compute_dtype = model.compute_dtype(), .threads = cpu_threads(cluster)};
+    return {.vocab_size = vocab_size, .compute_dtype = model.backend.compute_dtype(), .threads = cpu_threads(cluster)};
   }
 };
 

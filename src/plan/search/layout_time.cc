@@ -20,7 +20,7 @@ constexpr double kSlicerEpsilon = 1e-4;  // of a micro-batch's time
 }  // namespace
 
 LayoutTimes::LayoutTimes(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size)
-    : config_(config), cluster_(cluster), model_(config.model_for(vocab_size)) {}
+    : config_(config), cluster_(cluster), model_(config.model.model_for(vocab_size)) {}
 
 std::int64_t LayoutTimes::unit_of(const Layout& layout) const { return layout.sequence_parallel ? layout.tensor : 1; }
 
@@ -31,7 +31,7 @@ const ModelCosts& LayoutTimes::costs_of(const Layout& layout) {
                                          LayerSettings{.tensor = layout.tensor,
                                                        .sequence_parallel = layout.sequence_parallel,
                                                        .recompute = layout.recompute,
-                                                       .dtype = config_.compute_dtype()},
+                                                       .dtype = config_.backend.compute_dtype()},
                                          cluster_);
   }
   return *costs;
@@ -45,7 +45,7 @@ const LayoutTimes::MicroBatch& LayoutTimes::micro_batch_of(const Layout& layout,
   const ModelCosts& costs = costs_of(layout);
   MicroBatch micro_batch;
   std::int64_t context = 0;
-  for (const std::int64_t length : slice_lengths(layout, config_.seq_length)) {
+  for (const std::int64_t length : slice_lengths(layout, config_.model.seq_length)) {
     const Slice slice{.sequences = sequences, .tokens = length, .context = context};
     const auto add = [&](Sums& sums, const PassTimes& times) {
       const bool is_first = slice.context == 0;
@@ -64,9 +64,9 @@ const LayoutTimes::MicroBatch& LayoutTimes::micro_batch_of(const Layout& layout,
 
 LayoutTimes::MicroBatch LayoutTimes::any_slices(const Layout& layout, std::int64_t sequences) {
   const ModelCosts& costs = costs_of(layout);
-  const std::int64_t granularity = slicing::slice_grid(config_.seq_length, unit_of(layout), kGrid);
+  const std::int64_t granularity = slicing::slice_grid(config_.model.seq_length, unit_of(layout), kGrid);
   const auto least = [&](PassTimes (ModelCosts::*part)(const Slice&) const) {
-    const slicing::CostTable table(config_.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
+    const slicing::CostTable table(config_.model.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
       const PassTimes times = (costs.*part)({.sequences = sequences, .tokens = length, .context = context});
       return times.forward + times.backward;
     });
@@ -106,9 +106,9 @@ std::vector<std::int64_t> LayoutTimes::chosen_slices(const Layout& layout) {
   const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(config_, layout.data));
   const std::vector<std::int64_t> cells = cell_layers(with_layout(config_, layout));
   const auto layers = static_cast<double>(std::ranges::max(cells));
-  const std::int64_t granularity = slicing::slice_grid(config_.seq_length, unit_of(layout), kGrid);
+  const std::int64_t granularity = slicing::slice_grid(config_.model.seq_length, unit_of(layout), kGrid);
   const auto table = [&](double PassTimes::*pass) {
-    return slicing::CostTable(config_.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
+    return slicing::CostTable(config_.model.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
       return layers * (costs.layer({.sequences = sequences, .tokens = length, .context = context}).*pass);
     });
   };

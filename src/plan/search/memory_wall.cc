@@ -12,7 +12,7 @@ Layout saving_layout(const TrainConfig& config, std::int64_t tensor, std::int64_
   return {.tensor = tensor,
           .pipeline = stages,
           .recompute = Recompute::kFull,
-          .sequence_parallel = tensor > 1 && config.seq_length % tensor == 0};
+          .sequence_parallel = tensor > 1 && config.model.seq_length % tensor == 0};
 }
 
 // The best of layouts, planned where a bound does not rule it out.
@@ -22,18 +22,18 @@ class Wall {
       : config_(request.model),
         room_(static_cast<std::int64_t>(request.cluster.device.memory)),
         memory_(config_, request.context()) {
-    config_.pipeline_layout.clear();
+    config_.pipeline.layout.clear();
   }
 
   std::optional<WallLayout> tensor_alone() const {
-    for (std::int64_t tensor = 1; tensor <= config_.model.num_attention_heads; ++tensor) {
+    for (std::int64_t tensor = 1; tensor <= config_.model.config.num_attention_heads; ++tensor) {
       if (const std::optional<WallLayout> found = planned(tensor, 1)) return found;
     }
     return std::nullopt;
   }
 
   std::optional<WallLayout> fewest(std::int64_t from) const {
-    const std::int64_t heads = config_.model.num_attention_heads, layers = config_.model.num_layers;
+    const std::int64_t heads = config_.model.config.num_attention_heads, layers = config_.model.config.num_layers;
     for (std::int64_t devices = std::max<std::int64_t>(from, 1); devices <= heads * layers; ++devices) {
       std::optional<WallLayout> least;
       for (std::int64_t tensor = 1; tensor <= std::min(heads, devices); ++tensor) {
@@ -48,7 +48,7 @@ class Wall {
 
  private:
   std::optional<WallLayout> planned(std::int64_t tensor, std::int64_t stages) const {
-    if (config_.model.num_attention_heads % tensor != 0) return std::nullopt;
+    if (config_.model.config.num_attention_heads % tensor != 0) return std::nullopt;
     const Layout layout = saving_layout(config_, tensor, stages);
     if (memory_.least(layout) > room_) return std::nullopt;
     const std::int64_t bytes = memory_.fullest_end(layout);
@@ -62,12 +62,12 @@ class Wall {
 };
 
 MemoryWall::Bytes bytes_of_parameter(const PlanRequest& request) {
-  const std::shared_ptr<const Optimizer> optimizer = request.model.make_optimizer();
-  const std::unique_ptr<Model> model = make_model(request.model.model_for(request.vocab_size));
+  const std::shared_ptr<const Optimizer> optimizer = request.model.optimizer.make_optimizer();
+  const std::unique_ptr<Model> model = make_model(request.model.model.model_for(request.vocab_size));
   ParameterBytes all;
   double elements = 0;
   model->visit([&](Parameter& parameter) {
-    all.add(parameter, *optimizer, request.model.compute_dtype());
+    all.add(parameter, *optimizer, request.model.backend.compute_dtype());
     elements += static_cast<double>(parameter.shape.elements());
   });
   const auto mean = [&](std::int64_t bytes) { return static_cast<double>(bytes) / elements; };
@@ -78,7 +78,7 @@ MemoryWall::Bytes bytes_of_parameter(const PlanRequest& request) {
 
 MemoryWall memory_wall(const PlanRequest& request) {
   const Wall found(request);
-  MemoryWall wall{.parameters = static_cast<double>(request.model.model_for(request.vocab_size).parameters()),
+  MemoryWall wall{.parameters = static_cast<double>(request.model.model.model_for(request.vocab_size).parameters()),
                   .bytes = bytes_of_parameter(request),
                   .room = static_cast<std::int64_t>(request.cluster.device.memory)};
   wall.least_devices =

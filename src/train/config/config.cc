@@ -14,11 +14,11 @@ constexpr Flag kDataPath{"data-path"}, kValidDataPath{"valid-data-path"};
 Faults data_faults(const TrainConfig& config) {
   Faults faults = data_path_faults(kDataPath, config.data_path);
   faults.add(data_path_faults(kValidDataPath, config.valid_data_path));
-  const std::vector<double> weights = parse_split(config.split);
+  const std::vector<double> weights = parse_split(config.split.weights);
   faults.add_if(
       !config.valid_data_path.empty() && weights.size() > 1 && weights[0] < std::reduce(weights.begin(), weights.end()),
       "{} {} holds documents out, but with {} all of {} is trained on; leave one of the two out", Flag{"split"},
-      config.split, kValidDataPath, kDataPath);
+      config.split.weights, kValidDataPath, kDataPath);
   return faults;
 }
 
@@ -26,15 +26,15 @@ Faults data_faults(const TrainConfig& config) {
 Faults bert_faults(const TrainConfig& config) {
   constexpr Flag kBert{"model-type"};
   Faults faults;
-  if (config.model.kind != ModelKind::kBert) return faults;
-  faults.add_if(config.tokenizer.empty(),
+  if (config.model.config.kind != ModelKind::kBert) return faults;
+  faults.add_if(config.model.tokenizer.empty(),
                 "{} bert needs {} DIR with its WordPiece vocabulary: samples have [CLS], [SEP] and [MASK]", kBert,
                 Flag{"tokenizer"});
   faults.add_if(
-      config.reset_attention_mask || config.reset_position_ids || config.eod_mask_loss,
+      config.documents.reset_attention_mask || config.documents.reset_position_ids || config.documents.eod_mask_loss,
       "{}, {} and {} are for models that continue text; each of BERT's samples is from one document. Leave them out",
       Flag{"reset-attention-mask"}, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"});
-  faults.add_if(!config.sample_prompts.empty(), "BERT does not continue text; leave out {}", Flag{"sample-prompt"});
+  faults.add_if(!config.output.sample_prompts.empty(), "BERT does not continue text; leave out {}", Flag{"sample-prompt"});
   return faults;
 }
 
@@ -50,46 +50,46 @@ Field& add_corpora_field(FieldList& list, std::string name, std::vector<std::str
 Faults optimizer_backend_faults(const TrainConfig& config) {
   constexpr Flag kOptimizer{"optimizer"};
   Faults faults;
-  faults.add_if(config.optimizer_kind == OptimizerKind::kMuon && config.backend == BackendKind::kCuda,
+  faults.add_if(config.optimizer.kind == OptimizerKind::kMuon && config.backend.kind == BackendKind::kCuda,
                 "{} muon does not run on the CUDA back end yet; take {} adamw, or CPUs", kOptimizer, kOptimizer);
   return faults;
 }
 
 std::string TrainConfig::parts() const {
-  return split.empty() && !valid_data_path.empty() ? "1" : SplitSettings::parts();
+  return split.weights.empty() && !valid_data_path.empty() ? "1" : SplitSettings::split.parts();
 }
 
 Faults TrainConfig::faults() const {
   Faults faults = StepSettings::faults();
-  faults.add(OptimizerSettings::faults());
+  faults.add(OptimizerSettings::optimizer.faults());
   faults.add(optimizer_backend_faults(*this));
-  faults.add(SplitSettings::faults());
+  faults.add(SplitSettings::split.faults());
   faults.add(data_faults(*this));
-  faults.add(DocumentSettings::faults(tokenizer));
-  faults.add(BertSettings::faults());
+  faults.add(DocumentSettings::documents.faults(model.tokenizer));
+  faults.add(BertSettings::bert.faults());
   faults.add(bert_faults(*this));
-  faults.add(OutputSettings::faults());
-  faults.add_if(!sample_prompts.empty() && tokenizer.empty(), "{} needs a tokenizer: {} DIR", Flag{"sample-prompt"},
+  faults.add(OutputSettings::output.faults());
+  faults.add_if(!output.sample_prompts.empty() && model.tokenizer.empty(), "{} needs a tokenizer: {} DIR", Flag{"sample-prompt"},
                 Flag{"tokenizer"});
   return faults;
 }
 
 FieldList fields_of(TrainConfig& c) {
   FieldList list;
-  add_model_fields(list, c);
+  add_model_fields(list, c.model);
 
   list.group("Training");
-  add_seq_length_field(list, c);
-  add_micro_batch_size_field(list, c);
-  add_global_batch_fields(list, c);
-  add_optimizer_fields(list, c);
+  add_seq_length_field(list, c.model);
+  add_micro_batch_size_field(list, c.batch);
+  add_global_batch_fields(list, c.batch);
+  add_optimizer_fields(list, c.optimizer);
 
   list.group("Precision");
-  add_training_precision_fields(list, c);
-  add_loss_scaling_fields(list, c.loss_scaling);
+  add_training_precision_fields(list, c.backend);
+  add_loss_scaling_fields(list, c.optimizer.loss_scaling);
 
-  add_training_layout_fields(list, c);
-  add_pipeline_fields(list, c);
+  add_training_layout_fields(list, c.layout);
+  add_pipeline_fields(list, c.pipeline);
 
   list.group("Data");
   add_corpora_field(
@@ -99,14 +99,14 @@ FieldList fields_of(TrainConfig& c) {
       .required = true;
   add_corpora_field(list, "valid-data-path", c.valid_data_path,
                     "the same, to validate on, from the first token on; all of --data-path is trained on then");
-  add_tokenizer_field(list, c);
-  add_split_fields(list, c);
-  list.add("override-data", &c.override_data, "",
+  add_tokenizer_field(list, c.model);
+  add_split_fields(list, c.split);
+  list.add("override-data", &c.split.override_data, "",
            "let a resumed run go on with another seed, split, sequence length or data set");
-  add_document_fields(list, c);
-  add_bert_fields(list, c);
+  add_document_fields(list, c.documents);
+  add_bert_fields(list, c.bert);
 
-  add_output_fields(list, c);
+  add_output_fields(list, c.output);
   add_machine_fields(list, c);
   return list;
 }

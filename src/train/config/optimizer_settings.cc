@@ -84,8 +84,8 @@ Faults muon_faults(const MuonSettings& muon) {
 OptimizerSettings::OptimizerSettings() { learning_rate.minimum = 1e-5; }
 
 std::shared_ptr<const Optimizer> OptimizerSettings::make_optimizer() const {
-  if (optimizer_kind == OptimizerKind::kMuon) return std::make_shared<MuonOptimizer>(muon, optimizer, bf16_moments);
-  return std::make_shared<AdamWOptimizer>(optimizer, bf16_moments);
+  if (kind == OptimizerKind::kMuon) return std::make_shared<MuonOptimizer>(muon, adamw, bf16_moments);
+  return std::make_shared<AdamWOptimizer>(adamw, bf16_moments);
 }
 
 LearningRateSchedule OptimizerSettings::schedule() const {
@@ -97,14 +97,14 @@ LearningRateSchedule OptimizerSettings::schedule() const {
 Faults OptimizerSettings::faults() const {
   Faults faults = loss_scaling_faults(loss_scaling);
   faults.add(learning_rate_faults(*this));
-  faults.add(adamw_faults(optimizer));
+  faults.add(adamw_faults(adamw));
   faults.add(muon_faults(muon));
   faults.need_between({"seed"}, seed, 0);
   return faults;
 }
 
 void add_optimizer_choice_fields(FieldList& list, OptimizerSettings& s) {
-  list.add_choice("optimizer", s.optimizer_kind, {{"adamw", OptimizerKind::kAdamW}, {"muon", OptimizerKind::kMuon}},
+  list.add_choice("optimizer", s.kind, {{"adamw", OptimizerKind::kAdamW}, {"muon", OptimizerKind::kMuon}},
                   "muon: the layers' weight matrices by orthogonalised momentum, the rest by AdamW, at the same --lr");
   list.add_choice("optimizer-state", s.bf16_moments, {{"fp32", false}, {"bf16", true}},
                   "how the optimizer keeps its moments (rounded by chance) and muon's momentum: bf16 takes half");
@@ -131,11 +131,11 @@ void add_optimizer_fields(FieldList& list, OptimizerSettings& s) {
                   "wsd: the curve of that decay");
   add_optimizer_choice_fields(list, s);
   list.add("muon-momentum", &s.muon.momentum, "X", "muon: decay of the gradient's running sum");
-  list.add("weight-decay", &s.optimizer.weight_decay, "X", "decoupled weight decay; biases and norms have none");
-  list.add("clip-grad", &s.optimizer.clip, "X", "largest norm of all gradients together; 0: no clipping");
-  list.add("adam-beta1", &s.optimizer.beta1, "X", "decay of the gradient's running mean");
-  list.add("adam-beta2", &s.optimizer.beta2, "X", "decay of the gradient's running square");
-  list.add("adam-eps", &s.optimizer.epsilon, "X", "added to the root of the running square");
+  list.add("weight-decay", &s.adamw.weight_decay, "X", "decoupled weight decay; biases and norms have none");
+  list.add("clip-grad", &s.adamw.clip, "X", "largest norm of all gradients together; 0: no clipping");
+  list.add("adam-beta1", &s.adamw.beta1, "X", "decay of the gradient's running mean");
+  list.add("adam-beta2", &s.adamw.beta2, "X", "decay of the gradient's running square");
+  list.add("adam-eps", &s.adamw.epsilon, "X", "added to the root of the running square");
   list.add("seed", &s.seed, "N", "of initial weights, dropout and the order of the data");
 }
 

@@ -19,9 +19,9 @@ struct OptimizerSettings {
 
   std::int64_t train_iters = 0;        // must be given
   LearningRateSchedule learning_rate;  // decay 0: train_iters
-  OptimizerKind optimizer_kind = OptimizerKind::kAdamW;
-  AdamWSettings optimizer;
-  MuonSettings muon;          // of kMuon, beside `optimizer`
+  OptimizerKind kind = OptimizerKind::kAdamW;
+  AdamWSettings adamw;
+  MuonSettings muon;          // of kMuon, beside `adamw`
   bool bf16_moments = false;  // the optimizer's slots are bf16; else fp32
   LossScaling loss_scaling;   // fp16 only
   std::int64_t seed = 1234;

@@ -56,11 +56,11 @@ bool reads_alike(const TrainConfig& there, const TrainConfig& here) {
 
 // With every value that follows from others.
 TrainConfig resolved(TrainConfig config, const ModelConfig& model, const SplitRule& split) {
-  config.model = model;
-  config.global_batch_size = config.largest_batch();
-  config.learning_rate.decay = config.schedule().decay;
-  config.split_order = split.seed ? SplitOrder::kRandom : SplitOrder::kFile;
-  config.split_seed = static_cast<std::int64_t>(split.seed.value_or(0));
+  config.model.config = model;
+  config.batch.global_batch_size = config.largest_batch();
+  config.optimizer.learning_rate.decay = config.optimizer.schedule().decay;
+  config.split.order = split.seed ? SplitOrder::kRandom : SplitOrder::kFile;
+  config.split.seed = static_cast<std::int64_t>(split.seed.value_or(0));
   return with_absolute_paths(std::move(config));
 }
 
@@ -75,12 +75,12 @@ std::vector<SettingDifference> differences_from_state(const TrainingState& state
   if (static_cast<std::uint64_t>(config.seed) != state.seed) {
     found.push_back({"seed", fmt::format("{}", state.seed), fmt::format("{}", config.seed), ResumeRule::kData});
   }
-  if (state.consumed_samples > 0 && state.consumed_tokens != state.consumed_samples * config.seq_length) {
+  if (state.consumed_samples > 0 && state.consumed_tokens != state.consumed_samples * config.model.seq_length) {
     found.push_back({"seq-length", fmt::format("{}", state.consumed_tokens / state.consumed_samples),
-                     fmt::format("{}", config.seq_length), ResumeRule::kData});
+                     fmt::format("{}", config.model.seq_length), ResumeRule::kData});
   }
   const std::int64_t applied = applied_updates(state);
-  const double expected = applied > 0 ? config.schedule().at(applied) : state.learning_rate;
+  const double expected = applied > 0 ? config.optimizer.schedule().at(applied) : state.learning_rate;
   // Both are computed alike; libraries of other machines may round a cosine otherwise.
   if (std::abs(expected - state.learning_rate) > 1e-9 * std::abs(state.learning_rate)) {
     found.push_back({fmt::format("learning rate of update {}", applied), fmt::format("{:.6g}", state.learning_rate),
@@ -92,7 +92,7 @@ std::vector<SettingDifference> differences_from_state(const TrainingState& state
 std::string settings_text(const TrainConfig& config, const std::function<bool(const Field&)>& leaves_out) {
   TrainConfig saved = with_absolute_paths(config);
   return to_toml(fields_of(saved), [&](const Field& field) {
-    return is_among(kOfStart, field.name) || (field.name == "model" && !saved.has_preset_shape()) || leaves_out(field);
+    return is_among(kOfStart, field.name) || (field.name == "model" && !saved.model.has_preset_shape()) || leaves_out(field);
   });
 }
 
@@ -108,7 +108,7 @@ std::string text_of(const SettingDifference& difference) {
 TrainConfig with_absolute_paths(TrainConfig config) {
   config.data_path = with_absolute_names(config.data_path);
   config.valid_data_path = with_absolute_names(config.valid_data_path);
-  for (fs::path* const path : {&config.tokenizer, &config.load, &config.finetune, &config.tensorboard_dir}) {
+  for (fs::path* const path : {&config.model.tokenizer, &config.output.load, &config.output.finetune, &config.output.tensorboard_dir}) {
     *path = absolute_name(*path);
   }
   return config;
@@ -136,21 +136,21 @@ std::optional<TrainConfig> settings_of(const CheckpointInfo& checkpoint) {
   FieldList fields = fields_of(config);
   FaultLines other_versions;  // values that this one does not have
   apply_settings(fields, recorded_settings_of(checkpoint, fields), other_versions);
-  config.model = checkpoint.model;
+  config.model.config = checkpoint.model;
   return config;
 }
 
 TrainConfig filled_from(const CheckpointInfo& checkpoint, TrainConfig config) {
-  config.model.activation = checkpoint.model.activation;  // which has no flag
-  if (config.model.vocab_size == 0) config.model.vocab_size = checkpoint.model.vocab_size;
-  if (config.model.max_position_embeddings == 0) {
-    config.model.max_position_embeddings = checkpoint.model.max_position_embeddings;
+  config.model.config.activation = checkpoint.model.activation;  // which has no flag
+  if (config.model.config.vocab_size == 0) config.model.config.vocab_size = checkpoint.model.vocab_size;
+  if (config.model.config.max_position_embeddings == 0) {
+    config.model.config.max_position_embeddings = checkpoint.model.max_position_embeddings;
   }
   const std::optional<TrainConfig> recorded = settings_of(checkpoint);
   if (!recorded) return config;
-  config.finetune = recorded->finetune;
-  if (config.learning_rate.decay == 0 && !config.override_schedule) {
-    config.learning_rate.decay = recorded->schedule().decay;
+  config.output.finetune = recorded->output.finetune;
+  if (config.optimizer.learning_rate.decay == 0 && !config.output.override_schedule) {
+    config.optimizer.learning_rate.decay = recorded->optimizer.schedule().decay;
   }
   return config;
 }
@@ -160,7 +160,7 @@ std::vector<SettingDifference> differences_from(const CheckpointInfo& checkpoint
   if (!recorded) return differences_from_state(checkpoint.state, config);
   TrainConfig there = with_absolute_paths(*recorded);  // older versions recorded paths as they were given
   TrainConfig here =
-      resolved(config, config.model_for(checkpoint.model.vocab_size), evaluation_split(config, checkpoint.state));
+      resolved(config, config.model.model_for(checkpoint.model.vocab_size), evaluation_split(config.split, checkpoint.state));
   std::vector<SettingDifference> found;
   FieldList ours = fields_of(here), theirs = fields_of(there);
   for (const Field& field : ours) {
@@ -171,18 +171,18 @@ std::vector<SettingDifference> differences_from(const CheckpointInfo& checkpoint
     const bool reads_others = is_path && !reads_alike(there, here);
     found.push_back({field.name, before, now, reads_others ? ResumeRule::kData : rule_of(field.name)});
   }
-  if (!has_tokenizer_of(checkpoint.folder, config.tokenizer)) {
-    found.push_back({"tokenizer", "that of the checkpoint", config.tokenizer.string(), ResumeRule::kAllowed});
+  if (!has_tokenizer_of(checkpoint.folder, config.model.tokenizer)) {
+    found.push_back({"tokenizer", "that of the checkpoint", config.model.tokenizer.string(), ResumeRule::kAllowed});
   }
   return found;
 }
 
 void require_resumable(const CheckpointInfo& checkpoint, const TrainConfig& config) {
-  check_same_model(checkpoint.folder, checkpoint.model, config.model_for(checkpoint.model.vocab_size));
+  check_same_model(checkpoint.folder, checkpoint.model, config.model.model_for(checkpoint.model.vocab_size));
   std::vector<std::string> data, schedule, optimizer;
   for (const SettingDifference& difference : differences_from(checkpoint, config)) {
-    if (difference.rule == ResumeRule::kData && !config.override_data) data.push_back(text_of(difference));
-    if (difference.rule == ResumeRule::kSchedule && !config.override_schedule) schedule.push_back(text_of(difference));
+    if (difference.rule == ResumeRule::kData && !config.split.override_data) data.push_back(text_of(difference));
+    if (difference.rule == ResumeRule::kSchedule && !config.output.override_schedule) schedule.push_back(text_of(difference));
     if (difference.rule == ResumeRule::kOptimizer) optimizer.push_back(text_of(difference));
   }
   std::vector<std::string> faults;
@@ -209,7 +209,7 @@ void require_resumable(const CheckpointInfo& checkpoint, const TrainConfig& conf
 }
 
 std::string future_of_learning_rate(const TrainConfig& config, std::int64_t applied) {
-  const LearningRateSchedule schedule = config.schedule();
+  const LearningRateSchedule schedule = config.optimizer.schedule();
   const double next = schedule.at(applied + 1);
   if (schedule.style == DecayStyle::kConstant) {
     return applied + 1 < schedule.warmup

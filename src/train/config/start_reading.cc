@@ -30,8 +30,8 @@ class GivenSettings {
  public:
   GivenSettings(std::span<const std::string> arguments, ConfigFiles& files) : fields_(fields_of(config_)) {
     read_fields(fields_, arguments, files);
-    if (!config_.finetune.empty() && !config_.load.empty()) {
-      (holds_checkpoint(config_.load) ? config_.finetune : config_.load).clear();
+    if (!config_.output.finetune.empty() && !config_.output.load.empty()) {
+      (holds_checkpoint(config_.output.load) ? config_.output.finetune : config_.output.load).clear();
     }
   }
   GivenSettings(const GivenSettings&) = delete;
@@ -46,11 +46,11 @@ class GivenSettings {
 };
 
 CheckpointInfo checkpoint_to_resume(const TrainConfig& config) {
-  const fs::path folder = config.checkpoint();
+  const fs::path folder = config.output.checkpoint();
   std::error_code error;
-  const std::vector<std::int64_t> there = iterations_in(config.load);
-  if (config.iteration > 0 && !fs::exists(folder, error) && !there.empty()) {
-    throw_user_error("'{}' has no checkpoint of iteration {}; there are: {}", config.load.string(), config.iteration,
+  const std::vector<std::int64_t> there = iterations_in(config.output.load);
+  if (config.output.iteration > 0 && !fs::exists(folder, error) && !there.empty()) {
+    throw_user_error("'{}' has no checkpoint of iteration {}; there are: {}", config.output.load.string(), config.output.iteration,
                      fmt::join(there, ", "));
   }
   CheckpointInfo checkpoint = read_checkpoint_info(folder);
@@ -80,27 +80,27 @@ void take_record(FieldList& fields, TrainConfig& config, const CheckpointInfo& c
     });
     FaultLines other_versions;  // values that this one does not have
     apply_settings(fields, settings, other_versions);
-    config.tensorboard_is_recorded = !given.has("tensorboard-dir");
+    config.output.tensorboard_is_recorded = !given.has("tensorboard-dir");
   }
-  config.model = checkpoint.model;
-  config.tokenizer = tokenizer_of(checkpoint, config.tokenizer);
+  config.model.config = checkpoint.model;
+  config.model.tokenizer = tokenizer_of(checkpoint, config.model.tokenizer);
 }
 
 void take_weights(TrainConfig& config, const fs::path& path) {
   const WeightSource source = find_weights(path);
   require_usable(WeightUse::kTrainFinetune, source);
-  config.model = source.model;
-  config.model.set_pretraining_head();
-  config.seq_length = std::min(config.seq_length, source.model.max_position_embeddings);
-  if (source.has_tokenizer) config.tokenizer = source.folder;
+  config.model.config = source.model;
+  config.model.config.set_pretraining_head();
+  config.model.seq_length = std::min(config.model.seq_length, source.model.max_position_embeddings);
+  if (source.has_tokenizer) config.model.tokenizer = source.folder;
 }
 
 void require_tokenizer_fits(const TrainConfig& config, const fs::path& source) {
-  if (config.tokenizer.empty()) return;
-  const std::int64_t tokens = Tokenizer::load(config.tokenizer).vocab_size();
-  if (tokens > config.model.vocab_size) {
+  if (config.model.tokenizer.empty()) return;
+  const std::int64_t tokens = Tokenizer::load(config.model.tokenizer).vocab_size();
+  if (tokens > config.model.config.vocab_size) {
     throw_user_error("the tokenizer in '{}' has {} tokens and the model in '{}' {}; give the one it was trained with",
-                     config.tokenizer.string(), tokens, source.string(), config.model.vocab_size);
+                     config.model.tokenizer.string(), tokens, source.string(), config.model.config.vocab_size);
   }
 }
 
@@ -114,21 +114,21 @@ std::string unknown_settings(const CheckpointInfo& checkpoint) {
 
 // Where no tokenizer is given: the one that the first corpus says it was made with, where it still is that one.
 void take_tokenizer_of_corpus(TrainConfig& config, FaultLines& lines) {
-  const bool is_needed = config.model.vocab_size == 0 || config.model.kind == ModelKind::kBert;
+  const bool is_needed = config.model.config.vocab_size == 0 || config.model.config.kind == ModelKind::kBert;
   const auto word = std::ranges::find_if(config.data_path,
                                          [](const std::string& one) { return weights_of(std::span(&one, 1)).empty(); });
-  if (!config.tokenizer.empty() || !is_needed || word == config.data_path.end()) return;
+  if (!config.model.tokenizer.empty() || !is_needed || word == config.data_path.end()) return;
   const std::string prefix = word->substr(0, word->find(','));
   std::optional<CorpusSidecar> sidecar;
   try {
     sidecar = read_sidecar(prefix);
     if (!sidecar) return;
     const fs::path& tokenizer = sidecar->tokenizer.name;
-    if (Tokenizer::load(tokenizer).hash() == sidecar->tokenizer.hash) config.tokenizer = tokenizer;
+    if (Tokenizer::load(tokenizer).hash() == sidecar->tokenizer.hash) config.model.tokenizer = tokenizer;
   } catch (const UserError&) {
     // Neither there nor readable.
   }
-  if (!sidecar || !config.tokenizer.empty()) return;
+  if (!sidecar || !config.model.tokenizer.empty()) return;
   lines.push_back(
       fmt::format("--tokenizer DIR is missing: the corpus '{}' was made with '{}' ({} tokens), which is not there, or "
                   "another one by now",
@@ -152,20 +152,20 @@ TrainStart read_train_start(std::span<const std::string> arguments) {
   TrainStart start;
   TrainConfig& config = start.config;
   FieldList fields = fields_of(config);
-  if (!given.config().load.empty()) {
+  if (!given.config().output.load.empty()) {
     start.checkpoint = checkpoint_to_resume(given.config());
     take_record(fields, config, *start.checkpoint, given);
-  } else if (!given.config().finetune.empty()) {
-    take_weights(config, given.config().finetune);
+  } else if (!given.config().output.finetune.empty()) {
+    take_weights(config, given.config().output.finetune);
   }
   FaultLines lines = read_fields(fields, arguments, files);
   take_tokenizer_of_corpus(config, lines);
-  config.load = given.config().load;
-  config.finetune = given.config().finetune;
-  if (!config.finetune.empty()) config.iteration = 0;  // which was about --load
+  config.output.load = given.config().output.load;
+  config.output.finetune = given.config().output.finetune;
+  if (!config.output.finetune.empty()) config.output.iteration = 0;  // which was about --load
   if (start.checkpoint) {
     config = filled_from(*start.checkpoint, config);
-    if (!given.has("save")) config.save = save_folder_of(*start.checkpoint);
+    if (!given.has("save")) config.output.save = save_folder_of(*start.checkpoint);
     if (!start.checkpoint->settings && !lines.empty()) lines.push_back(unknown_settings(*start.checkpoint));
   }
   Faults faults = fields.range_faults();
@@ -174,10 +174,10 @@ TrainStart read_train_start(std::span<const std::string> arguments) {
   throw_if_any(lines);
   if (start.checkpoint) {
     require_tokenizer_fits(config, start.checkpoint->folder);
-    training_split(config, config.checkpoint());
+    training_split(config.split, config.output.checkpoint());
     require_resumable(*start.checkpoint, config);
-  } else if (!config.finetune.empty()) {
-    require_tokenizer_fits(config, config.finetune);
+  } else if (!config.output.finetune.empty()) {
+    require_tokenizer_fits(config, config.output.finetune);
   }
   return start;
 }

@@ -13,21 +13,21 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
   const std::int64_t batch = pipeline.largest_micro_batch(config);
   return {.purpose = Purpose::kTraining,
           .batch = batch,
-          .tokens = config.seq_length,
+          .tokens = config.model.seq_length,
           .logits_chunk = config.rows_of_logits(),
-          .first_keys = config.reset_attention_mask,
-          .position_ids = config.reset_position_ids,
+          .first_keys = config.documents.reset_attention_mask,
+          .position_ids = config.documents.reset_position_ids,
           .schedule = pipeline.schedule_of_all(),
-          .cuts = pipeline.cuts_of_all(batch, config.seq_length),
-          .recompute = config.recompute,
-          .sequence_parallel = config.sequence_parallel,
-          .shard_optimizer = config.distributed_optimizer,
-          .optimizer = config.make_optimizer(),
+          .cuts = pipeline.cuts_of_all(batch, config.model.seq_length),
+          .recompute = config.layout.recompute,
+          .sequence_parallel = config.layout.sequence_parallel,
+          .shard_optimizer = config.layout.distributed_optimizer,
+          .optimizer = config.optimizer.make_optimizer(),
           .cell_layers = pipeline.cell_layers};
 }
 
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context) {
-  std::vector<int> stages(static_cast<std::size_t>(config.pipeline_parallel));
+  std::vector<int> stages(static_cast<std::size_t>(config.layout.pipeline_parallel));
   std::iota(stages.begin(), stages.end(), 0);
   return planned_memory(config, context, stages);
 }
@@ -36,11 +36,11 @@ std::vector<std::int64_t> planned_memory(const TrainConfig& config, const Memory
                                          std::span<const int> stages) {
   ExecutorOptions options = training_options(config, plan_pipeline(config, context.profiles));
   if (options.logits_chunk == 0) options.logits_chunk = kFewestRowsOfLogits;
-  const MeshShape mesh = config.mesh();
+  const MeshShape mesh = config.layout.mesh();
   std::vector<std::int64_t> bytes;
   for (const int stage : stages) {
     const RankPlace place = rank_place(mesh, stage * mesh.tensor);
-    const std::unique_ptr<Model> model = make_model(config.model_for(context.vocab_size), place.tensor);
+    const std::unique_ptr<Model> model = make_model(config.model.model_for(context.vocab_size), place.tensor);
     const StagePlan plan(*model, options, place, context.compute_dtype);
     bytes.push_back(plan.memory().arena().bytes());
     if (context.threads > 0)

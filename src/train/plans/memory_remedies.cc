@@ -35,44 +35,44 @@ struct Variant {
 using Variants = std::vector<Variant>;
 
 Variants sharing_optimizer(const Variant& from) {
-  if (from.config.data_parallel == 1 || from.config.distributed_optimizer) return {};
-  return {from.with("--use-distributed-optimizer", 1.01, [](TrainConfig& c) { c.distributed_optimizer = true; })};
+  if (from.config.layout.data_parallel == 1 || from.config.layout.distributed_optimizer) return {};
+  return {from.with("--use-distributed-optimizer", 1.01, [](TrainConfig& c) { c.layout.distributed_optimizer = true; })};
 }
 
 Variants sharing_residuals(const Variant& from) {
-  if (from.config.tensor_parallel == 1 || from.config.sequence_parallel) return {};
-  return {from.with("--sequence-parallel", 1.005, [](TrainConfig& c) { c.sequence_parallel = true; })};
+  if (from.config.layout.tensor_parallel == 1 || from.config.layout.sequence_parallel) return {};
+  return {from.with("--sequence-parallel", 1.005, [](TrainConfig& c) { c.layout.sequence_parallel = true; })};
 }
 
 Variants recomputing_more(const Variant& from) {
   Variants more;
-  if (from.config.recompute < Recompute::kSelective) {
+  if (from.config.layout.recompute < Recompute::kSelective) {
     more.push_back(from.with("--recompute-granularity selective", 1.03,
-                             [](TrainConfig& c) { c.recompute = Recompute::kSelective; }));
+                             [](TrainConfig& c) { c.layout.recompute = Recompute::kSelective; }));
   }
-  if (from.config.recompute < Recompute::kFull) {
+  if (from.config.layout.recompute < Recompute::kFull) {
     more.push_back(
-        from.with("--recompute-granularity full", 1.33, [](TrainConfig& c) { c.recompute = Recompute::kFull; }));
+        from.with("--recompute-granularity full", 1.33, [](TrainConfig& c) { c.layout.recompute = Recompute::kFull; }));
   }
   return more;
 }
 
 // An update keeps its samples, whose number would follow from the micro-batch and the copies of the model.
 std::string batch_flag(const TrainConfig& config) {
-  if (config.global_batch_size != 0) return "";
+  if (config.batch.global_batch_size != 0) return "";
   return fmt::format(" --global-batch-size {}", config.largest_batch());
 }
 
 Variants with_smaller_micro_batches(const Variant& from) {
   Variants more;
   double cost = 1;
-  const std::int64_t together = from.config.samples_together;  // which a flag counts as one
-  for (std::int64_t size = from.config.micro_batch_size / together / 2; size >= 1; size /= 2) {
+  const std::int64_t together = from.config.batch.samples_together;  // which a flag counts as one
+  for (std::int64_t size = from.config.batch.micro_batch_size / together / 2; size >= 1; size /= 2) {
     cost *= 1.05;
     more.push_back(
         from.with(fmt::format("--micro-batch-size {}{}", size, batch_flag(from.config)), cost, [&](TrainConfig& c) {
-          c.global_batch_size = c.largest_batch();
-          c.micro_batch_size = size * together;
+          c.batch.global_batch_size = c.largest_batch();
+          c.batch.micro_batch_size = size * together;
         }));
   }
   return more;
@@ -80,20 +80,20 @@ Variants with_smaller_micro_batches(const Variant& from) {
 
 // Schedules that hold what all micro-batches have made take them in parts. The bubble comes as often.
 Variants with_more_flushes(const Variant& from) {
-  const pipeline::ScheduleKind kind = schedule_kind(from.config);
+  const pipeline::ScheduleKind kind = schedule_kind(from.config.pipeline);
   if (kind != pipeline::ScheduleKind::kGpipe && kind != pipeline::ScheduleKind::kTeraPipe) return {};
-  if (from.config.pipeline_parallel == 1 || !from.config.faults().empty()) return {};
-  const BatchSampler largest(from.config.largest_batch(), from.config.micro_batch_sizes(), 0, from.config.data_parallel,
-                             from.config.samples_together);
+  if (from.config.layout.pipeline_parallel == 1 || !from.config.faults().empty()) return {};
+  const BatchSampler largest(from.config.largest_batch(), from.config.micro_batch_sizes(), 0, from.config.layout.data_parallel,
+                             from.config.batch.samples_together);
   const std::int64_t micro_batches = largest.most_micro_batches();
-  const auto work = static_cast<double>(micro_batches), bubble = static_cast<double>(from.config.pipeline_parallel - 1);
+  const auto work = static_cast<double>(micro_batches), bubble = static_cast<double>(from.config.layout.pipeline_parallel - 1);
   Variants more;
-  for (std::int64_t flushes = std::max<std::int64_t>(4 * from.config.flushes, 2);; flushes *= 4) {
+  for (std::int64_t flushes = std::max<std::int64_t>(4 * from.config.pipeline.flushes, 2);; flushes *= 4) {
     flushes = std::min(flushes, micro_batches);
-    if (flushes <= from.config.flushes) return more;
+    if (flushes <= from.config.pipeline.flushes) return more;
     more.push_back(from.with(fmt::format("--pipeline-flushes {}", flushes),
                              (work + static_cast<double>(flushes) * bubble) / (work + bubble),
-                             [&](TrainConfig& c) { c.flushes = flushes; }));
+                             [&](TrainConfig& c) { c.pipeline.flushes = flushes; }));
     if (flushes == micro_batches) return more;
   }
 }
@@ -102,16 +102,16 @@ Variants with_more_flushes(const Variant& from) {
 Variants on_devices(std::int64_t devices, const TrainConfig& config) {
   Variants layouts;
   for (std::int64_t stages = 1; stages <= devices; stages *= 2) {
-    const std::int64_t tensor = config.tensor_parallel * (devices / stages),
-                       pipeline = config.pipeline_parallel * stages;
+    const std::int64_t tensor = config.layout.tensor_parallel * (devices / stages),
+                       pipeline = config.layout.pipeline_parallel * stages;
     std::string flags;
     if (devices > stages) flags = fmt::format("--tp {}", tensor);
     if (stages > 1) flags += fmt::format("{}--pp {}", flags.empty() ? "" : " ", pipeline);
     // Stages wait for each other; a tensor-parallel group is best within a host, of eight devices as a rule.
     const double times = (1 + 0.02 * static_cast<double>(stages - 1)) * (devices > stages && tensor > 8 ? 1.5 : 1);
     const auto change = [&](TrainConfig& c) {
-      c.tensor_parallel = tensor;
-      c.pipeline_parallel = pipeline;
+      c.layout.tensor_parallel = tensor;
+      c.layout.pipeline_parallel = pipeline;
     };
     layouts.push_back(flags.empty() ? Variant{.config = config} : Variant{.config = config}.with(flags, times, change));
   }
@@ -122,12 +122,12 @@ Variants on_devices(std::int64_t devices, const TrainConfig& config) {
 Variants with_fewer_copies(const TrainConfig& config) {
   Variants layouts;
   double times = 1;
-  for (std::int64_t copies = config.data_parallel / 2; copies >= 1; copies /= 2) {
+  for (std::int64_t copies = config.layout.data_parallel / 2; copies >= 1; copies /= 2) {
     times *= 1.02;
     layouts.push_back(Variant{.config = config}.with(fmt::format("--dp {}{}", copies, batch_flag(config)), times,
                                                      [&](TrainConfig& c) {
-                                                       c.global_batch_size = c.largest_batch();
-                                                       c.data_parallel = copies;
+                                                       c.batch.global_batch_size = c.largest_batch();
+                                                       c.layout.data_parallel = copies;
                                                      }));
   }
   return layouts;
@@ -160,14 +160,14 @@ Variants variants_of(const Variant& layout, const HasFlag& has_flag) {
 Variants with_other_rounding(const TrainConfig& config) {
   const Variant from{.config = config};
   Variants more;
-  const bool has_16_bits = config.bf16 || config.fp16 || config.backend == BackendKind::kReference;
+  const bool has_16_bits = config.backend.bf16 || config.backend.fp16 || config.backend.kind == BackendKind::kReference;
   const auto add_moments = [&](const Variant& variant) {
-    if (config.bf16_moments) return;
-    more.push_back(variant.with("--optimizer-state bf16", 1.01, [](TrainConfig& c) { c.bf16_moments = true; }));
+    if (config.optimizer.bf16_moments) return;
+    more.push_back(variant.with("--optimizer-state bf16", 1.01, [](TrainConfig& c) { c.optimizer.bf16_moments = true; }));
   };
   add_moments(from);
   if (has_16_bits) return more;
-  const Variant half = from.with("--bf16", 1.1, [](TrainConfig& c) { c.bf16 = true; });
+  const Variant half = from.with("--bf16", 1.1, [](TrainConfig& c) { c.backend.bf16 = true; });
   more.push_back(half);
   add_moments(half);
   return more;
@@ -178,10 +178,10 @@ Variants with_shorter_samples(const TrainConfig& config) {
   constexpr std::int64_t kFewestTokens = 16;
   Variants more;
   // A run that goes on may not read others; given slices are of this length.
-  if (!config.load.empty() || !config.token_slices.empty()) return more;
-  for (std::int64_t tokens = config.seq_length / 2; tokens >= kFewestTokens; tokens /= 2) {
+  if (!config.output.load.empty() || !config.pipeline.token_slices.empty()) return more;
+  for (std::int64_t tokens = config.model.seq_length / 2; tokens >= kFewestTokens; tokens /= 2) {
     more.push_back(Variant{.config = config}.with(fmt::format("--seq-length {}", tokens), 1,
-                                                  [&](TrainConfig& c) { c.seq_length = tokens; }));
+                                                  [&](TrainConfig& c) { c.model.seq_length = tokens; }));
   }
   return more;
 }
@@ -190,24 +190,24 @@ Variants with_shorter_samples(const TrainConfig& config) {
 Variants with_smaller_models(const TrainConfig& config) {
   const Variant from{.config = config};
   Variants more;
-  if (!config.load.empty() || !config.finetune.empty()) return more;  // whose weights have a shape
-  if (config.has_preset_shape()) {
+  if (!config.output.load.empty() || !config.output.finetune.empty()) return more;  // whose weights have a shape
+  if (config.model.has_preset_shape()) {
     for (const ModelPreset& preset : model_presets()) {
-      if (preset.kind != config.model.kind) continue;
+      if (preset.kind != config.model.config.kind) continue;
       more.push_back(from.with(fmt::format("--model {}", preset.name), 1, [&](TrainConfig& c) {
-        c.preset = preset.name;
-        c.model.num_layers = preset.num_layers;
-        c.model.hidden_size = preset.hidden_size;
-        c.model.num_attention_heads = preset.num_attention_heads;
+        c.model.preset = preset.name;
+        c.model.config.num_layers = preset.num_layers;
+        c.model.config.hidden_size = preset.hidden_size;
+        c.model.config.num_attention_heads = preset.num_attention_heads;
       }));
     }
   } else {
-    for (std::int64_t layers = config.model.num_layers - 1; layers >= 1; --layers) {
+    for (std::int64_t layers = config.model.config.num_layers - 1; layers >= 1; --layers) {
       more.push_back(
-          from.with(fmt::format("--num-layers {}", layers), 1, [&](TrainConfig& c) { c.model.num_layers = layers; }));
+          from.with(fmt::format("--num-layers {}", layers), 1, [&](TrainConfig& c) { c.model.config.num_layers = layers; }));
     }
   }
-  const auto size = [](const Variant& variant) { return variant.config.model_for(1).parameters(); };
+  const auto size = [](const Variant& variant) { return variant.config.model.model_for(1).parameters(); };
   std::erase_if(more, [&](const Variant& variant) { return size(variant) >= size(from); });
   std::ranges::stable_sort(more, std::greater(), size);
   return more;
@@ -216,7 +216,7 @@ Variants with_smaller_models(const TrainConfig& config) {
 // That the ranks which share the room take.
 std::int64_t bytes_in(const MemoryRoom& room, const TrainConfig& config, const std::vector<std::int64_t>& stages) {
   if (!room.has_all_ranks) return *std::ranges::max_element(stages) * room.ranks;
-  return std::accumulate(stages.begin(), stages.end(), std::int64_t{0}) * config.tensor_parallel * config.data_parallel;
+  return std::accumulate(stages.begin(), stages.end(), std::int64_t{0}) * config.layout.tensor_parallel * config.layout.data_parallel;
 }
 
 // Finds what fits into one room.
@@ -230,9 +230,9 @@ class RemedySearch {
 
   std::int64_t bytes_of(const Variant& variant) const {
     MemoryPlanContext context = context_;
-    if (variant.config.bf16 != config_.bf16) context.compute_dtype = variant.config.compute_dtype();
+    if (variant.config.backend.bf16 != config_.backend.bf16) context.compute_dtype = variant.config.backend.compute_dtype();
     // Ranks of one process share out its threads.
-    context.threads = context.threads * config_.mesh().ranks() / variant.config.mesh().ranks();
+    context.threads = context.threads * config_.layout.mesh().ranks() / variant.config.layout.mesh().ranks();
     return bytes_in(room_, variant.config, planned_memory(variant.config, context));
   }
 

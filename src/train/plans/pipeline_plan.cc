@@ -24,7 +24,7 @@ using pipeline::ScheduleKind;
 
 // The rank that has most of the largest batch.
 BatchSampler sampler_of_largest(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
-  return {config.largest_batch(), sizes, 0, config.data_parallel, config.samples_together};
+  return {config.largest_batch(), sizes, 0, config.layout.data_parallel, config.batch.samples_together};
 }
 
 std::int64_t most_sequences(std::span<const pipeline::MicroBatchCut> cuts) {
@@ -38,7 +38,7 @@ int micro_batches_of(const TrainConfig& config, const std::vector<std::int64_t>&
 }
 
 // A rank's rows of the residual stream are whole tokens.
-std::int64_t slice_unit(const TrainConfig& config) { return config.sequence_parallel ? config.tensor_parallel : 1; }
+std::int64_t slice_unit(const TrainConfig& config) { return config.layout.sequence_parallel ? config.layout.tensor_parallel : 1; }
 
 // With every boundary at the nearest multiple of `unit`, which divides their sum.
 std::vector<std::int64_t> rounded_to(std::int64_t unit, const std::vector<std::int64_t>& lengths) {
@@ -57,10 +57,10 @@ std::vector<std::int64_t> rounded_to(std::int64_t unit, const std::vector<std::i
 using Slicings = std::vector<std::vector<std::int64_t>>;
 
 Slicings measured_slicings(const TrainConfig& config, const PipelinePlan& plan, const slicing::Profile& profile) {
-  const auto stages = static_cast<int>(config.pipeline_parallel);
+  const auto stages = static_cast<int>(config.layout.pipeline_parallel);
   Slicings slicings;
   for (const std::vector<std::int64_t>& lengths : slicing::likely_slicings(
-           profile, config.seq_length, plan.kind, stages, micro_batches_of(config, plan.micro_batch_sizes))) {
+           profile, config.model.seq_length, plan.kind, stages, micro_batches_of(config, plan.micro_batch_sizes))) {
     std::vector<std::int64_t> rounded = rounded_to(slice_unit(config), lengths);
     if (rounded.size() == 1) rounded.clear();
     if (std::ranges::find(slicings, rounded) == slicings.end()) slicings.push_back(std::move(rounded));
@@ -71,7 +71,7 @@ Slicings measured_slicings(const TrainConfig& config, const PipelinePlan& plan, 
 std::vector<std::int64_t> given_slicing(const TrainConfig& config, const pipeline::TokenSlices& slices) {
   std::vector<std::int64_t> lengths = slices.lengths;
   if (lengths.empty()) {
-    lengths = pipeline::even_slices(config.seq_length / slice_unit(config), slices.count);
+    lengths = pipeline::even_slices(config.model.seq_length / slice_unit(config), slices.count);
     for (std::int64_t& length : lengths) length *= slice_unit(config);
   }
   if (lengths.size() == 1) lengths.clear();
@@ -81,11 +81,11 @@ std::vector<std::int64_t> given_slicing(const TrainConfig& config, const pipelin
 // The winner of an earlier run's trial; nullptr: there is none.
 const slicing::ChosenSlices* chosen_before(const TrainConfig& config, const PipelinePlan& plan,
                                            const slicing::Profile& profile) {
-  const bool is_joint = config.chooses_micro_batches();
+  const bool is_joint = config.pipeline.chooses_micro_batches();
   const auto is_ours = [&](const slicing::ChosenSlices& chosen) {
     if (chosen.schedule != pipeline::name_of(plan.kind) || (chosen.sequences > 0) != is_joint) return false;
     return is_joint
-               ? chosen.sequences == config.largest_share() && most_sequences(chosen.cuts) <= config.micro_batch_size
+               ? chosen.sequences == config.largest_share() && most_sequences(chosen.cuts) <= config.batch.micro_batch_size
                : chosen.micro_batches == micro_batches_of(config, plan.micro_batch_sizes);
   };
   const auto found = std::ranges::find_if(profile.chosen, is_ours);
@@ -95,15 +95,15 @@ const slicing::ChosenSlices* chosen_before(const TrainConfig& config, const Pipe
 // Every way that is to be tried.
 std::vector<std::vector<pipeline::MicroBatchCut>> cuts_of(const TrainConfig& config, const PipelinePlan& plan,
                                                           slicing::Profiles profiles) {
-  if (config.token_slices.empty()) return {{}};
-  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", config.token_slices);
+  if (config.pipeline.token_slices.empty()) return {{}};
+  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", config.pipeline.token_slices);
   if (!slices.cuts.empty()) return {slices.cuts};
   const std::int64_t sequences = sampler_of_largest(config, plan.micro_batch_sizes).largest_micro_batch();
   if (!slices.automatic) return {cut_alike(sequences, given_slicing(config, slices))};
   check(!profiles.empty(), "slices are chosen by measured costs");
   if (const slicing::ChosenSlices* chosen = chosen_before(config, plan, profiles.front())) return {chosen->cuts};
   if (slices.joint) {
-    return slicing::likely_cuts(profiles, config.seq_length, plan.kind, static_cast<int>(config.pipeline_parallel),
+    return slicing::likely_cuts(profiles, config.model.seq_length, plan.kind, static_cast<int>(config.layout.pipeline_parallel),
                                 config.largest_share());
   }
   std::vector<std::vector<pipeline::MicroBatchCut>> ways;
@@ -133,17 +133,17 @@ Schedule schedule_in_parts(ScheduleKind kind, const pipeline::ScheduleSize& size
 // Interleaved schedules exist for multiples of the stages; what one has too many is left out of it.
 Schedule schedule_of(const TrainConfig& config, ScheduleKind kind, const UpdatePlan& plan) {
   const int micro_batches = micro_batches_of(config, plan.micro_batch_sizes),
-            stages = static_cast<int>(config.pipeline_parallel);
+            stages = static_cast<int>(config.layout.pipeline_parallel);
   const int unit = kind == ScheduleKind::kInterleaved ? stages : 1;
   pipeline::ScheduleSize size{.stages = stages,
                               .micro_batches = round_up(micro_batches, unit),
-                              .virtual_stages = static_cast<int>(config.virtual_stages)};
+                              .virtual_stages = static_cast<int>(config.pipeline.virtual_stages)};
   std::vector<int> slices;
   for (int m = 0; m < size.micro_batches; ++m) {
     slices.push_back(std::max(1, static_cast<int>(plan.slices_of(m).size())));
   }
   size.set_slices(std::move(slices));
-  if (config.flushes > 1) return schedule_in_parts(kind, size, static_cast<int>(config.flushes));
+  if (config.pipeline.flushes > 1) return schedule_in_parts(kind, size, static_cast<int>(config.pipeline.flushes));
   const Schedule whole = pipeline::make_schedule(kind, size);
   return pipeline::some_micro_batches(whole, 0, micro_batches);
 }
@@ -177,15 +177,15 @@ Costs costs_of(const UpdatePlan& plan, std::span<const std::int64_t> cell_layers
 UpdatePlan plan_update(const TrainConfig& config, const PipelinePlan& plan, std::vector<pipeline::MicroBatchCut> cuts,
                        slicing::Profiles profiles) {
   UpdatePlan update{.micro_batch_sizes = plan.micro_batch_sizes,
-                    .samples_together = config.samples_together,
+                    .samples_together = config.batch.samples_together,
                     .cuts = std::move(cuts)};
-  if (config.chooses_micro_batches()) {
+  if (config.pipeline.chooses_micro_batches()) {
     update.micro_batch_sizes.clear();
     for (const pipeline::MicroBatchCut& cut : update.cuts) update.micro_batch_sizes.push_back(cut.sequences);
   }
   update.schedule = schedule_of(config, plan.kind, update);
-  update.costs = costs_of(update, plan.cell_layers, config.seq_length, profiles);
-  if (config.defer_weight_gradients) {
+  update.costs = costs_of(update, plan.cell_layers, config.model.seq_length, profiles);
+  if (config.pipeline.defer_weight_gradients) {
     update.schedule =
         pipeline::defer_weight_gradients(update.schedule, update.costs, pipeline::most_live_slices(update.schedule));
   }
@@ -223,7 +223,7 @@ std::int64_t PipelinePlan::largest_micro_batch(const TrainConfig& config) const 
   std::int64_t most = 0;
   for (std::size_t number = 0; number < ways(); ++number) {
     const BatchSampler largest =
-        way(number).sampler(config.largest_batch(), {0, static_cast<int>(config.data_parallel)});
+        way(number).sampler(config.largest_batch(), {0, static_cast<int>(config.layout.data_parallel)});
     most = std::max(most, largest.largest_micro_batch());
   }
   return most;
@@ -237,7 +237,7 @@ int PipelinePlan::first_micro_batch(std::size_t number) const {
 
 PipelinePlan plan_pipeline(const TrainConfig& config, slicing::Profiles profiles) {
   PipelinePlan plan;
-  plan.kind = schedule_kind(config);
+  plan.kind = schedule_kind(config.pipeline);
   plan.cell_layers = cell_layers(config);
   plan.is_measured = !profiles.empty();
   plan.micro_batch_sizes = config.micro_batch_sizes();

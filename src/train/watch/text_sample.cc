@@ -42,17 +42,17 @@ std::vector<float> next_logits(Executor& executor, const Model& model, std::int6
 
 TextSamples text_samples(const TrainConfig& config) {
   TextSamples samples;
-  if (config.sample_prompts.empty()) return samples;
-  const Tokenizer tokenizer = Tokenizer::load(config.tokenizer);
+  if (config.output.sample_prompts.empty()) return samples;
+  const Tokenizer tokenizer = Tokenizer::load(config.model.tokenizer);
   samples.tokens = tokenizer.vocab_size();
   samples.end_of_text = tokenizer.end_of_text().value_or(-1);
-  for (const std::string& text : config.sample_prompts) {
+  for (const std::string& text : config.output.sample_prompts) {
     SamplePrompt& prompt = samples.prompts.emplace_back(SamplePrompt{.text = text, .tokens = tokenizer.encode(text)});
     if (prompt.tokens.empty() && tokenizer.end_of_text()) prompt.tokens = {*tokenizer.end_of_text()};
     const auto tokens = static_cast<std::int64_t>(prompt.tokens.size());
-    if (tokens > 0 && tokens < config.seq_length) continue;
+    if (tokens > 0 && tokens < config.model.seq_length) continue;
     throw_user_error("--sample-prompt \"{}\" has {} tokens; it must have at least 1 and fewer than --seq-length {}",
-                     text, tokens, config.seq_length);
+                     text, tokens, config.model.seq_length);
   }
   return samples;
 }
