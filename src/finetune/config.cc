@@ -14,7 +14,7 @@
 #include "options/output.h"
 #include "options/reading.h"
 #include "runtime/weight_use.h"
-#include "tasks/label_names.h"
+#include "tasks/task_entry.h"
 #include "train/config/resume_rules.h"
 
 namespace teratron {
@@ -24,22 +24,6 @@ Fault needs_bert() {
   return Fault::of("fine-tuning needs a BERT: its weights with {} DIR, or random ones with {} bert-tiny or another",
                    Flag{"load"}, Flag{"model"});
 }
-
-constexpr std::array<double, 3> kPaperModels = {336e6, 1.3e9, 3.9e9};
-
-struct PaperTask {
-  TaskKind task;
-  std::array<std::int64_t, 3> batch;  // of each model
-  std::array<double, 3> learning_rate;
-  std::int64_t epochs;
-};
-constexpr std::array<PaperTask, 5> kTable6 = {{
-    {TaskKind::kMnli, {128, 128, 128}, {1e-5, 1e-5, 1e-5}, 10},
-    {TaskKind::kQqp, {128, 128, 256}, {5e-5, 3e-5, 4e-5}, 12},
-    {TaskKind::kSquad1, {64, 48, 48}, {3e-5, 3e-5, 1e-5}, 2},
-    {TaskKind::kSquad2, {48, 64, 48}, {3e-5, 3e-5, 1e-5}, 2},
-    {TaskKind::kRace, {32, 16, 32}, {2e-5, 1e-5, 2e-5}, 3},
-}};
 
 std::vector<std::pair<std::string, TaskKind>> task_choices() {
   std::vector<std::pair<std::string, TaskKind>> choices;
@@ -105,11 +89,11 @@ TaskHyperParameters paper_hyper_parameters(TaskKind task, std::int64_t model_par
   const auto distance = [&](double size) { return std::abs(std::log(static_cast<double>(model_parameters) / size)); };
   const auto nearest = std::ranges::min_element(kPaperModels, {}, distance);
   const auto model = static_cast<std::size_t>(nearest - kPaperModels.begin());
-  const PaperTask& row = *std::ranges::find(kTable6, task, &PaperTask::task);
+  const PaperFineTuning& row = entry_of(task).paper;
   return {.batch = row.batch[model], .learning_rate = row.learning_rate[model], .epochs = row.epochs};
 }
 
-double paper_weight_decay(TaskKind task) { return task == TaskKind::kSquad1 || task == TaskKind::kSquad2 ? 0.01 : 0.1; }
+double paper_weight_decay(TaskKind task) { return entry_of(task).paper.weight_decay; }
 
 TaskReading TaskReadingSettings::reading_for(TaskKind task, std::int64_t positions) const {
   const TaskReading usual = default_reading(task);

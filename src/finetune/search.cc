@@ -4,19 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+
+#include "tasks/task_entry.h"
 
 namespace teratron {
 namespace {
 
 constexpr std::int64_t kSeeds = 5;  // Megatron-LM section 5.3
 constexpr std::array<std::int64_t, 2> kBatchSizes = {16, 32};
-constexpr std::array<double, 3> kRobertaRates = {1e-5, 2e-5, 3e-5};
-constexpr std::array<double, 3> kBertRates = {2e-5, 3e-5, 5e-5};
-
-std::span<const double> usual_rates(TaskKind task) {
-  return task == TaskKind::kMnli || task == TaskKind::kQqp ? kRobertaRates : kBertRates;
-}
 
 template <class Value>
 void add_once(std::vector<Value>& values, const Value& value) {
@@ -67,7 +62,7 @@ void fill_in_search(FinetuneConfig& config, FieldList& fields) {
     if (given("global-batch-size")) config.search_batch_sizes = {config.run.batch.global_batch_size};
   }
   if (!given("search-lrs")) {
-    const std::span<const double> usual = usual_rates(config.task);
+    const std::array<double, 3>& usual = entry_of(config.task).paper.search_rates;
     config.search_rates.assign(usual.begin(), usual.end());
     if (given("lr")) config.search_rates = {config.run.optimizer.learning_rate.peak};
   }

@@ -5,53 +5,26 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "tasks/glue/pairs.h"
-#include "tasks/race/choices.h"
-#include "tasks/squad/samples.h"
+#include "tasks/task_entry.h"
 
 namespace teratron {
 namespace {
 
-using Opener = std::unique_ptr<TaskSet> (*)(std::span<const std::filesystem::path>, const Tokenizer&,
-                                            const TaskReading&, bool);
-
-struct TaskEntry {
-  TaskKind kind;
-  std::string_view name;
-  TaskShape shape;
-  std::int64_t seq_length, max_query_length;
-  Opener open;
-};
-
-template <glue::Task task>
-std::unique_ptr<TaskSet> open_pairs(std::span<const std::filesystem::path> files, const Tokenizer& tokenizer,
-                                    const TaskReading& reading, bool training) {
-  return glue::open_pairs(task, files, tokenizer, reading, training);
-}
-
-template <squad::Version version>
-std::unique_ptr<TaskSet> open_questions(std::span<const std::filesystem::path> files, const Tokenizer& tokenizer,
-                                        const TaskReading& reading, bool training) {
-  return squad::open_samples(version, files, tokenizer, reading, training);
-}
-
 constexpr std::array kTasks = {
-    TaskEntry{TaskKind::kMnli, "mnli", {TaskOutputs::kLabels, 3}, 128, 0, open_pairs<glue::Task::kMnli>},
-    TaskEntry{TaskKind::kQqp, "qqp", {TaskOutputs::kLabels, 2}, 128, 0, open_pairs<glue::Task::kQqp>},
-    TaskEntry{TaskKind::kSquad1, "squad1", {TaskOutputs::kSpans, 2}, 384, 64, open_questions<squad::Version::kSquad1>},
-    TaskEntry{TaskKind::kSquad2, "squad2", {TaskOutputs::kSpans, 2}, 384, 64, open_questions<squad::Version::kSquad2>},
-    TaskEntry{TaskKind::kRace, "race", {TaskOutputs::kChoice, 4}, 512, 128, race::open_choices},
+#define TERATRON_ENTRY(kind) &kind##Task,
+    TERATRON_TASKS(TERATRON_ENTRY)
+#undef TERATRON_ENTRY
 };
 
-constexpr auto kKinds = [] {
-  std::array<TaskKind, kTasks.size()> kinds{};
-  for (std::size_t i = 0; i < kTasks.size(); ++i) kinds[i] = kTasks[i].kind;
-  return kinds;
-}();
-
-const TaskEntry& entry_of(TaskKind kind) { return kTasks.at(static_cast<std::size_t>(kind)); }
+constexpr std::array kKinds = {
+#define TERATRON_KIND(kind) TaskKind::kind,
+    TERATRON_TASKS(TERATRON_KIND)
+#undef TERATRON_KIND
+};
 
 }  // namespace
+
+const TaskEntry& entry_of(TaskKind kind) { return *kTasks.at(static_cast<std::size_t>(kind)); }
 
 std::span<const TaskKind> all_tasks() { return kKinds; }
 
@@ -59,14 +32,16 @@ std::string_view name_of(TaskKind kind) { return entry_of(kind).name; }
 
 TaskKind task_named(std::string_view name) {
   std::string names;
-  for (const TaskEntry& entry : kTasks) {
-    if (entry.name == name) return entry.kind;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+  for (const TaskKind kind : kKinds) {
+    if (name_of(kind) == name) return kind;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(kind));
   }
   throw_user_error("'{}' is none of the tasks {}", name, names);
 }
 
 TaskShape shape_of(TaskKind kind) { return entry_of(kind).shape; }
+
+std::span<const std::string_view> label_names(TaskKind kind) { return entry_of(kind).labels; }
 
 TaskReading default_reading(TaskKind kind) {
   return {.seq_length = entry_of(kind).seq_length, .max_query_length = entry_of(kind).max_query_length};

@@ -15,7 +15,20 @@
 
 namespace teratron {
 
-enum class TaskKind { kMnli, kQqp, kSquad1, kSquad2, kRace };
+// Every task, in the order of help texts. X(kRace): `const TaskEntry kRaceTask` (task_entry.h), which its folder
+// defines.
+#define TERATRON_TASKS(X) \
+  X(kMnli)                \
+  X(kQqp)                 \
+  X(kSquad1)              \
+  X(kSquad2)              \
+  X(kRace)
+
+enum class TaskKind {
+#define TERATRON_ENUMERATOR(kind) kind,
+  TERATRON_TASKS(TERATRON_ENUMERATOR)
+#undef TERATRON_ENUMERATOR
+};
 
 // All of them, in the order of the enumeration.
 std::span<const TaskKind> all_tasks();
@@ -37,6 +50,10 @@ struct TaskShape {
 };
 
 TaskShape shape_of(TaskKind kind);
+
+// The labels of a task of kLabels in the order of their numbers, which are those of examples and of a model's outputs;
+// scores and checkpoints take them from here. Empty: outputs of the task are no labels.
+std::span<const std::string_view> label_names(TaskKind kind);
 
 // How texts become sequences, and outputs answers.
 struct TaskReading {

@@ -1,5 +1,5 @@
 // The labels of tasks, which scores, files and checkpoints share.
-#include "tasks/label_names.h"
+#include "tasks/task.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -18,8 +18,4 @@ nlohmann::ordered_json json_of(std::span<const TaskScore> scores) {
   return json;
 }
 
-std::string_view predictions_extension(TaskKind task) {
-  return shape_of(task).outputs == TaskOutputs::kLabels ? ".tsv" : ".json";
-}
-
 }  // namespace teratron

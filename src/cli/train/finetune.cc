@@ -22,6 +22,7 @@
 #include "finetune/search.h"
 #include "runtime/backend_choice.h"
 #include "runtime/weight_use.h"
+#include "tasks/task_entry.h"
 
 namespace teratron {
 namespace {
@@ -58,7 +59,7 @@ void add_scores(FinetuneResult& result, const FinetuneJob& job) {
 }
 
 void write_predictions(const FinetuneResult& result, const FinetuneJob& job, const std::filesystem::path& folder) {
-  const std::string_view extension = predictions_extension(job.config.task);
+  const std::string_view extension = entry_of(job.config.task).predictions_extension;
   job.validation->write_predictions(folder / fmt::format("predictions-valid{}", extension), result.validation_outputs);
   if (job.test) job.test->write_predictions(folder / fmt::format("predictions-test{}", extension), result.test_outputs);
 }

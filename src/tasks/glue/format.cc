@@ -9,7 +9,6 @@
 #include "base/files/decompression.h"
 #include "base/files/file.h"
 #include "data/text/input_files.h"
-#include "tasks/label_names.h"
 
 namespace teratron::glue {
 namespace {
@@ -170,7 +169,7 @@ class PairReader {
 
 std::span<const std::string_view> labels_of(Task task) {
   if (task == Task::kQqp) return kQqpLabels;
-  return label_names(TaskKind::kMnli);
+  return kMnliLabels;
 }
 
 Dataset read_dataset(const fs::path& path, Task task) { return PairReader(path, task).read(); }

@@ -2,6 +2,7 @@
 // benchmark's site takes them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -15,7 +16,9 @@ namespace teratron::glue {
 
 enum class Task { kMnli, kQqp };
 
-// A label as GLUE's files write it; its number is its place. MNLI's are label_names(); QQP's are 0 and 1.
+// MNLI's as Hugging Face's data sets name them, in Megatron-LM's order.
+inline constexpr std::array<std::string_view, 3> kMnliLabels = {"contradiction", "entailment", "neutral"};
+// A label as GLUE's files write it; its number is its place. QQP's are 0 and 1.
 std::span<const std::string_view> labels_of(Task task);
 
 struct Pair {

@@ -5,7 +5,7 @@
 
 #include "cli/tiny_training.h"
 #include "cli/weights/bert_folder.h"
-#include "tasks/label_names.h"
+#include "tasks/task.h"
 
 namespace teratron {
 namespace {

@@ -1,0 +1,66 @@
+// One task, said once: all that reading, training and evaluating it needs and that other tasks do differently. A task's
+// folder defines its entry; TERATRON_TASKS (task.h) lists it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "tasks/task.h"
+
+namespace teratron {
+
+// Table 6 of the Megatron-LM paper: what its models of 336M, 1.3B and 3.9B parameters were fine-tuned with. A task that
+// is not in that table takes these values from the paper that fine-tunes a BERT for it.
+struct PaperFineTuning {
+  std::array<std::int64_t, 3> batch;  // examples
+  std::array<double, 3> learning_rate;
+  std::int64_t epochs;
+  // RoBERTa's (arXiv 1907.11692, Table 10), whose procedure the Megatron-LM paper follows.
+  double weight_decay;
+  // Learning rates that --search tries: RoBERTa's (section 5.1) or BERT's (arXiv 1810.04805, appendix A.3).
+  std::array<double, 3> search_rates;
+};
+
+inline constexpr std::array<double, 3> kPaperModels = {336e6, 1.3e9, 3.9e9};  // parameters, of the arrays above
+inline constexpr std::array<double, 3> kRobertaSearchRates = {1e-5, 2e-5, 3e-5};
+inline constexpr std::array<double, 3> kBertSearchRates = {2e-5, 3e-5, 5e-5};
+
+struct TaskEntry {
+  std::string_view name;
+  TaskShape shape;
+  std::span<const std::string_view> labels;   // as label_names()
+  std::int64_t seq_length, max_query_length;  // of default_reading()
+  std::string_view predictions_extension;     // ".tsv", ".json"
+  PaperFineTuning paper;
+  std::unique_ptr<TaskSet> (*open)(std::span<const std::filesystem::path> files, const Tokenizer& tokenizer,
+                                   const TaskReading& reading, bool training);
+};
+
+// The entry, where nothing is missing; else it does not compile.
+consteval TaskEntry complete(TaskEntry entry) {
+  const auto positive = [](const auto& values) {
+    for (const auto value : values) {
+      if (!(value > 0)) return false;
+    }
+    return true;
+  };
+  const std::size_t labels = entry.shape.outputs == TaskOutputs::kLabels ? std::size_t(entry.shape.count) : 0;
+  if (entry.name.empty() || entry.shape.count == 0 || entry.labels.size() != labels || entry.seq_length == 0 ||
+      entry.predictions_extension.empty() || !positive(entry.paper.batch) || !positive(entry.paper.learning_rate) ||
+      entry.paper.epochs == 0 || !positive(entry.paper.search_rates) || entry.open == nullptr) {
+    throw "a task's entry is incomplete";
+  }
+  return entry;
+}
+
+const TaskEntry& entry_of(TaskKind kind);
+
+#define TERATRON_DECLARE_TASK(kind) extern const TaskEntry kind##Task;
+TERATRON_TASKS(TERATRON_DECLARE_TASK)
+#undef TERATRON_DECLARE_TASK
+
+}  // namespace teratron
