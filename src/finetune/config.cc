@@ -33,18 +33,21 @@ std::vector<std::pair<std::string, TaskKind>> task_choices() {
 
 // What the flags leave to the weights, to the paper and to the task.
 void fill_in(FinetuneConfig& config, FieldList& fields) {
-  set_task_head(config.run.model.config, config.task);
-  config.reading.given.seq_length = config.run.model.seq_length;
-  const std::int64_t positions = config.run.model.config.max_position_embeddings;
-  config.reading.given = config.reading.reading_for(config.task, positions > 0 ? positions : std::numeric_limits<int>::max());
-  config.run.model.seq_length = config.reading.given.seq_length;
-  const TaskHyperParameters paper =
-      paper_hyper_parameters(config.task, config.run.model.model_for(config.run.model.config.vocab_size).parameters());
+  TrainConfig& run = config.run;
+  TaskReading& reading = config.reading.given;
+  set_task_head(run.model.config, config.task);
+  reading.seq_length = run.model.seq_length;
+  const std::int64_t positions = run.model.config.max_position_embeddings;
+  reading = config.reading.reading_for(config.task, positions > 0 ? positions : std::numeric_limits<int>::max());
+  run.model.seq_length = reading.seq_length;
+  const ModelConfig model = run.model.model_for(run.model.config.vocab_size);
+  const TaskHyperParameters paper = paper_hyper_parameters(config.task, model.parameters());
   if (config.epochs == 0) config.epochs = paper.epochs;
-  if (config.run.batch.global_batch_size == 0) config.run.batch.global_batch_size = paper.batch;
-  if (config.run.optimizer.learning_rate.peak == 0) config.run.optimizer.learning_rate.peak = paper.learning_rate;
-  config.weight_decay_given = fields.find("weight-decay")->given;
-  if (!config.weight_decay_given) config.run.optimizer.adamw.weight_decay = paper_weight_decay(config.task);
+  if (run.batch.global_batch_size == 0) run.batch.global_batch_size = paper.batch;
+  if (run.optimizer.learning_rate.peak == 0) run.optimizer.learning_rate.peak = paper.learning_rate;
+  AdamWSettings& adamw = run.optimizer.adamw;
+  config.weight_decay_given = fields.field_of(adamw.weight_decay).given;
+  if (!config.weight_decay_given) adamw.weight_decay = paper_weight_decay(config.task);
   fill_in_search(config, fields);
 }
 
@@ -67,20 +70,68 @@ double recorded_weight_decay(const std::filesystem::path& run) {
 }
 
 // The fields of a model, of which only BERTs are of use.
-void add_encoder_fields(FieldList& list, FinetuneConfig& config) {
-  add_model_fields(list, config.run.model);
-  Field& preset = *list.find("model");
+void add_encoder_fields(FieldList& list, ModelSettings& model) {
+  add_model_fields(list, model);
+  Field& preset = list.field_of(model.preset);
   std::erase_if(preset.known_values,
                 [](const std::string& name) { return find_model_preset(name).kind != ModelKind::kBert; });
   preset.help =
       fmt::format("without --load: preset of layers, hidden size and heads: {}", fmt::join(preset.known_values, ", "));
-  list.find("model-type")->role = FieldRole::kHiddenFlag;
+  list.field_of(model.config.kind).role = FieldRole::kHiddenFlag;
+  add_tokenizer_field(list, model);
+}
+
+void add_task_fields(FieldList& list, FinetuneConfig& c) {
+  list.group("Task");
+  list.add_choice("task", c.task, task_choices(), "what is learned; its files are those of its own site").required =
+      true;
+  list.add("train-data", &c.train_data, "PATH", "files to train on").required = true;
+  list.add("valid-data", &c.valid_data, "PATH",
+           "files to score after each epoch; the checkpoint of the highest score is kept as --save/best")
+      .required = true;
+  list.add("test-data", &c.test_data, "PATH", "files for which that checkpoint then makes predictions");
+  list.add("load", &c.load, "DIR",
+           "weights to start from, with their shape and tokenizer: a checkpoint of a BERT, or a folder of Hugging "
+           "Face's; without it, random weights of --model");
+  list.add("epochs", &c.epochs, "N", "times that training goes through the data; 0: as in Megatron-LM's Table 6");
+  list.add("lr-warmup-fraction", &c.warmup_fraction, "X", "share of the updates with a linear warm-up");
+  list.add("seeds", &c.seeds, "N",
+           "runs, with --seed and the numbers after it; the median of their scores is reported; with --search 5 unless "
+           "given");
+  add_search_fields(list, c);
+  list.add("ensemble", &c.ensemble, "", "also score the mean of the outputs of all runs");
+  add_task_reading_fields(list, c.reading);
+}
+
+// The trainer's fields: those that follow from the task and its data go, and some mean something of their own.
+void fit_to_task(FieldList& list, TrainConfig& run) {
+  LearningRateSchedule& rate = run.optimizer.learning_rate;
+  OutputSettings& output = run.output;
+  list.remove(run.train_iters, rate.decay, rate.warmup, run.batch.rampup_batch_size);
+  list.remove(output.load, output.iteration, output.finetune, output.override_schedule);
+  list.remove(output.eval_interval, output.eval_iters, output.save_best, output.early_stop);
+  list.remove(output.sample_prompts, output.sample_tokens);
+  const auto help = [&](const auto& value, const char* text) { list.field_of(value).help = text; };
+  help(run.model.tokenizer, "BERT's vocabulary, where --load has none");
+  help(run.model.seq_length,
+       "tokens of a sequence at most; 0: MNLI and QQP 128, SQuAD 384, RACE 512, or what the model has");
+  help(run.batch.micro_batch_size, "examples computed at a time; memory grows with it");
+  help(run.batch.global_batch_size, "examples an update; 0: as in Table 6");
+  help(rate.peak, "peak learning rate; 0: as in Table 6, by the size of the model");
+  help(run.optimizer.adamw.weight_decay,
+       "decoupled weight decay; biases and norms have none; SQuAD's is 0.01 unless given, as RoBERTa's");
+  help(run.optimizer.adamw.beta2, "decay of the gradient's running square; RoBERTa's is 0.98");
+  help(run.optimizer.adamw.epsilon, "added to the root of the running square; RoBERTa's is 1e-6");
+  help(run.seed, "of the first run: the head's weights, dropout and the order of the data");
+  help(output.save, "where checkpoints, metrics.jsonl and predictions go; the same command goes on with what is there");
+  list.field_of(output.save).required = true;
 }
 
 // Whether it is said what the model is.
-bool has_shape(FieldList& fields) {
-  const std::array names = {"load", "model", "num-layers", "hidden-size"};
-  return std::ranges::any_of(names, [&](const char* name) { return fields.find(name)->given; });
+bool has_shape(FieldList& fields, const FinetuneConfig& config) {
+  const ModelSettings& model = config.run.model;
+  const auto given = [&](const auto& value) { return fields.field_of(value).given; };
+  return given(config.load) || given(model.preset) || given(model.config.num_layers) || given(model.config.hidden_size);
 }
 
 }  // namespace
@@ -132,92 +183,40 @@ FinetuneConfig::FinetuneConfig() {
   reading.given.doc_stride = 0;
   run.optimizer.learning_rate = {.peak = 0, .minimum = 0, .style = DecayStyle::kLinear};
   run.optimizer.adamw.weight_decay = paper_weight_decay(task);
+  run.output.save_best = true;
+  run.output.keep_last = 1;
 }
 
 Faults FinetuneConfig::faults() const {
-  Faults faults = StepSettings::faults();
-  faults.add(TaskReadingSettings::reading.faults());
-  OptimizerSettings optimizer_settings = run.optimizer;
-  optimizer_settings.train_iters = 1;  // follows from the data
-  faults.add(optimizer_settings.faults());
+  Faults faults = run.StepSettings::faults();
+  faults.add(reading.faults());
+  faults.add(run.optimizer.faults(std::numeric_limits<std::uint32_t>::max()));  // how many follows from the data
+  faults.need_between({"seed"}, run.seed, 0);
+  OutputSettings output = run.output;
+  output.eval_interval = 1;  // which follows from them, too
+  faults.add(output.faults());
+  faults.add(optimizer_backend_faults(run));
   constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
   faults.need_between({"epochs"}, epochs, 0, kMostCount);
   faults.need_between({"seeds"}, seeds, 1, 1000);
-  faults.need_between({"log-interval"}, run.output.log_interval, 1, kMostCount);
   faults.add_if(!(warmup_fraction >= 0 && warmup_fraction <= 1), "{} is {}; it must be between 0 and 1",
                 Flag{"lr-warmup-fraction"}, warmup_fraction);
   faults.add(search_faults(*this));
   faults.add_if(ensemble && seeds < 2, "{} averages models of several seeds: {} 5", Flag{"ensemble"}, Flag{"seeds"});
-  faults.add_if(!run.batch.rampup_batch_size.empty(), "fine-tuning has batches of one size; leave out {}",
-                Flag{"rampup-batch-size"});
   if (run.model.config.kind != ModelKind::kBert) faults.add(needs_bert());
-  faults.add_if(run.model.tokenizer.empty(), "the weights have no tokenizer beside them; give {} DIR with BERT's vocabulary",
-                Flag{"tokenizer"});
+  faults.add_if(run.model.tokenizer.empty(),
+                "the weights have no tokenizer beside them; give {} DIR with BERT's vocabulary", Flag{"tokenizer"});
   return faults;
 }
 
 FieldList fields_of(FinetuneConfig& c) {
   FieldList list;
-  list.group("Task");
-  list.add_choice("task", c.task, task_choices(), "what is learned; its files are those of its own site").required =
-      true;
-  list.add("train-data", &c.train_data, "PATH", "files to train on").required = true;
-  list.add("valid-data", &c.valid_data, "PATH",
-           "files to score after each epoch; the checkpoint of the highest score is kept as --save/best")
-      .required = true;
-  list.add("test-data", &c.test_data, "PATH", "files for which that checkpoint then makes predictions");
-  list.add("load", &c.run.output.finetune, "DIR",
-           "weights to start from, with their shape and tokenizer: a checkpoint of a BERT, or a folder of Hugging "
-           "Face's; without it, random weights of --model");
-  list.add("epochs", &c.epochs, "N", "times that training goes through the data; 0: as in Megatron-LM's Table 6");
-  list.add("seeds", &c.seeds, "N",
-           "runs, with --seed and the numbers after it; the median of their scores is reported; with --search 5 unless "
-           "given");
-  add_search_fields(list, c);
-  list.add("ensemble", &c.ensemble, "", "also score the mean of the outputs of all runs");
-  add_task_reading_fields(list, c.reading);
-  add_encoder_fields(list, c);
-  list.add("tokenizer", &c.run.model.tokenizer, "DIR", "BERT's vocabulary, where --load has none");
-
-  list.group("Training");
-  list.add("seq-length", &c.run.model.seq_length, "N",
-           "tokens of a sequence at most; 0: MNLI and QQP 128, SQuAD 384, RACE 512, or what the model has");
-  list.add("micro-batch-size", &c.run.batch.micro_batch_size, "N", "examples computed at a time; memory grows with it");
-  list.add("global-batch-size", &c.run.batch.global_batch_size, "N", "examples an update; 0: as in Table 6");
-  list.add("lr", &c.run.optimizer.learning_rate.peak, "X", "peak learning rate; 0: as in Table 6, by the size of the model");
-  list.add("min-lr", &c.run.optimizer.learning_rate.minimum, "X", "learning rate at the end");
-  list.add_choice(
-      "lr-decay-style", c.run.optimizer.learning_rate.style,
-      {{"cosine", DecayStyle::kCosine}, {"linear", DecayStyle::kLinear}, {"constant", DecayStyle::kConstant}},
-      "how the learning rate falls after the warm-up");
-  list.add("lr-warmup-fraction", &c.warmup_fraction, "X", "share of the updates with a linear warm-up");
-  list.add("weight-decay", &c.run.optimizer.adamw.weight_decay, "X",
-           "decoupled weight decay; biases and norms have none; SQuAD's is 0.01 unless given, as RoBERTa's");
-  list.add("adam-beta1", &c.run.optimizer.adamw.beta1, "X", "decay of the gradient's running mean");
-  list.add("adam-beta2", &c.run.optimizer.adamw.beta2, "X", "decay of the gradient's running square; RoBERTa's is 0.98");
-  list.add("adam-eps", &c.run.optimizer.adamw.epsilon, "X", "added to the root of the running square; RoBERTa's is 1e-6");
-  list.add("clip-grad", &c.run.optimizer.adamw.clip, "X", "largest norm of all gradients together; 0: no clipping");
-  list.add("seed", &c.run.seed, "N", "of the first run: the head's weights, dropout and the order of the data");
-
-  list.group("Precision");
-  add_training_precision_fields(list, c.run.backend);
-  add_loss_scaling_fields(list, c.run.optimizer.loss_scaling);
-  add_training_layout_fields(list, c.run.layout);
-  add_pipeline_fields(list, c.run.pipeline);
-
-  list.group("Checkpoints and reports");
-  list.add("save", &c.run.output.save, "DIR",
-           "where checkpoints, metrics.jsonl and predictions go; the same command goes on with what is there")
-      .required = true;
-  list.add("save-interval-in-mins", &c.run.output.save_interval_in_mins, "X", "minutes between checkpoints to go on from");
-  list.add("log-interval", &c.run.output.log_interval, "N", "updates between lines of the log");
-  list.add("json", &c.run.output.json, "FILE", "results as JSON; - is standard output").when_set = [&c] {
-    require_writable(c.run.output.json);
-  };
-  list.add("tensorboard-dir", &c.run.output.tensorboard_dir, "DIR", "curves for TensorBoard, by Megatron-LM's names");
-  list.add("peak-tflops", &c.run.output.peak_tflops, "X", "what MFU is counted against, as in train; 0: measured");
-  list.add("verbose", &c.run.output.verbose, "", "show all settings at the start");
+  add_task_fields(list, c);
+  add_encoder_fields(list, c.run.model);
+  add_update_fields(list, c.run);
+  add_output_fields(list, c.run.output);
   add_machine_fields(list, c.run);
+  fit_to_task(list, c.run);
   return list;
 }
 
@@ -229,13 +228,13 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
   ConfigFiles files;
   read_fields(given_fields, arguments, files);  // whatever is wrong: where the run starts decides what the rest means
   FinetuneConfig config;
-  if (!given.run.output.finetune.empty()) take_encoder(config, given.run.output.finetune);
+  if (!given.load.empty()) take_encoder(config, given.load);
   FieldList fields = fields_of(config);
   FaultLines lines = read_fields(fields, arguments, files);
   fill_in(config, fields);
   Faults faults = fields.range_faults();
   faults.add(config.faults());
-  if (!has_shape(fields)) faults.add(needs_bert());
+  if (!has_shape(fields, config)) faults.add(needs_bert());
   add_value_faults(fields, faults, lines);
   throw_if_any(lines);
   config.run.model.config = config.run.model.model_for(config.run.model.vocabulary_size());
@@ -262,38 +261,37 @@ std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates) 
 }
 
 TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examples, std::int64_t index) {
-  TrainConfig run;
-  static_cast<StepSettings&>(run) = config.run;
-  static_cast<OptimizerSettings&>(run.optimizer) = config.run.optimizer;
-  if (run.model.preset.empty()) run.model.preset = TrainConfig().model.preset;  // a record names one, beside the shape that counts
+  TrainConfig run = config.run;
+  OutputSettings& output = run.output;
+  if (run.model.preset.empty()) run.model.preset = TrainConfig().model.preset;  // a record names one, beside the shape
   run.seed += index;
   // A batch that the data do not fill is one of all of them.
-  const std::int64_t batch = std::min(config.run.batch.global_batch_size, examples.count());
-  run.batch.samples_together = examples.sequences_each;
-  run.batch.global_batch_size = batch * run.batch.samples_together;
-  run.batch.micro_batch_size = std::min(config.run.batch.micro_batch_size * run.batch.samples_together, run.largest_share());
+  const std::int64_t batch = std::min(run.batch.global_batch_size, examples.count());
+  const std::int64_t together = run.batch.samples_together = examples.sequences_each;
+  run.batch.global_batch_size = batch * together;
+  run.batch.micro_batch_size = std::min(run.batch.micro_batch_size * together, run.largest_share());
   const std::int64_t epoch = std::max(examples.count() / batch, std::int64_t{1});
   run.train_iters = epoch * config.epochs;
   run.optimizer.learning_rate.warmup = warmup_updates(config, run.train_iters);
   run.optimizer.learning_rate.decay = run.train_iters;
-  run.output.eval_interval = epoch;
-  run.output.save_best = true;
-  run.output.keep_last = 1;
-  run.output.save_interval_in_mins = config.run.output.save_interval_in_mins;
-  run.output.log_interval = config.run.output.log_interval;
-  run.output.peak_tflops = config.run.output.peak_tflops;
-  run.output.verbose = config.run.output.verbose;
-  const std::string of_seed = config.seeds == 1 && !config.search ? "" : fmt::format("seed-{}", run.seed);
-  run.output.save = of_seed.empty() ? config.run.output.save : config.run.output.save / of_seed;
-  if (!config.run.output.tensorboard_dir.empty()) {
-    run.output.tensorboard_dir = of_seed.empty() ? config.run.output.tensorboard_dir : config.run.output.tensorboard_dir / of_seed;
+  output.eval_interval = epoch;
+  if (config.seeds > 1 || config.search) {
+    const std::string name = fmt::format("seed-{}", run.seed);
+    output.save /= name;
+    if (!output.tensorboard_dir.empty()) output.tensorboard_dir /= name;
+    if (!output.trace.empty()) {
+      output.trace.replace_filename(
+          fmt::format("{}-{}{}", output.trace.stem().string(), name, output.trace.extension().string()));
+    }
   }
-  if (holds_run(run.output.save)) {
-    run.output.load = run.output.save;
-    if (!config.weight_decay_given) run.optimizer.adamw.weight_decay = recorded_weight_decay(run.output.load);
+  if (holds_run(output.save)) {
+    output.load = output.save;
+    if (!config.weight_decay_given) run.optimizer.adamw.weight_decay = recorded_weight_decay(output.load);
   } else {
-    run.output.finetune = config.run.output.finetune;
+    output.finetune = config.load;
   }
+  const std::vector<std::string> faults = run.optimizer.faults(run.train_iters).texts();
+  if (!faults.empty()) throw_user_error("{} updates of {} epochs: {}", run.train_iters, config.epochs, faults.front());
   return run;
 }
 

@@ -44,13 +44,14 @@ struct SearchPoint {
 };
 
 // A 0 that stands for the paper's value is filled in by read_finetune_config. Batch sizes count examples.
-struct FinetuneConfig : StepSettings, OptimizerSettings, TaskReadingSettings {
+struct FinetuneConfig {
   FinetuneConfig();
 
   TaskKind task = TaskKind::kMnli;
   std::vector<std::filesystem::path> train_data, valid_data;  // must be given
   std::vector<std::filesystem::path> test_data;               // none: nothing is tested
   std::filesystem::path load;                                 // the weights to start from; empty: random ones
+  TaskReadingSettings reading;
   std::int64_t epochs = 0;
   double warmup_fraction = 0.065;  // of all updates
   std::int64_t seeds = 1;
@@ -60,13 +61,7 @@ struct FinetuneConfig : StepSettings, OptimizerSettings, TaskReadingSettings {
   std::vector<SearchPoint> points;  // of --search, from these; filled in by read_finetune_config
   bool weight_decay_given = false;  // else a run that goes on keeps its own
   bool ensemble = false;
-
-  std::filesystem::path save;  // must be given
-  std::filesystem::path json, tensorboard_dir;
-  double save_interval_in_mins = 10;
-  std::int64_t log_interval = 10;
-  double peak_tflops = 0;
-  bool verbose = false;
+  TrainConfig run;  // what the runs of all seeds share; train_config() fills in the rest
 
   Faults faults() const;
 };

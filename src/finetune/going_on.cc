@@ -39,19 +39,19 @@ std::vector<std::string> schedule_differences(const TrainConfig& there, const Fi
   return found;
 }
 
-bool follows_from_others(std::string_view field) { return field == "lr-decay-iters" || field == "lr-warmup-iters"; }
-
 }  // namespace
 
 void require_same_run(const FinetuneConfig& config, const TrainConfig& run, const DataIdentity& data) {
   const CheckpointInfo checkpoint = read_checkpoint_info(run.output.load);
   require_usable(WeightUse::kFinetuneAgain, source_of(checkpoint), name_of(config.task), run.model.config);
   require_same_data(checkpoint, {.kind = RunKind::kFinetuning, .task = std::string(name_of(config.task))}, data);
+  FinetuneConfig ours = config;
+  FieldList flags = fields_of(ours);
   std::vector<std::string> found;
   bool has_other_schedule = false;
   for (const SettingDifference& one : differences_from(checkpoint, run)) {
     if (one.rule == ResumeRule::kAllowed) continue;
-    if (follows_from_others(one.field)) {
+    if (flags.find(one.field) == nullptr) {  // it follows from flags of finetune
       has_other_schedule = true;
     } else {
       add_difference(found, one.field, one.there, one.here);

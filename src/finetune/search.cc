@@ -53,24 +53,26 @@ Faults search_faults(const FinetuneConfig& config) {
 
 void fill_in_search(FinetuneConfig& config, FieldList& fields) {
   if (!config.search) return;
-  const auto given = [&](const char* name) { return fields.find(name)->given; };
-  if (!given("seeds")) config.seeds = kSeeds;
-  const bool has_batches = given("search-batch-sizes") || given("global-batch-size");
-  const bool has_rates = given("search-lrs") || given("lr");
-  if (!given("search-batch-sizes")) {
+  const std::int64_t& batch_size = config.run.batch.global_batch_size;
+  const double& peak = config.run.optimizer.learning_rate.peak;
+  const auto given = [&](const auto& value) { return fields.field_of(value).given; };
+  if (!given(config.seeds)) config.seeds = kSeeds;
+  const bool has_batches = given(config.search_batch_sizes) || given(batch_size);
+  const bool has_rates = given(config.search_rates) || given(peak);
+  if (!given(config.search_batch_sizes)) {
     config.search_batch_sizes.assign(kBatchSizes.begin(), kBatchSizes.end());
-    if (given("global-batch-size")) config.search_batch_sizes = {config.run.batch.global_batch_size};
+    if (given(batch_size)) config.search_batch_sizes = {batch_size};
   }
-  if (!given("search-lrs")) {
+  if (!given(config.search_rates)) {
     const std::array<double, 3>& usual = entry_of(config.task).paper.search_rates;
     config.search_rates.assign(usual.begin(), usual.end());
-    if (given("lr")) config.search_rates = {config.run.optimizer.learning_rate.peak};
+    if (given(peak)) config.search_rates = {peak};
   }
   config.points.clear();
   for (const std::int64_t batch : config.search_batch_sizes) {
     for (const double rate : config.search_rates) add_once(config.points, {batch, rate});
   }
-  if (!has_batches && !has_rates) add_once(config.points, {config.run.batch.global_batch_size, config.run.optimizer.learning_rate.peak});
+  if (!has_batches && !has_rates) add_once(config.points, {batch_size, peak});
 }
 
 std::vector<SearchPoint> search_points(const FinetuneConfig& config, std::int64_t examples) {

@@ -2,6 +2,10 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "base/error.h"
+
 namespace teratron {
 namespace {
 
@@ -25,6 +29,18 @@ struct ValueText {
 
 }  // namespace
 
+const void* Field::address() const {
+  return std::visit(
+      [](const auto& value) -> const void* {
+        if constexpr (std::is_same_v<decltype(value), const Choice&>) {
+          return value.address;
+        } else {
+          return value;
+        }
+      },
+      target);
+}
+
 std::string Field::display_name() const {
   return role != FieldRole::kPositional ? "--" + name : name.empty() ? value_name : name;
 }
@@ -41,7 +57,8 @@ Field& FieldList::add(std::string name, FieldTarget target, std::string value_na
                                     .target = std::move(target),
                                     .value_name = std::move(value_name),
                                     .help = std::move(help),
-                                    .group = group_});
+                                    .group = group_,
+                                    .scope = scope_});
 }
 
 Field& FieldList::add_positional(FieldTarget target, std::string value_name, std::string help) {
@@ -57,6 +74,12 @@ Field* FieldList::find(std::string_view name) {
     }
   }
   return nullptr;
+}
+
+std::list<Field>::iterator FieldList::at(const void* address) {
+  const auto found = std::ranges::find_if(fields_, [&](const Field& field) { return field.address() == address; });
+  check(found != fields_.end(), "the value has a field");
+  return found;
 }
 
 Faults FieldList::range_faults() const {

@@ -25,6 +25,7 @@ struct Choice {
   std::vector<std::string> names;
   std::function<std::size_t()> get;  // index of the current value in `names`
   std::function<void(std::size_t)> set;
+  const void* address = nullptr;  // of the value
 };
 
 // Where the value of a field lives. The struct it is part of must outlive the list.
@@ -39,13 +40,30 @@ enum class FieldRole {
   kConfigFile,  // a flag that names a TOML file with values for the others
 };
 
+// The part of a run that a field decides. What a run that goes on keeps of its checkpoint, what it may change and what
+// its record leaves out follow from it (train/config/resume_rules.h).
+enum class FieldScope {
+  kRun,        // what the run does from here on
+  kModel,      // what the model is
+  kPreset,     // a name for values of other fields, which are what counts
+  kLayout,     // how the work lies on ranks; it never changes the result
+  kData,       // which samples are read, and in what order
+  kInput,      // files that are read: their content counts, not their place
+  kSchedule,   // the learning rate of every update
+  kOptimizer,  // what the optimizer's state means
+  kCommand,    // the command, on this machine: where to save, how many threads
+  kStart,      // this start of the command alone: what it resumes, what it reports at its end
+};
+
 struct Field {
   std::string name;  // without the dashes: "hidden-size"; in TOML hidden_size
   FieldTarget target;
   std::string value_name;  // for --help: "N", "DIR", ...
   std::string help;
   std::string group;  // the heading it stands under
+  FieldScope scope = FieldScope::kRun;
   FieldRole role = FieldRole::kFlag;
+  bool in_summary = false;         // a run's first lines have words of their own for it
   std::string alias;               // a second name, without the dashes
   bool required = false;           // the user must give it
   std::string bare;                // of a choice: the value where none is given; a flag that may stand alone
@@ -66,6 +84,17 @@ struct Field {
     return *this;
   }
 
+  Field& of(FieldScope part) {
+    scope = part;
+    return *this;
+  }
+  Field& summarised() {
+    in_summary = true;
+    return *this;
+  }
+
+  const void* address() const;  // of the value
+  bool is_of_command() const { return scope == FieldScope::kCommand || scope == FieldScope::kStart; }
   bool is_bool() const { return std::holds_alternative<bool*>(target); }
   bool is_list() const {  // takes several values at once
     if (repeats) return false;
@@ -81,8 +110,11 @@ struct Field {
 
 class FieldList {
  public:
-  // Fields added from here on stand under this heading.
-  void group(std::string title) { group_ = std::move(title); }
+  // Fields added from here on stand under this heading and, unless they say otherwise, decide this part of a run.
+  void group(std::string title, FieldScope scope = FieldScope::kRun) {
+    group_ = std::move(title);
+    scope_ = scope;
+  }
 
   // References stay valid; further properties are set on what is returned.
   Field& add(std::string name, FieldTarget target, std::string value_name, std::string help);
@@ -103,11 +135,22 @@ class FieldList {
       return index;
     };
     choice.set = [&value, choices](std::size_t index) { value = choices[index].second; };
+    choice.address = &value;
     return add(std::move(name), std::move(choice), std::move(names), std::move(help));
   }
 
   // The field with this name or alias; nullptr if there is none. Positionals have no name.
   Field* find(std::string_view name);
+  // The field of a value of the options. InternalError if it has none.
+  template <class Value>
+  Field& field_of(const Value& value) {
+    return *at(&value);
+  }
+  // Takes the fields of these values out: a command that decides them itself.
+  template <class... Values>
+  void remove(const Values&... values) {
+    (fields_.erase(at(&values)), ...);
+  }
   Faults range_faults() const;
 
   auto begin() { return fields_.begin(); }
@@ -116,8 +159,11 @@ class FieldList {
   auto end() const { return fields_.end(); }
 
  private:
+  std::list<Field>::iterator at(const void* address);
+
   std::list<Field> fields_;
   std::string group_ = "Options";
+  FieldScope scope_ = FieldScope::kRun;
 };
 
 }  // namespace teratron

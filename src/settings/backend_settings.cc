@@ -40,8 +40,9 @@ void add_backend_fields(FieldList& list, BackendSettings& s) {
   list.add_choice("cuda-graphs", s.cuda_graphs, {{"on", true}, {"off", false}},
                   "of back end cuda: launch a layer's pass, or the work of a generated token, at once");
   list.add("cudnn-attention", &s.cudnn_attention, "", "of back end cuda: 16-bit attention by cuDNN where it takes it");
-  list.add("guard-memory", &s.guard_memory, "", "keep tensors unreadable outside of operations (a test)").role =
-      FieldRole::kHiddenFlag;
+  list.add("guard-memory", &s.guard_memory, "", "keep tensors unreadable outside of operations (a test)")
+      .of(FieldScope::kCommand)
+      .role = FieldRole::kHiddenFlag;
 }
 
 }  // namespace teratron

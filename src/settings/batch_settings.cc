@@ -80,11 +80,12 @@ Faults BatchSettings::faults(std::int64_t data_parallel) const {
 }
 
 void add_micro_batch_size_field(FieldList& list, BatchSettings& s) {
-  list.add("micro-batch-size", &s.micro_batch_size, "N", "samples computed at a time; memory grows with it");
+  list.add("micro-batch-size", &s.micro_batch_size, "N", "samples computed at a time; memory grows with it")
+      .summarised();
 }
 
 void add_global_batch_fields(FieldList& list, BatchSettings& s) {
-  list.add("global-batch-size", &s.global_batch_size, "N", "samples an update; 0: one micro-batch a copy");
+  list.add("global-batch-size", &s.global_batch_size, "N", "samples an update; 0: one micro-batch a copy").summarised();
   list.add("rampup-batch-size", &s.rampup_batch_size, "START INCREMENT SAMPLES",
            "begin with START samples an update and add INCREMENT after each equal part of SAMPLES samples, until "
            "--global-batch-size");

@@ -10,11 +10,11 @@ constexpr std::int64_t kMostWords = 1 << 20;
 
 }  // namespace
 
-BertOptions BertSettings::bert_options() const {
-  BertOptions options = options;
+BertOptions BertSettings::filled() const {
+  BertOptions result = options;
   const std::int64_t usual = options.ngrams.is_geometric ? kLongestGeometric : kLongestByLength;
-  options.ngrams.longest = static_cast<int>(max_ngram > 0 ? max_ngram : usual);
-  return options;
+  result.ngrams.longest = static_cast<int>(max_ngram > 0 ? max_ngram : usual);
+  return result;
 }
 
 Faults BertSettings::faults() const {
@@ -28,7 +28,8 @@ Faults BertSettings::faults() const {
 }
 
 void add_bert_fields(FieldList& list, BertSettings& settings) {
-  list.add(std::string(kMaskProb.name), &settings.options.masked_lm_prob, "P", "of BERT: the share of tokens to predict");
+  list.add(std::string(kMaskProb.name), &settings.options.masked_lm_prob, "P",
+           "of BERT: the share of tokens to predict");
   list.add(std::string(kShortSeqProb.name), &settings.options.short_seq_prob, "P",
            "of BERT: the share of samples that are made shorter than --seq-length");
   list.add(std::string(kMaxNgram.name), &settings.max_ngram, "N",

@@ -34,7 +34,7 @@ Faults DocumentSettings::faults(const std::filesystem::path& tokenizer) const {
   return faults;
 }
 
-DocumentOptions DocumentSettings::documents(const std::filesystem::path& tokenizer) const {
+DocumentOptions DocumentSettings::options(const std::filesystem::path& tokenizer) const {
   DocumentOptions options{.reset_attention_mask = reset_attention_mask,
                           .reset_position_ids = reset_position_ids,
                           .eod_mask_loss = eod_mask_loss};

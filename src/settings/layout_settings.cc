@@ -35,14 +35,15 @@ void add_data_parallel_field(FieldList& list, LayoutSettings& s, std::string hel
 }
 
 void add_process_fields(FieldList& list, LayoutSettings& s) {
-  list.add("threads", &s.threads, "N", "of all ranks of a process together; 0: one a core");
+  list.add("threads", &s.threads, "N", "of all ranks of a process together; 0: one a core").of(FieldScope::kCommand);
   list.add(
-      "bind", &s.bind, "ADDRESS",
-      "of ranks that are processes: where the first one listens while the others come, an IPv4 address of its host");
+          "bind", &s.bind, "ADDRESS",
+          "of ranks that are processes: where the first one listens while the others come, an IPv4 address of its host")
+      .of(FieldScope::kCommand);
 }
 
 void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {
-  list.group("Layout");
+  list.group("Layout", FieldScope::kLayout);
   add_model_parallel_fields(list, s);
   add_data_parallel_field(list, s, "copies of the model, each with its share of the batch");
   list.add("sequence-parallel", &s.sequence_parallel, "",

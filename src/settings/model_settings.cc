@@ -35,7 +35,8 @@ bool ModelSettings::has_preset_shape() const {
   ModelSettings other = *this;
   apply_preset(other);
   return other.config.kind == config.kind && other.config.num_layers == config.num_layers &&
-         other.config.hidden_size == config.hidden_size && other.config.num_attention_heads == config.num_attention_heads;
+         other.config.hidden_size == config.hidden_size &&
+         other.config.num_attention_heads == config.num_attention_heads;
 }
 
 ModelConfig ModelSettings::model_for(std::int64_t data_vocab_size) const {
@@ -83,20 +84,22 @@ Faults ModelSettings::faults(std::int64_t tensor_parallel) const {
 }
 
 void add_model_fields(FieldList& list, ModelSettings& s) {
-  list.group("Model");
+  list.group("Model", FieldScope::kModel);
   Field& preset = list.add("model", &s.preset, "NAME",
-                           fmt::format("preset of layers, hidden size and heads: {}", fmt::join(preset_names(), ", ")));
+                           fmt::format("preset of layers, hidden size and heads: {}", fmt::join(preset_names(), ", ")))
+                      .of(FieldScope::kPreset)
+                      .summarised();
   preset.when_set = [&s] { apply_preset(s); };
   preset.known_values = preset_names();
   std::vector<std::pair<std::string, ModelKind>> kinds;
   for (const std::string_view name : model_kind_names()) kinds.emplace_back(name, find_model_kind(name).value());
-  list.add_choice("model-type", s.config.kind, kinds, "kind of model; a preset sets it too").when_set = [&s] {
-    s.config.set_kind(s.config.kind);
-  };
-  list.add("num-layers", &s.config.num_layers, "N", "transformer layers");
-  list.add("hidden-size", &s.config.hidden_size, "N", "width of the residual stream");
-  list.add("num-attention-heads", &s.config.num_attention_heads, "N", "attention heads; divides the hidden size");
-  list.add("vocab-size", &s.config.vocab_size, "N", "tokens of the vocabulary; 0: the tokenizer's");
+  list.add_choice("model-type", s.config.kind, kinds, "kind of model; a preset sets it too").summarised().when_set =
+      [&s] { s.config.set_kind(s.config.kind); };
+  list.add("num-layers", &s.config.num_layers, "N", "transformer layers").summarised();
+  list.add("hidden-size", &s.config.hidden_size, "N", "width of the residual stream").summarised();
+  list.add("num-attention-heads", &s.config.num_attention_heads, "N", "attention heads; divides the hidden size")
+      .summarised();
+  list.add("vocab-size", &s.config.vocab_size, "N", "tokens of the vocabulary; 0: the tokenizer's").summarised();
   list.add("max-position-embeddings", &s.config.max_position_embeddings, "N", "longest sequence; 0: --seq-length");
   list.add("make-vocab-size-divisible-by", &s.config.make_vocab_size_divisible_by, "N",
            "the embedding is padded to a multiple of this");
@@ -120,11 +123,13 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
 }
 
 void add_seq_length_field(FieldList& list, ModelSettings& s) {
-  list.add("seq-length", &s.seq_length, "N", "tokens a sample");
+  list.add("seq-length", &s.seq_length, "N", "tokens a sample").of(FieldScope::kData).summarised();
 }
 
 void add_tokenizer_field(FieldList& list, ModelSettings& s) {
-  list.add("tokenizer", &s.tokenizer, "DIR", "tokenizer the data was made with; it is saved with the model");
+  list.add("tokenizer", &s.tokenizer, "DIR", "tokenizer the data was made with; it is saved with the model")
+      .of(FieldScope::kInput)
+      .summarised();
 }
 
 }  // namespace teratron

@@ -42,7 +42,8 @@ class PipelineFaults {
 
   Faults find() {
     faults_.need_between(kVirtualStages, s_.pipeline.virtual_stages, 1, kMostVirtualStages);
-    const bool stages_make_sense = faults_.empty() && s_.layout.pipeline_parallel >= 1 && s_.layout.pipeline_parallel <= kMostLayers;
+    const bool stages_make_sense =
+        faults_.empty() && s_.layout.pipeline_parallel >= 1 && s_.layout.pipeline_parallel <= kMostLayers;
     faults_.need_between(kFlushes, s_.pipeline.flushes, 1, kMostFlushes);
     const std::optional<pipeline::TokenSlices> slices = parsed_slices();
     if (slices) check_slices(*slices);
@@ -75,8 +76,9 @@ class PipelineFaults {
     const std::int64_t most = slices && !slices->cuts.empty()
                                   ? std::ssize(slices->cuts)
                                   : (s_.largest_share() + s_.batch.micro_batch_size - 1) / s_.batch.micro_batch_size;
-    faults_.add_if(s_.pipeline.flushes > most, "{} is {}, but an update has {} micro-batch{}; the most that works is {}",
-                   kFlushes, s_.pipeline.flushes, most, most == 1 ? "" : "es", most);
+    faults_.add_if(s_.pipeline.flushes > most,
+                   "{} is {}, but an update has {} micro-batch{}; the most that works is {}", kFlushes,
+                   s_.pipeline.flushes, most, most == 1 ? "" : "es", most);
   }
 
   void check_kind(int slices) {
@@ -192,8 +194,8 @@ class PipelineFaults {
         sequences != share,
         "{} {} is of {} sequences, but an update has {} on each copy of the model; give {} {}, or micro-batches "
         "of {} sequences",
-        kTokenSlices, s_.pipeline.token_slices, sequences, share, Flag{"global-batch-size"}, sequences * s_.layout.data_parallel,
-        share);
+        kTokenSlices, s_.pipeline.token_slices, sequences, share, Flag{"global-batch-size"},
+        sequences * s_.layout.data_parallel, share);
   }
 
   // Of one sequence; false where they cannot be.
@@ -225,14 +227,16 @@ class PipelineFaults {
   // A list of actions that would not fit is a fault, and is not made.
   void check_size(std::int64_t slices) {
     if (s_.batch.micro_batch_size < 1 || s_.batch.global_batch_size < 0 || s_.layout.data_parallel < 1) return;
-    const double samples = static_cast<double>(s_.batch.global_batch_size) / static_cast<double>(s_.layout.data_parallel);
+    const double samples =
+        static_cast<double>(s_.batch.global_batch_size) / static_cast<double>(s_.layout.data_parallel);
     const double micro_batches = std::max(1.0, samples / static_cast<double>(s_.batch.micro_batch_size));
     const double actions = 3 * micro_batches * static_cast<double>(cells() * slices);
     faults_.add_if(
         actions > kMostActions,
         "{} {} in {:.0f} micro-batches on {} cells makes a schedule of {:.0f} actions, and {:.0f} are the most; use "
         "fewer slices or a larger {}",
-        kTokenSlices, s_.pipeline.token_slices, std::ceil(micro_batches), cells(), actions, kMostActions, kMicroBatchSize);
+        kTokenSlices, s_.pipeline.token_slices, std::ceil(micro_batches), cells(), actions, kMostActions,
+        kMicroBatchSize);
   }
 
   const StepSettings& s_;

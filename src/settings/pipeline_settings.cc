@@ -8,8 +8,7 @@ namespace teratron {
 using pipeline::ScheduleKind;
 
 ScheduleKind schedule_kind(const PipelineSettings& settings) {
-  return settings.schedule.value_or(settings.token_slices.empty() ? ScheduleKind::k1F1B
-                                                                           : ScheduleKind::kSeq1F1B);
+  return settings.schedule.value_or(settings.token_slices.empty() ? ScheduleKind::k1F1B : ScheduleKind::kSeq1F1B);
 }
 
 std::optional<std::vector<std::int64_t>> comma_separated(std::string_view text) {
@@ -32,7 +31,7 @@ std::vector<std::pair<std::string, ScheduleKind>> schedule_choices() {
 void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
   std::vector<std::pair<std::string, std::optional<ScheduleKind>>> schedules = {{"auto", std::nullopt}};
   for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
-  list.group("Pipeline");
+  list.group("Pipeline", FieldScope::kLayout);
   list.add_choice("schedule", s.schedule, schedules,
                   "in what order stages work; auto: seq1f1b with --token-slices, else 1f1b");
   list.add("virtual-stages", &s.virtual_stages, "V", "cells of layers that a stage holds, for interleaved");
@@ -48,13 +47,12 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
            "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
   list.add("profile", &s.profile, "FILE",
            "what slices cost here, for --token-slices auto and joint (teratron profile); measured and written there if "
-           "it does "
-           "not exist. Without it: in the user's cache");
+           "it does not exist. Without it: in the user's cache")
+      .of(FieldScope::kCommand);
 }
 
 void add_pipeline_layout_field(FieldList& list, PipelineSettings& s) {
-  list.add("pipeline-layout", &s.layout, "L,L,..",
-           "layers of each cell, in order; as many in each if not given");
+  list.add("pipeline-layout", &s.layout, "L,L,..", "layers of each cell, in order; as many in each if not given");
 }
 
 }  // namespace teratron

@@ -16,10 +16,10 @@ namespace teratron {
 
 struct PipelineSettings {
   std::optional<pipeline::ScheduleKind> schedule;  // none: seq1f1b where tokens are sliced, else 1f1b
-  std::int64_t virtual_stages = 1;                          // cells of a stage
-  std::string layout;                                       // layers of each cell, "5,7"; empty: as many in each
-  std::string token_slices;  // "704,688,656", "uniform:8", "auto", ..; empty: sequences run whole
-  std::int64_t flushes = 1;  // of the pipeline in an update, each of a part of its micro-batches
+  std::int64_t virtual_stages = 1;                 // cells of a stage
+  std::string layout;                              // layers of each cell, "5,7"; empty: as many in each
+  std::string token_slices;                        // "704,688,656", "uniform:8", "auto", ..; empty: sequences run whole
+  std::int64_t flushes = 1;                        // of the pipeline in an update, each of a part of its micro-batches
   bool defer_weight_gradients = false;
   std::filesystem::path profile;  // what slices cost; "auto" and "joint" need it
 

@@ -37,8 +37,8 @@ Faults SplitSettings::faults() const {
                 "{} \"{}\" is not a list of one to three weights for training, validation and test; write it as 29,1 "
                 "or 969,30,1",
                 Flag{"split"}, weights);
-  faults.add_if(seed < 0, "{} is {}; it must be at least 0 (0: that of the checkpoint, else {})", kSplitSeed,
-                seed, kDefaultSplitSeed);
+  faults.add_if(seed < 0, "{} is {}; it must be at least 0 (0: that of the checkpoint, else {})", kSplitSeed, seed,
+                kDefaultSplitSeed);
   faults.add_if(order == SplitOrder::kFile && seed > 0,
                 "{} {} has no effect with {} file, which draws nothing; leave one of them out", kSplitSeed, seed,
                 Flag{"split-order"});

@@ -23,8 +23,8 @@ constexpr std::int64_t kDefaultSplitSeed = 1;
 struct SplitSettings {
   std::string weights;  // of training, validation and test; empty: as parts() has it
   SplitOrder order = SplitOrder::kAuto;
-  std::int64_t seed = 0;  // 0: the checkpoint's, else kDefaultSplitSeed
-  bool override_data = false;   // a resumed run may read other samples than the checkpoint's; no flag of this group
+  std::int64_t seed = 0;       // 0: the checkpoint's, else kDefaultSplitSeed
+  bool override_data = false;  // a resumed run may read other samples than the checkpoint's; no flag of this group
 
   std::string parts() const { return weights.empty() ? "29,1" : weights; }
   Faults faults() const;

@@ -39,7 +39,7 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
       sampler_(pipeline_.sampler(batches_.batch_size(0), mesh ? mesh->place().data : GroupRank{})),
       executor_(backend, *task_.model, training_options(config, pipeline_), mesh),
       parameters_(executor_.parameters()),
-      schedule_(config.optimizer.schedule()),
+      schedule_(config.schedule()),
       scaler_(config.backend.fp16 ? std::optional<LossScaler>(config.optimizer.loss_scaling) : std::nullopt),
       share_(task_.training->make_batch(config.largest_share())) {
   check(!task_.model->traits.losses.empty(), "a model that is trained has a loss");
@@ -56,8 +56,8 @@ std::int64_t Trainer::start() {
   if (!config_.output.load.empty()) {
     resume();
   } else {
-    const std::vector<Parameter*> lacking =
-        load_weights(config_.output.finetune, task_.config, executor_.all_parameters(), executor_.backend(), verifies());
+    const std::vector<Parameter*> lacking = load_weights(config_.output.finetune, task_.config,
+                                                         executor_.all_parameters(), executor_.backend(), verifies());
     executor_.initialize(static_cast<std::uint64_t>(config_.seed), lacking);
   }
   return iteration_;
@@ -66,7 +66,7 @@ std::int64_t Trainer::start() {
 void Trainer::resume() {
   const CheckpointInfo checkpoint = read_checkpoint_info(config_.output.checkpoint());
   config_ = filled_from(checkpoint, config_);
-  schedule_ = config_.optimizer.schedule();
+  schedule_ = config_.schedule();
   require_usable(task_.run.kind == RunKind::kFinetuning ? WeightUse::kFinetuneAgain : WeightUse::kTrainLoad,
                  source_of(checkpoint), task_.run.task, task_.config);
   require_resumable(checkpoint, config_);
@@ -115,7 +115,8 @@ std::vector<MicroBatch> Trainer::read_share() {
 }
 
 MicroBatch Trainer::cut_micro_batch(std::int64_t place, SampleRange range) {
-  MicroBatch micro_batch = MicroBatchCutter(executor_, config_.model.seq_length).micro_batch(share_, place, range.count);
+  MicroBatch micro_batch =
+      MicroBatchCutter(executor_, config_.model.seq_length).micro_batch(share_, place, range.count);
   micro_batch.first_sample = range.first - batches_.consumed_after(iteration_);
   micro_batch.seed = static_cast<std::uint64_t>(config_.seed);
   micro_batch.iteration = static_cast<std::uint32_t>(iteration_);

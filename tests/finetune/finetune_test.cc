@@ -140,9 +140,9 @@ TEST_P(Finetuning, CopiesOfTheModelReadTheSameExamples) {
       run.output.save_best = false;
       const std::int64_t each = open("train", true)->examples().sequences_each;
       const std::int64_t examples = open("train", true)->examples().count();
-      batch.global_batch_sizebal_batch_size, std::min(one.batch, examples) * each) << what;
+      EXPECT_EQ(run.batch.global_batch_size, std::min(one.batch, examples) * each) << what;
       runs.push_back(train(run));
-      batch.global_batch_sizeck().reports.front().consumed_samples, run.global_batch_size) << what;
+      EXPECT_EQ(runs.back().reports.front().consumed_samples, run.batch.global_batch_size) << what;
       EXPECT_EQ(runs.back().reports.front().tokens, runs.front().reports.front().tokens) << what;
     }
     expect_same_training(runs.back(), runs.front(), what);
@@ -171,8 +171,8 @@ TEST_P(Finetuning, GoesOnBitForBitAndKeepsTheBest) {
   ASSERT_EQ(scores.size(), 4U);
   const CheckpointInfo best = read_checkpoint_info(run.output.save / "best");
   const auto highest = std::ranges::max_element(scores) - scores.begin();
-  output.eval_intervalt.state.iteration, (highest + 1) * run.eval_interval);
-  run.model.configT_EQ(best.model.head, config_.model.head);
+  EXPECT_EQ(best.state.iteration, (highest + 1) * run.output.eval_interval);
+  EXPECT_EQ(best.model.head, config_.run.model.config.head);
   fs::remove_all(run.output.save);
   // A run that ends in the middle of an epoch, by a signal.
   class Ends final : public TrainingObserver {
@@ -190,11 +190,11 @@ TEST_P(Finetuning, GoesOnBitForBitAndKeepsTheBest) {
     EXPECT_EQ(trainer.run(ends, control).end, RunEnd::kSignal);
   }
   run = run_config();
-  output.saveCT_EQ(run.load, run.save);
+  EXPECT_EQ(run.output.load, run.output.save);
   const TrainingRun resumed = train(run, &rest);
   EXPECT_EQ(resumed.parameters, whole.parameters);
   EXPECT_EQ(rest.back(), scores.back());
-  output.saveCT_EQ(read_checkpoint_info(run.save / "best").state.iteration, best.state.iteration);
+  EXPECT_EQ(read_checkpoint_info(run.output.save / "best").state.iteration, best.state.iteration);
 }
 
 // Defaults may change between versions; the run keeps what it began with.
@@ -205,9 +205,9 @@ TEST_P(Finetuning, ARunThatGoesOnKeepsItsWeightDecayUnlessItIsGiven) {
   train(run_config());
   config_.run.optimizer.adamw.weight_decay = 0.1;
   config_.weight_decay_given = false;
-  optimizer.adamw(run_config().optimizer.weight_decay, 0.03);
+  EXPECT_EQ(run_config().optimizer.adamw.weight_decay, 0.03);
   config_.weight_decay_given = true;
-  optimizer.adamw(run_config().optimizer.weight_decay, 0.1);
+  EXPECT_EQ(run_config().optimizer.adamw.weight_decay, 0.1);
 }
 
 // Outputs do not depend on what they are computed with.

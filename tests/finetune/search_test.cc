@@ -99,8 +99,8 @@ TEST_F(Search, WeightDecayIsThatOfRobertasFineTuningUnlessGiven) {
   for (const TaskKind task : all_tasks()) {
     const bool is_squad = task == TaskKind::kSquad1 || task == TaskKind::kSquad2;
     const std::string name(name_of(task));
-    run.optimizer.adamw(read(name).optimizer.weight_decay, is_squad ? 0.01 : 0.1) << name;
-    run.optimizer.adamw(read(name, {"--weight-decay", "0"}).optimizer.weight_decay, 0) << name;
+    EXPECT_EQ(read(name).run.optimizer.adamw.weight_decay, is_squad ? 0.01 : 0.1) << name;
+    EXPECT_EQ(read(name, {"--weight-decay", "0"}).run.optimizer.adamw.weight_decay, 0) << name;
   }
   const AdamWSettings adam =
       read("mnli", {"--adam-beta1", "0.8", "--adam-beta2", "0.98", "--adam-eps", "1e-6"}).run.optimizer.adamw;

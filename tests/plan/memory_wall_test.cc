@@ -24,7 +24,8 @@ TEST(MemoryWall, IsTheFewestThatFit) {
     PlanRequest request = random_request(random);
     std::int64_t alone = 0, fewest = 0;
     const LayoutMemory memory(request.model, request.context());
-    const std::int64_t heads = request.model.model.config.num_attention_heads, layers = request.model.model.config.num_layers;
+    const std::int64_t heads = request.model.model.config.num_attention_heads,
+                       layers = request.model.model.config.num_layers;
     const auto bytes_on = [&](std::int64_t tensor, std::int64_t stages) {
       const Layout layout{.tensor = tensor,
                           .pipeline = stages,

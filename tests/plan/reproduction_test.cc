@@ -157,8 +157,8 @@ TEST(Reproduction, TeratronsColumnIsWhatItsOwnRecipeTakesThere) {
       "--token-slices", "uniform:1"};
   const TrainConfig config = read_train_start(words).config;
   const Cluster cluster = run_by_teratron(find_cluster("p3.16xlarge", 320));
-  model.configT_DOUBLE_EQ(*cell_of("terapipe", "Figure 5, without slices, setting 5").teratron,
-                   predict_step(config, cluster, config.model.vocab_size).seconds);
+  EXPECT_DOUBLE_EQ(*cell_of("terapipe", "Figure 5, without slices, setting 5").teratron,
+                   predict_step(config, cluster, config.model.config.vocab_size).seconds);
   // It sends no scores to memory and sums in fp32; the machine is the same.
   const CostConstants papers = constants_of(find_cluster("p3.16xlarge", 320)), ours = constants_of(cluster);
   EXPECT_EQ(ours.writes_scores, 0);

@@ -52,7 +52,7 @@ TEST(StepTime, GradientsOfAllStagesAreTheModels) {
     double bytes = 0;
     for (const double of_cell : work.gradient_bytes) bytes += of_cell;
     const double copy = stages > 1 ? 1024.0 * kWords : 0;
-    model.configT_DOUBLE_EQ(bytes, 4 * (static_cast<double>(config.model.parameters()) + copy)) << stages << " stages";
+    EXPECT_DOUBLE_EQ(bytes, 4 * (static_cast<double>(config.model.config.parameters()) + copy)) << stages << " stages";
     EXPECT_DOUBLE_EQ(work.tied_bytes, 4 * copy);
     EXPECT_EQ(work.message_bytes, std::vector{2.0 * 2 * 1024 * 1024});
   }

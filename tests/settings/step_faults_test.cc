@@ -26,10 +26,11 @@ TEST(StepFaults, LayersAndStagesHaveOneLimitWhichAModelOfACheckpointHasToo) {
   StepSettings settings;
   settings.model.config.num_layers = kMostLayers;
   EXPECT_THAT(settings.faults(), IsEmpty());
-  model.model_forAT(settings.model_for(1).faults(), IsEmpty());
+  EXPECT_THAT(settings.model.model_for(1).faults(), IsEmpty());
   settings.model.config.num_layers = kMostLayers + 1;
   EXPECT_THAT(settings.faults().texts(), ElementsAre("--num-layers is 16385; it must be at most 16384"));
-  model.model_forAT(settings.model_for(1).faults().texts(), ElementsAre("--num-layers is 16385; it must be at most 16384"));
+  EXPECT_THAT(settings.model.model_for(1).faults().texts(),
+              ElementsAre("--num-layers is 16385; it must be at most 16384"));
   settings = {};
   settings.layout.pipeline_parallel = kMostLayers + 1;
   EXPECT_THAT(settings.faults().texts(),

@@ -27,7 +27,7 @@ TEST_F(BatchRampTest, ConsumedSamplesFollowTheRule) {
   for (const IterationReport& report : run.reports) {
     sizes.push_back(report.global_batch_size);
     consumed.push_back(report.consumed_samples);
-    model.seq_lengthreport.consumed_tokens, report.consumed_samples * config_.seq_length);
+    EXPECT_EQ(report.consumed_tokens, report.consumed_samples * config_.model.seq_length);
   }
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{2, 2, 2, 2, 4, 4, 6, 8, 8, 8}));
   EXPECT_EQ(consumed, (std::vector<std::int64_t>{2, 4, 6, 8, 12, 16, 22, 30, 38, 46}));

@@ -83,9 +83,9 @@ TEST(TrainConfig, TheCommandLineOverridesTheFileAndTheFileTheDefaults) {
   for (const auto& arguments : {std::vector<std::string>{"--lr", "0.5", "--config", file.string()},
                                 std::vector<std::string>{"--config", file.string(), "--lr", "0.5"}}) {
     const TrainConfig config = read_unchecked(arguments);
-    optimizer.learning_ratefig.learning_rate.peak, 0.5);
-    model.seq_lengthconfig.seq_length, 64);
-    batch.micro_batch_size.micro_batch_size, TrainConfig{}.micro_batch_size);
+    EXPECT_EQ(config.optimizer.learning_rate.peak, 0.5);
+    EXPECT_EQ(config.model.seq_length, 64);
+    EXPECT_EQ(config.batch.micro_batch_size, TrainConfig{}.batch.micro_batch_size);
   }
 }
 
@@ -93,15 +93,16 @@ TEST(TrainConfig, APresetIsOverriddenByExplicitShapesInAnyOrder) {
   for (const auto& arguments : {std::vector<std::string>{"--model", "355M", "--num-layers", "2"},
                                 std::vector<std::string>{"--num-layers", "2", "--model", "355M"}}) {
     const TrainConfig config = read_unchecked(arguments);
-    model.configT_EQ(config.model.num_layers, 2);
-    model.configT_EQ(config.model.hidden_size, 1024);
-    model.configT_EQ(config.model.num_attention_heads, 16);
+    EXPECT_EQ(config.model.config.num_layers, 2);
+    EXPECT_EQ(config.model.config.hidden_size, 1024);
+    EXPECT_EQ(config.model.config.num_attention_heads, 16);
   }
 }
 
 TEST(TrainConfig, TheConfigurationSaysWhatKindOfModelItIs) {
   FaultLines faults;
-  model.configT_EQ(read_unchecked({"--data-path", "corpus", "--model-type", "gpt2"}, &faults).model.kind, ModelKind::kGpt2);
+  EXPECT_EQ(read_unchecked({"--data-path", "corpus", "--model-type", "gpt2"}, &faults).model.config.kind,
+            ModelKind::kGpt2);
   EXPECT_EQ(faults, FaultLines{});
   EXPECT_NE(to_toml(TrainConfig{}).find("model_type = \"gpt2\"\n"), std::string::npos);
   read_unchecked({"--data-path", "corpus", "--model-type", "gpt5"}, &faults);
@@ -112,16 +113,16 @@ TEST(TrainConfig, APresetOnTheCommandLineOverridesTheShapesOfTheFile) {
   const TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "a.toml";
   write_file_atomically(file, "num_layers = 3\nmodel = \"tiny\"\n");
-  model.configT_EQ(read_unchecked({"--config", file.string()}).model.num_layers, 3);
-  model.configT_EQ(read_unchecked({"--config", file.string(), "--model", "774M"}).model.num_layers, 36);
+  EXPECT_EQ(read_unchecked({"--config", file.string()}).model.config.num_layers, 3);
+  EXPECT_EQ(read_unchecked({"--config", file.string(), "--model", "774M"}).model.config.num_layers, 36);
 }
 
 TEST(TrainConfig, TheDefaultsAreThoseOfThePresetTheyName) {
   const TrainConfig config;
   const ModelPreset& preset = find_model_preset(config.model.preset);
-  model.configT_EQ(config.model.num_layers, preset.num_layers);
-  model.configT_EQ(config.model.hidden_size, preset.hidden_size);
-  model.configT_EQ(config.model.num_attention_heads, preset.num_attention_heads);
+  EXPECT_EQ(config.model.config.num_layers, preset.num_layers);
+  EXPECT_EQ(config.model.config.hidden_size, preset.hidden_size);
+  EXPECT_EQ(config.model.config.num_attention_heads, preset.num_attention_heads);
 }
 
 TEST(TrainConfig, ARampIsWrittenAsThreeWordsAsOneOrAsAnArray) {
@@ -138,7 +139,7 @@ TEST(TrainConfig, ARampIsWrittenAsThreeWordsAsOneOrAsAnArray) {
     all.insert(all.end(), arguments.begin(), arguments.end());
     const TrainConfig config = read_unchecked(all, &faults);
     EXPECT_EQ(faults, FaultLines{});
-    batch.rampup_batch_sizerampup_batch_size, (std::vector<std::int64_t>{16, 8, 300}));
+    EXPECT_EQ(config.batch.rampup_batch_size, (std::vector<std::int64_t>{16, 8, 300}));
   }
 }
 
@@ -147,17 +148,17 @@ TEST(TrainConfig, ZerosThatFollowFromOtherValuesAreFilledIn) {
   config.train_iters = 700;
   config.model.seq_length = 48;
   config.batch.micro_batch_size = 6;
-  optimizer.scheduleQ(config.schedule().decay, 700);
-  model.model_for(config.model_for(321).vocab_size, 321);
-  model.model_for(config.model_for(321).max_position_embeddings, 48);
+  EXPECT_EQ(config.schedule().decay, 700);
+  EXPECT_EQ(config.model.model_for(321).vocab_size, 321);
+  EXPECT_EQ(config.model.model_for(321).max_position_embeddings, 48);
   EXPECT_EQ(config.largest_batch(), 6);
   config.optimizer.learning_rate.decay = 500;
   config.model.config.vocab_size = 400;
   config.model.config.max_position_embeddings = 64;
   config.batch.global_batch_size = 18;
-  optimizer.scheduleQ(config.schedule().decay, 500);
-  model.model_for(config.model_for(321).vocab_size, 400);
-  model.model_for(config.model_for(321).max_position_embeddings, 64);
+  EXPECT_EQ(config.schedule().decay, 500);
+  EXPECT_EQ(config.model.model_for(321).vocab_size, 400);
+  EXPECT_EQ(config.model.model_for(321).max_position_embeddings, 64);
   EXPECT_EQ(config.largest_batch(), 18);
 }
 

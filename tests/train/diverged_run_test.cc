@@ -63,7 +63,7 @@ TEST_F(DivergedRun, KeepsTheLastCheckpointWhoseLossWasFinite) {
     bad.train_iters = 9;
     const std::string layout = testing::text_of_layout(bad);
     EXPECT_THAT(error_of(bad), AllOf(HasSubstr("diverged"), HasSubstr("--lr"))) << layout;
-    output.saveCT_THAT(iterations_in(bad.save), ElementsAre(3)) << layout;
+    EXPECT_THAT(iterations_in(bad.output.save), ElementsAre(3)) << layout;
     good.output.load = good.output.save;
     good.train_iters = 5;
     EXPECT_THAT(train(good).losses, SizeIs(2)) << layout;
@@ -89,7 +89,7 @@ TEST_F(DivergedRun, SavesNoInfiniteWeights) {
           },
           UserError);
     });
-    output.saveCT_THAT(iterations_in(config.save), ElementsAre());
+    EXPECT_THAT(iterations_in(config.output.save), ElementsAre());
   }
 }
 
@@ -118,7 +118,7 @@ TEST_F(DivergedRun, TheLastUpdateIsNoException) {
   config.split.weights = "1";  // no validation
   config.output.save = folder_ / "run";
   EXPECT_THAT(error_of(config), HasSubstr("the loss of the weights after iteration 1 is not finite"));
-  output.saveCT_THAT(iterations_in(config.save), ElementsAre());
+  EXPECT_THAT(iterations_in(config.output.save), ElementsAre());
 }
 
 TEST(LossWatch, TellsOfAnExplosionOnceAndOfNoNoise) {

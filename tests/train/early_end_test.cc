@@ -170,12 +170,12 @@ TEST_F(EarlyEnd, CheckpointsByTimeReplaceOneAnotherAndChangeNothing) {
   EXPECT_GE(with.first.saves.size(), 3U);
   EXPECT_LE(with.first.saves.size(), 7U);
   EXPECT_EQ(with.first.saves.back(), 12);
-  output.saveCT_THAT(iterations_in(config_.save), ElementsAre(12));
+  EXPECT_THAT(iterations_in(config_.output.save), ElementsAre(12));
 
   config_.output.save = folder_ / "by count";
   config_.output.save_interval = 5;  // and then not by time
   EXPECT_THAT(run(config_, clock_of).first.saves, ElementsAre(5, 10, 12));
-  output.saveCT_THAT(iterations_in(config_.save), ElementsAre(5, 10, 12));
+  EXPECT_THAT(iterations_in(config_.output.save), ElementsAre(5, 10, 12));
 
   config_.output.save = folder_ / "never";
   config_.output.save_interval = 0;
@@ -236,11 +236,11 @@ TEST_F(EarlyEnd, EarlyStopAndBestFollowTheValidationLossesAcrossARestart) {
     const auto is_right = [&](const Outcome& outcome) {
       EXPECT_EQ(outcome.results[0].iterations, end) << patience;
       EXPECT_EQ(outcome.results[0].end, end < 30 ? RunEnd::kEarlyStop : RunEnd::kComplete);
-      output.saveCT_EQ(read_checkpoint_info(config.save / "best").state.iteration, static_cast<std::int64_t>(best));
-      output.saveCT_EQ(read_checkpoint_info(config.save).state.iteration, end);
+      EXPECT_EQ(read_checkpoint_info(config.output.save / "best").state.iteration, static_cast<std::int64_t>(best));
+      EXPECT_EQ(read_checkpoint_info(config.output.save).state.iteration, end);
       std::vector<std::int64_t> kept = {static_cast<std::int64_t>(best), end};
       kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-      output.saveCT_EQ(iterations_in(config.save), kept);
+      EXPECT_EQ(iterations_in(config.output.save), kept);
     };
     const Outcome whole = run(config, undisturbed);
     is_right(whole);

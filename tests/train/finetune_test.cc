@@ -55,11 +55,12 @@ TEST_F(Finetune, TakesTheWeightsOfACheckpointUnderAnyLayoutAndNothingElse) {
   const TrainingRun alone = train(tuned);
   EXPECT_EQ(alone.reports.front().iteration, 1);
   EXPECT_EQ(alone.reports.front().consumed_samples, 4);
-  optimizer.scheduleQ(alone.reports.front().learning_rate, tuned.schedule().at(1));
+  EXPECT_EQ(alone.reports.front().learning_rate, tuned.schedule().at(1));
   for (int trial = 0; trial < 8; ++trial) {
     const TrainConfig config = under_layout(tuned, random);
-    backend.bf16ut.data_parallel_parallel_paralleld_optimizermat("tp {} pp {} dp {} sharded {} bf16 {}", config.tensor_parallel, config.pipeline_parallel,
-                             config.data_parallel, config.distributed_optimizer, config.bf16));
+    SCOPED_TRACE(fmt::format("tp {} pp {} dp {} sharded {} bf16 {}", config.layout.tensor_parallel,
+                             config.layout.pipeline_parallel, config.layout.data_parallel,
+                             config.layout.distributed_optimizer, config.backend.bf16));
     const std::vector<double> weights = weights_at_start(config);
     ASSERT_EQ(weights.size(), trained.parameters.size());
     // Masters hold fp32; the value of a bf16 run is rounded to 8 bits of mantissa.
@@ -86,7 +87,7 @@ TEST_F(Finetune, BeginsWithAFreshOptimizer) {
   double largest = 0;
   for (std::size_t i = 0; i < before.size(); ++i) largest = std::max(largest, std::abs(after[i] - before[i]));
   // The first step of Adam is the learning rate wherever there is a gradient.
-  optimizer.learning_rateargest, tuned.learning_rate.peak, 1e-3 * tuned.learning_rate.peak);
+  EXPECT_NEAR(largest, tuned.optimizer.learning_rate.peak, 1e-3 * tuned.optimizer.learning_rate.peak);
 }
 
 TEST_F(Finetune, AHuggingFaceFolderIsReadAsItsConversionIs) {

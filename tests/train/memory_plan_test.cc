@@ -175,7 +175,7 @@ TEST(MemoryRemedies, ThatMakeAnotherRunFitOnceTheyAreApplied) {
       config.model.config.num_layers = 24;
       config.model.config.hidden_size = 1024;
       config.model.config.num_attention_heads = 16;
-      model.has_preset_shapeig.has_preset_shape());
+      ASSERT_TRUE(config.model.has_preset_shape());
     }
     SCOPED_TRACE(to_toml(config));
     const MemoryRoom room{.bytes = bytes_of_all(config) * static_cast<std::int64_t>(5 + random.below(80)) / 100,

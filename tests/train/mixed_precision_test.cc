@@ -137,7 +137,7 @@ TEST_F(MixedPrecision, AnOverflowSkipsOneUpdateEverywhereAndHalvesTheScale) {
       EXPECT_EQ(report.loss_scale, applied == static_cast<std::int64_t>(i) ? 2 * bearable : bearable) << i;
       EXPECT_NEAR(run.losses[i], alone.losses[i], 2e-3) << i;
       // The schedule counts the updates that were applied.
-      optimizer.scheduleQ(report.learning_rate, layout.schedule().at(applied + 1)) << i;
+      EXPECT_EQ(report.learning_rate, layout.schedule().at(applied + 1)) << i;
       if (!report.skipped) ++applied;
     }
   }

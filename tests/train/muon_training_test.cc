@@ -94,7 +94,8 @@ TEST_F(MuonTraining, TakesLessMemoryThanAdamW) {
   TrainConfig adamw = config_;
   adamw.optimizer.kind = OptimizerKind::kAdamW;
   const auto bytes = [&](const TrainConfig& config) { return planned_memory(config, {.vocab_size = kVocab}).front(); };
-  const std::int64_t matrices = config_.model.config.num_layers * 12 * config_.model.config.hidden_size * config_.model.config.hidden_size;
+  const std::int64_t matrices =
+      config_.model.config.num_layers * 12 * config_.model.config.hidden_size * config_.model.config.hidden_size;
   EXPECT_NEAR(static_cast<double>(bytes(adamw) - bytes(config_)), static_cast<double>(4 * matrices),
               0.03 * static_cast<double>(bytes(config_)));
 }

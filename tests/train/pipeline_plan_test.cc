@@ -37,22 +37,24 @@ TEST(PipelinePlan, IsMadeOfEverythingWithoutFaults) {
     for (const std::int64_t cell : plan.cell_layers) layers += cell;
     EXPECT_EQ(layers, 12);
     for (const pipeline::MicroBatchCut& cut : plan.cuts) EXPECT_EQ(cut.tokens(), 64);
-    .pipelineEXPECT_EQ(plan.kind, schedule_kind(layout));
-    const std::int64_t share = (config.batch.global_batch_size + layout.layout.data_parallel - 1) / layout.layout.data_parallel;
+    EXPECT_EQ(plan.kind, schedule_kind(layout.pipeline));
+    const std::int64_t share =
+        (config.batch.global_batch_size + layout.layout.data_parallel - 1) / layout.layout.data_parallel;
     const bool is_joint = layout.pipeline.token_slices.find('x') != std::string::npos;
-    batch.micro_batch_sizechedule.micro_batches,
-              is_joint ? std::ssize(plan.cuts) : (share + layout.micro_batch_size - 1) / layout.micro_batch_size);
+    EXPECT_EQ(
+        plan.schedule.micro_batches,
+        is_joint ? std::ssize(plan.cuts) : (share + layout.batch.micro_batch_size - 1) / layout.batch.micro_batch_size);
     EXPECT_EQ(text_of(plan).empty(), plan.schedule.stages == 1 && plan.schedule.slices == 1 && plan.cuts.size() < 2);
   }
 }
 
 TEST(PipelinePlan, SlicesAskForSeq1F1BWhereNothingElseDoes) {
   TrainConfig config;
-  .pipelineEXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::k1F1B);
+  EXPECT_EQ(schedule_kind(config.pipeline), pipeline::ScheduleKind::k1F1B);
   config.pipeline.token_slices = "uniform:4";
-  .pipelineEXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::kSeq1F1B);
+  EXPECT_EQ(schedule_kind(config.pipeline), pipeline::ScheduleKind::kSeq1F1B);
   config.pipeline.schedule = pipeline::ScheduleKind::kTeraPipe;
-  .pipelineEXPECT_EQ(schedule_kind(config), pipeline::ScheduleKind::kTeraPipe);
+  EXPECT_EQ(schedule_kind(config.pipeline), pipeline::ScheduleKind::kTeraPipe);
 }
 
 slicing::Profile measured() {
@@ -106,7 +108,8 @@ TEST(PipelinePlan, FlushesHoldAPartOfTheMicroBatchesAtATime) {
     config.pipeline.schedule = pipeline::ScheduleKind::kTeraPipe;
     config.batch.micro_batch_size = 1;
     config.batch.global_batch_size = static_cast<std::int64_t>(1 + random.below(12));
-    config.pipeline.flushes = static_cast<std::int64_t>(1 + random.below(static_cast<std::uint64_t>(config.batch.global_batch_size)));
+    config.pipeline.flushes =
+        static_cast<std::int64_t>(1 + random.below(static_cast<std::uint64_t>(config.batch.global_batch_size)));
     ASSERT_THAT(config.faults(), IsEmpty());
     const pipeline::Schedule schedule = plan_pipeline(config).schedule;
     EXPECT_THAT(pipeline::schedule_faults(schedule), IsEmpty());

@@ -54,7 +54,8 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
   c.pipeline.defer_weight_gradients = random.below(2) == 0;
   const auto kind = static_cast<pipeline::ScheduleKind>(random.below(5));
   c.pipeline.schedule = kind;
-  c.pipeline.virtual_stages = kind == pipeline::ScheduleKind::kInterleaved && c.layout.pipeline_parallel == 2 ? one_of({1, 2}) : 1;
+  c.pipeline.virtual_stages =
+      kind == pipeline::ScheduleKind::kInterleaved && c.layout.pipeline_parallel == 2 ? one_of({1, 2}) : 1;
   c.layout.sequence_parallel = c.layout.tensor_parallel > 1 && random.below(2) == 0;
   const std::int64_t unit = c.layout.sequence_parallel ? c.layout.tensor_parallel : 1;
   if (kind == pipeline::ScheduleKind::kTeraPipe || kind == pipeline::ScheduleKind::kSeq1F1B) {
@@ -69,8 +70,10 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
   if (kind == pipeline::ScheduleKind::kTeraPipe || kind == pipeline::ScheduleKind::kGpipe) {
     const bool is_joint = c.pipeline.token_slices.find('x') != std::string::npos;
     const std::int64_t share = (c.largest_batch() + c.layout.data_parallel - 1) / c.layout.data_parallel;
-    c.pipeline.flushes = is_joint ? 1 : one_of({1, 1, (share + c.batch.micro_batch_size - 1) / c.batch.micro_batch_size, 2});
-    c.pipeline.flushes = std::min(c.pipeline.flushes, (share + c.batch.micro_batch_size - 1) / c.batch.micro_batch_size);
+    c.pipeline.flushes =
+        is_joint ? 1 : one_of({1, 1, (share + c.batch.micro_batch_size - 1) / c.batch.micro_batch_size, 2});
+    c.pipeline.flushes =
+        std::min(c.pipeline.flushes, (share + c.batch.micro_batch_size - 1) / c.batch.micro_batch_size);
   }
   c.backend.guard_memory = random.below(4) == 0;
   const std::int64_t cells = c.layout.pipeline_parallel * c.pipeline.virtual_stages;
@@ -83,10 +86,11 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
 inline std::string text_of_layout(const TrainConfig& c) {
   return fmt::format(
       "tp {}{} pp {} dp {}{} micro-batches of {} recompute {}{} {} layout '{}' slices '{}' v {}{} flushes {}",
-      c.layout.tensor_parallel, c.layout.sequence_parallel ? " sequence-parallel" : "", c.layout.pipeline_parallel, c.layout.data_parallel,
-      c.layout.distributed_optimizer ? " sharded" : "", c.batch.micro_batch_size, static_cast<int>(c.layout.recompute),
-      c.pipeline.defer_weight_gradients ? " deferred" : "", pipeline::name_of(schedule_kind(c.pipeline)), c.pipeline.layout,
-      c.pipeline.token_slices, c.pipeline.virtual_stages, c.backend.guard_memory ? " guarded" : "", c.pipeline.flushes);
+      c.layout.tensor_parallel, c.layout.sequence_parallel ? " sequence-parallel" : "", c.layout.pipeline_parallel,
+      c.layout.data_parallel, c.layout.distributed_optimizer ? " sharded" : "", c.batch.micro_batch_size,
+      static_cast<int>(c.layout.recompute), c.pipeline.defer_weight_gradients ? " deferred" : "",
+      pipeline::name_of(schedule_kind(c.pipeline)), c.pipeline.layout, c.pipeline.token_slices,
+      c.pipeline.virtual_stages, c.backend.guard_memory ? " guarded" : "", c.pipeline.flushes);
 }
 
 }  // namespace teratron::testing

@@ -140,13 +140,13 @@ TEST(Recipes, SayWhatThePapersSay) {
                              .device_gib = expected.device_gib};
     EXPECT_EQ(found, expected) << recipe << "\n" << to_toml(config);
     EXPECT_EQ(model.kind, recipe.starts_with("bert") ? ModelKind::kBert : ModelKind::kGpt2) << recipe;
-    backend.compute_dtypefig.compute_dtype(), DType::kF16) << recipe;
-    optimizer.adamw(config.optimizer.clip, 1.0) << recipe;
+    EXPECT_EQ(config.backend.compute_dtype(), DType::kF16) << recipe;
+    EXPECT_EQ(config.optimizer.adamw.clip, 1.0) << recipe;
     const bool is_megatron = !recipe.starts_with("terapipe");
     EXPECT_EQ(model.hidden_dropout, is_megatron ? 0.1 : 0) << recipe;
     EXPECT_EQ(model.attention_dropout, model.hidden_dropout) << recipe;
-    optimizer.adamw(config.optimizer.weight_decay, is_megatron ? 0.01 : 0.1) << recipe;
-    layout.recompute(config.recompute, is_megatron ? Recompute::kFull : Recompute::kNone) << recipe;
+    EXPECT_EQ(config.optimizer.adamw.weight_decay, is_megatron ? 0.01 : 0.1) << recipe;
+    EXPECT_EQ(config.layout.recompute, is_megatron ? Recompute::kFull : Recompute::kNone) << recipe;
   }
 }
 
@@ -154,7 +154,7 @@ TEST(Recipes, SayWhatThePapersSay) {
 // line over 2 million.
 TEST(Recipes, FollowTheLearningRatesOfMegatron) {
   for (const std::string recipe : {"gpt2-355m", "gpt2-2.5b", "gpt2-8.3b"}) {
-    const LearningRateSchedule schedule = read_recipe(recipe).optimizer.schedule();
+    const LearningRateSchedule schedule = read_recipe(recipe).schedule();
     EXPECT_DOUBLE_EQ(schedule.at(3000), 1.5e-4) << recipe;
     EXPECT_LT(schedule.at(2999), 1.5e-4) << recipe;
     EXPECT_NEAR(schedule.at(151'500), (1.5e-4 + 1e-5) / 2, 1e-9) << recipe << ": half of a cosine";
@@ -163,7 +163,7 @@ TEST(Recipes, FollowTheLearningRatesOfMegatron) {
     EXPECT_EQ(read_recipe(recipe).train_iters, 300'000) << recipe;
   }
   for (const std::string recipe : {"bert-336m", "bert-1.3b", "bert-3.9b"}) {
-    const LearningRateSchedule schedule = read_recipe(recipe).optimizer.schedule();
+    const LearningRateSchedule schedule = read_recipe(recipe).schedule();
     EXPECT_DOUBLE_EQ(schedule.at(10'000), 1e-4) << recipe;
     EXPECT_LT(schedule.at(9'999), 1e-4) << recipe;
     EXPECT_NEAR(schedule.at(507'500), 0.75e-4, 1e-9) << recipe << ": a quarter of a line";
@@ -190,8 +190,8 @@ TEST(Recipes, OfTheScalingStudyHaveOneVocabularyAndRowsOfManyCopies) {
   for (const auto& [recipe, expected] : published()) {
     if (!recipe.starts_with("scaling/")) continue;
     const TrainConfig config = read_recipe(recipe, {"--dp", "64", "--global-batch-size", "512"});
-    layout.meshCT_EQ(config.mesh().ranks(), 64 * expected.tensor) << recipe;
-    model.configt.tensor_parallelg.model.padded_vocab_size(config.tensor_parallel), 51200) << recipe;
+    EXPECT_EQ(config.layout.mesh().ranks(), 64 * expected.tensor) << recipe;
+    EXPECT_EQ(config.model.config.padded_vocab_size(config.layout.tensor_parallel), 51200) << recipe;
     EXPECT_EQ(memory_of(config), memory_of(read_recipe(recipe))) << recipe << ": copies cost a rank nothing";
   }
 }
@@ -241,8 +241,8 @@ TEST(Recipes, OfTheScalingStudyDoNotFitHalfTheGpus) {
 TEST(Recipes, OfOursAreSmall) {
   for (const std::string& recipe : recipes_of_ours()) {
     const TrainConfig config = read_recipe(recipe);
-    layout.meshCT_EQ(config.mesh().ranks(), 1) << recipe;
-    backend.kindEQ(config.backend, BackendKind::kCpu) << recipe;
+    EXPECT_EQ(config.layout.mesh().ranks(), 1) << recipe;
+    EXPECT_EQ(config.backend.kind, BackendKind::kCpu) << recipe;
     EXPECT_LT(parameters_of(config), 20'000'000) << recipe;
     EXPECT_LT(memory_of(config).front(), 1 << 30) << recipe;
   }

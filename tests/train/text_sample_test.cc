@@ -120,7 +120,7 @@ TEST_F(TextSample, EndsWithTheDocumentOrTheSample) {
       return continue_text(trainer.executor(), *trainer.task().model, kVocab, prompt, {.count = count, .end = end}, {});
     };
     const TokenIds whole = made(1000, -1);
-    model.seq_lengthwhole.size(), static_cast<std::size_t>(config_.seq_length) - prompt.size());
+    EXPECT_EQ(whole.size(), static_cast<std::size_t>(config_.model.seq_length) - prompt.size());
     const auto end = std::ranges::find(whole, whole[4]);
     EXPECT_EQ(made(1000, whole[4]), TokenIds(whole.begin(), end));
   });

@@ -173,7 +173,7 @@ TEST_F(TrainerTest, DivergenceIsNamedAndNothingIsSaved) {
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("--lr"), std::string::npos);
   }
-  output.saveCT_FALSE(fs::exists(config_.save / "latest_checkpointed_iteration.txt"));
+  EXPECT_FALSE(fs::exists(config_.output.save / "latest_checkpointed_iteration.txt"));
 }
 
 }  // namespace

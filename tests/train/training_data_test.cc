@@ -128,7 +128,7 @@ TEST_F(DataOfRuns, WithDataOfItsOwnValidationReadsItInOrderAndTrainingReadsAllOf
     // Every epoch leaves fewer tokens out than a sample has, at a place of its own.
     const std::int64_t tokens = IndexedDataset::open(config_.data_path.front()).tokens();
     const Tokens trained_on = tokens_of(*samples.training, samples.training->samples_per_epoch());
-    model.seq_lengthstatic_cast<std::int64_t>(trained_on.size()), tokens - config_.seq_length);
+    ASSERT_GT(static_cast<std::int64_t>(trained_on.size()), tokens - config_.model.seq_length);
     ASSERT_LT(*trained_on.rbegin(), 1 << kCorpusBits);
     ASSERT_THAT(samples.description, HasSubstr(fmt::format("validation on all of '{}'", path("numbered-1"))));
   }
@@ -233,7 +233,7 @@ TEST_F(DataOfRuns, TheConfigurationIsSavedAndReadBackWithItsCorpora) {
   const TrainConfig again = read_words({"--config", path("a.toml")});
   EXPECT_EQ(again.data_path, config.data_path);
   EXPECT_EQ(again.valid_data_path, config.valid_data_path);
-  split.weightsT_EQ(again.split, config.split);
+  EXPECT_EQ(again.split.weights, config.split.weights);
 }
 
 TEST_F(DataOfRuns, WhatContradictsIsRefused) {

@@ -69,8 +69,8 @@ class TrainingFixture : public ::testing::Test {
   void on_ranks(const TrainConfig& config, const std::function<void(Trainer&, Communicator& world)>& body) {
     const TrainingData data = open_training_data(config);
     run_ranks({}, config.layout.mesh().ranks(), [&](Communicator& world) {
-      const auto backend =
-          make_cpu_backend({.compute_dtype = config.backend.compute_dtype(), .guard_memory = config.backend.guard_memory});
+      const auto backend = make_cpu_backend(
+          {.compute_dtype = config.backend.compute_dtype(), .guard_memory = config.backend.guard_memory});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.layout.mesh()));
       Trainer trainer(config, *backend, make_training_task(config, data, kVocab, mesh->place().tensor), mesh,
                       profiles_);

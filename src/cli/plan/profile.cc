@@ -45,8 +45,8 @@ struct ProfileOptions : StepSettings {
 
   // Of no model, batch or tokenizer.
   Faults machine_faults() const {
-    Faults faults = LayoutSettings::layout.faults();
-    faults.add(BackendSettings::backend.faults());
+    Faults faults = layout.faults();
+    faults.add(backend.faults());
     faults.add_if(!output.empty(),
                   "{} is where a model's profile goes, and {} FILE where a machine's does; leave it out",
                   Flag{"output"}, Flag{"cluster"});

@@ -288,8 +288,8 @@ void require_same_runs(const FinetuneJob& job) {
 
 // Once, however many runs start from the weights.
 void tell_of_labels(const FinetuneConfig& config, const RankLauncher& launcher) {
-  if (config.run.output.finetune.empty() || launcher.environment().process != 0) return;
-  const std::string note = note_of_unnamed_labels(find_weights(config.run.output.finetune), config.run.model.config);
+  if (config.load.empty() || launcher.environment().process != 0) return;
+  const std::string note = note_of_unnamed_labels(find_weights(config.load), config.run.model.config);
   if (!note.empty()) fmt::print(stderr, "{}\n", note);
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "base/host/threads.h"
@@ -31,14 +30,6 @@ std::string wrapped_list(const std::string& title, const std::vector<std::string
   return text;
 }
 
-// What lines of their own say.
-bool is_shown_elsewhere(std::string_view field) {
-  constexpr std::array<std::string_view, 12> kElsewhere = {
-      "model",      "model-type", "num-layers", "hidden-size", "num-attention-heads", "vocab-size",
-      "seq-length", "data-path",  "tokenizer",  "train-iters", "micro-batch-size",    "global-batch-size"};
-  return is_of_command(field) || std::ranges::find(kElsewhere, field) != kElsewhere.end();
-}
-
 std::vector<std::string> other_than_default(TrainConfig config) {
   config.model.config = config.model.model_for(config.model.config.vocab_size);
   TrainConfig defaults;
@@ -46,8 +37,9 @@ std::vector<std::string> other_than_default(TrainConfig config) {
   std::vector<std::string> words;
   for (const Field& field : ours) {
     const std::string value = field.value_text();
-    if (is_shown_elsewhere(field.name) || value == theirs.find(field.name)->value_text()) continue;
-    if (field.name == "max-position-embeddings" && value == fmt::format("{}", config.model.seq_length)) continue;
+    if (field.is_of_command() || field.in_summary || value == theirs.find(field.name)->value_text()) continue;
+    const bool is_positions = field.address() == &config.model.config.max_position_embeddings;
+    if (is_positions && value == fmt::format("{}", config.model.seq_length)) continue;
     words.push_back(field.is_bool() && value == "true" ? field.name : fmt::format("{} {}", field.name, value));
   }
   return words;
@@ -93,8 +85,8 @@ std::string text_of_origin(const TrainConfig& config, const CheckpointInfo* chec
   }
   if (!config.output.finetune.empty()) {
     const std::string drawn = warning_of_drawn(config.output.finetune, config.model.config);
-    return fmt::format("starts from the weights in '{}'{}{}", config.output.finetune.string(), drawn.empty() ? "" : "\n",
-                       drawn);
+    return fmt::format("starts from the weights in '{}'{}{}", config.output.finetune.string(),
+                       drawn.empty() ? "" : "\n", drawn);
   }
   return fmt::format("starts from random weights of --seed {}{}", config.seed, note_of_narrow(config.model.config));
 }
@@ -166,7 +158,7 @@ std::string TrainStartText::text(const Backend& backend) const {
   lines.push_back(text_of_memory(config, memory));
   lines.push_back(text_of_settings(config, checkpoint));
   lines.push_back(config.output.save.empty() ? "saves nothing: there is no --save"
-                                      : fmt::format("saves to '{}'", config.output.save.string()));
+                                             : fmt::format("saves to '{}'", config.output.save.string()));
   std::erase(lines, "");
   return fmt::format("{}", fmt::join(lines, "\n"));
 }

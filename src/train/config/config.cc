@@ -34,7 +34,8 @@ Faults bert_faults(const TrainConfig& config) {
       config.documents.reset_attention_mask || config.documents.reset_position_ids || config.documents.eod_mask_loss,
       "{}, {} and {} are for models that continue text; each of BERT's samples is from one document. Leave them out",
       Flag{"reset-attention-mask"}, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"});
-  faults.add_if(!config.output.sample_prompts.empty(), "BERT does not continue text; leave out {}", Flag{"sample-prompt"});
+  faults.add_if(!config.output.sample_prompts.empty(), "BERT does not continue text; leave out {}",
+                Flag{"sample-prompt"});
   return faults;
 }
 
@@ -42,7 +43,7 @@ Faults bert_faults(const TrainConfig& config) {
 Field& add_corpora_field(FieldList& list, std::string name, std::vector<std::string>& words, std::string help) {
   Field& field = list.add(std::move(name), &words, "PREFIX", std::move(help));
   field.when_set = [&words] { words = without_patterns(words); };
-  return field;
+  return field.of(FieldScope::kInput);
 }
 
 }  // namespace
@@ -56,33 +57,33 @@ Faults optimizer_backend_faults(const TrainConfig& config) {
 }
 
 std::string TrainConfig::parts() const {
-  return split.weights.empty() && !valid_data_path.empty() ? "1" : SplitSettings::split.parts();
+  return split.weights.empty() && !valid_data_path.empty() ? "1" : split.parts();
 }
 
 Faults TrainConfig::faults() const {
   Faults faults = StepSettings::faults();
-  faults.add(OptimizerSettings::optimizer.faults());
+  faults.need_between({"seed"}, seed, 0);
+  faults.add(optimizer.faults(train_iters));
   faults.add(optimizer_backend_faults(*this));
-  faults.add(SplitSettings::split.faults());
+  faults.add(split.faults());
   faults.add(data_faults(*this));
-  faults.add(DocumentSettings::documents.faults(model.tokenizer));
-  faults.add(BertSettings::bert.faults());
+  faults.add(documents.faults(model.tokenizer));
+  faults.add(bert.faults());
   faults.add(bert_faults(*this));
-  faults.add(OutputSettings::output.faults());
-  faults.add_if(!output.sample_prompts.empty() && model.tokenizer.empty(), "{} needs a tokenizer: {} DIR", Flag{"sample-prompt"},
-                Flag{"tokenizer"});
+  faults.add(output.faults());
+  faults.add_if(!output.sample_prompts.empty() && model.tokenizer.empty(), "{} needs a tokenizer: {} DIR",
+                Flag{"sample-prompt"}, Flag{"tokenizer"});
   return faults;
 }
 
-FieldList fields_of(TrainConfig& c) {
-  FieldList list;
-  add_model_fields(list, c.model);
-
+void add_update_fields(FieldList& list, TrainConfig& c) {
   list.group("Training");
   add_seq_length_field(list, c.model);
   add_micro_batch_size_field(list, c.batch);
   add_global_batch_fields(list, c.batch);
+  list.add("train-iters", &c.train_iters, "N", "updates in all").summarised();
   add_optimizer_fields(list, c.optimizer);
+  list.add("seed", &c.seed, "N", "of initial weights, dropout and the order of the data").of(FieldScope::kData);
 
   list.group("Precision");
   add_training_precision_fields(list, c.backend);
@@ -90,19 +91,27 @@ FieldList fields_of(TrainConfig& c) {
 
   add_training_layout_fields(list, c.layout);
   add_pipeline_fields(list, c.pipeline);
+}
 
-  list.group("Data");
+FieldList fields_of(TrainConfig& c) {
+  FieldList list;
+  add_model_fields(list, c.model);
+  add_update_fields(list, c);
+
+  list.group("Data", FieldScope::kData);
   add_corpora_field(
       list, "data-path", c.data_path,
       "tokens, as PREFIX.bin and PREFIX.idx (teratron data tokenize); several: shards of one corpus; with "
       "weights, 0.7 a 0.3 b: a blend")
+      .summarised()
       .required = true;
   add_corpora_field(list, "valid-data-path", c.valid_data_path,
                     "the same, to validate on, from the first token on; all of --data-path is trained on then");
   add_tokenizer_field(list, c.model);
   add_split_fields(list, c.split);
   list.add("override-data", &c.split.override_data, "",
-           "let a resumed run go on with another seed, split, sequence length or data set");
+           "let a resumed run go on with another seed, split, sequence length or data set")
+      .of(FieldScope::kStart);
   add_document_fields(list, c.documents);
   add_bert_fields(list, c.bert);
 

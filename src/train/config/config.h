@@ -15,11 +15,19 @@ namespace teratron {
 
 // The values as the user gave them. A 0 that stands for "follows from another value" is resolved by member functions,
 // so that a saved configuration can be read back and changed.
-struct TrainConfig : StepSettings, OptimizerSettings, SplitSettings, DocumentSettings, BertSettings, OutputSettings {
+struct TrainConfig : StepSettings {
+  std::int64_t train_iters = 0;  // updates in all; must be given
+  OptimizerSettings optimizer;
+  std::int64_t seed = 1234;  // of initial weights, dropout and the order of the data
+  SplitSettings split;
+  DocumentSettings documents;
+  BertSettings bert;
+  OutputSettings output;
   // The words of data/data_path.h: one corpus, its shards, or a blend with weights.
   std::vector<std::string> data_path;        // must be given
   std::vector<std::string> valid_data_path;  // empty: the validation part that the split holds out
 
+  LearningRateSchedule schedule() const { return optimizer.schedule(train_iters); }
   // The weights of training, validation and test; all is training where validation has data of its own.
   std::string parts() const;
 
@@ -33,6 +41,8 @@ Faults optimizer_backend_faults(const TrainConfig& config);
 // The one list of the fields. `config` must outlive it. read_options<TrainConfig> (options/reading.h) reads them from
 // the arguments after `teratron train`.
 FieldList fields_of(TrainConfig& config);
+// Those of them that decide its updates, whatever it reads: training, precision, layout and pipeline.
+void add_update_fields(FieldList& list, TrainConfig& config);
 
 // What `teratron train --config` reads back to the same values.
 std::string to_toml(TrainConfig config);

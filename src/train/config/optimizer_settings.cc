@@ -40,12 +40,12 @@ Faults wsd_faults(const LearningRateSchedule& schedule) {
   return faults;
 }
 
-Faults learning_rate_faults(const OptimizerSettings& s) {
+Faults learning_rate_faults(const OptimizerSettings& s, std::int64_t train_iters) {
   constexpr Flag kPeak{"lr"}, kMinimum{"min-lr"}, kWarmup{"lr-warmup-iters"}, kDecay{"lr-decay-iters"},
       kTrainIters{"train-iters"};
-  const LearningRateSchedule schedule = s.schedule();
+  const LearningRateSchedule schedule = s.schedule(train_iters);
   Faults faults;
-  faults.need_between(kTrainIters, s.train_iters, 1, kMostUpdates);
+  faults.need_between(kTrainIters, train_iters, 1, kMostUpdates);
   faults.add_if(!(schedule.peak > 0), "{} is {}; it must be above 0", kPeak, schedule.peak);
   faults.add_if(schedule.minimum < 0, "{} is {}; it must be at least 0", kMinimum, schedule.minimum);
   faults.add_if(schedule.minimum > schedule.peak && schedule.peak > 0, "{} {} is above {} {}", kMinimum,
@@ -88,47 +88,50 @@ std::shared_ptr<const Optimizer> OptimizerSettings::make_optimizer() const {
   return std::make_shared<AdamWOptimizer>(adamw, bf16_moments);
 }
 
-LearningRateSchedule OptimizerSettings::schedule() const {
+LearningRateSchedule OptimizerSettings::schedule(std::int64_t train_iters) const {
   LearningRateSchedule schedule = learning_rate;
   if (schedule.decay == 0) schedule.decay = train_iters;
   return schedule;
 }
 
-Faults OptimizerSettings::faults() const {
+Faults OptimizerSettings::faults(std::int64_t train_iters) const {
   Faults faults = loss_scaling_faults(loss_scaling);
-  faults.add(learning_rate_faults(*this));
+  faults.add(learning_rate_faults(*this, train_iters));
   faults.add(adamw_faults(adamw));
   faults.add(muon_faults(muon));
-  faults.need_between({"seed"}, seed, 0);
   return faults;
 }
 
 void add_optimizer_choice_fields(FieldList& list, OptimizerSettings& s) {
   list.add_choice("optimizer", s.kind, {{"adamw", OptimizerKind::kAdamW}, {"muon", OptimizerKind::kMuon}},
-                  "muon: the layers' weight matrices by orthogonalised momentum, the rest by AdamW, at the same --lr");
+                  "muon: the layers' weight matrices by orthogonalised momentum, the rest by AdamW, at the same --lr")
+      .of(FieldScope::kOptimizer);
   list.add_choice("optimizer-state", s.bf16_moments, {{"fp32", false}, {"bf16", true}},
                   "how the optimizer keeps its moments (rounded by chance) and muon's momentum: bf16 takes half");
 }
 
 void add_optimizer_fields(FieldList& list, OptimizerSettings& s) {
-  list.add("train-iters", &s.train_iters, "N", "updates in all");
-  list.add("lr", &s.learning_rate.peak, "X", "peak learning rate");
-  list.add("min-lr", &s.learning_rate.minimum, "X", "learning rate at the end of the decay");
+  list.add("lr", &s.learning_rate.peak, "X", "peak learning rate").of(FieldScope::kSchedule);
+  list.add("min-lr", &s.learning_rate.minimum, "X", "learning rate at the end of the decay").of(FieldScope::kSchedule);
   list.add_choice("lr-decay-style", s.learning_rate.style,
                   {{"cosine", DecayStyle::kCosine},
                    {"linear", DecayStyle::kLinear},
                    {"constant", DecayStyle::kConstant},
                    {"wsd", DecayStyle::kWsd}},
-                  "how the learning rate falls after the warm-up; wsd: not before the last --lr-wsd-decay-iters");
-  list.add("lr-decay-iters", &s.learning_rate.decay, "N", "updates until --min-lr; 0: --train-iters");
-  list.add("lr-warmup-iters", &s.learning_rate.warmup, "N", "updates of linear warm-up");
-  list.add("lr-wsd-decay-iters", &s.learning_rate.wsd_decay, "N", "wsd: updates of the decay at the end");
+                  "how the learning rate falls after the warm-up; wsd: not before the last --lr-wsd-decay-iters")
+      .of(FieldScope::kSchedule);
+  list.add("lr-decay-iters", &s.learning_rate.decay, "N", "updates until --min-lr; 0: --train-iters")
+      .of(FieldScope::kSchedule);
+  list.add("lr-warmup-iters", &s.learning_rate.warmup, "N", "updates of linear warm-up").of(FieldScope::kSchedule);
+  list.add("lr-wsd-decay-iters", &s.learning_rate.wsd_decay, "N", "wsd: updates of the decay at the end")
+      .of(FieldScope::kSchedule);
   list.add_choice("lr-wsd-decay-style", s.learning_rate.wsd_style,
                   {{"exponential", WsdDecayStyle::kExponential},
                    {"linear", WsdDecayStyle::kLinear},
                    {"cosine", WsdDecayStyle::kCosine},
                    {"minus_sqrt", WsdDecayStyle::kMinusSqrt}},
-                  "wsd: the curve of that decay");
+                  "wsd: the curve of that decay")
+      .of(FieldScope::kSchedule);
   add_optimizer_choice_fields(list, s);
   list.add("muon-momentum", &s.muon.momentum, "X", "muon: decay of the gradient's running sum");
   list.add("weight-decay", &s.adamw.weight_decay, "X", "decoupled weight decay; biases and norms have none");
@@ -136,7 +139,6 @@ void add_optimizer_fields(FieldList& list, OptimizerSettings& s) {
   list.add("adam-beta1", &s.adamw.beta1, "X", "decay of the gradient's running mean");
   list.add("adam-beta2", &s.adamw.beta2, "X", "decay of the gradient's running square");
   list.add("adam-eps", &s.adamw.epsilon, "X", "added to the root of the running square");
-  list.add("seed", &s.seed, "N", "of initial weights, dropout and the order of the data");
 }
 
 void add_loss_scaling_fields(FieldList& list, LossScaling& s) {

@@ -1,4 +1,4 @@
-// The updates of a training run: how many, how large, and from which seed.
+// How an update changes the weights: the optimizer, its learning rate, the loss scale.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,16 @@ enum class OptimizerKind { kAdamW, kMuon };
 struct OptimizerSettings {
   OptimizerSettings();
 
-  std::int64_t train_iters = 0;        // must be given
-  LearningRateSchedule learning_rate;  // decay 0: train_iters
+  LearningRateSchedule learning_rate;  // decay 0: all updates
   OptimizerKind kind = OptimizerKind::kAdamW;
   AdamWSettings adamw;
   MuonSettings muon;          // of kMuon, beside `adamw`
   bool bf16_moments = false;  // the optimizer's slots are bf16; else fp32
   LossScaling loss_scaling;   // fp16 only
-  std::int64_t seed = 1234;
 
   std::shared_ptr<const Optimizer> make_optimizer() const;
-  LearningRateSchedule schedule() const;  // with the decay filled in
-  Faults faults() const;
+  LearningRateSchedule schedule(std::int64_t train_iters) const;  // of a run of so many updates: the decay filled in
+  Faults faults(std::int64_t train_iters) const;
 };
 
 void add_optimizer_fields(FieldList& list, OptimizerSettings& settings);

@@ -49,17 +49,21 @@ Faults OutputSettings::faults() const {
 
 void add_output_fields(FieldList& list, OutputSettings& s) {
   list.group("Checkpoints and reports");
-  list.add("save", &s.save, "DIR", "where checkpoints, metrics.jsonl and config.toml go");
+  list.add("save", &s.save, "DIR", "where checkpoints, metrics.jsonl and config.toml go").of(FieldScope::kCommand);
   list.add("load", &s.load, "DIR",
-           "checkpoint to go on from: its settings hold where nothing else is given, and it is saved there again");
+           "checkpoint to go on from: its settings hold where nothing else is given, and it is saved there again")
+      .of(FieldScope::kStart);
   list.add("iteration", &s.iteration, "N",
            "go on from that checkpoint of --load; saving there sets later ones aside. 0: the current one")
+      .of(FieldScope::kStart)
       .alias = "ckpt-step";
   list.add("finetune", &s.finetune, "DIR",
            "start a new run from the weights, shape and tokenizer of a checkpoint or a Hugging Face folder; where "
-           "--load has a checkpoint, that counts");
+           "--load has a checkpoint, that counts")
+      .of(FieldScope::kCommand);
   list.add("override-opt-param-scheduler", &s.override_schedule, "",
-           "let a resumed run follow the learning rate of the flags, not that of its checkpoint");
+           "let a resumed run follow the learning rate of the flags, not that of its checkpoint")
+      .of(FieldScope::kStart);
   list.add("save-interval", &s.save_interval, "N", "updates between checkpoints; 0: --save-interval-in-mins");
   list.add("save-interval-in-mins", &s.save_interval_in_mins, "X",
            "without --save-interval: minutes between checkpoints, each of which replaces the one before; 0: one at the "
@@ -71,8 +75,9 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
   list.add("save-best", &s.save_best, "", "save after each validation with the lowest loss so far, as --save/best");
   list.add("early-stop", &s.early_stop, "N", "end after so many validations in a row without a lower loss; 0: go on");
   list.add("exit-duration-in-mins", &s.exit_duration_in_mins, "X",
-           "end after the update in which the command has run this long; 0: go on");
-  list.add("json", &s.json, "FILE", "results as JSON; - is standard output").when_set = [&s] {
+           "end after the update in which the command has run this long; 0: go on")
+      .of(FieldScope::kCommand);
+  list.add("json", &s.json, "FILE", "results as JSON; - is standard output").of(FieldScope::kStart).when_set = [&s] {
     require_writable(s.json);
   };
   list.add("tensorboard-dir", &s.tensorboard_dir, "DIR", "curves for TensorBoard, by Megatron-LM's names");
@@ -85,8 +90,9 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
            "what MFU is counted against: 10^12 operations a second of a rank's device; 0: what its largest matrix "
            "products have ever reached here");
   list.add("trace", &s.trace, "FILE",
-           "what every stage did when in the last iterations, for Perfetto or chrome://tracing");
-  list.add("verbose", &s.verbose, "", "show all settings at the start");
+           "what every stage did when in the last iterations, for Perfetto or chrome://tracing")
+      .of(FieldScope::kStart);
+  list.add("verbose", &s.verbose, "", "show all settings at the start").of(FieldScope::kCommand);
 }
 
 }  // namespace teratron

@@ -3,9 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -20,31 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 15> kOfCommand = {
-    "save",         "load",    "iteration", "finetune", "override-data", "override-opt-param-scheduler",
-    "json",         "trace",   "verbose",   "threads",  "config",        "exit-duration-in-mins",
-    "guard-memory", "profile", "bind"};
-constexpr std::array<std::string_view, 6> kOfStart = {
-    "load", "iteration", "override-data", "override-opt-param-scheduler", "json", "trace"};
-// A preset says nothing beside the values that it stands for; of a tokenizer the content counts, not the place.
-constexpr std::array<std::string_view, 2> kComparedOtherwise = {"model", "tokenizer"};
-constexpr std::array<std::string_view, 12> kOfData = {
-    "seed",       "split",          "split-order",          "split-seed",
-    "seq-length", "eod-mask-loss",  "reset-attention-mask", "reset-position-ids",
-    "mask-prob",  "short-seq-prob", "masking-max-ngram",    "masking-use-geometric-distribution"};
-constexpr std::array<std::string_view, 7> kOfSchedule = {
-    "lr", "min-lr", "lr-decay-style", "lr-decay-iters", "lr-warmup-iters", "lr-wsd-decay-iters", "lr-wsd-decay-style"};
-constexpr std::array<std::string_view, 1> kOfOptimizer = {"optimizer"};
-
-template <std::size_t kSize>
-bool is_among(const std::array<std::string_view, kSize>& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
-ResumeRule rule_of(std::string_view field) {
-  if (is_among(kOfData, field)) return ResumeRule::kData;
-  if (is_among(kOfOptimizer, field)) return ResumeRule::kOptimizer;
-  return is_among(kOfSchedule, field) ? ResumeRule::kSchedule : ResumeRule::kAllowed;
+ResumeRule rule_of(const Field& field) {
+  switch (field.scope) {
+    case FieldScope::kData: return ResumeRule::kData;
+    case FieldScope::kSchedule: return ResumeRule::kSchedule;
+    case FieldScope::kOptimizer: return ResumeRule::kOptimizer;
+    default: return ResumeRule::kAllowed;
+  }
 }
 
 // A corpus may lie elsewhere now, which its size confirms (Trainer::start). The weights of a blend and whether the
@@ -58,7 +38,7 @@ bool reads_alike(const TrainConfig& there, const TrainConfig& here) {
 TrainConfig resolved(TrainConfig config, const ModelConfig& model, const SplitRule& split) {
   config.model.config = model;
   config.batch.global_batch_size = config.largest_batch();
-  config.optimizer.learning_rate.decay = config.optimizer.schedule().decay;
+  config.optimizer.learning_rate.decay = config.schedule().decay;
   config.split.order = split.seed ? SplitOrder::kRandom : SplitOrder::kFile;
   config.split.seed = static_cast<std::int64_t>(split.seed.value_or(0));
   return with_absolute_paths(std::move(config));
@@ -80,7 +60,7 @@ std::vector<SettingDifference> differences_from_state(const TrainingState& state
                      fmt::format("{}", config.model.seq_length), ResumeRule::kData});
   }
   const std::int64_t applied = applied_updates(state);
-  const double expected = applied > 0 ? config.optimizer.schedule().at(applied) : state.learning_rate;
+  const double expected = applied > 0 ? config.schedule().at(applied) : state.learning_rate;
   // Both are computed alike; libraries of other machines may round a cosine otherwise.
   if (std::abs(expected - state.learning_rate) > 1e-9 * std::abs(state.learning_rate)) {
     found.push_back({fmt::format("learning rate of update {}", applied), fmt::format("{:.6g}", state.learning_rate),
@@ -89,10 +69,13 @@ std::vector<SettingDifference> differences_from_state(const TrainingState& state
   return found;
 }
 
-std::string settings_text(const TrainConfig& config, const std::function<bool(const Field&)>& leaves_out) {
+// `has_records`: with the place of the run's TensorBoard records.
+std::string settings_text(const TrainConfig& config, bool has_records) {
   TrainConfig saved = with_absolute_paths(config);
   return to_toml(fields_of(saved), [&](const Field& field) {
-    return is_among(kOfStart, field.name) || (field.name == "model" && !saved.model.has_preset_shape()) || leaves_out(field);
+    return field.scope == FieldScope::kStart ||
+           (field.scope == FieldScope::kPreset && !saved.model.has_preset_shape()) ||
+           (!has_records && field.address() == &saved.output.tensorboard_dir);
   });
 }
 
@@ -108,22 +91,19 @@ std::string text_of(const SettingDifference& difference) {
 TrainConfig with_absolute_paths(TrainConfig config) {
   config.data_path = with_absolute_names(config.data_path);
   config.valid_data_path = with_absolute_names(config.valid_data_path);
-  for (fs::path* const path : {&config.model.tokenizer, &config.output.load, &config.output.finetune, &config.output.tensorboard_dir}) {
+  for (fs::path* const path :
+       {&config.model.tokenizer, &config.output.load, &config.output.finetune, &config.output.tensorboard_dir}) {
     *path = absolute_name(*path);
   }
   return config;
 }
 
-bool is_of_command(std::string_view field) { return is_among(kOfCommand, field); }
-
 std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split) {
-  return settings_text(resolved(config, model, split), [](const Field&) { return false; });
+  return settings_text(resolved(config, model, split), true);
 }
 
 // The records of one run do not take those of another that starts from its settings.
-std::string saved_settings(const TrainConfig& config) {
-  return settings_text(config, [](const Field& field) { return field.name == "tensorboard-dir"; });
-}
+std::string saved_settings(const TrainConfig& config) { return settings_text(config, false); }
 
 std::vector<Setting> recorded_settings_of(const CheckpointInfo& checkpoint, FieldList& fields) {
   FaultLines other_versions;  // flags that this one does not have
@@ -150,7 +130,7 @@ TrainConfig filled_from(const CheckpointInfo& checkpoint, TrainConfig config) {
   if (!recorded) return config;
   config.output.finetune = recorded->output.finetune;
   if (config.optimizer.learning_rate.decay == 0 && !config.output.override_schedule) {
-    config.optimizer.learning_rate.decay = recorded->optimizer.schedule().decay;
+    config.optimizer.learning_rate.decay = recorded->schedule().decay;
   }
   return config;
 }
@@ -159,17 +139,17 @@ std::vector<SettingDifference> differences_from(const CheckpointInfo& checkpoint
   const std::optional<TrainConfig> recorded = settings_of(checkpoint);
   if (!recorded) return differences_from_state(checkpoint.state, config);
   TrainConfig there = with_absolute_paths(*recorded);  // older versions recorded paths as they were given
-  TrainConfig here =
-      resolved(config, config.model.model_for(checkpoint.model.vocab_size), evaluation_split(config.split, checkpoint.state));
+  TrainConfig here = resolved(config, config.model.model_for(checkpoint.model.vocab_size),
+                              evaluation_split(config.split, checkpoint.state));
   std::vector<SettingDifference> found;
   FieldList ours = fields_of(here), theirs = fields_of(there);
   for (const Field& field : ours) {
-    if (is_of_command(field.name) || is_among(kComparedOtherwise, field.name)) continue;
+    if (field.is_of_command() || field.scope == FieldScope::kPreset) continue;
+    if (field.address() == &here.model.tokenizer) continue;  // its content counts
     const std::string now = field.value_text(), before = theirs.find(field.name)->value_text();
     if (now == before) continue;
-    const bool is_path = field.name == "data-path" || field.name == "valid-data-path";
-    const bool reads_others = is_path && !reads_alike(there, here);
-    found.push_back({field.name, before, now, reads_others ? ResumeRule::kData : rule_of(field.name)});
+    const bool reads_others = field.scope == FieldScope::kInput && !reads_alike(there, here);
+    found.push_back({field.name, before, now, reads_others ? ResumeRule::kData : rule_of(field)});
   }
   if (!has_tokenizer_of(checkpoint.folder, config.model.tokenizer)) {
     found.push_back({"tokenizer", "that of the checkpoint", config.model.tokenizer.string(), ResumeRule::kAllowed});
@@ -182,7 +162,8 @@ void require_resumable(const CheckpointInfo& checkpoint, const TrainConfig& conf
   std::vector<std::string> data, schedule, optimizer;
   for (const SettingDifference& difference : differences_from(checkpoint, config)) {
     if (difference.rule == ResumeRule::kData && !config.split.override_data) data.push_back(text_of(difference));
-    if (difference.rule == ResumeRule::kSchedule && !config.output.override_schedule) schedule.push_back(text_of(difference));
+    if (difference.rule == ResumeRule::kSchedule && !config.output.override_schedule)
+      schedule.push_back(text_of(difference));
     if (difference.rule == ResumeRule::kOptimizer) optimizer.push_back(text_of(difference));
   }
   std::vector<std::string> faults;
@@ -209,7 +190,7 @@ void require_resumable(const CheckpointInfo& checkpoint, const TrainConfig& conf
 }
 
 std::string future_of_learning_rate(const TrainConfig& config, std::int64_t applied) {
-  const LearningRateSchedule schedule = config.optimizer.schedule();
+  const LearningRateSchedule schedule = config.schedule();
   const double next = schedule.at(applied + 1);
   if (schedule.style == DecayStyle::kConstant) {
     return applied + 1 < schedule.warmup

@@ -1,6 +1,7 @@
 // What a run that goes on keeps of its checkpoint, and what may differ (docs/resume.md has the table). A checkpoint
 // records the settings of the training that wrote it; those from before there was a record know their model, their seed
-// and the number of their samples alone.
+// and the number of their samples alone. What a setting may do follows from its field's scope (options/fields.h): those
+// of the command are neither taken from a checkpoint nor compared with one.
 #pragma once
 
 #include <optional>
@@ -13,10 +14,6 @@
 #include "train/config/config.h"
 
 namespace teratron {
-
-// Settings of a command, not of the run that it is a part of: where to save, what to show, --threads and the like. They
-// are neither taken from a checkpoint nor compared with one.
-bool is_of_command(std::string_view field);
 
 // With the places of what a run reads, so that its record means the same in another working directory.
 TrainConfig with_absolute_paths(TrainConfig config);

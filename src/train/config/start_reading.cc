@@ -38,7 +38,10 @@ class GivenSettings {
   GivenSettings& operator=(const GivenSettings&) = delete;
 
   const TrainConfig& config() const { return config_; }
-  bool has(std::string_view name) { return fields_.find(name)->given; }
+  template <class Value>
+  bool has(const Value& value) {  // of config()
+    return fields_.field_of(value).given;
+  }
 
  private:
   TrainConfig config_;
@@ -50,8 +53,8 @@ CheckpointInfo checkpoint_to_resume(const TrainConfig& config) {
   std::error_code error;
   const std::vector<std::int64_t> there = iterations_in(config.output.load);
   if (config.output.iteration > 0 && !fs::exists(folder, error) && !there.empty()) {
-    throw_user_error("'{}' has no checkpoint of iteration {}; there are: {}", config.output.load.string(), config.output.iteration,
-                     fmt::join(there, ", "));
+    throw_user_error("'{}' has no checkpoint of iteration {}; there are: {}", config.output.load.string(),
+                     config.output.iteration, fmt::join(there, ", "));
   }
   CheckpointInfo checkpoint = read_checkpoint_info(folder);
   require_usable(WeightUse::kTrainLoad, source_of(checkpoint));
@@ -69,18 +72,19 @@ fs::path tokenizer_of(const CheckpointInfo& checkpoint, const fs::path& recorded
 
 void take_record(FieldList& fields, TrainConfig& config, const CheckpointInfo& checkpoint, GivenSettings& given) {
   if (checkpoint.settings) {
-    const bool other_layout = given.has("tensor-model-parallel-size") || given.has("pipeline-model-parallel-size") ||
-                              given.has("data-parallel-size");
+    const LayoutSettings& layout = given.config().layout;
+    const bool other_layout =
+        given.has(layout.tensor_parallel) || given.has(layout.pipeline_parallel) || given.has(layout.data_parallel);
     std::vector<Setting> settings = recorded_settings_of(checkpoint, fields);
     std::erase_if(settings, [&](const Setting& setting) {
-      const Field& field = *setting.field;
-      // The split is in the training state, from where --split-order auto takes it.
-      return is_of_command(field.name) || field.name == "split-order" || field.name == "split-seed" ||
-             (other_layout && (field.group == "Layout" || field.group == "Pipeline"));
+      const FieldScope scope = setting.field->scope;
+      return setting.field->is_of_command() || (other_layout && scope == FieldScope::kLayout);
     });
     FaultLines other_versions;  // values that this one does not have
     apply_settings(fields, settings, other_versions);
-    config.output.tensorboard_is_recorded = !given.has("tensorboard-dir");
+    config.split.order = SplitOrder::kAuto;  // the rule is in the training state
+    config.split.seed = 0;
+    config.output.tensorboard_is_recorded = !given.has(given.config().output.tensorboard_dir);
   }
   config.model.config = checkpoint.model;
   config.model.tokenizer = tokenizer_of(checkpoint, config.model.tokenizer);
@@ -165,7 +169,7 @@ TrainStart read_train_start(std::span<const std::string> arguments) {
   if (!config.output.finetune.empty()) config.output.iteration = 0;  // which was about --load
   if (start.checkpoint) {
     config = filled_from(*start.checkpoint, config);
-    if (!given.has("save")) config.output.save = save_folder_of(*start.checkpoint);
+    if (!given.has(given.config().output.save)) config.output.save = save_folder_of(*start.checkpoint);
     if (!start.checkpoint->settings && !lines.empty()) lines.push_back(unknown_settings(*start.checkpoint));
   }
   Faults faults = fields.range_faults();
