@@ -13,10 +13,10 @@
 #include "base/host/monotonic_clock.h"
 #include "base/median.h"
 #include "base/philox.h"
-#include "cli/train/training_reporter.h"
 #include "data/indexed/indexed_dataset_writer.h"
 #include "ops/backend.h"
 #include "program.h"
+#include "run/observers/run_observers.h"
 
 namespace teratron {
 namespace {
@@ -46,7 +46,7 @@ std::shared_ptr<const IndexedDataset> random_corpus(const fs::path& prefix) {
 // update before it to the end of its last one, with all that is written of it.
 class EverySecondTurn final : public TrainingObserver {
  public:
-  EverySecondTurn(TrainingReporter& reporter, std::int64_t turn) : reporter_(reporter), turn_(turn) {}
+  EverySecondTurn(TrainingObserver& reporter, std::int64_t turn) : reporter_(reporter), turn_(turn) {}
 
   void iteration(const IterationReport& report) override {
     const double updated = monotonic_seconds();
@@ -69,7 +69,7 @@ class EverySecondTurn final : public TrainingObserver {
   std::vector<double> with, without, inside;  // of each turn, a mean over its updates
 
  private:
-  TrainingReporter& reporter_;
+  TrainingObserver& reporter_;
   const std::int64_t turn_;
   double last_ = 0, inside_ = 0;
 };
@@ -89,7 +89,8 @@ void measure(const Size& size, const fs::path& folder, std::int64_t turns) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Trainer trainer(config, *backend, make_training_task(config, corpus, kVocabulary));
   trainer.start();
-  TrainingReporter reporter(config, trainer, 0, 1e11);
+  ObserverList reporter;
+  add_run_observers(reporter, config, trainer, 0, 1e11);
   EverySecondTurn observer(reporter, size.turn);
   trainer.run(observer);
   std::vector<double> more;  // of a turn than of the one before it, which met the same machine

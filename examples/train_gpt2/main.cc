@@ -1,59 +1,42 @@
-// Trains a small GPT-2 on a text and prints the losses. It takes the flags of `teratron train`, as many ranks included:
+// Trains a small GPT-2 on a text. It has all of `teratron train`: the flags, ranks as threads or processes, the lock on
+// its folder, progress, metrics.jsonl, an orderly end by signals. The same command, typed again, goes on where it was:
 //   train_gpt2 TEXT FOLDER --seq-length 32 --train-iters 30 --lr 0.003 --tp 2
+#include <teratron/base/error.h>
 #include <teratron/data/text/tokenize.h>
-#include <teratron/options/reading.h>
-#include <teratron/runtime/backend_choice.h>
-#include <teratron/runtime/ranks.h>
+#include <teratron/run/pretraining.h>
+#include <teratron/runtime/program.h>
 #include <teratron/tokenizer/bpe/bpe_trainer.h>
-#include <teratron/train/trainer.h>
 
 #include <cstdio>
-#include <exception>
-#include <string>
-#include <vector>
 
 using namespace teratron;
+namespace fs = std::filesystem;
 
+// Beside the run's own observers: a line an update on standard output.
 struct LossPrinter : TrainingObserver {
   void iteration(const IterationReport& report) override {
     std::printf("iteration %3d  loss %.4f\n", static_cast<int>(report.iteration), report.loss);
   }
 };
 
-void make_corpus(const std::filesystem::path& text, const std::filesystem::path& folder) {
+void make_corpus(const fs::path& text, const fs::path& folder) {
   const std::string content = read_file(text);
   const Tokenizer tokenizer(train_bpe(std::vector<std::string_view>{content}, {.vocab_size = 300}));
   tokenizer.save(folder);
   tokenize_files(tokenizer, std::vector{text}, folder / "corpus");
 }
 
-void train(const std::string& text, const std::string& folder, const std::vector<std::string>& flags) {
-  std::vector<std::string> all = {"--data-path=" + folder + "/corpus", "--tokenizer=" + folder, "--model=tiny"};
-  all.insert(all.end(), flags.begin(), flags.end());
-  const auto config = read_options<TrainConfig>(all);
-  const RankLauncher launcher(config.threads, config.backend);
-  launcher.run(config.mesh(), to_toml(config), [&](const Rank& rank) {
-    if (rank.is_first()) make_corpus(text, folder);
-    rank.world.barrier();
-    const TrainingData data = open_training_data(config);
-    const std::unique_ptr<Backend> backend = make_backend(config, rank);
-    TrainingTask task = make_training_task(config, data, config.vocabulary_size(), rank.mesh->place().tensor);
-    Trainer trainer(config, *backend, std::move(task), rank.mesh);
-    trainer.start();
-    LossPrinter printer;
-    TrainingObserver silent;
-    trainer.run(rank.is_first() ? printer : silent);
-  });
-}
-
 int main(int argc, char** argv) {
-  try {
+  return run_program([&] {
     if (argc < 3) throw_user_error("usage: train_gpt2 TEXT FOLDER --train-iters N [--flag value ...]");
-    train(argv[1], argv[2], {argv + 3, argv + argc});
-    leave_launch(0);  // of mpirun, where that started it
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    leave_launch(2);
-    return 2;
-  }
+    const std::string folder = argv[2], run = folder + "/run";
+    if (!fs::exists(folder + "/corpus.idx")) make_corpus(argv[1], folder);
+    std::vector<std::string> flags = {"--data-path=" + folder + "/corpus", "--tokenizer=" + folder, "--model=tiny",
+                                      "--save=" + run};
+    if (fs::exists(run)) flags.push_back("--load=" + run);
+    flags.insert(flags.end(), argv + 3, argv + argc);
+    const PretrainingResult result =
+        pretrain(read_train_start(flags), [](Run& one) { one.add(std::make_unique<LossPrinter>()); });
+    if (result.training.signal != 0) throw EndedBySignal(result.training.signal);
+  });
 }

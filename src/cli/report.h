@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -32,10 +31,5 @@ void report_beside(const std::filesystem::path& out, const std::filesystem::path
 // The fault of results (`name` is what the user calls them) and JSON that both go to standard output.
 void add_output_faults(Faults& faults, std::string_view name, const std::filesystem::path& out,
                        const std::filesystem::path& json);
-
-// Tells on standard error how far a long task is and how long the rest will take, as it is called: before the first
-// step, with 0 done, and after each. One live line on a terminal, elsewhere a line now and then. `seconds_of_step`:
-// what one is expected to take before any is done; 0: not known.
-std::function<void(int done, int steps)> show_steps(std::string doing, double seconds_of_step = 0);
 
 }  // namespace teratron

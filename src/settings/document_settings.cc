@@ -8,9 +8,6 @@ namespace {
 constexpr Flag kResetAttentionMask{"reset-attention-mask"}, kResetPositionIds{"reset-position-ids"};
 constexpr Flag kEodMaskLoss{"eod-mask-loss"};
 
-// In a checkpoint's training state; absent: not set.
-constexpr const char *kAttentionCounter = "reset_attention_mask", *kPositionsCounter = "reset_position_ids";
-
 std::int32_t end_token_of(const Tokenizer& tokenizer) {
   const std::optional<std::int32_t> end = tokenizer.end_of_text();
   if (end) return *end;
@@ -34,12 +31,17 @@ Faults DocumentSettings::faults(const std::filesystem::path& tokenizer) const {
   return faults;
 }
 
-DocumentOptions DocumentSettings::options(const std::filesystem::path& tokenizer) const {
+DocumentOptions DocumentSettings::options(const Tokenizer& tokenizer) const {
   DocumentOptions options{.reset_attention_mask = reset_attention_mask,
                           .reset_position_ids = reset_position_ids,
                           .eod_mask_loss = eod_mask_loss};
-  if (options.any()) options.end_token = end_token_of(Tokenizer::load(tokenizer));
+  if (options.any()) options.end_token = end_token_of(tokenizer);
   return options;
+}
+
+DocumentOptions DocumentSettings::options(const std::filesystem::path& tokenizer) const {
+  const bool needs_tokenizer = reset_attention_mask || reset_position_ids || eod_mask_loss;
+  return needs_tokenizer ? options(Tokenizer::load(tokenizer)) : DocumentOptions();
 }
 
 void add_document_fields(FieldList& list, DocumentSettings& settings) {
@@ -49,22 +51,6 @@ void add_document_fields(FieldList& list, DocumentSettings& settings) {
            "positions begin at 0 with every document in a sample");
   list.add(std::string(kEodMaskLoss.name), &settings.eod_mask_loss, "",
            "what follows <|endoftext|> is not predicted: the loss is the mean over the other targets");
-}
-
-void record_documents(const DocumentSettings& settings, TrainingState& state) {
-  if (settings.reset_attention_mask) state.counters[kAttentionCounter] = 1;
-  if (settings.reset_position_ids) state.counters[kPositionsCounter] = 1;
-}
-
-DocumentOptions recorded_documents(const TrainingState& state, const Tokenizer& tokenizer) {
-  const auto is_set = [&](const char* name) {
-    const auto found = state.counters.find(name);
-    return found != state.counters.end() && found->second != 0;
-  };
-  DocumentOptions options{.reset_attention_mask = is_set(kAttentionCounter),
-                          .reset_position_ids = is_set(kPositionsCounter)};
-  if (options.any()) options.end_token = end_token_of(tokenizer);
-  return options;
 }
 
 }  // namespace teratron

@@ -2,33 +2,24 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "console/readable.h"
 
 namespace teratron {
-namespace {
 
-// In a checkpoint's training state; absent: in file order.
-constexpr const char* kSplitSeedCounter = "split_seed";
-
-// The flags that were given.
-std::string given_flags(const SplitSettings& settings) {
+std::string SplitSettings::given_flags() const {
   std::string text;
-  if (settings.order == SplitOrder::kFile) text = "--split-order file";
-  if (settings.order == SplitOrder::kRandom) text = "--split-order random";
-  if (settings.seed != 0) text += fmt::format("{}--split-seed {}", text.empty() ? "" : " ", settings.seed);
+  if (order == SplitOrder::kFile) text = "--split-order file";
+  if (order == SplitOrder::kRandom) text = "--split-order random";
+  if (seed != 0) text += fmt::format("{}--split-seed {}", text.empty() ? "" : " ", seed);
   return text;
 }
 
-// What the flags say, and where they say nothing what the checkpoint says.
-SplitRule chosen_split(const SplitSettings& settings, const std::optional<SplitRule>& recorded) {
-  if (settings.order == SplitOrder::kFile) return kFileOrder;
-  if (settings.seed != 0) return {.seed = static_cast<std::uint64_t>(settings.seed)};
-  if (recorded && (recorded->seed || settings.order == SplitOrder::kAuto)) return *recorded;
+SplitRule SplitSettings::rule(const std::optional<SplitRule>& recorded) const {
+  if (order == SplitOrder::kFile) return kFileOrder;
+  if (seed != 0) return {.seed = static_cast<std::uint64_t>(seed)};
+  if (recorded && (recorded->seed || order == SplitOrder::kAuto)) return *recorded;
   return {.seed = static_cast<std::uint64_t>(kDefaultSplitSeed)};
 }
-
-}  // namespace
 
 Faults SplitSettings::faults() const {
   constexpr Flag kSplitSeed{"split-seed"};
@@ -55,34 +46,6 @@ void add_split_fields(FieldList& list, SplitSettings& settings) {
   list.add(
       "split-seed", &settings.seed, "N",
       fmt::format("of that draw, whatever --seed is; 0: that of the checkpoint of --load, else {}", kDefaultSplitSeed));
-}
-
-std::optional<SplitRule> recorded_split(const TrainingState& state) {
-  if (state.iteration == 0) return std::nullopt;
-  const auto seed = state.counters.find(kSplitSeedCounter);
-  if (seed == state.counters.end()) return kFileOrder;
-  return SplitRule{.seed = static_cast<std::uint64_t>(seed->second)};
-}
-
-void record_split(const SplitRule& rule, TrainingState& state) {
-  if (rule.seed) state.counters[kSplitSeedCounter] = static_cast<std::int64_t>(*rule.seed);
-}
-
-SplitRule training_split(const SplitSettings& settings, const std::filesystem::path& load) {
-  if (load.empty()) return chosen_split(settings, std::nullopt);
-  const std::optional<SplitRule> recorded = recorded_split(read_checkpoint_info(load).state);
-  const SplitRule chosen = chosen_split(settings, recorded);
-  if (recorded && chosen != *recorded && !settings.override_data) {
-    throw_user_error(
-        "'{}' was trained with {}, and now {} is given: training would go on with documents that were held out so far. "
-        "Leave out --split-order and --split-seed to go on as it was trained; --override-data allows it",
-        load.string(), text_of(*recorded), given_flags(settings));
-  }
-  return chosen;
-}
-
-SplitRule evaluation_split(const SplitSettings& settings, const TrainingState& state) {
-  return chosen_split(settings, recorded_split(state));
 }
 
 std::string text_of(const SplitRule& rule) {

@@ -1,14 +1,12 @@
-// How a corpus is split into training, validation and test parts: the flags, and what a checkpoint has to say on it.
+// How a corpus is split into training, validation and test parts.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/faults.h"
-#include "checkpoint/native/checkpoint.h"
 #include "data/split/corpus_split.h"
 #include "options/fields.h"
 
@@ -27,24 +25,14 @@ struct SplitSettings {
   bool override_data = false;  // a resumed run may read other samples than the checkpoint's; no flag of this group
 
   std::string parts() const { return weights.empty() ? "29,1" : weights; }
+  // What the flags say, and where they say nothing what a checkpoint recorded.
+  SplitRule rule(const std::optional<SplitRule>& recorded = std::nullopt) const;
+  std::string given_flags() const;  // "--split-order file"
   Faults faults() const;
 };
 
 // --split, --split-order and --split-seed.
 void add_split_fields(FieldList& list, SplitSettings& settings);
-
-// The rule of the run that reached this state. Nothing where no update was done, as in a model converted from
-// elsewhere. Checkpoints from before there were random parts have no record of a rule; they were trained in file order.
-std::optional<SplitRule> recorded_split(const TrainingState& state);
-void record_split(const SplitRule& rule, TrainingState& state);
-
-// The rule to train by: that of the checkpoint at `load` (empty: none), which is read for it, or of the settings.
-// UserError: the settings contradict the checkpoint, so that training would go on with what was held out before, and
-// override_data does not allow it.
-SplitRule training_split(const SplitSettings& settings, const std::filesystem::path& load);
-
-// The rule to evaluate by a model in this state: the settings may say anything, kAuto is the model's own rule.
-SplitRule evaluation_split(const SplitSettings& settings, const TrainingState& state);
 
 // As a command line says it: "--split-order random --split-seed 1".
 std::string text_of(const SplitRule& rule);

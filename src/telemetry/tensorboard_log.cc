@@ -70,10 +70,6 @@ std::int64_t trim(const fs::path& file, const TensorBoardLog::Keeps& keeps) {
 
 }  // namespace
 
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 TensorBoardLog::TensorBoardLog(const fs::path& folder, const Keeps& keeps) {
   make_folders(folder);
   for (const fs::path& file : event_files(folder)) {

@@ -10,13 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/host/monotonic_clock.h"
 #include "telemetry/appended_file.h"
 #include "telemetry/event_record.h"
 
 namespace teratron {
-
-// Now, in seconds since 1970.
-double wall_seconds();
 
 class TensorBoardLog {
  public:

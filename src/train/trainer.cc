@@ -7,6 +7,7 @@
 #include "base/host/monotonic_clock.h"
 #include "checkpoint/initial_weights.h"
 #include "pipeline/token_slices.h"
+#include "runtime/recorded_data.h"
 #include "runtime/weight_use.h"
 #include "train/config/resume_rules.h"
 #include "train/micro_batches.h"
@@ -186,6 +187,7 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed, Tra
   report.consumed_samples = batches_.consumed_after(iteration_);
   report.consumed_tokens = report.consumed_samples * config_.model.seq_length;
   report.seconds = monotonic_seconds() - start;
+  report.done_at = wall_seconds();
   return report;
 }
 

@@ -39,6 +39,7 @@ struct IterationReport {
   double learning_rate = 0;
   double loss_scale = 1;  // that the gradients were computed with
   double seconds = 0;
+  double done_at = 0;  // in seconds since 1970
 };
 
 // What is done with events; by itself nothing, as on ranks other than the first.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "data/indexed/content_check.h"
 #include "data/indexed/corpus_sidecar.h"
+#include "runtime/recorded_data.h"
 
 namespace teratron {
 namespace {

@@ -1,12 +1,18 @@
-// Seconds of the host's monotonic clock, which all its processes share.
+// Seconds of the host's clocks.
 #pragma once
 
 #include <chrono>
 
 namespace teratron {
 
+// Of the monotonic clock, which all processes of the host share.
 inline double monotonic_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Since 1970.
+inline double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace teratron

@@ -6,6 +6,7 @@
 #include "base/host/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "console/show_steps.h"
 #include "console/text_table.h"
 #include "studies/all_reduce_speed.h"
 

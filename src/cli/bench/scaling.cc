@@ -11,6 +11,7 @@
 #include "base/median.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "console/show_steps.h"
 #include "console/readable.h"
 #include "console/text_table.h"
 #include "report/bar_chart.h"

@@ -14,6 +14,7 @@
 #include "eval/corpus_loss.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
+#include "runtime/recorded_data.h"
 #include "settings/document_settings.h"
 #include "settings/split_settings.h"
 

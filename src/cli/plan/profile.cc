@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/plan/profile_machine.h"
 #include "cli/report.h"
+#include "console/show_steps.h"
 #include "cluster/cluster_file.h"
 #include "console/text_table.h"
 #include "profile/peak_speed.h"

@@ -10,6 +10,7 @@
 #include "base/files/file.h"
 #include "base/files/output_lock.h"
 #include "cli/report.h"
+#include "console/show_steps.h"
 #include "cluster/cluster_file.h"
 #include "console/text_table.h"
 #include "plan/costs/calibration.h"

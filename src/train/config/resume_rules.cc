@@ -12,6 +12,7 @@
 #include "data/data_path.h"
 #include "options/output.h"
 #include "options/reading.h"
+#include "runtime/recorded_data.h"
 
 namespace teratron {
 namespace {

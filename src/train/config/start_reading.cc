@@ -12,6 +12,7 @@
 #include "data/data_path.h"
 #include "data/indexed/corpus_sidecar.h"
 #include "options/reading.h"
+#include "runtime/recorded_data.h"
 #include "runtime/weight_use.h"
 #include "tokenizer/tokenizer.h"
 #include "train/config/resume_rules.h"

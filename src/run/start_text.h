@@ -1,4 +1,4 @@
-// What `teratron train` shows before the first update: in less than a screen what matters, with --verbose all settings.
+// The lines that a training run begins with: in less than a screen what matters, with --verbose all settings.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace teratron {
 
-struct TrainStartText {
+struct StartText {
   const TrainConfig& config;
   const CheckpointInfo* checkpoint;  // that the run goes on from; nullptr: none
   const Trainer& trainer;

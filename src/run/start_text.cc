@@ -1,4 +1,4 @@
-#include "cli/train/train_start.h"
+#include "run/start_text.h"
 
 #include <fmt/ranges.h>
 
@@ -56,7 +56,7 @@ std::vector<std::string> other_than_checkpoint(const CheckpointInfo& checkpoint,
 
 std::string_view text_of_kind(const ModelConfig& model) {
   if (model.kind == ModelKind::kGpt2) return "GPT-2";
-  return model.norm_placement == NormPlacement::kPre ? "BERT (norms before)" : "BERT (norms behind)";
+  return model.norm_placement == NormPlacement::kPre ? "BERT (pre-norm)" : "BERT (post-norm)";
 }
 
 std::string text_of_settings(const TrainConfig& config, const CheckpointInfo* checkpoint) {
@@ -126,7 +126,7 @@ std::string text_of_memory(const TrainConfig& config, std::span<const RankMemory
 
 }  // namespace
 
-std::string TrainStartText::text(const Backend& backend) const {
+std::string StartText::text(const Backend& backend) const {
   const ModelConfig& model = trainer.task().config;
   const std::int64_t epoch = trainer.task().training->samples_per_epoch();
   std::vector<std::string> lines;

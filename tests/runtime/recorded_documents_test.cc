@@ -1,5 +1,5 @@
 // What train's flags on documents need, and what a checkpoint remembers of them.
-#include "settings/document_settings.h"
+#include "runtime/recorded_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

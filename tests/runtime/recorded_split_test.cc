@@ -1,5 +1,5 @@
 // Which documents a run holds out: what the flags say and what a checkpoint remembers.
-#include "settings/split_settings.h"
+#include "runtime/recorded_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(SplitSettings, AnEvaluationGoesByTheFlagsAndElseByTheCheckpoint) {
        {Case{SplitOrder::kAuto, 0, kSeven, kFileOrder, kDefault}, Case{SplitOrder::kAuto, 9, nine, nine, nine},
         Case{SplitOrder::kRandom, 0, kSeven, kDefault, kDefault}, Case{SplitOrder::kRandom, 9, nine, nine, nine},
         Case{SplitOrder::kFile, 0, kFileOrder, kFileOrder, kFileOrder}}) {
-    const SplitSettings settings{.split_order = c.order, .split_seed = c.seed};
+    const SplitSettings settings{.order = c.order, .seed = c.seed};
     EXPECT_EQ(evaluation_split(settings, by_seven), c.of_seven);
     EXPECT_EQ(evaluation_split(settings, in_file_order), c.of_file_order);
     EXPECT_EQ(evaluation_split(settings, untrained), c.of_untrained);
@@ -50,9 +50,9 @@ TEST(SplitSettings, AnEvaluationGoesByTheFlagsAndElseByTheCheckpoint) {
 
 TEST(SplitSettings, FaultsNameTheFlags) {
   EXPECT_THAT(SplitSettings{}.faults().texts(), IsEmpty());
-  EXPECT_THAT(SplitSettings{.split_seed = -1}.faults().texts(),
+  EXPECT_THAT(SplitSettings{.seed = -1}.faults().texts(),
               ::testing::ElementsAre(HasSubstr("--split-seed is -1")));
-  EXPECT_THAT((SplitSettings{.split = "x", .split_order = SplitOrder::kFile, .split_seed = 3}.faults().texts()),
+  EXPECT_THAT((SplitSettings{.weights = "x", .order = SplitOrder::kFile, .seed = 3}.faults().texts()),
               ::testing::ElementsAre(HasSubstr("--split \"x\""),
                                      AllOf(HasSubstr("--split-seed 3"), HasSubstr("--split-order file"))));
 }

@@ -1,0 +1,35 @@
+// What the numbers of an update are counted against by those who report a run.
+#pragma once
+
+#include <vector>
+
+#include "data/batch_schedule.h"
+#include "executor/model.h"
+#include "train/trainer.h"
+
+namespace teratron {
+
+struct RunScale {
+  std::vector<ModelTraits::Loss> losses;  // the kinds of the model's losses
+  BatchSchedule batches;                  // of the whole run
+  double flops_per_token = 0;             // of training
+  double peak_flops = 0;                  // a second, of all ranks together
+  int ranks = 1;
+
+  double tokens_per_second(const IterationReport& report) const {
+    return static_cast<double>(report.tokens) / report.seconds;
+  }
+  double flops_per_second(const IterationReport& report) const { return tokens_per_second(report) * flops_per_token; }
+  double mfu(const IterationReport& report) const { return flops_per_second(report) / peak_flops; }
+};
+
+// Of a trainer that has started.
+inline RunScale scale_of(const TrainConfig& config, const Trainer& trainer, double peak_flops) {
+  return {.losses = trainer.task().model->traits.losses,
+          .batches = trainer.batches(),
+          .flops_per_token = trainer.task().config.training_flops_per_token(config.model.seq_length),
+          .peak_flops = peak_flops,
+          .ranks = config.layout.mesh().ranks()};
+}
+
+}  // namespace teratron

@@ -1,0 +1,123 @@
+#include "run/run.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/files/free_place.h"
+#include "base/host/standard_streams.h"
+#include "console/long_task.h"
+#include "profile/peak_speed.h"
+#include "run/held_save_folder.h"
+#include "run/observers/run_observers.h"
+#include "run/observers/tensorboard_observer.h"
+#include "run/start_text.h"
+#include "telemetry/checkpoint_progress.h"
+#include "telemetry/trace_file.h"
+#include "train/save_folder.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A run whose trace could not be written in the end is stopped before it starts, but for a full disk, which passes.
+void prepare_trace(const fs::path& trace) {
+  if (trace.empty() || is_standard_stream(trace)) return;
+  if (trace.has_parent_path()) make_folders(trace.parent_path());
+  require_replaceable(trace, "trace of teratron", kTraceBeginning);
+  try {
+    write_file_atomically(trace, trace_file({}));
+  } catch (const NoSpaceError& error) {
+    tell_user(fmt::format("warning: {}; the run goes on, and there may be no trace", error.what()));
+  }
+}
+
+// What the ranks of the world can reach, or what --peak-tflops says of each.
+double peak_flops_of(const TrainConfig& config, Backend& backend, const Rank& rank) {
+  std::optional<LongTask> told;
+  if (rank.is_first()) told.emplace("measuring how fast the ranks compute");
+  const double given = config.output.peak_tflops;
+  return given > 0 ? 1e12 * given * rank.world.size() : peak_flops(backend, rank.world);
+}
+
+}  // namespace
+
+Run::Run(const RunSetup& setup, TrainingTask task)
+    : setup_(setup), trainer_(setup.config, setup.backend, std::move(task), setup.rank.mesh, setup.profiles) {}
+
+// A large checkpoint takes long to read and compare; then it is told how far that is.
+std::int64_t Run::start() {
+  std::optional<LongTask> told;
+  if (setup_.rank.is_first() && setup_.checkpoint != nullptr) {
+    std::uint64_t bytes = 0;
+    for (const CheckpointFileInfo& file : setup_.checkpoint->files) bytes += file.bytes;
+    told.emplace(fmt::format("loading '{}'", setup_.checkpoint->folder.string()), share_of_checksums(bytes));
+  } else if (setup_.rank.is_first()) {
+    const fs::path& weights = config().output.finetune;
+    told.emplace(weights.empty() ? "drawing weights" : fmt::format("loading '{}'", weights.string()));
+  }
+  return trainer_.start();
+}
+
+TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control, double peak_flops) {
+  const std::string progress = text_of_progress(config(), setup_.checkpoint, done, trainer_.has_work());
+  if (!progress.empty()) tell_user(progress);
+  if (!trainer_.has_work()) {
+    TrainingObserver silent;
+    return trainer_.run(silent, control);
+  }
+  prepare_trace(config().output.trace);
+  prepare_tensorboard(config());
+  if (const std::vector<fs::path> aside = begin_save_folder(config(), done); !aside.empty()) {
+    tell_user(fmt::format("{} later checkpoint{} set aside in '{}'", aside.size(), aside.size() > 1 ? "s" : "",
+                          aside.front().parent_path().string()));
+  }
+  add_run_observers(observers_, config(), trainer_, done, peak_flops);
+  return trainer_.run(observers_, control);
+}
+
+void Run::write_trace() {
+  if (!trainer_.trace()) return;
+  const std::string text = gather_trace(*trainer_.trace(), *setup_.rank.mesh, setup_.rank.world);
+  if (!setup_.rank.is_first()) return;
+  try {
+    write_file_atomically(config().output.trace, text);
+  } catch (const EnvironmentError& error) {
+    tell_user(fmt::format("warning: {}; there is no trace of this run", error.what()));
+  }
+}
+
+TrainingResult Run::run() {
+  const Rank& rank = setup_.rank;
+  Backend& backend = setup_.backend;
+  const double peak_flops = peak_flops_of(config(), backend, rank);
+  const std::vector<RankMemory> memory = memory_of_ranks(trainer_.executor().plan(), backend, rank.world);
+  std::optional<HeldSaveFolder> save_folder;
+  if (rank.is_first()) {
+    const StartText start{config(), setup_.checkpoint, trainer_, setup_.launch.layout(), memory};
+    tell_user(start.text(backend));
+    if (!config().output.save.empty()) save_folder.emplace(config().output.save);
+    check_save_folder(config());
+  }
+  const MemoryPlanContext context{.vocab_size = trainer_.task().config.vocab_size,
+                                  .compute_dtype = backend.compute_dtype(),
+                                  .profiles = setup_.profiles,
+                                  .threads = computing_threads(backend)};
+  require_memory(memory, backend, rank.world, rank.ranks_in_this_process(),
+                 [&](const MemoryRoom& room) { return memory_advice(config(), context, room, setup_.has_flag); });
+  rank.world.barrier();  // no rank takes memory before it is known that there is enough
+  const std::int64_t done = start();
+  rank.world.barrier();  // no file is changed before it is known that every rank has started
+  const RunControl control{.signal = EndSignals::came, .began = setup_.launch.began()};
+  setup_.launch.end_signals().listen();
+  TrainingObserver silent;
+  const TrainingResult result =
+      rank.is_first() ? run_first_rank(done, control, peak_flops) : trainer_.run(silent, control);
+  write_trace();
+  return result;
+}
+
+}  // namespace teratron

@@ -1,0 +1,43 @@
+// The process's part in a command that trains: its ranks, the clock that --exit-duration-in-mins goes by, and the
+// signals that end it in good order.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/host/monotonic_clock.h"
+#include "runtime/end_signals.h"
+#include "runtime/ranks.h"
+#include "train/config/config.h"
+
+namespace teratron {
+
+// Made first thing; there is one in a process. Its runs (run.h), one after the other, are made within run().
+class RunLaunch {
+ public:
+  explicit RunLaunch(const TrainConfig& config)
+      : shape_(config.layout.mesh()), launcher_(config.layout.threads, config.backend.kind, config.layout.bind) {}
+
+  // Calls `body` on every rank of the layout; `options`, and errors: as RankLauncher::run.
+  void run(const std::string& options, const std::function<void(const Rank&)>& body) const {
+    launcher_.run(shape_, options, body);
+  }
+
+  double began() const { return began_; }  // on the monotonic clock
+  bool is_first_process() const { return launcher_.environment().process == 0; }
+  std::string layout() const { return launcher_.description(shape_); }  // for people; empty for one rank
+  EndSignals& end_signals() { return end_signals_; }
+
+  // Of the ranks of this process, the one that keeps what is returned from run().
+  static bool speaks_for_process(const Rank& rank) {
+    return rank.is_first() || rank.environment.kind != RankKind::kThreads;
+  }
+
+ private:
+  const double began_ = monotonic_seconds();
+  const MeshShape shape_;
+  const RankLauncher launcher_;
+  EndSignals end_signals_{is_first_process()};
+};
+
+}  // namespace teratron

@@ -1,0 +1,118 @@
+// A run from code: what a program gets that makes a Run, without the command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "base/error.h"
+#include "run/held_save_folder.h"
+#include "run/pretraining.h"
+#include "train/training_fixture.h"
+
+namespace teratron::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class RunTest : public TrainingFixture {
+ protected:
+  // The start of a run with the fixture's corpus.
+  TrainStart start(std::vector<std::string> flags) const {
+    flags.insert(flags.begin(), {"--data-path=" + config_.data_path.front(), "--vocab-size=50", "--num-layers=2",
+                                 "--hidden-size=24", "--num-attention-heads=3", "--seq-length=16",
+                                 "--micro-batch-size=2", "--lr=0.01", "--lr-decay-style=constant", "--split=9,1",
+                                 "--save=" + save().string(), "--peak-tflops=1"});
+    return read_train_start(flags);
+  }
+  std::filesystem::path save() const { return folder_ / "run"; }
+
+  std::vector<std::string> lines_of_log() const {
+    std::ifstream file(save() / "metrics.jsonl");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  }
+};
+
+struct Losses final : TrainingObserver {
+  explicit Losses(std::vector<double>& all) : losses(all) {}
+  void iteration(const IterationReport& report) override { losses.push_back(report.loss); }
+  std::vector<double>& losses;
+};
+
+struct AtEachUpdate final : TrainingObserver {
+  explicit AtEachUpdate(std::function<void(const IterationReport&)> body) : body_(std::move(body)) {}
+  void iteration(const IterationReport& report) override { body_(report); }
+  std::function<void(const IterationReport&)> body_;
+};
+
+TEST_F(RunTest, GoesOnWhereItWasAndLogsEveryUpdateOnce) {
+  const auto losses_of = [&](const TrainStart& one) {
+    std::vector<double> losses;
+    const PretrainingResult result = pretrain(one, [&](teratron::Run& run) { run.add(std::make_unique<Losses>(losses)); });
+    EXPECT_TRUE(result.is_first_process);
+    EXPECT_THAT(result.peak_memory, SizeIs(one.config.layout.mesh().ranks()));
+    return losses;
+  };
+  const std::vector<double> whole = losses_of(start({"--train-iters=6", "--save=" + (folder_ / "whole").string()}));
+  std::vector<double> parts = losses_of(start({"--train-iters=4", "--tp=3"}));
+  EXPECT_THAT(parts, SizeIs(4));
+  const std::vector<double> rest = losses_of(start({"--train-iters=6", "--load=" + save().string(), "--tp=1"}));
+  parts.insert(parts.end(), rest.begin(), rest.end());
+  ASSERT_THAT(parts, SizeIs(6));
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(parts[i], whole[i], 1e-5 * whole[i]) << i;
+  EXPECT_THAT(lines_of_log(), SizeIs(7));  // six updates and the validation at the end
+}
+
+TEST_F(RunTest, HoldsItsFolderAndLetsItGo) {
+  std::string refused;
+  pretrain(start({"--train-iters=2"}), [&](teratron::Run& run) {
+    run.add(std::make_unique<AtEachUpdate>([&](const IterationReport&) {
+      try {
+        HeldSaveFolder other(save());
+      } catch (const UserError& error) {
+        refused = error.what();
+      }
+    }));
+  });
+  EXPECT_THAT(refused, HasSubstr(save().string()));
+  HeldSaveFolder after(save());
+}
+
+TEST_F(RunTest, IsEndedByASignalAfterASave) {
+  const PretrainingResult result = pretrain(start({"--train-iters=1000000"}), [](teratron::Run& run) {
+    run.add(std::make_unique<AtEachUpdate>([](const IterationReport&) { std::raise(SIGTERM); }));
+  });
+  EXPECT_EQ(result.training.signal, SIGTERM);
+  EXPECT_EQ(result.training.end, RunEnd::kSignal);
+  const TrainStart next = start({"--load=" + save().string()});
+  ASSERT_TRUE(next.checkpoint);
+  EXPECT_EQ(next.checkpoint->state.iteration, result.training.iterations);
+}
+
+TEST(ObserverList, HandsOnUpdatesTogetherAndInOrder) {
+  std::vector<std::string> seen;
+  {
+    ObserverList list;
+    for (const char* name : {"a", "b"}) {
+      list.add(std::make_unique<AtEachUpdate>(
+          [&seen, name](const IterationReport& report) { seen.push_back(fmt::format("{}{}", name, report.iteration)); }));
+    }
+    list.flush();
+    list.iteration({.iteration = 1});
+    list.iteration({.iteration = 2});
+    list.flush();
+    EXPECT_THAT(seen, ElementsAre("a1", "b1", "a2", "b2"));
+    list.iteration({.iteration = 3});
+    list.notice("why the run ends");
+    EXPECT_THAT(seen, SizeIs(6));
+    list.iteration({.iteration = 4});
+  }
+  EXPECT_THAT(seen, SizeIs(8));
+}
+
+}  // namespace
+}  // namespace teratron::testing
