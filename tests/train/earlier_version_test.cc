@@ -7,6 +7,7 @@
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "options/reading.h"
+#include "runtime/recorded_data.h"
 #include "train/training_fixture.h"
 
 namespace teratron {
