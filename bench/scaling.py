@@ -152,7 +152,7 @@ def main():
     model = rows[0]["model"]
     text = (f"{datetime.date.today()}, {cpu_name()}, {'GPUs' if o.cuda else f'{o.cores} cores'}, {o.dtype}, recompute {o.recompute}; heads of "
             f"{HEAD // o.head_size_divisor}, 1/{o.layers_divisor} of the layers, vocabulary {model['vocab']}, sequences of {model['seq']}, {o.batch_size} a "
-            f"copy; medians of {o.rounds} rounds of {o.updates} updates; `bench/scaling {' '.join(sys.argv[1:])}`\n\n{table_of(rows, o)}")
+            f"copy; medians of {o.rounds} rounds of {o.updates} updates; `bench/scaling {shlex.join(sys.argv[1:])}`\n\n{table_of(rows, o)}")
     print(text)
     if o.save:
         with open("bench/results/scaling.md", "a") as file:
