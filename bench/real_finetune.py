@@ -204,10 +204,17 @@ def cpu_seconds():
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
-def run_once(task, side, seed, options):
+def folder_of(task, side, seed, options):
     recipe = "-".join(map(str, (task.rate, task.batch, task.epochs, task.tokens, options.articles if task.name == "race" else PARAGRAPHS)))
-    folder = options.folder / f"{task.name}-{side}-{recipe}-seed{seed}"
-    kept = Path(f"{folder}.result.json")
+    return options.folder / f"{task.name}-{side}-{recipe}-seed{seed}"
+
+
+def result_file(*which):
+    return Path(f"{folder_of(*which)}.result.json")
+
+
+def run_once(task, side, seed, options):
+    folder, kept = folder_of(task, side, seed, options), result_file(task, side, seed, options)
     if not kept.exists():
         began, cpu = time.monotonic(), cpu_seconds()
         value, updates = (ours if side == "ours" else theirs)(task, seed, folder, options.threads)
@@ -215,7 +222,6 @@ def run_once(task, side, seed, options):
     one = json.loads(kept.read_text())
     print(f"{task.name}, {side}, seed {seed}: {task.metric} {one['score']:.2f} after {one['updates']} updates, {one['cpu']:.0f} s of CPU, "
           f"{one['wall']:.0f} s", file=sys.stderr, flush=True)
-    return one
 
 
 def row_of(task, results, notes):
@@ -235,7 +241,11 @@ def row_of(task, results, notes):
             f"{means['ours'] - means['theirs']:+.2f} ({apart:+.1f}) | {cpu} |")
 
 
-def report(results, notes, options):
+def report(notes, options):
+    """Of all that have ended, now or before."""
+    ended = lambda task, side: [json.loads(file.read_text()) for seed in range(1, options.seeds + 1)
+                                if (file := result_file(task, side, seed, options)).exists()]
+    results = {(task.name, side): ended(task, side) for task in TASKS for side in SIDES.values()}
     rows = [row for task in TASKS if (row := row_of(task, results, notes))]
     if not rows:
         return ""
@@ -270,13 +280,12 @@ def main():
     torch.set_num_threads(options.threads)
     options.folder.mkdir(parents=True, exist_ok=True)
     notes = write_data(options.folder, options.articles)
-    results = {(task.name, side): [] for task in TASKS for side in SIDES.values()}
     text = ""
     for seed in range(1, options.seeds + 1):
         for task in (TASK_OF[name] for name in options.tasks):
             for side in options.sides:
-                results[task.name, side].append(run_once(task, side, seed, options))
-                text = report(results, notes, options)
+                run_once(task, side, seed, options)
+                text = report(notes, options)
     print(text)
 
 
