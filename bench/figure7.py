@@ -85,7 +85,7 @@ def draw(folder, name, title, lines):
     path = folder / f"{name}.json"
     path.write_text(json.dumps(chart))
     with path.open() as source, path.with_suffix(".svg").open("w") as picture:
-        subprocess.run(["build/release/bench_line_chart"], check=True, stdin=source, stdout=picture)
+        subprocess.run(["build/release/bench_chart"], check=True, stdin=source, stdout=picture)
 
 
 def parse():

@@ -94,4 +94,4 @@ def draw(name, title, x_axis, y_axis, lines):
     path = Path("bench/results") / f"{name}.json"
     path.write_text(json.dumps(chart))
     with path.open() as source, path.with_suffix(".svg").open("w") as picture:
-        subprocess.run(["build/release/bench_line_chart"], check=True, stdin=source, stdout=picture)
+        subprocess.run(["build/release/bench_chart"], check=True, stdin=source, stdout=picture)

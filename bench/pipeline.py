@@ -24,7 +24,7 @@ def run_json(*command, stderr=None):
 
 
 def line_chart(title, x_axis, y_axis, lines):
-    """What bench/line_chart.cc draws."""
+    """What bench/chart.cc draws."""
     return {"title": title, "x_axis": x_axis, "y_axis": y_axis,
             "lines": [{"name": name, "points": points} for name, points in lines.items()]}
 
@@ -229,7 +229,7 @@ def main():
                 json.dump(chart, file, indent=1)
                 file.write("\n")
             with open(f"{path}.json") as source, open(f"{path}.svg", "w") as picture:
-                subprocess.run(["build/release/bench_line_chart"], check=True, stdin=source, stdout=picture)
+                subprocess.run(["build/release/bench_chart"], check=True, stdin=source, stdout=picture)
 
 
 main()

@@ -1,5 +1,5 @@
-// Teratron's side of bench/train_cpu, bench/layouts, bench/pipeline and bench/gpu: full GPT-2 training steps on one
-// batch of random tokens, by thread ranks, or mpirun's processes, in the layout given. Takes turns with
+// Teratron's side of bench/train_cpu, bench/layouts, bench/scaling, bench/pipeline and bench/gpu: full GPT-2 training
+// steps on one batch of random tokens, by thread ranks, or mpirun's processes, in the layout given. Takes turns with
 // bench/peers/pytorch_gpt2.py and speaks as it does: for each line "step N" on standard input it does N steps (forward,
 // loss, backward, clip, AdamW) and prints
 // {"seconds": [..], ...}; "quit" ends it.
@@ -90,11 +90,11 @@ std::vector<pipeline::MicroBatchCut> cuts_of(const Options& o) {
 // One rank's.
 class TrainingStep {
  public:
-  TrainingStep(const Options& o, Communicator& world)
+  TrainingStep(const Options& o, const LaunchEnvironment& environment, Communicator& world)
       : sizes_(micro_batches_of(o)),
         batch_(std::accumulate(sizes_.begin(), sizes_.end(), std::int64_t{0})),
         seq_(static_cast<std::int64_t>(o.at("seq"))),
-        backend_(make_backend(o)),
+        backend_(make_backend(o, environment)),
         runner_(*backend_, config_of(o),
                 {.batch = sizes_.front(),
                  .tokens = seq_,
@@ -173,11 +173,15 @@ class TrainingStep {
     return config;
   }
 
-  static std::unique_ptr<Backend> make_backend(const Options& o) {
+  // Processes of a host take its GPUs in turn, as many as there are.
+  static std::unique_ptr<Backend> make_backend(const Options& o, const LaunchEnvironment& environment) {
     const DType dtype = o.at("bf16") > 0 ? DType::kBF16 : o.at("fp16") > 0 ? DType::kF16 : DType::kF32;
     if (o.at("cuda") > 0) {
-      return make_cuda_backend(
-          {.compute_dtype = dtype, .graphs = o.at("graphs") > 0, .cudnn_attention = o.at("cudnn") > 0});
+      return make_cuda_backend({.compute_dtype = dtype,
+                                .device = environment.process % std::max(1, cuda_devices()),
+                                .channels = environment.kind != RankKind::kThreads,
+                                .graphs = o.at("graphs") > 0,
+                                .cudnn_attention = o.at("cudnn") > 0});
     }
     return make_cpu_backend({.compute_dtype = dtype});
   }
@@ -207,8 +211,8 @@ int steps_wanted(Communicator& world) {
   return static_cast<int>(count);
 }
 
-void serve_steps(const Options& options, Communicator& world) {
-  TrainingStep training(options, world);
+void serve_steps(const Options& options, const LaunchEnvironment& environment, Communicator& world) {
+  TrainingStep training(options, environment, world);
   double loss = 0;
   for (int warmup = 0; warmup < 2; ++warmup) training.run(loss);
   const bool speaks = world.rank() == 0;
@@ -233,9 +237,11 @@ void serve_steps(const Options& options, Communicator& world) {
 int run(std::span<char*> arguments) {
   const Options options = read_options(arguments);
   set_thread_count(static_cast<int>(options.at("threads")));
-  const LaunchEnvironment environment = detect_launch(TensorMemory::kHost);  // thread ranks, or processes of mpirun
+  // Thread ranks, or processes of mpirun.
+  const LaunchEnvironment environment =
+      detect_launch(options.at("cuda") > 0 ? TensorMemory::kDevice : TensorMemory::kHost);
   run_ranks(environment, TrainingStep::mesh_of(options).ranks(),
-            [&](Communicator& world) { serve_steps(options, world); });
+            [&](Communicator& world) { serve_steps(options, environment, world); });
   return 0;
 }
 

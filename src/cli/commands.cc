@@ -46,8 +46,6 @@ std::vector<Command> all_commands() {
       profile_command(),
       simulate_command(),
       plan_command(),
-      bench_scaling_command(),
-      bench_comm_command(),
       flags_command(),
       completion_command(),
       man_command(),

@@ -47,8 +47,6 @@ Command convert_command();
 Command profile_command();
 Command simulate_command();
 Command plan_command();
-Command bench_scaling_command();
-Command bench_comm_command();
 Command flags_command();
 Command completion_command();
 Command man_command();

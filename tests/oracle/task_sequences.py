@@ -157,4 +157,5 @@ def main():
     writer.file.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "checkpoint/hugging_face/sentence_transformer.h"
+#include "data/text/content.h"
 #include "eval/text_vectors.h"
 #include "options/fields.h"
 #include "runtime/loaded_model.h"

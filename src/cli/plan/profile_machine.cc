@@ -16,10 +16,10 @@
 #include "plan/costs/calibration.h"
 #include "plan/costs/cost_constants.h"
 #include "profile/machine_speed.h"
+#include "profile/times_in_turns.h"
 #include "runtime/backend_choice.h"
 #include "runtime/memory_table.h"
 #include "runtime/ranks.h"
-#include "studies/all_reduce_speed.h"
 
 namespace teratron {
 namespace {
@@ -28,11 +28,11 @@ using plan::Calibration;
 using plan::CalibrationStep;
 
 // A ring's latency from a small sum and its bandwidth from a large one, as collective_time.h has them.
-LinkLevel measured_link(Communicator& world, Yardstick yardstick) {
+LinkLevel measured_link(Communicator& world) {
   constexpr std::int64_t kSmall = 4 << 10, kLarge = 8 << 20;
   const double n = world.size(), steps = 2 * (n - 1);
-  const double small = measure_all_reduce(world, yardstick, kSmall).all_reduce;
-  const double large = measure_all_reduce(world, yardstick, kLarge).all_reduce;
+  const double small = all_reduce_seconds(world, kSmall);
+  const double large = all_reduce_seconds(world, kLarge);
   return {.name = "ranks of this machine",
           .devices = world.size(),
           .bandwidth = steps / n * static_cast<double>(kLarge - kSmall) / std::max(large - small, 1e-9),
@@ -49,7 +49,7 @@ Cluster measured_cluster(Backend& backend, const Rank& rank) {
                     .peak_16 = speed.flops,
                     .peak_32 = speed.flops,
                     .memory_bandwidth = speed.memory_bandwidth};
-  if (rank.world.size() > 1) cluster.links = {measured_link(rank.world, yardstick_of(rank.environment))};
+  if (rank.world.size() > 1) cluster.links = {measured_link(rank.world)};
   return cluster;
 }
 

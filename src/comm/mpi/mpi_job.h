@@ -34,7 +34,7 @@ std::unique_ptr<Communicator> make_mpi_world(ControlPlane& control);  // mpi_com
 
 void leave_mpi(int exit_code);  // launch.h: leave_launch
 
-// MPI's own sum over all processes, in place: bench comm compares ours with it.
+// MPI's own sum over all processes, in place: bench/all_reduce.cc compares ours with it.
 void mpi_all_reduce(float* values, std::int64_t count);
 
 }  // namespace teratron

@@ -1,0 +1,20 @@
+// How long ranks take for what they do together, such as a sum.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace teratron {
+
+// Seconds of each action, from the first to the last rank: the median of some rounds, in which the actions take turns,
+// each as often as it takes for a few milliseconds. Every rank calls it, and gets the same.
+std::vector<double> times_in_turns(Communicator& world, std::span<const std::function<void()>> actions);
+
+// Of the sum of a view of so many bytes (f32) over the ranks, in place.
+double all_reduce_seconds(Communicator& world, std::int64_t bytes);
+
+}  // namespace teratron
