@@ -37,9 +37,8 @@ struct Command {
 
 // `defaults` makes the options that the command line is read into.
 template <class Options>
-Command make_command(
-    std::string_view name, std::string_view summary, void (*run)(const Options&),
-    std::function<Options()> defaults = [] { return Options(); }) {
+Command make_command(std::string_view name, std::string_view summary, void (*run)(const Options&),
+                     std::function<Options()> defaults) {
   const auto text = [defaults](const FieldText& make) {
     Options options = defaults();
     return make(fields_of(options));

@@ -1,5 +1,4 @@
 // data extract on bodies that are not what their heads say: each packing, whole and cut short, under each declaration.
-#include <brotli/encode.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@ namespace {
 
 using namespace std::string_literals;
 using ::testing::AnyOf;
+using testing::brotli;
 using testing::http_response;
 using testing::joined;
 using testing::page_of;
@@ -40,14 +40,6 @@ std::string gzip(const std::string& text) { return testing::gzip(text); }
 std::string zlib(const std::string& text) { return deflated(text, 15); }
 std::string raw_deflate(const std::string& text) { return deflated(text, -15); }
 std::string zstd(const std::string& text) { return testing::zstd(text); }
-std::string brotli(const std::string& text) {
-  std::string out(::BrotliEncoderMaxCompressedSize(text.size()), '\0');
-  std::size_t size = out.size();
-  ::BrotliEncoderCompress(5, BROTLI_DEFAULT_WINDOW, BROTLI_MODE_TEXT, text.size(),
-                          reinterpret_cast<const std::uint8_t*>(text.data()), &size,
-                          reinterpret_cast<std::uint8_t*>(out.data()));
-  return out.substr(0, size);
-}
 std::string chunked(const std::string& text) {
   std::string out;
   for (std::size_t at = 0, size = 1; at < text.size(); at += size) {
