@@ -5,7 +5,7 @@
 //   Faults DataInfoOptions::faults() const;                         optional: what is wrong, beside ranges of fields
 //   void run(const DataInfoOptions& options);                       does it; errors are exceptions (base/error.h)
 //
-// and one function, declared and listed in commands.h and commands.cc, that returns
+// and one function, listed in commands.h, that returns
 //
 //   make_command<DataInfoOptions>("data info", "shows what a tokenised corpus holds", run);
 //
@@ -35,20 +35,27 @@ struct Command {
   std::function<void(std::span<const std::string>)> run;  // with the arguments after the name
 };
 
+// `defaults` makes the options that the command line is read into.
 template <class Options>
-Command make_command(std::string_view name, std::string_view summary, void (*run)(const Options&)) {
-  const auto text = [](const FieldText& make) {
-    Options options;
+Command make_command(std::string_view name, std::string_view summary, void (*run)(const Options&),
+                     std::function<Options()> defaults) {
+  const auto text = [defaults](const FieldText& make) {
+    Options options = defaults();
     return make(fields_of(options));
   };
   return {.name = std::string(name),
           .summary = std::string(summary),
           .text = text,
-          .run = [run](std::span<const std::string> arguments) {
-            Options options = read_options<Options>(arguments);
+          .run = [run, defaults](std::span<const std::string> arguments) {
+            Options options = read_options<Options>(arguments, defaults());
             require_separate_files(fields_of(options));
             run(options);
           }};
+}
+
+template <class Options>
+Command make_command(std::string_view name, std::string_view summary, void (*run)(const Options&)) {
+  return make_command<Options>(name, summary, run, [] { return Options(); });
 }
 
 }  // namespace teratron

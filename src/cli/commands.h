@@ -7,50 +7,47 @@
 
 namespace teratron {
 
-Command train_command();
-Command finetune_command();
-Command eval_loss_command();
-Command eval_wikitext103_command();
-Command eval_lambada_command();
-Command eval_mnli_command();
-Command eval_qqp_command();
-Command eval_squad1_command();
-Command eval_squad2_command();
-Command eval_race_command();
-Command generate_command();
-Command score_squad1_command();
-Command score_squad2_command();
-Command embed_command();
-Command score_mnli_command();
-Command score_qqp_command();
-Command score_race_command();
-Command tokenizer_train_command();
-Command tokenizer_encode_command();
-Command tokenizer_decode_command();
-Command tokenizer_info_command();
-Command data_extract_command();
-Command data_clean_command();
-Command data_dedup_command();
-Command data_langid_command();
-Command data_decontaminate_command();
-Command data_overlap_command();
-Command data_tokenize_command();
-Command data_merge_command();
-Command data_split_command();
-Command data_sample_command();
-Command data_info_command();
-Command data_verify_command();
-Command checkpoint_info_command();
-Command checkpoint_verify_command();
-Command checkpoint_reshard_command();
-Command convert_command();
-Command profile_command();
-Command simulate_command();
-Command plan_command();
-Command flags_command();
-Command completion_command();
-Command man_command();
+// Every command, in the order of --help. ONE(data_info): a file of cli/ defines `Command data_info_command()`.
+// EACH(score): one defines `std::vector<Command> score_commands()`, a command for each task or stage.
+#define TERATRON_COMMANDS(ONE, EACH) \
+  ONE(train)                         \
+  ONE(finetune)                      \
+  ONE(eval_loss)                     \
+  ONE(eval_wikitext103)              \
+  ONE(eval_lambada)                  \
+  EACH(eval_task)                    \
+  EACH(score)                        \
+  ONE(generate)                      \
+  ONE(embed)                         \
+  ONE(tokenizer_train)               \
+  ONE(tokenizer_encode)              \
+  ONE(tokenizer_decode)              \
+  ONE(tokenizer_info)                \
+  EACH(data_stage)                   \
+  ONE(data_overlap)                  \
+  ONE(data_tokenize)                 \
+  ONE(data_merge)                    \
+  ONE(data_split)                    \
+  ONE(data_sample)                   \
+  ONE(data_info)                     \
+  ONE(data_verify)                   \
+  ONE(checkpoint_info)               \
+  ONE(checkpoint_verify)             \
+  ONE(checkpoint_reshard)            \
+  ONE(convert)                       \
+  ONE(profile)                       \
+  ONE(simulate)                      \
+  ONE(plan)                          \
+  ONE(flags)                         \
+  ONE(completion)                    \
+  ONE(man)
 
-std::vector<Command> all_commands();  // in the order of --help
+#define TERATRON_DECLARE_ONE(name) Command name##_command();
+#define TERATRON_DECLARE_EACH(name) std::vector<Command> name##_commands();
+TERATRON_COMMANDS(TERATRON_DECLARE_ONE, TERATRON_DECLARE_EACH)
+#undef TERATRON_DECLARE_ONE
+#undef TERATRON_DECLARE_EACH
+
+std::vector<Command> all_commands();
 
 }  // namespace teratron

@@ -80,11 +80,10 @@ void add_value_faults(const FieldList& fields, const Faults& faults, FaultLines&
 // UserError with the first kMostFaultsTold of them and the number of the others; nothing happens if there are none.
 void throw_if_any(const FaultLines& lines);
 
-// Options from a command line, checked. `Options` has a fields_of(Options&) and may have a member Faults faults().
-// UserError with all faults: of the file, of the line and of the values.
+// Options from a command line, checked; `options` are the defaults. `Options` has a fields_of(Options&) and may have a
+// member Faults faults(). UserError with all faults: of the file, of the line and of the values.
 template <class Options>
-Options read_options(std::span<const std::string> arguments) {
-  Options options;
+Options read_options(std::span<const std::string> arguments, Options options) {
   FieldList fields = fields_of(options);
   FaultLines lines = read_fields(fields, arguments);
   Faults faults = fields.range_faults();
@@ -92,6 +91,11 @@ Options read_options(std::span<const std::string> arguments) {
   add_value_faults(fields, faults, lines);
   throw_if_any(lines);
   return options;
+}
+
+template <class Options>
+Options read_options(std::span<const std::string> arguments) {
+  return read_options(arguments, Options());
 }
 
 }  // namespace teratron

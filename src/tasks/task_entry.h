@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "tasks/task.h"
@@ -29,8 +30,22 @@ inline constexpr std::array<double, 3> kPaperModels = {336e6, 1.3e9, 3.9e9};  //
 inline constexpr std::array<double, 3> kRobertaSearchRates = {1e-5, 2e-5, 3e-5};
 inline constexpr std::array<double, 3> kBertSearchRates = {2e-5, 3e-5, 5e-5};
 
+// The scores of a file of predictions: for people, and as a JSON object.
+struct ScoreReport {
+  std::string text, json;
+};
+
+// `teratron score TASK`: the task's own scores of predictions in the format of its site.
+struct TaskScoring {
+  std::string_view summary;            // "scores labels of QQP by accuracy and F1"
+  std::string_view data, predictions;  // the help of --data and --predictions
+  bool has_folders;                    // whether --data is several files and folders, or one file
+  ScoreReport (*score)(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions);
+};
+
 struct TaskEntry {
   std::string_view name;
+  std::string_view ability;  // of a fine-tuned BERT: "finds answers in paragraphs (SQuAD 1.1)"
   TaskShape shape;
   std::span<const std::string_view> labels;   // as label_names()
   std::int64_t seq_length, max_query_length;  // of default_reading()
@@ -38,6 +53,7 @@ struct TaskEntry {
   PaperFineTuning paper;
   std::unique_ptr<TaskSet> (*open)(std::span<const std::filesystem::path> files, const Tokenizer& tokenizer,
                                    const TaskReading& reading, bool training);
+  TaskScoring scoring;
 };
 
 // The entry, where nothing is missing; else it does not compile.
@@ -49,9 +65,10 @@ consteval TaskEntry complete(TaskEntry entry) {
     return true;
   };
   const std::size_t labels = entry.shape.outputs == TaskOutputs::kLabels ? std::size_t(entry.shape.count) : 0;
-  if (entry.name.empty() || entry.shape.count == 0 || entry.labels.size() != labels || entry.seq_length == 0 ||
-      entry.predictions_extension.empty() || !positive(entry.paper.batch) || !positive(entry.paper.learning_rate) ||
-      entry.paper.epochs == 0 || !positive(entry.paper.search_rates) || entry.open == nullptr) {
+  if (entry.name.empty() || entry.ability.empty() || entry.shape.count == 0 || entry.labels.size() != labels ||
+      entry.seq_length == 0 || entry.predictions_extension.empty() || !positive(entry.paper.batch) ||
+      !positive(entry.paper.learning_rate) || entry.paper.epochs == 0 || !positive(entry.paper.search_rates) ||
+      entry.open == nullptr || entry.scoring.summary.empty() || entry.scoring.score == nullptr) {
     throw "a task's entry is incomplete";
   }
   return entry;

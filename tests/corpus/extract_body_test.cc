@@ -1,5 +1,4 @@
 // data extract on bodies that are not what their heads say: each packing, whole and cut short, under each declaration.
-#include <brotli/encode.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@ namespace {
 
 using namespace std::string_literals;
 using ::testing::AnyOf;
+using testing::brotli;
 using testing::http_response;
 using testing::joined;
 using testing::page_of;
@@ -40,14 +40,6 @@ std::string gzip(const std::string& text) { return testing::gzip(text); }
 std::string zlib(const std::string& text) { return deflated(text, 15); }
 std::string raw_deflate(const std::string& text) { return deflated(text, -15); }
 std::string zstd(const std::string& text) { return testing::zstd(text); }
-std::string brotli(const std::string& text) {
-  std::string out(::BrotliEncoderMaxCompressedSize(text.size()), '\0');
-  std::size_t size = out.size();
-  ::BrotliEncoderCompress(5, BROTLI_DEFAULT_WINDOW, BROTLI_MODE_TEXT, text.size(),
-                          reinterpret_cast<const std::uint8_t*>(text.data()), &size,
-                          reinterpret_cast<std::uint8_t*>(out.data()));
-  return out.substr(0, size);
-}
 std::string chunked(const std::string& text) {
   std::string out;
   for (std::size_t at = 0, size = 1; at < text.size(); at += size) {
@@ -244,6 +236,41 @@ TEST_F(ExtractBody, ThatAreNoPagesAreDroppedByTheirKind) {
   for (const auto& [name, text] : extract_added()) ADD_FAILURE() << name << ":\n" << text.substr(0, 300);
   EXPECT_GT(dropped("not a page"), cells / 2);
   EXPECT_EQ(dropped("not a page") + dropped("bad http") + dropped("encoding") + dropped("no article"), cells);
+}
+
+TEST_F(ExtractBody, ThatAreScriptsStyleSheetsAndBase64AreDroppedWhateverTheirTypeSays) {
+  const std::string script =
+      "/* Opens and closes the menu. Written for people who have no mouse, of whom there are more than you think. */\n"
+      "(function () {\n  var menu = document.querySelector('.menu');\n  menu.onclick = function (event) {\n"
+      "    var open = menu.dataset.open === 'yes';\n    menu.dataset.open = open ? 'no' : 'yes';\n"
+      "    console.log('The menu is ' + (open ? 'closed' : 'open') + ', as the user wanted it to be.');\n  };\n})();\n";
+  const std::string style =
+      "/* Colours of the site, which were chosen by a vote of all who work here. */\n"
+      "body { margin: 0; color: #333; }\n.menu > li { display: inline-block; padding: 4px 8px; }\n"
+      "@media (max-width: 40em) { .menu > li { display: block; } .menu { position: static; } }\n";
+  std::string one_word, lines;
+  RandomSequence random(RandomStream{.seed = 31});
+  for (int i = 0; i < 3000; ++i) {
+    const char digit = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[random.below(64)];
+    one_word += digit;
+    lines += digit;
+    if (i % 76 == 75) lines += "\r\n";
+  }
+  std::string packed = script;
+  std::erase_if(packed, [](char c) { return c == ' ' || c == '\n'; });
+  const std::vector<std::string> bodies = {
+      script, style, packed, one_word, lines, "<html><body><p>" + lines, "data:image/png;base64," + one_word};
+  std::string warc;
+  for (const std::string& body : bodies) warc += warc_record(http_response(body));
+  // What is written about programs stays, and so does plain text that a server takes for a page.
+  const std::string about = "<p>A menu that opens by a click needs three lines, and none of them is long:</p><pre>" +
+                            script + "</pre><p>That is all that there is to it, and you may copy it to your site.</p>";
+  const std::string plain = joined(testing::random_paragraphs(random, 5)) + " Its key = value; so {it} is.";
+  warc += warc_record(http_response(about)) + warc_record(http_response(plain));
+  const auto lines_out = extract({write("a.warc", warc)});
+  EXPECT_EQ(dropped("not a page"), std::ssize(bodies)) << statistics_;
+  ASSERT_EQ(lines_out.size(), 2U);
+  EXPECT_THAT(lines_out[0]["text"].get<std::string>(), ::testing::HasSubstr("menu.onclick"));
 }
 
 TEST_F(ExtractBody, CrawlersTypesCountWhereNothingElseTells) {

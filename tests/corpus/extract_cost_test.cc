@@ -14,8 +14,6 @@ namespace {
 
 using namespace std::string_literals;
 
-constexpr std::size_t kEnoughForATree = std::size_t{1} << 30;
-
 std::string repeated(const std::string& piece, std::size_t bytes) {
   std::string text;
   while (text.size() < bytes) text += piece;
@@ -106,7 +104,7 @@ TEST(ExtractCost, NoPatternOfTagsNestsDeeperThanIsCounted) {
         "<fieldset><pre></pre></button><x-y><fieldset></button><button><button>"}) {
     std::string page;
     for (int i = 0; i < 1400; ++i) page += pattern;
-    const auto tree = parse_html(page, kEnoughForATree);
+    const auto tree = parse_html(page, testing::kEnoughForATree);
     const bool is_read = std::holds_alternative<HtmlTree>(tree);
     EXPECT_LE(is_read ? depth_of(std::get<HtmlTree>(tree)) : 0, kDeepestHtml + 10) << pattern;
   }
@@ -119,7 +117,7 @@ TEST(ExtractCost, NoPatternOfTagsNestsDeeperThanIsCounted) {
     std::string pattern, page = random.below(2) == 0 ? "<!doctype html>" : "";
     for (std::uint64_t left = 1 + random.below(10); left > 0; --left) pattern += chosen[random.below(kinds)];
     for (int i = 0; i < 600; ++i) page += pattern;
-    const auto tree = parse_html(page, kEnoughForATree);
+    const auto tree = parse_html(page, testing::kEnoughForATree);
     if (!std::holds_alternative<HtmlTree>(tree)) continue;
     ++parsed;
     EXPECT_LE(depth_of(std::get<HtmlTree>(tree)), kDeepestHtml + 10) << pattern;
@@ -150,7 +148,7 @@ TEST(ExtractCost, PagesThatWereMadeToCostAreReadSoon) {
       {"classes", "<div class='" + repeated("a ", kBytes) + "'>" + repeated("x. ", 1000)}};
   for (const auto& [name, page] : pages) {
     const auto begin = std::chrono::steady_clock::now();
-    const auto parsed = parse_html(page, kEnoughForATree);
+    const auto parsed = parse_html(page, testing::kEnoughForATree);
     if (const auto* tree = std::get_if<HtmlTree>(&parsed)) find_article(*tree, 1);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     EXPECT_LT(seconds.count(), 20) << name;  // a fraction of one, without sanitizers and other processes

@@ -20,10 +20,8 @@ using ::testing::Not;
 using testing::page_of;
 using testing::random_paragraphs;
 
-constexpr std::size_t kEnoughForATree = std::size_t{1} << 30;
-
 std::string article_of(const std::string& page, std::int64_t least = 1) {
-  const auto tree = parse_html(page, kEnoughForATree);
+  const auto tree = parse_html(page, testing::kEnoughForATree);
   return find_article(std::get<HtmlTree>(tree), least).text;
 }
 

@@ -1,5 +1,4 @@
 // data extract on WARC files: records of every shape against the writer in pages.h, and files that are damaged.
-#include <brotli/encode.h>
 
 #include <gmock/gmock.h>
 #include <algorithm>
@@ -12,6 +11,7 @@ namespace teratron {
 namespace {
 
 using ::testing::AllOf;
+using testing::brotli;
 using ::testing::HasSubstr;
 using testing::http_response;
 using testing::joined;
@@ -48,15 +48,6 @@ std::string zlib_data(const std::string& text) {
   std::string out(::compressBound(text.size()), '\0');
   uLongf size = out.size();
   ::compress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(text.data()), text.size());
-  return out.substr(0, size);
-}
-
-std::string brotli(const std::string& text) {
-  std::string out(::BrotliEncoderMaxCompressedSize(text.size()), '\0');
-  std::size_t size = out.size();
-  ::BrotliEncoderCompress(5, BROTLI_DEFAULT_WINDOW, BROTLI_MODE_TEXT, text.size(),
-                          reinterpret_cast<const std::uint8_t*>(text.data()), &size,
-                          reinterpret_cast<std::uint8_t*>(out.data()));
   return out.substr(0, size);
 }
 

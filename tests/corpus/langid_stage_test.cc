@@ -1,5 +1,5 @@
 // data langid beside pycld2, which has larger tables (tests/golden/make_langid_golden.py).
-#include "corpus/langid_stage.h"
+#include "corpus/langid/langid_stage.h"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,7 @@
 // Pages and WARC files for tests, and what `data extract` makes of them.
 #pragma once
 
+#include <brotli/encode.h>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -13,6 +14,8 @@
 #include "corpus/stage_fixture.h"
 
 namespace teratron::testing {
+
+inline constexpr std::size_t kEnoughForATree = std::size_t{1} << 30;
 
 inline const std::vector<std::string> kWords = {"river", "had",   "risen", "night", "ferry", "people", "talked",
                                                 "about", "price", "corn",  "and",   "far",   "side",   "landing"};
@@ -73,6 +76,15 @@ inline std::string warc_record(const std::string& content, const WarcWriting& ho
          end + name("WARC-Date") + ": 2026-11-23T10:00:00Z" + end + name("Content-Type") + ": " + how.content_type +
          end + name("Content-Length") + ": " + std::to_string(std::ssize(content) + how.wrong_by) + end + end +
          content + end + end;
+}
+
+inline std::string brotli(const std::string& text) {
+  std::string out(::BrotliEncoderMaxCompressedSize(text.size()), '\0');
+  std::size_t size = out.size();
+  ::BrotliEncoderCompress(5, BROTLI_DEFAULT_WINDOW, BROTLI_MODE_TEXT, text.size(),
+                          reinterpret_cast<const std::uint8_t*>(text.data()), &size,
+                          reinterpret_cast<std::uint8_t*>(out.data()));
+  return out.substr(0, size);
 }
 
 class ExtractTest : public StageTest {

@@ -1,4 +1,4 @@
-// teratron eval mnli|qqp|squad1|squad2|race: how well a fine-tuned BERT does its task.
+// teratron eval TASK: how well a fine-tuned BERT does its task.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,12 +21,14 @@
 #include "finetune/outputs.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
+#include "tasks/task_entry.h"
 #include "train/config/resume_rules.h"
 
 namespace teratron {
 namespace {
 
 struct EvalTaskOptions : EvaluationOptions, TaskReadingSettings {
+  TaskKind task = {};
   std::vector<std::filesystem::path> data;
   std::filesystem::path predictions;
   bool overwrite = false;
@@ -56,19 +58,18 @@ FieldList fields_of(EvalTaskOptions& o) {
 // What all ranks of a process read.
 struct EvalTaskJob {
   const EvalTaskOptions& options;
-  TaskKind task;
   WeightSource source;
   std::unique_ptr<TaskSet> set;
 };
 
-TaskReading reading_of(const EvalTaskOptions& options, const WeightSource& source, TaskKind task) {
+TaskReading reading_of(const EvalTaskOptions& options, const WeightSource& source) {
   TaskReadingSettings settings = options;
   if (settings.given.seq_length == 0 && !source.is_hugging_face) {
     const std::optional<TrainConfig> trained = settings_of(read_checkpoint_info(source.folder));
     if (trained) settings.given.seq_length = trained->model.seq_length;
   }
   const std::int64_t positions = source.model.max_position_embeddings;
-  const TaskReading reading = settings.reading_for(task, positions);
+  const TaskReading reading = settings.reading_for(options.task, positions);
   if (reading.seq_length > positions) {
     throw_user_error("--seq-length {} is more than the {} positions of the model in '{}'", reading.seq_length,
                      positions, source.folder.string());
@@ -80,12 +81,12 @@ void report_scores(const EvalTaskJob& job, const TaskOutputValues& outputs, doub
                    const std::vector<std::int64_t>& peaks) {
   const EvalTaskOptions& options = job.options;
   const std::int64_t tokens = std::ssize(job.set->examples().ids);
-  nlohmann::ordered_json json = {{"task", name_of(job.task)}, {"examples", job.set->examples().count()}};
+  nlohmann::ordered_json json = {{"task", name_of(job.options.task)}, {"examples", job.set->examples().count()}};
   std::string text = job.set->notes() + "\n";
   if (job.set->has_labels()) {
     const std::vector<TaskScore> scores = job.set->scores(outputs);
     json.update(json_of(scores));
-    text += fmt::format("{}: {}\n", name_of(job.task), text_of(scores));
+    text += fmt::format("{}: {}\n", name_of(job.options.task), text_of(scores));
   } else {
     text += "the set has no labels to score by\n";
   }
@@ -119,7 +120,8 @@ void run_rank(const EvalTaskJob& job, const Rank& rank) {
   if (rank.is_first()) report_scores(job, outputs, seconds, peaks);
 }
 
-void run_task(const EvalTaskOptions& options, TaskKind task) {
+void run(const EvalTaskOptions& options) {
+  const TaskKind task = options.task;
   const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
   require_free(std::array{options.predictions}, options.overwrite);
   std::optional<OutputLock> lock;
@@ -133,29 +135,27 @@ void run_task(const EvalTaskOptions& options, TaskKind task) {
   }
   source.model.label_names = needed.label_names;  // its outputs are then in the order of the task's labels
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
-  auto set = open_task(task, options.data, tokenizer, reading_of(options, source, task), /*training=*/false);
-  const EvalTaskJob job{.options = options, .task = task, .source = std::move(source), .set = std::move(set)};
+  auto set = open_task(task, options.data, tokenizer, reading_of(options, source), /*training=*/false);
+  const EvalTaskJob job{.options = options, .source = std::move(source), .set = std::move(set)};
   EvalTaskOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
-template <TaskKind kTask>
-Command eval_command(std::string_view what) {
-  return make_command<EvalTaskOptions>(fmt::format("eval {}", name_of(kTask)),
-                                       fmt::format("measures how well a fine-tuned BERT {}", what),
-                                       [](const EvalTaskOptions& options) { run_task(options, kTask); });
-}
-
 }  // namespace
 
-Command eval_mnli_command() {
-  return eval_command<TaskKind::kMnli>("tells whether a text follows from another (MNLI)");
+std::vector<Command> eval_task_commands() {
+  std::vector<Command> commands;
+  for (const TaskKind task : all_tasks()) {
+    const auto options = [task] {
+      EvalTaskOptions made;
+      made.task = task;
+      return made;
+    };
+    commands.push_back(make_command<EvalTaskOptions>(
+        fmt::format("eval {}", name_of(task)),
+        fmt::format("measures how well a fine-tuned BERT {}", entry_of(task).ability), run, options));
+  }
+  return commands;
 }
-Command eval_qqp_command() { return eval_command<TaskKind::kQqp>("tells whether questions ask the same (QQP)"); }
-Command eval_squad1_command() { return eval_command<TaskKind::kSquad1>("finds answers in paragraphs (SQuAD 1.1)"); }
-Command eval_squad2_command() {
-  return eval_command<TaskKind::kSquad2>("finds answers that may not be there (SQuAD 2.0)");
-}
-Command eval_race_command() { return eval_command<TaskKind::kRace>("chooses answers on articles (RACE)"); }
 
 }  // namespace teratron

@@ -159,6 +159,24 @@ bool is_garbage(std::string_view text) {
   return bad * 20 >= characters && bad > 0;
 }
 
+bool is_program(std::string_view text) {
+  const auto spaces = std::ranges::count_if(text, is_ascii_space);
+  const auto signs = std::ranges::count_if(text, [](char c) { return c == '{' || c == '}' || c == ';' || c == '='; });
+  return signs * 50 >= std::ssize(text) - spaces && signs > 0;
+}
+
+bool is_encoded_data(std::string_view text) {
+  constexpr std::size_t kLongWord = 50;
+  std::size_t all = 0, long_words = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find_first_of(" \t\n\r\f"));
+    all += word.size();
+    if (word.size() >= kLongWord && ascii_prefix(word) == word.size()) long_words += word.size();
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+  }
+  return long_words * 2 >= all && long_words > 0;
+}
+
 bool begins_with_markup(std::string_view body) {
   if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);
   body = without_spaces(body);

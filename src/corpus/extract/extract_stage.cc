@@ -78,6 +78,10 @@ class ExtractStage final : public Stage {
     if (article.text.empty()) {
       return dropped("no article", fmt::format("{} characters of sentences", article.characters));
     }
+    if (!begins_with_markup(page) && is_program(article.text)) {
+      return dropped("not a page", "a script or a style sheet");
+    }
+    if (is_encoded_data(article.text)) return dropped("not a page", "base64 or other data, written as text");
     if (is_garbage(article.text)) return dropped("not a page", "an article in no known encoding, or no text");
     if (!body.flaw.empty()) count_flaw(body.flaw);
     document.record = record_of(document.record, article.text, tree);

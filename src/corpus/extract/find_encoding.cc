@@ -13,7 +13,7 @@
 #include "base/utf8.h"
 #include "corpus/extract/ascii.h"
 #include "corpus/extract/charset.h"
-#include "corpus/langid_stage.h"
+#include "corpus/langid/langid_stage.h"
 #include "tokenizer/unicode.h"
 
 namespace teratron {

@@ -1,5 +1,10 @@
 // The entries of SQuAD 1.1 and 2.0.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
 #include "tasks/squad/samples.h"
+#include "tasks/squad/score.h"
 #include "tasks/task_entry.h"
 
 namespace teratron {
@@ -11,10 +16,48 @@ std::unique_ptr<TaskSet> open_samples_of(std::span<const std::filesystem::path> 
   return squad::open_samples(version, files, tokenizer, reading, training);
 }
 
+std::string line_of(const char* what, const squad::Scores& scores) {
+  return fmt::format("{:<22}{:>7} questions   exact match {:8.4f}   F1 {:8.4f}\n", what, scores.questions,
+                     scores.exact_match, scores.f1);
+}
+
+nlohmann::ordered_json json_of(const squad::Scores& scores) {
+  return {{"questions", scores.questions}, {"exact_match", scores.exact_match}, {"f1", scores.f1}};
+}
+
+template <squad::Version version>
+ScoreReport score_answers(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions) {
+  const squad::Dataset dataset = squad::read_dataset(data.front(), version);
+  const auto scores = squad::score(dataset, squad::read_predictions(predictions), version);
+  std::string text = line_of("all", scores.all);
+  nlohmann::ordered_json json = json_of(scores.all);
+  json["without_prediction"] = scores.all.without_prediction;
+  if (version == squad::Version::kSquad2) {
+    text += line_of("with an answer", scores.with_answer) + line_of("without an answer", scores.without_answer);
+    json["with_answer"] = json_of(scores.with_answer);
+    json["without_answer"] = json_of(scores.without_answer);
+  }
+  if (scores.all.without_prediction > 0) {
+    text += fmt::format("{} questions have no prediction, which counts as wrong\n", scores.all.without_prediction);
+  }
+  return {.text = text, .json = json.dump()};
+}
+
+constexpr TaskScoring answer_scoring(squad::Version version) {
+  const bool is_first = version == squad::Version::kSquad1;
+  return {.summary = is_first ? "scores answers to SQuAD 1.1 by exact match and F1"
+                              : "scores answers to SQuAD 2.0, some of which are none",
+          .data = "SQuAD's questions and answers (JSON, plain or compressed)",
+          .predictions = "JSON: {question id: answer}; \"\" where there is none",
+          .has_folders = false,
+          .score = is_first ? score_answers<squad::Version::kSquad1> : score_answers<squad::Version::kSquad2>};
+}
+
 }  // namespace
 
 constinit const TaskEntry kSquad1Task = complete({
     .name = "squad1",
+    .ability = "finds answers in paragraphs (SQuAD 1.1)",
     .shape = {TaskOutputs::kSpans, 2},
     .labels = {},
     .seq_length = 384,
@@ -29,10 +72,12 @@ constinit const TaskEntry kSquad1Task = complete({
             .search_rates = kBertSearchRates,
         },
     .open = open_samples_of<squad::Version::kSquad1>,
+    .scoring = answer_scoring(squad::Version::kSquad1),
 });
 
 constinit const TaskEntry kSquad2Task = complete({
     .name = "squad2",
+    .ability = "finds answers that may not be there (SQuAD 2.0)",
     .shape = {TaskOutputs::kSpans, 2},
     .labels = {},
     .seq_length = 384,
@@ -47,6 +92,7 @@ constinit const TaskEntry kSquad2Task = complete({
             .search_rates = kBertSearchRates,
         },
     .open = open_samples_of<squad::Version::kSquad2>,
+    .scoring = answer_scoring(squad::Version::kSquad2),
 });
 
 }  // namespace teratron

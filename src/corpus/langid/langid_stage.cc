@@ -1,4 +1,4 @@
-#include "corpus/langid_stage.h"
+#include "corpus/langid/langid_stage.h"
 
 #include <cld2/public/compact_lang_det.h>
 #include <cld2/public/encodings.h>

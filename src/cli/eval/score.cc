@@ -1,0 +1,46 @@
+// teratron score TASK: predictions against a task's files, by its official scores.
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "tasks/task_entry.h"
+
+namespace teratron {
+namespace {
+
+struct ScoreOptions {
+  TaskKind task = {};
+  std::vector<std::filesystem::path> data = {{}};
+  std::filesystem::path predictions, json;
+};
+
+FieldList fields_of(ScoreOptions& o) {
+  const TaskScoring& scoring = entry_of(o.task).scoring;
+  FieldList list;
+  const std::string data_help(scoring.data);
+  if (scoring.has_folders) {
+    list.add("data", &o.data, "PATH", data_help).required = true;
+  } else {
+    list.add("data", &o.data.front(), "FILE", data_help).required = true;
+  }
+  list.add("predictions", &o.predictions, "FILE", std::string(scoring.predictions)).required = true;
+  add_json_field(list, o.json);
+  return list;
+}
+
+void run(const ScoreOptions& options) {
+  const ScoreReport scores = entry_of(options.task).scoring.score(options.data, options.predictions);
+  report(options.json, scores.text, scores.json);
+}
+
+}  // namespace
+
+std::vector<Command> score_commands() {
+  std::vector<Command> commands;
+  for (const TaskKind task : all_tasks()) {
+    commands.push_back(make_command<ScoreOptions>(fmt::format("score {}", name_of(task)),
+                                                  entry_of(task).scoring.summary, run,
+                                                  [task] { return ScoreOptions{.task = task}; }));
+  }
+  return commands;
+}
+
+}  // namespace teratron

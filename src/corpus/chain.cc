@@ -1,0 +1,102 @@
+#include "corpus/chain.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace teratron {
+namespace {
+
+// Calls `visit` for the settings of each stage.
+template <class Settings, class Visit>
+void each_of(Settings& settings, const Visit& visit) {
+  std::apply([&](auto&... one) { (visit(one), ...); }, settings);
+}
+
+Faults name_faults(const std::vector<std::string>& names) {
+  Faults faults;
+  const std::vector<StageText> known = all_stages();
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    const auto stage = std::ranges::find(known, *name, &StageText::name);
+    if (stage == known.end()) {
+      std::vector<std::string_view> all;
+      for (const StageText& one : known) all.push_back(one.name);
+      faults.add(Fault::of("there is no stage '{}'; there are: {}", *name, fmt::join(all, ", "), Flag{"then"}));
+      continue;
+    }
+    const bool is_first = name == names.begin();
+    faults.add_if(std::find(names.begin(), name, *name) != name, "{} is named twice, and a stage runs once", *name,
+                  Flag{"then"});
+    faults.add_if(!is_first && !stage->reads.empty(),
+                  "{0} reads {1}, so it can only be the first stage: teratron data {0} FILE --then ...", *name,
+                  stage->reads, Flag{"then"});
+  }
+  return faults;
+}
+
+}  // namespace
+
+std::vector<StageText> all_stages() {
+  std::vector<StageText> all;
+  const StageSettings settings;
+  each_of(settings, [&](const auto& stage) { all.push_back(stage.kText); });
+  return all;
+}
+
+std::vector<std::string> StageChain::names() const {
+  std::vector<std::string> names = {std::string(first_.name)};
+  for (const std::string& word : then_) {
+    for (std::string_view rest = word; !rest.empty();) {
+      const std::size_t comma = std::min(rest.find(','), rest.size());
+      if (comma > 0) names.emplace_back(rest.substr(0, comma));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+  }
+  return names;
+}
+
+void StageChain::add_then_field(FieldList& list) {
+  list.add("then", &then_, "STAGES", "further stages on what is left, one after another: langid,dedup");
+}
+
+void StageChain::add_stage_fields(FieldList& list) {
+  each_of(settings_, [&](auto& stage) {
+    list.group(fmt::format("Of {}", stage.kText.name));
+    stage.add_fields(list);
+  });
+}
+
+Faults StageChain::faults() const {
+  const std::vector<std::string> names = this->names();
+  Faults faults = name_faults(names);
+  each_of(settings_, [&](const auto& stage) {
+    if constexpr (requires { stage.faults(true); }) {
+      faults.add(stage.faults(std::ranges::find(names, stage.kText.name) != names.end()));
+    }
+  });
+  return faults;
+}
+
+std::vector<std::filesystem::path> StageChain::files_read() const {
+  std::vector<std::filesystem::path> files;
+  each_of(settings_, [&](const auto& stage) {
+    if constexpr (requires { stage.files_read(); }) {
+      const std::vector<std::filesystem::path> read = stage.files_read();
+      files.insert(files.begin(), read.begin(), read.end());  // the last stage's first, as journals have them
+    }
+  });
+  return files;
+}
+
+std::vector<std::unique_ptr<Stage>> StageChain::make(const StreamOptions& stream) const {
+  std::vector<std::unique_ptr<Stage>> stages;
+  for (const std::string& name : names()) {
+    each_of(settings_, [&](const auto& stage) {
+      if (stage.kText.name == name) stages.push_back(stage.make(stream));
+    });
+  }
+  return stages;
+}
+
+}  // namespace teratron

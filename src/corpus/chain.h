@@ -1,0 +1,56 @@
+// The stages that users can name, and a chain of them: `data clean --then langid,dedup`.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/faults.h"
+#include "corpus/clean/clean_settings.h"
+#include "corpus/dedup/dedup_settings.h"
+#include "corpus/extract/extract_settings.h"
+#include "corpus/langid/langid_settings.h"
+#include "corpus/overlap/decontaminate_settings.h"
+#include "corpus/stage_text.h"
+#include "corpus/stream/stream.h"
+#include "options/fields.h"
+
+namespace teratron {
+
+// Every stage, in the order of help texts, by the struct of its settings, which has
+//   static constexpr StageText kText;                                    its name
+//   void add_fields(FieldList& list);                                    its flags
+//   std::unique_ptr<Stage> make(const StreamOptions& stream) const;      UserError: what the files it reads do not hold
+// and may have
+//   Faults faults(bool runs) const;                                      `runs`: whether it is a stage of the chain
+//   std::vector<std::filesystem::path> files_read() const;               beside the stream's
+using StageSettings = std::tuple<ExtractSettings, CleanSettings, DedupSettings, LangidSettings, DecontaminateSettings>;
+
+std::vector<StageText> all_stages();
+
+// The settings of all stages, since --then may name any of them, and which ones run.
+class StageChain {
+ public:
+  explicit StageChain(StageText first) : first_(first) {}
+
+  const StageText& first() const { return first_; }
+  void add_then_field(FieldList& list);
+  void add_stage_fields(FieldList& list);
+  Faults faults() const;
+
+  // The files of all stages, whether they run or not.
+  std::vector<std::filesystem::path> files_read() const;
+  std::vector<std::unique_ptr<Stage>> make(const StreamOptions& stream) const;
+
+ private:
+  std::vector<std::string> names() const;
+
+  StageText first_;
+  std::vector<std::string> then_;
+  StageSettings settings_;
+};
+
+}  // namespace teratron
