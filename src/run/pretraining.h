@@ -11,9 +11,9 @@
 namespace teratron {
 
 struct PretrainingResult {
-  TrainingResult training;                  // the same in every process
-  std::vector<std::int64_t> peak_memory;    // bytes, of every rank in order
-  bool is_first_process = false;            // which is the one to report it
+  TrainingResult training;                // the same in every process
+  std::vector<std::int64_t> peak_memory;  // bytes, of every rank in order
+  bool is_first_process = false;          // which is the one to report it
 };
 
 // Starts the ranks, trains, and returns in every process when its ranks have ended; training.signal says whether a

@@ -26,7 +26,8 @@ void check_save_folder(const TrainConfig& config) {
   if (config.output.save.empty()) return;
   std::error_code ignored;
   if (!fs::exists(config.output.save / kTrackerFile, ignored) || goes_on_in_its_folder(config)) return;
-  throw_user_error("'{0}' already holds a run; go on with it by --load {0}, or --save elsewhere", config.output.save.string());
+  throw_user_error("'{0}' already holds a run; go on with it by --load {0}, or --save elsewhere",
+                   config.output.save.string());
 }
 
 std::vector<fs::path> begin_save_folder(const TrainConfig& config, std::int64_t iteration) {

@@ -24,7 +24,8 @@ Requests Trainer::requests(const RunControl& control) const {
     return minutes > 0 && now - since >= minutes * kSecondsPerMinute;
   };
   if (has_passed(config_.output.exit_duration_in_mins, control.began)) own.say_time_is_up();
-  if (config_.output.save_interval == 0 && has_passed(config_.output.save_interval_in_mins, saved_at_)) own.ask_to_save();
+  if (config_.output.save_interval == 0 && has_passed(config_.output.save_interval_in_mins, saved_at_))
+    own.ask_to_save();
   return own;
 }
 
@@ -78,7 +79,8 @@ void Trainer::end_if_asked(const Requests& requests, TrainingObserver& observer,
     result.end = RunEnd::kSignal;
     result.signal = signal;
     observer.notice(fmt::format("{}: ends after iteration {} of {}{}", name_of_signal(signal), iteration_,
-                                config_.train_iters, config_.output.save.empty() ? "; without --save nothing is kept" : ""));
+                                config_.train_iters,
+                                config_.output.save.empty() ? "; without --save nothing is kept" : ""));
   } else if (requests.time_is_up() && iteration_ < config_.train_iters) {
     result.end = RunEnd::kExitDuration;
     observer.notice(fmt::format("--exit-duration-in-mins {:g}: ends after iteration {} of {}",
@@ -92,14 +94,14 @@ void Trainer::end_if_stalled(TrainingObserver& observer, TrainingResult& result)
   result.end = RunEnd::kEarlyStop;
   const std::string best = task_.scores ? fmt::format("highest score was {:.2f}", -*best_validation_)
                                         : fmt::format("lowest validation loss was {:.4f}", *best_validation_);
-  observer.notice(fmt::format("--early-stop {}: ends after iteration {} of {}; the {}", config_.output.early_stop, iteration_,
-                              config_.train_iters, best));
+  observer.notice(fmt::format("--early-stop {}: ends after iteration {} of {}; the {}", config_.output.early_stop,
+                              iteration_, config_.train_iters, best));
 }
 
 void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver& observer, const RunControl& control) {
   if (config_.output.save.empty()) return;
-  const bool is_best = config_.output.save_best && !validation_is_owed_ && validates_after(iteration_) && best_validation_ &&
-                       validations_since_best_ == 0;
+  const bool is_best = config_.output.save_best && !validation_is_owed_ && validates_after(iteration_) &&
+                       best_validation_ && validations_since_best_ == 0;
   const bool is_lasting = is_best || ends || is_due(config_.output.save_interval, iteration_);
   if (!is_lasting && !requests.save_is_due()) return;
   observer.flush();  // who goes on from the checkpoint does not report these updates again

@@ -21,10 +21,10 @@ class RunTest : public TrainingFixture {
  protected:
   // The start of a run with the fixture's corpus.
   TrainStart start(std::vector<std::string> flags) const {
-    flags.insert(flags.begin(), {"--data-path=" + config_.data_path.front(), "--vocab-size=50", "--num-layers=2",
-                                 "--hidden-size=24", "--num-attention-heads=3", "--seq-length=16",
-                                 "--micro-batch-size=2", "--lr=0.01", "--lr-decay-style=constant", "--split=9,1",
-                                 "--save=" + save().string(), "--peak-tflops=1"});
+    flags.insert(flags.begin(),
+                 {"--data-path=" + config_.data_path.front(), "--vocab-size=50", "--num-layers=2", "--hidden-size=24",
+                  "--num-attention-heads=3", "--seq-length=16", "--micro-batch-size=2", "--lr=0.01",
+                  "--lr-decay-style=constant", "--split=9,1", "--save=" + save().string(), "--peak-tflops=1"});
     return read_train_start(flags);
   }
   std::filesystem::path save() const { return folder_ / "run"; }
@@ -52,7 +52,8 @@ struct AtEachUpdate final : TrainingObserver {
 TEST_F(RunTest, GoesOnWhereItWasAndLogsEveryUpdateOnce) {
   const auto losses_of = [&](const TrainStart& one) {
     std::vector<double> losses;
-    const PretrainingResult result = pretrain(one, [&](teratron::Run& run) { run.add(std::make_unique<Losses>(losses)); });
+    const PretrainingResult result =
+        pretrain(one, [&](teratron::Run& run) { run.add(std::make_unique<Losses>(losses)); });
     EXPECT_TRUE(result.is_first_process);
     EXPECT_THAT(result.peak_memory, SizeIs(one.config.layout.mesh().ranks()));
     return losses;
@@ -98,8 +99,9 @@ TEST(ObserverList, HandsOnUpdatesTogetherAndInOrder) {
   {
     ObserverList list;
     for (const char* name : {"a", "b"}) {
-      list.add(std::make_unique<AtEachUpdate>(
-          [&seen, name](const IterationReport& report) { seen.push_back(fmt::format("{}{}", name, report.iteration)); }));
+      list.add(std::make_unique<AtEachUpdate>([&seen, name](const IterationReport& report) {
+        seen.push_back(fmt::format("{}{}", name, report.iteration));
+      }));
     }
     list.flush();
     list.iteration({.iteration = 1});

@@ -50,8 +50,7 @@ TEST(SplitSettings, AnEvaluationGoesByTheFlagsAndElseByTheCheckpoint) {
 
 TEST(SplitSettings, FaultsNameTheFlags) {
   EXPECT_THAT(SplitSettings{}.faults().texts(), IsEmpty());
-  EXPECT_THAT(SplitSettings{.seed = -1}.faults().texts(),
-              ::testing::ElementsAre(HasSubstr("--split-seed is -1")));
+  EXPECT_THAT(SplitSettings{.seed = -1}.faults().texts(), ::testing::ElementsAre(HasSubstr("--split-seed is -1")));
   EXPECT_THAT((SplitSettings{.weights = "x", .order = SplitOrder::kFile, .seed = 3}.faults().texts()),
               ::testing::ElementsAre(HasSubstr("--split \"x\""),
                                      AllOf(HasSubstr("--split-seed 3"), HasSubstr("--split-order file"))));

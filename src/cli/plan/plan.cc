@@ -42,7 +42,8 @@ Training training_of(const PlanOptions& options, const PlanRequest& request, con
   const TrainConfig& config = request.model;
   return {.tokens = tokens,
           .days = tokens / best.time.tokens_per_second / kSecondsOfDay,
-          .operations = tokens * config.model.model_for(request.vocab_size).training_flops_per_token(config.model.seq_length)};
+          .operations =
+              tokens * config.model.model_for(request.vocab_size).training_flops_per_token(config.model.seq_length)};
 }
 
 std::string model_text(const PlanRequest& request) {

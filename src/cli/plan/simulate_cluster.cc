@@ -35,9 +35,8 @@ void add_cluster_fields(FieldList& list, ClusterScenario& o) {
   list.add_choice("recompute-granularity", t.layout.recompute,
                   {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
                   "activations made again in the backward pass");
-  list.add("bf16", &t.backend.bf16, "", "weights and activations in bf16; neither: as suits the devices").when_set = [&o] {
-    o.has_precision = true;
-  };
+  list.add("bf16", &t.backend.bf16, "", "weights and activations in bf16; neither: as suits the devices").when_set =
+      [&o] { o.has_precision = true; };
   list.add("fp16", &t.backend.fp16, "", "the same in fp16").when_set = [&o] { o.has_precision = true; };
   add_model_fields(list, t.model);
 }
@@ -96,8 +95,9 @@ std::string text_of(const ClusterRun& run) {
   std::string text = fmt::format(
       "{} ranks (tensor {} x pipeline {} x data {}) of {}\n"
       "update: {:.4g} s, {:.0f} tokens/s; the pipeline takes {:.4g} s of it, with bubbles of {:.2f} %\n\n",
-      run.config.layout.mesh().ranks(), run.config.layout.tensor_parallel, run.config.layout.pipeline_parallel, run.config.layout.data_parallel,
-      run.cluster.name, result.seconds, run.tokens_per_second, result.pipeline_seconds, 100 * result.bubble_share());
+      run.config.layout.mesh().ranks(), run.config.layout.tensor_parallel, run.config.layout.pipeline_parallel,
+      run.config.layout.data_parallel, run.cluster.name, result.seconds, run.tokens_per_second, result.pipeline_seconds,
+      100 * result.bubble_share());
   const Align right = Align::kRight;
   TextTable stages({right, right, right, right, right, right});
   stages.row({"stage", "passes, s", "bubbles, %", "messages, s", "sums, s", "memory"});

@@ -48,7 +48,8 @@ StepParts parts_of(const PlanRequest& request, const Layout& layout, const StepT
   const double whole = layer_seconds(request, layout, layout.recompute, request.cluster),
                kept = layer_seconds(request, layout, Recompute::kNone, request.cluster),
                alone = layer_seconds(request, layout, Recompute::kNone, instant);
-  const double layers = static_cast<double>(request.model.model.config.num_layers) / static_cast<double>(layout.pipeline) *
+  const double layers = static_cast<double>(request.model.model.config.num_layers) /
+                        static_cast<double>(layout.pipeline) *
                         static_cast<double>(micro_batches_of(request.model, layout));
   StepParts parts{.recompute = layers * (whole - kept),
                   .tensor = layers * (kept - alone),

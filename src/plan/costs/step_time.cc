@@ -92,7 +92,8 @@ class WorkBuilder {
   void add_parameters() {
     const std::size_t cells = plan_.cell_layers.size();
     const auto stages = static_cast<std::size_t>(config_.layout.pipeline_parallel);
-    const std::int64_t rank_words = model_.padded_vocab_size(config_.layout.tensor_parallel) / config_.layout.tensor_parallel;
+    const std::int64_t rank_words =
+        model_.padded_vocab_size(config_.layout.tensor_parallel) / config_.layout.tensor_parallel;
     const auto h = static_cast<double>(model_.hidden_size);
     const double embedding = h * static_cast<double>(rank_words);
     const double element = static_cast<double>(size_of(config_.backend.compute_dtype()));

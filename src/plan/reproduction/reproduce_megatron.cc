@@ -54,7 +54,8 @@ TrainConfig config_of(const Run& run) {
 // Of an update: 96 B s L h^2 (1 + s / 6h + V / 16 L h).
 double operations_of(const Run& run) {
   const TrainConfig config = config_of(run);
-  const auto l = static_cast<double>(config.model.config.num_layers), h = static_cast<double>(config.model.config.hidden_size);
+  const auto l = static_cast<double>(config.model.config.num_layers),
+             h = static_cast<double>(config.model.config.hidden_size);
   const auto s = static_cast<double>(config.model.seq_length), b = static_cast<double>(config.largest_batch());
   return 96 * b * s * l * h * h * (1 + s / (6 * h) + static_cast<double>(kVocabulary) / (16 * l * h));
 }

@@ -59,7 +59,8 @@ class MeshLayouts {
     }
     if (fixed_.schedule) add_memory_ways(layout);  // whole, which another schedule does as well
     if (config_.model.config.kind == ModelKind::kBert || layout.pipeline == 1) return;
-    for (std::int64_t count = 2; count <= kMostSlices && config_.model.seq_length / count >= kFewestSliceTokens; count *= 2) {
+    for (std::int64_t count = 2; count <= kMostSlices && config_.model.seq_length / count >= kFewestSliceTokens;
+         count *= 2) {
       layout.token_slices = fmt::format("uniform:{}", count);
       add_memory_ways(layout);
     }
@@ -173,8 +174,8 @@ TrainConfig with_layout(const TrainConfig& config, const Layout& layout) {
   changed.layout.distributed_optimizer = layout.distributed_optimizer;
   const std::int64_t cells = layout.pipeline * layout.virtual_stages;
   if (config.pipeline.layout.empty() && config.model.config.num_layers % cells != 0) {
-    changed.pipeline.layout =
-        fmt::format("{}", fmt::join(pipeline::even_slices(config.model.config.num_layers, static_cast<int>(cells)), ","));
+    changed.pipeline.layout = fmt::format(
+        "{}", fmt::join(pipeline::even_slices(config.model.config.num_layers, static_cast<int>(cells)), ","));
   }
   return changed;
 }

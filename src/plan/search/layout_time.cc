@@ -66,10 +66,11 @@ LayoutTimes::MicroBatch LayoutTimes::any_slices(const Layout& layout, std::int64
   const ModelCosts& costs = costs_of(layout);
   const std::int64_t granularity = slicing::slice_grid(config_.model.seq_length, unit_of(layout), kGrid);
   const auto least = [&](PassTimes (ModelCosts::*part)(const Slice&) const) {
-    const slicing::CostTable table(config_.model.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
-      const PassTimes times = (costs.*part)({.sequences = sequences, .tokens = length, .context = context});
-      return times.forward + times.backward;
-    });
+    const slicing::CostTable table(
+        config_.model.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
+          const PassTimes times = (costs.*part)({.sequences = sequences, .tokens = length, .context = context});
+          return times.forward + times.backward;
+        });
     return Sums{.forward = slicing::LeastSum(table).solve(slicing::kNever)};
   };
   return {

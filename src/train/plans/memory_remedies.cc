@@ -36,7 +36,8 @@ using Variants = std::vector<Variant>;
 
 Variants sharing_optimizer(const Variant& from) {
   if (from.config.layout.data_parallel == 1 || from.config.layout.distributed_optimizer) return {};
-  return {from.with("--use-distributed-optimizer", 1.01, [](TrainConfig& c) { c.layout.distributed_optimizer = true; })};
+  return {
+      from.with("--use-distributed-optimizer", 1.01, [](TrainConfig& c) { c.layout.distributed_optimizer = true; })};
 }
 
 Variants sharing_residuals(const Variant& from) {
@@ -83,10 +84,11 @@ Variants with_more_flushes(const Variant& from) {
   const pipeline::ScheduleKind kind = schedule_kind(from.config.pipeline);
   if (kind != pipeline::ScheduleKind::kGpipe && kind != pipeline::ScheduleKind::kTeraPipe) return {};
   if (from.config.layout.pipeline_parallel == 1 || !from.config.faults().empty()) return {};
-  const BatchSampler largest(from.config.largest_batch(), from.config.micro_batch_sizes(), 0, from.config.layout.data_parallel,
-                             from.config.batch.samples_together);
+  const BatchSampler largest(from.config.largest_batch(), from.config.micro_batch_sizes(), 0,
+                             from.config.layout.data_parallel, from.config.batch.samples_together);
   const std::int64_t micro_batches = largest.most_micro_batches();
-  const auto work = static_cast<double>(micro_batches), bubble = static_cast<double>(from.config.layout.pipeline_parallel - 1);
+  const auto work = static_cast<double>(micro_batches),
+             bubble = static_cast<double>(from.config.layout.pipeline_parallel - 1);
   Variants more;
   for (std::int64_t flushes = std::max<std::int64_t>(4 * from.config.pipeline.flushes, 2);; flushes *= 4) {
     flushes = std::min(flushes, micro_batches);
@@ -163,7 +165,8 @@ Variants with_other_rounding(const TrainConfig& config) {
   const bool has_16_bits = config.backend.bf16 || config.backend.fp16 || config.backend.kind == BackendKind::kReference;
   const auto add_moments = [&](const Variant& variant) {
     if (config.optimizer.bf16_moments) return;
-    more.push_back(variant.with("--optimizer-state bf16", 1.01, [](TrainConfig& c) { c.optimizer.bf16_moments = true; }));
+    more.push_back(
+        variant.with("--optimizer-state bf16", 1.01, [](TrainConfig& c) { c.optimizer.bf16_moments = true; }));
   };
   add_moments(from);
   if (has_16_bits) return more;
@@ -203,8 +206,8 @@ Variants with_smaller_models(const TrainConfig& config) {
     }
   } else {
     for (std::int64_t layers = config.model.config.num_layers - 1; layers >= 1; --layers) {
-      more.push_back(
-          from.with(fmt::format("--num-layers {}", layers), 1, [&](TrainConfig& c) { c.model.config.num_layers = layers; }));
+      more.push_back(from.with(fmt::format("--num-layers {}", layers), 1,
+                               [&](TrainConfig& c) { c.model.config.num_layers = layers; }));
     }
   }
   const auto size = [](const Variant& variant) { return variant.config.model.model_for(1).parameters(); };
@@ -216,7 +219,8 @@ Variants with_smaller_models(const TrainConfig& config) {
 // That the ranks which share the room take.
 std::int64_t bytes_in(const MemoryRoom& room, const TrainConfig& config, const std::vector<std::int64_t>& stages) {
   if (!room.has_all_ranks) return *std::ranges::max_element(stages) * room.ranks;
-  return std::accumulate(stages.begin(), stages.end(), std::int64_t{0}) * config.layout.tensor_parallel * config.layout.data_parallel;
+  return std::accumulate(stages.begin(), stages.end(), std::int64_t{0}) * config.layout.tensor_parallel *
+         config.layout.data_parallel;
 }
 
 // Finds what fits into one room.
@@ -230,7 +234,8 @@ class RemedySearch {
 
   std::int64_t bytes_of(const Variant& variant) const {
     MemoryPlanContext context = context_;
-    if (variant.config.backend.bf16 != config_.backend.bf16) context.compute_dtype = variant.config.backend.compute_dtype();
+    if (variant.config.backend.bf16 != config_.backend.bf16)
+      context.compute_dtype = variant.config.backend.compute_dtype();
     // Ranks of one process share out its threads.
     context.threads = context.threads * config_.layout.mesh().ranks() / variant.config.layout.mesh().ranks();
     return bytes_in(room_, variant.config, planned_memory(variant.config, context));

@@ -38,7 +38,9 @@ int micro_batches_of(const TrainConfig& config, const std::vector<std::int64_t>&
 }
 
 // A rank's rows of the residual stream are whole tokens.
-std::int64_t slice_unit(const TrainConfig& config) { return config.layout.sequence_parallel ? config.layout.tensor_parallel : 1; }
+std::int64_t slice_unit(const TrainConfig& config) {
+  return config.layout.sequence_parallel ? config.layout.tensor_parallel : 1;
+}
 
 // With every boundary at the nearest multiple of `unit`, which divides their sum.
 std::vector<std::int64_t> rounded_to(std::int64_t unit, const std::vector<std::int64_t>& lengths) {
@@ -84,9 +86,9 @@ const slicing::ChosenSlices* chosen_before(const TrainConfig& config, const Pipe
   const bool is_joint = config.pipeline.chooses_micro_batches();
   const auto is_ours = [&](const slicing::ChosenSlices& chosen) {
     if (chosen.schedule != pipeline::name_of(plan.kind) || (chosen.sequences > 0) != is_joint) return false;
-    return is_joint
-               ? chosen.sequences == config.largest_share() && most_sequences(chosen.cuts) <= config.batch.micro_batch_size
-               : chosen.micro_batches == micro_batches_of(config, plan.micro_batch_sizes);
+    return is_joint ? chosen.sequences == config.largest_share() &&
+                          most_sequences(chosen.cuts) <= config.batch.micro_batch_size
+                    : chosen.micro_batches == micro_batches_of(config, plan.micro_batch_sizes);
   };
   const auto found = std::ranges::find_if(profile.chosen, is_ours);
   return found == profile.chosen.end() ? nullptr : &*found;
@@ -103,8 +105,8 @@ std::vector<std::vector<pipeline::MicroBatchCut>> cuts_of(const TrainConfig& con
   check(!profiles.empty(), "slices are chosen by measured costs");
   if (const slicing::ChosenSlices* chosen = chosen_before(config, plan, profiles.front())) return {chosen->cuts};
   if (slices.joint) {
-    return slicing::likely_cuts(profiles, config.model.seq_length, plan.kind, static_cast<int>(config.layout.pipeline_parallel),
-                                config.largest_share());
+    return slicing::likely_cuts(profiles, config.model.seq_length, plan.kind,
+                                static_cast<int>(config.layout.pipeline_parallel), config.largest_share());
   }
   std::vector<std::vector<pipeline::MicroBatchCut>> ways;
   for (const std::vector<std::int64_t>& lengths : measured_slicings(config, plan, profiles.front())) {
