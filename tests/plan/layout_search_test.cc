@@ -2,6 +2,7 @@
 #include "plan/search/layout_search.h"
 
 #include <fmt/ranges.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,6 +60,7 @@ void fix_something(PlanRequest& request, RandomSequence& random) {
     case 2: request.fixed.recompute = Recompute::kFull; break;
     case 3: request.fixed.schedule = pipeline::ScheduleKind::kTeraPipe; break;
     case 4: request.fixed.distributed_optimizer = true; break;
+    case 5: request.fixed.token_slices = kJointChoice; break;
     default: break;
   }
 }
@@ -104,15 +106,20 @@ TEST(LayoutSearch, NoLayoutIsFasterThanItsBound) {
   double shares = 0;
   int looked_at = 0;
   for (int trial = 0; trial < 150; ++trial) {
-    const PlanRequest request = random_request(random);
-    std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    PlanRequest request = random_request(random);
+    if (trial % 4 == 0) request.fixed.token_slices = kJointChoice;
+    if (trial % 5 == 0) request.model.optimizer_kind = OptimizerKind::kMuon;
+    std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, request.fixed);
     if (layouts.empty()) continue;
     LayoutTimes times(request.model, request.cluster, request.vocab_size);
     Layout layout = layouts[random.below(layouts.size())];
     const double before = times.least(layout);
-    if (layout.token_slices == kSlicersChoice) {
-      const std::vector<std::int64_t> lengths = times.chosen_slices(layout);
-      layout.token_slices = lengths.size() == 1 ? "" : fmt::format("{}", fmt::join(lengths, ","));
+    if (is_to_be_chosen(layout)) {
+      const std::vector<Layout> chosen = times.chosen(layout);
+      if (chosen.empty())
+        layout.token_slices = "";
+      else
+        layout = chosen[random.below(chosen.size())];
     }
     const double bound = times.least(layout);
     const double seconds =
@@ -133,7 +140,11 @@ TEST(LayoutSearch, WhatIsFixedStaysFixed) {
     fix_something(request, random);
     if (!has_layouts(request)) continue;
     for (const PlannedLayout& one : search_layouts(request, 3).best) {
-      EXPECT_TRUE(request.fixed.allows(one.layout)) << one.layout.text();
+      if (request.fixed.token_slices == kJointChoice) {
+        EXPECT_THAT(one.layout.token_slices, ::testing::HasSubstr("x"));
+      } else {
+        EXPECT_TRUE(request.fixed.allows(one.layout)) << one.layout.text();
+      }
       EXPECT_TRUE(one.config.faults().empty()) << one.layout.text();
       EXPECT_EQ(layout_of(one.config), one.layout);
       EXPECT_NEAR(one.parts.seconds(), one.time.seconds, 1e-9 * one.time.seconds);

@@ -106,10 +106,12 @@ std::string text_of_batches(const TrainConfig& config, const CheckpointInfo* che
   const BatchSchedule batches = config.batches(done);
   const std::int64_t updates = std::max(config.train_iters, done.updates), samples = batches.consumed_after(updates);
   const std::vector<std::int64_t> sizes = config.micro_batch_sizes();
-  return fmt::format("{} an update{}, {} at a time; {} {} {}, {:.1f} epochs", counted(batches.largest(), "sample"),
-                     batches.is_constant() ? "" : " in the end", fmt::join(sizes, ", then "),
-                     counted(updates, "update"), updates == 1 ? "reads" : "read", counted(samples, "sample"),
-                     static_cast<double>(samples) / static_cast<double>(epoch));
+  const std::int64_t of_epoch = (epoch + batches.largest() - 1) / batches.largest();
+  return fmt::format("{} an update{}, {} at a time; {} {} {}, {:.1f} epochs of {}",
+                     counted(batches.largest(), "sample"), batches.is_constant() ? "" : " in the end",
+                     fmt::join(sizes, ", then "), counted(updates, "update"), updates == 1 ? "reads" : "read",
+                     counted(samples, "sample"), static_cast<double>(samples) / static_cast<double>(epoch),
+                     counted(of_epoch, "update"));
 }
 
 // In a line; where stages differ, in a table.
