@@ -29,7 +29,7 @@ std::vector<Layout> layouts_of_batch(const PlanRequest& request) {
   const std::int64_t devices = request.cluster.devices, batch = request.model.global_batch_size;
   std::vector<Layout> layouts;
   for (std::int64_t tensor = 1; tensor <= devices; ++tensor) {
-    for (std::int64_t stages = 1; stages <= devices / tensor; ++stages) {
+    for (std::int64_t stages = 1; stages <= std::min(devices / tensor, request.model.model.num_layers); ++stages) {
       const std::int64_t data = devices / tensor / stages;
       if (tensor * stages * data != devices || batch % data != 0) continue;
       for (const std::int64_t size : {std::int64_t{1}, std::int64_t{2}, batch / data}) {
@@ -108,6 +108,37 @@ TEST(LargestBatch, IsThatOfBruteForce) {
   }
   EXPECT_GE(compared, 8);
   EXPECT_GT(fixed, 0);
+}
+
+// The largest batch takes it for granted beyond a few of them.
+TEST(LargestBatch, MemoryIsALineInTheMicroBatchesOfAPipeline) {
+  RandomSequence random({.seed = 72});
+  int looked_at = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    PlanRequest request = random_request(random);
+    request.model.global_batch_size = 2 * request.cluster.devices;
+    std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    std::erase_if(layouts, [](const Layout& layout) {
+      return layout.pipeline == 1 || !holds_batch(layout.schedule) || is_to_be_chosen(layout);
+    });
+    if (layouts.empty()) continue;
+    const Layout& layout = layouts[random.below(layouts.size())];
+    const auto bytes_of = [&](std::int64_t micro_batches) {
+      request.model.global_batch_size = micro_batches * layout.micro_batch * layout.data;
+      return LayoutMemory(request.model, request.context()).planned(layout);
+    };
+    const std::vector<std::int64_t> few = bytes_of(16), twice = bytes_of(32);
+    for (const std::int64_t many : {33, 97}) {
+      const std::vector<std::int64_t> planned = bytes_of(many);
+      for (std::size_t stage = 0; stage < planned.size(); ++stage) {
+        EXPECT_EQ(planned[stage], few[stage] + (twice[stage] - few[stage]) * (many - 16) / 16)
+            << many << " of " << layout.text() << "\n"
+            << to_toml(request.model);
+      }
+    }
+    ++looked_at;
+  }
+  EXPECT_GT(looked_at, 20);
 }
 
 // TeraPipe, section 4.3: memory allows 32, 8, 4 and 2 sequences of 2048, 4096, 6144 and 8192 tokens.

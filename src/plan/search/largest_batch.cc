@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "plan/search/cheapest_change.h"
@@ -11,7 +12,7 @@
 namespace teratron::plan {
 namespace {
 
-constexpr std::int64_t kMostUnits = 1 << 20;
+constexpr std::int64_t kMostUnits = 1 << 20, kFewUnits = 16;
 
 class BatchSearch {
  public:
@@ -24,7 +25,8 @@ class BatchSearch {
   SearchResult run() {
     std::vector<Sized> bounded;
     for (Layout& layout : layouts_that_hold_batches()) {
-      const std::int64_t most = most_units(layout, kMostUnits, [&](const Layout& l) { return memory_.least(l); });
+      const std::int64_t most =
+          most_units(layout, kMostUnits, [&](std::int64_t units) { return memory_.least(of_units(layout, units)); });
       bounded.push_back({std::move(layout), most});
     }
     std::ranges::stable_sort(bounded, std::greater(), &Sized::sequences);
@@ -82,7 +84,7 @@ class BatchSearch {
     for (std::int64_t units = limit; too_many - fitting > 1; units = fitting + (too_many - fitting) / 2) {
       const Layout sized = of_units(layout, units);
       const bool fits = static_cast<const StepSettings&>(with_layout(request_.model, sized)).faults().empty() &&
-                        bytes_of(sized) <= room_;
+                        bytes_of(units) <= room_;
       (fits ? fitting : too_many) = units;
     }
     return fitting;
@@ -97,15 +99,25 @@ class BatchSearch {
     return batches[wanted_ - 1];
   }
 
+  // Bytes of a rank of each stage. Beyond a few micro-batches each more adds as much as the one before, and plans of
+  // thousands would take seconds.
+  const std::vector<std::int64_t>& planned(const Layout& layout, std::int64_t units) {
+    std::vector<std::int64_t>& bytes = planned_[{layout, units}];
+    if (!bytes.empty()) return bytes;
+    if (layout.pipeline == 1 || units <= 2 * kFewUnits) return bytes = memory_.planned(of_units(layout, units));
+    const std::vector<std::int64_t>&few = planned(layout, kFewUnits), &twice = planned(layout, 2 * kFewUnits);
+    for (std::size_t stage = 0; stage < few.size(); ++stage) {
+      bytes.push_back(few[stage] + (twice[stage] - few[stage]) * (units - kFewUnits) / kFewUnits);
+    }
+    return bytes;
+  }
+
   void look_at(const Sized& bounded) {
     const Layout& layout = bounded.layout;
     Sized& best = best_[{layout.tensor, layout.pipeline, layout.data}];
     if (bounded.sequences() <= best.sequences()) return;
-    const auto planned = [&](const Layout& sized) {
-      ++result_.planned;
-      return memory_.fullest_end(sized);
-    };
-    const Sized found{layout, most_units(layout, bounded.units, planned)};
+    const auto fullest = [&](std::int64_t units) { return std::ranges::max(planned(layout, units)); };
+    const Sized found{layout, most_units(layout, bounded.units, fullest)};
     if (found.sequences() > best.sequences()) best = found;
   }
 
@@ -118,7 +130,7 @@ class BatchSearch {
       ++result_.simulated;
       result_.best.push_back({.layout = layout,
                               .config = config,
-                              .memory = memory_.planned(layout),
+                              .memory = planned(found.layout, found.units),
                               .time = time,
                               .parts = parts_of(request_, layout, time)});
     }
@@ -146,6 +158,7 @@ class BatchSearch {
   const std::int64_t room_;
   LayoutMemory memory_;
   std::map<Shape, Sized> best_;
+  std::map<std::pair<Layout, std::int64_t>, std::vector<std::int64_t>> planned_;
   SearchResult result_;
 };
 
