@@ -57,10 +57,8 @@ std::string matrices_text(const TrainConfig& config, std::int64_t vocab_size) {
   table.row({"", "inputs x outputs", tensor > 1 ? "of the whole" : ""});
   model->visit([&](Parameter& parameter) {
     if (parameter.shape.rank() != 2 || (parameter.layer_matrix && !parameter.name.starts_with("layers.0."))) return;
-    table.row({parameter.name, text_of(parameter.shape),
-               parameter.is_split() ? text_of(parameter.global_shape())
-               : tensor > 1         ? "whole on every rank"
-                                    : ""});
+    const std::string whole = parameter.is_split() ? text_of(parameter.global_shape()) : "whole on every rank";
+    table.row({parameter.name, text_of(parameter.shape), tensor > 1 ? whole : ""});
   });
   return "Matrices of a rank\n" + table.text();
 }

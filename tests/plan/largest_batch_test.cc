@@ -33,7 +33,8 @@ std::vector<Layout> layouts_of_batch(const PlanRequest& request) {
       const std::int64_t data = devices / tensor / stages;
       if (tensor * stages * data != devices || batch % data != 0) continue;
       for (const std::int64_t size : {std::int64_t{1}, std::int64_t{2}, batch / data}) {
-        if (batch / data % size != 0 || (stages == 1 && size != batch / data)) continue;
+        const bool is_one = size == batch / data;  // micro-batch, with which a pipeline is none
+        if (batch / data % size != 0 || is_one != (stages == 1 || batch == data)) continue;
         for (const int ways : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}) {
           layouts.push_back({.tensor = tensor,
                              .pipeline = stages,

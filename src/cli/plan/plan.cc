@@ -73,7 +73,7 @@ std::string text_of(const MemoryWall& wall, std::int64_t devices) {
                                         bytes_text(static_cast<std::int64_t>(wall.parameters * wall.bytes.all())),
                                         wall.least_devices, wall.least_devices == 1 ? "" : "s")});
   table.row({fmt::format("state that {} hold", counted(devices, "device")),
-             fmt::format("of {} parameters at most", readable_count(wall.room_of(devices)))});
+             fmt::format("{} parameters at most", readable_count(wall.room_of(devices)))});
   table.row({"smallest tensor parallelism",
              wall.tensor_alone ? fmt::format("{}: {}", wall.tensor_alone->layout.tensor, wall_text(wall.tensor_alone))
                                : "none fits without a pipeline"});

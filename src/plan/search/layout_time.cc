@@ -182,7 +182,12 @@ std::vector<Layout> LayoutTimes::chosen_jointly(const Layout& layout) {
     }));
   }
   const double epsilon = kSlicerEpsilon * tables.front().of(0, tables.front().intervals());
-  std::vector<Layout> all;
+  std::vector<Layout> all = chosen_alike(layout);
+  Layout even = layout;
+  for (std::int64_t count = 1; count <= kMostSlices && config_.seq_length / count >= kFewestSliceTokens; count *= 2) {
+    even.token_slices = count == 1 ? "" : fmt::format("uniform:{}", count);
+    all.push_back(even);
+  }
   // The fewer further stages the slicer reckons with, the longer its slices: simulations tell which is best.
   for (const std::int64_t divisor : {4, 2, 1}) {
     const auto further = static_cast<int>((layout.pipeline - 1 + divisor - 1) / divisor);

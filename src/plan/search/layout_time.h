@@ -24,8 +24,9 @@ class LayoutTimes {
   double least(const Layout& layout);
 
   // The layouts that the slicer makes of one whose slices are to be chosen (src/slicing): for terapipe the paper's
-  // Algorithm 1, for seq1f1b balanced pairs, jointly chosen ones by the paper's section 3.4. Boundaries at multiples of
-  // 1/32 of the sequence (and of the ranks of sequence parallelism). None: sequences are best left whole.
+  // Algorithm 1, for seq1f1b balanced pairs; jointly chosen ones by the paper's section 3.4, beside which stand those of
+  // micro-batches that are alike, also in even slices. Boundaries at multiples of 1/32 of the sequence (and of the ranks
+  // of sequence parallelism). None: sequences are best left whole.
   std::vector<Layout> chosen(const Layout& layout);
 
  private:
