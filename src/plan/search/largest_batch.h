@@ -14,9 +14,9 @@ constexpr bool holds_batch(pipeline::ScheduleKind schedule) {
 }
 
 // Of each (tp, pp, dp) the largest batch, which the configuration of the result has; largest first, of equal ones the
-// fastest. Micro-batches of a pipeline have one sequence, or what is fixed, and tokens are cut only as is fixed: both
-// take least memory. `request`'s batch does not matter. What is fixed of the schedule holds its batch. UserError where
-// no such layout has as many devices or fewer.
+// fastest. Micro-batches of a pipeline have one sequence, which takes least memory, or what is fixed, and tokens are
+// cut only as is fixed: slices take less for workspaces and more for caches. `request`'s batch does not matter. What is
+// fixed of the schedule holds its batch. UserError where no such layout has as many devices or fewer.
 SearchResult largest_batches(const PlanRequest& request, std::size_t runners_up = 5);
 
 }  // namespace teratron::plan
