@@ -140,13 +140,13 @@ class WorkBuilder {
         parameters.push_back(&parameter);
       });
     }
-    double seconds = 0, bytes = 0;  // of the matrices' parts on a rank
+    double seconds = 0, bytes = 0;  // of this rank's shares of the matrices, which it sends there and gets back
     for (const MatrixRound& round : rounds_of(parameters)) {
       const LayerMatrix& largest = round.front();
       seconds +=
           costs_.orthogonalize_seconds(static_cast<double>(largest.rows()), static_cast<double>(largest.columns()));
       for (const LayerMatrix& matrix : round) {
-        bytes += static_cast<double>(matrix.part_elements() * size_of(config_.compute_dtype()));
+        bytes += static_cast<double>(matrix.part_elements() * size_of(config_.compute_dtype())) / shards;
       }
     }
     const LayerSettings settings = settings_of(config_);

@@ -12,7 +12,7 @@
 namespace teratron::plan {
 namespace {
 
-constexpr std::int64_t kMostUnits = 1 << 20, kFewUnits = 16;
+constexpr std::int64_t kMostUnits = 1 << 20, kFewUnits = 4;
 
 class BatchSearch {
  public:
