@@ -55,6 +55,21 @@ std::vector<std::int64_t> Rank::peak_memory(const Allocator& memory) const {
   return world.all_gather_host(share);
 }
 
+std::string warning_of_split_hosts(const MeshShape& shape, std::span<const std::string> hosts) {
+  for (int first = 0; first < shape.ranks(); first += shape.tensor) {
+    for (int rank = first + 1; rank < first + shape.tensor; ++rank) {
+      const std::string &one = hosts[static_cast<std::size_t>(first)], &other = hosts[static_cast<std::size_t>(rank)];
+      if (one == other) continue;
+      return fmt::format(
+          "warning: the tensor-parallel ranks {} to {} lie on several hosts ({}, {}), whose network carries the sums "
+          "of "
+          "every layer; choose a --tp that divides the ranks of a host, and start consecutive ranks on each",
+          first, first + shape.tensor - 1, one, other);
+    }
+  }
+  return "";
+}
+
 RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend, const std::string& bind)
     : environment_(detect_launch(backend == BackendKind::kCuda ? TensorMemory::kDevice : TensorMemory::kHost, bind)) {
   if (threads > 0) set_thread_count(static_cast<int>(threads));
@@ -69,7 +84,11 @@ void RankLauncher::run(const MeshShape& shape, const std::string& options,
     if (shape.ranks() > 1) told.emplace(fmt::format("starting {} ranks as threads", shape.ranks()));
   }
   run_ranks(environment_, shape.ranks(), [&](Communicator& world) {
-    if (!are_threads) require_same_options(world, options);
+    if (!are_threads) {
+      require_same_options(world, options);
+      const std::string warning = warning_of_split_hosts(shape, world.all_gather_host(environment_.host));
+      if (world.rank() == 0 && !warning.empty()) tell_user(warning);
+    }
     const Rank rank{
         .world = world, .mesh = std::make_shared<Mesh>(make_mesh(world, shape)), .environment = environment_};
     if (rank.is_first()) told.reset();

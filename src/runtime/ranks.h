@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,10 @@ struct Rank {
   // share it share evenly. Every rank calls it.
   std::vector<std::int64_t> peak_memory(const Allocator& memory) const;
 };
+
+// Tensor-parallel ranks sum activations in every layer, so their hosts had better be one; empty where they are.
+// `hosts`: of every rank in order.
+std::string warning_of_split_hosts(const MeshShape& shape, std::span<const std::string> hosts);
 
 // Made first thing in a command; then run(), once.
 class RankLauncher {

@@ -123,6 +123,20 @@ TEST_F(Overlap, FilterStaysWithinItsBound) {
   EXPECT_LE(found, 4000 + 360 + 5 * 19);  // a hundredth of 36,000, and five deviations
 }
 
+// RACE has its text under "article", LAMBADA under "text".
+TEST_F(Overlap, TheTestSetsTextMayHaveAnotherKey) {
+  write_file_atomically(folder_ / "training.jsonl", R"({"article": "a b c", "text": "x y z"})");
+  write_file_atomically(folder_ / "test.jsonl", R"({"article": "x y z", "text": "a b c"})");
+  OverlapOptions options{.training = {folder_ / "training.jsonl"},
+                         .test = {folder_ / "test.jsonl"},
+                         .text_key = "article",
+                         .ngram = 3,
+                         .exact = true};
+  EXPECT_EQ(overlap(options).found, 0);
+  options.test_text_key = "text";
+  EXPECT_EQ(overlap(options).found, 1);
+}
+
 TEST_F(Overlap, ATestSetWithoutWordsIsAnError) {
   write_file_atomically(folder_ / "training.txt", "a b c");
   write_file_atomically(folder_ / "test.txt", "...");

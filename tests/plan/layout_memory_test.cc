@@ -8,6 +8,7 @@
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
 #include "plan/random_request.h"
+#include "plan/search/layout_time.h"
 
 namespace teratron::plan {
 namespace {
@@ -25,11 +26,18 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
   for (int trial = 0; trial < 400; ++trial) {
     PlanRequest request = random_request(random);
     if (trial % 4 == 0) request.model.optimizer.kind = OptimizerKind::kMuon;
-    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    FixedLayout fixed;
+    if (trial % 5 == 0) fixed.token_slices = kJointChoice;
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
     if (layouts.empty()) continue;
     Layout layout = any_of(layouts, random);
     const LayoutMemory memory(request.model, request.context());
-    const std::int64_t least = memory.least(layout);
+    std::int64_t least = memory.least(layout);
+    if (layout.token_slices == kJointChoice) {
+      const std::vector<Layout> chosen = LayoutTimes(request.model, request.cluster, request.vocab_size).chosen(layout);
+      layout = any_of(chosen, random);
+      least = std::max(least, memory.least(layout));
+    }
     // Whatever the slicer chooses.
     if (layout.token_slices == kSlicersChoice) {
       layout.token_slices = fmt::format("uniform:{}", 2 + random.below(3));

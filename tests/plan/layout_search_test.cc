@@ -59,6 +59,7 @@ void fix_something(PlanRequest& request, RandomSequence& random) {
     case 2: request.fixed.recompute = Recompute::kFull; break;
     case 3: request.fixed.schedule = pipeline::ScheduleKind::kTeraPipe; break;
     case 4: request.fixed.distributed_optimizer = true; break;
+    case 5: request.fixed.token_slices = kJointChoice; break;
     default: break;
   }
 }
@@ -104,15 +105,20 @@ TEST(LayoutSearch, NoLayoutIsFasterThanItsBound) {
   double shares = 0;
   int looked_at = 0;
   for (int trial = 0; trial < 150; ++trial) {
-    const PlanRequest request = random_request(random);
-    std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    PlanRequest request = random_request(random);
+    if (trial % 4 == 0) request.fixed.token_slices = kJointChoice;
+    if (trial % 5 == 0) request.model.optimizer.kind = OptimizerKind::kMuon;
+    std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, request.fixed);
     if (layouts.empty()) continue;
     LayoutTimes times(request.model, request.cluster, request.vocab_size);
     Layout layout = layouts[random.below(layouts.size())];
     const double before = times.least(layout);
-    if (layout.token_slices == kSlicersChoice) {
-      const std::vector<std::int64_t> lengths = times.chosen_slices(layout);
-      layout.token_slices = lengths.size() == 1 ? "" : fmt::format("{}", fmt::join(lengths, ","));
+    if (is_to_be_chosen(layout)) {
+      const std::vector<Layout> chosen = times.chosen(layout);
+      if (chosen.empty())
+        layout.token_slices = "";
+      else
+        layout = chosen[random.below(chosen.size())];
     }
     const double bound = times.least(layout);
     const double seconds =
@@ -126,6 +132,27 @@ TEST(LayoutSearch, NoLayoutIsFasterThanItsBound) {
   EXPECT_GT(shares / looked_at, 0.5);
 }
 
+TEST(LayoutSearch, JointSlicesAreNeverSlowerThanThoseOfMicroBatchesAlike) {
+  RandomSequence random({.seed = 34});
+  int compared = 0, faster = 0;
+  for (int trial = 0; trial < 40; ++trial) {
+    PlanRequest request = random_request(random);
+    request.model.batch.global_batch_size = drawn(random, {3, 5, 6, 7});
+    request.fixed = {.schedule = pipeline::ScheduleKind::kTeraPipe, .sequence_parallel = false};
+    if (!has_layouts(request)) continue;
+    const SearchResult alike = search_layouts(request, 0);
+    request.fixed.token_slices = kJointChoice;
+    if (!has_layouts(request)) continue;
+    const SearchResult joint = search_layouts(request, 0);
+    const double ratio = joint.best.front().time.seconds / alike.best.front().time.seconds;
+    EXPECT_LE(ratio, 1 + 1e-12) << joint.best.front().layout.text() << "\n" << alike.best.front().layout.text();
+    ++compared;
+    if (joint.best.front().layout.token_slices.find('x') != std::string::npos && ratio < 1) ++faster;
+  }
+  EXPECT_GT(compared, 20);
+  EXPECT_GT(faster, 0);
+}
+
 TEST(LayoutSearch, WhatIsFixedStaysFixed) {
   RandomSequence random({.seed = 33});
   for (int trial = 0; trial < 12; ++trial) {
@@ -133,7 +160,9 @@ TEST(LayoutSearch, WhatIsFixedStaysFixed) {
     fix_something(request, random);
     if (!has_layouts(request)) continue;
     for (const PlannedLayout& one : search_layouts(request, 3).best) {
-      EXPECT_TRUE(request.fixed.allows(one.layout)) << one.layout.text();
+      FixedLayout fixed = request.fixed;
+      if (fixed.token_slices == kJointChoice) fixed.token_slices = one.layout.token_slices;  // as they were chosen
+      EXPECT_TRUE(fixed.allows(one.layout)) << one.layout.text();
       EXPECT_TRUE(one.config.faults().empty()) << one.layout.text();
       EXPECT_EQ(layout_of(one.config), one.layout);
       EXPECT_NEAR(one.parts.seconds(), one.time.seconds, 1e-9 * one.time.seconds);

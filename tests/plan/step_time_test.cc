@@ -41,6 +41,41 @@ TEST(StepTime, OnOneDeviceIsTheSumOfItsParts) {
               16 * 1024 * model.training_flops_per_token(1024), 1e3);
 }
 
+// Operations of Muon's five iterations on the six matrices of a layer, by hand: 6 h^3 for each of four squares, 18 h^3
+// for each of the two of the MLP.
+TEST(StepTime, MuonsUpdateHasItsProducts) {
+  TrainConfig config = some_config();
+  const auto seconds = [&](OptimizerKind kind, std::int64_t tensor, bool shares) {
+    config.optimizer.kind = kind;
+    config.layout.tensor_parallel = tensor;
+    config.layout.data_parallel = shares ? 2 : 1;
+    config.layout.distributed_optimizer = shares;
+    return work_of(config, find_cluster("dgx-a100", 8), kWords).update_seconds.front();
+  };
+  const double alone = seconds(OptimizerKind::kMuon, 1, false) - seconds(OptimizerKind::kAdamW, 1, false);
+  const double h = static_cast<double>(config.model.config.hidden_size),
+               operations = 8 * 5 * (4 * 6 + 2 * 18) * h * h * h;
+  const double products = operations / (find_cluster("dgx-a100").device.peak_16 * 0.69);
+  EXPECT_GT(alone, products);
+  EXPECT_LT(alone, 2 * products);
+  const double of_four = seconds(OptimizerKind::kMuon, 4, false) - seconds(OptimizerKind::kAdamW, 4, false);
+  EXPECT_GT(of_four, alone / 4);
+  EXPECT_LT(of_four, alone / 2);
+  EXPECT_LT(seconds(OptimizerKind::kMuon, 1, true), seconds(OptimizerKind::kMuon, 1, false));
+}
+
+// Narayanan et al. (arXiv 2104.04473) count a forward once more where all is made again: four thirds of the layers'.
+TEST(StepTime, WhatIsMadeAgainIsInTheShareOfThePeak) {
+  TrainConfig config = some_config();
+  const Cluster cluster = find_cluster("dgx-2h", 1);
+  const StepTime kept = predict_step(config, cluster, kWords);
+  EXPECT_DOUBLE_EQ(kept.hardware_utilization, kept.flops_utilization);
+  config.layout.recompute = Recompute::kFull;
+  const StepTime again = predict_step(config, cluster, kWords);
+  const double all = config.model.model_for(kWords).training_flops_per_token(1024), head = 6.0 * 1024 * kWords;
+  EXPECT_NEAR(again.hardware_utilization / again.flops_utilization, 1 + (all - head) / 3 / all, 1e-12);
+}
+
 // The cells of a rank are the model: embedding and position once, its tied copy once more where there are stages.
 TEST(StepTime, GradientsOfAllStagesAreTheModels) {
   for (const std::int64_t stages : {1, 2, 4}) {

@@ -40,6 +40,7 @@ FieldList fields_of(DataOverlapOptions& o) {
   list.add("false-positives", &o.overlap.false_positives, "X", "the Bloom filter's share of errors, at most");
   list.add("exact", &o.overlap.exact, "", "no filter: keep the test set in memory, and count without errors");
   add_text_format_fields(list, o.overlap.format, o.overlap.text_key);
+  list.add("test-json-key", &o.overlap.test_text_key, "KEY", "of the test set's text; empty: --json-key");
   list.add("threads", &o.threads, "N", "0: one a core").between(0);
   add_json_field(list, o.json);
   return list;

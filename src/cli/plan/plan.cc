@@ -13,8 +13,10 @@
 #include "cli/report.h"
 #include "console/readable.h"
 #include "console/text_table.h"
+#include "plan/explanation.h"
 #include "plan/reproduction/reproduction.h"
 #include "plan/search/cheapest_change.h"
+#include "plan/search/largest_batch.h"
 #include "plan/search/memory_wall.h"
 #include "plan/train_command.h"
 #include "plan/usual_settings.h"
@@ -34,24 +36,25 @@ std::string bytes_text(std::int64_t bytes) { return readable_bytes(static_cast<s
 // A training of so many tokens.
 struct Training {
   double tokens = 0, days = 0, operations = 0;
+  std::int64_t updates = 0;
 };
 
-Training training_of(const PlanOptions& options, const PlanRequest& request, const PlannedLayout& best) {
+Training training_of(double tokens, const PlanRequest& request, const PlannedLayout& best) {
   constexpr double kSecondsOfDay = 86400;
-  const double tokens = options.tokens_of(request);
-  const TrainConfig& config = request.model;
+  const TrainConfig& config = best.config;
   return {.tokens = tokens,
           .days = tokens / best.time.tokens_per_second / kSecondsOfDay,
           .operations =
-              tokens * config.model.model_for(request.vocab_size).training_flops_per_token(config.model.seq_length)};
+              tokens * config.model.model_for(request.vocab_size).training_flops_per_token(config.model.seq_length),
+          .updates = updates_of(tokens, config)};
 }
 
-std::string model_text(const PlanRequest& request) {
+std::string model_text(const PlanRequest& request, bool is_largest_batch) {
   const ModelConfig model = request.model.model.model_for(request.vocab_size);
   return fmt::format(
-      "{} parameters: {}, hidden size {}, {}, vocabulary {}; {} of {} an update, in {}\non {}: {} x {}, {} each\n",
+      "{} parameters: {}, hidden size {}, {}, vocabulary {}; {}{} of {} an update, in {}\non {}: {} x {}, {} each\n",
       readable_count(static_cast<double>(model.parameters())), counted(model.num_layers, "layer"), model.hidden_size,
-      counted(model.num_attention_heads, "head"), model.vocab_size,
+      counted(model.num_attention_heads, "head"), model.vocab_size, is_largest_batch ? "at most " : "",
       counted(request.model.batch.global_batch_size, "sequence"), counted(request.model.model.seq_length, "token"),
       name_of(request.model.backend.compute_dtype()), request.cluster.name, request.cluster.devices,
       request.cluster.device.name, bytes_text(static_cast<std::int64_t>(request.cluster.device.memory)));
@@ -62,7 +65,7 @@ std::string wall_text(const std::optional<WallLayout>& found) {
   return fmt::format("{} ({})", bytes_text(found->bytes), found->layout.text());
 }
 
-std::string text_of(const MemoryWall& wall) {
+std::string text_of(const MemoryWall& wall, std::int64_t devices) {
   TextTable table({Align::kLeft, Align::kLeft});
   table.row(
       {"bytes a parameter", fmt::format("{:.4g}: weight {:.4g}, gradient {:.4g}, optimizer {:.4g}", wall.bytes.all(),
@@ -70,6 +73,8 @@ std::string text_of(const MemoryWall& wall) {
   table.row({"all of them", fmt::format("{}, the memory of {} device{}",
                                         bytes_text(static_cast<std::int64_t>(wall.parameters * wall.bytes.all())),
                                         wall.least_devices, wall.least_devices == 1 ? "" : "s")});
+  table.row({fmt::format("state that {} hold", counted(devices, "device")),
+             fmt::format("{} parameters at most", readable_count(wall.room_of(devices)))});
   table.row({"smallest tensor parallelism",
              wall.tensor_alone ? fmt::format("{}: {}", wall.tensor_alone->layout.tensor, wall_text(wall.tensor_alone))
                                : "none fits without a pipeline"});
@@ -81,20 +86,26 @@ std::string text_of(const MemoryWall& wall) {
 
 std::string share_text(double seconds, double whole) { return fmt::format("{:.1f} %", 100 * seconds / whole); }
 
-std::string layouts_text(const SearchResult& result) {
+std::string layouts_text(const SearchResult& result, bool is_largest_batch) {
   const Align right = Align::kRight;
-  TextTable table({right, right, right, right, Align::kLeft, Align::kLeft});
-  table.row({"step, s", "tokens/s", "MFU, %", "memory", "layout", "slower by"});
+  TextTable table({right, right, right, right, is_largest_batch ? right : Align::kLeft, Align::kLeft});
+  std::vector<std::string> names = {"step, s", "tokens/s", "MFU, %", "memory", "layout", "slower by"};
+  if (is_largest_batch) names = {"step, s", "tokens/s", "MFU, %", "memory", "batch", "layout"};
+  table.row(std::move(names));
   for (const PlannedLayout& one : result.best) {
-    table.row({fmt::format("{:.4g}", one.time.seconds), readable_count(one.time.tokens_per_second),
-               fmt::format("{:.1f}", 100 * one.time.flops_utilization), bytes_text(std::ranges::max(one.memory)),
-               one.layout.text(),
-               &one == &result.best.front() ? "" : why_slower(one.parts, result.best.front().parts)});
+    std::vector<std::string> cells = {
+        fmt::format("{:.4g}", one.time.seconds), readable_count(one.time.tokens_per_second),
+        fmt::format("{:.1f}", 100 * one.time.flops_utilization), bytes_text(std::ranges::max(one.memory))};
+    if (is_largest_batch) cells.push_back(readable_integer(one.config.batch.global_batch_size));
+    cells.push_back(one.layout.text());
+    const bool is_compared = !is_largest_batch && &one != &result.best.front();
+    if (is_compared) cells.push_back(why_slower(one.parts, result.best.front().parts));
+    table.row(std::move(cells));
   }
   return table.text();
 }
 
-std::string best_text(const PlannedLayout& best, const Training& training, const TrainConfig& config) {
+std::string best_text(const PlannedLayout& best, const Training& training, const std::optional<Training>& epoch) {
   const plan::StepParts& parts = best.parts;
   const double whole = parts.seconds();
   std::string text = fmt::format(
@@ -102,12 +113,16 @@ std::string best_text(const PlannedLayout& best, const Training& training, const
       "and update {}\n",
       best.layout.text(), share_text(parts.compute, whole), share_text(parts.recompute, whole),
       share_text(parts.tensor, whole), share_text(parts.bubble, whole), share_text(parts.after, whole));
+  text += fmt::format("  of the peak: {:.1f} % by the model's operations (MFU), {:.1f} % with those made again\n",
+                      100 * best.time.flops_utilization, 100 * best.time.hardware_utilization);
   std::vector<std::string> stages;
   for (const std::int64_t bytes : best.memory) stages.push_back(readable_integer(bytes));
   text += fmt::format("  bytes of a rank{}: {}\n", stages.size() > 1 ? " of each stage" : "", fmt::join(stages, " "));
-  return text + fmt::format("  {} tokens: {} updates, {:.3g} days, {:.3g} operations\n",
-                            readable_count(training.tokens), readable_integer(config.train_iters), training.days,
-                            training.operations);
+  text += fmt::format("  {} tokens: {} updates, {:.3g} days, {:.3g} operations\n", readable_count(training.tokens),
+                      readable_integer(training.updates), training.days, training.operations);
+  if (!epoch) return text;
+  return text + fmt::format("  an epoch of {} tokens: {} updates, {:.3g} days\n", readable_count(epoch->tokens),
+                            readable_integer(epoch->updates), epoch->days);
 }
 
 nlohmann::ordered_json json_of(const plan::Layout& layout) {
@@ -141,11 +156,13 @@ nlohmann::ordered_json json_of(const MemoryWall& wall) {
 
 nlohmann::ordered_json json_of(const PlannedLayout& one) {
   return {{"layout", json_of(one.layout)},
+          {"global_batch_size", one.config.batch.global_batch_size},
           {"step_seconds", one.time.seconds},
           {"pipeline_seconds", one.time.pipeline_seconds},
           {"bubble_share", one.time.bubble_share},
           {"tokens_per_second", one.time.tokens_per_second},
           {"mfu", one.time.flops_utilization},
+          {"hfu", one.time.hardware_utilization},
           {"parts",
            {{"compute", one.parts.compute},
             {"recompute", one.parts.recompute},
@@ -156,7 +173,7 @@ nlohmann::ordered_json json_of(const PlannedLayout& one) {
 }
 
 nlohmann::ordered_json json_of(const MemoryWall& wall, const SearchResult& result, const Training& training,
-                               const std::string& command) {
+                               const std::optional<Training>& epoch, const std::string& command) {
   nlohmann::ordered_json best = nlohmann::ordered_json::array();
   for (const PlannedLayout& one : result.best) best.push_back(json_of(one));
   return {{"memory_wall", json_of(wall)},
@@ -168,6 +185,8 @@ nlohmann::ordered_json json_of(const MemoryWall& wall, const SearchResult& resul
           {"tokens", training.tokens},
           {"days", training.days},
           {"operations", training.operations},
+          {"epoch_updates", epoch ? nlohmann::ordered_json(epoch->updates) : nullptr},
+          {"epoch_days", epoch ? nlohmann::ordered_json(epoch->days) : nullptr},
           {"words", plan::train_words(result.best.front().config)},
           {"command", command}};
 }
@@ -181,26 +200,39 @@ void reproduce(const PlanOptions& options) {
 
 void run(const PlanOptions& options) {
   if (!options.reproduce.empty()) return reproduce(options);
-  const PlanRequest request = options.request();
-  const SearchResult result = plan::search_layouts(request, static_cast<std::size_t>(options.runners_up));
+  PlanRequest request = options.request();
+  const auto runners_up = static_cast<std::size_t>(options.runners_up);
+  SearchResult result =
+      options.largest_batch ? plan::largest_batches(request, runners_up) : plan::search_layouts(request, runners_up);
   if (result.best.empty()) plan::throw_too_large(request, result);
+  PlannedLayout& best = result.best.front();
+  request.model.batch.global_batch_size = best.config.batch.global_batch_size;
   const MemoryWall wall = plan::memory_wall(request);
-  const PlannedLayout& best = result.best.front();
-  const Training training = training_of(options, request, best);
+  const Training training = training_of(options.tokens_of(request), request, best);
+  best.config.train_iters = training.updates;
+  std::optional<Training> epoch;
+  if (options.corpus_tokens > 0) epoch = training_of(options.corpus_tokens, request, best);
   const std::vector<LinkLevel>& links = request.cluster.links;
   const std::string command = plan::train_command(best.config, links.size() > 1 ? links.front().devices : 0);
-  std::string text = model_text(request) + "\n" + text_of(wall);
-  text += fmt::format("\nOf {} layouts on {} devices {} do not fit; {} were simulated\n",
-                      readable_integer(result.layouts), readable_integer(result.devices),
-                      readable_integer(result.too_large), readable_integer(result.simulated));
-  text += layouts_text(result) + best_text(best, training, request.model) + "\n" + command + "\n";
+  std::string text = model_text(request, options.largest_batch) + "\n" + text_of(wall, request.cluster.devices);
+  text += options.largest_batch
+              ? fmt::format(
+                    "\nThe largest batches that are held at once, of {} layouts on {} devices; what accumulates "
+                    "gradients (--schedule 1f1b, --pipeline-flushes) takes any\n",
+                    readable_integer(result.layouts), readable_integer(result.devices))
+              : fmt::format("\nOf {} layouts on {} devices {} do not fit; {} were simulated\n",
+                            readable_integer(result.layouts), readable_integer(result.devices),
+                            readable_integer(result.too_large), readable_integer(result.simulated));
+  text += layouts_text(result, options.largest_batch) + best_text(best, training, epoch) + "\n";
+  if (options.explain) text += plan::explanation(best.config, request.cluster, request.vocab_size) + "\n";
+  text += command + "\n";
   const Device& device = request.cluster.device;
   if (plan::is_refused_by_cuda_backend(device)) {
     text += fmt::format("The CUDA back end refuses {}: it needs compute capability 8.0 or more.\n", device.name);
   }
-  report(
-      options.json, text,
-      json_of(wall, result, training, command).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  report(options.json, text,
+         json_of(wall, result, training, epoch, command)
+             .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 }  // namespace

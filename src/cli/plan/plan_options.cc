@@ -10,6 +10,7 @@
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
 #include "plan/reproduction/reproduction.h"
+#include "plan/search/largest_batch.h"
 #include "plan/usual_settings.h"
 
 namespace teratron {
@@ -19,7 +20,8 @@ namespace {
 constexpr double kTokensOfParameter = 20;
 constexpr std::int64_t kMostDevices = kMostRanks;
 
-constexpr Flag kCluster{"cluster"}, kBatch{"global-batch-size"}, kDevices{"devices"}, kSlices{"token-slices"};
+constexpr Flag kCluster{"cluster"}, kBatch{"global-batch-size"}, kDevices{"devices"}, kSlices{"token-slices"},
+    kLargestBatch{"largest-batch"};
 
 // The value of a flag that takes part in the search only where it is not given.
 template <class Value, class Fixed>
@@ -35,8 +37,10 @@ void add_layout(FieldList& list, PlanOptions& o) {
   for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
   list.add_choice("schedule", t.pipeline.schedule, schedules, "in what order stages work; auto: the fastest");
   list.add("virtual-stages", &t.pipeline.virtual_stages, "V", "cells of layers that a stage holds, for interleaved");
-  list.add("token-slices", &t.pipeline.token_slices, "L,L,..|uniform:N",
-           "slices of tokens: their lengths, or so many; uniform:1: sequences run whole");
+  list.add(
+      "token-slices", &t.pipeline.token_slices, "L,L,..|uniform:N|joint",
+      "slices of tokens: their lengths, or so many; uniform:1: sequences run whole; joint: chosen with micro-batches "
+      "of up to --micro-batch-size sequences");
   add_pipeline_layout_field(list, t.pipeline);
   fixes(list, "tensor-model-parallel-size", t.layout.tensor_parallel, o.fixed.tensor);
   fixes(list, "pipeline-model-parallel-size", t.layout.pipeline_parallel, o.fixed.pipeline);
@@ -75,6 +79,16 @@ TrainConfig as_decided(const PlanOptions& o) {
   return config;
 }
 
+// What holds no batch (plan/search/largest_batch.h), or needs to know it.
+void add_largest_batch_faults(const PlanOptions& o, Faults& faults) {
+  faults.add_if(o.fixed.schedule && !plan::holds_batch(*o.fixed.schedule),
+                "{} {} holds a few micro-batches at a time, so that any batch fits where one does; {} is of gpipe and "
+                "terapipe",
+                Flag{"schedule"}, o.fixed.schedule ? pipeline::name_of(*o.fixed.schedule) : "", kLargestBatch);
+  faults.add_if(o.train.pipeline.token_slices == plan::kJointChoice,
+                "{} joint cuts a batch of a given size; leave out {}", kSlices, kLargestBatch);
+}
+
 }  // namespace
 
 PlanOptions::PlanOptions() { train.data_path = {"corpus"}; }
@@ -90,14 +104,19 @@ Faults PlanOptions::faults() const {
   if (!reproduce.empty()) return faults;
   faults.add_if(cluster.empty(), "{} is missing: {}, or a file that describes one", kCluster,
                 fmt::join(cluster_preset_names(), ", "));
-  faults.add_if(train.batch.global_batch_size < 1, "{} is missing: sequences of an update", kBatch);
+  faults.add_if(train.batch.global_batch_size < 1 && !largest_batch,
+                "{} is missing: sequences of an update; or give {}", kBatch, kLargestBatch);
+  faults.add_if(train.batch.global_batch_size >= 1 && largest_batch, "{} and {} both say how many sequences; give one",
+                kBatch, kLargestBatch);
   faults.need_between(kDevices, devices, 0, kMostDevices);
   faults.need_between({"runners-up"}, runners_up, 0, 1000);
-  faults.add_if(!(std::isfinite(tokens) && tokens >= 0), "{} is {}; it must be a number of tokens", Flag{"tokens"},
-                tokens);
-  const bool is_automatic = train.pipeline.token_slices == "auto" || train.pipeline.token_slices == "joint";
-  faults.add_if(is_automatic, "{} is {}, which measures on the machine that trains; leave it out: slices are chosen",
-                kSlices, train.pipeline.token_slices);
+  for (const auto& [flag, count] : {std::pair{Flag{"tokens"}, tokens}, {Flag{"corpus-tokens"}, corpus_tokens}}) {
+    faults.add_if(!(std::isfinite(count) && count >= 0), "{} is {}; it must be a number of tokens", flag, count);
+  }
+  const bool is_automatic = train.pipeline.token_slices == "auto";
+  faults.add_if(is_automatic, "{} is auto, which measures on the machine that trains; leave it out: slices are chosen",
+                kSlices);
+  if (largest_batch) add_largest_batch_faults(*this, faults);
   if (is_automatic) return faults;
   const TrainConfig decided = as_decided(*this);
   faults.add(static_cast<const StepSettings&>(decided).faults());
@@ -115,10 +134,13 @@ plan::PlanRequest PlanOptions::request() const {
   if (!faults.empty()) throw_user_error("{}", faults.front());
   request.vocab_size = plan::vocabulary_size(config);
   if (config.model.tokenizer.empty()) config.model.config.vocab_size = request.vocab_size;
-  const double samples = tokens_of(request) / static_cast<double>(config.model.seq_length);
-  config.train_iters = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(std::ceil(samples / static_cast<double>(config.batch.global_batch_size))));
   return request;
+}
+
+std::int64_t updates_of(double tokens, const TrainConfig& config) {
+  const double samples = tokens / static_cast<double>(config.model.seq_length);
+  return std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(std::ceil(samples / static_cast<double>(config.batch.global_batch_size))));
 }
 
 double PlanOptions::tokens_of(const plan::PlanRequest& request) const {
@@ -134,7 +156,10 @@ FieldList fields_of(PlanOptions& o) {
   add_seq_length_field(list, t.model);
   list.find("seq-length")->alias = "seq";
   list.add("global-batch-size", &t.batch.global_batch_size, "N", "sequences of an update").alias = "global-batch";
+  list.add("largest-batch", &o.largest_batch, "",
+           "in place of it: the most that devices hold at once, as gpipe, terapipe and a single stage do");
   list.add("tokens", &o.tokens, "T", "to train on: for days and operations; 0: 20 a parameter");
+  list.add("corpus-tokens", &o.corpus_tokens, "T", "of an epoch: for its updates and days");
   add_optimizer_choice_fields(list, t.optimizer);
   add_training_precision_fields(list, t.backend);
   for (const char* name : {"bf16", "fp16", "tf32"}) {
@@ -150,6 +175,8 @@ FieldList fields_of(PlanOptions& o) {
   add_tokenizer_field(list, t.model);
   list.group("Output");
   list.add("runners-up", &o.runners_up, "N", "layouts that are shown beside the best");
+  list.add("explain", &o.explain, "",
+           "of the best: groups of ranks, the shapes of a rank's matrices, what the loss sends");
   list.add("reproduce", &o.reproduce, "megatron|terapipe",
            "a paper's published numbers beside ours, in place of a plan")
       .known_values = {"megatron", "terapipe"};

@@ -19,14 +19,19 @@ struct PlanOptions {
   std::string cluster, reproduce;
   std::int64_t devices = 0;  // 0: as many as the cluster has
   double tokens = 0;         // to train on; 0: kTokensOfParameter for each parameter
+  double corpus_tokens = 0;  // of an epoch; 0: not known
+  bool largest_batch = false, explain = false;
   std::int64_t runners_up = 5;
   std::filesystem::path json, svg;
 
   Faults faults() const;
-  // The vocabulary, the precision, the back end and the number of updates filled in. UserError: the cluster.
+  // The vocabulary, the precision and the back end filled in. UserError: the cluster.
   plan::PlanRequest request() const;
   double tokens_of(const plan::PlanRequest& request) const;
 };
+
+// That read so many tokens, rounded up.
+std::int64_t updates_of(double tokens, const TrainConfig& config);
 
 FieldList fields_of(PlanOptions& options);
 

@@ -60,8 +60,9 @@ class TestNgrams {
 
 class NgramReader {
  public:
-  NgramReader(const std::vector<std::filesystem::path>& files, const OverlapOptions& options)
-      : options_(options), source_(files, options.format, options.text_key, options.batch_bytes) {}
+  NgramReader(const std::vector<std::filesystem::path>& files, const std::string& text_key,
+              const OverlapOptions& options)
+      : options_(options), source_(files, options.format, text_key, options.batch_bytes) {}
 
   // The n-grams of the next documents, a list each; false at the end.
   bool next(std::vector<Ngrams>& ngrams) {
@@ -85,7 +86,7 @@ class NgramReader {
 };
 
 TestNgrams read_test_set(const OverlapOptions& options, OverlapCounts& counts) {
-  NgramReader reader(options.test, options);
+  NgramReader reader(options.test, options.test_text_key.empty() ? options.text_key : options.test_text_key, options);
   Ngrams all;
   for (std::vector<Ngrams> batch; reader.next(batch);) {
     counts.test_documents += std::ssize(batch);
@@ -102,7 +103,7 @@ OverlapCounts overlap(const OverlapOptions& options) {
   if (test.empty()) throw_user_error("the test set has no words to look for; check its files");
   std::optional<BloomFilter> filter;
   if (!options.exact) filter.emplace(options.false_positives);
-  NgramReader training(options.training, options);
+  NgramReader training(options.training, options.text_key, options);
   for (std::vector<Ngrams> batch; training.next(batch);) {
     counts.training_documents += std::ssize(batch);
     for (const Ngrams& ngrams : batch) {

@@ -14,6 +14,7 @@ struct OverlapOptions {
   std::vector<std::filesystem::path> training, test;  // as find_input_files takes them
   TextFormat format = TextFormat::kAuto;
   std::string text_key = "text";
+  std::string test_text_key;      // of the test set; empty: as the training set
   std::int64_t ngram = 8;         // words (words.h); a shorter text is one n-gram of all its words
   double false_positives = 1e-3;  // of the Bloom filter
   bool exact = false;             // no filter: the test set's n-grams are in memory instead, and looked for

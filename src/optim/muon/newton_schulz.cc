@@ -5,7 +5,6 @@
 namespace teratron {
 namespace {
 
-constexpr int kIterations = 5;
 constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
 
 // The smaller of x x^T and x^T x: either gives the same polynomial of x.
@@ -19,7 +18,7 @@ void multiply_by_itself(Backend& backend, TensorRef x, const OrthogonalizeMemory
 
 void orthogonalize(Backend& backend, TensorRef x, const OrthogonalizeMemory& memory) {
   const auto& [other, gram, square, wide_gram] = memory;
-  for (int iteration = 0; iteration < kIterations; ++iteration) {
+  for (int iteration = 0; iteration < kNewtonSchulzIterations; ++iteration) {
     multiply_by_itself(backend, x, memory);
     backend.linear_forward({.y = square, .x = gram, .weight = gram});  // gram is symmetric
     backend.scale_add(square, kC, gram, kB);

@@ -16,12 +16,14 @@ struct OrthogonalizeMemory {
   TensorRef wide_gram;     // A [n, n], for matrices with more rows than columns; may be gram itself where A is C
 };
 
+inline constexpr int kNewtonSchulzIterations = 5;
+
 // x[rows, columns], of the compute type and a Frobenius norm of at most 1, becomes five iterations of
 // x <- 3.4445 x - 4.7750 (x x^T) x + 2.0315 (x x^T)^2 x. What comes out has singular values between about 0.7 and 1.2;
 // those of less than about 1e-3 of the norm stay smaller.
 void orthogonalize(Backend& backend, TensorRef x, const OrthogonalizeMemory& memory);
 
-// The products of a call.
+// The products of an iteration; the first one once more with its sides in another order.
 std::vector<WorkShapes::Product> orthogonalize_products(std::int64_t rows, std::int64_t columns);
 
 }  // namespace teratron

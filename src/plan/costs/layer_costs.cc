@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "optim/muon/newton_schulz.h"
+
 namespace teratron::plan {
 namespace {
 
@@ -17,6 +19,19 @@ constexpr double kGeluPasses = 8;    // of the former, GELU's
 constexpr double kPointKernels = 8;  // of them in a pass, each with its start
 
 }  // namespace
+
+CollectiveGroup slowest_tensor_group(const Cluster& cluster, std::int64_t tensor, std::int64_t groups) {
+  constexpr double kBytes = 1e6;
+  CollectiveGroup slowest{.size = tensor};
+  if (tensor == 1 || cluster.links.size() < 2) return slowest;
+  // Groups lie in hosts as those before a whole number of hosts do.
+  const std::int64_t differing = std::min(groups, cluster.links.end()[-2].devices);
+  for (std::int64_t group = 1; group < differing; ++group) {
+    const CollectiveGroup other{.first = group * tensor, .size = tensor};
+    if (all_reduce_seconds(cluster, other, kBytes) > all_reduce_seconds(cluster, slowest, kBytes)) slowest = other;
+  }
+  return slowest;
+}
 
 struct ModelCosts::Parts {
   double products = 0;          // the four of a forward
@@ -36,6 +51,7 @@ ModelCosts::ModelCosts(const ModelConfig& model, const LayerSettings& settings, 
   bandwidth_ = cluster.device.memory_bandwidth * constants_.memory_efficiency;
   element_ = static_cast<double>(size_of(settings.dtype));
   milliseconds_ = 1e3 * constants_.pace;
+  tensor_group_ = slowest_tensor_group(cluster, settings.tensor, settings.groups);
 }
 
 double ModelCosts::kernels(double seconds, double count) const {
@@ -70,9 +86,7 @@ double ModelCosts::passes(double elements, double reads_and_writes) const {
   return elements * reads_and_writes * element_ / bandwidth_;
 }
 
-double ModelCosts::collective(double bytes) const {
-  return all_reduce_seconds(cluster_, {.size = settings_.tensor}, bytes);
-}
+double ModelCosts::collective(double bytes) const { return all_reduce_seconds(cluster_, tensor_group_, bytes); }
 
 double ModelCosts::keys_seen(const Slice& slice) const {
   const auto tokens = static_cast<double>(slice.tokens), context = static_cast<double>(slice.context);
@@ -190,11 +204,28 @@ pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
 
 double ModelCosts::gather_after_message(const Slice& slice) const {
   if (settings_.sequence_parallel) return 0;
-  return all_gather_seconds(cluster_, {.size = settings_.tensor}, stream_elements(slice) * element_) * milliseconds_;
+  return all_gather_seconds(cluster_, tensor_group_, stream_elements(slice) * element_) * milliseconds_;
 }
 
 double ModelCosts::update_seconds(double parameters) const {
   return kernels(parameters * constants_.update_bytes / bandwidth_, 2);
+}
+
+double ModelCosts::orthogonalize_seconds(double rows, double columns) const {
+  const double n = std::min(rows, columns), m = std::max(rows, columns);
+  const double products = 2 * product(n, m, n) + product(n, n, n);
+  const double sums = kernels(passes(n * n + n * m, 3), 2);
+  return kNewtonSchulzIterations * (products + sums);
+}
+
+double ModelCosts::recomputed_operations(const Slice& slice) const {
+  if (settings_.recompute == Recompute::kNone) return 0;
+  const auto rows = static_cast<double>(slice.sequences * slice.tokens), h = static_cast<double>(model_.hidden_size);
+  const double attention = 4 * h * keys_seen(slice);
+  // Nothing needs the MLP's second product.
+  const double products = constants_.recomputes_all != 0 ? 24 * h * h : 16 * h * h;
+  return rows * (settings_.recompute == Recompute::kFull ? products + attention : attention) /
+         static_cast<double>(settings_.tensor);
 }
 
 double ModelCosts::layer_operations(const Slice& slice) const {

@@ -22,10 +22,15 @@ struct Slice {
 
 struct LayerSettings {
   std::int64_t tensor = 1;  // ranks of tensor parallelism; they divide the heads and the widths
+  std::int64_t groups = 1;  // of such ranks, one after another on the cluster; the slowest sets the pace
   bool sequence_parallel = false;
   Recompute recompute = Recompute::kNone;
   DType dtype = DType::kF16;
 };
+
+// Of the first so many groups of ranks, one after another, the one whose collectives take longest: where their size
+// does not divide a host's devices, some of them lie astride two hosts.
+CollectiveGroup slowest_tensor_group(const Cluster& cluster, std::int64_t tensor, std::int64_t groups);
 
 class ModelCosts {
  public:
@@ -40,11 +45,15 @@ class ModelCosts {
   double gather_after_message(const Slice& slice) const;
 
   double update_seconds(double parameters) const;  // norm and AdamW of a rank's parameters
+  // Muon's orthogonalisation of a whole matrix on one rank (optim/muon/newton_schulz.h).
+  double orthogonalize_seconds(double rows, double columns) const;
 
   // Operations of one rank, forward and backward, nothing made again, causal attention counted as the half it is:
   // layers and head together are ModelConfig::training_flops_per_token.
   double layer_operations(const Slice& slice) const;
   double head_operations(const Slice& slice) const;
+  // Of what the backward makes again in a layer.
+  double recomputed_operations(const Slice& slice) const;
 
  private:
   struct Parts;  // of a pass: seconds
@@ -70,6 +79,7 @@ class ModelCosts {
   LayerSettings settings_;
   Cluster cluster_;
   CostConstants constants_;
+  CollectiveGroup tensor_group_;
   double peak_ = 0, bandwidth_ = 0, element_ = 2;  // operations and bytes a second; bytes of a number
   double milliseconds_ = 0;                        // of a pass, for each second that it takes at its best
 };

@@ -23,20 +23,24 @@ Cluster with_instant_links(Cluster cluster) {
   return cluster;
 }
 
+// Of all micro-batches.
 double layer_seconds(const PlanRequest& request, const Layout& layout, Recompute recompute, const Cluster& cluster) {
   const ModelCosts costs(request.model.model.model_for(request.vocab_size),
                          {.tensor = layout.tensor,
+                          .groups = layout.devices() / layout.tensor,
                           .sequence_parallel = layout.sequence_parallel,
                           .recompute = recompute,
                           .dtype = request.model.backend.compute_dtype()},
                          cluster);
   double milliseconds = 0;
-  std::int64_t context = 0;
-  const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(request.model, layout.data));
-  for (const std::int64_t tokens : slice_lengths(layout, request.model.model.seq_length)) {
-    const pipeline::PassTimes times = costs.layer({.sequences = sequences, .tokens = tokens, .context = context});
-    milliseconds += times.forward + times.backward;
-    context += tokens;
+  for (const auto& [cut, count] : cuts_of(request.model, layout)) {
+    Slice slice{.sequences = cut.sequences};
+    for (const std::int64_t tokens : cut.slice_tokens) {
+      slice.tokens = tokens;
+      const pipeline::PassTimes times = costs.layer(slice);
+      milliseconds += count * (times.forward + times.backward);
+      slice.context += tokens;
+    }
   }
   return milliseconds / 1000;
 }
@@ -48,9 +52,8 @@ StepParts parts_of(const PlanRequest& request, const Layout& layout, const StepT
   const double whole = layer_seconds(request, layout, layout.recompute, request.cluster),
                kept = layer_seconds(request, layout, Recompute::kNone, request.cluster),
                alone = layer_seconds(request, layout, Recompute::kNone, instant);
-  const double layers = static_cast<double>(request.model.model.config.num_layers) /
-                        static_cast<double>(layout.pipeline) *
-                        static_cast<double>(micro_batches_of(request.model, layout));
+  const double layers =
+      static_cast<double>(request.model.model.config.num_layers) / static_cast<double>(layout.pipeline);
   StepParts parts{.recompute = layers * (whole - kept),
                   .tensor = layers * (kept - alone),
                   .bubble = time.pipeline_seconds * time.bubble_share,

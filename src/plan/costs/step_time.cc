@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "optim/muon/matrices.h"
 #include "train/plans/pipeline_plan.h"
 
 namespace teratron::plan {
@@ -26,6 +27,14 @@ std::vector<pipeline::MicroBatchCut> all_cuts(const TrainConfig& config, const P
   return cuts;
 }
 
+LayerSettings settings_of(const TrainConfig& config) {
+  return {.tensor = config.layout.tensor_parallel,
+          .groups = config.layout.mesh().ranks() / config.layout.tensor_parallel,
+          .sequence_parallel = config.layout.sequence_parallel,
+          .recompute = config.layout.recompute,
+          .dtype = config.backend.compute_dtype()};
+}
+
 // The work of a configuration, column by column.
 class WorkBuilder {
  public:
@@ -34,12 +43,7 @@ class WorkBuilder {
         cluster_(cluster),
         model_(config.model.model_for(vocab_size)),
         constants_(constants_of(cluster)),
-        costs_(model_,
-               {.tensor = config.layout.tensor_parallel,
-                .sequence_parallel = config.layout.sequence_parallel,
-                .recompute = config.layout.recompute,
-                .dtype = config.backend.compute_dtype()},
-               cluster),
+        costs_(model_, settings_of(config), cluster),
         plan_(plan_pipeline(config)) {}
 
   simulation::PipelineWork build() {
@@ -98,6 +102,7 @@ class WorkBuilder {
     const double embedding = h * static_cast<double>(rank_words);
     const double element = static_cast<double>(size_of(config_.backend.compute_dtype()));
     std::vector<double> of_stage(stages);
+    std::vector<std::int64_t> layers_of_stage(stages);
     for (std::size_t cell = 0; cell < cells; ++cell) {
       double parameters =
           static_cast<double>(plan_.cell_layers[cell]) * layer_parameters(model_, config_.layout.tensor_parallel);
@@ -105,6 +110,7 @@ class WorkBuilder {
       if (cell + 1 == cells) parameters += 2 * h + (stages > 1 ? embedding : 0);  // the last norm; the tied copy
       const std::size_t stage = cell % stages;
       of_stage[stage] += parameters;
+      layers_of_stage[stage] += plan_.cell_layers[cell];
       const double gathered = parameters * element * constants_.gather_slowdown;
       work_.gradient_bytes.push_back(bytes_on_links(cluster_, copies(stage), parameters * constants_.gradient_bytes));
       work_.weight_bytes.push_back(bytes_on_links(cluster_, copies(stage), gathered));
@@ -118,7 +124,37 @@ class WorkBuilder {
       const double sums = all_reduce_seconds(cluster_, copies(stage), of_stage[stage] * constants_.gradient_bytes);
       work_.update_seconds.push_back(costs_.update_seconds(of_stage[stage] / shares) +
                                      constants_.sum_interference * sums);
+      if (config_.optimizer.kind == OptimizerKind::kMuon) {
+        work_.update_seconds.back() += muon_seconds(layers_of_stage[stage], copies(stage));
+      }
     }
+  }
+
+  // Muon's own of so many layers: products on the rank that has most of them, and the matrices' way there and back.
+  double muon_seconds(std::int64_t layers, const CollectiveGroup& copies) const {
+    TransformerLayer layer(model_.layer_config(), 0, {0, static_cast<int>(config_.layout.tensor_parallel)});
+    const auto shards = config_.layout.distributed_optimizer ? static_cast<int>(config_.layout.data_parallel) : 1;
+    std::vector<Parameter*> parameters;
+    for (std::int64_t i = 0; i < layers; ++i) {
+      layer.visit([&](Parameter& parameter) {
+        parameter.sharding.ranks = shards;
+        parameters.push_back(&parameter);
+      });
+    }
+    double seconds = 0, bytes = 0;  // of this rank's shares of the matrices, which it sends there and gets back
+    for (const MatrixRound& round : rounds_of(parameters)) {
+      const LayerMatrix& largest = round.front();
+      seconds +=
+          costs_.orthogonalize_seconds(static_cast<double>(largest.rows()), static_cast<double>(largest.columns()));
+      for (const LayerMatrix& matrix : round) {
+        bytes += static_cast<double>(matrix.part_elements() * size_of(config_.backend.compute_dtype())) / shards;
+      }
+    }
+    const LayerSettings settings = settings_of(config_);
+    const CollectiveGroup tensor = slowest_tensor_group(cluster_, settings.tensor, settings.groups);
+    const double way = reduce_scatter_seconds(cluster_, tensor, bytes) +
+                       (shards > 1 ? reduce_scatter_seconds(cluster_, copies, bytes) : 0);
+    return seconds + 2 * way;
   }
 
   CollectiveGroup copies(std::size_t stage) const {
@@ -162,6 +198,13 @@ StepTime predict_step(const TrainConfig& config, const Cluster& cluster, std::in
   const double peak = is_wide ? cluster.device.peak_32 : cluster.device.peak_16;
   time.flops_utilization = config.model.model_for(vocab_size).training_flops_per_token(config.model.seq_length) *
                            time.tokens_per_second / (peak * static_cast<double>(config.layout.mesh().ranks()));
+  const ModelConfig model = config.model.model_for(vocab_size);
+  const ModelCosts costs(model, settings_of(config), cluster);
+  const Slice sequence{.tokens = config.model.seq_length};
+  const double again = static_cast<double>(model.num_layers) * costs.recomputed_operations(sequence),
+               once = static_cast<double>(model.num_layers) * costs.layer_operations(sequence) +
+                      costs.head_operations(sequence);
+  time.hardware_utilization = time.flops_utilization * (1 + again / once);
   return time;
 }
 

@@ -15,7 +15,8 @@ struct StepTime {
   double seconds = 0;  // of an update
   double pipeline_seconds = 0, bubble_share = 0;
   double tokens_per_second = 0;
-  double flops_utilization = 0;  // MFU: the model's operations over the devices' peak
+  double flops_utilization = 0;     // MFU: the model's operations over the devices' peak
+  double hardware_utilization = 0;  // HFU: with what is made again
 };
 
 // `config` has no faults, its token slices are not to be chosen yet, and it fits the cluster's devices. `vocab_size`:

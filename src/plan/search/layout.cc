@@ -27,7 +27,7 @@ class MeshLayouts {
 
   void add(const Layout& mesh) {
     const std::int64_t share = share_of_batch(config_, mesh.data);
-    for (const std::int64_t size : powers_of_two(share, fixed_.micro_batch)) {
+    for (const std::int64_t size : powers_of_two(share, given_micro_batch())) {
       Layout layout = mesh;
       layout.micro_batch = size;
       add_schedules(layout, micro_batches_of(config_, layout));
@@ -35,6 +35,12 @@ class MeshLayouts {
   }
 
  private:
+  std::optional<std::int64_t> given_micro_batch() const {
+    if (fixed_.micro_batch || !fixed_.token_slices) return fixed_.micro_batch;
+    const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", *fixed_.token_slices);
+    return slices.cuts.empty() ? std::nullopt : std::optional(slices.cuts.front().sequences);
+  }
+
   void add_schedules(const Layout& layout, std::int64_t micro_batches) {
     if (fixed_.schedule) return add_slices(layout, *fixed_.schedule);
     // One stage runs its micro-batches one after another whatever the schedule's name is.
@@ -107,7 +113,7 @@ bool agrees(const std::optional<Value>& fixed, const Value& value) {
 }
 
 bool has_fault(const TrainConfig& config, Layout layout) {
-  // Its lengths are not known yet; two slices have the faults of several.
+  // Its lengths are not known yet; two slices have the faults of several. Settings know joint ones.
   if (layout.token_slices == kSlicersChoice) layout.token_slices = "uniform:2";
   return !static_cast<const StepSettings&>(with_layout(config, layout)).faults().empty();
 }
@@ -193,15 +199,25 @@ Layout layout_of(const TrainConfig& config) {
           .distributed_optimizer = config.layout.distributed_optimizer};
 }
 
-std::vector<std::int64_t> slice_lengths(const Layout& layout, std::int64_t tokens) {
-  if (layout.token_slices.empty()) return {tokens};
+std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout) {
+  const std::int64_t share = share_of_batch(config, layout.data), size = std::min(layout.micro_batch, share);
+  AlikeCuts alike{.cut = {.sequences = size, .slice_tokens = {config.model.seq_length}},
+                  .count = static_cast<double>(share) / static_cast<double>(size)};
+  if (layout.token_slices.empty()) return {alike};
   const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", layout.token_slices);
-  if (!slices.cuts.empty()) return slices.cuts.front().slice_tokens;
-  if (!slices.lengths.empty()) return slices.lengths;
-  const std::int64_t unit = layout.sequence_parallel ? layout.tensor : 1;
-  std::vector<std::int64_t> lengths = pipeline::even_slices(tokens / unit, slices.count);
-  for (std::int64_t& length : lengths) length *= unit;
-  return lengths;
+  std::vector<AlikeCuts> all;
+  for (const pipeline::MicroBatchCut& cut : slices.cuts) {
+    if (all.empty() || all.back().cut != cut) all.push_back({.cut = cut});
+    ++all.back().count;
+  }
+  if (!all.empty()) return all;
+  alike.cut.slice_tokens = slices.lengths;
+  if (slices.lengths.empty()) {
+    const std::int64_t unit = layout.sequence_parallel ? layout.tensor : 1;
+    alike.cut.slice_tokens = pipeline::even_slices(config.model.seq_length / unit, slices.count);
+    for (std::int64_t& length : alike.cut.slice_tokens) length *= unit;
+  }
+  return {alike};
 }
 
 }  // namespace teratron::plan

@@ -28,9 +28,12 @@ struct Layout {
   auto operator<=>(const Layout&) const = default;
 };
 
-// Layout::token_slices whose lengths the slicer chooses (LayoutTimes::chosen_slices) once the layout is looked at
-// closely.
-inline const std::string kSlicersChoice = "best";
+// Layout::token_slices that the slicer chooses once the layout is looked at closely (LayoutTimes::chosen): lengths for
+// micro-batches of that size; or, where it is asked for, micro-batches of that size at most, each in slices of its own.
+inline const std::string kSlicersChoice = "best", kJointChoice = "joint";
+inline bool is_to_be_chosen(const Layout& layout) {
+  return layout.token_slices == kSlicersChoice || layout.token_slices == kJointChoice;
+}
 
 // What a user has decided; the rest is searched.
 struct FixedLayout {
@@ -56,11 +59,16 @@ TrainConfig with_layout(const TrainConfig& config, const Layout& layout);
 // The choices that with_layout() takes. `config` has no --token-slices of its own kind (auto, joint).
 Layout layout_of(const TrainConfig& config);
 
-// Tokens of the slices of a sequence; of micro-batches that are cut in different ways, of the first.
-std::vector<std::int64_t> slice_lengths(const Layout& layout, std::int64_t tokens);
-
 // Of the copy of the model that has most of the batch.
 std::int64_t share_of_batch(const TrainConfig& config, std::int64_t data);  // sequences
 std::int64_t micro_batches_of(const TrainConfig& config, const Layout& layout);
+
+// Micro-batches that are cut alike, and how many of them an update has: where the last one is smaller, a fraction.
+struct AlikeCuts {
+  pipeline::MicroBatchCut cut;
+  double count = 0;
+};
+// Most sequences first. The slices of `layout` are chosen.
+std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout);
 
 }  // namespace teratron::plan

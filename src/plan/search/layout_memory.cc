@@ -16,7 +16,7 @@ using pipeline::ScheduleKind;
 // Even slices of a sequence; 1: it runs whole; 0: the slices are of several lengths, or not known yet.
 std::int64_t even_slice_count(const Layout& layout) {
   if (layout.token_slices.empty()) return 1;
-  if (layout.token_slices == kSlicersChoice) return 0;
+  if (is_to_be_chosen(layout)) return 0;
   const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", layout.token_slices);
   return slices.lengths.empty() && slices.cuts.empty() ? slices.count : 0;
 }
@@ -57,7 +57,11 @@ LayoutMemory::LayoutMemory(const TrainConfig& config, const MemoryPlanContext& c
 
 LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::int64_t slices) const {
   const TransformerLayer layer = layer_of(config_, context_, layout);
-  const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(config_, layout.data));
+  // At most; joint ones may all be alone.
+  const std::int64_t sequences = layout.token_slices == kJointChoice ? 1
+                                 : layout.token_slices == kSlicersChoice
+                                     ? std::min(layout.micro_batch, share_of_batch(config_, layout.data))
+                                     : cuts_of(config_, layout).front().cut.sequences;
   const std::int64_t unit = layout.sequence_parallel ? layout.tensor : 1;
   CallSizes sizes{.batch = sequences,
                   .tokens = config_.model.seq_length / unit / slices * unit,  // the shortest of even slices

@@ -1,7 +1,5 @@
 #include "plan/search/layout_search.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -16,20 +14,6 @@
 namespace teratron::plan {
 namespace {
 
-// The most of the cluster's devices that any layout can use.
-std::vector<Layout> layouts_of(const PlanRequest& request) {
-  for (std::int64_t devices = request.cluster.devices; devices >= 1; --devices) {
-    std::vector<Layout> layouts = layouts_on(devices, request.model, request.fixed);
-    if (!layouts.empty()) return layouts;
-  }
-  return {};
-}
-
-Layout with_slices(Layout layout, const std::vector<std::int64_t>& lengths) {
-  layout.token_slices = fmt::format("{}", fmt::join(lengths, ","));
-  return layout;
-}
-
 class Search {
  public:
   Search(const PlanRequest& request, std::size_t wanted)
@@ -41,10 +25,6 @@ class Search {
 
   SearchResult run() {
     std::vector<Layout> layouts = layouts_of(request_);
-    if (layouts.empty()) {
-      throw_user_error("no layout of up to {} devices can run this model and batch with what is fixed",
-                       request_.cluster.devices);
-    }
     result_.layouts = std::ssize(layouts);
     result_.devices = layouts.front().devices();
     for (Layout& layout : layouts) add(std::move(layout));
@@ -100,9 +80,8 @@ class Search {
     const double limit = std::min(
         worst_wanted(), best == best_.end() ? std::numeric_limits<double>::infinity() : best->second.time.seconds);
     if (candidate.bound >= limit) return;
-    if (layout.token_slices == kSlicersChoice) {
-      const std::vector<std::int64_t> lengths = times_.chosen_slices(layout);
-      if (lengths.size() > 1) add(with_slices(layout, lengths));
+    if (is_to_be_chosen(layout)) {
+      for (Layout& chosen : times_.chosen(layout)) add(std::move(chosen));
       return;
     }
     // Where memory is nearly full, the plan is cheaper than simulations of what will not fit.
@@ -146,7 +125,7 @@ class Search {
     result_.smallest_bytes = std::numeric_limits<std::int64_t>::max();
     for (const auto& [least, layout] : too_large_) {
       if (least >= result_.smallest_bytes) return;
-      if (layout.token_slices == kSlicersChoice) continue;
+      if (is_to_be_chosen(layout)) continue;
       const std::int64_t bytes = memory_.fullest_end(layout);
       if (bytes >= result_.smallest_bytes) continue;
       result_.smallest_bytes = bytes;
@@ -168,6 +147,15 @@ class Search {
 
 }  // namespace
 
+std::vector<Layout> layouts_of(const PlanRequest& request) {
+  for (std::int64_t devices = request.cluster.devices; devices >= 1; --devices) {
+    std::vector<Layout> layouts = layouts_on(devices, request.model, request.fixed);
+    if (!layouts.empty()) return layouts;
+  }
+  throw_user_error("no layout of up to {} devices can run this model and batch with what is fixed",
+                   request.cluster.devices);
+}
+
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up) {
   return Search(request, runners_up + 1).run();
 }
@@ -176,12 +164,11 @@ std::vector<Layout> all_layouts(const PlanRequest& request) {
   LayoutTimes times(request.model, request.cluster, request.vocab_size);
   std::vector<Layout> all;
   for (const Layout& layout : layouts_of(request)) {
-    if (layout.token_slices != kSlicersChoice) {
+    if (is_to_be_chosen(layout)) {
+      std::ranges::move(times.chosen(layout), std::back_inserter(all));
+    } else {
       all.push_back(layout);
-      continue;
     }
-    const std::vector<std::int64_t> lengths = times.chosen_slices(layout);
-    if (lengths.size() > 1) all.push_back(with_slices(layout, lengths));
   }
   return all;
 }

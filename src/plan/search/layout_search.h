@@ -61,6 +61,9 @@ struct SearchResult {
   std::int64_t smallest_bytes = 0;
 };
 
+// On the most of the cluster's devices that any layout can use. UserError where there is none.
+std::vector<Layout> layouts_of(const PlanRequest& request);
+
 // `runners_up`: at most so many beside the best. UserError where no layout has as many devices or fewer.
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up = 5);
 

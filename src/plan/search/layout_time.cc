@@ -1,7 +1,8 @@
 #include "plan/search/layout_time.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <numeric>
 
 #include "nn/transformer_layer.h"
 #include "pipeline/token_slices.h"
@@ -13,6 +14,7 @@ namespace teratron::plan {
 namespace {
 
 using pipeline::PassTimes;
+using slicing::CostTable;
 
 constexpr std::int64_t kGrid = 32;       // intervals of a sequence between which the slicer cuts
 constexpr double kSlicerEpsilon = 1e-4;  // of a micro-batch's time
@@ -22,6 +24,10 @@ constexpr double kSlicerEpsilon = 1e-4;  // of a micro-batch's time
 LayoutTimes::LayoutTimes(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size)
     : config_(config), cluster_(cluster), model_(config.model.model_for(vocab_size)) {}
 
+double LayoutTimes::most_layers(const Layout& layout) const {
+  return static_cast<double>(std::ranges::max(cell_layers(with_layout(config_, layout))));
+}
+
 std::int64_t LayoutTimes::unit_of(const Layout& layout) const { return layout.sequence_parallel ? layout.tensor : 1; }
 
 const ModelCosts& LayoutTimes::costs_of(const Layout& layout) {
@@ -29,6 +35,7 @@ const ModelCosts& LayoutTimes::costs_of(const Layout& layout) {
   if (costs == nullptr) {
     costs = std::make_unique<ModelCosts>(model_,
                                          LayerSettings{.tensor = layout.tensor,
+                                                       .groups = layout.devices() / layout.tensor,
                                                        .sequence_parallel = layout.sequence_parallel,
                                                        .recompute = layout.recompute,
                                                        .dtype = config_.backend.compute_dtype()},
@@ -37,50 +44,88 @@ const ModelCosts& LayoutTimes::costs_of(const Layout& layout) {
   return *costs;
 }
 
-const LayoutTimes::MicroBatch& LayoutTimes::micro_batch_of(const Layout& layout, std::int64_t sequences) {
-  const MicroBatchKey key{{layout.tensor, layout.sequence_parallel, layout.recompute}, sequences, layout.token_slices};
+const LayoutTimes::MicroBatch& LayoutTimes::micro_batch_of(const Layout& layout, const pipeline::MicroBatchCut& cut) {
+  const MicroBatchKey key{{layout.tensor, layout.sequence_parallel, layout.recompute}, cut.sequences, cut.slice_tokens};
   const auto known = micro_batches_.find(key);
   if (known != micro_batches_.end()) return known->second;
-  if (layout.token_slices == kSlicersChoice) return micro_batches_[key] = any_slices(layout, sequences);
   const ModelCosts& costs = costs_of(layout);
   MicroBatch micro_batch;
-  std::int64_t context = 0;
-  for (const std::int64_t length : slice_lengths(layout, config_.model.seq_length)) {
-    const Slice slice{.sequences = sequences, .tokens = length, .context = context};
-    const auto add = [&](Sums& sums, const PassTimes& times) {
-      const bool is_first = slice.context == 0;
-      sums.forward += times.forward;
-      sums.backward += times.backward;
-      sums.least_forward = is_first ? times.forward : std::min(sums.least_forward, times.forward);
-      sums.least_backward = is_first ? times.backward : std::min(sums.least_backward, times.backward);
-    };
+  Slice slice{.sequences = cut.sequences};
+  const auto add = [&](Sums& sums, const PassTimes& times) {
+    const bool is_first = slice.context == 0;
+    sums.forward += times.forward;
+    sums.backward += times.backward;
+    sums.least_forward = is_first ? times.forward : std::min(sums.least_forward, times.forward);
+    sums.least_backward = is_first ? times.backward : std::min(sums.least_backward, times.backward);
+  };
+  for (const std::int64_t length : cut.slice_tokens) {
+    slice.tokens = length;
     add(micro_batch.layer, costs.layer(slice));
     add(micro_batch.embedding, costs.embedding(slice));
     add(micro_batch.head, costs.head(slice));
-    context += length;
+    slice.context += length;
   }
   return micro_batches_[key] = micro_batch;
 }
 
-LayoutTimes::MicroBatch LayoutTimes::any_slices(const Layout& layout, std::int64_t sequences) {
+CostTable LayoutTimes::cost_table(const Layout& layout, std::int64_t sequences, const SliceTimes& times) {
   const ModelCosts& costs = costs_of(layout);
   const std::int64_t granularity = slicing::slice_grid(config_.model.seq_length, unit_of(layout), kGrid);
+  return {config_.model.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
+            return times(costs, {.sequences = sequences, .tokens = length, .context = context});
+          }};
+}
+
+const LayoutTimes::MicroBatch& LayoutTimes::any_slices(const Layout& layout, std::int64_t sequences) {
+  const MicroBatchKey key{{layout.tensor, layout.sequence_parallel, layout.recompute}, sequences, {}};
+  const auto known = micro_batches_.find(key);
+  if (known != micro_batches_.end()) return known->second;
   const auto least = [&](PassTimes (ModelCosts::*part)(const Slice&) const) {
-    const slicing::CostTable table(
-        config_.model.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
-          const PassTimes times = (costs.*part)({.sequences = sequences, .tokens = length, .context = context});
-          return times.forward + times.backward;
-        });
+    const CostTable table = cost_table(layout, sequences, [&](const ModelCosts& costs, const Slice& slice) {
+      const PassTimes times = (costs.*part)(slice);
+      return times.forward + times.backward;
+    });
     return Sums{.forward = slicing::LeastSum(table).solve(slicing::kNever)};
   };
-  return {
-      .layer = least(&ModelCosts::layer), .embedding = least(&ModelCosts::embedding), .head = least(&ModelCosts::head)};
+  return micro_batches_[key] = {.layer = least(&ModelCosts::layer),
+                                .embedding = least(&ModelCosts::embedding),
+                                .head = least(&ModelCosts::head)};
+}
+
+void LayoutTimes::Sums::add(const Sums& other, double count) {
+  const bool is_first = forward + backward == 0;
+  forward += count * other.forward;
+  backward += count * other.backward;
+  least_forward = is_first ? other.least_forward : std::min(least_forward, other.least_forward);
+  least_backward = is_first ? other.least_backward : std::min(least_backward, other.least_backward);
+}
+
+void LayoutTimes::MicroBatch::add(const MicroBatch& other, double count) {
+  layer.add(other.layer, count);
+  embedding.add(other.embedding, count);
+  head.add(other.head, count);
+}
+
+LayoutTimes::MicroBatch LayoutTimes::batch_of(const Layout& layout) {
+  MicroBatch batch;
+  if (!is_to_be_chosen(layout)) {
+    for (const auto& [cut, count] : cuts_of(config_, layout)) batch.add(micro_batch_of(layout, cut), count);
+    return batch;
+  }
+  const std::int64_t share = share_of_batch(config_, layout.data), most = std::min(layout.micro_batch, share);
+  for (std::int64_t size = layout.token_slices == kJointChoice ? 1 : most; size <= most; ++size) {
+    MicroBatch alike;
+    alike.add(any_slices(layout, size), static_cast<double>(share) / static_cast<double>(size));
+    if (batch.layer.forward == 0) batch = alike;
+    for (Sums MicroBatch::*part : {&MicroBatch::layer, &MicroBatch::embedding, &MicroBatch::head}) {
+      (batch.*part).forward = std::min((batch.*part).forward, (alike.*part).forward);
+    }
+  }
+  return batch;
 }
 
 double LayoutTimes::least(const Layout& layout) {
-  const std::int64_t share = share_of_batch(config_, layout.data), size = std::min(layout.micro_batch, share);
-  const MicroBatch& micro_batch = micro_batch_of(layout, size);
-  const auto micro_batches = static_cast<double>(share) / static_cast<double>(size);
+  const MicroBatch batch = batch_of(layout);
   const std::vector<std::int64_t> cells = cell_layers(with_layout(config_, layout));
   const auto stages = static_cast<std::size_t>(layout.pipeline);
   const double per_layer = layer_parameters(model_, layout.tensor);
@@ -91,36 +136,72 @@ double LayoutTimes::least(const Layout& layout) {
     double layers = 0;
     for (std::size_t cell = stage; cell < cells.size(); cell += stages) layers += static_cast<double>(cells[cell]);
     update = std::max(update, costs_of(layout).update_seconds(layers * per_layer / shares));
-    const Sums& layer = micro_batch.layer;
-    double work = layers * (layer.forward + layer.backward);
-    if (stage == 0) work += micro_batch.embedding.forward + micro_batch.embedding.backward;
-    if (stage + 1 == stages) work += micro_batch.head.forward + micro_batch.head.backward;
-    most = std::max(most, way + micro_batches * work);
-    way += static_cast<double>(cells[stage]) * (layer.least_forward + layer.least_backward);
-    if (stage == 0) way += micro_batch.embedding.least_forward + micro_batch.embedding.least_backward;
+    double work = layers * (batch.layer.forward + batch.layer.backward);
+    if (stage == 0) work += batch.embedding.forward + batch.embedding.backward;
+    if (stage + 1 == stages) work += batch.head.forward + batch.head.backward;
+    most = std::max(most, way + work);
+    way += static_cast<double>(cells[stage]) * (batch.layer.least_forward + batch.layer.least_backward);
+    if (stage == 0) way += batch.embedding.least_forward + batch.embedding.least_backward;
   }
   return most / 1000 + update;
 }
 
-std::vector<std::int64_t> LayoutTimes::chosen_slices(const Layout& layout) {
-  const ModelCosts& costs = costs_of(layout);
+std::vector<Layout> LayoutTimes::chosen(const Layout& layout) {
+  return layout.token_slices == kJointChoice ? chosen_jointly(layout) : chosen_alike(layout);
+}
+
+std::vector<Layout> LayoutTimes::chosen_alike(const Layout& layout) {
   const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(config_, layout.data));
-  const std::vector<std::int64_t> cells = cell_layers(with_layout(config_, layout));
-  const auto layers = static_cast<double>(std::ranges::max(cells));
-  const std::int64_t granularity = slicing::slice_grid(config_.model.seq_length, unit_of(layout), kGrid);
+  const double layers = most_layers(layout);
   const auto table = [&](double PassTimes::*pass) {
-    return slicing::CostTable(config_.model.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
-      return layers * (costs.layer({.sequences = sequences, .tokens = length, .context = context}).*pass);
-    });
+    return cost_table(layout, sequences,
+                      [&](const ModelCosts& costs, const Slice& slice) { return layers * (costs.layer(slice).*pass); });
   };
-  const slicing::CostTable forward = table(&PassTimes::forward), backward = table(&PassTimes::backward);
+  const CostTable forward = table(&PassTimes::forward), backward = table(&PassTimes::backward);
   const slicing::SlicerOptions options{
       .stages = static_cast<int>(layout.pipeline),
       .micro_batches = static_cast<int>(micro_batches_of(config_, layout)),
       .epsilon = kSlicerEpsilon * (forward.of(0, forward.intervals()) + backward.of(0, backward.intervals()))};
-  return layout.schedule == pipeline::ScheduleKind::kSeq1F1B
-             ? slicing::best_pair_slicing(forward, backward, options).lengths
-             : slicing::best_slicing(forward.plus(backward), options).lengths;
+  const std::vector<std::int64_t> lengths = layout.schedule == pipeline::ScheduleKind::kSeq1F1B
+                                                ? slicing::best_pair_slicing(forward, backward, options).lengths
+                                                : slicing::best_slicing(forward.plus(backward), options).lengths;
+  if (lengths.size() == 1) return {};
+  Layout cut = layout;
+  cut.token_slices = fmt::format("{}", fmt::join(lengths, ","));
+  return {cut};
+}
+
+std::vector<Layout> LayoutTimes::chosen_jointly(const Layout& layout) {
+  const std::int64_t share = share_of_batch(config_, layout.data);
+  const double layers = most_layers(layout);
+  std::vector<CostTable> tables;
+  for (std::int64_t size = 1; size <= std::min(layout.micro_batch, share); ++size) {
+    tables.push_back(cost_table(layout, size, [&](const ModelCosts& costs, const Slice& slice) {
+      const PassTimes times = costs.layer(slice);
+      return layers * (times.forward + times.backward);
+    }));
+  }
+  const double epsilon = kSlicerEpsilon * tables.front().of(0, tables.front().intervals());
+  std::vector<Layout> all = chosen_alike(layout);
+  Layout even = layout;
+  for (std::int64_t count = 1; count <= kMostSlices && config_.model.seq_length / count >= kFewestSliceTokens;
+       count *= 2) {
+    even.token_slices = count == 1 ? "" : fmt::format("uniform:{}", count);
+    all.push_back(even);
+  }
+  // The fewer further stages the slicer reckons with, the longer its slices: simulations tell which is best.
+  for (const std::int64_t divisor : {4, 2, 1}) {
+    const auto further = static_cast<int>((layout.pipeline - 1 + divisor - 1) / divisor);
+    const slicing::JointSlicing best = slicing::best_joint_slicing(tables, {.stages = 1 + further, .epsilon = epsilon},
+                                                                   static_cast<std::size_t>(share));
+    std::vector<pipeline::MicroBatchCut> cuts;
+    for (const slicing::JointSlicing::Part& part : best.parts) cuts.push_back({part.sequences, part.lengths});
+    Layout cut = layout;
+    cut.micro_batch = cuts.front().sequences;
+    cut.token_slices = pipeline::text_of(cuts);
+    if (std::ranges::find(all, cut) == all.end()) all.push_back(std::move(cut));
+  }
+  return all;
 }
 
 }  // namespace teratron::plan

@@ -24,6 +24,10 @@ struct MemoryWall {
   Bytes bytes;
   std::int64_t room = 0;           // of a device
   std::int64_t least_devices = 0;  // whose memory the state alone would fill
+  // Parameters whose state so many devices hold, with nothing else.
+  double room_of(std::int64_t devices) const {
+    return static_cast<double>(devices) * static_cast<double>(room) / bytes.all();
+  }
   // With all that saves memory: sequences one by one, full recompute, sequence parallelism. One copy of the model.
   std::optional<WallLayout> tensor_alone;  // the smallest tensor parallelism that fits, without a pipeline
   std::optional<WallLayout> fewest;        // the fewest devices, by tensors and by layers

@@ -84,6 +84,25 @@ TEST(Plan, TellsTheWallTheBestAndWhyOthersLose) {
                                              HasSubstr("bubble"), HasSubstr("teratron train --model 8.3B")));
 }
 
+// Megatron-LM, Table 2: an epoch of 174 GB of text, 68,507 updates of 512 sequences of 1024 tokens.
+TEST(Plan, TellsTheUpdatesAndDaysOfAnEpoch) {
+  const Words words = {"plan", "--cluster",      "dgx-2h", "--devices",       "64",         "--model",
+                       "355M", "--global-batch", "512",    "--seq",           "1024",       "--tp",
+                       "1",    "--pp",           "1",      "--corpus-tokens", "35917398016"};
+  const nlohmann::json json = json_of(words);
+  EXPECT_EQ(json.at("epoch_updates"), 68507);
+  const double step = json.at("best")[0].at("step_seconds");
+  EXPECT_NEAR(json.at("epoch_days"), 68507 * step / 86400, 1e-6);
+  EXPECT_THAT(testing::succeed(words), HasSubstr("an epoch of 35.9 G tokens: 68,507 updates"));
+}
+
+TEST(Plan, ExplainsTheBest) {
+  const Words words = plan({"--model", "8.3B", "--global-batch", "64", "--tp", "8"});
+  EXPECT_THAT(testing::succeed(with(words, {"--explain"})),
+              AllOf(HasSubstr("Groups of ranks"), HasSubstr("3072 x 1152"), HasSubstr("within hosts")));
+  EXPECT_THAT(testing::succeed(words), Not(HasSubstr("Groups of ranks")));
+}
+
 TEST(Plan, KeepsWhatIsGiven) {
   const nlohmann::json json =
       json_of(plan({"--model", "1.2B", "--global-batch", "16", "--pp", "4", "--schedule", "terapipe",
@@ -100,15 +119,21 @@ TEST(Plan, ItsCommandTrains) {
   const TinyTraining training;
   const std::string cluster = training.path("cluster.toml"), data = training.path("data");
   write_file_atomically(cluster, kProcessors);
-  for (const Words& more : {Words{}, Words{"--pp", "2", "--schedule", "seq1f1b"}}) {
-    const Words model = {"--num-layers",   "2", "--hidden-size", "64",   "--num-attention-heads", "4", "--seq", "64",
-                         "--global-batch", "4", "--tokens",      "1024", "--data-path",           data};
+  const Words given = {"--global-batch", "4"};
+  for (const Words& more :
+       {given, with(given, {"--pp", "2", "--schedule", "seq1f1b"}),
+        with(given, {"--pp", "2", "--schedule", "terapipe", "--token-slices", "joint"}), Words{"--largest-batch"},
+        Words{"--largest-batch", "--pp", "2", "--schedule", "terapipe", "--token-slices", "uniform:2"}}) {
+    const Words model = {"--num-layers", "2",  "--hidden-size", "64",   "--num-attention-heads", "4",
+                         "--seq",        "64", "--tokens",      "1024", "--data-path",           data};
     const nlohmann::json json =
         json_of(with(with({"plan", "--cluster", cluster, "--tokenizer", training.path("tokenizer")}, model), more));
     EXPECT_EQ(json.at("devices"), 2);
     const Outcome trained = run_teratron(with({"train"}, json.at("words").get<Words>()));
     EXPECT_EQ(trained.exit_code, 0) << json.at("command") << "\n" << trained.errors;
-    EXPECT_THAT(trained.output + trained.errors, HasSubstr("iteration 4/4"));
+    const std::int64_t batch = json.at("best")[0].at("global_batch_size");
+    const std::int64_t updates = (16 + batch - 1) / batch;  // of 16 sequences
+    EXPECT_THAT(trained.output + trained.errors, HasSubstr(fmt::format("iteration {0}/{0}", updates)));
   }
 }
 
@@ -120,6 +145,11 @@ TEST(Plan, WhatFitsNowhereIsToldWithWhatWouldFit) {
 }
 
 TEST(Plan, FaultsAreListedAtOnce) {
+  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "4", "--largest-batch"})), HasSubstr("give one"));
+  EXPECT_THAT(errors_of(plan({"--model", "124M", "--largest-batch", "--schedule", "1f1b"})),
+              HasSubstr("any batch fits"));
+  EXPECT_THAT(errors_of(plan({"--model", "124M", "--largest-batch", "--token-slices", "joint"})),
+              HasSubstr("a batch of a given size"));
   EXPECT_THAT(errors_of({"plan", "--model", "124M"}), AllOf(HasSubstr("--cluster"), HasSubstr("--global-batch-size")));
   EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "4", "--tp", "5", "--token-slices", "auto"})),
               HasSubstr("--token-slices is auto"));
