@@ -23,42 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using Paths = std::vector<fs::path>;
 
-constexpr auto kCorpusFiles = std::to_array<std::string_view>({".bin", ".idx", ".teratron.json"});
-
-// A field whose value names files to write: its name, or that of the value for a positional, and what is appended to
-// the value. Fields that no row has are read.
-struct WrittenField {
-  std::string_view name, value_name;
-  std::vector<std::string_view> endings;
-};
-
-const std::vector<WrittenField>& written_fields() {
-  static const std::vector<WrittenField> fields = {
-      {"json", "FILE", {""}},
-      {"json", "LINES", {""}},
-      {"dropped", "FILE", {""}},
-      {"trace", "FILE", {""}},
-      {"svg", "FILE", {""}},
-      {"output", "FILE", {""}},
-      {"out", "FILE", {""}},
-      {"predictions", "OUT", {""}},
-      {"", "OUT", {""}},
-      {"out", "PREFIX", {kCorpusFiles.begin(), kCorpusFiles.end()}},
-      {"out", "NAME", {kCorpusFiles.begin(), kCorpusFiles.end()}},
-      {"out", "DIR", {"/vocab.json", "/merges.txt", "/tokenizer.json", "/scaling.svg", "/scaling.json"}},
-  };
-  return fields;
-}
-
-const WrittenField* written_field(const Field& field) {
-  const bool is_positional = field.role == FieldRole::kPositional;
-  const auto& all = written_fields();
-  const auto found = std::ranges::find_if(all, [&](const WrittenField& one) {
-    return one.value_name == field.value_name && (is_positional ? one.name.empty() : one.name == field.name);
-  });
-  return found == all.end() ? nullptr : &*found;
-}
-
 // The paths that a field holds. Words are paths where they name corpora or files of documents.
 Paths paths_in(const Field& field) {
   if (const auto* const* path = std::get_if<fs::path*>(&field.target)) return {**path};
@@ -100,8 +64,8 @@ void add_read(const fs::path& named, bool has_model, Paths& read) {
   if (is_standard_stream(named)) return read.push_back(named);
   if (fs::is_directory(named, error)) return add_folder(named, has_model, read);
   read.push_back(named);
-  for (const std::string_view ending : kCorpusFiles) {
-    const fs::path file = named.string() + std::string(ending);
+  for (const std::string& ending : corpus_files()) {
+    const fs::path file = named.string() + ending;
     if (fs::exists(file, error)) read.push_back(file);
   }
 }
@@ -162,27 +126,30 @@ void require_json(const fs::path& json, bool may_be_lines) {
 
 }  // namespace
 
+std::vector<std::string> corpus_files() { return {".bin", ".idx", ".teratron.json"}; }
+
+std::vector<std::string> corpus_or_lines() { return {"", ".bin", ".idx", ".teratron.json"}; }
+
 void require_separate_files(const FieldList& fields) {
   Paths read, written;
   for (const Field& field : fields) {
-    const WrittenField* const writes = written_field(field);
     for (const fs::path& path : paths_in(field)) {
       if (path.empty()) continue;
-      if (writes == nullptr) {
+      if (field.written_endings.empty()) {
         add_matches(path, field.value_name == "DIR", read);
         continue;
       }
-      for (const std::string_view ending : writes->endings) {
-        written.emplace_back(is_standard_stream(path) ? "-" : path.string() + std::string(ending));
+      for (const std::string& ending : field.written_endings) {
+        written.emplace_back(is_standard_stream(path) ? "-" : path.string() + ending);
       }
-      if (field.value_name == "NAME" && is_named_json_lines(path)) written.push_back(path);
     }
   }
   require_read_once(read);
   require_separate(read, written);
   for (const Field& field : fields) {
-    if (field.name != "json") continue;
-    for (const fs::path& path : paths_in(field)) require_json(path, field.value_name == "LINES");
+    if (field.written_content == FileContent::kOwn) continue;
+    const bool are_lines = field.written_content == FileContent::kJsonLines;
+    for (const fs::path& path : paths_in(field)) require_json(path, are_lines);
   }
 }
 

@@ -14,8 +14,9 @@
 namespace teratron {
 
 void add_json_field(FieldList& list, std::filesystem::path& json) {
-  list.add("json", &json, "FILE", "results as JSON; - is standard output, and then nothing else goes there").when_set =
-      [&json] { require_writable(json); };
+  list.add("json", &json, "FILE", "results as JSON; - is standard output, and then nothing else goes there")
+      .writes(FileContent::kJson)
+      .when_set = [&json] { require_writable(json); };
 }
 
 void add_overwrite_field(FieldList& list, bool& overwrite) {

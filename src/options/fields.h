@@ -55,6 +55,9 @@ enum class FieldScope {
   kStart,      // this start of the command alone: what it resumes, what it reports at its end
 };
 
+// What a file that a command writes holds.
+enum class FileContent { kOwn, kJson, kJsonLines };
+
 struct Field {
   std::string name;  // without the dashes: "hidden-size"; in TOML hidden_size
   FieldTarget target;
@@ -63,6 +66,8 @@ struct Field {
   std::string group;  // the heading it stands under
   FieldScope scope = FieldScope::kRun;
   FieldRole role = FieldRole::kFlag;
+  std::vector<std::string> written_endings;  // files to write: the value with each of these; none: the value is read
+  FileContent written_content = FileContent::kOwn;
   bool in_summary = false;         // a run's first lines have words of their own for it
   std::string alias;               // a second name, without the dashes
   bool required = false;           // the user must give it
@@ -86,6 +91,11 @@ struct Field {
 
   Field& of(FieldScope part) {
     scope = part;
+    return *this;
+  }
+  Field& writes(FileContent content = FileContent::kOwn, std::vector<std::string> endings = {""}) {
+    written_content = content;
+    written_endings = std::move(endings);
     return *this;
   }
   Field& summarised() {

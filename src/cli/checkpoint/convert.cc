@@ -35,7 +35,7 @@ struct ConvertOptions {
 FieldList fields_of(ConvertOptions& o) {
   FieldList list;
   list.add_positional(&o.in, "IN", "folder to read");
-  list.add_positional(&o.out, "OUT", "folder to write, new or empty");
+  list.add_positional(&o.out, "OUT", "folder to write, new or empty").writes();
   list.add_choice("from", o.from, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}}, "format of IN")
       .required = true;
   list.add_choice("to", o.to, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}}, "format of OUT")

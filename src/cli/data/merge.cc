@@ -42,6 +42,7 @@ FieldList fields_of(DataMergeOptions& o) {
   list.add_positional(&o.sources, "PREFIX",
                       "a corpus is PREFIX.bin and PREFIX.idx; a pattern ('shard-*') is all of them");
   list.add("out", &o.out, "PREFIX", "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json where the corpora have it")
+      .writes(FileContent::kOwn, corpus_files())
       .required = true;
   add_overwrite_field(list, o.overwrite);
   add_json_field(list, o.json);

@@ -44,6 +44,7 @@ FieldList fields_of(DataSampleOptions& o) {
       "be compressed");
   list.add("out", &o.out, "NAME",
            "writes PREFIX.bin and .idx; of JSON lines one file, compressed if it ends in .zst; -: standard output")
+      .writes(FileContent::kOwn, corpus_or_lines())
       .required = true;
   add_overwrite_field(list, o.overwrite);
   list.add("documents", &o.documents, "N", "so many documents").between(0);

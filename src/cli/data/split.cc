@@ -45,6 +45,7 @@ FieldList fields_of(DataSplitOptions& o) {
            "with a part's name behind it: NAME-train.bin and .idx; for JSON lines NAME ends in .jsonl or .jsonl.zst, "
            "and "
            "the part's name goes before that: NAME-train.jsonl")
+      .writes(FileContent::kOwn, corpus_or_lines())
       .required = true;
   add_overwrite_field(list, o.overwrite);
   list.add("parts", &o.parts, "NAME=SHARE", "train=0.98,valid=0.01,test=0.01; shares of their sum").required = true;

@@ -65,10 +65,11 @@ FieldList fields_of(StageCommandOptions& o) {
                       "Of extract: WARC files, pages of HTML, JSON lines with HTML in them");
   list.add("out", &o.stream.out, "FILE",
            "what is kept, a line of JSON each; compressed if it ends in .zst; -: standard output")
+      .writes()
       .required = true;
   add_reading_fields(list, o);
-  list.add("dropped", &o.stream.dropped, "FILE",
-           "what was dropped, a line of JSON each, with the stage and the reason");
+  list.add("dropped", &o.stream.dropped, "FILE", "what was dropped, a line of JSON each, with the stage and the reason")
+      .writes();
   add_overwrite_field(list, o.overwrite);
   list.add("threads", &o.threads, "N", "0: one a core; the output is the same for any number").between(0);
   list.add("batch-bytes", &o.stream.batch_bytes, "N", "bytes of text that are in work at a time").between(1).role =

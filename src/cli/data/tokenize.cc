@@ -47,6 +47,7 @@ FieldList fields_of(DataTokenizeOptions& o) {
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
   list.add("out", &o.out, "PREFIX",
            "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json, which names the tokenizer")
+      .writes(FileContent::kOwn, corpus_files())
       .required = true;
   add_overwrite_field(list, o.overwrite);
   add_text_format_fields(list, o.format, o.json_key);

@@ -47,7 +47,7 @@ FieldList fields_of(EvalTaskOptions& o) {
   list.add("load", &o.load, "DIR", "a checkpoint of `teratron finetune`, or a Hugging Face folder of such a model")
       .required = true;
   list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`").required = true;
-  list.add("predictions", &o.predictions, "OUT", "write what the model answers, as the task's site takes it");
+  list.add("predictions", &o.predictions, "OUT", "write what the model answers, as the task's site takes it").writes();
   add_overwrite_field(list, o.overwrite);
   list.add("seq-length", &o.given.seq_length, "N", "tokens of a sequence at most; 0: as the model was fine-tuned");
   add_task_reading_fields(list, o);

@@ -30,6 +30,7 @@ FieldList fields_of(EmbedOptions& o) {
                       "texts, one a line, or JSON lines; plain or compressed (gzip, zstd); -: standard input");
   list.add("load", &o.load, "DIR", "checkpoint of a BERT, or a folder of Hugging Face's").required = true;
   list.add("out", &o.out, "FILE", "the vectors, [lines, hidden] in float32, as NumPy's .npy; -: standard output")
+      .writes()
       .required = true;
   add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the model if not given");

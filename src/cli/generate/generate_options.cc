@@ -55,6 +55,7 @@ FieldList fields_of(GenerateOptions& o) {
   add_process_fields(list, o.layout);
   list.add("json", &o.json, "LINES",
            "a file of an object a line for each text, in order; - is standard output, and nothing else")
+      .writes(FileContent::kJsonLines)
       .when_set = [&o] { require_writable(o.json); };
   add_loaded_precision_fields(list, o.backend);
   add_backend_fields(list, o.backend);

@@ -25,8 +25,8 @@ constexpr Flag kCluster{"cluster"}, kBatch{"global-batch-size"}, kDevices{"devic
 
 // The value of a flag that takes part in the search only where it is not given.
 template <class Value, class Fixed>
-void fixes(FieldList& list, const char* name, const Value& value, std::optional<Fixed>& fixed) {
-  list.find(name)->when_set = [&value, &fixed] { fixed = value; };
+void fixes(FieldList& list, const Value& value, std::optional<Fixed>& fixed) {
+  list.field_of(value).when_set = [&value, &fixed] { fixed = value; };
 }
 
 void add_layout(FieldList& list, PlanOptions& o) {
@@ -42,16 +42,16 @@ void add_layout(FieldList& list, PlanOptions& o) {
       "slices of tokens: their lengths, or so many; uniform:1: sequences run whole; joint: chosen with micro-batches "
       "of up to --micro-batch-size sequences");
   add_pipeline_layout_field(list, t.pipeline);
-  fixes(list, "tensor-model-parallel-size", t.layout.tensor_parallel, o.fixed.tensor);
-  fixes(list, "pipeline-model-parallel-size", t.layout.pipeline_parallel, o.fixed.pipeline);
-  fixes(list, "data-parallel-size", t.layout.data_parallel, o.fixed.data);
-  fixes(list, "sequence-parallel", t.layout.sequence_parallel, o.fixed.sequence_parallel);
-  fixes(list, "use-distributed-optimizer", t.layout.distributed_optimizer, o.fixed.distributed_optimizer);
-  fixes(list, "recompute-granularity", t.layout.recompute, o.fixed.recompute);
-  fixes(list, "micro-batch-size", t.batch.micro_batch_size, o.fixed.micro_batch);
-  fixes(list, "virtual-stages", t.pipeline.virtual_stages, o.fixed.virtual_stages);
-  fixes(list, "token-slices", t.pipeline.token_slices, o.fixed.token_slices);
-  list.find("schedule")->when_set = [&o] { o.fixed.schedule = o.train.pipeline.schedule; };
+  fixes(list, t.layout.tensor_parallel, o.fixed.tensor);
+  fixes(list, t.layout.pipeline_parallel, o.fixed.pipeline);
+  fixes(list, t.layout.data_parallel, o.fixed.data);
+  fixes(list, t.layout.sequence_parallel, o.fixed.sequence_parallel);
+  fixes(list, t.layout.distributed_optimizer, o.fixed.distributed_optimizer);
+  fixes(list, t.layout.recompute, o.fixed.recompute);
+  fixes(list, t.batch.micro_batch_size, o.fixed.micro_batch);
+  fixes(list, t.pipeline.virtual_stages, o.fixed.virtual_stages);
+  fixes(list, t.pipeline.token_slices, o.fixed.token_slices);
+  list.field_of(t.pipeline.schedule).when_set = [&o] { o.fixed.schedule = o.train.pipeline.schedule; };
 }
 
 // What is decided, and what it needs: the rest is as harmless as can be.
@@ -154,7 +154,7 @@ FieldList fields_of(PlanOptions& o) {
   add_model_fields(list, t.model);
   list.group("Training");
   add_seq_length_field(list, t.model);
-  list.find("seq-length")->alias = "seq";
+  list.field_of(t.model.seq_length).alias = "seq";
   list.add("global-batch-size", &t.batch.global_batch_size, "N", "sequences of an update").alias = "global-batch";
   list.add("largest-batch", &o.largest_batch, "",
            "in place of it: the most that devices hold at once, as gpipe, terapipe and a single stage do");
@@ -162,8 +162,8 @@ FieldList fields_of(PlanOptions& o) {
   list.add("corpus-tokens", &o.corpus_tokens, "T", "of an epoch: for its updates and days");
   add_optimizer_choice_fields(list, t.optimizer);
   add_training_precision_fields(list, t.backend);
-  for (const char* name : {"bf16", "fp16", "tf32"}) {
-    if (Field* field = list.find(name)) field->when_set = [&o] { o.precision_given = true; };
+  for (const bool* precision : {&t.backend.bf16, &t.backend.fp16, &t.backend.tf32}) {
+    list.field_of(*precision).when_set = [&o] { o.precision_given = true; };
   }
   list.group("Cluster");
   Field& cluster = list.add("cluster", &o.cluster, "NAME|FILE", "preset or TOML file of devices and their links");
@@ -180,7 +180,7 @@ FieldList fields_of(PlanOptions& o) {
   list.add("reproduce", &o.reproduce, "megatron|terapipe",
            "a paper's published numbers beside ours, in place of a plan")
       .known_values = {"megatron", "terapipe"};
-  list.add("svg", &o.svg, "FILE", "with --reproduce, bars of published numbers and ours as a picture");
+  list.add("svg", &o.svg, "FILE", "with --reproduce, bars of published numbers and ours as a picture").writes();
   add_json_field(list, o.json);
   return list;
 }

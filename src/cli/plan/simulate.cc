@@ -56,8 +56,8 @@ FieldList fields_of(SimulateOptions& o) {
            "until a slice's result is at the next stage; with --profile, on top of what was measured");
   add_cluster_fields(list, o.on_cluster);
   list.group("Output");
-  list.add("svg", &o.svg, "FILE", "the timeline as a picture");
-  list.add("trace", &o.trace, "FILE", "the timeline for ui.perfetto.dev or chrome://tracing");
+  list.add("svg", &o.svg, "FILE", "the timeline as a picture").writes();
+  list.add("trace", &o.trace, "FILE", "the timeline for ui.perfetto.dev or chrome://tracing").writes();
   list.add("svg-span-ms", &o.svg_span, "T", "at least so much time across the picture, for pictures to compare");
   add_json_field(list, o.json);
   return list;

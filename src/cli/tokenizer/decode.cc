@@ -34,7 +34,7 @@ struct TokenizerDecodeOptions {
 FieldList fields_of(TokenizerDecodeOptions& o) {
   FieldList list;
   list.add_positional(&o.in, "IN", "token ids, 4 bytes each, little-endian; -: standard input");
-  list.add_positional(&o.out, "OUT", "the bytes they stand for; -: standard output");
+  list.add_positional(&o.out, "OUT", "the bytes they stand for; -: standard output").writes();
   add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
   add_json_field(list, o.json);

@@ -39,7 +39,7 @@ FieldList fields_of(TokenizerEncodeOptions& o) {
       &o.in, "IN",
       "text, plain or compressed (gzip, zstd), taken as it is: JSON, tables and byte order marks, too, are "
       "text here; -: standard input");
-  list.add_positional(&o.out, "OUT", "its token ids, 4 bytes each, little-endian; -: standard output");
+  list.add_positional(&o.out, "OUT", "its token ids, 4 bytes each, little-endian; -: standard output").writes();
   add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
   list.add("threads", &o.threads, "N", "0: one a core").between(0);

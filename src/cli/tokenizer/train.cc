@@ -48,7 +48,9 @@ FieldList fields_of(TokenizerTrainOptions& o) {
                       "folder: all .jsonl "
                       "and .txt files below. -: standard input");
   list.add("vocab-size", &o.vocab_size, "N", "tokens, with the 256 bytes and <|endoftext|>").required = true;
-  list.add("out", &o.out, "DIR", "where vocab.json, merges.txt and tokenizer.json go").required = true;
+  list.add("out", &o.out, "DIR", "where vocab.json, merges.txt and tokenizer.json go")
+      .writes(FileContent::kOwn, {"/vocab.json", "/merges.txt", "/tokenizer.json"})
+      .required = true;
   add_overwrite_field(list, o.overwrite);
   add_text_format_fields(list, o.format, o.json_key);
   list.add("minimum-count", &o.minimum_count, "N", "a pair seen more rarely gets no token").between(1);

@@ -77,9 +77,10 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
   list.add("exit-duration-in-mins", &s.exit_duration_in_mins, "X",
            "end after the update in which the command has run this long; 0: go on")
       .of(FieldScope::kCommand);
-  list.add("json", &s.json, "FILE", "results as JSON; - is standard output").of(FieldScope::kStart).when_set = [&s] {
-    require_writable(s.json);
-  };
+  list.add("json", &s.json, "FILE", "results as JSON; - is standard output")
+      .writes(FileContent::kJson)
+      .of(FieldScope::kStart)
+      .when_set = [&s] { require_writable(s.json); };
   list.add("tensorboard-dir", &s.tensorboard_dir, "DIR", "curves for TensorBoard, by Megatron-LM's names");
   list.add("sample-prompt", &s.sample_prompts, "TEXT",
            "text that the model continues at every validation, for those who watch; may be given several times")
@@ -91,6 +92,7 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
            "products have ever reached here");
   list.add("trace", &s.trace, "FILE",
            "what every stage did when in the last iterations, for Perfetto or chrome://tracing")
+      .writes()
       .of(FieldScope::kStart);
   list.add("verbose", &s.verbose, "", "show all settings at the start").of(FieldScope::kCommand);
 }
