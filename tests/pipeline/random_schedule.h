@@ -16,7 +16,7 @@ inline int between(RandomSequence& random, int least, int most) {
   return least + static_cast<int>(random.below(static_cast<std::uint64_t>(most - least + 1)));
 }
 
-constexpr const auto& kAllKinds = kScheduleKinds;
+inline constexpr const auto& kAllKinds = kScheduleKinds;
 
 inline ScheduleSize random_size(RandomSequence& random, ScheduleKind kind) {
   ScheduleSize size{.stages = between(random, 1, 6), .micro_batches = between(random, 1, 9)};
