@@ -266,10 +266,12 @@ TEST_F(ExtractBody, ThatAreScriptsStyleSheetsAndBase64AreDroppedWhateverTheirTyp
   const std::string about = "<p>A menu that opens by a click needs three lines, and none of them is long:</p><pre>" +
                             script + "</pre><p>That is all that there is to it, and you may copy it to your site.</p>";
   const std::string plain = joined(testing::random_paragraphs(random, 5)) + " Its key = value; so {it} is.";
-  warc += warc_record(http_response(about)) + warc_record(http_response(plain));
+  const std::string underlined =
+      "What is new\n" + std::string(70, '=') + "\n\nThe menu opens by a key as well, which was asked for often.\n";
+  for (const std::string& page : {about, plain, underlined}) warc += warc_record(http_response(page));
   const auto lines_out = extract({write("a.warc", warc)});
   EXPECT_EQ(dropped("not a page"), std::ssize(bodies)) << statistics_;
-  ASSERT_EQ(lines_out.size(), 2U);
+  ASSERT_EQ(lines_out.size(), 3U);
   EXPECT_THAT(lines_out[0]["text"].get<std::string>(), ::testing::HasSubstr("menu.onclick"));
 }
 

@@ -16,8 +16,7 @@ inline int between(RandomSequence& random, int least, int most) {
   return least + static_cast<int>(random.below(static_cast<std::uint64_t>(most - least + 1)));
 }
 
-constexpr ScheduleKind kAllKinds[] = {ScheduleKind::kGpipe, ScheduleKind::k1F1B, ScheduleKind::kInterleaved,
-                                      ScheduleKind::kTeraPipe, ScheduleKind::kSeq1F1B};
+inline constexpr const auto& kAllKinds = kScheduleKinds;
 
 inline ScheduleSize random_size(RandomSequence& random, ScheduleKind kind) {
   ScheduleSize size{.stages = between(random, 1, 6), .micro_batches = between(random, 1, 9)};
@@ -142,18 +141,22 @@ inline void cut_unequally(RandomSequence& random, ScheduleSize& size) {
 
 // Of any kind, or of no kind.
 inline Schedule any_schedule(RandomSequence& random) {
-  const int choice = between(random, 0, 10);
-  if (choice < 5) return make_schedule(kAllKinds[choice], random_size(random, kAllKinds[choice]));
+  const int kinds = static_cast<int>(kAllKinds.size()), drawn = between(random, 0, kinds + 5);
+  if (drawn < kinds) {
+    const ScheduleKind kind = kAllKinds[static_cast<std::size_t>(drawn)];
+    return make_schedule(kind, random_size(random, kind));
+  }
+  const int choice = drawn - kinds;
   ScheduleSize size{.stages = between(random, 1, 4),
                     .micro_batches = between(random, 1, 4),
                     .slices = between(random, 1, 4),
                     .virtual_stages = between(random, 1, 3)};
-  if (choice < 8) return random_schedule(random, size);
+  if (choice < 3) return random_schedule(random, size);
   cut_unequally(random, size);
-  if (choice == 8) return random_schedule(random, size);
+  if (choice == 3) return random_schedule(random, size);
   size.virtual_stages = 1;
   const Schedule first = make_schedule(ScheduleKind::kTeraPipe, size);
-  if (choice == 9) return first;
+  if (choice == 4) return first;
   size.micro_batches = between(random, 1, 4);
   cut_unequally(random, size);
   return one_after_the_other(first, make_schedule(ScheduleKind::kSeq1F1B, size));

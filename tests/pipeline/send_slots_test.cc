@@ -176,7 +176,7 @@ TEST(FirstMicroBatches, OfAScheduleAreFitToRunAndAsTheGeneratorsMakeThem) {
   for (int trial = 0; trial < 300; ++trial) {
     const Schedule any = any_schedule(random);
     EXPECT_TRUE(schedule_faults(some_micro_batches(any, 0, testing::between(random, 1, any.micro_batches))).empty());
-    const ScheduleKind kind = testing::kAllKinds[random.below(5)];
+    const ScheduleKind kind = testing::kAllKinds[random.below(testing::kAllKinds.size())];
     ScheduleSize size = testing::random_size(random, kind);
     const Schedule schedule = make_schedule(kind, size);
     const int unit = kind == ScheduleKind::kInterleaved ? size.stages : 1;

@@ -160,9 +160,14 @@ bool is_garbage(std::string_view text) {
 }
 
 bool is_program(std::string_view text) {
-  const auto spaces = std::ranges::count_if(text, is_ascii_space);
-  const auto signs = std::ranges::count_if(text, [](char c) { return c == '{' || c == '}' || c == ';' || c == '='; });
-  return signs * 50 >= std::ssize(text) - spaces && signs > 0;
+  std::int64_t bytes = 0, signs = 0;
+  char before = ' ';
+  for (const char c : text) {
+    bytes += is_ascii_space(c) ? 0 : 1;
+    signs += (c == '{' || c == '}' || c == ';' || c == '=') && c != before ? 1 : 0;
+    before = c;
+  }
+  return signs * 50 >= bytes && signs > 0;
 }
 
 bool is_encoded_data(std::string_view text) {
@@ -170,8 +175,10 @@ bool is_encoded_data(std::string_view text) {
   std::size_t all = 0, long_words = 0;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find_first_of(" \t\n\r\f"));
+    const bool is_long = word.size() >= kLongWord && ascii_prefix(word) == word.size() &&
+                         std::ranges::any_of(word, [](char c) { return is_ascii_letter(c) || is_ascii_digit(c); });
     all += word.size();
-    if (word.size() >= kLongWord && ascii_prefix(word) == word.size()) long_words += word.size();
+    long_words += is_long ? word.size() : 0;
     text.remove_prefix(std::min(word.size() + 1, text.size()));
   }
   return long_words * 2 >= all && long_words > 0;

@@ -22,11 +22,12 @@ bool can_be_text(std::string_view bytes);
 bool is_garbage(std::string_view text);
 
 // Whether a text is a program or a style sheet: one in fifty of its bytes or more, spaces not counted, is one of { } ;
-// and =. Texts of languages have one in 200, and those about programs one in 70.
+// and =. Several of a kind in a row count once, since texts underline headings with them. Texts of languages have one
+// in 200, and those about programs one in 70.
 bool is_program(std::string_view text);
 
 // Whether half of a text or more, spaces not counted, is words of ASCII with 50 characters or more: base64, packed
-// scripts, hexadecimal digits. No language has such words.
+// scripts, hexadecimal digits. No language has such words. Lines of signs are none.
 bool is_encoded_data(std::string_view text);
 
 // Whether it begins as a page does: with a tag, a comment or a declaration.
