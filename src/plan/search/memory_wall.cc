@@ -23,6 +23,8 @@ class Wall {
         room_(static_cast<std::int64_t>(request.cluster.device.memory)),
         memory_(config_, request.context()) {
     config_.pipeline_layout.clear();
+    // 1F1B holds no more micro-batches than there are stages, however many follow, and plans of thousands take seconds.
+    config_.global_batch_size = std::min(config_.global_batch_size, 2 * config_.model.num_layers);
   }
 
   std::optional<WallLayout> tensor_alone() const {
