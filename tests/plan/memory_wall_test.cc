@@ -22,6 +22,7 @@ TEST(MemoryWall, IsTheFewestThatFit) {
   RandomSequence random({.seed = 51});
   for (int trial = 0; trial < 25; ++trial) {
     PlanRequest request = random_request(random);
+    if (trial % 5 == 0) request.model.batch.global_batch_size = drawn(random, {11, 13, 17, 40});
     std::int64_t alone = 0, fewest = 0;
     const LayoutMemory memory(request.model, request.context());
     const std::int64_t heads = request.model.model.config.num_attention_heads,

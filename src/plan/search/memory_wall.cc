@@ -23,6 +23,9 @@ class Wall {
         room_(static_cast<std::int64_t>(request.cluster.device.memory)),
         memory_(config_, request.context()) {
     config_.pipeline.layout.clear();
+    // 1F1B holds no more micro-batches than there are stages, however many follow, and plans of thousands take seconds.
+    std::int64_t& batch = config_.batch.global_batch_size;
+    batch = std::min(batch, 2 * config_.model.config.num_layers);
   }
 
   std::optional<WallLayout> tensor_alone() const {
