@@ -18,6 +18,7 @@ import json
 import math
 import os
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
@@ -255,9 +256,9 @@ def report(notes, options):
         "bench/real_finetune.py has the recipe,\nwhich both sides follow. Scores are those of the last model, in per cent, a seed each; their means with "
         "standard errors. The bar: means within two\nstandard errors (of their difference), and RACE ten points above chance.\n\n"
         f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads, bf16; torch {torch.__version__}, transformers {transformers.__version__}; "
-        f"{version}; `bench/real_finetune {' '.join(sys.argv[1:])}`.\nRACE: middle schools, articles of at most {LONGEST_ARTICLE} characters, of the "
-        f"training set the first {options.articles} of them; SQuAD: the dev set, every {PARAGRAPHS}th paragraph, articles in turn trained and tested on. "
-        "The machine was shared, at the lowest priority.\n\n"
+        f"{version}; `bench/real_finetune {shlex.join(sys.argv[1:])}`.\nRACE: middle schools, articles of at most {LONGEST_ARTICLE} characters, of the "
+        f"training set the first {options.articles} of them; SQuAD: the dev set, every {PARAGRAPHS}th paragraph, articles in turn trained and tested on.\n"
+        f"{options.note}\n\n"
         "| task | trained on; tested on | rate, batch, epochs, tokens, updates | Teratron | mean | transformers | mean | apart (standard errors) | CPU seconds a "
         "run |\n|---|---|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n")
     if options.save:
@@ -273,6 +274,7 @@ def main():
     parser.add_argument("--articles", type=int, default=300, help="of RACE, to train on")
     parser.add_argument("--tasks", nargs="+", choices=TASK_OF, default=list(TASK_OF), help="in this order, a seed of all before the next")
     parser.add_argument("--sides", nargs="+", choices=SIDES.values(), default=list(SIDES.values()))
+    parser.add_argument("--note", default="", help="a sentence for the results, of the machine")
     parser.add_argument("--folder", type=Path, default=Path("build/bench-real_finetune"), help="where runs are kept")
     options = parser.parse_args()
     transformers.utils.logging.set_verbosity_error()
