@@ -31,7 +31,7 @@ std::vector<std::pair<std::string, TaskKind>> task_choices() {
   return choices;
 }
 
-// What the flags leave to the weights, to the paper and to the task.
+// Fills in what the flags leave to the weights, to the paper and to the task.
 void fill_in(FinetuneConfig& config, FieldList& fields) {
   TrainConfig& run = config.run;
   TaskReading& reading = config.reading.given;

@@ -13,7 +13,7 @@
 
 namespace teratron {
 
-// Of Megatron-LM's Table 6: the size of the batch in examples, the peak learning rate, the epochs.
+// A row of Megatron-LM's Table 6: the size of the batch in examples, the peak learning rate, the epochs.
 struct TaskHyperParameters {
   std::int64_t batch = 0;
   double learning_rate = 0;
@@ -23,7 +23,7 @@ struct TaskHyperParameters {
 // Those of the model in the table (336M, 1.3B, 3.9B) whose size is nearest, as a ratio.
 TaskHyperParameters paper_hyper_parameters(TaskKind task, std::int64_t model_parameters);
 
-// Of RoBERTa's fine-tuning (arXiv 1907.11692, Table 10), whose procedure the Megatron-LM paper follows.
+// The weight decay of RoBERTa's fine-tuning (arXiv 1907.11692, Table 10), whose procedure Megatron-LM's paper follows.
 double paper_weight_decay(TaskKind task);
 
 // How texts are read: the flags of `finetune` and of `eval TASK`. A 0 says: as default_reading() has it.
@@ -76,7 +76,7 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments);
 // A model that ends in what the task needs.
 void set_task_head(ModelConfig& model, TaskKind task);
 
-// Of a run of so many, those in which the learning rate rises.
+// The updates in which the learning rate rises, of so many in all.
 std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates);
 
 // The run of seed number `index`, of examples like these: an epoch is the largest number of whole batches that they

@@ -156,7 +156,7 @@ class RankRuns {
     return outputs_of(trainer.executor(), static_cast<const Bert&>(*trainer.task().model), set.examples());
   }
 
-  // Of the checkpoint with the highest score.
+  // The result of the checkpoint with the highest score.
   FinetuneResult result_of(const TrainConfig& run, Trainer& trainer) const {
     FinetuneResult result{.seed = run.seed, .iteration = load_best(run, trainer)};
     result.validation_outputs = outputs(trainer, sets_.validation());
@@ -167,7 +167,7 @@ class RankRuns {
     return result;
   }
 
-  // Of the same, without the test set, which has no part in the search. The scores are those of all ranks.
+  // Its scores on the validation set, the same on all ranks; the test set has no part in the search.
   SearchedPoint searched(const SearchPoint& point, const TrainConfig& run, Trainer& trainer) const {
     SearchedPoint result{.point = point, .iteration = load_best(run, trainer)};
     result.validation = sets_.validation().scores(outputs(trainer, sets_.validation()));
@@ -183,7 +183,7 @@ class RankRuns {
   FinetuneResults results_;
 };
 
-// What --save holds is gone on with, if it is of this command.
+// UserError where --save holds runs of other settings or data; those of this command go on.
 void require_same_runs(const FinetuneConfig& config, const Sets& sets) {
   for (std::int64_t index = 0; index < config.seeds; ++index) {
     const TrainConfig run = train_config(config, sets.training().examples(), index);

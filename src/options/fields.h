@@ -28,7 +28,7 @@ struct Choice {
   const void* address = nullptr;  // of the value
 };
 
-// Where the value of a field lives. The struct it is part of must outlive the list.
+// The place where a field's value lives. The struct it is part of must outlive the list.
 using FieldTarget = std::variant<std::int64_t*, double*, bool*, std::string*, std::filesystem::path*,
                                  std::vector<std::filesystem::path>*, std::vector<std::int64_t>*, std::vector<double>*,
                                  std::vector<std::string>*, Choice>;
@@ -55,7 +55,7 @@ enum class FieldScope {
   kStart,      // this start of the command alone: what it resumes, what it reports at its end
 };
 
-// What a file that a command writes holds.
+// The content of a file that a command writes.
 enum class FileContent { kOwn, kJson, kJsonLines };
 
 struct Field {
@@ -83,7 +83,7 @@ struct Field {
   bool wrong = false;  // the value given could not be used
   std::string origin;  // "configs/a.toml:12"; empty: the command line, or the default
 
-  // Of a whole number, whatever else is set: a value outside of it is a fault (FieldList::range_faults).
+  // The range of a whole number: a value outside of it is a fault (FieldList::range_faults).
   Field& between(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
     range = {least, most};
     return *this;

@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of micro-batches of so many sequences; empty: in the user's cache. Joint slices need several: FILE-2.json, ..
+// The file of the profile of micro-batches of so many sequences; empty: in the user's cache. Joint slices need several:
+// FILE-2.json, ..
 fs::path profile_file(const PipelineSettings& settings, std::int64_t sequences) {
   if (settings.profile.empty() || !settings.chooses_micro_batches()) return settings.profile;
   fs::path file = settings.profile;
@@ -22,7 +23,7 @@ fs::path profile_file(const PipelineSettings& settings, std::int64_t sequences) 
   return file.replace_filename(name);
 }
 
-// What slices cost, where that is asked for; of every size that micro-batches may have.
+// The measured costs of slices, where the settings ask for them: a profile for every size that micro-batches may have.
 std::vector<slicing::Profile> profiles_for(const TrainConfig& config, std::int64_t vocab_size, const Rank& rank,
                                            Backend& backend) {
   const PipelineSettings& settings = config.pipeline;

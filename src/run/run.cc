@@ -35,7 +35,7 @@ void prepare_trace(const fs::path& trace) {
   }
 }
 
-// What the ranks of the world can reach, or what --peak-tflops says of each.
+// The operations a second that all ranks together can reach, or that --peak-tflops gives.
 double peak_flops_of(const TrainConfig& config, Backend& backend, const Rank& rank) {
   std::optional<LongTask> told;
   if (rank.is_first()) told.emplace("measuring how fast the ranks compute");

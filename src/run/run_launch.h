@@ -28,7 +28,7 @@ class RunLaunch {
   std::string layout() const { return launcher_.description(shape_); }  // for people; empty for one rank
   EndSignals& end_signals() { return end_signals_; }
 
-  // Of the ranks of this process, the one that keeps what is returned from run().
+  // True on one rank of each process, whose result run()'s caller keeps.
   static bool speaks_for_process(const Rank& rank) {
     return rank.is_first() || rank.environment.kind != RankKind::kThreads;
   }

@@ -21,7 +21,7 @@ struct StartText {
   std::string text(const Backend& backend) const;
 };
 
-// What follows once the checkpoint is loaded: where the run stands, and what the learning rate will do where there are
+// The line after the checkpoint is loaded: where the run stands, and what the learning rate will do where there are
 // more updates than the checkpoint's run was to have. `done`: updates of the checkpoint; 0: nothing is said.
 std::string text_of_progress(const TrainConfig& config, const CheckpointInfo* checkpoint, std::int64_t done,
                              bool has_work);

@@ -29,7 +29,7 @@ End fail(ExitCode code, std::string_view message) {
   return {.exit_code = static_cast<int>(code), .in_order = false};
 }
 
-// Of the exception that is being handled.
+// The end that the exception being handled makes.
 End end_of_exception() {
   try {
     throw;
@@ -57,7 +57,8 @@ End end_of_exception() {
   }
 }
 
-// What a thread does not hand to the one that waits for it, as where memory is short, ends the program; it tells why.
+// An exception that a thread does not hand to the one that waits for it, as where memory is short, ends the program
+// with its message.
 [[noreturn]] void end_in_a_thread() {
   End end{.exit_code = static_cast<int>(ExitCode::kBug)};
   if (std::current_exception()) end = end_of_exception();

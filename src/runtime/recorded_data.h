@@ -1,4 +1,4 @@
-// What a checkpoint's training state says of the data it was trained on: how the corpus was split, and how documents
+// Records in a checkpoint's training state of the data it was trained on: how the corpus was split, and how documents
 // that share a sample were kept apart.
 #pragma once
 
@@ -26,9 +26,9 @@ inline SplitRule evaluation_split(const SplitSettings& settings, const TrainingS
   return settings.rule(recorded_split(state));
 }
 
-// For evaluation as the model was trained.
+// Records the settings for evaluation as the model was trained.
 void record_documents(const DocumentSettings& settings, TrainingState& state);
-// What that says of attention and positions; every target counts. UserError as DocumentSettings::options().
+// The recorded rules of attention and positions; every target counts. UserError as DocumentSettings::options().
 DocumentOptions recorded_documents(const TrainingState& state, const Tokenizer& tokenizer);
 
 }  // namespace teratron

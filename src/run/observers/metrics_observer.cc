@@ -22,7 +22,7 @@ void MetricsObserver::write(std::int64_t iteration, const std::vector<Metric>& m
   log_->write([&](MetricsLog& log) { log.write(iteration, metrics); });
 }
 
-// Where there are several, each by its name.
+// Losses of several kinds, each by its name.
 void MetricsObserver::add_losses(const LossSums& losses, std::vector<Metric>& metrics) const {
   if (scale_.losses.size() < 2) return;
   for (std::size_t kind = 0; kind < scale_.losses.size(); ++kind) {

@@ -1,4 +1,4 @@
-// What the numbers of an update are counted against by those who report a run.
+// The scale by which observers report an update: the run's batches, the FLOPs of a token, the peak.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,7 @@ struct RunScale {
   double mfu(const IterationReport& report) const { return flops_per_second(report) / peak_flops; }
 };
 
-// Of a trainer that has started.
+// The scale of a run whose trainer has started.
 inline RunScale scale_of(const TrainConfig& config, const Trainer& trainer, double peak_flops) {
   return {.losses = trainer.task().model->traits.losses,
           .batches = trainer.batches(),

@@ -78,7 +78,7 @@ void TensorBoardObserver::iteration(const IterationReport& r) {
   if (!r.skipped) curves.emplace_back("grad-norm", r.gradient_norm);
   TensorBoardLog::Points over_samples = points(r.consumed_samples, curves, kOverSamples);
   curves.emplace_back("iteration-time", r.seconds);
-  // Of a rank, in 10^12 floating-point operations a second.
+  // Megatron-LM's unit: 10^12 floating-point operations a second of a rank.
   curves.emplace_back("throughput", scale_.flops_per_second(r) / scale_.ranks / 1e12);
   curves.emplace_back("tokens-per-second", scale_.tokens_per_second(r));
   curves.emplace_back("mfu", scale_.mfu(r));
