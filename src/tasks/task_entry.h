@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tasks/task.h"
 
@@ -30,6 +31,18 @@ inline constexpr std::array<double, 3> kPaperModels = {336e6, 1.3e9, 3.9e9};  //
 inline constexpr std::array<double, 3> kRobertaSearchRates = {1e-5, 2e-5, 3e-5};
 inline constexpr std::array<double, 3> kBertSearchRates = {2e-5, 3e-5, 5e-5};
 
+// A function that an entry cannot leave out, since it has no default. (A pointer that may be null would need a look at
+// it, which is no constant expression under the undefined behaviour sanitizer.)
+template <class Function>
+struct Required {
+  Function* function;
+  constexpr Required(Function* given) : function(given) {}  // NOLINT
+  template <class... Arguments>
+  auto operator()(Arguments&&... arguments) const {
+    return function(std::forward<Arguments>(arguments)...);
+  }
+};
+
 // The scores of a file of predictions: for people, and as a JSON object.
 struct ScoreReport {
   std::string text, json;
@@ -40,7 +53,7 @@ struct TaskScoring {
   std::string_view summary;            // "scores labels of QQP by accuracy and F1"
   std::string_view data, predictions;  // the help of --data and --predictions
   bool has_folders;                    // whether --data is several files and folders, or one file
-  ScoreReport (*score)(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions);
+  Required<ScoreReport(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions)> score;
 };
 
 struct TaskEntry {
@@ -51,8 +64,9 @@ struct TaskEntry {
   std::int64_t seq_length, max_query_length;  // of default_reading()
   std::string_view predictions_extension;     // ".tsv", ".json"
   PaperFineTuning paper;
-  std::unique_ptr<TaskSet> (*open)(std::span<const std::filesystem::path> files, const Tokenizer& tokenizer,
-                                   const TaskReading& reading, bool training);
+  Required<std::unique_ptr<TaskSet>(std::span<const std::filesystem::path> files, const Tokenizer& tokenizer,
+                                    const TaskReading& reading, bool training)>
+      open;
   TaskScoring scoring;
 };
 
@@ -68,7 +82,7 @@ consteval TaskEntry complete(TaskEntry entry) {
   if (entry.name.empty() || entry.ability.empty() || entry.shape.count == 0 || entry.labels.size() != labels ||
       entry.seq_length == 0 || entry.predictions_extension.empty() || !positive(entry.paper.batch) ||
       !positive(entry.paper.learning_rate) || entry.paper.epochs == 0 || !positive(entry.paper.search_rates) ||
-      entry.open == nullptr || entry.scoring.summary.empty() || entry.scoring.score == nullptr) {
+      entry.scoring.summary.empty()) {
     throw "a task's entry is incomplete";
   }
   return entry;
