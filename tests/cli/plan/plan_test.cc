@@ -117,8 +117,11 @@ TEST(Plan, KeepsWhatIsGiven) {
 
 TEST(Plan, ItsCommandTrains) {
   const TinyTraining training;
-  const std::string cluster = training.path("cluster.toml"), data = training.path("data");
-  write_file_atomically(cluster, kProcessors);
+  const std::string roomy = training.path("cluster.toml"), small = training.path("small.toml");
+  const std::string data = training.path("data"), processors = kProcessors, memory = "memory = 4e8";
+  write_file_atomically(roomy, processors);
+  // The largest batch of little memory is trained in little time.
+  write_file_atomically(small, std::string(processors).replace(processors.find(memory), memory.size(), "memory = 2e7"));
   const Words given = {"--global-batch", "4"};
   for (const Words& more :
        {given, with(given, {"--pp", "2", "--schedule", "seq1f1b"}),
@@ -126,6 +129,7 @@ TEST(Plan, ItsCommandTrains) {
         Words{"--largest-batch", "--pp", "2", "--schedule", "terapipe", "--token-slices", "uniform:2"}}) {
     const Words model = {"--num-layers", "2",  "--hidden-size", "64",   "--num-attention-heads", "4",
                          "--seq",        "64", "--tokens",      "1024", "--data-path",           data};
+    const std::string& cluster = more.front() == "--largest-batch" ? small : roomy;
     const nlohmann::json json =
         json_of(with(with({"plan", "--cluster", cluster, "--tokenizer", training.path("tokenizer")}, model), more));
     EXPECT_EQ(json.at("devices"), 2);
