@@ -2,6 +2,7 @@
 // its folder, progress, metrics.jsonl, an orderly end by signals. The same command, typed again, goes on where it was:
 //   train_gpt2 TEXT FOLDER --seq-length 32 --train-iters 30 --lr 0.003 --tp 2
 #include <teratron/base/error.h>
+#include <teratron/checkpoint/native/folders.h>
 #include <teratron/data/text/tokenize.h>
 #include <teratron/run/pretraining.h>
 #include <teratron/runtime/program.h>
@@ -33,7 +34,7 @@ int main(int argc, char** argv) {
     if (!fs::exists(folder + "/corpus.idx")) make_corpus(argv[1], folder);
     std::vector<std::string> flags = {"--data-path=" + folder + "/corpus", "--tokenizer=" + folder, "--model=tiny",
                                       "--save=" + run};
-    if (fs::exists(run)) flags.push_back("--load=" + run);
+    if (fs::exists(fs::path(run) / kTrackerFile)) flags.push_back("--load=" + run);
     flags.insert(flags.end(), argv + 3, argv + argc);
     const PretrainingResult result =
         pretrain(read_train_start(flags), [](Run& one) { one.add(std::make_unique<LossPrinter>()); });

@@ -1,4 +1,4 @@
-// What a search found, for people.
+// The table of a search's points and scores, for people.
 #pragma once
 
 #include <string>

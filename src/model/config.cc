@@ -43,7 +43,7 @@ constexpr std::pair<std::string_view, std::string_view> kForeignNames[] = {
 constexpr std::int64_t kMostFeatures = std::int64_t{1} << 20;
 constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;
 
-// Of the tokens of a text, those that BERT predicts (Devlin et al., arXiv 1810.04805, section 3.1).
+// The share of a text's tokens that BERT predicts (Devlin et al., arXiv 1810.04805, section 3.1).
 constexpr double kMaskedShare = 0.15;
 
 void need_probability(Faults& faults, Flag flag, double value) {

@@ -49,7 +49,7 @@ std::string groups_text(const MeshShape& shape, const Cluster& cluster) {
 
 std::string text_of(const teratron::Shape& shape) { return fmt::format("{} x {}", shape[1], shape[0]); }
 
-// Of the first layer, and what stands before and behind the layers.
+// The matrices of the first layer, and of the embeddings and heads.
 std::string matrices_text(const TrainConfig& config, std::int64_t vocab_size) {
   const auto tensor = static_cast<int>(config.layout.tensor_parallel);
   const std::unique_ptr<Model> model = make_model(config.model.model_for(vocab_size), {0, tensor});

@@ -1,4 +1,4 @@
-// What a layout means for each rank, for people.
+// A layout as each rank sees it, for people.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace teratron::plan {
 // The ranks of each group along one axis (Megatron-LM, Figure 8), groups in the order of their first ranks.
 std::vector<std::vector<int>> groups_of(const MeshShape& shape, GroupRank RankPlace::*axis);
 
-// Of groups that compute layers together, those whose ranks lie on several hosts; 0 where one host has all devices.
+// The number of groups whose ranks lie on several hosts; 0 where one host has all devices.
 std::int64_t groups_across_hosts(const std::vector<std::vector<int>>& groups, const Cluster& cluster);
 
 // The groups of ranks, the shapes of a rank's matrices, and what the loss sends between tensor-parallel ranks.

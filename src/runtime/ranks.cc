@@ -61,9 +61,8 @@ std::string warning_of_split_hosts(const MeshShape& shape, std::span<const std::
       const std::string &one = hosts[static_cast<std::size_t>(first)], &other = hosts[static_cast<std::size_t>(rank)];
       if (one == other) continue;
       return fmt::format(
-          "warning: the tensor-parallel ranks {} to {} lie on several hosts ({}, {}), whose network carries the sums "
-          "of "
-          "every layer; choose a --tp that divides the ranks of a host, and start consecutive ranks on each",
+          "warning: the tensor-parallel ranks {} to {} lie on several hosts ({}, {}), whose network carries every "
+          "layer's sums; choose a --tp that divides the ranks of a host, and start consecutive ranks on each",
           first, first + shape.tensor - 1, one, other);
     }
   }

@@ -25,7 +25,7 @@ struct SplitSettings {
   bool override_data = false;  // a resumed run may read other samples than the checkpoint's; no flag of this group
 
   std::string parts() const { return weights.empty() ? "29,1" : weights; }
-  // What the flags say, and where they say nothing what a checkpoint recorded.
+  // The rule of the flags, and where they say nothing that of a checkpoint.
   SplitRule rule(const std::optional<SplitRule>& recorded = std::nullopt) const;
   std::string given_flags() const;  // "--split-order file"
   Faults faults() const;

@@ -5,12 +5,12 @@
 
 namespace teratron {
 
-// Of the monotonic clock, which all processes of the host share.
+// Seconds of the monotonic clock, which all processes of the host share.
 inline double monotonic_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Since 1970.
+// Seconds since 1970.
 inline double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }

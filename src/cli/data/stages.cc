@@ -50,7 +50,7 @@ Faults StageCommandOptions::faults() const {
   return faults;
 }
 
-// What the output depends on, but for the settings of stages.
+// The flags that the output depends on, but for those of stages.
 void add_reading_fields(FieldList& list, StageCommandOptions& o) {
   o.chain.add_then_field(list);
   list.add("max-bad-share", &o.stream.max_bad_share, "X", "fail if more of the documents cannot be read");

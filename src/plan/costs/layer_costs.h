@@ -28,7 +28,7 @@ struct LayerSettings {
   DType dtype = DType::kF16;
 };
 
-// Of the first so many groups of ranks, one after another, the one whose collectives take longest: where their size
+// The slowest of the first `groups` groups of ranks, which stand one after another, in collectives: where their size
 // does not divide a host's devices, some of them lie astride two hosts.
 CollectiveGroup slowest_tensor_group(const Cluster& cluster, std::int64_t tensor, std::int64_t groups);
 
@@ -52,7 +52,7 @@ class ModelCosts {
   // layers and head together are ModelConfig::training_flops_per_token.
   double layer_operations(const Slice& slice) const;
   double head_operations(const Slice& slice) const;
-  // Of what the backward makes again in a layer.
+  // The operations that a layer's backward makes again.
   double recomputed_operations(const Slice& slice) const;
 
  private:

@@ -23,7 +23,7 @@ Cluster with_instant_links(Cluster cluster) {
   return cluster;
 }
 
-// Of all micro-batches.
+// The time of all micro-batches.
 double layer_seconds(const PlanRequest& request, const Layout& layout, Recompute recompute, const Cluster& cluster) {
   const ModelCosts costs(request.model.model.model_for(request.vocab_size),
                          {.tensor = layout.tensor,

@@ -91,7 +91,7 @@ class BatchSearch {
     return fitting;
   }
 
-  // Of the last one of the wanted; nothing smaller matters.
+  // The batch of the last layout that is wanted; nothing smaller matters.
   std::int64_t least_wanted() const {
     std::vector<std::int64_t> batches;
     for (const auto& [shape, found] : best_) batches.push_back(found.sequences());

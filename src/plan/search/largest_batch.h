@@ -13,7 +13,7 @@ constexpr bool holds_batch(pipeline::ScheduleKind schedule) {
   return schedule == pipeline::ScheduleKind::kGpipe || schedule == pipeline::ScheduleKind::kTeraPipe;
 }
 
-// Of each (tp, pp, dp) the largest batch, which the configuration of the result has; largest first, of equal ones the
+// The largest batch of each (tp, pp, dp), which the configuration of the result has; largest first, of equal ones the
 // fastest. Micro-batches of a pipeline have one sequence, which takes least memory, or what is fixed, and tokens are
 // cut only as is fixed: slices take less for workspaces and more for caches. `request`'s batch does not matter. What is
 // fixed of the schedule holds its batch. UserError where no such layout has as many devices or fewer.

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "run/observers/progress_observer.h"
-
 namespace teratron {
 
 MetricsObserver::MetricsObserver(const TrainConfig& config, RunScale scale, std::int64_t start, bool keeps_validation,
@@ -15,7 +13,6 @@ MetricsObserver::MetricsObserver(const TrainConfig& config, RunScale scale, std:
     return std::make_unique<MetricsLog>(file, start, unwanted);
   };
   log_.emplace(open, std::move(tell));
-  if (!config.output.sample_prompts.empty()) tokenizer_ = Tokenizer::load(config.model.tokenizer);
 }
 
 void MetricsObserver::write(std::int64_t iteration, const std::vector<Metric>& metrics) {
@@ -61,7 +58,7 @@ void MetricsObserver::scored(std::int64_t iteration, std::span<const TaskScore> 
 }
 
 void MetricsObserver::sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) {
-  write(iteration, {{"kind", std::string("sample")}, {"prompt", prompt}, {"text", decoded(*tokenizer_, tokens)}});
+  write(iteration, {{"kind", std::string("sample")}, {"prompt", prompt}, {"text", scale_.decoded(tokens)}});
 }
 
 }  // namespace teratron

@@ -9,7 +9,6 @@
 #include "run/observers/run_scale.h"
 #include "telemetry/dispensable_log.h"
 #include "telemetry/metrics_log.h"
-#include "tokenizer/tokenizer.h"
 
 namespace teratron {
 
@@ -31,7 +30,6 @@ class MetricsObserver final : public TrainingObserver {
 
   RunScale scale_;
   std::optional<DispensableLog<MetricsLog>> log_;
-  std::optional<Tokenizer> tokenizer_;  // of --sample-prompt
 };
 
 }  // namespace teratron

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "tokenizer/stream_decoder.h"
-
 namespace teratron {
 namespace {
 
@@ -20,17 +18,8 @@ ProgressScale progress_scale(const TrainConfig& config, const RunScale& scale) {
 
 }  // namespace
 
-std::string decoded(const Tokenizer& tokenizer, std::span<const std::int32_t> tokens) {
-  StreamDecoder decoder(tokenizer);
-  std::string text;
-  for (const std::int32_t token : tokens) text += decoder.push(token);
-  return text + decoder.finish();
-}
-
 ProgressObserver::ProgressObserver(const TrainConfig& config, RunScale scale)
-    : scale_(std::move(scale)), progress_(stderr, terminal_columns(stderr), progress_scale(config, scale_)) {
-  if (!config.output.sample_prompts.empty()) tokenizer_ = Tokenizer::load(config.model.tokenizer);
-}
+    : scale_(std::move(scale)), progress_(stderr, terminal_columns(stderr), progress_scale(config, scale_)) {}
 
 void ProgressObserver::iteration(const IterationReport& r) {
   progress_.iteration({.iteration = r.iteration,
@@ -66,7 +55,7 @@ void ProgressObserver::scored(std::int64_t iteration, std::span<const TaskScore>
 }
 
 void ProgressObserver::sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) {
-  progress_.message(fmt::format("sample after iteration {}: {}{}", iteration, prompt, decoded(*tokenizer_, tokens)));
+  progress_.message(fmt::format("sample after iteration {}: {}{}", iteration, prompt, scale_.decoded(tokens)));
 }
 
 void ProgressObserver::saved(std::int64_t, const std::filesystem::path& folder) {

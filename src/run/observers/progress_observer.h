@@ -1,12 +1,10 @@
 // A run as a person watches it: lines on standard error, or one live line on a terminal.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "run/observers/run_scale.h"
 #include "telemetry/progress.h"
-#include "tokenizer/tokenizer.h"
 
 namespace teratron {
 
@@ -24,10 +22,6 @@ class ProgressObserver final : public TrainingObserver {
  private:
   RunScale scale_;
   Progress progress_;
-  std::optional<Tokenizer> tokenizer_;  // of --sample-prompt
 };
-
-// The text of sampled tokens.
-std::string decoded(const Tokenizer& tokenizer, std::span<const std::int32_t> tokens);
 
 }  // namespace teratron

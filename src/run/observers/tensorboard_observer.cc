@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "console/long_task.h"
-#include "run/observers/progress_observer.h"
 
 namespace teratron {
 namespace {
@@ -61,7 +60,6 @@ TensorBoardObserver::TensorBoardObserver(const TrainConfig& config, RunScale sca
     return std::make_unique<TensorBoardLog>(folder, keeps);
   };
   log_.emplace(open, std::move(tell));
-  if (!config.output.sample_prompts.empty()) tokenizer_ = Tokenizer::load(config.model.tokenizer);
 }
 
 void TensorBoardObserver::write(std::vector<TensorBoardLog::Points> points, double wall_time) {
@@ -105,9 +103,8 @@ void TensorBoardObserver::scored(std::int64_t iteration, std::span<const TaskSco
 
 void TensorBoardObserver::sample(std::int64_t iteration, const std::string& prompt,
                                  std::span<const std::int32_t> tokens) {
-  log_->write([&](TensorBoardLog& log) {
-    log.text(iteration, fmt::format("{} {}", kSample, prompt), decoded(*tokenizer_, tokens));
-  });
+  log_->write(
+      [&](TensorBoardLog& log) { log.text(iteration, fmt::format("{} {}", kSample, prompt), scale_.decoded(tokens)); });
 }
 
 }  // namespace teratron

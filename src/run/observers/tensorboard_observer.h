@@ -10,7 +10,6 @@
 #include "run/observers/run_scale.h"
 #include "telemetry/dispensable_log.h"
 #include "telemetry/tensorboard_log.h"
-#include "tokenizer/tokenizer.h"
 
 namespace teratron {
 
@@ -37,7 +36,6 @@ class TensorBoardObserver final : public TrainingObserver {
 
   RunScale scale_;
   std::optional<DispensableLog<TensorBoardLog>> log_;
-  std::optional<Tokenizer> tokenizer_;  // of --sample-prompt
 };
 
 }  // namespace teratron

@@ -53,46 +53,35 @@ constexpr TaskScoring answer_scoring(squad::Version version) {
           .score = is_first ? score_answers<squad::Version::kSquad1> : score_answers<squad::Version::kSquad2>};
 }
 
+// An entry of either version: `batch` is Table 6's.
+template <squad::Version kVersion>
+consteval TaskEntry entry(std::string_view name, std::string_view ability, std::array<std::int64_t, 3> batch) {
+  return complete({
+      .name = name,
+      .ability = ability,
+      .shape = {TaskOutputs::kSpans, 2},
+      .labels = {},
+      .seq_length = 384,
+      .max_query_length = 64,
+      .predictions_extension = ".json",
+      .paper =
+          {
+              .batch = batch,
+              .learning_rate = {3e-5, 3e-5, 1e-5},
+              .epochs = 2,
+              .weight_decay = 0.01,
+              .search_rates = kBertSearchRates,
+          },
+      .open = open_samples_of<kVersion>,
+      .scoring = answer_scoring(kVersion),
+  });
+}
+
 }  // namespace
 
-constinit const TaskEntry kSquad1Task = complete({
-    .name = "squad1",
-    .ability = "finds answers in paragraphs (SQuAD 1.1)",
-    .shape = {TaskOutputs::kSpans, 2},
-    .labels = {},
-    .seq_length = 384,
-    .max_query_length = 64,
-    .predictions_extension = ".json",
-    .paper =
-        {
-            .batch = {64, 48, 48},
-            .learning_rate = {3e-5, 3e-5, 1e-5},
-            .epochs = 2,
-            .weight_decay = 0.01,
-            .search_rates = kBertSearchRates,
-        },
-    .open = open_samples_of<squad::Version::kSquad1>,
-    .scoring = answer_scoring(squad::Version::kSquad1),
-});
-
-constinit const TaskEntry kSquad2Task = complete({
-    .name = "squad2",
-    .ability = "finds answers that may not be there (SQuAD 2.0)",
-    .shape = {TaskOutputs::kSpans, 2},
-    .labels = {},
-    .seq_length = 384,
-    .max_query_length = 64,
-    .predictions_extension = ".json",
-    .paper =
-        {
-            .batch = {48, 64, 48},
-            .learning_rate = {3e-5, 3e-5, 1e-5},
-            .epochs = 2,
-            .weight_decay = 0.01,
-            .search_rates = kBertSearchRates,
-        },
-    .open = open_samples_of<squad::Version::kSquad2>,
-    .scoring = answer_scoring(squad::Version::kSquad2),
-});
+constinit const TaskEntry kSquad1Task =
+    entry<squad::Version::kSquad1>("squad1", "finds answers in paragraphs (SQuAD 1.1)", {64, 48, 48});
+constinit const TaskEntry kSquad2Task =
+    entry<squad::Version::kSquad2>("squad2", "finds answers that may not be there (SQuAD 2.0)", {48, 64, 48});
 
 }  // namespace teratron
