@@ -1,4 +1,4 @@
-// Which of a page's blocks are its article: a rule of ours, which src/corpus/README.md states.
+// Which of a page's blocks are its article: a rule of ours, which src/text/corpus/README.md states.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How a subcommand is written. A file of src/cli holds one subcommand:
+// How a subcommand is written. A file of src/program/cli holds one subcommand:
 //
 //   struct DataInfoOptions { std::filesystem::path file, json; };   what the user can say, with its defaults
 //   FieldList fields_of(DataInfoOptions& options);                  the flags and arguments (options/fields.h)

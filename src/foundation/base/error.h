@@ -1,4 +1,4 @@
-// Errors, told apart by whose fault they are. The kind decides the exit code (src/base/README.md).
+// Errors, told apart by whose fault they are. The kind decides the exit code (src/foundation/base/README.md).
 #pragma once
 
 #include <fmt/format.h>

@@ -23,7 +23,7 @@ class LayoutTimes {
   // Seconds of an update. Token slices may still be kSlicersChoice: of any slices then.
   double least(const Layout& layout);
 
-  // The layouts that the slicer makes of one whose slices are to be chosen (src/slicing): for terapipe the paper's
+  // The layouts that the slicer makes of one whose slices are to be chosen (src/engine/slicing): for terapipe the paper's
   // Algorithm 1, for seq1f1b balanced pairs; jointly chosen ones by the paper's section 3.4, beside which stand those
   // of micro-batches that are alike, also in even slices. Boundaries at multiples of 1/32 of the sequence (and of the
   // ranks of sequence parallelism). None: sequences are best left whole.
