@@ -253,16 +253,16 @@ class Layer {
                           .residual = x_.ref().reshape(stream),
                           .branch = y_.ref().reshape(stream),
                           .dropout = dropout};
-    const LayerNormForward norm{.y = part(other_, m_.rows(), m_.hidden).reshape(stream),
+    const NormForward norm{.y = part(other_, m_.rows(), m_.hidden).reshape(stream),
                                 .mean = mean,
                                 .rstd = rstd,
                                 .x = add.sum,
                                 .gamma = gamma,
                                 .beta = beta};
     works.push_back({"residual add, dropout, layer norm", 0, 4 * bytes_of({x_}), [=, this] {
-                       backend_.residual_add_layer_norm({add, norm});
+                       backend_.residual_add_norm({add, norm});
                      }});
-    const LayerNormBackward backward{.dx = x_,
+    const NormBackward backward{.dx = x_,
                                      .dgamma = vector_gradients_.ref().select(0, 0).slice(0, 0, m_.hidden),
                                      .dbeta = vector_gradients_.ref().select(0, 1).slice(0, 0, m_.hidden),
                                      .dy = y_,
@@ -273,7 +273,7 @@ class Layer {
                                      .accumulate_dx = true,
                                      .accumulate = true};
     works.push_back(
-        {"layer norm backward", 0, 4 * bytes_of({x_}), [=, this] { backend_.layer_norm_backward(backward); }});
+        {"layer norm backward", 0, 4 * bytes_of({x_}), [=, this] { backend_.norm_backward(backward); }});
     works.push_back({"dropout backward", 0, 2 * bytes_of({x_}), [=, this] {
                        backend_.dropout_backward(
                            {.dbranch = x_.ref().reshape(stream), .dsum = y_.ref().reshape(stream), .dropout = dropout});

@@ -28,9 +28,9 @@ TEST(NormChain, LeavesTheFirstLayersAndTheFinalNormToThemselves) {
   CallCounter counter;
   backend->set_observer(&counter);
   executor.evaluate(batch.whole());
-  EXPECT_EQ(counter.calls["layer_norm_forward"], 2);
+  EXPECT_EQ(counter.calls["norm_forward"], 2);
   EXPECT_EQ(counter.calls["residual_add"], 1);
-  EXPECT_EQ(counter.calls["residual_add_layer_norm"], 2 * config.num_layers - 1);
+  EXPECT_EQ(counter.calls["residual_add_norm"], 2 * config.num_layers - 1);
 }
 
 }  // namespace

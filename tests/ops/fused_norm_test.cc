@@ -29,12 +29,12 @@ TEST_P(FusedNorm, GivesTheBitsOfTheTwoOperationsOneAfterTheOther) {
                    mean = make_poisoned(*backend, kept, {batch * tokens}),
                    rstd = make_poisoned(*backend, kept, {batch * tokens});
       const ResidualAdd add{.sum = sum, .residual = residual, .branch = branch, .dropout = dropout};
-      const LayerNormForward norm{.y = y, .mean = mean, .rstd = rstd, .x = sum, .gamma = gamma, .beta = beta};
+      const NormForward norm{.y = y, .mean = mean, .rstd = rstd, .x = sum, .gamma = gamma, .beta = beta};
       if (fused) {
-        backend->residual_add_layer_norm({.add = add, .norm = norm});
+        backend->residual_add_norm({.add = add, .norm = norm});
       } else {
         backend->residual_add(add);
-        backend->layer_norm_forward(norm);
+        backend->norm_forward(norm);
       }
       return std::vector{download_values(*backend, sum), download_values(*backend, y), download_values(*backend, mean),
                          download_values(*backend, rstd)};

@@ -16,7 +16,7 @@ Dropout half_dropped(RandomPurpose purpose, std::int64_t tokens) {
           .sequence_length = tokens + 4,
           .first_position = 3,
           .first_head = 1,
-          .heads = 4};
+          .heads = 8};
 }
 
 // hidden = activation(x w1^T + b1), y = hidden w2^T + b2: all three linear operations, and the activation's place in
@@ -60,9 +60,55 @@ TEST_P(LinearGradients, OfTwoLayersWithAnActivationBetweenThem) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, LinearGradients,
-                         ::testing::Values(Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf));
+                         ::testing::Values(Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf,
+                                           Activation::kSilu));
 
-LayerNormForward norm_of(const Views& views, const TensorRef& x) {
+// hidden = activation(gate) * u with gate = x wg^T and u = x wu^T, then y = hidden w2^T: the gated feed-forward.
+TEST(Gradients, OfAGatedFeedForward) {
+  const std::int64_t rows = 3, inputs = 5, hidden = 4, outputs = 2;
+  for (const Activation activation : {Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu}) {
+    for (const bool in_place : {false, true}) {
+      GradientCase tested;
+      tested.inputs = {
+          {"x", {rows, inputs}}, {"wg", {hidden, inputs}}, {"wu", {hidden, inputs}}, {"w2", {outputs, hidden}}};
+      tested.outputs = {{"y", {rows, outputs}}};
+      for (const char* const name : {"gate", "u", "hidden", "du", "dgate"})
+        tested.saved.push_back({name, {rows, hidden}});
+      tested.forward = [=](Backend& backend, const Views& views) {
+        backend.linear_forward({.y = views["gate"], .x = views["x"], .weight = views["wg"]});
+        backend.linear_forward({.y = views["u"],
+                                .x = views["x"],
+                                .weight = views["wu"],
+                                .activation = activation,
+                                .activated = views["hidden"],
+                                .gate = views["gate"]});
+        backend.linear_forward({.y = views["y"], .x = views["hidden"], .weight = views["w2"]});
+      };
+      tested.backward = [=](Backend& backend, const Views& views) {
+        const TensorRef activated = views[in_place ? "u" : "hidden"], dgate = views[in_place ? "gate" : "dgate"];
+        if (!in_place) backend.fill(activated, NAN);  // the input gradient restores it
+        backend.linear_input_gradient({.dx = views["du"],
+                                       .dy = views["dy"],
+                                       .weight = views["w2"],
+                                       .activation = activation,
+                                       .pre_activation = views["u"],
+                                       .activated = activated,
+                                       .gate = views["gate"],
+                                       .dgate = dgate});
+        backend.linear_weight_gradient({.dweight = views["dw2"], .dy = views["dy"], .x = activated});
+        backend.linear_weight_gradient({.dweight = views["dwu"], .dy = views["du"], .x = views["x"]});
+        backend.linear_weight_gradient({.dweight = views["dwg"], .dy = dgate, .x = views["x"]});
+        const Tensor of_gate(backend, DType::kF64, {rows, inputs});
+        backend.linear_input_gradient({.dx = views["dx"], .dy = views["du"], .weight = views["wu"]});
+        backend.linear_input_gradient({.dx = of_gate.ref(), .dy = dgate, .weight = views["wg"]});
+        backend.add(views["dx"], of_gate.ref());
+      };
+      expect_gradients_match(tested, 7);
+    }
+  }
+}
+
+NormForward norm_of(const Views& views, const TensorRef& x) {
   return {.y = views["y"],
           .mean = views["mean"],
           .rstd = views["rstd"],
@@ -77,22 +123,41 @@ TEST(Gradients, OfLayerNorm) {
   tested.inputs = {{"x", {rows, hidden}}, {"gamma", {hidden}}, {"beta", {hidden}}};
   tested.outputs = {{"y", {rows, hidden}}};
   tested.saved = {{"mean", {rows}}, {"rstd", {rows}}};
-  tested.forward = [](Backend& backend, const Views& views) { backend.layer_norm_forward(norm_of(views, views["x"])); };
+  tested.forward = [](Backend& backend, const Views& views) { backend.norm_forward(norm_of(views, views["x"])); };
   tested.backward = [](Backend& backend, const Views& views) {
-    backend.layer_norm_backward({.dx = views["dx"],
-                                 .dgamma = views["dgamma"],
-                                 .dbeta = views["dbeta"],
-                                 .dy = views["dy"],
-                                 .x = views["x"],
-                                 .mean = views["mean"],
-                                 .rstd = views["rstd"],
-                                 .gamma = views["gamma"]});
+    backend.norm_backward({.dx = views["dx"],
+                           .dgamma = views["dgamma"],
+                           .dbeta = views["dbeta"],
+                           .dy = views["dy"],
+                           .x = views["x"],
+                           .mean = views["mean"],
+                           .rstd = views["rstd"],
+                           .gamma = views["gamma"]});
   };
   expect_gradients_match(tested, 2);
 }
 
+TEST(Gradients, OfRmsNorm) {
+  const std::int64_t rows = 3, hidden = 7;
+  GradientCase tested;
+  tested.inputs = {{"x", {rows, hidden}}, {"gamma", {hidden}}};
+  tested.outputs = {{"y", {rows, hidden}}};
+  tested.saved = {{"rstd", {rows}}};
+  tested.forward = [](Backend& backend, const Views& views) { backend.norm_forward(norm_of(views, views["x"])); };
+  tested.backward = [](Backend& backend, const Views& views) {
+    backend.norm_backward({.dx = views["dx"],
+                           .dgamma = views["dgamma"],
+                           .dy = views["dy"],
+                           .x = views["x"],
+                           .rstd = views["rstd"],
+                           .gamma = views["gamma"]});
+  };
+  expect_gradients_match(tested, 8);
+}
+
 TEST(Gradients, OfPointwiseActivations) {
-  for (const Activation activation : {Activation::kGeluTanh, Activation::kGeluErf, Activation::kTanh}) {
+  for (const Activation activation :
+       {Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu, Activation::kTanh}) {
     GradientCase tested;
     tested.inputs = {{"x", {3, 5}}};
     tested.outputs = {{"y", {3, 5}}};
@@ -116,21 +181,21 @@ TEST(Gradients, OfResidualAddWithDropoutAndLayerNorm) {
   tested.outputs = {{"sum", shape}, {"y", shape}};
   tested.saved = {{"mean", {rows}}, {"rstd", {rows}}};
   tested.forward = [=](Backend& backend, const Views& views) {
-    backend.residual_add_layer_norm(
+    backend.residual_add_norm(
         {.add = {.sum = views["sum"], .residual = views["residual"], .branch = views["branch"], .dropout = dropout},
          .norm = norm_of(views, views["sum"])});
   };
   tested.backward = [=](Backend& backend, const Views& views) {
     backend.copy(views["dresidual"], views["dsum"]);
-    backend.layer_norm_backward({.dx = views["dresidual"],
-                                 .dgamma = views["dgamma"],
-                                 .dbeta = views["dbeta"],
-                                 .dy = views["dy"],
-                                 .x = views["sum"],
-                                 .mean = views["mean"],
-                                 .rstd = views["rstd"],
-                                 .gamma = views["gamma"],
-                                 .accumulate_dx = true});
+    backend.norm_backward({.dx = views["dresidual"],
+                           .dgamma = views["dgamma"],
+                           .dbeta = views["dbeta"],
+                           .dy = views["dy"],
+                           .x = views["sum"],
+                           .mean = views["mean"],
+                           .rstd = views["rstd"],
+                           .gamma = views["gamma"],
+                           .accumulate_dx = true});
     backend.dropout_backward({.dbranch = views["dbranch"], .dsum = views["dresidual"], .dropout = dropout});
   };
   expect_gradients_match(tested, 3);
@@ -139,14 +204,15 @@ TEST(Gradients, OfResidualAddWithDropoutAndLayerNorm) {
 struct AttentionVariant {
   std::int64_t context;
   bool causal, drops;
+  std::int64_t heads = 2, key_heads = 2;
 };
 
 class AttentionGradients : public ::testing::TestWithParam<AttentionVariant> {};
 
 TEST_P(AttentionGradients, OfQueriesKeysAndValues) {
-  const auto [context, causal, drops] = GetParam();
-  const std::int64_t batch = 2, queries = 4, keys = queries + context, heads = 2, head_size = 3;
-  const Shape query_shape{batch, queries, heads, head_size}, key_shape{batch, keys, heads, head_size};
+  const auto [context, causal, drops, heads, key_heads] = GetParam();
+  const std::int64_t batch = 2, queries = 4, keys = queries + context, head_size = 3;
+  const Shape query_shape{batch, queries, heads, head_size}, key_shape{batch, keys, key_heads, head_size};
   Dropout dropout = half_dropped(RandomPurpose::kAttentionDropout, keys);
   dropout.first_position += context;
   if (!drops) dropout.probability = 0;
@@ -175,7 +241,9 @@ TEST_P(AttentionGradients, OfQueriesKeysAndValues) {
 INSTANTIATE_TEST_SUITE_P(Every, AttentionGradients,
                          ::testing::Values(AttentionVariant{0, true, false}, AttentionVariant{0, false, false},
                                            AttentionVariant{3, true, false}, AttentionVariant{3, true, true},
-                                           AttentionVariant{3, false, true}));
+                                           AttentionVariant{3, false, true}, AttentionVariant{3, true, true, 3, 1},
+                                           AttentionVariant{0, true, false, 4, 2},
+                                           AttentionVariant{2, false, true, 4, 2}));
 
 // The vocabulary in two parts, as two ranks would hold it; ids that neither holds contribute their position alone.
 TEST(Gradients, OfASplitEmbeddingWithDropout) {

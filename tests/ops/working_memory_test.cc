@@ -145,7 +145,7 @@ class Steps {
   void norm() {
     const Shape whole{trial_.rows(), trial_.hidden};
     const TensorRef columns = weights(trial_.hidden), rows = weights(trial_.rows());
-    backend_->layer_norm_backward({.dx = stored(whole),
+    backend_->norm_backward({.dx = stored(whole),
                                    .dgamma = columns,
                                    .dbeta = weights(trial_.hidden),
                                    .dy = stored(whole),

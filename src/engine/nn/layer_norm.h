@@ -27,7 +27,7 @@ struct LayerNorm {
     visitor(beta);
   }
 
-  LayerNormForward call(TensorRef y, TensorRef x, const Saved& saved) const {
+  NormForward call(TensorRef y, TensorRef x, const Saved& saved) const {
     return {.y = y,
             .mean = saved.mean,
             .rstd = saved.rstd,
@@ -39,25 +39,25 @@ struct LayerNorm {
 
   // y[.., hidden] from x[.., hidden]
   void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved) const {
-    pass.backend.layer_norm_forward(call(y, x, saved));
+    pass.backend.norm_forward(call(y, x, saved));
   }
   void forward_again(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved) const {
-    pass.backend.layer_norm_apply(call(y, x, saved));
+    pass.backend.norm_apply(call(y, x, saved));
   }
 
   // Adds to dx, the gradient of the residual stream that x belongs to, or overwrites it.
   void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved,
                 bool accumulate_dx = true) const {
-    pass.backend.layer_norm_backward({.dx = dx,
-                                      .dgamma = gamma.gradient,
-                                      .dbeta = beta.gradient,
-                                      .dy = dy,
-                                      .x = x,
-                                      .mean = saved.mean,
-                                      .rstd = saved.rstd,
-                                      .gamma = gamma.value,
-                                      .accumulate_dx = accumulate_dx,
-                                      .accumulate = pass.accumulate});
+    pass.backend.norm_backward({.dx = dx,
+                                .dgamma = gamma.gradient,
+                                .dbeta = beta.gradient,
+                                .dy = dy,
+                                .x = x,
+                                .mean = saved.mean,
+                                .rstd = saved.rstd,
+                                .gamma = gamma.value,
+                                .accumulate_dx = accumulate_dx,
+                                .accumulate = pass.accumulate});
   }
 };
 

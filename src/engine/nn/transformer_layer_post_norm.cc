@@ -8,11 +8,11 @@ TensorRef TransformerLayer::post_forward_to_mlp(const LayerPass& pass, const Sav
                                                 const LayerWorkspace& w) const {
   const TensorRef own_x1 = pass.own_rows(w.normed);
   attention.forward(pass, w.branch, attention_input(pass, saved, w), saved.attention, packed_projection(pass, w.wide));
-  pass.backend.residual_add_layer_norm({.add = {.sum = saved.sum1,
-                                                .residual = saved.x,
-                                                .branch = pass.own_rows(w.branch),
-                                                .dropout = dropout_after(pass, 0)},
-                                        .norm = norm1.call(own_x1, saved.sum1, saved.norm1)});
+  pass.backend.residual_add_norm({.add = {.sum = saved.sum1,
+                                          .residual = saved.x,
+                                          .branch = pass.own_rows(w.branch),
+                                          .dropout = dropout_after(pass, 0)},
+                                  .norm = norm1.call(own_x1, saved.sum1, saved.norm1)});
   pass.gather_rows(w.normed);
   return w.normed;
 }
@@ -21,11 +21,11 @@ void TransformerLayer::post_forward(const LayerPass& pass, TensorRef y, const Sa
                                     const LayerWorkspace& w) const {
   const TensorRef x1 = post_forward_to_mlp(pass, saved, w);
   mlp.forward(pass, w.branch, x1, saved.mlp, activated(pass, w.wide));
-  pass.backend.residual_add_layer_norm({.add = {.sum = saved.sum2,
-                                                .residual = pass.own_rows(x1),
-                                                .branch = pass.own_rows(w.branch),
-                                                .dropout = dropout_after(pass, 1)},
-                                        .norm = norm2.call(y, saved.sum2, saved.norm2)});
+  pass.backend.residual_add_norm({.add = {.sum = saved.sum2,
+                                          .residual = pass.own_rows(x1),
+                                          .branch = pass.own_rows(w.branch),
+                                          .dropout = dropout_after(pass, 1)},
+                                  .norm = norm2.call(y, saved.sum2, saved.norm2)});
 }
 
 // dx, the gradient of the norm's output, becomes that of the sum that the norm read.

@@ -10,11 +10,11 @@ void TransformerLayer::pre_forward_to_mlp(const LayerPass& pass, const Saved& sa
   if (!is_normed) norm1.forward(pass, normed, saved.x, saved.norm1);
   pass.gather_rows(w.normed);
   attention.forward(pass, w.branch, w.normed, saved.attention, packed_projection(pass, w.wide));
-  pass.backend.residual_add_layer_norm({.add = {.sum = saved.sum1,
-                                                .residual = saved.x,
-                                                .branch = pass.own_rows(w.branch),
-                                                .dropout = dropout_after(pass, 0)},
-                                        .norm = norm2.call(normed, saved.sum1, saved.norm2)});
+  pass.backend.residual_add_norm({.add = {.sum = saved.sum1,
+                                          .residual = saved.x,
+                                          .branch = pass.own_rows(w.branch),
+                                          .dropout = dropout_after(pass, 0)},
+                                  .norm = norm2.call(normed, saved.sum1, saved.norm2)});
   pass.gather_rows(w.normed);
 }
 
@@ -25,8 +25,7 @@ void TransformerLayer::pre_forward(const LayerPass& pass, TensorRef y, const Sav
   const ResidualAdd add{
       .sum = y, .residual = saved.sum1, .branch = pass.own_rows(w.branch), .dropout = dropout_after(pass, 1)};
   if (chain.next == nullptr) return pass.backend.residual_add(add);
-  pass.backend.residual_add_layer_norm(
-      {.add = add, .norm = chain.next->call(pass.own_rows(w.normed), y, chain.next_saved)});
+  pass.backend.residual_add_norm({.add = add, .norm = chain.next->call(pass.own_rows(w.normed), y, chain.next_saved)});
 }
 
 void TransformerLayer::pre_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,

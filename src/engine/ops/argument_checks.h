@@ -94,7 +94,7 @@ std::vector<TensorRef> cleared_without_rows(const Arguments&) {
   return {};
 }
 std::vector<TensorRef> cleared_without_rows(const LinearWeightGradient& args);
-std::vector<TensorRef> cleared_without_rows(const LayerNormBackward& args);
+std::vector<TensorRef> cleared_without_rows(const NormBackward& args);
 std::vector<TensorRef> cleared_without_rows(const AttentionBackward& args);
 std::vector<TensorRef> cleared_without_rows(const EmbeddingBackward& args);
 

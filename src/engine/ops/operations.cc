@@ -30,14 +30,16 @@ bool check_arguments(LinearForward& args, const ArgumentChecks& checks) {
   args.weight = checks.matrix("weight", args.weight, outputs, inputs);
   if (args.bias) args.bias = checks.vector("bias", args.bias, outputs);
   check_lengths(checks, args.lengths, rows);
-  checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU");
+  checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU or SiLU");
   if (args.activation == Activation::kNone) {
-    checks.require(!args.activated, "there is no activated output without an activation");
+    checks.require(!args.activated && !args.gate, "there is no activated output or gate without an activation");
   } else {
     args.activated = checks.matrix("activated", args.activated, rows, outputs);
+    if (args.gate) args.gate = checks.matrix("gate", args.gate, rows, outputs);
   }
-  checks.separate({{"y", args.y}, {"activated", args.activated}},
-                  {{"x", args.x}, {"weight", args.weight}, {"bias", args.bias}, {"lengths", args.lengths}});
+  checks.separate(
+      {{"y", args.y}, {"activated", args.activated}},
+      {{"x", args.x}, {"weight", args.weight}, {"bias", args.bias}, {"gate", args.gate}, {"lengths", args.lengths}});
   return args.y.elements() > 0;
 }
 
@@ -48,17 +50,29 @@ bool check_arguments(LinearInputGradient& args, const ArgumentChecks& checks) {
   args.dy = checks.matrix("dy", args.dy, rows, outputs);
   args.weight = checks.matrix("weight", args.weight, outputs, inputs);
   check_lengths(checks, args.lengths, rows);
-  checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU");
+  checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU or SiLU");
+  checks.require(static_cast<bool>(args.gate) == static_cast<bool>(args.dgate), "a gate has a gradient");
   if (args.activation == Activation::kNone) {
-    checks.require(!args.pre_activation && !args.activated, "there are no activations without an activation");
+    checks.require(!args.pre_activation && !args.activated && !args.gate,
+                   "there are no activations and no gate without an activation");
   } else {
     args.pre_activation = checks.matrix("pre_activation", args.pre_activation, rows, inputs);
     args.activated = checks.matrix("activated", args.activated, rows, inputs);
+    if (args.gate) {
+      args.gate = checks.matrix("gate", args.gate, rows, inputs);
+      args.dgate = checks.matrix("dgate", args.dgate, rows, inputs);
+    }
   }
-  checks.separate(
-      {{"dx", args.dx}},
-      {{"dy", args.dy}, {"weight", args.weight}, {"pre_activation", args.pre_activation}, {"lengths", args.lengths}});
-  checks.separate({{"activated", args.activated}}, {{"dx", args.dx}, {"dy", args.dy}, {"weight", args.weight}});
+  checks.separate({{"dx", args.dx}}, {{"dy", args.dy},
+                                      {"weight", args.weight},
+                                      {"pre_activation", args.pre_activation},
+                                      {"gate", args.gate},
+                                      {"lengths", args.lengths}});
+  checks.separate({{"activated", args.activated}, {"dgate", args.dgate}},
+                  {{"dx", args.dx}, {"dy", args.dy}, {"weight", args.weight}});
+  checks.separate({{"activated", args.activated}}, {{"gate", args.gate}});
+  checks.separate({{"dgate", args.dgate}}, {{"pre_activation", args.pre_activation}});
+  if (args.dgate.data != args.gate.data) checks.separate({{"dgate", args.dgate}}, {{"gate", args.gate}});
   if (args.activated.data != args.pre_activation.data) {
     checks.separate({{"activated", args.activated}}, {{"pre_activation", args.pre_activation}});
   }
@@ -98,28 +112,32 @@ bool check_arguments(ActivationBackward& args, const ArgumentChecks& checks) {
   return args.x.elements() > 0;
 }
 
-bool check_arguments(LayerNormForward& args, const ArgumentChecks& checks) {
+bool check_arguments(NormForward& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("x", args.x), hidden = checks.columns("x", args.x);
   args.y = checks.matrix("y", args.y, rows, hidden);
-  args.mean = checks.vector("mean", args.mean, rows, checks.accumulation());
+  checks.require(static_cast<bool>(args.mean) == static_cast<bool>(args.beta),
+                 "layer norm has mean and beta, RMS norm neither");
+  if (args.mean) args.mean = checks.vector("mean", args.mean, rows, checks.accumulation());
   args.rstd = checks.vector("rstd", args.rstd, rows, checks.accumulation());
   args.x = checks.matrix("x", args.x, rows, hidden);
   args.gamma = checks.vector("gamma", args.gamma, hidden);
-  args.beta = checks.vector("beta", args.beta, hidden);
+  if (args.beta) args.beta = checks.vector("beta", args.beta, hidden);
   checks.require(args.epsilon >= 0, "epsilon is not negative");
   checks.separate({{"y", args.y}, {"mean", args.mean}, {"rstd", args.rstd}},
                   {{"x", args.x}, {"gamma", args.gamma}, {"beta", args.beta}});
   return args.y.elements() > 0;
 }
 
-bool check_arguments(LayerNormBackward& args, const ArgumentChecks& checks) {
+bool check_arguments(NormBackward& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("x", args.x), hidden = checks.columns("x", args.x);
   args.dx = checks.matrix("dx", args.dx, rows, hidden);
   args.dgamma = checks.vector("dgamma", args.dgamma, hidden, checks.accumulation());
-  args.dbeta = checks.vector("dbeta", args.dbeta, hidden, checks.accumulation());
+  checks.require(static_cast<bool>(args.mean) == static_cast<bool>(args.dbeta),
+                 "layer norm has mean and dbeta, RMS norm neither");
+  if (args.dbeta) args.dbeta = checks.vector("dbeta", args.dbeta, hidden, checks.accumulation());
   args.dy = checks.matrix("dy", args.dy, rows, hidden);
   args.x = checks.matrix("x", args.x, rows, hidden);
-  args.mean = checks.vector("mean", args.mean, rows, checks.accumulation());
+  if (args.mean) args.mean = checks.vector("mean", args.mean, rows, checks.accumulation());
   args.rstd = checks.vector("rstd", args.rstd, rows, checks.accumulation());
   args.gamma = checks.vector("gamma", args.gamma, hidden);
   checks.separate({{"dx", args.dx}, {"dgamma", args.dgamma}, {"dbeta", args.dbeta}},
@@ -139,10 +157,10 @@ bool check_arguments(ResidualAdd& args, const ArgumentChecks& checks) {
   return args.sum.elements() > 0;
 }
 
-bool check_arguments(ResidualAddLayerNorm& args, const ArgumentChecks& checks) {
+bool check_arguments(ResidualAddNorm& args, const ArgumentChecks& checks) {
   const bool has_rows = check_arguments(args.add, checks);
   check_arguments(args.norm, checks);
-  const LayerNormForward& norm = args.norm;
+  const NormForward& norm = args.norm;
   checks.same_memory({"norm.x", norm.x}, {"sum", args.add.sum});
   checks.separate({{"y", norm.y}, {"mean", norm.mean}, {"rstd", norm.rstd}},
                   {{"residual", args.add.residual}, {"branch", args.add.branch}});
@@ -164,14 +182,14 @@ bool check_arguments(AttentionForward& args, const ArgumentChecks& checks) {
   checks.rank("q", args.q, 4);
   checks.rank("k", args.k, 4);
   const std::int64_t batch = args.q.dim(0), heads = args.q.dim(2), head_size = checks.columns("q", args.q);
-  const std::int64_t queries = args.q.dim(1), keys = args.k.dim(1);
-  checks.require(heads > 0, "there is at least one head");
+  const std::int64_t queries = args.q.dim(1), keys = args.k.dim(1), key_heads = args.k.dim(2);
+  checks.require(key_heads > 0 && heads > 0 && heads % key_heads == 0, "each key head has as many query heads");
   checks.require(keys >= queries, "the queries are the last of the keys' positions");
   checks.strided("out", args.out, {batch, queries, heads, head_size});
   checks.tensor("log_sum_exp", args.log_sum_exp, {batch, heads, queries}, checks.accumulation());
   checks.strided("q", args.q, {batch, queries, heads, head_size});
-  checks.strided("k", args.k, {batch, keys, heads, head_size});
-  checks.strided("v", args.v, {batch, keys, heads, head_size});
+  checks.strided("k", args.k, {batch, keys, key_heads, head_size});
+  checks.strided("v", args.v, {batch, keys, key_heads, head_size});
   if (args.lengths) checks.tensor("lengths", args.lengths, {batch}, DType::kI32);
   if (args.first_keys) {
     checks.tensor("first_keys", args.first_keys, {batch, queries}, DType::kI32);
@@ -189,14 +207,16 @@ bool check_arguments(CachedAttention& args, const ArgumentChecks& checks) {
   checks.rank("q", args.q, 4);
   checks.rank("keys", args.keys, 4);
   const std::int64_t batch = args.q.dim(0), heads = args.q.dim(2), head_size = checks.columns("q", args.q);
-  const std::int64_t tokens = args.q.dim(1), room = args.keys.dim(1);
-  checks.require(heads > 0, "there is at least one head");
+  const std::int64_t tokens = args.q.dim(1), room = args.keys.dim(1), key_heads = args.keys.dim(2);
+  checks.require(key_heads > 0 && heads > 0 && heads % key_heads == 0, "each key head has as many query heads");
   checks.require(room >= tokens, "the cache has room for the tokens");
-  for (const auto& [name, view] : {NamedView{"out", args.out}, {"q", args.q}, {"k", args.k}, {"v", args.v}}) {
-    checks.strided(name, view, {batch, tokens, heads, head_size});
-  }
-  checks.strided("keys", args.keys, {batch, room, heads, head_size});
-  checks.strided("values", args.values, {batch, room, heads, head_size});
+  checks.require(args.window >= 0, "the window is not negative");
+  checks.strided("out", args.out, {batch, tokens, heads, head_size});
+  checks.strided("q", args.q, {batch, tokens, heads, head_size});
+  checks.strided("k", args.k, {batch, tokens, key_heads, head_size});
+  checks.strided("v", args.v, {batch, tokens, key_heads, head_size});
+  checks.strided("keys", args.keys, {batch, room, key_heads, head_size});
+  checks.strided("values", args.values, {batch, room, key_heads, head_size});
   checks.tensor("lengths", args.lengths, {batch}, DType::kI32);
   checks.require(args.scale > 0, "the scale of the scores is given");
   checks.separate({{"out", args.out}, {"keys", args.keys}, {"values", args.values}},
@@ -365,9 +385,9 @@ std::vector<TensorRef> cleared_without_rows(const LinearWeightGradient& args) {
   return args.dbias ? std::vector{args.dweight, args.dbias} : std::vector{args.dweight};
 }
 
-std::vector<TensorRef> cleared_without_rows(const LayerNormBackward& args) {
+std::vector<TensorRef> cleared_without_rows(const NormBackward& args) {
   if (args.accumulate) return {};
-  return {args.dgamma, args.dbeta};
+  return args.dbeta ? std::vector{args.dgamma, args.dbeta} : std::vector{args.dgamma};
 }
 
 std::vector<TensorRef> cleared_without_rows(const AttentionBackward& args) {

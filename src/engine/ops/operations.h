@@ -28,7 +28,7 @@
 
 namespace teratron {
 
-enum class Activation { kNone, kGeluTanh, kGeluErf, kTanh };
+enum class Activation { kNone, kGeluTanh, kGeluErf, kSilu, kTanh };
 
 // Linear layers take `lengths`, i32 [B], where their T rows are B sequences of T / B tokens, of which sequence b has
 // text at the first lengths[b]; the rest is padding. Nothing reads what becomes of padding. It is finite, since a back
@@ -37,12 +37,14 @@ enum class Activation { kNone, kGeluTanh, kGeluErf, kTanh };
 
 // y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) of y as stored or, if
 // a back end computes both in one kernel, of y before it is rounded, and y keeps the pre-activation for the backward
-// pass. Linear layers have GELU alone, in either form.
+// pass. Linear layers have GELU, in either form, and SiLU. With a gate (Shazeer, arXiv 2002.05202), which another
+// linear layer of the same x computed, `activated` receives activation(gate) * y instead.
 struct LinearForward {
   TensorRef y, x, weight;
   TensorRef bias;  // optional
   Activation activation = Activation::kNone;
   TensorRef activated;  // [T,O], needed with an activation
+  TensorRef gate;       // [T,O], optional
   // Every row of y has the bits it has in a call of its own, so that a sequence's next token does not depend on those
   // it is computed with. The reference and the CPU keep this; a GPU's library may sum in another order for other T.
   bool rows_alone = false;
@@ -50,12 +52,16 @@ struct LinearForward {
 };
 
 // dx[T,I] = dy[T,O] weight[O,I]. With an activation (x was activation(u)): dx[T,I] = (dy weight) * activation'(u), the
-// gradient of u, and `activated` receives activation(u) again, for the weight gradient that follows.
+// gradient of u, and `activated` receives activation(u) again, for the weight gradient that follows. With a gate (x was
+// activation(gate) * u): dx = (dy weight) * activation(gate), dgate = (dy weight) * u * activation'(gate), and
+// `activated` receives activation(gate) * u.
 struct LinearInputGradient {
   TensorRef dx, dy, weight;
   Activation activation = Activation::kNone;
   TensorRef pre_activation;  // u [T,I]
   TensorRef activated;       // [T,I]; may share memory with pre_activation
+  TensorRef gate;            // [T,I], optional
+  TensorRef dgate;           // [T,I], with a gate; may be the gate
   TensorRef lengths;         // optional; dy is 0 behind them
 };
 
@@ -100,23 +106,33 @@ struct Dropout {
   std::int64_t key_stride() const { return (sequence_length + 7) / 8 * 8; }
 };
 
-// y = (x - mean) * rstd * gamma + beta, over the last axis. layer_norm_forward() writes mean and rstd;
-// layer_norm_apply() makes y again from those that are there.
-struct LayerNormForward {
-  TensorRef y;           // [.., hidden]
-  TensorRef mean, rstd;  // A [rows]
-  TensorRef x, gamma, beta;
+// Over the last axis. Layer norm (Ba, Kiros and Hinton, arXiv 1607.06450): y = (x - mean) * rstd * gamma + beta. RMS
+// norm (Zhang and Sennrich, arXiv 1910.07467), which has neither mean nor beta: y = x * rstd * gamma, rstd = 1 /
+// sqrt(mean of x^2 + epsilon). norm_forward() writes mean and rstd; norm_apply() makes y again from those that are
+// there.
+struct NormForward {
+  TensorRef y;     // [.., hidden]
+  TensorRef mean;  // A [rows]; null: RMS norm
+  TensorRef rstd;  // A [rows]
+  TensorRef x, gamma;
+  TensorRef beta;  // with mean
   double epsilon = 1e-5;
+
+  bool is_rms() const { return !mean; }
 };
 
-struct LayerNormBackward {
+struct NormBackward {
   TensorRef dx;
-  TensorRef dgamma, dbeta;  // A
+  TensorRef dgamma;  // A
+  TensorRef dbeta;   // A; with mean
   TensorRef dy, x;
-  TensorRef mean, rstd;  // A
+  TensorRef mean;  // A; null: RMS norm
+  TensorRef rstd;  // A
   TensorRef gamma;
   bool accumulate_dx = false;  // dx += : the residual stream's gradient is already there
   bool accumulate = false;     // for dgamma and dbeta
+
+  bool is_rms() const { return !mean; }
 };
 
 // sum = residual + dropout(branch). sum may be residual.
@@ -125,10 +141,10 @@ struct ResidualAdd {
   Dropout dropout;
 };
 
-// A residual add, then the layer norm of its sum, in one pass over memory.
-struct ResidualAddLayerNorm {
+// A residual add, then the norm of its sum, in one pass over memory.
+struct ResidualAddNorm {
   ResidualAdd add;
-  LayerNormForward norm;  // x is add.sum
+  NormForward norm;  // x is add.sum
 };
 
 // dbranch = dropout(dsum): the gradient of ResidualAdd's branch. dbranch may be dsum.
@@ -142,6 +158,9 @@ struct DropoutBackward {
 // key/value cache. Causal: query i sees keys 0 .. S_k - S_q + i. log_sum_exp is kept for the backward pass. A back end
 // may round the probabilities p (with dropout, or before they are divided by their sum) to C before it multiplies v.
 //
+// Query heads may share keys and values (Ainslie et al., arXiv 2305.13245): with G key heads, G a divisor of H, query
+// head h reads key head h / (H / G).
+//
 // Sequences of different lengths lie in one batch with padding after their text. Positions count over the whole
 // sequence: key j is position j, query i is position S_k - S_q + i, and sequence b has text at its first lengths[b]
 // positions, 0 <= lengths[b] <= S_k. No query sees a padded key. Padded queries are not computed: their rows of out and
@@ -152,19 +171,23 @@ struct DropoutBackward {
 struct AttentionForward {
   TensorRef out;          // [B, S_q, H, D]
   TensorRef log_sum_exp;  // A [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
-  TensorRef q, k, v;      // [B, S_q, H, D], [B, S_k, H, D], [B, S_k, H, D]
+  TensorRef q, k, v;      // [B, S_q, H, D], [B, S_k, G, D], [B, S_k, G, D]
   TensorRef lengths;      // i32 [B], optional: without it there is no padding
   TensorRef first_keys;   // i32 [B, S_q], optional: without it every query sees from key 0 on
   bool causal = true;
   double scale = 0;  // usually 1 / sqrt(D)
   Dropout dropout;   // first_position is the first query's; keys count from position first_position - (S_k - S_q)
+
+  std::int64_t key_heads() const { return k.dim(2); }
+  std::int64_t heads_per_key_head() const { return q.dim(2) / k.dim(2); }
 };
 
-// dk and dv cover all S_k keys; with accumulate_kv they are added to (token slices, TeraPipe section 3). Both are of C
-// or both of A, so that the sums over many slices need not be rounded to C in between. A back end may take the sum over
-// keys of p * dp as dout . out, with `out` as stored, and may round p and ds to C before it multiplies with them.
-// With forward.lengths, dq of padded queries becomes 0 and their rows of dout are not used; dk and dv of padded keys
-// become 0 or, with accumulate_kv, keep their values.
+// dk and dv cover all S_k keys; with accumulate_kv they are added to (token slices, TeraPipe section 3). Where query
+// heads share a key head, its gradients are the sums over them, in their order, in A. Both are of C or both of A, so
+// that the sums over many slices need not be rounded to C in between. A back end may take the sum over keys of p * dp
+// as dout . out, with `out` as stored, and may round p and ds to C before it multiplies with them. With
+// forward.lengths, dq of padded queries becomes 0 and their rows of dout are not used; dk and dv of padded keys become
+// 0 or, with accumulate_kv, keep their values.
 struct AttentionBackward {
   TensorRef dq, dk, dv;  // strided like q, k, v
   TensorRef dout;        // [B, S_q, H, D]
@@ -175,13 +198,15 @@ struct AttentionBackward {
 // Attention of the next tokens of key/value caches, one for each sequence. Their lengths are read from memory, so that
 // a captured call (Backend::replay) stays right while the caches grow. With n = lengths[b]: rows n .. n + T - 1 of both
 // caches of sequence b become its k and v, then query t sees cached rows 0 .. n + t. There must be room: 0 <= n,
-// n + T <= S. A sequence's result does not depend on the others. Views may be strided as in AttentionForward, whose
-// rounding this has, too.
+// n + T <= S. With a window, query t sees the last `window` of these rows alone. A sequence's result does not depend on
+// the others. Views may be strided as in AttentionForward, whose rounding and shared key heads this has, too.
 struct CachedAttention {
-  TensorRef out, q, k, v;  // [B, T, H, D]
-  TensorRef keys, values;  // the caches, [B, S, H, D]
-  TensorRef lengths;       // i32 [B]
-  double scale = 0;        // usually 1 / sqrt(D)
+  TensorRef out, q;         // [B, T, H, D]
+  TensorRef k, v;           // [B, T, G, D]
+  TensorRef keys, values;   // the caches, [B, S, G, D]
+  TensorRef lengths;        // i32 [B]
+  double scale = 0;         // usually 1 / sqrt(D)
+  std::int64_t window = 0;  // keys that a query sees at most; 0: all
 };
 
 // y[b,t,:] = dropout(tokens[ids[b,t]] + positions[first_position + t]). Rows of ids outside [vocab_begin, vocab_begin
@@ -284,28 +309,28 @@ struct AdamW {
 };
 
 // X(operation, arguments): Backend::operation(const arguments&) checks them and calls do_operation(const arguments&).
-#define TERATRON_OPERATIONS(X)                     \
-  X(linear_forward, LinearForward)                 \
-  X(linear_input_gradient, LinearInputGradient)    \
-  X(linear_weight_gradient, LinearWeightGradient)  \
-  X(activation_forward, ActivationForward)         \
-  X(activation_backward, ActivationBackward)       \
-  X(layer_norm_forward, LayerNormForward)          \
-  X(layer_norm_apply, LayerNormForward)            \
-  X(layer_norm_backward, LayerNormBackward)        \
-  X(residual_add, ResidualAdd)                     \
-  X(residual_add_layer_norm, ResidualAddLayerNorm) \
-  X(dropout_backward, DropoutBackward)             \
-  X(attention_forward, AttentionForward)           \
-  X(attention_backward, AttentionBackward)         \
-  X(cached_attention, CachedAttention)             \
-  X(embedding_forward, EmbeddingForward)           \
-  X(embedding_backward, EmbeddingBackward)         \
-  X(cross_entropy_partials, CrossEntropyPartials)  \
-  X(cross_entropy_rescale, CrossEntropyRescale)    \
-  X(cross_entropy_loss, CrossEntropyLoss)          \
-  X(cross_entropy_backward, CrossEntropyBackward)  \
-  X(weighted_sum, WeightedSum)                     \
+#define TERATRON_OPERATIONS(X)                    \
+  X(linear_forward, LinearForward)                \
+  X(linear_input_gradient, LinearInputGradient)   \
+  X(linear_weight_gradient, LinearWeightGradient) \
+  X(activation_forward, ActivationForward)        \
+  X(activation_backward, ActivationBackward)      \
+  X(norm_forward, NormForward)                    \
+  X(norm_apply, NormForward)                      \
+  X(norm_backward, NormBackward)                  \
+  X(residual_add, ResidualAdd)                    \
+  X(residual_add_norm, ResidualAddNorm)           \
+  X(dropout_backward, DropoutBackward)            \
+  X(attention_forward, AttentionForward)          \
+  X(attention_backward, AttentionBackward)        \
+  X(cached_attention, CachedAttention)            \
+  X(embedding_forward, EmbeddingForward)          \
+  X(embedding_backward, EmbeddingBackward)        \
+  X(cross_entropy_partials, CrossEntropyPartials) \
+  X(cross_entropy_rescale, CrossEntropyRescale)   \
+  X(cross_entropy_loss, CrossEntropyLoss)         \
+  X(cross_entropy_backward, CrossEntropyBackward) \
+  X(weighted_sum, WeightedSum)                    \
   X(adamw, AdamW)
 
 // X(result, operation, parameters...): what has no struct, works on views of any floating dtype, and Backend declares

@@ -18,6 +18,7 @@ struct WorkShapes {
   };
   struct Attention {
     std::int64_t queries, keys, head_size;  // of one head of one sequence
+    std::int64_t heads_per_key_head = 1;
     bool operator==(const Attention&) const = default;
   };
   std::vector<Product> products;

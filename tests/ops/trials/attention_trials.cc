@@ -10,12 +10,25 @@ namespace {
 
 enum class Layout {
   kSeparate,  // q, k, v contiguous
-  kPacked,    // parts of one projection [B, S, 3, H, D]; no context
-  kCache,     // q contiguous; k and v the first S_k rows of a longer cache [B, longest, 2, H, D]
+  kPacked,    // parts of one projection [B, S, H + 2 G, D]; no context
+  kCache,     // q contiguous; k and v the first S_k rows of a longer cache [B, longest, 2, G, D]
 };
 
+// How many query heads read one key head.
+std::int64_t some_shared(Random& random) { return random.one_of<std::int64_t>({1, 1, 2, 3}); }
+
+struct Parts {
+  TensorRef q, k, v;
+};
+
+// The parts of a packed projection [B, S, H + 2 G, D].
+Parts parts_of(const TensorRef& packed, std::int64_t heads, std::int64_t key_heads) {
+  return {packed.slice(2, 0, heads), packed.slice(2, heads, heads + key_heads),
+          packed.slice(2, heads + key_heads, heads + 2 * key_heads)};
+}
+
 struct Sizes {
-  std::int64_t batch, queries, keys, heads, head_size;
+  std::int64_t batch, queries, keys, key_heads, heads, head_size;
   Layout layout;
   bool causal;
   Dropout dropout;
@@ -27,11 +40,13 @@ struct Sizes {
       : batch(1 + random.below(2)),
         queries(some_rows(random)),
         keys(0),
-        heads(1 + random.below(3)),
+        key_heads(1 + random.below(3)),
+        heads(key_heads),
         head_size(random.one_of<std::int64_t>({1, 5, 8, 16, 64, 80, 96, 128})),
         layout(random.one_of({Layout::kSeparate, Layout::kPacked, Layout::kCache})),
         causal(random.below(4) > 0) {
     if (random.coin()) choose_tile_edges(random);
+    heads = key_heads * some_shared(random);
     keys = queries;
     if (layout != Layout::kPacked) keys += random.one_of<std::int64_t>({0, 1, 17, 63, 64, 70, 160, 200});
     dropout = some_dropout(random, queries, heads);
@@ -42,7 +57,7 @@ struct Sizes {
 
   // What kernels for tensor cores take, around the sizes of their tiles.
   void choose_tile_edges(Random& random) {
-    batch = heads = 1;
+    batch = key_heads = 1;
     queries = random.one_of<std::int64_t>({1, 15, 63, 64, 65, 129, 130});
     head_size = random.one_of<std::int64_t>({64, 80, 96, 128});
   }
@@ -55,6 +70,7 @@ struct Sizes {
     sizes.keys = sizes.queries + context;
     sizes.head_size = random.one_of<std::int64_t>({8, 16, 64, 80, 96, 128});
     sizes.dropout = {};
+    sizes.heads = sizes.key_heads;
     return sizes;
   }
 
@@ -93,26 +109,19 @@ struct Sizes {
 
   std::int64_t cache_length() const { return keys + 3; }
   Shape query_shape() const { return {batch, queries, heads, head_size}; }
-  Shape key_shape() const { return {batch, keys, heads, head_size}; }
+  Shape key_shape() const { return {batch, keys, key_heads, head_size}; }
   std::string text() const {
-    return fmt::format("B={} S_q={} S_k={} H={} D={} layout={} causal={} p={} lengths={} poisons={} first_keys={}",
-                       batch, queries, keys, heads, head_size, static_cast<int>(layout), causal, dropout.probability,
-                       fmt::join(lengths, ","), poisons, fmt::join(first_keys, ","));
+    return fmt::format("B={} S_q={} S_k={} H={} G={} D={} layout={} causal={} p={} lengths={} poisons={} first_keys={}",
+                       batch, queries, keys, heads, key_heads, head_size, static_cast<int>(layout), causal,
+                       dropout.probability, fmt::join(lengths, ","), poisons, fmt::join(first_keys, ","));
   }
-};
-
-struct Parts {
-  TensorRef q, k, v;
 };
 
 // The views of q, k and v, or with prefix "d" of their gradients, in the trial's layout.
 Parts parts_of(const Views& views, const Sizes& sizes, const std::string& prefix) {
   switch (sizes.layout) {
     case Layout::kSeparate: return {views[prefix + "q"], views[prefix + "k"], views[prefix + "v"]};
-    case Layout::kPacked: {
-      const TensorRef qkv = views[prefix + "qkv"];
-      return {qkv.select(2, 0), qkv.select(2, 1), qkv.select(2, 2)};
-    }
+    case Layout::kPacked: return parts_of(views[prefix + "qkv"], sizes.heads, sizes.key_heads);
     case Layout::kCache: {
       const TensorRef used = views[prefix + "kv"].slice(1, 0, sizes.keys);
       return {views[prefix + "q"], used.select(2, 0), used.select(2, 1)};
@@ -128,10 +137,11 @@ struct NamedShape {
 
 // The arguments that hold q, k and v.
 std::vector<NamedShape> memory_of_parts(const Sizes& sizes) {
-  const Shape cache{sizes.batch, sizes.cache_length(), 2, sizes.heads, sizes.head_size};
+  const Shape cache{sizes.batch, sizes.cache_length(), 2, sizes.key_heads, sizes.head_size};
   switch (sizes.layout) {
     case Layout::kSeparate: return {{"q", sizes.query_shape()}, {"k", sizes.key_shape()}, {"v", sizes.key_shape()}};
-    case Layout::kPacked: return {{"qkv", {sizes.batch, sizes.queries, 3, sizes.heads, sizes.head_size}}};
+    case Layout::kPacked:
+      return {{"qkv", {sizes.batch, sizes.queries, sizes.heads + 2 * sizes.key_heads, sizes.head_size}}};
     case Layout::kCache: return {{"q", sizes.query_shape()}, {"kv", cache}};
   }
   return {};
@@ -258,7 +268,9 @@ Trial document_attention_backward_trial(Random& random) {
 // end before, in, or between. Sequences of a call have lengths of their own.
 Trial cached_attention_trial(Random& random) {
   const bool many = random.below(3) == 0;
-  const std::int64_t batch = 1 + random.below(2), heads = many ? 40 + random.below(30) : 1 + random.below(3);
+  const std::int64_t batch = 1 + random.below(2), key_heads = many ? 40 + random.below(30) : 1 + random.below(3);
+  const std::int64_t heads = key_heads * some_shared(random);
+  const auto window = random.one_of<std::int64_t>({0, 0, 1, 5, 100, 128});
   const std::int64_t tokens = random.one_of<std::int64_t>({0, 1, 1, 1, 2, 5});
   const std::int64_t head_size = many ? random.one_of<std::int64_t>({1, 5, 8, 16})
                                       : random.one_of<std::int64_t>({1, 5, 8, 16, 64, 80, 96, 128, 130, 256});
@@ -268,16 +280,16 @@ Trial cached_attention_trial(Random& random) {
   }
   const auto longest = static_cast<std::int64_t>(*std::max_element(lengths.begin(), lengths.end()));
   const std::int64_t room = longest + tokens + random.one_of<std::int64_t>({0, 0, 3, 130, 400});
-  const Shape packed{batch, tokens, 3, heads, head_size}, cache{batch, room, 3, heads, head_size};
-  Trial trial{.sizes = fmt::format("B={} T={} n={} S={} H={} D={}", batch, tokens, fmt::join(lengths, ","), room, heads,
-                                   head_size),
+  const Shape packed{batch, tokens, heads + 2 * key_heads, head_size}, cache{batch, room, 2, key_heads, head_size};
+  Trial trial{.sizes = fmt::format("B={} T={} n={} S={} H={} G={} D={} window={}", batch, tokens,
+                                   fmt::join(lengths, ","), room, heads, key_heads, head_size, window),
               .arguments = {},
               .run = {}};
   Values cached = random.normals(cache);
   for (std::int64_t b = 0; b < batch; ++b) {
     const auto row = cached.begin() + b * cache.elements() / batch;
     const auto length = static_cast<std::int64_t>(lengths[static_cast<std::size_t>(b)]);
-    std::fill(row + length * 3 * heads * head_size, row + room * 3 * heads * head_size, std::nan(""));
+    std::fill(row + length * 2 * key_heads * head_size, row + room * 2 * key_heads * head_size, std::nan(""));
   }
   trial.input("qkv", packed, random.normals(packed));
   trial.in_out("cache", cache, std::move(cached), {});
@@ -285,15 +297,17 @@ Trial cached_attention_trial(Random& random) {
   trial.output("out", {batch, tokens, heads, head_size},
                sum_tolerance(longest + tokens + head_size, 24, 1).carrying(kRoundedProbabilities));
   trial.run = [=](Backend& backend, const Views& views) {
-    const TensorRef qkv = views["qkv"], kv = views["cache"];
+    const Parts parts = parts_of(views["qkv"], heads, key_heads);
+    const TensorRef kv = views["cache"];
     backend.cached_attention({.out = views["out"],
-                              .q = qkv.select(2, 0),
-                              .k = qkv.select(2, 1),
-                              .v = qkv.select(2, 2),
-                              .keys = kv.select(2, 1),
-                              .values = kv.select(2, 2),
+                              .q = parts.q,
+                              .k = parts.k,
+                              .v = parts.v,
+                              .keys = kv.select(2, 0),
+                              .values = kv.select(2, 1),
                               .lengths = views["lengths"],
-                              .scale = 1 / std::sqrt(static_cast<double>(head_size))});
+                              .scale = 1 / std::sqrt(static_cast<double>(head_size)),
+                              .window = window});
   };
   return trial;
 }

@@ -90,13 +90,16 @@ Activation some_timed_activation(Random& random) {
 
 Trial forward_trial(Random& random, const Sizes& sizes, Activation activation) {
   const std::int64_t T = sizes.rows, I = sizes.inputs, O = sizes.outputs;
-  const bool rows_alone = random.coin();
-  Trial trial{.sizes = sizes.text(activation) + (rows_alone ? " rows alone" : ""), .arguments = {}, .run = {}};
+  const bool rows_alone = random.coin(), has_gate = activation != Activation::kNone && random.coin();
+  Trial trial{.sizes = sizes.text(activation) + (rows_alone ? " rows alone" : "") + (has_gate ? " gate" : ""),
+              .arguments = {},
+              .run = {}};
   trial.input("x", {T, I}, random.normals({T, I}));
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(I)));
   if (random.coin()) trial.input("bias", {O}, random.normals({O}));
   sizes.add_lengths(trial);
   trial.output("y", {T, O}, sum_tolerance(I, 4, 1).in_products(I));
+  if (has_gate) trial.input("gate", {T, O}, random.normals({T, O}));
   if (activation != Activation::kNone) {
     trial.output("activated", {T, O}, sum_tolerance(I, 16, 1).carrying(kFromPreActivation).in_products(I, kFromTanh));
   }
@@ -107,6 +110,7 @@ Trial forward_trial(Random& random, const Sizes& sizes, Activation activation) {
                             .bias = views["bias"],
                             .activation = activation,
                             .activated = views["activated"],
+                            .gate = views["gate"],
                             .rows_alone = rows_alone,
                             .lengths = views["lengths"]});
     for (const TensorRef& output : {views["y"], views["activated"]}) {
@@ -118,9 +122,9 @@ Trial forward_trial(Random& random, const Sizes& sizes, Activation activation) {
 }
 
 Trial input_gradient_trial(Random& random, const Sizes& sizes, Activation activation) {
-  const bool in_place = random.coin();
+  const bool in_place = random.coin(), has_gate = activation != Activation::kNone && random.coin();
   const std::int64_t T = sizes.rows, I = sizes.inputs, O = sizes.outputs;
-  Trial trial{.sizes = sizes.text(activation), .arguments = {}, .run = {}};
+  Trial trial{.sizes = sizes.text(activation) + (has_gate ? " gate" : ""), .arguments = {}, .run = {}};
   trial.input("dy", {T, O}, sizes.gradients(random));
   sizes.add_lengths(trial);
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(O)));
@@ -131,6 +135,13 @@ Trial input_gradient_trial(Random& random, const Sizes& sizes, Activation activa
     trial.input("pre_activation", {T, I}, random.normals({T, I}));
     trial.output("activated", {T, I}, sum_tolerance(1, 16, 1));
   }
+  const Tolerance dgate = sum_tolerance(O, 16, 1).in_products(O, kFromPreActivation);
+  if (has_gate && in_place) {
+    trial.in_out("dgate", {T, I}, random.normals({T, I}), dgate);
+  } else if (has_gate) {
+    trial.input("gate", {T, I}, random.normals({T, I}));
+    trial.output("dgate", {T, I}, dgate);
+  }
   trial.run = [=](Backend& backend, const Views& views) {
     backend.linear_input_gradient({.dx = views["dx"],
                                    .dy = views["dy"],
@@ -138,8 +149,10 @@ Trial input_gradient_trial(Random& random, const Sizes& sizes, Activation activa
                                    .activation = activation,
                                    .pre_activation = views[in_place ? "activated" : "pre_activation"],
                                    .activated = views["activated"],
+                                   .gate = views[in_place ? "dgate" : "gate"],
+                                   .dgate = views["dgate"],
                                    .lengths = views["lengths"]});
-    sizes.clear_padding(backend, views["activated"]);
+    for (const TensorRef& output : {views["activated"], views["dgate"]}) sizes.clear_padding(backend, output);
   };
   return trial;
 }

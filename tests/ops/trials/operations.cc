@@ -59,7 +59,7 @@ std::int64_t some_features(Random& random) {
 }
 
 Activation some_activation(Random& random) {
-  return random.one_of({Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf});
+  return random.one_of({Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu});
 }
 
 Dropout some_dropout(Random& random, std::int64_t tokens, std::int64_t heads) {

@@ -42,6 +42,7 @@ template <class Use>
 HWY_INLINE void with_function_of(Activation activation, const Use& use) {
   if (activation == Activation::kGeluTanh) return use(GeluTanh());
   if (activation == Activation::kGeluErf) return use(GeluErf());
+  if (activation == Activation::kSilu) return use(Silu());
   use(Tanh());
 }
 

@@ -1,4 +1,5 @@
-// GELU (Hendrycks and Gimpel, arXiv 1606.08415), x * P(N(0,1) <= x), exact and in its tanh approximation; and tanh.
+// GELU (Hendrycks and Gimpel, arXiv 1606.08415), x * P(N(0,1) <= x), exact and in its tanh approximation; SiLU (in the
+// same paper), x / (1 + e^-x); and tanh.
 #pragma once
 
 #include <cmath>
@@ -16,6 +17,7 @@ inline double activate(Activation activation, double x) {
     case Activation::kNone: return x;
     case Activation::kGeluTanh: return 0.5 * x * (1 + std::tanh(kGeluScale * (x + kGeluCubic * x * x * x)));
     case Activation::kGeluErf: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    case Activation::kSilu: return x / (1 + std::exp(-x));
     case Activation::kTanh: return std::tanh(x);
   }
   return x;
@@ -32,6 +34,10 @@ inline double activation_derivative(Activation activation, double x) {
     case Activation::kGeluErf: {
       const double density = std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
       return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)) + x * density;
+    }
+    case Activation::kSilu: {
+      const double sigmoid = 1 / (1 + std::exp(-x));
+      return sigmoid * (1 + x * (1 - sigmoid));
     }
     case Activation::kTanh: return 1 - std::tanh(x) * std::tanh(x);
   }

@@ -17,10 +17,10 @@
 
 namespace teratron::reference {
 
-// Where one query stands: local batch entry, head and index. It sees the keys [first_key, keys_seen), none if it is
-// padding.
+// Where one query stands: local batch entry, head, the key head that it reads, and index. It sees the keys [first_key,
+// keys_seen), none if it is padding.
 struct Query {
-  std::int64_t b, h, i, first_key, keys_seen;
+  std::int64_t b, h, g, i, first_key, keys_seen;
 };
 
 // The positions of sequence b that are text.
@@ -42,7 +42,7 @@ void for_each_query(const AttentionForward& args, const Visit& visit) {
     for (std::int64_t h = 0; h < args.q.dim(2); ++h) {
       for (std::int64_t i = 0; i < queries; ++i) {
         const std::int64_t first_key = args.first_keys ? first_keys(b, i) : 0;
-        visit(Query{b, h, i, first_key, keys_seen_from(args, b, keys - queries + i)});
+        visit(Query{b, h, h / args.heads_per_key_head(), i, first_key, keys_seen_from(args, b, keys - queries + i)});
       }
     }
   }
@@ -56,7 +56,7 @@ std::vector<double> scores_of(const AttentionForward& args, const Query& query) 
   for (std::int64_t key = query.first_key; key < query.keys_seen; ++key) {
     double dot = 0;
     for (std::int64_t d = 0; d < args.q.dim(3); ++d) {
-      dot += double{q(query.b, query.i, query.h, d)} * double{k(query.b, key, query.h, d)};
+      dot += double{q(query.b, query.i, query.h, d)} * double{k(query.b, key, query.g, d)};
     }
     scores[static_cast<std::size_t>(key)] = args.scale * dot;
   }
@@ -73,7 +73,7 @@ void attention_forward(const AttentionForward& args) {
   const Elements<C> out(args.out), v(args.v);
   const Elements<Accumulator<C>> log_sum_exp(args.log_sum_exp);
   for_each_query(args, [&](const Query& query) {
-    const auto [b, h, i, first_key, keys_seen] = query;
+    const auto [b, h, g, i, first_key, keys_seen] = query;
     const std::vector<double> scores = scores_of<C>(args, query);
     const double max = keys_seen > 0 ? *std::max_element(scores.begin(), scores.end()) : 0;
     double sum = 0;
@@ -84,7 +84,7 @@ void attention_forward(const AttentionForward& args) {
     for (std::int64_t key = first_key; key < keys_seen; ++key) {
       const double p = std::exp(scores[static_cast<std::size_t>(key)] - max) / sum;
       const double weight = p * dropout_of(args, query, key);
-      for (std::size_t d = 0; d < mixed.size(); ++d) mixed[d] += weight * v(b, key, h, static_cast<std::int64_t>(d));
+      for (std::size_t d = 0; d < mixed.size(); ++d) mixed[d] += weight * v(b, key, g, static_cast<std::int64_t>(d));
     }
     for (std::size_t d = 0; d < mixed.size(); ++d)
       out(b, i, h, static_cast<std::int64_t>(d)) = static_cast<C>(mixed[d]);
@@ -125,27 +125,27 @@ void attention_backward(const AttentionBackward& args) {
   const std::int64_t head_size = forward.q.dim(3);
   KeyGradient dk(forward.k.shape), dv(forward.v.shape);
   for_each_query(forward, [&](const Query& query) {
-    const auto [b, h, i, first_key, keys_seen] = query;
+    const auto [b, h, g, i, first_key, keys_seen] = query;
     const std::vector<double> scores = scores_of<C>(forward, query);
-    std::vector<double> p(scores.size()), g(scores.size());
+    std::vector<double> p(scores.size()), dp(scores.size());
     double sum_pg = 0;
     for (std::int64_t key = first_key; key < keys_seen; ++key) {
       const auto at = static_cast<std::size_t>(key);
       const double m = dropout_of(forward, query, key);
       p[at] = std::exp(scores[at] - log_sum_exp(b, h, i));
       for (std::int64_t d = 0; d < head_size; ++d) {
-        g[at] += m * dout(b, i, h, d) * v(b, key, h, d);
-        dv(b, key, h, d) += m * p[at] * dout(b, i, h, d);
+        dp[at] += m * dout(b, i, h, d) * v(b, key, g, d);
+        dv(b, key, g, d) += m * p[at] * dout(b, i, h, d);
       }
-      sum_pg += p[at] * g[at];
+      sum_pg += p[at] * dp[at];
     }
     for (std::int64_t d = 0; d < head_size; ++d) {
       double query_gradient = 0;
       for (std::int64_t key = first_key; key < keys_seen; ++key) {
         const auto at = static_cast<std::size_t>(key);
-        const double ds = forward.scale * p[at] * (g[at] - sum_pg);
-        query_gradient += ds * k(b, key, h, d);
-        dk(b, key, h, d) += ds * q(b, i, h, d);
+        const double ds = forward.scale * p[at] * (dp[at] - sum_pg);
+        query_gradient += ds * k(b, key, g, d);
+        dk(b, key, g, d) += ds * q(b, i, h, d);
       }
       dq(b, i, h, d) = static_cast<C>(query_gradient);
     }
@@ -166,6 +166,11 @@ void cached_attention(const CachedAttention& args) {
     check(begin >= 0 && end <= args.keys.dim(1), "the cache has room for the tokens");
     const auto own = [&](const TensorRef& view) { return view.slice(0, b, b + 1); };
     const TensorRef keys = own(args.keys), values = own(args.values);
+    std::vector<std::int32_t> first_keys;
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      first_keys.push_back(
+          static_cast<std::int32_t>(args.window == 0 ? 0 : std::max(begin + t + 1 - args.window, std::int64_t{0})));
+    }
     copy(keys.slice(1, begin, end), own(args.k));
     copy(values.slice(1, begin, end), own(args.v));
     attention_forward<C>({.out = own(args.out),
@@ -173,6 +178,7 @@ void cached_attention(const CachedAttention& args) {
                           .q = own(args.q),
                           .k = keys.slice(1, 0, end),
                           .v = values.slice(1, 0, end),
+                          .first_keys = {first_keys.data(), DType::kI32, {1, tokens}},
                           .scale = args.scale});
   }
 }

@@ -11,7 +11,7 @@
 #include "ops/ref/cross_entropy.h"
 #include "ops/ref/dropout.h"
 #include "ops/ref/embedding.h"
-#include "ops/ref/layer_norm.h"
+#include "ops/ref/norm.h"
 #include "ops/ref/linear.h"
 #include "ops/ref/memory.h"
 #include "ops/ref/optimizer.h"

@@ -11,13 +11,17 @@ template <class C>
 void linear_forward(const LinearForward& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);
   const Elements<C> y(args.y), x(args.x), weight(args.weight), bias(args.bias), activated(args.activated);
+  const Elements<C> gate(args.gate);
   for (std::int64_t t = 0; t < rows; ++t) {
     for (std::int64_t o = 0; o < outputs; ++o) {
       double sum = args.bias ? double{bias(o)} : 0;
       for (std::int64_t i = 0; i < inputs; ++i) sum += double{x(t, i)} * weight(o, i);
       y(t, o) = static_cast<C>(sum);
-      if (args.activation != Activation::kNone)
+      if (args.gate) {
+        activated(t, o) = static_cast<C>(activate(args.activation, double{gate(t, o)}) * y(t, o));
+      } else if (args.activation != Activation::kNone) {
         activated(t, o) = static_cast<C>(activate(args.activation, double{y(t, o)}));
+      }
     }
   }
 }
@@ -26,15 +30,21 @@ template <class C>
 void linear_input_gradient(const LinearInputGradient& args) {
   const std::int64_t rows = args.dy.dim(0), outputs = args.dy.dim(1), inputs = args.dx.dim(1);
   const Elements<C> dx(args.dx), dy(args.dy), weight(args.weight);
-  const Elements<C> pre_activation(args.pre_activation), activated(args.activated);
+  const Elements<C> pre_activation(args.pre_activation), activated(args.activated), gate(args.gate), dgate(args.dgate);
   for (std::int64_t t = 0; t < rows; ++t) {
     for (std::int64_t i = 0; i < inputs; ++i) {
       double sum = 0;
       for (std::int64_t o = 0; o < outputs; ++o) sum += double{dy(t, o)} * weight(o, i);
-      if (args.activation != Activation::kNone) {
-        const double u = pre_activation(t, i);  // read first: activated may be the same memory
-        sum *= activation_derivative(args.activation, u);
+      // Read first: outputs may be the same memory.
+      const double u = args.pre_activation ? double{pre_activation(t, i)} : 0, g = args.gate ? double{gate(t, i)} : 0;
+      if (args.gate) {
+        const double open = activate(args.activation, g);
+        dgate(t, i) = static_cast<C>(sum * u * activation_derivative(args.activation, g));
+        activated(t, i) = static_cast<C>(open * u);
+        sum *= open;
+      } else if (args.activation != Activation::kNone) {
         activated(t, i) = static_cast<C>(activate(args.activation, u));
+        sum *= activation_derivative(args.activation, u);
       }
       dx(t, i) = static_cast<C>(sum);
     }

@@ -32,6 +32,7 @@ HeadMatrix<T> head_of(const TensorRef& view, std::int64_t b, std::int64_t h) {
 struct AttentionHead {
   const AttentionForward& args;
   std::int64_t b, h;
+  std::int64_t key_head = h / args.heads_per_key_head();
   std::int64_t head_size = args.q.dim(3);
   std::int64_t context = args.k.dim(1) - args.q.dim(1);  // keys before the first query's own
   std::int64_t queries = text_queries();

@@ -55,8 +55,8 @@ void pack_blocks(const HeadMatrix<typename P::Stored>& from, std::int64_t rows, 
 template <class P>
 void pack_operands(const AttentionHead& head, const HeadMatrix<typename P::Stored>& dout, Work<P>& work) {
   using T = typename P::Stored;
-  const auto q = head_of<T>(head.args.q, head.b, head.h), k = head_of<T>(head.args.k, head.b, head.h);
-  const auto v = head_of<T>(head.args.v, head.b, head.h), out = head_of<T>(head.args.out, head.b, head.h);
+  const auto q = head_of<T>(head.args.q, head.b, head.h), k = head_of<T>(head.args.k, head.b, head.key_head);
+  const auto v = head_of<T>(head.args.v, head.b, head.key_head), out = head_of<T>(head.args.out, head.b, head.h);
   const std::int64_t converted = P::kConverts ? head.queries * work.size : 0;
   float* const rows = scratch_floats(Scratch::kRows, 2 * converted);
   work.q_rows = P::rows(q, head.queries, work.size, rows);
@@ -211,49 +211,57 @@ void write_rows(const HeadMatrix<T>& to, const float* from, std::int64_t from_st
   }
 }
 
-// The key block's part of dk and dv, which are of type T.
-template <class T, class P>
-void write_key_gradients(const AttentionBackward& args, const Work<P>& work, std::int64_t key, std::int64_t key_end) {
-  const auto dk = head_of<T>(args.dk, work.head.b, work.head.h), dv = head_of<T>(args.dv, work.head.b, work.head.h);
-  const auto scale = static_cast<float>(args.forward.scale);
-  write_rows<T>({dk.row(key), dk.stride}, work.dk, work.padded_size, key_end - key, work.size, scale,
-                args.accumulate_kv);
-  write_rows<T>({dv.row(key), dv.stride}, work.dv, work.padded_size, key_end - key, work.size, 1, args.accumulate_kv);
-}
-
-// dk and dv of keys [begin, end), which no query sees.
+// Where the gradients of a key head's keys and values go while its query heads add to them one after another: to dk and
+// dv themselves or, where several heads add and dk and dv would round each sum, to fp32 rows of this thread's.
 template <class KeyGradient>
-void clear_key_gradients(const AttentionBackward& args, const AttentionHead& head, std::int64_t begin,
+struct KeySums {
+  HeadMatrix<KeyGradient> dk, dv;
+  HeadMatrix<float> shared_dk = {}, shared_dv = {};  // null: the sums are dk and dv
+
+  bool is_shared() const { return shared_dk.data != nullptr; }
+};
+
+// The key block's part of the sums, of one query head. `is_first`: of the heads that add to them.
+template <class KeyGradient, class P>
+void write_key_gradients(const AttentionBackward& args, const Work<P>& work, const KeySums<KeyGradient>& sums,
+                         std::int64_t key, std::int64_t key_end, bool is_first) {
+  const auto scale = static_cast<float>(args.forward.scale);
+  const auto write = [&](const auto& dk, const auto& dv, bool accumulate) {
+    write_rows<std::remove_reference_t<decltype(*dk.data)>>({dk.row(key), dk.stride}, work.dk, work.padded_size,
+                                                            key_end - key, work.size, scale, accumulate);
+    write_rows<std::remove_reference_t<decltype(*dv.data)>>({dv.row(key), dv.stride}, work.dv, work.padded_size,
+                                                            key_end - key, work.size, 1, accumulate);
+  };
+  sums.is_shared() ? write(sums.shared_dk, sums.shared_dv, !is_first)
+                   : write(sums.dk, sums.dv, args.accumulate_kv || !is_first);
+}
+
+// The sums of keys [begin, end), which no query of the first head sees.
+template <class KeyGradient>
+void clear_key_gradients(const AttentionBackward& args, const KeySums<KeyGradient>& sums, std::int64_t begin,
                          std::int64_t end) {
-  if (args.accumulate_kv) return;
-  for (const TensorRef& view : {args.dk, args.dv}) {
-    clear_rows(head_of<KeyGradient>(view, head.b, head.h), begin, end, head.head_size);
+  const std::int64_t size = args.dq.dim(3);
+  for (const auto& rows : {sums.shared_dk, sums.shared_dv}) {
+    if (sums.is_shared()) clear_rows(rows, begin, end, size);
   }
+  if (args.accumulate_kv || sums.is_shared()) return;
+  for (const auto& rows : {sums.dk, sums.dv}) clear_rows(rows, begin, end, size);
 }
 
-// The gradients of padding.
-template <class T, class KeyGradient>
-void clear_padding(const AttentionBackward& args, const AttentionHead& head) {
-  clear_rows(head_of<T>(args.dq, head.b, head.h), head.queries, args.dq.dim(1), head.head_size);
-  clear_key_gradients<KeyGradient>(args, head, head.keys, args.dk.dim(1));
-}
-
-// KeyGradient: of dk and dv.
+// dq of one query head, and its part of the sums of its key head.
 template <class P, class KeyGradient>
-void differentiate_head(const AttentionBackward& args, std::int64_t b, std::int64_t h) {
+void differentiate_head(const AttentionBackward& args, const AttentionHead& head, const KeySums<KeyGradient>& sums,
+                        bool is_first) {
   using T = typename P::Stored;
-  const AttentionHead head{.args = args.forward, .b = b, .h = h};
-  clear_padding<T, KeyGradient>(args, head);
-  if (head.queries == 0) return;
   Work<P> work = make_work<P>(head);
-  pack_operands(head, head_of<T>(args.dout, b, h), work);
+  pack_operands(head, head_of<T>(args.dout, head.b, head.h), work);
   DropoutMask mask(args.forward.dropout);
   for (std::int64_t key = 0; key < head.keys; key += kKeyBlock<P>) {
     const std::int64_t key_end = std::min(head.keys, key + kKeyBlock<P>);
     const std::int64_t end_query = head.end_query(key_end - 1);
     const std::int64_t first_block = head.first_query(key) / kQueryBlock<P> * kQueryBlock<P>;
     if (first_block >= end_query) {
-      clear_key_gradients<KeyGradient>(args, head, key, key_end);
+      if (is_first) clear_key_gradients(args, sums, key, key_end);
       continue;
     }
     for (std::int64_t query = first_block; query < end_query; query += kQueryBlock<P>) {
@@ -267,10 +275,34 @@ void differentiate_head(const AttentionBackward& args, std::int64_t b, std::int6
       add_key_gradients(work, tile, query > first_block);
       add_query_gradients(work, tile);
     }
-    write_key_gradients<KeyGradient>(args, work, key, key_end);
+    write_key_gradients(args, work, sums, key, key_end, is_first);
   }
-  write_rows(head_of<T>(args.dq, b, h), work.dq, work.padded_size, head.queries, work.size,
+  write_rows(head_of<T>(args.dq, head.b, head.h), work.dq, work.padded_size, head.queries, work.size,
              static_cast<float>(args.forward.scale), false);
+}
+
+// dk and dv of key head `key_head` of sequence b, and dq of the query heads that read it, one after another.
+template <class P, class KeyGradient>
+void differentiate_key_head(const AttentionBackward& args, std::int64_t b, std::int64_t key_head) {
+  using T = typename P::Stored;
+  const std::int64_t members = args.forward.heads_per_key_head(), first = key_head * members, size = args.dq.dim(3);
+  const AttentionHead first_head{.args = args.forward, .b = b, .h = first};
+  KeySums<KeyGradient> sums{head_of<KeyGradient>(args.dk, b, key_head), head_of<KeyGradient>(args.dv, b, key_head)};
+  clear_key_gradients(args, sums, first_head.keys, args.dk.dim(1));
+  const bool is_shared = members > 1 && !std::is_same_v<KeyGradient, float>;
+  if (is_shared && first_head.keys > 0) {
+    float* const rows = scratch_floats(Scratch::kKeySums, 2 * first_head.keys * size);
+    sums.shared_dk = {rows, size};
+    sums.shared_dv = {rows + first_head.keys * size, size};
+  }
+  for (std::int64_t h = first; h < first + members; ++h) {
+    const AttentionHead head{.args = args.forward, .b = b, .h = h};
+    clear_rows(head_of<T>(args.dq, b, h), head.queries, args.dq.dim(1), size);
+    if (head.queries > 0) differentiate_head<P>(args, head, sums, h == first);
+  }
+  if (!sums.is_shared()) return;
+  write_rows<KeyGradient>(sums.dk, sums.shared_dk.data, size, first_head.keys, size, 1, args.accumulate_kv);
+  write_rows<KeyGradient>(sums.dv, sums.shared_dv.data, size, first_head.keys, size, 1, args.accumulate_kv);
 }
 
 using ScratchOf = ScratchSizes (*)(const WorkShapes::Attention&);
@@ -279,12 +311,12 @@ ScratchOf backward_scratch_of(DType dtype, bool bf16_products) {
   return choose_products(dtype, bf16_products, []<class P>(P) -> ScratchOf { return &backward_scratch<P>; });
 }
 
-using DifferentiateHead = void (*)(const AttentionBackward&, std::int64_t, std::int64_t);
+using DifferentiateKeyHead = void (*)(const AttentionBackward&, std::int64_t, std::int64_t);
 
-DifferentiateHead backward_kernel(const AttentionBackward& args, bool bf16_products) {
+DifferentiateKeyHead backward_kernel(const AttentionBackward& args, bool bf16_products) {
   const bool sums_stay = args.dk.dtype == DType::kF32;
-  return choose_products(args.dq.dtype, bf16_products, [&]<class P>(P) -> DifferentiateHead {
-    return sums_stay ? &differentiate_head<P, float> : &differentiate_head<P, typename P::Stored>;
+  return choose_products(args.dq.dtype, bf16_products, [&]<class P>(P) -> DifferentiateKeyHead {
+    return sums_stay ? &differentiate_key_head<P, float> : &differentiate_key_head<P, typename P::Stored>;
   });
 }
 
@@ -308,10 +340,10 @@ void include_attention_backward(const WorkShapes::Attention& head, DType dtype, 
 }
 
 void CpuBackend::do_attention_backward(const AttentionBackward& args) {
-  const std::int64_t heads = args.forward.q.dim(2);
+  const std::int64_t key_heads = args.forward.key_heads();
   const auto kernel = HWY_DYNAMIC_DISPATCH(backward_kernel)(args, bf16_products_);
-  parallel_for(args.forward.q.dim(0) * heads, 1,
-               [&](std::int64_t task, std::int64_t) { kernel(args, task / heads, task % heads); });
+  parallel_for(args.forward.q.dim(0) * key_heads, 1,
+               [&](std::int64_t task, std::int64_t) { kernel(args, task / key_heads, task % key_heads); });
 }
 
 }  // namespace teratron

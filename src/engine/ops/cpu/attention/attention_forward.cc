@@ -69,7 +69,7 @@ PackedHead<P> pack_head(const AttentionHead& head, std::int64_t first_key, std::
   using T = typename P::Stored;
   static_assert(kQueryBlock<P> % P::kRows == 0 && kKeyBlock<P> % P::kColumns == 0);
   const std::int64_t size = head.head_size, padded_size = round_up(size, P::kColumns), words = P::words(size);
-  const auto k = head_of<T>(head.args.k, head.b, head.h), v = head_of<T>(head.args.v, head.b, head.h);
+  const auto k = head_of<T>(head.args.k, head.b, head.key_head), v = head_of<T>(head.args.v, head.b, head.key_head);
   Word* const keys = scratch_words<Word>(Scratch::kKeys, round_up(key_count, P::kColumns) * words);
   Word* const values = scratch_words<Word>(Scratch::kValues, P::words(key_count) * padded_size);
   for (std::int64_t j = first_key; j < key_count; j += P::kColumns) {
@@ -207,8 +207,8 @@ void finish_block(const AttentionHead& head, const QueryBlock<P>& block) {
 // Too few queries to pay for packing: one pass over the keys and one over the values each, as fast as they can be read.
 template <class T>
 void attend_one_by_one(const AttentionHead& head) {
-  const auto q = head_of<T>(head.args.q, head.b, head.h), k = head_of<T>(head.args.k, head.b, head.h);
-  const auto v = head_of<T>(head.args.v, head.b, head.h), out = head_of<T>(head.args.out, head.b, head.h);
+  const auto q = head_of<T>(head.args.q, head.b, head.h), k = head_of<T>(head.args.k, head.b, head.key_head);
+  const auto v = head_of<T>(head.args.v, head.b, head.key_head), out = head_of<T>(head.args.out, head.b, head.h);
   const auto scale = static_cast<float>(head.args.scale);
   float* const row = scratch_floats(Scratch::kTileA, round_up(head.keys, kFloatLanes));
   float* const mixed = scratch_floats(Scratch::kTileB, head.head_size);
@@ -342,6 +342,7 @@ void CpuBackend::do_cached_attention(const CachedAttention& args) {
   const AttentionKernels kernels = HWY_DYNAMIC_DISPATCH(forward_kernels)(args.q.dtype, bf16_products_);
   const Tensor log_sum_exp(*this, accumulation_dtype(), {batch, heads, tokens});
   std::vector<AttentionForward> sequences;  // a call each, of as many keys as its cache then holds
+  std::vector<std::int32_t> first_keys(static_cast<std::size_t>(args.window == 0 ? 0 : batch * tokens));
   for (std::int64_t b = 0; b < batch; ++b) {
     const std::int64_t begin = args.lengths.as<const std::int32_t>()[b], end = begin + tokens;
     check(begin >= 0 && end <= args.keys.dim(1), "the cache has room for the tokens");
@@ -352,6 +353,13 @@ void CpuBackend::do_cached_attention(const CachedAttention& args) {
                          .k = own(args.keys).slice(1, 0, end),
                          .v = own(args.values).slice(1, 0, end),
                          .scale = args.scale});
+    if (args.window > 0) {
+      std::int32_t* const own_first = first_keys.data() + b * tokens;
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        own_first[t] = static_cast<std::int32_t>(std::max(begin + t + 1 - args.window, std::int64_t{0}));
+      }
+      sequences.back().first_keys = {own_first, DType::kI32, {1, tokens}};
+    }
     do_copy(sequences.back().k.slice(1, begin, end), own(args.k));
     do_copy(sequences.back().v.slice(1, begin, end), own(args.v));
   }

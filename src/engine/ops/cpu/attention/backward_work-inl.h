@@ -8,6 +8,7 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "base/block_size.h"
@@ -101,6 +102,8 @@ ScratchSizes backward_scratch(const WorkShapes::Attention& of) {
   sizes.include(Scratch::kQueries, queries * (2 * padded_size / P::kDepths + padded_size + 1));
   sizes.include(Scratch::kTileA, 2 * kKeyBlock<P> * (2 * kQueryBlock<P> + padded_size));
   if (P::kConverts) sizes.include(Scratch::kRows, 2 * of.queries * size);
+  const bool sums_keys = of.heads_per_key_head > 1 && !std::is_same_v<typename P::Stored, float>;
+  if (sums_keys) sizes.include(Scratch::kKeySums, 2 * of.keys * size);
   return sizes;
 }
 

@@ -109,6 +109,18 @@ struct GeluErf {
   }
 };
 
+// SiLU, u / (1 + e^-u).
+struct Silu {
+  static HWY_INLINE FloatVector sigmoid(FloatVector u) {
+    return hn::Div(constant(1.0F), hn::Add(constant(1.0F), exp(hn::Neg(u))));
+  }
+  static HWY_INLINE FloatVector value(FloatVector u) { return hn::Mul(u, sigmoid(u)); }
+  static HWY_INLINE ValueAndSlope value_and_slope(FloatVector u) {
+    const FloatVector s = sigmoid(u), silu = hn::Mul(u, s);
+    return {silu, hn::MulAdd(silu, hn::Sub(constant(1.0F), s), s)};
+  }
+};
+
 // (1 - e^-2|x|) / (1 + e^-2|x|) with the sign of x. Near 0, where that difference would lose its digits, the series of
 // tanh, whose next term is below a tenth of a unit in the last place there.
 struct Tanh {

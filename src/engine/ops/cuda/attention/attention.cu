@@ -81,6 +81,7 @@ AttentionSizes sizes_of(const AttentionForward& args) {
   return {.batch = static_cast<int>(args.q.dim(0)),
           .heads = static_cast<int>(args.q.dim(2)),
           .head_size = static_cast<int>(args.q.dim(3)),
+          .key_heads = static_cast<int>(args.key_heads()),
           .all_queries = queries,
           .all_keys = keys,
           .queries = queries,

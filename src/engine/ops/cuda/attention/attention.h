@@ -25,18 +25,22 @@ struct HeadRows {
   __device__ T* operator()(int row) const { return data + row * stride; }
 };
 
-// A view [B, S, H, D] of any strides but that of D.
+// A view [B, S, H, D] of any strides but that of D. Where `shared` query heads read one head of it, heads are numbered
+// as those of the queries.
 template <class T>
 struct HeadsView {
   T* data;
   std::int64_t batch_stride, row_stride, head_stride;
+  int shared = 1;
 
-  __device__ HeadRows<T> head(int b, int h) const { return {data + b * batch_stride + h * head_stride, row_stride}; }
+  __device__ HeadRows<T> head(int b, int h) const {
+    return {data + b * batch_stride + h / shared * head_stride, row_stride};
+  }
 };
 
 template <class T>
-HeadsView<T> heads_of(const TensorRef& view) {
-  return {view.as<T>(), view.stride(0), view.stride(1), view.stride(2)};
+HeadsView<T> heads_of(const TensorRef& view, std::int64_t shared = 1) {
+  return {view.as<T>(), view.stride(0), view.stride(1), view.stride(2), static_cast<int>(shared)};
 }
 
 // Whether every row of a view starts on 16 bytes.
@@ -49,6 +53,7 @@ bool has_aligned_rows(const TensorRef& view) {
 
 struct AttentionSizes {
   int batch, heads, head_size;
+  int key_heads;              // each of as many query heads
   int all_queries, all_keys;  // with padding
   int queries, keys;          // all, or those of one sequence without its padding
   bool causal;
@@ -69,6 +74,7 @@ struct AttentionSizes {
   __device__ int differentiated_keys() const { return queries > 0 ? keys : 0; }
   // Where the numbers of a head's queries begin in [B, H, S_q].
   __device__ std::int64_t first_row(int b, int h) const { return (std::int64_t{b} * heads + h) * all_queries; }
+  __device__ int heads_per_key_head() const { return heads / key_heads; }
   __device__ int context() const { return all_keys - all_queries; }  // keys before the first query's own
   // Query i sees keys [0, keys_seen(i)); key j is seen by queries [first_query(j), queries).
   __device__ int keys_seen(int query) const {
@@ -88,10 +94,11 @@ struct HeadTile {
   int b, h, tile;
 
   HeadTile() = default;  // in shared memory
-  __device__ HeadTile(const AttentionSizes& sizes, int tiles, bool last_first) {
+  // `heads` of a sequence: those of the queries, or of the keys.
+  __device__ HeadTile(int heads, int tiles, bool last_first) {
     const int head = static_cast<int>(blockIdx.x) / tiles, place = static_cast<int>(blockIdx.x) % tiles;
-    b = head / sizes.heads;
-    h = head % sizes.heads;
+    b = head / heads;
+    h = head % heads;
     tile = last_first ? tiles - 1 - place : place;
   }
 };
@@ -210,8 +217,8 @@ template <class T>
 ForwardViews<T> views_of(const AttentionForward& args) {
   return {.out = heads_of<T>(args.out),
           .q = heads_of<const T>(args.q),
-          .k = heads_of<const T>(args.k),
-          .v = heads_of<const T>(args.v),
+          .k = heads_of<const T>(args.k, args.heads_per_key_head()),
+          .v = heads_of<const T>(args.v, args.heads_per_key_head()),
           .log_sum_exp = args.log_sum_exp.as<float>()};
 }
 
@@ -234,8 +241,8 @@ BackwardViews<T> views_of(const AttentionBackward& args, const QueryStatistics* 
           .dv = key_gradients_of<T>(args.dv, args.accumulate_kv),
           .dout = heads_of<const T>(args.dout),
           .q = heads_of<const T>(args.forward.q),
-          .k = heads_of<const T>(args.forward.k),
-          .v = heads_of<const T>(args.forward.v),
+          .k = heads_of<const T>(args.forward.k, args.forward.heads_per_key_head()),
+          .v = heads_of<const T>(args.forward.v, args.forward.heads_per_key_head()),
           .statistics = statistics};
 }
 

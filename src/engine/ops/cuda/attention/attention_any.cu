@@ -153,31 +153,35 @@ template <class T, int kColumns, bool kDocuments>
 __global__ void __launch_bounds__(kTileThreads)
     add_key_gradients(BackwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   __shared__ TileMemory memory;
-  const HeadTile at(call, (call.keys + kTile - 1) / kTile, false);
+  const HeadTile at(call.key_heads, (call.keys + kTile - 1) / kTile, false);
   const AttentionSizes sizes = call.without_padding(at.b);
   const int key = at.tile * kTile, column = static_cast<int>(blockIdx.y) * kColumns;
   if (column == 0) clear_padded_keys(views, sizes, at, key, kTile);
   if (key >= sizes.differentiated_keys()) return;
-  const QueryStatistics* const statistics = views.statistics + sizes.first_row(at.b, at.h);
-  const RowRange<T> k = {views.k.head(at.b, at.h), key, sizes.keys}, v = {views.v.head(at.b, at.h), key, sizes.keys};
-  RowRange<T> q = {views.q.head(at.b, at.h), 0, sizes.queries}, dout = {views.dout.head(at.b, at.h), 0, sizes.queries};
   RowSums<kColumns> dk = {}, dv = {};
-  for (int query = sizes.first_query(key) / kTile * kTile; query < sizes.queries; query += kTile) {
-    if (kDocuments) {
-      load_first_keys(sizes, at.b, query, memory);
-      __syncthreads();
-      if (memory.first_keys[0] >= key + kTile) break;  // and so are those of all later queries
+  const int members = sizes.heads_per_key_head();
+  for (int h = at.h * members; h < (at.h + 1) * members; ++h) {  // the query heads that read these keys
+    const QueryStatistics* const statistics = views.statistics + sizes.first_row(at.b, h);
+    const RowRange<T> k = {views.k.head(at.b, h), key, sizes.keys}, v = {views.v.head(at.b, h), key, sizes.keys};
+    RowRange<T> q = {views.q.head(at.b, h), 0, sizes.queries}, dout = {views.dout.head(at.b, h), 0, sizes.queries};
+    for (int query = sizes.first_query(key) / kTile * kTile; query < sizes.queries; query += kTile) {
+      if (kDocuments) {
+        load_first_keys(sizes, at.b, query, memory);
+        __syncthreads();
+        if (memory.first_keys[0] >= key + kTile) break;  // and so are those of all later queries
+      }
+      q.begin = dout.begin = query;
+      Scores scores, gradients;
+      if (mask.active()) draw_mask(mask, mask.first_element(at.b, h), query, key, memory);
+      multiply_rows(scores, k, q, sizes.head_size, memory);
+      multiply_rows(gradients, v, dout, sizes.head_size, memory);
+      differentiate<true, kDocuments>(scores, gradients, sizes, statistics, mask, memory, query, key);
+      store_weights(scores, memory);
+      add_weighted_rows<kColumns>(dv, dout, column, sizes.head_size, memory);
+      store_weights(gradients, memory);
+      add_weighted_rows<kColumns>(dk, q, column, sizes.head_size, memory);
     }
-    q.begin = dout.begin = query;
-    Scores scores, gradients;
-    if (mask.active()) draw_mask(mask, mask.first_element(at.b, at.h), query, key, memory);
-    multiply_rows(scores, k, q, sizes.head_size, memory);
-    multiply_rows(gradients, v, dout, sizes.head_size, memory);
-    differentiate<true, kDocuments>(scores, gradients, sizes, statistics, mask, memory, query, key);
-    store_weights(scores, memory);
-    add_weighted_rows<kColumns>(dv, dout, column, sizes.head_size, memory);
-    store_weights(gradients, memory);
-    add_weighted_rows<kColumns>(dk, q, column, sizes.head_size, memory);
+    if (kDocuments) __syncthreads();  // all have read the first keys
   }
 #pragma unroll
   for (int i = 0; i < kThreadRows; ++i) {
@@ -195,7 +199,7 @@ template <class T, int kColumns, bool kDocuments>
 __global__ void __launch_bounds__(kTileThreads)
     add_query_gradients(BackwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   __shared__ TileMemory memory;
-  const HeadTile at(call, (call.queries + kTile - 1) / kTile, true);
+  const HeadTile at(call.heads, (call.queries + kTile - 1) / kTile, true);
   AttentionSizes sizes = call.without_padding(at.b);
   const int begin = at.tile * kTile, column = static_cast<int>(blockIdx.y) * kColumns;
   if (column == 0) clear_padded_queries(views, sizes, at, begin, kTile);
@@ -237,8 +241,8 @@ __global__ void __launch_bounds__(kTileThreads)
 }
 
 template <int kColumns>
-LaunchShape shape_of(const AttentionSizes& sizes, int rows) {
-  return {.grid = dim3(static_cast<unsigned>(sizes.batch * sizes.heads * ((rows + kTile - 1) / kTile)),
+LaunchShape shape_of(const AttentionSizes& sizes, int heads, int rows) {
+  return {.grid = dim3(static_cast<unsigned>(sizes.batch * heads * ((rows + kTile - 1) / kTile)),
                        static_cast<unsigned>((sizes.head_size + kColumns - 1) / kColumns)),
           .block = dim3(kTileThreads)};
 }
@@ -265,8 +269,8 @@ void attend_any(cudaStream_t stream, const AttentionForward& args) {
     with_columns(sizes, [&](auto columns, auto documents) {
       constexpr int kColumns = decltype(columns)::value;
       constexpr bool kDocuments = decltype(documents)::value;
-      launch(stream, shape_of<kColumns>(sizes, sizes.queries), attend<T, kColumns, kDocuments>, views_of<T>(args),
-             sizes, mask_of(args));
+      launch(stream, shape_of<kColumns>(sizes, sizes.heads, sizes.queries), attend<T, kColumns, kDocuments>,
+             views_of<T>(args), sizes, mask_of(args));
     });
   });
 }
@@ -279,10 +283,10 @@ void differentiate_attention_any(cudaStream_t stream, const AttentionBackward& a
       constexpr int kColumns = decltype(columns)::value;
       constexpr bool kDocuments = decltype(documents)::value;
       const BackwardViews<T> views = views_of<T>(args, statistics);
-      launch(stream, shape_of<kColumns>(sizes, sizes.keys), add_key_gradients<T, kColumns, kDocuments>, views, sizes,
-             mask_of(args.forward));
-      launch(stream, shape_of<kColumns>(sizes, sizes.queries), add_query_gradients<T, kColumns, kDocuments>, views,
-             sizes, mask_of(args.forward));
+      launch(stream, shape_of<kColumns>(sizes, sizes.key_heads, sizes.keys), add_key_gradients<T, kColumns, kDocuments>,
+             views, sizes, mask_of(args.forward));
+      launch(stream, shape_of<kColumns>(sizes, sizes.heads, sizes.queries),
+             add_query_gradients<T, kColumns, kDocuments>, views, sizes, mask_of(args.forward));
     });
   });
 }

@@ -24,9 +24,10 @@ template <class T>
 struct CachedViews {
   HeadsView<T> out, keys, values;
   HeadsView<const T> q, k, v;
-  const std::int32_t* lengths;  // [batch]
-  int heads, tokens, head_size;
-  float scale_2;  // of scores in the domain of exp2
+  const std::int32_t* lengths;           // [batch]
+  int heads, shared, tokens, head_size;  // `shared` query heads read one head of the cache
+  int window;                            // keys that a query sees at most; 0: all
+  float scale_2;                         // of scores in the domain of exp2
 };
 
 // Of some keys, for one element of the output: the largest score, and with weights relative to it, their sum and that
@@ -44,7 +45,7 @@ struct CacheParts {
 
 // The query of a block.
 struct CachedQuery {
-  int b, h, token, length, seen;  // keys that were cached, and that it sees
+  int b, h, token, length, first, seen;  // keys that were cached; it sees keys [first, seen)
 
   template <class T>
   __device__ explicit CachedQuery(const CachedViews<T>& views) : token(static_cast<int>(blockIdx.x) % views.tokens) {
@@ -53,6 +54,7 @@ struct CachedQuery {
     h = head % views.heads;
     length = views.lengths[b];
     seen = length + token + 1;
+    first = views.window > 0 && seen > views.window ? seen - views.window : 0;
   }
 };
 
@@ -67,9 +69,10 @@ struct KeyRows {
   __device__ const T* operator()(int key) const { return key < length ? cached(key) : own(key - length); }
 };
 
-// The block's part of the cached rows that become k and v.
+// The block's part of the cached rows that become k and v: of those of a shared head, the first query head's.
 template <class T>
 __device__ void append(const CachedViews<T>& views, const CachedQuery& at) {
+  if (at.h % views.shared != 0) return;
   const T *const k = views.k.head(at.b, at.h)(at.token), *const v = views.v.head(at.b, at.h)(at.token);
   T* const key = views.keys.head(at.b, at.h)(at.length + at.token);
   T* const value = views.values.head(at.b, at.h)(at.length + at.token);
@@ -197,12 +200,13 @@ __global__ void __launch_bounds__(kThreads, 2) attend_cached(CachedViews<T> view
   float* const query = dynamic_shared<float>();  // [head_size]
   const CachedQuery at(views);
   const int thread = static_cast<int>(threadIdx.x), column = static_cast<int>(blockIdx.y) * kColumns;
-  const int part = static_cast<int>(blockIdx.z), begin = part * parts.keys;
-  const int end = at.seen - begin < parts.keys ? at.seen : begin + parts.keys;
+  const int part = static_cast<int>(blockIdx.z), part_begin = part * parts.keys;
+  const int end = at.seen - part_begin < parts.keys ? at.seen : part_begin + parts.keys;
+  const int begin = part_begin > at.first ? part_begin : at.first;
+  if (column == 0 && part == 0) append(views, at);
   if (begin >= end) return;
   const T* const q = views.q.head(at.b, at.h)(at.token);
   for (int c = thread; c < views.head_size; c += kThreads) query[c] = widened(q[c]) * views.scale_2;
-  if (column == 0 && part == 0) append(views, at);
   __syncthreads();
 
   const KeyRows<T> keys = {views.keys.head(at.b, at.h), views.k.head(at.b, at.h), at.length};
@@ -239,8 +243,9 @@ __global__ void __launch_bounds__(kColumns) put_parts_together(CachedViews<T> vi
   const int column = static_cast<int>(blockIdx.y) * kColumns + static_cast<int>(threadIdx.x);
   if (column >= views.head_size) return;
   const std::int64_t first = std::int64_t{blockIdx.x} * parts.count;
-  const Softmax all = together((at.seen + parts.keys - 1) / parts.keys, [&](int part) -> Softmax {
-    const std::int64_t place = first + part;
+  const int first_part = at.first / parts.keys, end_part = (at.seen + parts.keys - 1) / parts.keys;
+  const Softmax all = together(end_part - first_part, [&](int part) -> Softmax {
+    const std::int64_t place = first + first_part + part;
     return {parts.max_and_sum[2 * place], parts.max_and_sum[2 * place + 1],
             parts.out[place * views.head_size + column]};
   });
@@ -249,16 +254,19 @@ __global__ void __launch_bounds__(kColumns) put_parts_together(CachedViews<T> vi
 
 template <class T>
 CachedViews<T> cached_views_of(const CachedAttention& args) {
+  const std::int64_t shared = args.q.dim(2) / args.keys.dim(2);
   return {.out = heads_of<T>(args.out),
-          .keys = heads_of<T>(args.keys),
-          .values = heads_of<T>(args.values),
+          .keys = heads_of<T>(args.keys, shared),
+          .values = heads_of<T>(args.values, shared),
           .q = heads_of<const T>(args.q),
-          .k = heads_of<const T>(args.k),
-          .v = heads_of<const T>(args.v),
+          .k = heads_of<const T>(args.k, shared),
+          .v = heads_of<const T>(args.v, shared),
           .lengths = args.lengths.as<std::int32_t>(),
           .heads = static_cast<int>(args.q.dim(2)),
+          .shared = static_cast<int>(shared),
           .tokens = static_cast<int>(args.q.dim(1)),
           .head_size = static_cast<int>(args.q.dim(3)),
+          .window = static_cast<int>(args.window),
           .scale_2 = static_cast<float>(args.scale) * kLog2E};
 }
 

@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kMatrixThreads)
     attend(ForwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   constexpr int kTileKeys = kKeys<kHeadSize>;
   auto& memory = *dynamic_shared<ForwardMemory<T, kHeadSize>>();
-  const HeadTile at(call, (call.queries + kQueries - 1) / kQueries, true);
+  const HeadTile at(call.heads, (call.queries + kQueries - 1) / kQueries, true);
   AttentionSizes sizes = call.without_padding(at.b);
   const int block_query = at.tile * kQueries, warp_row = warp_index() * kWarpQueries, query = block_query + warp_row;
   clear_padded_queries(views, sizes, at, block_query, kQueries);

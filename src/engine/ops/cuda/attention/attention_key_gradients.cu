@@ -1,5 +1,6 @@
-// Gradients of keys and values on tensor cores. A block owns 64 keys, a warp 16, and walks the queries that see them.
-// Scores are computed as k q^T, so that a warp has what it needs of p^T and ds^T in registers:
+// Gradients of keys and values on tensor cores. A block owns 64 keys of a key head, a warp 16, and walks the queries
+// that see them, one of the query heads that share the keys after another. Scores are computed as k q^T, so that a warp
+// has what it needs of p^T and ds^T in registers:
 //   dv += (m p)^T dout,   dk += scale ds^T q,   ds = p (m dout v^T - D).
 #include "ops/cuda/attention/attention_matrices.h"
 #include "ops/cuda/runtime/device.h"
@@ -24,7 +25,7 @@ struct KeyMemory {
   T dout[2][kQueries<kHeadSize> * kRowStride<kHeadSize>];
   QueryStatistics statistics[2][kQueries<kHeadSize>];
   WarpMask<kStep<kHeadSize>, kWarpKeys> masks[kMatrixWarps];
-  HeadTile at;  // the block's: read again for each tile, since registers are short
+  HeadTile at;  // the block's, of the query head that it is at: read again for each tile, since registers are short
 };
 
 template <int kColumns8>
@@ -91,9 +92,9 @@ __device__ void store(const KeySums<T, kHeadSize>& sums, const BackwardViews<T>&
       if (8 * n >= sizes.head_size) continue;
       const int column = 8 * n + part_column(0);
       const MatrixC &dk = sums.dk.parts[0][n], &dv = sums.dv.parts[0][n];
-      store_gradient_pair(views.dk, at.b, at.h, row, column, dk[2 * half] * sizes.scale,
+      store_gradient_pair(views.dk, at.b, at.h / sizes.heads_per_key_head(), row, column, dk[2 * half] * sizes.scale,
                           dk[2 * half + 1] * sizes.scale);
-      store_gradient_pair(views.dv, at.b, at.h, row, column, dv[2 * half] * dropout_scale,
+      store_gradient_pair(views.dv, at.b, at.h / sizes.heads_per_key_head(), row, column, dv[2 * half] * dropout_scale,
                           dv[2 * half + 1] * dropout_scale);
     }
   }
@@ -121,11 +122,12 @@ __global__ void __launch_bounds__(kMatrixThreads)
     add_key_gradients(BackwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   constexpr int kTileQueries = kQueries<kHeadSize>;
   auto& memory = *dynamic_shared<KeyMemory<T, kHeadSize>>();
-  const HeadTile at(call, (call.keys + kKeys - 1) / kKeys, false);
+  HeadTile at(call.key_heads, (call.keys + kKeys - 1) / kKeys, false);
   const AttentionSizes sizes = call.without_padding(at.b);
   const int block_key = at.tile * kKeys, warp_row = warp_index() * kWarpKeys, key = block_key + warp_row;
   clear_padded_keys(views, sizes, at, block_key, kKeys);
   if (block_key >= sizes.differentiated_keys()) return;
+  at.h *= sizes.heads_per_key_head();
   if (threadIdx.x == 0) memory.at = at;
   start_rows<kKeys, kHeadSize>(memory.k, views.k.head(at.b, at.h), block_key, sizes.keys, sizes.head_size);
   start_rows<kKeys, kHeadSize>(memory.v, views.v.head(at.b, at.h), block_key, sizes.keys, sizes.head_size);
@@ -138,29 +140,37 @@ __global__ void __launch_bounds__(kMatrixThreads)
   LeftOperand<T, kHeadSize, 1, kHeadSize <= 64> k, v;
   auto& warp_mask = memory.masks[warp_index()];
   const int first_of_warp = sizes.first_query(key);
-  int buffer = 0;
 #pragma unroll 1
-  for (int query = first; query < sizes.queries; query += kTileQueries, buffer ^= 1) {
-    wait_for_copies<0>();
-    __syncthreads();  // the tile is there for all, and all are done with the other buffer
-    if (query == first) {
-      k.load(memory.k, warp_row);
-      v.load(memory.v, warp_row);
+  for (int member = 0; member < sizes.heads_per_key_head(); ++member) {
+    if (member > 0) {
+      __syncthreads();  // all are done with the head before
+      if (threadIdx.x == 0) ++memory.at.h;
+      __syncthreads();
+      start_tile(memory, 0, views, sizes, memory.at, first);
     }
-    const int next = query + kTileQueries;
-    if (next < sizes.queries) start_tile(memory, buffer ^ 1, views, sizes, memory.at, next);
 #pragma unroll 1
-    for (int begin = 0; begin < kTileQueries; begin += kStep<kHeadSize>) {
-      if (query + begin + kStep<kHeadSize> <= first_of_warp || query + begin >= sizes.queries) continue;
-      if (mask.active()) {
-        __syncwarp();
-        warp_mask.draw(mask, mask.first_element(memory.at.b, memory.at.h), query + begin, key);
-        __syncwarp();
+    for (int query = first, buffer = 0; query < sizes.queries; query += kTileQueries, buffer ^= 1) {
+      wait_for_copies<0>();
+      __syncthreads();  // the tile is there for all, and all are done with the other buffer
+      if (member == 0 && query == first) {
+        k.load(memory.k, warp_row);
+        v.load(memory.v, warp_row);
       }
-      const QueryStep<T> step = {memory.q[buffer] + begin * kRowStride<kHeadSize>,
-                                 memory.dout[buffer] + begin * kRowStride<kHeadSize>, memory.statistics[buffer] + begin,
-                                 query + begin};
-      add_step(sums, k, v, step, sizes, key, mask.active() ? &warp_mask : nullptr, mask.scale());
+      const int next = query + kTileQueries;
+      if (next < sizes.queries) start_tile(memory, buffer ^ 1, views, sizes, memory.at, next);
+#pragma unroll 1
+      for (int begin = 0; begin < kTileQueries; begin += kStep<kHeadSize>) {
+        if (query + begin + kStep<kHeadSize> <= first_of_warp || query + begin >= sizes.queries) continue;
+        if (mask.active()) {
+          __syncwarp();
+          warp_mask.draw(mask, mask.first_element(memory.at.b, memory.at.h), query + begin, key);
+          __syncwarp();
+        }
+        const QueryStep<T> step = {memory.q[buffer] + begin * kRowStride<kHeadSize>,
+                                   memory.dout[buffer] + begin * kRowStride<kHeadSize>,
+                                   memory.statistics[buffer] + begin, query + begin};
+        add_step(sums, k, v, step, sizes, key, mask.active() ? &warp_mask : nullptr, mask.scale());
+      }
     }
   }
   store(sums, views, sizes, memory.at, key, mask.scale());
@@ -175,7 +185,7 @@ void add_key_gradients_matrices(cudaStream_t stream, const AttentionBackward& ar
       constexpr int kHeadSize = decltype(size)::value;
       const int tiles = (sizes.keys + kKeys - 1) / kKeys;
       launch(stream,
-             {.grid = dim3(static_cast<unsigned>(sizes.batch * sizes.heads * tiles)),
+             {.grid = dim3(static_cast<unsigned>(sizes.batch * sizes.key_heads * tiles)),
               .block = dim3(kMatrixThreads),
               .shared_bytes = sizeof(KeyMemory<T, kHeadSize>)},
              add_key_gradients<T, kHeadSize>, views_of<T>(args, statistics), sizes, mask_of(args.forward));

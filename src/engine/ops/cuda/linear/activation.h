@@ -1,4 +1,4 @@
-// GELU, tanh and their derivatives (ops/ref/activation.h), in fp32.
+// GELU, SiLU, tanh and their derivatives (ops/ref/activation.h), in fp32.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,6 +20,9 @@ __device__ inline ValueAndSlope activate(float x) {
     const float tanh = tanhf(kScale * (x + kCubic * x * x * x));
     const float inner_slope = kScale * (1 + 3 * kCubic * x * x);
     return {0.5F * x * (1 + tanh), 0.5F * (1 + tanh) + 0.5F * x * (1 - tanh * tanh) * inner_slope};
+  } else if constexpr (kActivation == Activation::kSilu) {
+    const float sigmoid = 1 / (1 + expf(-x));
+    return {x * sigmoid, sigmoid * (1 + x * (1 - sigmoid))};
   } else if constexpr (kActivation == Activation::kTanh) {
     const float tanh = tanhf(x);
     return {tanh, 1 - tanh * tanh};

@@ -38,6 +38,15 @@ __global__ void __launch_bounds__(kThreads) activate_vectors(T* activated, const
   }
 }
 
+// activated = activation(gate) * y.
+template <class T, Activation kActivation>
+__global__ void __launch_bounds__(kThreads) open_gate(T* activated, const T* gate, const T* y, std::int64_t count) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    activated[i] = narrowed<T>(activate<kActivation>(widened(gate[i])).value * widened(y[i]));
+  }
+}
+
 // y = sums + bias of the column.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
@@ -60,6 +69,21 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// For x = activation(gate) * u: dx = gradient * activation(gate), dgate = gradient * u * slope at the gate, which may
+// lie where the gate does, and activated = x, which may lie where u does.
+template <class T, Activation kActivation>
+__global__ void __launch_bounds__(kThreads) differentiate_gate(T* dx, T* dgate, const float* gradient, const T* u,
+                                                               const T* gate, T* activated, std::int64_t count) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    const ValueAndSlope open = activate<kActivation>(widened(gate[i]));
+    const float value = widened(u[i]);
+    dx[i] = narrowed<T>(gradient[i] * open.value);
+    dgate[i] = narrowed<T>(gradient[i] * value * open.slope);
+    activated[i] = narrowed<T>(open.value * value);
+  }
+}
+
 template <class T, Activation kActivation>
 void activate_view(cudaStream_t stream, const TensorRef& activated, const TensorRef& values) {
   T* const to = activated.as<T>();
@@ -78,6 +102,8 @@ template <class Call>
 void with_activation(Activation activation, const Call& call) {
   if (activation == Activation::kGeluTanh) {
     call(std::integral_constant<Activation, Activation::kGeluTanh>());
+  } else if (activation == Activation::kSilu) {
+    call(std::integral_constant<Activation, Activation::kSilu>());
   } else {
     call(std::integral_constant<Activation, Activation::kGeluErf>());
   }
@@ -96,7 +122,8 @@ struct Means {
 
 std::span<const Fusion> fusions_of(const LinearForward& args) {
   static constexpr std::array kWays = {Fusion::kBias, Fusion::kNothing, Fusion::kGelu};
-  return std::span(kWays).first(args.activation == Activation::kGeluTanh ? 3 : 2).subspan(args.bias ? 0 : 1);
+  const bool takes_gelu = args.activation == Activation::kGeluTanh && !args.gate;
+  return std::span(kWays).first(takes_gelu ? 3 : 2).subspan(args.bias ? 0 : 1);
 }
 
 std::int64_t sums_of(const LinearForward& args, Fusion fusion) {
@@ -122,14 +149,17 @@ void finish(const Means& means, const LinearForward& args, Fusion fusion, const 
     }
     if (fusion == Fusion::kGelu || args.activation == Activation::kNone) return;
     with_activation(args.activation, [&](auto activation) {
-      activate_view<T, decltype(activation)::value>(means.stream, args.activated, args.y);
+      constexpr Activation kActivation = decltype(activation)::value;
+      if (!args.gate) return activate_view<T, kActivation>(means.stream, args.activated, args.y);
+      launch(means.stream, shape_for(args.y.elements(), kThreads), open_gate<T, kActivation>, args.activated.as<T>(),
+             args.gate.as<T>(), args.y.as<T>(), args.y.elements());
     });
   });
 }
 
 std::span<const Fusion> fusions_of(const LinearInputGradient& args) {
   static constexpr std::array kWays = {Fusion::kGeluGradient, Fusion::kNothing};
-  return std::span(kWays).subspan(args.activation == Activation::kGeluTanh ? 0 : 1);
+  return std::span(kWays).subspan(args.activation == Activation::kGeluTanh && !args.gate ? 0 : 1);
 }
 
 std::int64_t sums_of(const LinearInputGradient& args, Fusion fusion) {
@@ -150,6 +180,11 @@ void finish(const Means& means, const LinearInputGradient& args, Fusion fusion, 
       constexpr Activation kActivation = decltype(activation)::value;
       if (fusion == Fusion::kGeluGradient) {
         return activate_view<T, kActivation>(means.stream, args.activated, args.pre_activation);
+      }
+      if (args.gate) {
+        return launch(means.stream, shape_for(args.dx.elements(), kThreads), differentiate_gate<T, kActivation>,
+                      args.dx.as<T>(), args.dgate.as<T>(), sums, args.pre_activation.as<T>(), args.gate.as<T>(),
+                      args.activated.as<T>(), args.dx.elements());
       }
       launch(means.stream, shape_for(args.dx.elements(), kThreads), multiply_by_slope<T, kActivation>, args.dx.as<T>(),
              sums, args.pre_activation.as<T>(), args.activated.as<T>(), args.dx.elements());
@@ -194,7 +229,11 @@ LinearForward rehearsal_of(const LinearForward& args, Scratch&) { return args; }
 
 LinearInputGradient rehearsal_of(const LinearInputGradient& args, Scratch& spare) {
   LinearInputGradient result = args;
-  if (overlap(args.activated, args.pre_activation)) result.activated.data = spare.bytes(args.activated.bytes());
+  if (!overlap(args.activated, args.pre_activation) && !overlap(args.dgate, args.gate)) return result;
+  const std::int64_t bytes = (args.activated.bytes() + 255) / 256 * 256;  // dgate begins at an aligned address too
+  auto* const memory = static_cast<std::byte*>(spare.bytes(2 * bytes));
+  result.activated.data = memory;
+  if (args.gate) result.dgate.data = memory + bytes;
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace teratron::testing {
 namespace {
@@ -36,13 +37,13 @@ struct Statistics {
   Values mean, rstd;
 };
 
-Statistics statistics_of(const Values& x, std::int64_t rows, std::int64_t hidden) {
+Statistics statistics_of(const Values& x, std::int64_t rows, std::int64_t hidden, bool is_rms) {
   Statistics statistics;
   for (std::int64_t r = 0; r < rows; ++r) {
     const auto row = x.begin() + r * hidden;
     double sum = 0, squares = 0;
     for (auto value = row; value != row + hidden; ++value) sum += *value;
-    const double mean = sum / static_cast<double>(hidden);
+    const double mean = is_rms ? 0 : sum / static_cast<double>(hidden);
     for (auto value = row; value != row + hidden; ++value) squares += (*value - mean) * (*value - mean);
     statistics.mean.push_back(mean);
     statistics.rstd.push_back(1 / std::sqrt(squares / static_cast<double>(hidden) + kEpsilon));
@@ -50,7 +51,8 @@ Statistics statistics_of(const Values& x, std::int64_t rows, std::int64_t hidden
   return statistics;
 }
 
-LayerNormForward norm_of(const Views& views, const TensorRef& x) {
+// Without "mean" and "beta" among the views it is RMS norm.
+NormForward norm_of(const Views& views, const TensorRef& x) {
   return {.y = views["y"],
           .mean = views["mean"],
           .rstd = views["rstd"],
@@ -60,53 +62,56 @@ LayerNormForward norm_of(const Views& views, const TensorRef& x) {
           .epsilon = kEpsilon};
 }
 
-void add_norm_parameters(Trial& trial, Random& random, std::int64_t hidden) {
+void add_norm_parameters(Trial& trial, Random& random, std::int64_t hidden, bool is_rms) {
   trial.input("gamma", {hidden}, random.normals({hidden}, 1));
-  trial.input("beta", {hidden}, random.normals({hidden}));
+  if (!is_rms) trial.input("beta", {hidden}, random.normals({hidden}));
 }
 
 }  // namespace
 
-Trial layer_norm_forward_trial(Random& random) {
+Trial norm_forward_trial(Random& random) {
   const auto [rows, hidden] = RowSizes(random);
   const double mean = random.one_of({0.0, 8.0});
+  const bool is_rms = random.coin();
   const double steps = normalisation_steps(mean);
-  Trial trial{.sizes = fmt::format("rows={} hidden={} mean={}", rows, hidden, mean), .arguments = {}, .run = {}};
-  trial.input("x", {rows, hidden}, spread_rows(random, rows, hidden, mean));
-  add_norm_parameters(trial, random, hidden);
-  trial.output("y", {rows, hidden}, sum_tolerance(hidden, steps, 1));
-  trial.output("mean", {rows}, sum_tolerance(hidden, 4, 1), Precision::kAccumulation);
-  trial.output("rstd", {rows}, sum_tolerance(hidden, steps), Precision::kAccumulation);
-  trial.run = [](Backend& backend, const Views& views) { backend.layer_norm_forward(norm_of(views, views["x"])); };
-  return trial;
-}
-
-Trial layer_norm_apply_trial(Random& random) {
-  const auto [rows, hidden] = RowSizes(random);
-  const Values x = spread_rows(random, rows, hidden, 0);
-  const Statistics statistics = statistics_of(x, rows, hidden);
-  Trial trial{.sizes = fmt::format("rows={} hidden={}", rows, hidden), .arguments = {}, .run = {}};
-  trial.input("x", {rows, hidden}, x);
-  trial.input("mean", {rows}, statistics.mean, Precision::kAccumulation);
-  trial.input("rstd", {rows}, statistics.rstd, Precision::kAccumulation);
-  add_norm_parameters(trial, random, hidden);
-  trial.output("y", {rows, hidden}, sum_tolerance(1, 16, 1));
-  trial.run = [](Backend& backend, const Views& views) { backend.layer_norm_apply(norm_of(views, views["x"])); };
-  return trial;
-}
-
-Trial layer_norm_backward_trial(Random& random) {
-  const auto [rows, hidden] = RowSizes(random);
-  const bool accumulate_dx = random.coin(), accumulate = random.coin();
-  const Values x = spread_rows(random, rows, hidden, 0);
-  const Statistics statistics = statistics_of(x, rows, hidden);
   Trial trial{
-      .sizes = fmt::format("rows={} hidden={} accumulate_dx={} accumulate={}", rows, hidden, accumulate_dx, accumulate),
-      .arguments = {},
-      .run = {}};
+      .sizes = fmt::format("rows={} hidden={} mean={} rms={}", rows, hidden, mean, is_rms), .arguments = {}, .run = {}};
+  trial.input("x", {rows, hidden}, spread_rows(random, rows, hidden, mean));
+  add_norm_parameters(trial, random, hidden, is_rms);
+  trial.output("y", {rows, hidden}, sum_tolerance(hidden, steps, 1));
+  if (!is_rms) trial.output("mean", {rows}, sum_tolerance(hidden, 4, 1), Precision::kAccumulation);
+  trial.output("rstd", {rows}, sum_tolerance(hidden, steps), Precision::kAccumulation);
+  trial.run = [](Backend& backend, const Views& views) { backend.norm_forward(norm_of(views, views["x"])); };
+  return trial;
+}
+
+Trial norm_apply_trial(Random& random) {
+  const auto [rows, hidden] = RowSizes(random);
+  const bool is_rms = random.coin();
+  const Values x = spread_rows(random, rows, hidden, 0);
+  const Statistics statistics = statistics_of(x, rows, hidden, is_rms);
+  Trial trial{.sizes = fmt::format("rows={} hidden={} rms={}", rows, hidden, is_rms), .arguments = {}, .run = {}};
+  trial.input("x", {rows, hidden}, x);
+  if (!is_rms) trial.input("mean", {rows}, statistics.mean, Precision::kAccumulation);
+  trial.input("rstd", {rows}, statistics.rstd, Precision::kAccumulation);
+  add_norm_parameters(trial, random, hidden, is_rms);
+  trial.output("y", {rows, hidden}, sum_tolerance(1, 16, 1));
+  trial.run = [](Backend& backend, const Views& views) { backend.norm_apply(norm_of(views, views["x"])); };
+  return trial;
+}
+
+Trial norm_backward_trial(Random& random) {
+  const auto [rows, hidden] = RowSizes(random);
+  const bool accumulate_dx = random.coin(), accumulate = random.coin(), is_rms = random.coin();
+  const Values x = spread_rows(random, rows, hidden, 0);
+  const Statistics statistics = statistics_of(x, rows, hidden, is_rms);
+  Trial trial{.sizes = fmt::format("rows={} hidden={} accumulate_dx={} accumulate={} rms={}", rows, hidden,
+                                   accumulate_dx, accumulate, is_rms),
+              .arguments = {},
+              .run = {}};
   trial.input("dy", {rows, hidden}, random.normals({rows, hidden}));
   trial.input("x", {rows, hidden}, x);
-  trial.input("mean", {rows}, statistics.mean, Precision::kAccumulation);
+  if (!is_rms) trial.input("mean", {rows}, statistics.mean, Precision::kAccumulation);
   trial.input("rstd", {rows}, statistics.rstd, Precision::kAccumulation);
   trial.input("gamma", {hidden}, random.normals({hidden}, 1));
   // dx's summands are rstd times a gradient of size 1.
@@ -118,6 +123,7 @@ Trial layer_norm_backward_trial(Random& random) {
     trial.output("dx", {rows, hidden}, dx);
   }
   for (const char* name : {"dgamma", "dbeta"}) {
+    if (is_rms && name == std::string_view("dbeta")) continue;
     if (accumulate) {
       trial.in_out(name, {hidden}, random.normals({hidden}), sums, Precision::kAccumulation);
     } else {
@@ -125,27 +131,28 @@ Trial layer_norm_backward_trial(Random& random) {
     }
   }
   trial.run = [=](Backend& backend, const Views& views) {
-    backend.layer_norm_backward({.dx = views["dx"],
-                                 .dgamma = views["dgamma"],
-                                 .dbeta = views["dbeta"],
-                                 .dy = views["dy"],
-                                 .x = views["x"],
-                                 .mean = views["mean"],
-                                 .rstd = views["rstd"],
-                                 .gamma = views["gamma"],
-                                 .accumulate_dx = accumulate_dx,
-                                 .accumulate = accumulate});
+    backend.norm_backward({.dx = views["dx"],
+                           .dgamma = views["dgamma"],
+                           .dbeta = views["dbeta"],
+                           .dy = views["dy"],
+                           .x = views["x"],
+                           .mean = views["mean"],
+                           .rstd = views["rstd"],
+                           .gamma = views["gamma"],
+                           .accumulate_dx = accumulate_dx,
+                           .accumulate = accumulate});
   };
   return trial;
 }
 
-Trial residual_add_layer_norm_trial(Random& random) {
+Trial residual_add_norm_trial(Random& random) {
   const std::int64_t batch = 1 + random.below(3);
   const auto [tokens, hidden] = RowSizes(random);
   const std::int64_t rows = batch * tokens;
   Dropout dropout = some_dropout(random, tokens);
-  const bool in_place = random.coin();
-  Trial trial{.sizes = fmt::format("batch={} tokens={} hidden={} p={}", batch, tokens, hidden, dropout.probability),
+  const bool in_place = random.coin(), is_rms = random.coin();
+  Trial trial{.sizes = fmt::format("batch={} tokens={} hidden={} p={} rms={}", batch, tokens, hidden,
+                                   dropout.probability, is_rms),
               .arguments = {},
               .run = {}};
   const Shape shape{batch, tokens, hidden};
@@ -159,18 +166,18 @@ Trial residual_add_layer_norm_trial(Random& random) {
     trial.output("sum", shape, sum_tolerance(1, 4, 1));
   }
   trial.input("branch", shape, random.normals(shape));
-  add_norm_parameters(trial, random, hidden);
+  add_norm_parameters(trial, random, hidden, is_rms);
   // The sum as it was stored is what is normalised: up to 3 deviations, each times a gamma of up to 5.
   trial.output("y", shape, sum_tolerance(hidden, 24, 1).carrying(15));
-  trial.output("mean", {rows}, sum_tolerance(hidden, 4, 8).carrying(2), Precision::kAccumulation);
+  if (!is_rms) trial.output("mean", {rows}, sum_tolerance(hidden, 4, 8).carrying(2), Precision::kAccumulation);
   trial.output("rstd", {rows}, sum_tolerance(hidden, 24).carrying(4), Precision::kAccumulation);
   move_counters(trial, random, dropout);
   trial.run = [=](Backend& backend, const Views& views) {
-    backend.residual_add_layer_norm({.add = {.sum = views["sum"],
-                                             .residual = views[in_place ? "sum" : "residual"],
-                                             .branch = views["branch"],
-                                             .dropout = with_counters(dropout, views)},
-                                     .norm = norm_of(views, views["sum"])});
+    backend.residual_add_norm({.add = {.sum = views["sum"],
+                                       .residual = views[in_place ? "sum" : "residual"],
+                                       .branch = views["branch"],
+                                       .dropout = with_counters(dropout, views)},
+                               .norm = norm_of(views, views["sum"])});
   };
   return trial;
 }

@@ -1,11 +1,12 @@
-// The gradient of layer normalisation. With n = (x - mean) * rstd and g = dy * gamma:
+// The gradient of layer norm and of RMS norm. With n = (x - mean) * rstd and g = dy * gamma:
 //   dx = rstd * (g - mean(g) - n * mean(g * n)),   dgamma = sum over rows of dy * n,   dbeta = sum over rows of dy.
+// In RMS norm mean and mean(g) are 0, and there is no dbeta.
 // Blocks of rows, whose number depends on the shape alone, each sum their part of dgamma and dbeta; the parts are then
 // added in order.
 #include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/cpu/layer_norm_backward.cc"  // NOLINT: how Highway compiles this file per target
+#define HWY_TARGET_INCLUDE "ops/cpu/norm_backward.cc"  // NOLINT: how Highway compiles this file per target
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
@@ -28,7 +29,7 @@ struct RowSums {
 };
 
 // Adds the row to the sums of dgamma and dbeta, and returns the sums over the row that dx needs.
-template <class T>
+template <bool is_rms, class T>
 RowSums reduce_row(const T* dy, const T* x, const T* gamma, float mean, float rstd, std::int64_t hidden, float* dgamma,
                    float* dbeta) {
   FloatVector g_sum = constant(0), gn_sum = constant(0);
@@ -36,10 +37,12 @@ RowSums reduce_row(const T* dy, const T* x, const T* gamma, float mean, float rs
     const FloatVector d = access.load(dy + j);
     const FloatVector n = hn::Mul(hn::Sub(access.load(x + j), constant(mean)), constant(rstd));
     const FloatVector g = hn::Mul(d, access.load(gamma + j));  // zero in the lanes beyond the row
-    g_sum = hn::Add(g_sum, g);
     gn_sum = hn::MulAdd(g, n, gn_sum);
     access.store(hn::MulAdd(d, n, access.load(dgamma + j)), dgamma + j);
-    access.store(hn::Add(d, access.load(dbeta + j)), dbeta + j);
+    if constexpr (!is_rms) {
+      g_sum = hn::Add(g_sum, g);
+      access.store(hn::Add(d, access.load(dbeta + j)), dbeta + j);
+    }
   });
   return {sum_of_lanes(g_sum), sum_of_lanes(gn_sum)};
 }
@@ -58,16 +61,16 @@ void differentiate_row(T* dx, const T* dy, const T* x, const T* gamma, float mea
 }
 
 // sums: [2, hidden], this block's part of dgamma and dbeta.
-template <class T>
-void layer_norm_backward_rows(const LayerNormBackward& args, std::int64_t begin, std::int64_t end, float* sums) {
+template <bool is_rms, class T>
+void norm_backward_rows(const NormBackward& args, std::int64_t begin, std::int64_t end, float* sums) {
   const std::int64_t hidden = args.x.dim(1);
   const T* const gamma = args.gamma.as<T>();
   std::fill(sums, sums + 2 * hidden, 0.0F);
   for (std::int64_t row = begin; row < end; ++row) {
     const T *const dy = args.dy.as<T>() + row * hidden, *const x = args.x.as<T>() + row * hidden;
     T* const dx = args.dx.as<T>() + row * hidden;
-    const float mean = args.mean.as<float>()[row], rstd = args.rstd.as<float>()[row];
-    const RowSums row_sums = reduce_row(dy, x, gamma, mean, rstd, hidden, sums, sums + hidden);
+    const float mean = is_rms ? 0 : args.mean.as<float>()[row], rstd = args.rstd.as<float>()[row];
+    const RowSums row_sums = reduce_row<is_rms>(dy, x, gamma, mean, rstd, hidden, sums, sums + hidden);
     if (args.accumulate_dx) {
       differentiate_row<true>(dx, dy, x, gamma, mean, rstd, hidden, row_sums);
     } else {
@@ -76,10 +79,12 @@ void layer_norm_backward_rows(const LayerNormBackward& args, std::int64_t begin,
   }
 }
 
-using BackwardRows = void (*)(const LayerNormBackward&, std::int64_t, std::int64_t, float*);
+using BackwardRows = void (*)(const NormBackward&, std::int64_t, std::int64_t, float*);
 
-BackwardRows layer_norm_backward_kernel(DType dtype) {
-  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> BackwardRows { return &layer_norm_backward_rows<T>; });
+BackwardRows norm_backward_kernel(DType dtype, bool is_rms) {
+  return choose_by_storage(dtype, [&]<class T>(ElementType<T>) -> BackwardRows {
+    return is_rms ? &norm_backward_rows<true, T> : &norm_backward_rows<false, T>;
+  });
 }
 
 }  // namespace
@@ -91,7 +96,7 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(layer_norm_backward_kernel);
+HWY_EXPORT(norm_backward_kernel);
 
 // At least this many rows a block, and at most this many blocks.
 constexpr std::int64_t kRowsPerBlock = block_size(32, 1), kMaxBlocks = block_size(256, 7);
@@ -111,16 +116,17 @@ void include_norm_backward(std::int64_t rows, std::int64_t hidden, ScratchSizes&
   sizes.include(Scratch::kReduction, blocks * 2 * hidden);
 }
 
-void CpuBackend::do_layer_norm_backward(const LayerNormBackward& args) {
+void CpuBackend::do_norm_backward(const NormBackward& args) {
   const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1);
   const std::int64_t grain = std::max(kRowsPerBlock, (rows + kMaxBlocks - 1) / kMaxBlocks);
   const std::int64_t blocks = (rows + grain - 1) / grain;
   float* const parts = scratch_floats(Scratch::kReduction, blocks * 2 * hidden);
-  const auto kernel = HWY_DYNAMIC_DISPATCH(layer_norm_backward_kernel)(args.x.dtype);
+  const auto kernel = HWY_DYNAMIC_DISPATCH(norm_backward_kernel)(args.x.dtype, args.is_rms());
   parallel_for(rows, grain, [&](std::int64_t begin, std::int64_t end) {
     kernel(args, begin, end, parts + begin / grain * 2 * hidden);
   });
   add_parts(args.dgamma.as<float>(), parts, blocks, 2 * hidden, hidden, args.accumulate);
+  if (args.is_rms()) return;
   add_parts(args.dbeta.as<float>(), parts + hidden, blocks, 2 * hidden, hidden, args.accumulate);
 }
 

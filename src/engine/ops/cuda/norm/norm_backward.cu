@@ -1,5 +1,6 @@
-// The gradient of layer normalisation. With n = (x - mean) * rstd and g = dy * gamma:
+// The gradient of layer norm and of RMS norm. With n = (x - mean) * rstd and g = dy * gamma:
 //   dx = rstd * (g - mean(g) - n * mean(g * n)),   dgamma = sum over rows of dy * n,   dbeta = sum over rows of dy.
+// In RMS norm mean and mean(g) are 0; the sums of dbeta are made and not kept.
 // Rows are shared out to blocks, whose number depends on the shape alone; each sums its part of dgamma and dbeta in
 // registers while it reads dy and x once, and the parts are then added in order.
 #include <algorithm>
@@ -27,11 +28,13 @@ template <class T>
 struct Gradient {
   T* dx;
   const T *dy, *x, *gamma;
-  const float *mean, *rstd;
+  const float *mean, *rstd;  // mean is null in RMS norm
   std::int64_t rows, hidden;
   bool accumulate_dx;
   float* partial;  // [parts, dgamma and dbeta, hidden]
 
+  __device__ bool is_rms() const { return mean == nullptr; }
+  __device__ float mean_of(std::int64_t row) const { return is_rms() ? 0 : mean[row]; }
   __device__ std::int64_t begin(std::int64_t part) const { return rows * part / parts_of(rows); }
 };
 
@@ -90,7 +93,7 @@ struct Columns {
       part.dy[c] = load_chunk<kCount>(all.dy + place(row, c));
       part.x[c] = load_chunk<kCount>(all.x + place(row, c));
     }
-    part.mean = all.mean[row];
+    part.mean = all.mean_of(row);
     part.rstd = all.rstd[row];
   }
 
@@ -120,7 +123,7 @@ struct Columns {
   __device__ void write_dx(const RowPart<T, kChunks>& part, const Chunk<T, kCount> (&old)[kChunks], std::int64_t row,
                            const RowSums& sums) const {
     const auto size = static_cast<float>(all.hidden);
-    const float mean_g = sums.g / size, mean_gn = sums.gn / size;
+    const float mean_g = all.is_rms() ? 0 : sums.g / size, mean_gn = sums.gn / size;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       if (!inside(c)) continue;
@@ -214,7 +217,7 @@ __global__ void __launch_bounds__(kMostThreads, Columns<T, kChunks>::kBlocks) di
 template <class T>
 __global__ void __launch_bounds__(kAnyBlock) differentiate_any_row(Gradient<T> all) {
   const std::int64_t row = blockIdx.x, begin = row * all.hidden;
-  const float mean = all.mean[row], rstd = all.rstd[row], size = static_cast<float>(all.hidden);
+  const float mean = all.mean_of(row), rstd = all.rstd[row], size = static_cast<float>(all.hidden);
   const auto normalised = [&](std::int64_t j) { return (widened(all.x[begin + j]) - mean) * rstd; };
   const auto g = [&](std::int64_t j) { return widened(all.dy[begin + j]) * widened(all.gamma[j]); };
   float g_sum = 0, gn_sum = 0;
@@ -222,7 +225,8 @@ __global__ void __launch_bounds__(kAnyBlock) differentiate_any_row(Gradient<T> a
     g_sum += g(j);
     gn_sum += g(j) * normalised(j);
   }
-  const float mean_g = reduce<kAnyBlock, Plus>(g_sum) / size, mean_gn = reduce<kAnyBlock, Plus>(gn_sum) / size;
+  const float mean_g = all.is_rms() ? 0 : reduce<kAnyBlock, Plus>(g_sum) / size;
+  const float mean_gn = reduce<kAnyBlock, Plus>(gn_sum) / size;
   for (std::int64_t j = threadIdx.x; j < all.hidden; j += kAnyBlock) {
     const float dx = rstd * (g(j) - mean_g - normalised(j) * mean_gn);
     all.dx[begin + j] = narrowed<T>(all.accumulate_dx ? widened(all.dx[begin + j]) + dx : dx);
@@ -237,7 +241,7 @@ __global__ void __launch_bounds__(kAnyBlock) sum_any_columns(Gradient<T> all) {
   float dgamma = 0, dbeta = 0;
   for (std::int64_t row = all.begin(part); row < all.begin(part + 1); ++row) {
     const float dy = widened(all.dy[row * all.hidden + j]), x = widened(all.x[row * all.hidden + j]);
-    dgamma += dy * ((x - all.mean[row]) * all.rstd[row]);
+    dgamma += dy * ((x - all.mean_of(row)) * all.rstd[row]);
     dbeta += dy;
   }
   all.partial[part * 2 * all.hidden + j] = dgamma;
@@ -252,7 +256,7 @@ __global__ void __launch_bounds__(kPartWarps* kWarp)
   __shared__ float of_warps[kPartWarps][kWarp];
   const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::int64_t column = std::int64_t{blockIdx.x} * kWarp + lane;
-  const bool inside = column < 2 * hidden;
+  const bool inside = column < (dbeta == nullptr ? hidden : 2 * hidden);
   float sum = 0;
 #pragma unroll 8
   for (std::int64_t part = warp; inside && part < parts; part += kPartWarps) sum += partial[part * 2 * hidden + column];
@@ -288,7 +292,7 @@ void launch_any(cudaStream_t stream, const Gradient<T>& gradient) {
 }  // namespace
 }  // namespace cuda
 
-void CudaBackend::do_layer_norm_backward(const LayerNormBackward& args) {
+void CudaBackend::do_norm_backward(const NormBackward& args) {
   const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1), parts = cuda::parts_of(rows);
   float* const partial = scratch_.of<float>(parts * 2 * hidden);
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {

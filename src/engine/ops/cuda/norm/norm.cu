@@ -1,6 +1,6 @@
-// Layer normalisation, alone and fused with the residual connection before it. A row is read from memory once: it stays
-// in the registers of a warp, or of a block where it is long. Only rows that are not aligned to 16 bytes, or that are
-// longer than a block holds, are read again for every pass over them.
+// Layer norm and RMS norm, alone and fused with the residual connection before it. A row is read from memory once: it
+// stays in the registers of a warp, or of a block where it is long. Only rows that are not aligned to 16 bytes, or that
+// are longer than a block holds, are read again for every pass over them.
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/chunks.h"
 #include "ops/cuda/kernels/dropout.h"
@@ -19,7 +19,7 @@ template <class T>
 struct Rows {
   T *y, *x;
   const T *residual = nullptr, *branch = nullptr;
-  const T *gamma, *beta;
+  const T *gamma, *beta;  // RMS norm has neither beta nor mean
   float *mean, *rstd;
   std::int64_t rows, hidden, tokens = 1;
   float epsilon;
@@ -42,9 +42,14 @@ struct Rows {
   template <int kCount>
   __device__ void write(std::int64_t row, std::int64_t j, float row_mean, float row_rstd,
                         const float (&values)[kCount]) const {
-    const auto scale = load_chunk<kCount>(gamma + j), shift = load_chunk<kCount>(beta + j);
+    const auto scale = load_chunk<kCount>(gamma + j);
     float result[kCount];
-    for (int e = 0; e < kCount; ++e) result[e] = (values[e] - row_mean) * row_rstd * scale[e] + shift[e];
+    if (beta == nullptr) {
+      for (int e = 0; e < kCount; ++e) result[e] = values[e] * row_rstd * scale[e];
+    } else {
+      const auto shift = load_chunk<kCount>(beta + j);
+      for (int e = 0; e < kCount; ++e) result[e] = (values[e] - row_mean) * row_rstd * scale[e] + shift[e];
+    }
     store_chunk<kCount>(y + row * hidden + j, result);
   }
 };
@@ -110,17 +115,18 @@ __global__ void __launch_bounds__(kThreads == kWarp ? kBlock : kThreads) normali
   held.thread = static_cast<int>(threadIdx.x % kThreads);
   if (held.row >= rows.rows) return;
   held.take(rows);
-  float mean, rstd;
+  const bool is_rms = rows.mean == nullptr;
+  float mean = 0, rstd;
   if (rows.has_statistics) {
-    mean = rows.mean[held.row];
+    if (!is_rms) mean = rows.mean[held.row];
     rstd = rows.rstd[held.row];
   } else {
     const auto size = static_cast<float>(rows.hidden);
-    mean = held.sum([](float value) { return value; }) / size;
+    if (!is_rms) mean = held.sum([](float value) { return value; }) / size;
     const float squares = held.sum([=](float value) { return (value - mean) * (value - mean); });
     rstd = 1 / sqrtf(squares / size + rows.epsilon);
     if (held.thread == 0) {
-      rows.mean[held.row] = mean;
+      if (!is_rms) rows.mean[held.row] = mean;
       rows.rstd[held.row] = rstd;
     }
   }
@@ -141,22 +147,25 @@ __global__ void __launch_bounds__(kAnyBlock) normalise_any(Rows<T> rows) {
     }
   }
   const T* const x = rows.x + begin;  // of what was just stored, a thread reads its own
-  float mean, rstd;
+  const bool is_rms = rows.mean == nullptr;
+  float mean = 0, rstd;
   if (rows.has_statistics) {
-    mean = rows.mean[row];
+    if (!is_rms) mean = rows.mean[row];
     rstd = rows.rstd[row];
   } else {
     const auto size = static_cast<float>(hidden);
     float sum = 0, squares = 0;
-    for (std::int64_t j = threadIdx.x; j < hidden; j += kAnyBlock) sum += widened(x[j]);
-    mean = reduce<kAnyBlock, Plus>(sum) / size;
+    if (!is_rms) {
+      for (std::int64_t j = threadIdx.x; j < hidden; j += kAnyBlock) sum += widened(x[j]);
+      mean = reduce<kAnyBlock, Plus>(sum) / size;
+    }
     for (std::int64_t j = threadIdx.x; j < hidden; j += kAnyBlock) {
       const float deviation = widened(x[j]) - mean;
       squares += deviation * deviation;
     }
     rstd = 1 / sqrtf(reduce<kAnyBlock, Plus>(squares) / size + rows.epsilon);
     if (threadIdx.x == 0) {
-      rows.mean[row] = mean;
+      if (!is_rms) rows.mean[row] = mean;
       rows.rstd[row] = rstd;
     }
   }
@@ -191,7 +200,7 @@ void normalise(cudaStream_t stream, const Rows<T>& rows) {
 }
 
 template <class T>
-Rows<T> rows_of(const LayerNormForward& args) {
+Rows<T> rows_of(const NormForward& args) {
   return {.y = args.y.as<T>(),
           .x = args.x.as<T>(),
           .gamma = args.gamma.as<T>(),
@@ -206,11 +215,11 @@ Rows<T> rows_of(const LayerNormForward& args) {
 }  // namespace
 }  // namespace cuda
 
-void CudaBackend::do_layer_norm_forward(const LayerNormForward& args) {
+void CudaBackend::do_norm_forward(const NormForward& args) {
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) { cuda::normalise(stream_, cuda::rows_of<T>(args)); });
 }
 
-void CudaBackend::do_layer_norm_apply(const LayerNormForward& args) {
+void CudaBackend::do_norm_apply(const NormForward& args) {
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
     cuda::Rows<T> rows = cuda::rows_of<T>(args);
     rows.has_statistics = true;
@@ -218,7 +227,7 @@ void CudaBackend::do_layer_norm_apply(const LayerNormForward& args) {
   });
 }
 
-void CudaBackend::do_residual_add_layer_norm(const ResidualAddLayerNorm& args) {
+void CudaBackend::do_residual_add_norm(const ResidualAddNorm& args) {
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
     cuda::Rows<T> rows = cuda::rows_of<T>(args.norm);
     rows.residual = args.add.residual.as<T>();

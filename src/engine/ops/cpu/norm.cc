@@ -1,9 +1,9 @@
-// Layer normalisation, alone and fused with the residual connection before it: a row is read from memory once and
+// Layer norm and RMS norm, alone and fused with the residual connection before it: a row is read from memory once and
 // stays in the first-level cache for the passes over it.
 #include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/cpu/layer_norm.cc"  // NOLINT: how Highway compiles this file per target
+#define HWY_TARGET_INCLUDE "ops/cpu/norm.cc"  // NOLINT: how Highway compiles this file per target
 #include "hwy/foreach_target.h"
 //
 #include <cmath>
@@ -23,11 +23,17 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <class T>
-void apply_row(const LayerNormForward& args, std::int64_t row) {
+void apply_row(const NormForward& args, std::int64_t row) {
   const std::int64_t hidden = args.x.dim(1);
   const T *const x = args.x.as<T>() + row * hidden, *const gamma = args.gamma.as<T>();
-  const T* const beta = args.beta.as<T>();
   T* const y = args.y.as<T>() + row * hidden;
+  if (args.is_rms()) {
+    const FloatVector rstd = constant(args.rstd.as<float>()[row]);
+    return for_each_vector(hidden, [&](std::int64_t j, auto access) HWY_ATTR {
+      access.store(hn::Mul(hn::Mul(access.load(x + j), rstd), access.load(gamma + j)), y + j);
+    });
+  }
+  const T* const beta = args.beta.as<T>();
   const FloatVector mean = constant(args.mean.as<float>()[row]), rstd = constant(args.rstd.as<float>()[row]);
   for_each_vector(hidden, [&](std::int64_t j, auto access) HWY_ATTR {
     const FloatVector normalised = hn::Mul(hn::Sub(access.load(x + j), mean), rstd);
@@ -36,33 +42,36 @@ void apply_row(const LayerNormForward& args, std::int64_t row) {
 }
 
 template <class T>
-void normalise_row(const LayerNormForward& args, std::int64_t row) {
+void normalise_row(const NormForward& args, std::int64_t row) {
   const std::int64_t hidden = args.x.dim(1);
   const auto size = static_cast<float>(hidden);
   const T* const x = args.x.as<T>() + row * hidden;
-  const float mean = sum_over(hidden, [&](std::int64_t j, auto access) HWY_ATTR { return access.load(x + j); }) / size;
+  float mean = 0;
+  if (!args.is_rms()) {
+    mean = sum_over(hidden, [&](std::int64_t j, auto access) HWY_ATTR { return access.load(x + j); }) / size;
+    args.mean.as<float>()[row] = mean;
+  }
   const FloatVector centre = constant(mean);
   const float squares = sum_over(hidden, [&](std::int64_t j, auto access) HWY_ATTR {
     const FloatVector deviation = hn::Sub(access.load(x + j), centre);
     return hn::Mul(deviation, deviation);
   });
-  args.mean.as<float>()[row] = mean;
   args.rstd.as<float>()[row] = 1 / std::sqrt(squares / size + static_cast<float>(args.epsilon));
   apply_row<T>(args, row);
 }
 
 template <class T>
-void layer_norm_rows(const LayerNormForward& args, std::int64_t begin, std::int64_t end) {
+void norm_rows(const NormForward& args, std::int64_t begin, std::int64_t end) {
   for (std::int64_t row = begin; row < end; ++row) normalise_row<T>(args, row);
 }
 
 template <class T>
-void apply_rows(const LayerNormForward& args, std::int64_t begin, std::int64_t end) {
+void apply_rows(const NormForward& args, std::int64_t begin, std::int64_t end) {
   for (std::int64_t row = begin; row < end; ++row) apply_row<T>(args, row);
 }
 
 template <class T>
-void residual_layer_norm_rows(const ResidualAddLayerNorm& args, std::int64_t begin, std::int64_t end) {
+void residual_norm_rows(const ResidualAddNorm& args, std::int64_t begin, std::int64_t end) {
   const auto& [add, norm] = args;
   const std::int64_t tokens = add.sum.dim(1), hidden = add.sum.dim(2);
   DropoutMask mask(add.dropout);
@@ -80,20 +89,19 @@ void residual_layer_norm_rows(const ResidualAddLayerNorm& args, std::int64_t beg
   }
 }
 
-using NormRows = void (*)(const LayerNormForward&, std::int64_t, std::int64_t);
-using ResidualNormRows = void (*)(const ResidualAddLayerNorm&, std::int64_t, std::int64_t);
+using NormRows = void (*)(const NormForward&, std::int64_t, std::int64_t);
+using ResidualNormRows = void (*)(const ResidualAddNorm&, std::int64_t, std::int64_t);
 
-NormRows layer_norm_kernel(DType dtype) {
-  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> NormRows { return &layer_norm_rows<T>; });
+NormRows norm_kernel(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> NormRows { return &norm_rows<T>; });
 }
 
 NormRows apply_kernel(DType dtype) {
   return choose_by_storage(dtype, []<class T>(ElementType<T>) -> NormRows { return &apply_rows<T>; });
 }
 
-ResidualNormRows residual_layer_norm_kernel(DType dtype) {
-  return choose_by_storage(dtype,
-                           []<class T>(ElementType<T>) -> ResidualNormRows { return &residual_layer_norm_rows<T>; });
+ResidualNormRows residual_norm_kernel(DType dtype) {
+  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> ResidualNormRows { return &residual_norm_rows<T>; });
 }
 
 }  // namespace
@@ -105,27 +113,27 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
-HWY_EXPORT(layer_norm_kernel);
+HWY_EXPORT(norm_kernel);
 HWY_EXPORT(apply_kernel);
-HWY_EXPORT(residual_layer_norm_kernel);
+HWY_EXPORT(residual_norm_kernel);
 
 constexpr std::int64_t kRowGrain = block_size(16, 1);
 
 }  // namespace
 
-void CpuBackend::do_layer_norm_forward(const LayerNormForward& args) {
-  const auto kernel = HWY_DYNAMIC_DISPATCH(layer_norm_kernel)(args.x.dtype);
+void CpuBackend::do_norm_forward(const NormForward& args) {
+  const auto kernel = HWY_DYNAMIC_DISPATCH(norm_kernel)(args.x.dtype);
   parallel_for(args.x.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 
-void CpuBackend::do_layer_norm_apply(const LayerNormForward& args) {
+void CpuBackend::do_norm_apply(const NormForward& args) {
   const auto kernel = HWY_DYNAMIC_DISPATCH(apply_kernel)(args.x.dtype);
   parallel_for(args.x.dim(0), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 
-void CpuBackend::do_residual_add_layer_norm(const ResidualAddLayerNorm& args) {
+void CpuBackend::do_residual_add_norm(const ResidualAddNorm& args) {
   const std::int64_t rows = args.norm.x.dim(0);
-  const auto kernel = HWY_DYNAMIC_DISPATCH(residual_layer_norm_kernel)(args.norm.x.dtype);
+  const auto kernel = HWY_DYNAMIC_DISPATCH(residual_norm_kernel)(args.norm.x.dtype);
   parallel_for(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 

@@ -1,4 +1,5 @@
-// Layer normalisation (Ba, Kiros and Hinton, arXiv 1607.06450) over the last axis.
+// Layer norm (Ba, Kiros and Hinton, arXiv 1607.06450) and RMS norm (Zhang and Sennrich, arXiv 1910.07467), over the
+// last axis. RMS norm is layer norm with a mean and a beta of 0.
 #pragma once
 
 #include <cmath>
@@ -9,22 +10,28 @@
 
 namespace teratron::reference {
 
+// The stored mean of a row; 0 in RMS norm.
+template <class C, class Arguments>
+double mean_of(const Arguments& args, std::int64_t row) {
+  return args.is_rms() ? 0 : double{Elements<Accumulator<C>>(args.mean)(row)};
+}
+
 // y = (x - mean) * rstd * gamma + beta, with the mean and rstd as stored.
 template <class C>
-void layer_norm_apply(const LayerNormForward& args) {
+void norm_apply(const NormForward& args) {
   const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1);
   const Elements<C> y(args.y), x(args.x), gamma(args.gamma), beta(args.beta);
-  const Elements<Accumulator<C>> mean(args.mean), rstd(args.rstd);
+  const Elements<Accumulator<C>> rstd(args.rstd);
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t j = 0; j < hidden; ++j) {
-      const double normalised = (double{x(r, j)} - mean(r)) * rstd(r);
-      y(r, j) = static_cast<C>(normalised * gamma(j) + beta(j));
+      const double normalised = (double{x(r, j)} - mean_of<C>(args, r)) * rstd(r);
+      y(r, j) = static_cast<C>(normalised * gamma(j) + (args.is_rms() ? 0 : double{beta(j)}));
     }
   }
 }
 
 template <class C>
-void layer_norm_forward(const LayerNormForward& args) {
+void norm_forward(const NormForward& args) {
   const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1);
   const auto size = static_cast<double>(hidden);
   const Elements<Accumulator<C>> mean(args.mean), rstd(args.rstd);
@@ -32,34 +39,35 @@ void layer_norm_forward(const LayerNormForward& args) {
   for (std::int64_t r = 0; r < rows; ++r) {
     double sum = 0;
     for (std::int64_t j = 0; j < hidden; ++j) sum += double{x(r, j)};
-    const double row_mean = sum / size;
+    const double centre = args.is_rms() ? 0 : sum / size;
     double squares = 0;
-    for (std::int64_t j = 0; j < hidden; ++j) squares += (double{x(r, j)} - row_mean) * (double{x(r, j)} - row_mean);
-    mean(r) = static_cast<Accumulator<C>>(row_mean);
+    for (std::int64_t j = 0; j < hidden; ++j) squares += (double{x(r, j)} - centre) * (double{x(r, j)} - centre);
+    if (!args.is_rms()) mean(r) = static_cast<Accumulator<C>>(centre);
     rstd(r) = static_cast<Accumulator<C>>(1 / std::sqrt(squares / size + args.epsilon));
   }
-  layer_norm_apply<C>(args);
+  norm_apply<C>(args);
 }
 
 template <class C>
-void residual_add_layer_norm(const ResidualAddLayerNorm& args) {
+void residual_add_norm(const ResidualAddNorm& args) {
   residual_add<C>(args.add);
-  layer_norm_forward<C>(args.norm);
+  norm_forward<C>(args.norm);
 }
 
-// With n = (x - mean) * rstd and g = dy * gamma: dx = rstd * (g - mean(g) - n * mean(g * n)), means over the row.
+// With n = (x - mean) * rstd and g = dy * gamma: dx = rstd * (g - mean(g) - n * mean(g * n)), means over the row. RMS
+// norm subtracted no mean, so it lacks mean(g).
 template <class C>
-void layer_norm_input_gradient(const LayerNormBackward& args) {
+void norm_input_gradient(const NormBackward& args) {
   const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1);
   const auto size = static_cast<double>(hidden);
   const Elements<C> dx(args.dx), dy(args.dy), x(args.x), gamma(args.gamma);
-  const Elements<Accumulator<C>> mean(args.mean), rstd(args.rstd);
+  const Elements<Accumulator<C>> rstd(args.rstd);
   for (std::int64_t r = 0; r < rows; ++r) {
-    const auto normalised = [&](std::int64_t j) { return (double{x(r, j)} - mean(r)) * rstd(r); };
+    const auto normalised = [&](std::int64_t j) { return (double{x(r, j)} - mean_of<C>(args, r)) * rstd(r); };
     const auto g = [&](std::int64_t j) { return double{dy(r, j)} * gamma(j); };
     double mean_g = 0, mean_gn = 0;
     for (std::int64_t j = 0; j < hidden; ++j) {
-      mean_g += g(j) / size;
+      if (!args.is_rms()) mean_g += g(j) / size;
       mean_gn += g(j) * normalised(j) / size;
     }
     for (std::int64_t j = 0; j < hidden; ++j) {
@@ -69,19 +77,19 @@ void layer_norm_input_gradient(const LayerNormBackward& args) {
 }
 
 template <class C>
-void layer_norm_backward(const LayerNormBackward& args) {
-  layer_norm_input_gradient<C>(args);
+void norm_backward(const NormBackward& args) {
+  norm_input_gradient<C>(args);
   const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1);
   const Elements<C> dy(args.dy), x(args.x);
-  const Elements<Accumulator<C>> dgamma(args.dgamma), dbeta(args.dbeta), mean(args.mean), rstd(args.rstd);
+  const Elements<Accumulator<C>> dgamma(args.dgamma), dbeta(args.dbeta), rstd(args.rstd);
   for (std::int64_t j = 0; j < hidden; ++j) {
     double gamma_sum = 0, beta_sum = 0;
     for (std::int64_t r = 0; r < rows; ++r) {
-      gamma_sum += dy(r, j) * (double{x(r, j)} - mean(r)) * rstd(r);
+      gamma_sum += dy(r, j) * (double{x(r, j)} - mean_of<C>(args, r)) * rstd(r);
       beta_sum += double{dy(r, j)};
     }
     store(dgamma(j), gamma_sum, args.accumulate);
-    store(dbeta(j), beta_sum, args.accumulate);
+    if (!args.is_rms()) store(dbeta(j), beta_sum, args.accumulate);
   }
 }
 
