@@ -245,6 +245,35 @@ INSTANTIATE_TEST_SUITE_P(Every, AttentionGradients,
                                            AttentionVariant{0, true, false, 4, 2},
                                            AttentionVariant{2, false, true, 4, 2}));
 
+// The gradient turns back what the forward pass turned.
+TEST(Gradients, OfRotaryPositions) {
+  const std::int64_t batch = 2, tokens = 3, heads = 2, head_size = 5, pairs = 2;
+  const Shape shape{batch, tokens, heads, head_size};
+  Values table;
+  for (int i = 0; i < 7; ++i) {
+    const double angles[] = {0.3 * i, 1.7 * i};
+    table.insert(table.end(), {std::cos(angles[0]), std::cos(angles[1]), std::sin(angles[0]), std::sin(angles[1])});
+  }
+  for (const RotaryPairs kind : {RotaryPairs::kHalves, RotaryPairs::kNeighbours}) {
+    GradientCase tested;
+    tested.inputs = {{"x", shape}};
+    tested.outputs = {{"y", shape}};
+    const auto turn = [=](Backend& backend, const TensorRef& x, bool inverse) {
+      const Tensor angles = make_tensor(backend, {7, 2, pairs}, table);
+      backend.rotary({.x = x, .table = angles.ref(), .first_position = 4, .pairs = kind, .inverse = inverse});
+    };
+    tested.forward = [=](Backend& backend, const Views& views) {
+      backend.copy(views["y"], views["x"]);
+      turn(backend, views["y"], false);
+    };
+    tested.backward = [=](Backend& backend, const Views& views) {
+      backend.copy(views["dx"], views["dy"]);
+      turn(backend, views["dx"], true);
+    };
+    expect_gradients_match(tested, 9);
+  }
+}
+
 // The vocabulary in two parts, as two ranks would hold it; ids that neither holds contribute their position alone.
 TEST(Gradients, OfASplitEmbeddingWithDropout) {
   const std::int64_t batch = 2, tokens = 4, hidden = 3, part = 4;

@@ -256,6 +256,18 @@ void check_positions(const ArgumentChecks& checks, const Arguments& args, const 
 
 }  // namespace
 
+bool check_arguments(Rotary& args, const ArgumentChecks& checks) {
+  checks.rank("x", args.x, 4);
+  checks.rank("table", args.table, 3);
+  const std::int64_t batch = args.x.dim(0), tokens = args.x.dim(1), pairs = args.table.dim(2);
+  checks.strided("x", args.x, {batch, tokens, args.x.dim(2), checks.columns("x", args.x)});
+  checks.tensor("table", args.table, {args.table.dim(0), 2, pairs}, checks.accumulation());
+  checks.require(pairs >= 1 && 2 * pairs <= args.x.dim(3), "the pairs are of a head's elements");
+  check_positions(checks, args, args.table, batch, tokens);
+  checks.separate({{"x", args.x}}, {{"table", args.table}, {"position_ids", args.position_ids}});
+  return args.x.elements() > 0;
+}
+
 bool check_arguments(EmbeddingForward& args, const ArgumentChecks& checks) {
   checks.rank("y", args.y, 3);
   const std::int64_t batch = args.y.dim(0), tokens = args.y.dim(1), hidden = checks.columns("y", args.y);

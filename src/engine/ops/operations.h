@@ -209,6 +209,23 @@ struct CachedAttention {
   std::int64_t window = 0;  // keys that a query sees at most; 0: all
 };
 
+// Which elements of a head a rotary pair r of R is: r and r + R (GPT-NeoX, Llama), or 2 r and 2 r + 1 (the paper,
+// GPT-J).
+enum class RotaryPairs { kHalves, kNeighbours };
+
+// Rotary positions (Su et al., arXiv 2104.09864), in place. The first 2 R elements of every head are R pairs; a token
+// at position p turns pair r, (a, b), into (a cos - b sin, a sin + b cos) with the cosine table[p][0][r] and the sine
+// table[p][1][r]. Token (b, t) is at first_position + t or, with position_ids, at position_ids[b, t], in [0,
+// positions). `inverse` turns back, which is the gradient.
+struct Rotary {
+  TensorRef x;      // [B, S, H, D], strided as in AttentionForward, 2 R <= D
+  TensorRef table;  // A [positions, 2, R]
+  std::int64_t first_position = 0;
+  TensorRef position_ids;  // i32 [B, S], optional
+  RotaryPairs pairs = RotaryPairs::kHalves;
+  bool inverse = false;
+};
+
 // y[b,t,:] = dropout(tokens[ids[b,t]] + positions[first_position + t]). Rows of ids outside [vocab_begin, vocab_begin
 // + V) contribute zero for the token part (a vocabulary split over ranks, which add up their parts and then the
 // positions: without `positions` that term is zero). With position_ids, positions[position_ids[b,t]] is added instead;
@@ -324,6 +341,7 @@ struct AdamW {
   X(attention_forward, AttentionForward)          \
   X(attention_backward, AttentionBackward)        \
   X(cached_attention, CachedAttention)            \
+  X(rotary, Rotary)                               \
   X(embedding_forward, EmbeddingForward)          \
   X(embedding_backward, EmbeddingBackward)        \
   X(cross_entropy_partials, CrossEntropyPartials) \

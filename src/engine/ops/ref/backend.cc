@@ -11,10 +11,11 @@
 #include "ops/ref/cross_entropy.h"
 #include "ops/ref/dropout.h"
 #include "ops/ref/embedding.h"
-#include "ops/ref/norm.h"
 #include "ops/ref/linear.h"
 #include "ops/ref/memory.h"
+#include "ops/ref/norm.h"
 #include "ops/ref/optimizer.h"
+#include "ops/ref/rotary.h"
 
 namespace teratron {
 namespace {
