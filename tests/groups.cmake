@@ -13,7 +13,7 @@ if(NOT "$ENV{TERATRON_LEFT_OUT}" STREQUAL "")
   set(left_out "-$ENV{TERATRON_LEFT_OUT}")
 endif()
 set(list "${program}.list")
-if(NOT "${list}" IS_NEWER_THAN "${program}")
+if("${program}" IS_NEWER_THAN "${list}")  # or there is none yet
   execute_process(COMMAND "${program}" --gtest_list_tests OUTPUT_FILE "${list}" RESULT_VARIABLE result TIMEOUT 60)
   if(NOT result EQUAL 0)
     file(REMOVE "${list}")
