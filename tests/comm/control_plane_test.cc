@@ -255,7 +255,8 @@ TEST(ControlPlane, RanksThatWaitForOneThatComputesAreNotEndedHoweverLongItTakes)
 
 TEST(ControlPlane, RanksThatWaitAgainAndAgainAreNotEnded) {
   // The limit is longer than a pause of the machine that a control thread does not notice (3 seconds).
-  EXPECT_THAT(run_waiting_job(seconds(6), [](int, double since) { return std::fmod(since, 1) < 0.98; }, seconds(4)),
+  EXPECT_THAT(run_waiting_job(
+                  seconds(6), [](int, double since) { return std::fmod(since, 1) < 0.98; }, seconds(4)),
               Each(IsEmpty()));
 }
 

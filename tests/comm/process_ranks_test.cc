@@ -39,8 +39,8 @@ class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     EXPECT_THAT(outcome.output, AllOf(HasSubstr(exact(ranks)), HasSubstr(" are exact")));
   }
-  // Rank `lost` of 3 takes `signal` (0: throws). Every other one must say why, where and in what. A process that is gone
-  // and is not noticed at once counts as silent, which is another reason.
+  // Rank `lost` of 3 takes `signal` (0: throws). Every other one must say why, where and in what. A process that is
+  // gone and is not noticed at once counts as silent, which is another reason.
   static void expect_told(int lost, int signal, const std::string& reason) {
     const JobOutcome outcome = run(3, {"lose", "3", std::to_string(lost), std::to_string(signal)});
     EXPECT_NE(outcome.exit_code, 0);

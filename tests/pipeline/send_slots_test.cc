@@ -18,11 +18,11 @@ using testing::any_schedule;
 
 // Messages of one direction between two stages. The n-th send is done when the n-th receive has been posted, and the
 // other way about.
-struct Channel {
+struct SlotChannel {
   std::size_t sent = 0, posted = 0;
 };
 struct Message {
-  Channel* channel = nullptr;
+  SlotChannel* channel = nullptr;
   std::size_t number = 0;
   bool is_sent() const { return channel == nullptr || channel->sent > number; }
   bool is_taken() const { return channel == nullptr || channel->posted > number; }
@@ -62,7 +62,7 @@ class Machine {
   };
 
   const std::vector<Action>& list(int stage) const { return schedule_.actions[static_cast<std::size_t>(stage)]; }
-  Channel& channel(int from, int to, const Action& action) {
+  SlotChannel& channel(int from, int to, const Action& action) {
     return channels_[{from, to, action.pass == Pass::kForward}];
   }
 
@@ -79,7 +79,7 @@ class Machine {
       s.gradients[place] = {};
     }
     if (const std::optional<int> from = receives_from(schedule_, stage, action)) {
-      Channel& c = channel(*from, stage, action);
+      SlotChannel& c = channel(*from, stage, action);
       message = {&c, c.posted++};
     }
     return true;
@@ -136,7 +136,7 @@ class Machine {
 
   const Schedule& schedule_;
   std::vector<Stage> stages_;
-  std::map<std::tuple<int, int, bool>, Channel> channels_;
+  std::map<std::tuple<int, int, bool>, SlotChannel> channels_;
 };
 
 TEST(SendSlots, AreEnoughForEverySchedule) {

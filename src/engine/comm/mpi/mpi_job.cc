@@ -78,16 +78,15 @@ class StartWatch {
   std::thread thread_;
 };
 
-long number_in(const char* variable) {
+long long_in(const char* variable) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? 0 : std::strtol(text, nullptr, 10);
 }
 
 // mpirun and srun tell.
 bool is_on_one_host() {
-  const long processes = number_in("OMPI_COMM_WORLD_SIZE");
-  return (processes > 0 && number_in("OMPI_COMM_WORLD_LOCAL_SIZE") == processes) ||
-         number_in("SLURM_STEP_NUM_NODES") == 1;
+  const long processes = long_in("OMPI_COMM_WORLD_SIZE");
+  return (processes > 0 && long_in("OMPI_COMM_WORLD_LOCAL_SIZE") == processes) || long_in("SLURM_STEP_NUM_NODES") == 1;
 }
 
 // Open MPI's TCP transport listens at all addresses of the host, and one connection that a stranger holds open stops
@@ -99,7 +98,7 @@ void keep_to_this_host() {
   }
   constexpr std::uint64_t kOfARank = std::uint64_t{16} << 20;  // bytes; Open MPI takes 4 MiB and some
   const auto ranks = static_cast<std::uint64_t>(
-      std::max({1L, number_in("OMPI_COMM_WORLD_LOCAL_SIZE"), number_in("SLURM_STEP_NUM_TASKS")}));
+      std::max({1L, long_in("OMPI_COMM_WORLD_LOCAL_SIZE"), long_in("SLURM_STEP_NUM_TASKS")}));
   struct statvfs shared {};
   const bool is_enough =
       ::statvfs("/dev/shm", &shared) == 0 && std::uint64_t{shared.f_bavail} * shared.f_frsize >= ranks * kOfARank;

@@ -19,8 +19,6 @@
 namespace teratron {
 namespace {
 
-using Json = nlohmann::json;
-
 // Gumbo's tree of a page takes some times the page's size; of one that is made to blow up, any amount.
 constexpr std::size_t kTreeBytesPerByte = 64, kTreeBytesAtLeast = std::size_t{64} << 20;
 
@@ -91,14 +89,14 @@ class ExtractStage final : public Stage {
 
   // How much was counted of each kind since the last call.
   std::string take_news() override {
-    Json news = Json::object();
+    nlohmann::json news = nlohmann::json::object();
     for (const auto& [name, count] : counts()) {
       if (const std::int64_t more = count - std::exchange(told_counts_[name], count); more > 0) news[name] = more;
     }
     return news.empty() ? "" : news.dump();
   }
   void remember(std::string_view news) override {
-    for (const auto& [name, count] : Json::parse(news).get<RecordCounts>()) {
+    for (const auto& [name, count] : nlohmann::json::parse(news).get<RecordCounts>()) {
       if (name.starts_with(kRecords)) (*counts_)[name.substr(kRecords.size())] += count;
       if (name.starts_with(kFlaws)) flaws_[name.substr(kFlaws.size())] += count;
       told_counts_[name] += count;
