@@ -22,7 +22,7 @@ ControlPlane::ControlPlane(Membership own, ControlSettings settings, Socket list
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       peers_(static_cast<std::size_t>(own_.size)) {
   peer(own_.rank).host = own_.host;
-  if (listener) listener_.emplace(std::move(listener));
+  if (listener) listener_.emplace(std::move(listener), settings_.longest_hello);
   thread_ = std::thread([this] { run(); });
 }
 

@@ -32,6 +32,8 @@ namespace teratron {
 struct ControlSettings {
   // The meeting fails after this time.
   std::chrono::milliseconds longest_meeting = std::chrono::minutes(5);
+  // A caller of the first rank that does not say in this time who it is is dropped.
+  std::chrono::milliseconds longest_hello = std::chrono::seconds(5);
   // Processes that wait for others print a line to stderr after this time, again and again.
   std::chrono::milliseconds notice_interval = std::chrono::seconds(5);
   // All ranks wait for one another, none of them computes, and nothing has reached any of them for so long: the job

@@ -101,7 +101,7 @@ bool ControlPlane::open_listener() {
     for (const std::uint16_t port : own_.point.ports) {
       if (Socket socket = listen_at(port, own_.point.bind)) {
         const std::lock_guard lock(mutex_);
-        listener_.emplace(std::move(socket));
+        listener_.emplace(std::move(socket), settings_.longest_hello);
         return true;
       }
     }
