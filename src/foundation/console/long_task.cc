@@ -27,9 +27,9 @@ std::string progress_text(const std::string& doing, double share, double seconds
                      readable_duration(seconds / done - seconds));
 }
 
-LongTask::LongTask(std::string doing, Share share, const Manner& manner)
-    : manner_(manner),
-      line_(manner.file, manner.columns),
+LongTask::LongTask(std::string doing, Share share, const Options& options)
+    : options_(options),
+      line_(options.file, options.columns),
       doing_(std::move(doing)),
       share_(std::move(share)),
       began_(monotonic_seconds()),
@@ -63,13 +63,13 @@ void LongTask::watch() {
   std::unique_lock lock(mutex_);
   while (!ends_.wait_for(lock, kTick, [this] { return ended_; })) {
     const double now = monotonic_seconds(), seconds = now - began_;
-    if (seconds < manner_.patience) continue;
+    if (seconds < options_.patience) continue;
     const std::string text = progress_text(doing_, share_ ? share_() : 0, seconds);
     if (line_.possible()) {
       line_.show(text);
-    } else if (said_ == kNotYet || now - said_ >= std::max(manner_.between, seconds / 10)) {
-      std::fputs((text + "\n").c_str(), manner_.file);
-      std::fflush(manner_.file);
+    } else if (said_ == kNotYet || now - said_ >= std::max(options_.between, seconds / 10)) {
+      std::fputs((text + "\n").c_str(), options_.file);
+      std::fflush(options_.file);
       said_ = now;
     }
   }

@@ -17,7 +17,7 @@ class LongTask {
  public:
   using Share = std::function<double()>;  // what is done of it, 0 to 1
 
-  struct Manner {
+  struct Options {
     std::FILE* file = stderr;
     int columns = terminal_columns(stderr);  // 0: lines now and then
     double patience = 1;                     // seconds before the first word
@@ -26,8 +26,8 @@ class LongTask {
 
   // `doing`: "reading 'x'". `share` is asked by a thread of this class's own, until the end; without it, only the time
   // so far is told.
-  explicit LongTask(std::string doing, Share share = {}) : LongTask(std::move(doing), std::move(share), Manner()) {}
-  LongTask(std::string doing, Share share, const Manner& manner);
+  explicit LongTask(std::string doing, Share share = {}) : LongTask(std::move(doing), std::move(share), Options()) {}
+  LongTask(std::string doing, Share share, const Options& options);
   LongTask(const LongTask&) = delete;
   LongTask& operator=(const LongTask&) = delete;
   ~LongTask();  // the task is done; nothing is left on a terminal
@@ -38,7 +38,7 @@ class LongTask {
  private:
   void watch();
 
-  const Manner manner_;
+  const Options options_;
   LiveLine line_;
   std::mutex mutex_;  // of all that follows
   std::condition_variable ends_;

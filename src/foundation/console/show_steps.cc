@@ -32,7 +32,7 @@ class StepLines {
       text += fmt::format(", about {} left", readable_duration(of_step * (steps - done)));
     line_.show(text);
     if (line_.possible() || (done > 1 && done < steps && now - said_ < std::max(kBetween, seconds / 10))) return;
-    tell_user(text);
+    report_to_user(text);
     said_ = now;
   }
 

@@ -52,7 +52,7 @@ void keep_chosen_slices(Trainer& trainer, const PipelineSettings& settings, std:
     try {
       write_profile(profile, file.empty() ? cached_profile(profile.key) : file);
     } catch (const EnvironmentError& error) {  // the next run tries slices again
-      tell_user(fmt::format("warning: {}; the run goes on", error.what()));
+      report_to_user(fmt::format("warning: {}; the run goes on", error.what()));
     }
   });
 }

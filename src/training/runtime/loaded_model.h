@@ -37,10 +37,10 @@ inline Tokenizer load_tokenizer_for(const WeightSource& source, const std::files
 // --bf16, --fp16 and --tf32 of commands that only read a model.
 void add_loaded_precision_fields(FieldList& list, BackendSettings& settings);
 
-template <class Runner>
+template <class Model>
 struct Loaded {
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<Runner> model;
+  std::unique_ptr<Model> model;
 };
 using LoadedModel = Loaded<LanguageModel>;
 using LoadedEncoder = Loaded<Encoder>;

@@ -25,7 +25,7 @@ struct End {
 
 End fail(ExitCode code, std::string_view message) {
   std::fflush(stdout);
-  tell_user(fmt::format("error: {}", message));
+  report_to_user(fmt::format("error: {}", message));
   return {.exit_code = static_cast<int>(code), .in_order = false};
 }
 

@@ -77,20 +77,20 @@ RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend, const std:
 void RankLauncher::run(const MeshShape& shape, const std::string& options,
                        const std::function<void(const Rank&)>& body) const {
   const bool are_threads = environment_.kind == RankKind::kThreads;
-  std::optional<LongTask> told;
+  std::optional<LongTask> progress;
   if (are_threads) {
     require_few_threads(shape.ranks());
-    if (shape.ranks() > 1) told.emplace(fmt::format("starting {} ranks as threads", shape.ranks()));
+    if (shape.ranks() > 1) progress.emplace(fmt::format("starting {} ranks as threads", shape.ranks()));
   }
   run_ranks(environment_, shape.ranks(), [&](Communicator& world) {
     if (!are_threads) {
       require_same_options(world, options);
       const std::string warning = warning_of_split_hosts(shape, world.all_gather_host(environment_.host));
-      if (world.rank() == 0 && !warning.empty()) tell_user(warning);
+      if (world.rank() == 0 && !warning.empty()) report_to_user(warning);
     }
     const Rank rank{
         .world = world, .mesh = std::make_shared<Mesh>(make_mesh(world, shape)), .environment = environment_};
-    if (rank.is_first()) told.reset();
+    if (rank.is_first()) progress.reset();
     body(rank);
   });
 }

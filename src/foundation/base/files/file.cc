@@ -293,7 +293,7 @@ void AtomicFile::open_partial() {
 
 AtomicFile::~AtomicFile() {
   // Before the lock goes: afterwards it may be another's.
-  if (descriptor_ >= 0 && !committed_ && !leaves_ && !partial_.empty()) ::unlink(partial_.c_str());
+  if (descriptor_ >= 0 && !committed_ && !keeps_partial_ && !partial_.empty()) ::unlink(partial_.c_str());
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 

@@ -97,7 +97,7 @@ class AtomicFile {
   }
   std::uint64_t bytes_written() const { return bytes_written_; }  // with those kept
   // From now on (or not) what is written stays where it is without commit().
-  void leave_behind(bool leaves) { leaves_ = leaves; }
+  void keep_partial(bool keeps) { keeps_partial_ = keeps; }
   // The file that a `path` with its links leads to, and where it is until commit(); both are empty for a `path` that is
   // no file to replace.
   static std::filesystem::path target_of(const std::filesystem::path& path);
@@ -112,7 +112,7 @@ class AtomicFile {
   std::string buffer_;
   std::uint64_t bytes_written_ = 0;
   int descriptor_ = -1;
-  bool committed_ = false, leaves_ = false;
+  bool committed_ = false, keeps_partial_ = false;
 };
 
 // What helps where a write failed with this errno, as part of a message: "free some space", "check its permissions".

@@ -28,7 +28,7 @@ OutputLock::OutputLock(const fs::path& out) {
   try {
     lock_ = std::make_unique<SaveLock>(
         LockedPlace{.place = out, .file = file, .does = "writes", .another = "another place"},
-        SaveLockSettings{.notice = [](const std::string& text) { tell_user(text); }});
+        SaveLockSettings{.notice = [](const std::string& text) { report_to_user(text); }});
   } catch (const EnvironmentError&) {
     // No file can be made beside the output, so it cannot be made either; whoever writes it knows how to say so.
   }

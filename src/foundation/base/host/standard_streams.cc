@@ -34,7 +34,7 @@ void make_failed_writes_errors() {
   }
 }
 
-void tell_user(std::string_view line) {
+void report_to_user(std::string_view line) {
   // At one go: standard error has no buffer, and lines of several threads would mix.
   const std::string text = std::string(line) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);

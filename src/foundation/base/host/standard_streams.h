@@ -16,6 +16,6 @@ void open_closed_standard_streams();
 void make_failed_writes_errors();
 
 // A line for people on standard error. Where it cannot be written, it is lost, and nothing else is.
-void tell_user(std::string_view line);
+void report_to_user(std::string_view line);
 
 }  // namespace teratron

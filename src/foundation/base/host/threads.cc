@@ -12,7 +12,7 @@
 #include <system_error>
 #include <thread>
 
-#include "base/host/helper_judge.h"
+#include "base/host/contention_guard.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/processors.h"
 
@@ -36,7 +36,7 @@ void allow_threads(int threads) {
 struct Team {
   int threads = usual_threads();
   std::optional<tbb::task_arena> arena;
-  HelperJudge judge;
+  ContentionGuard guard;
 };
 thread_local Team team;
 thread_local bool is_in_loop = false;
@@ -72,7 +72,7 @@ bool is_lack_of_threads(const std::exception& error) {
 
 void for_each_chunk_in_parallel(std::int64_t chunks, const std::function<void(std::int64_t)>& chunk) {
   const double began = team.threads > 1 && !is_in_loop ? monotonic_seconds() : 0;
-  if (chunks <= 1 || team.threads == 1 || is_in_loop || !team.judge.has_helpers(began)) {
+  if (chunks <= 1 || team.threads == 1 || is_in_loop || !team.guard.has_helpers(began)) {
     for (std::int64_t i = 0; i < chunks; ++i) chunk(i);
     return;
   }
@@ -99,7 +99,7 @@ void for_each_chunk_in_parallel(std::int64_t chunks, const std::function<void(st
   });
   if (own == 0) return;  // others were as quick: they help
   const double alone = (own_end - began) * static_cast<double>(chunks) / static_cast<double>(own);
-  team.judge.note(began, monotonic_seconds(), alone);
+  team.guard.note(began, monotonic_seconds(), alone);
 }
 
 }  // namespace teratron

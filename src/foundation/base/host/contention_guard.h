@@ -6,7 +6,7 @@ namespace teratron {
 // Whether helpers help. One that loses its core in the middle of a chunk holds up the whole loop, for as long as others
 // keep the core: next to busy processes of higher priority for most of the time. Then the thread that starts the loops
 // works alone for a while.
-class HelperJudge {
+class ContentionGuard {
  public:
   bool has_helpers(double now) const { return now >= alone_until_; }
 
