@@ -1,4 +1,4 @@
-#include "base/host/contention_guard.h"
+#include "base/host/threads.h"
 
 #include <gtest/gtest.h>
 

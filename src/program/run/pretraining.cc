@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/host/standard_streams.h"
-#include "console/show_steps.h"
+#include "console/long_task.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
 #include "slicing/joint_choice.h"

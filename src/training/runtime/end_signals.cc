@@ -12,7 +12,7 @@
 #include <mutex>
 #include <optional>
 
-#include "base/host/processors.h"
+#include "base/host/resources.h"
 #include "base/host/standard_streams.h"
 #include "comm/control/termination.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/host/host_memory.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "console/readable.h"
 #include "console/text_table.h"
