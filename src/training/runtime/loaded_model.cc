@@ -14,14 +14,14 @@
 namespace teratron {
 namespace {
 
-// What takes less memory without another model.
+// Advice for lack of memory: settings of the same model that need less.
 std::string loading_advice(const ExecutorOptions& options, const BackendSettings& settings, const MemoryRoom& room) {
-  std::vector<std::string> ways;
-  if (options.batch > 1) ways.emplace_back("a smaller --micro-batch-size");
-  if (options.caches > 1) ways.emplace_back("a smaller --batch-size");
-  if (!settings.bf16 && !settings.fp16) ways.emplace_back("--bf16");
-  if (!room.is_host) ways.emplace_back("more devices with --tp or --pp");
-  return ways.empty() ? "take a smaller model" : fmt::format("use {}", fmt::join(ways, " or "));
+  std::vector<std::string> remedies;
+  if (options.batch > 1) remedies.emplace_back("a smaller --micro-batch-size");
+  if (options.caches > 1) remedies.emplace_back("a smaller --batch-size");
+  if (!settings.bf16 && !settings.fp16) remedies.emplace_back("--bf16");
+  if (!room.is_host) remedies.emplace_back("more devices with --tp or --pp");
+  return remedies.empty() ? "take a smaller model" : fmt::format("use {}", fmt::join(remedies, " or "));
 }
 
 void check_layout(const std::filesystem::path& folder, const ModelConfig& model, const LayoutSettings& layout) {
@@ -35,7 +35,8 @@ void check_layout(const std::filesystem::path& folder, const ModelConfig& model,
   }
 }
 
-// Every rank reads its own parts; one is enough to compare checksums and to look for values that are not finite.
+// Loads a model. Every rank reads its own parts; the first one compares checksums and looks for values that are not
+// finite.
 template <class Model>
 Loaded<Model> load(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
                    const Rank& rank) {
@@ -49,7 +50,7 @@ Loaded<Model> load(const WeightSource& source, const ExecutorOptions& options, c
   const std::vector<RankMemory> memory = memory_of_ranks(loaded.model->plan(), *loaded.backend, rank.world);
   require_memory(memory, *loaded.backend, rank.world, rank.ranks_in_this_process(),
                  [&](const MemoryRoom& room) { return loading_advice(filled, settings, room); });
-  rank.world.barrier();  // no rank takes memory before it is known that there is enough
+  rank.world.barrier();  // ranks allocate only after the check of all
   loaded.model->allocate();
   std::optional<LongTask> progress;
   if (rank.is_first()) {

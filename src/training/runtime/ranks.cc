@@ -22,7 +22,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Under a launcher every process reads its own command line and files.
+// Compares the options of all processes: under a launcher each reads its own command line and files.
 void require_same_options(Communicator& world, const std::string& options) {
   const std::vector<std::string> all = world.all_gather_host(options);
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
@@ -36,13 +36,12 @@ void require_same_options(Communicator& world, const std::string& options) {
   }
 }
 
-// What ranks know of one another grows with the square of their number.
+// Refuses too many ranks in one process: their memory of each other grows with the square of their number.
 void require_few_threads(int ranks) {
   if (ranks <= RankLauncher::kMostThreads) return;
   throw_user_error(
       "{} ranks as threads of one process are too many, {} is the most; start them as processes (mpirun, srun), or "
-      "choose "
-      "a smaller layout",
+      "choose a smaller layout",
       ranks, RankLauncher::kMostThreads);
 }
 
