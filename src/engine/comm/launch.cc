@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/host/processors.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "comm/control/control_communicator.h"
 #include "comm/core_share.h"

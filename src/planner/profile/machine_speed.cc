@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "base/host/host_memory.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "profile/peak_speed.h"
 #include "profile/processor_name.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/host/standard_streams.h"
-#include "console/show_steps.h"
+#include "console/long_task.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
 #include "slicing/joint_choice.h"
@@ -52,7 +52,7 @@ void keep_chosen_slices(Trainer& trainer, const PipelineSettings& settings, std:
     try {
       write_profile(profile, file.empty() ? cached_profile(profile.key) : file);
     } catch (const EnvironmentError& error) {  // the next run tries slices again
-      tell_user(fmt::format("warning: {}; the run goes on", error.what()));
+      report_to_user(fmt::format("warning: {}; the run goes on", error.what()));
     }
   });
 }

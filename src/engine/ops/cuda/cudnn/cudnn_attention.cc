@@ -21,7 +21,7 @@ const AttentionForward& forward_of(const AttentionBackward& args) { return args.
 void tell_of_own_kernels(const AttentionForward& args, const std::exception& reason) {
   static std::atomic_flag told;
   if (told.test_and_set()) return;
-  tell_user(fmt::format(
+  report_to_user(fmt::format(
       "cuDNN does not take attention of {} queries on {} keys, {} heads of {}, so Teratron's own kernels do ({}); said "
       "once, of the first such shape",
       args.q.dim(1), args.k.dim(1), args.q.dim(2), args.q.dim(3), reason.what()));

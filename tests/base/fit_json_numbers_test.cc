@@ -1,5 +1,5 @@
 // Numbers beyond 64 bits and beyond doubles become such that every parser reads.
-#include "base/json_numbers.h"
+#include "base/json_fields.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Any bytes as text of UTF-8, there and back.
-#include "base/byte_text.h"
+#include "options/output.h"
 
 #include <gtest/gtest.h>
 
