@@ -139,19 +139,11 @@ class BackendRange {
 // Scalar loops for any floating type: the definition that the tests compare every other back end with.
 std::unique_ptr<Backend> make_reference_backend(DType compute_dtype);
 
-// Products of bf16 or fp16 in linear layers by AMX's tiles.
-enum class CpuTiles {
-  kWhereThere,
-  kNone,
-  kEmulated,  // in plain C++ on any processor, slowly: for tests
-};
-
 struct CpuOptions {
   DType compute_dtype = DType::kF32;  // or kBF16, kF16
   bool guard_memory = false;          // device memory is unreadable outside of calls (finds code that reads it there)
   // Matrix products of bf16 in the processor's own instructions, where it has them; false: widened to fp32.
   bool bf16_products = true;
-  CpuTiles tiles = CpuTiles::kWhereThere;  // of bf16, only with bf16_products
 };
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 
