@@ -1,6 +1,6 @@
 // What plans count for the threads of a CPU is what these take: the steps of a transformer layer and of a head, of
 // random shapes, on a thread of its own, whose blocks are then looked at.
-#include "ops/cpu/working_memory.h"
+#include "ops/working_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 #include "base/host/threads.h"
 #include "base/philox.h"
 #include "ops/backend.h"
+#include "ops/cpu/scratch.h"
 
 namespace teratron {
 namespace {

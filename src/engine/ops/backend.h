@@ -80,9 +80,9 @@ class Backend : public Allocator {
   // u16 `remainder`.
   void split_floats(TensorRef nearest, TensorRef remainder, TensorRef from);
   void join_floats(TensorRef to, TensorRef nearest, TensorRef remainder);
-  // Of all views together: a device is waited for once. The order of the sum depends on the shapes alone: the same bits
-  // for any number of threads, and those of one call for each view whose results are added up. Infinite or NaN if an
-  // element is (loss scaling finds overflows so) or if squares of fp32 overflow.
+  // Sum over all views; waits for a device once. Its order depends on the shapes alone: the bits are the same for any
+  // number of threads, and equal the sum of one call for each view. Infinite or NaN if an element is, which loss
+  // scaling relies on, or if squares of fp32 overflow.
   double sum_of_squares(std::span<const TensorRef> views);
   double sum_of_squares(TensorRef view) { return sum_of_squares({&view, 1}); }
 

@@ -23,9 +23,8 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return "cpu"; }
   DType compute_dtype() const override { return compute_dtype_; }
   std::string settings() const override;
-  // Blocks of a huge page or more are aligned to it and ask the system for huge pages.
-  // They are mapped, not taken from the C library: what is released goes back to the system, and is not kept beside
-  // what plans count.
+  // Blocks of a huge page or more are aligned to it and ask the system for huge pages. They are mapped, not taken from
+  // the C library, so released blocks return to the system and do not add to the planned memory.
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
 

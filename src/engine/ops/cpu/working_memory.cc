@@ -1,8 +1,9 @@
-#include "ops/cpu/working_memory.h"
+#include "ops/working_memory.h"
 
 #include "ops/cpu/attention/attention.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/products/linear.h"
+#include "ops/cpu/scratch.h"
 
 namespace teratron {
 namespace {

@@ -1,5 +1,5 @@
-// Linear layers: a grid of blocks, each computed by one thread together with what is done to it while it is still in
-// cache (bias, activation, bias gradient).
+// Linear layers: a grid of blocks, each computed by one thread and finished while it is in cache (bias, activation,
+// bias gradient).
 #include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -53,7 +53,7 @@ void store_outputs(const LinearForward& args, const GemmBlock& block, const Gemm
   }
 }
 
-// The same where the processor rounds to bf16, which these vectors cannot say: a row at a time. The sums are used up.
+// Finishes a row at a time by the processor's rounding to bf16, which Highway's vectors lack. Overwrites the sums.
 template <class Gelu>
 void round_outputs(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
   const Bf16* const bias = args.bias ? args.bias.as<Bf16>() + block.column_begin : nullptr;
@@ -85,7 +85,7 @@ void finish_forward_block(const LinearForward& args, const GemmBlock& block, con
   store_outputs<T, NoActivation>(args, block, sums);
 }
 
-// What finish_transposed() takes.
+// Scratch memory of finish_transposed().
 std::int64_t transposed_floats(std::int64_t rows) { return rows * kPanelColumns; }
 
 // Brings a block of y transposed, some outputs for all rows of x, into order and finishes it: as many outputs at a time
@@ -100,7 +100,7 @@ void finish_transposed(const LinearForward& args, const GemmBlock& block, const 
   }
 }
 
-// Rows of x and of the weights whose products are summed at a time: as many as there are registers for.
+// Rows of x and of the weights that are multiplied at a time: as many as the registers hold.
 constexpr int kDotRows = kFloatLanes >= 16 ? 4 : 2, kDotColumns = 4;
 
 // sums[rows, columns] of x[rows, inputs] weight[columns, inputs]^T. A sum is one chain of additions of vectors,
@@ -131,7 +131,7 @@ HWY_INLINE void dot_tile(std::int64_t inputs, const T* x, const T* weight, float
   }
 }
 
-// The same of any number of rows.
+// Multiplies any number of rows.
 template <int columns, class T, int tile = kDotRows>
 HWY_INLINE void dot_rows(std::int64_t rows, std::int64_t inputs, const T* x, const T* weight, float* sums,
                          std::int64_t sums_stride) {
@@ -179,7 +179,7 @@ void store_gradients(const LinearInputGradient& args, const GemmBlock& block, co
   }
 }
 
-// The same where the processor rounds to bf16, a part of a row at a time. The sums are used up.
+// Finishes a part of a row at a time by the processor's rounding to bf16. Overwrites the sums.
 template <class Gelu>
 void round_gradients(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
   constexpr std::int64_t kPart = 256;
@@ -275,7 +275,7 @@ bool is_faster_transposed(std::int64_t rows, std::int64_t inputs, bool bf16_prod
   return rows <= kMostRows;
 }
 
-// Where sums go: fp32 outputs take them, others are rounded once when a block is finished.
+// Memory of the sums: fp32 outputs themselves; others are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
 
 }  // namespace
