@@ -76,7 +76,7 @@ PretrainingResult pretrain(const TrainStart& start, const std::function<void(Run
              .config = config,
              .checkpoint = start.checkpoint ? &*start.checkpoint : nullptr,
              .profiles = profiles},
-            make_training_task(config, data, vocab_size, rank.mesh->place().tensor));
+            make_training_task(config, data, vocab_size, rank.mesh->coordinates().tensor));
     if (rank.is_first()) keep_chosen_slices(run.trainer(), config.pipeline, profiles);
     if (prepare) prepare(run);
     const TrainingResult training = run.run();

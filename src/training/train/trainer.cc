@@ -37,7 +37,7 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
       batches_(config.batches()),
       pipeline_(plan_pipeline(config, profiles)),
       slice_trial_(pipeline_.ways()),
-      sampler_(pipeline_.sampler(batches_.batch_size(0), mesh ? mesh->place().data : GroupRank{})),
+      sampler_(pipeline_.sampler(batches_.batch_size(0), mesh ? mesh->coordinates().data : GroupRank{})),
       executor_(backend, *task_.model, training_options(config, pipeline_), mesh),
       parameters_(executor_.parameters()),
       schedule_(config.schedule()),
@@ -159,7 +159,8 @@ void Trainer::tell_chosen_slices(TrainingObserver& observer) const {
 
 IterationReport Trainer::update(const RunControl& control, Requests& agreed, TrainingObserver& observer) {
   const double start = monotonic_seconds();
-  sampler_ = pipeline_.way(slice_trial_.way()).sampler(batches_.batch_size(iteration_), executor_.mesh().place().data);
+  sampler_ =
+      pipeline_.way(slice_trial_.way()).sampler(batches_.batch_size(iteration_), executor_.mesh().coordinates().data);
   IterationReport report{.global_batch_size = sampler_.global_batch(),
                          .learning_rate = schedule_.at(applied_updates() + 1),
                          .loss_scale = scaler_ ? scaler_->scale() : 1.0};

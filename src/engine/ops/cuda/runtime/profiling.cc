@@ -1,7 +1,14 @@
-#include "ops/cuda/runtime/timestamps.h"
+#include "ops/cuda/runtime/profiling.h"
 
 #include "base/error.h"
 #include "base/host/monotonic_clock.h"
+
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+
+#include <string>
+#define TERATRON_HAS_NVTX
+#endif
 
 namespace teratron::cuda {
 
@@ -32,5 +39,31 @@ void Timestamps::anchor() {
   next_->seconds = monotonic_seconds();
   next_ = nullptr;
 }
+
+#ifdef TERATRON_HAS_NVTX
+namespace {
+
+nvtxDomainHandle_t domain() {
+  static const nvtxDomainHandle_t teratron = nvtxDomainCreateA("teratron");
+  return teratron;
+}
+
+}  // namespace
+
+void begin_range(std::string_view name) {
+  const std::string text(name);
+  nvtxEventAttributes_t attributes = {};
+  attributes.version = NVTX_VERSION;
+  attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  attributes.message.ascii = text.c_str();
+  nvtxDomainRangePushEx(domain(), &attributes);
+}
+
+void end_range() { nvtxDomainRangePop(domain()); }
+#else
+void begin_range(std::string_view /*name*/) {}
+void end_range() {}
+#endif
 
 }  // namespace teratron::cuda

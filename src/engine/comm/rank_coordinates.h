@@ -1,4 +1,5 @@
-// Where a rank stands in a mesh, as plain values: what is planned from them needs no other rank, and no communicator.
+// RankCoordinates: a rank's position in a mesh, as plain values. Plans made from them need no other rank and no
+// communicator.
 #pragma once
 
 namespace teratron {
@@ -16,14 +17,14 @@ struct GroupRank {
 };
 
 // A rank within its tensor-parallel group, its pipeline (the stage) and the copies of the model.
-struct RankPlace {
+struct RankCoordinates {
   GroupRank tensor, pipeline, data;
-  bool operator==(const RankPlace&) const = default;
+  bool operator==(const RankCoordinates&) const = default;
 };
 
 // Tensor-parallel ranks lie innermost, copies of the model outermost (Megatron-LM, Appendix B.1):
 //   world rank = (copy * stages + stage) * tensor ranks + tensor rank
-constexpr RankPlace rank_place(const MeshShape& shape, int world_rank) {
+constexpr RankCoordinates rank_coordinates(const MeshShape& shape, int world_rank) {
   return {.tensor = {world_rank % shape.tensor, shape.tensor},
           .pipeline = {world_rank / shape.tensor % shape.pipeline, shape.pipeline},
           .data = {world_rank / (shape.tensor * shape.pipeline), shape.data}};
