@@ -42,7 +42,7 @@ int places_of_micro_batches(const ExecutorOptions& options, const StagePart& par
 Timeline timeline_of(const ExecutorOptions& options, const StagePart& part) {
   if (!options.trains()) return {{pipeline::Action{}}, part, {1}};
   const int places = places_of_micro_batches(options, part);
-  const Schedule planned = pipeline::some_micro_batches(options.schedule, 0, places);
+  const Schedule planned = pipeline::first_micro_batches(options.schedule, places);
   std::vector<int> slices;
   for (int m = 0; m < places; ++m) slices.push_back(planned.slices_of(m));
   return {planned.actions[static_cast<std::size_t>(part.stage())], part, std::move(slices)};
