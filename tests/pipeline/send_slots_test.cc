@@ -175,14 +175,14 @@ TEST(FirstMicroBatches, OfAScheduleAreFitToRunAndAsTheGeneratorsMakeThem) {
   RandomSequence random(RandomStream{.seed = 14});
   for (int trial = 0; trial < 300; ++trial) {
     const Schedule any = any_schedule(random);
-    EXPECT_TRUE(schedule_faults(some_micro_batches(any, 0, testing::between(random, 1, any.micro_batches))).empty());
+    EXPECT_TRUE(schedule_faults(first_micro_batches(any, testing::between(random, 1, any.micro_batches))).empty());
     const ScheduleKind kind = testing::kAllKinds[random.below(testing::kAllKinds.size())];
     ScheduleSize size = testing::random_size(random, kind);
     const Schedule schedule = make_schedule(kind, size);
     const int unit = kind == ScheduleKind::kInterleaved ? size.stages : 1;
     const int fewer = testing::between(random, 1, size.micro_batches / unit) * unit;
     size.micro_batches = fewer;
-    EXPECT_EQ(some_micro_batches(schedule, 0, fewer), make_schedule(kind, size)) << name_of(kind);
+    EXPECT_EQ(first_micro_batches(schedule, fewer), make_schedule(kind, size)) << name_of(kind);
   }
 }
 

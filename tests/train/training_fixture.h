@@ -73,7 +73,7 @@ class TrainingFixture : public ::testing::Test {
           {.compute_dtype = config.backend.compute_dtype(), .guard_memory = config.backend.guard_memory});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.layout.mesh()));
       Trainer trainer(config, *backend, make_training_task(config, data, kVocab, mesh->coordinates().tensor), mesh,
-                      profiles_);
+                      profile_ ? &*profile_ : nullptr);
       body(trainer, world);
     });
   }
@@ -100,7 +100,7 @@ class TrainingFixture : public ::testing::Test {
 
   std::filesystem::path folder_;
   TrainConfig config_;
-  std::vector<slicing::Profile> profiles_;  // of what slices cost
+  std::optional<slicing::Profile> profile_;  // measured costs of slices
 
  private:
   class Observer final : public TrainingObserver {

@@ -85,10 +85,8 @@ void Executor::initialize_weights(const Parameter& parameter, TensorRef whole, c
   }
 }
 
-LossSums Executor::forward_backward(std::span<const MicroBatch> micro_batches, int first) {
-  return StepRun(backend_, *mesh_, *plan_, passes_, micro_batches,
-                 {.first = first, .sums_over_copies = true, .trace = trace_})
-      .run();
+LossSums Executor::forward_backward(std::span<const MicroBatch> micro_batches) {
+  return StepRun(backend_, *mesh_, *plan_, passes_, micro_batches, {.sums_over_copies = true, .trace = trace_}).run();
 }
 
 LossSums Executor::forward_backward_alone(const MicroBatch& only) {

@@ -26,8 +26,7 @@ class Executor {
 
   // A step: gradients of loss_scale * sum(weights * loss), added up over its micro-batches, of which there are no more
   // than the schedule's, and over the data-parallel ranks. Returns this model copy's losses, on all its ranks.
-  // They are the schedule's from number `first` on.
-  LossSums forward_backward(std::span<const MicroBatch> micro_batches, int first = 0);
+  LossSums forward_backward(std::span<const MicroBatch> micro_batches);
   LossSums forward_backward(const MicroBatch& only) { return forward_backward({&only, 1}); }
   // Leaves out the sum over data-parallel ranks.
   LossSums forward_backward_alone(const MicroBatch& only);

@@ -18,8 +18,7 @@ StepRun::StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasse
       messages_(mesh, plan.options().sequence_parallel),
       micro_batches_(micro_batches),
       options_(options),
-      schedule_(
-          pipeline::some_micro_batches(plan.options().schedule, options.first, static_cast<int>(micro_batches.size()))),
+      schedule_(pipeline::first_micro_batches(plan.options().schedule, static_cast<int>(micro_batches.size()))),
       actions_(schedule_.actions[static_cast<std::size_t>(plan.part().stage())]),
       outputs_(plan.memory().send_slots()),
       gradients_(plan.memory().gradient_slots()),
@@ -61,7 +60,7 @@ double StepRun::loss_scale() const {
 
 SliceCall StepRun::call_of(const Action& action) const {
   const bool share_memory = plan_.memory().timeline().micro_batches() == 1;
-  const int slot = share_memory ? 0 : options_.first + action.micro_batch;
+  const int slot = share_memory ? 0 : action.micro_batch;
   return passes_.call_of(micro_batch_of(action), {action.chunk, slot, action.slice}, true);
 }
 

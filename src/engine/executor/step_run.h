@@ -14,7 +14,6 @@ namespace teratron {
 class StepRun {
  public:
   struct Options {
-    int first = 0;                 // the schedule's number of the first micro-batch
     bool sums_over_copies = true;  // gradients, over the data-parallel ranks
     std::vector<pipeline::TraceSpan>* trace = nullptr;
   };

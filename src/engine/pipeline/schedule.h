@@ -63,10 +63,9 @@ struct MicroBatchCut {
 // Cut of a micro-batch in a list whose last element stands for all that follow; the list is not empty.
 const MicroBatchCut& cut_of(std::span<const MicroBatchCut> cuts, int micro_batch);
 
-// The schedule of micro-batches first .. first + count - 1 of this one, counted from 0: each stage's list without the
-// others. Fit to run if this one is, since a micro-batch needs nothing of another, and with no more alive at any
-// moment.
-Schedule some_micro_batches(const Schedule& schedule, int first, int count);
+// The schedule of the first `count` micro-batches of this one: each stage's list without the others. Fit to run if this
+// one is, since a micro-batch needs nothing of another, and with no more alive at any moment.
+Schedule first_micro_batches(const Schedule& schedule, int count);
 
 // The actions of `first`, then those of `second` for the micro-batches after. Both have as many stages and cells.
 Schedule one_after_the_other(const Schedule& first, const Schedule& second);

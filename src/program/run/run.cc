@@ -9,7 +9,7 @@
 #include "base/files/free_place.h"
 #include "base/host/standard_streams.h"
 #include "console/long_task.h"
-#include "profile/peak_speed.h"
+#include "profile/machine_speed.h"
 #include "run/held_save_folder.h"
 #include "run/observers/run_observers.h"
 #include "run/observers/tensorboard_observer.h"
@@ -46,7 +46,7 @@ double peak_flops_of(const TrainConfig& config, Backend& backend, const Rank& ra
 }  // namespace
 
 Run::Run(const RunSetup& setup, TrainingTask task)
-    : setup_(setup), trainer_(setup.config, setup.backend, std::move(task), setup.rank.mesh, setup.profiles) {}
+    : setup_(setup), trainer_(setup.config, setup.backend, std::move(task), setup.rank.mesh, setup.profile) {}
 
 // A large checkpoint takes long to read and compare; then it is told how far that is.
 std::int64_t Run::start() {
@@ -104,7 +104,7 @@ TrainingResult Run::run() {
   }
   const MemoryPlanContext context{.vocab_size = trainer_.task().config.vocab_size,
                                   .compute_dtype = backend.compute_dtype(),
-                                  .profiles = setup_.profiles,
+                                  .profile = setup_.profile,
                                   .threads = computing_threads(backend)};
   require_memory(memory, backend, rank.world, rank.ranks_in_this_process(),
                  [&](const MemoryRoom& room) { return memory_advice(config(), context, room, setup_.has_flag); });

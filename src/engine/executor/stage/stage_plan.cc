@@ -42,7 +42,7 @@ int micro_batch_slots(const ExecutorOptions& options, const StagePart& part) {
 Timeline timeline_of(const ExecutorOptions& options, const StagePart& part) {
   if (!options.trains()) return {{pipeline::Action{}}, part, {1}};
   const int slots = micro_batch_slots(options, part);
-  const Schedule planned = pipeline::some_micro_batches(options.schedule, 0, slots);
+  const Schedule planned = pipeline::first_micro_batches(options.schedule, slots);
   std::vector<int> slices;
   for (int m = 0; m < slots; ++m) slices.push_back(planned.slices_of(m));
   return {planned.actions[static_cast<std::size_t>(part.stage())], part, std::move(slices)};

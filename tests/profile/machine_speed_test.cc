@@ -1,5 +1,5 @@
 // What MFU is counted against is the most that was ever measured.
-#include "profile/peak_speed.h"
+#include "profile/machine_speed.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
