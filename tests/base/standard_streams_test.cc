@@ -86,7 +86,7 @@ TEST(StandardStreams, ALineThatCannotBeWrittenIsLostAndNothingElse) {
     EXPECT_EQ(in_child([&] {
                 ::close(2);
                 ::open(target, O_WRONLY);
-                tell_user("a line");
+                report_to_user("a line");
                 return 0;
               }),
               0);

@@ -6,7 +6,7 @@
 
 namespace teratron {
 
-// Not getrusage's ru_maxrss: that one survives exec, so a small program started from a large one reports the large one.
+// Unlike getrusage's ru_maxrss this does not survive exec, by which a small program would report its large parent.
 std::uint64_t peak_memory_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

@@ -1,12 +1,11 @@
-// The most memory this process has held at any moment.
+// Peak memory of this process.
 #pragma once
 
 #include <cstdint>
 
 namespace teratron {
 
-// Resident bytes at their highest since the program started (VmHWM of /proc/self/status); 0 where the system does not
-// tell.
+// Highest resident bytes since the program started (VmHWM of /proc/self/status); 0: the system does not say.
 std::uint64_t peak_memory_bytes();
 
 }  // namespace teratron

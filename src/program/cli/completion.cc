@@ -9,7 +9,7 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "options/completion.h"
+#include "options/output.h"
 
 namespace teratron {
 namespace {

@@ -102,7 +102,8 @@ class RankRuns {
              .config = config,
              .checkpoint = checkpoint ? &*checkpoint : nullptr,
              .has_flag = [&flags](const std::string& flag) { return flags.find(flag) != nullptr; }},
-            make_finetune_task(config, config_.task, sets_.training(), sets_.validation(), rank_.mesh->place().tensor));
+            make_finetune_task(config, config_.task, sets_.training(), sets_.validation(),
+                               rank_.mesh->coordinates().tensor));
     const TrainingResult result = run.run();
     results_.signal = result.signal;
     if (result.end != RunEnd::kComplete) return false;
@@ -115,15 +116,15 @@ class RankRuns {
     for (std::size_t i = 0; i < points_.size(); ++i) {
       const SearchPoint& point = points_[i];
       if (rank_.is_first()) {
-        tell_user(fmt::format("search: point {} of {}, batch size {}, learning rate {}", i + 1, points_.size(),
-                              point.batch, point.learning_rate));
+        report_to_user(fmt::format("search: point {} of {}, batch size {}, learning rate {}", i + 1, points_.size(),
+                                   point.batch, point.learning_rate));
       }
       const TrainConfig run = train_config(at_point(config_, point), sets_.training().examples(), 0);
       const auto finished = [&](Trainer& trainer) { results_.points.push_back(searched(point, run, trainer)); };
       try {
         if (!run_to_end(run, finished)) return false;
       } catch (const DivergedError& error) {
-        if (rank_.is_first()) tell_user(fmt::format("search: {}", error.what()));
+        if (rank_.is_first()) report_to_user(fmt::format("search: {}", error.what()));
         results_.points.push_back({.point = point});
       }
     }
@@ -131,7 +132,7 @@ class RankRuns {
     if (results_.points[results_.chosen].score() < 0) {
       throw_user_error("training diverged at every point of --search; give it lower rates: --search-lrs");
     }
-    if (rank_.is_first()) tell_user(search_table(results_.points, results_.chosen));
+    if (rank_.is_first()) report_to_user(search_table(results_.points, results_.chosen));
     return true;
   }
 
@@ -195,7 +196,7 @@ void require_same_runs(const FinetuneConfig& config, const Sets& sets) {
 void tell_of_labels(const FinetuneConfig& config) {
   if (config.load.empty()) return;
   const std::string note = note_of_unnamed_labels(find_weights(config.load), config.run.model.config);
-  if (!note.empty()) tell_user(note);
+  if (!note.empty()) report_to_user(note);
 }
 
 // The mean of all runs' outputs, and its predictions.

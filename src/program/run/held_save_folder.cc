@@ -11,7 +11,7 @@ HeldSaveFolder::HeldSaveFolder(const std::filesystem::path& folder) : folder_(fo
   std::error_code error;
   was_there_ = std::filesystem::exists(folder, error);
   make_folders(folder);
-  lock_.emplace(folder, SaveLockSettings{.notice = [](const std::string& text) { tell_user(text); }});
+  lock_.emplace(folder, SaveLockSettings{.notice = [](const std::string& text) { report_to_user(text); }});
 }
 
 HeldSaveFolder::~HeldSaveFolder() {

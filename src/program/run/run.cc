@@ -9,7 +9,7 @@
 #include "base/files/free_place.h"
 #include "base/host/standard_streams.h"
 #include "console/long_task.h"
-#include "profile/peak_speed.h"
+#include "profile/machine_speed.h"
 #include "run/held_save_folder.h"
 #include "run/observers/run_observers.h"
 #include "run/observers/tensorboard_observer.h"
@@ -31,7 +31,7 @@ void prepare_trace(const fs::path& trace) {
   try {
     write_file_atomically(trace, trace_file({}));
   } catch (const NoSpaceError& error) {
-    tell_user(fmt::format("warning: {}; the run goes on, and there may be no trace", error.what()));
+    report_to_user(fmt::format("warning: {}; the run goes on, and there may be no trace", error.what()));
   }
 }
 
@@ -46,7 +46,7 @@ double peak_flops_of(const TrainConfig& config, Backend& backend, const Rank& ra
 }  // namespace
 
 Run::Run(const RunSetup& setup, TrainingTask task)
-    : setup_(setup), trainer_(setup.config, setup.backend, std::move(task), setup.rank.mesh, setup.profiles) {}
+    : setup_(setup), trainer_(setup.config, setup.backend, std::move(task), setup.rank.mesh, setup.profile) {}
 
 // A large checkpoint takes long to read and compare; then it is told how far that is.
 std::int64_t Run::start() {
@@ -64,7 +64,7 @@ std::int64_t Run::start() {
 
 TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control, double peak_flops) {
   const std::string progress = text_of_progress(config(), setup_.checkpoint, done, trainer_.has_work());
-  if (!progress.empty()) tell_user(progress);
+  if (!progress.empty()) report_to_user(progress);
   if (!trainer_.has_work()) {
     TrainingObserver silent;
     return trainer_.run(silent, control);
@@ -72,8 +72,8 @@ TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control,
   prepare_trace(config().output.trace);
   prepare_tensorboard(config());
   if (const std::vector<fs::path> aside = begin_save_folder(config(), done); !aside.empty()) {
-    tell_user(fmt::format("{} later checkpoint{} set aside in '{}'", aside.size(), aside.size() > 1 ? "s" : "",
-                          aside.front().parent_path().string()));
+    report_to_user(fmt::format("{} later checkpoint{} set aside in '{}'", aside.size(), aside.size() > 1 ? "s" : "",
+                               aside.front().parent_path().string()));
   }
   add_run_observers(observers_, config(), trainer_, done, peak_flops);
   return trainer_.run(observers_, control);
@@ -86,7 +86,7 @@ void Run::write_trace() {
   try {
     write_file_atomically(config().output.trace, text);
   } catch (const EnvironmentError& error) {
-    tell_user(fmt::format("warning: {}; there is no trace of this run", error.what()));
+    report_to_user(fmt::format("warning: {}; there is no trace of this run", error.what()));
   }
 }
 
@@ -98,13 +98,13 @@ TrainingResult Run::run() {
   std::optional<HeldSaveFolder> save_folder;
   if (rank.is_first()) {
     const StartText start{config(), setup_.checkpoint, trainer_, setup_.launch.layout(), memory};
-    tell_user(start.text(backend));
+    report_to_user(start.text(backend));
     if (!config().output.save.empty()) save_folder.emplace(config().output.save);
     check_save_folder(config());
   }
   const MemoryPlanContext context{.vocab_size = trainer_.task().config.vocab_size,
                                   .compute_dtype = backend.compute_dtype(),
-                                  .profiles = setup_.profiles,
+                                  .profile = setup_.profile,
                                   .threads = computing_threads(backend)};
   require_memory(memory, backend, rank.world, rank.ranks_in_this_process(),
                  [&](const MemoryRoom& room) { return memory_advice(config(), context, room, setup_.has_flag); });

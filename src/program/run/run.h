@@ -17,7 +17,7 @@ struct RunSetup {
   Backend& backend;
   const TrainConfig& config;
   const CheckpointInfo* checkpoint = nullptr;  // that it goes on from: of config.output.load
-  slicing::Profiles profiles = {};             // what slices cost, where that is known
+  const slicing::Profile* profile = nullptr;   // measured costs of slices
   HasFlag has_flag = {};                       // of the command, where it lacks some of train's; for advice
 };
 

@@ -49,7 +49,7 @@ std::vector<AddedToken> read_added_tokens(simdjson::dom::object root, std::strin
 // A file's content without the byte order mark that some editors put before it.
 std::string without_mark(std::string content);
 
-// A file's JSON object, which lives as long as the parser; numbers may be as Python writes them (base/json_numbers.h).
+// A file's JSON object, which lives as long as the parser; numbers may be as Python writes them (base/json_fields.h).
 // UserError: it is none, so not `kind`, "a tokenizer.json".
 simdjson::dom::object read_json_object(const std::filesystem::path& path, simdjson::dom::parser& parser,
                                        std::string_view kind);

@@ -87,9 +87,9 @@ std::filesystem::path to_hugging_face(const ConvertOptions& options) {
 std::filesystem::path to_teratron(const ConvertOptions& options) {
   const HuggingFaceFolder source(options.in);
   check_tokenizer(options.in, source.model().vocab_size);
-  if (!source.drawn().empty()) tell_user(text_of_drawn(options.in, source.drawn()));
+  if (!source.drawn().empty()) report_to_user(text_of_drawn(options.in, source.drawn()));
   if (std::error_code error; std::filesystem::exists(options.in / "modules.json", error)) {
-    tell_user(fmt::format(
+    report_to_user(fmt::format(
         "warning: what modules.json in '{}' says of vectors does not go along; give `teratron embed` that folder, "
         "or --pooling, --normalize and --seq-length",
         options.in.string()));

@@ -95,8 +95,8 @@ std::vector<CopiedCorpus> PartsSource::copy(const std::vector<std::filesystem::p
   if (corpus_) return copy_documents(*corpus_, outs, parts, progress);
   const CopiedLines lines = copy_lines(files_, outs, parts, progress);
   if (lines.faulty > 0) {
-    tell_user(fmt::format("note: {} copied that other commands do not read as JSON objects; the first: {}",
-                          counted(lines.faulty, "line"), lines.first_fault));
+    report_to_user(fmt::format("note: {} copied that other commands do not read as JSON objects; the first: {}",
+                               counted(lines.faulty, "line"), lines.first_fault));
   }
   std::vector<CopiedCorpus> copied;
   for (std::size_t i = 0; i < outs.size(); ++i) copied.push_back({.prefix = outs[i], .documents = lines.lines[i]});

@@ -131,7 +131,7 @@ void run(const StageCommandOptions& options) {
   stream.also_read = options.chain.files_read();
   stream.tell = [&](std::string_view line) {
     told.reset();  // a terminal has one line for it
-    tell_user(line);
+    report_to_user(line);
     tell_progress();
   };
   EndSignals signals(/*says=*/false);

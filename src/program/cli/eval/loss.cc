@@ -15,7 +15,7 @@
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 #include "runtime/recorded_data.h"
-#include "settings/document_settings.h"
+#include "settings/sample_settings.h"
 #include "settings/split_settings.h"
 
 namespace teratron {

@@ -52,7 +52,7 @@ TokenizedTexts read_texts(const EmbedOptions& options, const WeightSource& sourc
 
 void tell_of_cut_texts(const EmbedJob& job) {
   if (job.texts.cut == 0) return;
-  tell_user(
+  report_to_user(
       fmt::format("warning: {} of {} texts have more than {} tokens, with [CLS] and [SEP]; their ends are not read",
                   job.texts.cut, job.texts.ids.size(), most_tokens(job.options, job.source)));
 }
@@ -118,7 +118,7 @@ void run(const EmbedOptions& options) {
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0) {
     lock.emplace(options.out);
-    if (folder) tell_user(told);
+    if (folder) report_to_user(told);
     tell_of_cut_texts(job);
   }
   EmbedOptions shown = options;

@@ -152,7 +152,7 @@ void GenerateOutput::show_progress() {
                                                      texts_.size(), static_cast<double>(tokens_) / seconds),
                                          static_cast<double>(tokens_done_) / all, seconds);
   line_.show(text);
-  if (!line_.possible()) tell_user(text);
+  if (!line_.possible()) report_to_user(text);
 }
 
 void GenerateOutput::finish(const nlohmann::json& run) {

@@ -36,7 +36,7 @@ void prepare_tensorboard(const TrainConfig& config) {
   const std::filesystem::path& folder = config.output.tensorboard_dir;
   if (folder.empty()) return;
   if (!writes_tensorboard(config)) {
-    tell_user(
+    report_to_user(
         fmt::format("nothing is written to the checkpoint's --tensorboard-dir '{}', which holds no records of its run; "
                     "give the flag to write there",
                     folder.string()));

@@ -27,8 +27,8 @@ class DropLog {
 
   // As LineWriter's.
   LinePoint point() { return writer_ ? writer_->point() : LinePoint{}; }
-  void leave_behind(bool leaves) {
-    if (writer_) writer_->leave_behind(leaves);
+  void keep_partial(bool keeps) {
+    if (writer_) writer_->keep_partial(keeps);
   }
   void finish() {
     if (writer_) writer_->finish();

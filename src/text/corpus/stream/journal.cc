@@ -174,7 +174,7 @@ void Journal::load_state(const JournalPoint& point,
                          const std::function<void(std::size_t stage, std::string_view news)>& take) {
   if (point.state_bytes == 0) return;
   state_.emplace(state_path_, point.state_bytes);
-  state_->leave_behind(true);
+  state_->keep_partial(true);
   const MappedFile file(AtomicFile::partial_of(state_path_));
   std::string_view rest = file.text().substr(0, point.state_bytes);
   while (!rest.empty()) {
@@ -196,7 +196,7 @@ void Journal::add_state(std::size_t stage, std::string_view news) {
 void Journal::write(JournalPoint point) {
   if (state_) {
     state_->sync();
-    state_->leave_behind(true);
+    state_->keep_partial(true);
     point.state_bytes = state_->bytes_written();
   }
   const Json json = {

@@ -30,7 +30,7 @@ class LineWriter {
 
   void write(std::string_view line);  // and a line end
   LinePoint point();                  // what is written is on the disk, but for the tail
-  void leave_behind(bool leaves) { file_.leave_behind(leaves); }
+  void keep_partial(bool keeps) { file_.keep_partial(keeps); }
   void finish();  // all is on the disk
   void commit();  // without it, nothing is left behind, unless that is wanted
 

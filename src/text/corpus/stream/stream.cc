@@ -44,7 +44,7 @@ class StreamRun {
     counts_.stages.resize(stages.size());
     for (std::size_t i = 0; i < stages.size(); ++i) counts_.stages[i].name = stages[i]->name();
     passes_ += count_surveys(stages);
-    leave_behind(counts_.documents > 0);
+    keep_partial(counts_.documents > 0);
   }
 
   StreamCounts run() {
@@ -52,7 +52,7 @@ class StreamRun {
       run_passes();
     } catch (const UserError&) {  // of which the same would come again
       if (journal_ != nullptr) journal_->remove();
-      leave_behind(false);
+      keep_partial(false);
       throw;
     }
     writer_.finish();
@@ -159,14 +159,14 @@ class StreamRun {
     JournalPoint point{.position = read_to_, .counts = counts_, .out = writer_.point(), .dropped = drops_.point()};
     if (survey_) point.spool_bytes = survey_->keep();
     journal_->write(std::move(point));
-    leave_behind(true);
+    keep_partial(true);
     noted_ = monotonic_seconds();
     noted_documents_ = counts_.documents;
   }
 
-  void leave_behind(bool leaves) {
-    writer_.leave_behind(leaves);
-    drops_.leave_behind(leaves);
+  void keep_partial(bool keeps) {
+    writer_.keep_partial(keeps);
+    drops_.keep_partial(keeps);
   }
 
   void tell(std::string_view line) const {
