@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file of the profile of micro-batches of so many sequences; empty: in the user's cache. Joint slices need several:
+// File of the profile for micro-batches of `sequences`; empty: in the user's cache. Joint slices need several files:
 // FILE-2.json, ..
 fs::path profile_file(const PipelineSettings& settings, std::int64_t sequences) {
   if (settings.profile.empty() || !settings.chooses_micro_batches()) return settings.profile;
@@ -23,7 +23,7 @@ fs::path profile_file(const PipelineSettings& settings, std::int64_t sequences) 
   return file.replace_filename(name);
 }
 
-// The measured costs of slices, where the settings ask for them: a profile for every size that micro-batches may have.
+// Measured costs of slices, if the settings ask for them: a profile for every size of micro-batches.
 std::vector<slicing::Profile> profiles_for(const TrainConfig& config, std::int64_t vocab_size, const Rank& rank,
                                            Backend& backend) {
   const PipelineSettings& settings = config.pipeline;
@@ -43,7 +43,7 @@ std::vector<slicing::Profile> profiles_for(const TrainConfig& config, std::int64
   return profiles;
 }
 
-// Keeps the slices that a trial of the first updates chose, so that the next run begins with them.
+// Keeps the slices that a trial of the first updates chose, for the next run.
 void keep_chosen_slices(Trainer& trainer, const PipelineSettings& settings, std::vector<slicing::Profile>& profiles) {
   trainer.when_slices_are_chosen([&](const slicing::ChosenSlices& chosen) {
     slicing::Profile& profile = profiles.front();

@@ -14,7 +14,7 @@ namespace teratron {
 static_assert(std::endian::native == std::endian::little, "AtomicFile::write_values writes this machine's byte order");
 
 void write_npy(const std::filesystem::path& path, std::int64_t columns, std::span<const float> values) {
-  // Magic, version, and the length of a Python dictionary that spaces and a line's end fill up to a multiple of 64.
+  // Magic, version, length, and a Python dictionary, padded with spaces and a line end to a multiple of 64.
   constexpr std::size_t kBefore = 10, kAlignment = 64;
   const std::int64_t rows = static_cast<std::int64_t>(values.size()) / columns;
   std::string description =

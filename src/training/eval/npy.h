@@ -7,8 +7,8 @@
 
 namespace teratron {
 
-// `values` [rows, columns] as little-endian float32, row by row; "-" is standard output. EnvironmentError as
-// AtomicFile.
+// Writes `values` [rows, columns] as little-endian float32, row by row. "-" is standard output. EnvironmentError as
+// AtomicFile's.
 void write_npy(const std::filesystem::path& path, std::int64_t columns, std::span<const float> values);
 
 }  // namespace teratron

@@ -11,7 +11,7 @@
 namespace teratron {
 namespace {
 
-constexpr std::int64_t kTextsAtATime = 64;  // that a thread tokenizes
+constexpr std::int64_t kTextsAtATime = 64;  // tokenized by a thread at a time
 
 std::int32_t needed_token(const Tokenizer& tokenizer, std::string_view text) {
   const std::optional<std::int32_t> id = tokenizer.special_token(text);
@@ -26,7 +26,7 @@ void make_unit_length(std::span<float> vector) {
   for (float& value : vector) value = static_cast<float>(static_cast<double>(value) / norm);
 }
 
-// Sequences side by side, filled up to the longest, which is the first.
+// Batch of sequences, padded to the longest, which is the first.
 struct PaddedBatch {
   std::vector<std::int32_t> ids, types, lengths;
 
