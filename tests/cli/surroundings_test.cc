@@ -135,6 +135,7 @@ TEST_F(Surroundings, TheSecondOfTwoCommandsWithOneOutputIsRefusedAndTheFirstOnes
       {"tokenizer encode IN OUT" + with_tokenizer, ""},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (!kHasTextTools && cases[i].command.starts_with("data langid")) continue;
     const auto command = [&](const std::string& in, const std::string& out, const std::string& beside) {
       std::string text = "$T " + cases[i].command;
       for (const auto& [name, value] : {std::pair{"IN", in}, {"OUT", out}, {"OTHER", beside}}) {
@@ -148,7 +149,8 @@ TEST_F(Surroundings, TheSecondOfTwoCommandsWithOneOutputIsRefusedAndTheFirstOnes
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
     ChildProgram first(of_shell(command("- <" + pipe, out, path("y"))));
     const int writer = ::open(pipe.c_str(), O_WRONLY);
-    wait_for([&] { return fs::exists(out + ".teratron.lock"); }, "a lock of " + cases[i].command);
+    const fs::path lock = out + ".teratron.lock";
+    wait_for([&] { return fs::exists(lock) && fs::file_size(lock) > 0; }, "a lock of " + cases[i].command);
     const Outcome second = in_shell(command("- <" + other, path("./" + name), path("z")));
     EXPECT_EQ(second.exit_code, 2) << cases[i].command;
     EXPECT_THAT(second.errors, AllOf(HasSubstr("(process "), HasSubstr("begun 20"), HasSubstr("already")))

@@ -20,8 +20,11 @@ class WrittenStream {
   }
   std::FILE* file() { return file_; }
   std::string text() {  // so far
+    ::flockfile(file_);  // another thread may write
     std::fflush(file_);
-    return {text_, size_};
+    std::string text(text_, size_);
+    ::funlockfile(file_);
+    return text;
   }
   std::vector<std::string> lines() {
     std::vector<std::string> lines;

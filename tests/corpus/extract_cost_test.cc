@@ -1,8 +1,8 @@
 // data extract on pages that are made to cost: what a parser is given of them is bounded, whatever the tags.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "corpus/extract/article.h"
 #include "corpus/extract/html_simplifier.h"
@@ -147,12 +147,11 @@ TEST(ExtractCost, PagesThatWereMadeToCostAreReadSoon) {
       {"references", repeated("&CounterClockwiseContourIntegra", kBytes)},
       {"classes", "<div class='" + repeated("a ", kBytes) + "'>" + repeated("x. ", 1000)}};
   for (const auto& [name, page] : pages) {
-    const auto begin = std::chrono::steady_clock::now();
+    ::alarm(60);  // ends the program
     const auto parsed = parse_html(page, testing::kEnoughForATree);
     if (const auto* tree = std::get_if<HtmlTree>(&parsed)) find_article(*tree, 1);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(seconds.count(), 20) << name;  // a fraction of one, without sanitizers and other processes
   }
+  ::alarm(0);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
       const auto backend = make_cpu_backend({.compute_dtype = config.backend.compute_dtype()});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.layout.mesh()));
       Trainer trainer(config, *backend,
-                      make_finetune_task(config, GetParam(), *training, *validation, mesh->place().tensor), mesh);
+                      make_finetune_task(config, GetParam(), *training, *validation, mesh->coordinates().tensor), mesh);
       trainer.start();
       Observer observer;
       const TrainingResult result = trainer.run(observer);

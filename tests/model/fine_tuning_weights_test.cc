@@ -60,7 +60,7 @@ class FineTuningWeights : public ::testing::Test {
     run_ranks({}, shape.ranks(), [&](Communicator& world) {
       const auto backend = make_cpu_backend();
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
-      const auto model = make_model(config, mesh->place().tensor);
+      const auto model = make_model(config, mesh->coordinates().tensor);
       Executor executor(
           *backend, *model,
           {.batch = 4,

@@ -85,7 +85,7 @@ class BertExample {
 
   // Of one rank of a layout, without gradients.
   void expect_same_evaluation(Backend& backend, const std::shared_ptr<Mesh>& mesh) const {
-    Bert model(config_, mesh->place().tensor);
+    Bert model(config_, mesh->coordinates().tensor);
     Executor runner(backend, model, {.purpose = Purpose::kEvaluation, .batch = batch(), .tokens = tokens()}, mesh);
     load(runner);
     expect_same_losses(runner.evaluate(micro_batch()));

@@ -12,10 +12,6 @@ std::vector<BackEnd> back_ends() {
       // As on a processor without products of bf16.
       {"cpu_bf16_widened", [] { return make_cpu_backend({.compute_dtype = DType::kBF16, .bf16_products = false}); }},
       {"cpu_f16", [] { return make_cpu_backend({.compute_dtype = DType::kF16}); }},
-      // As on a processor with AMX.
-      {"cpu_bf16_tiles",
-       [] { return make_cpu_backend({.compute_dtype = DType::kBF16, .tiles = CpuTiles::kEmulated}); }},
-      {"cpu_f16_tiles", [] { return make_cpu_backend({.compute_dtype = DType::kF16, .tiles = CpuTiles::kEmulated}); }},
   };
 }
 

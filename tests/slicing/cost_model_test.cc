@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "slicing/cost/least_squares.h"
 
 namespace teratron::slicing {
 namespace {

@@ -98,33 +98,6 @@ TEST(Slicer, IsWithinEpsilonOfTheBestOfAllSlicingsWhateverTheTable) {
   }
 }
 
-TEST(Slicer, PairsAreWithinEpsilonOfTheBestOfAllSlicings) {
-  RandomSequence random(RandomStream{.seed = 2});
-  const auto longest_pair = [](const std::vector<double>& forward, const std::vector<double>& backward) {
-    double longest = 0;
-    for (std::size_t i = 0; i < forward.size(); ++i) {
-      longest = std::max(longest, forward[i] + backward[forward.size() - 1 - i]);
-    }
-    return longest;
-  };
-  for (int trial = 0; trial < 300; ++trial) {
-    const std::int64_t tokens = between(random, 1, 10);
-    const CostTable forward = random_table(random, tokens, 1), backward = random_table(random, tokens, 1);
-    const SlicerOptions options = random_options(random);
-    const Slicing found = best_pair_slicing(forward, backward, options);
-    const std::vector<double> f = costs_of(forward, found.lengths), b = costs_of(backward, found.lengths);
-    ASSERT_NEAR(found.sum, sum_of(f) + sum_of(b), kRounding);
-    ASSERT_EQ(found.longest, longest_pair(f, b));
-    double best = std::numeric_limits<double>::infinity();
-    for_each_slicing(forward, [&](const Lengths& lengths) {
-      const std::vector<double> all_f = costs_of(forward, lengths), all_b = costs_of(backward, lengths);
-      best = std::min(best, time_of(sum_of(all_f) + sum_of(all_b), longest_pair(all_f, all_b), options));
-    });
-    ASSERT_GE(found.time, best - kRounding);
-    ASSERT_LE(found.time, best + (options.stages - 1) * options.epsilon + kRounding);
-  }
-}
-
 // Every way to make up a batch of parts, and every way to slice each of them.
 double best_of_all_joint(std::span<const CostTable> tables, std::size_t batch, const SlicerOptions& options) {
   double best = std::numeric_limits<double>::infinity();

@@ -61,7 +61,7 @@ std::string text_of_labels(const ModelConfig& model) {
              : fmt::format("{} labels ({})", model.num_labels, fmt::join(model.label_names, ", "));
 }
 
-// What a model with a head finds in `path`.
+// Weights in `path` that a model with a head can take.
 struct CommonWeights {
   ModelConfig stored;
   std::vector<Parameter*> there, lacking;

@@ -1,5 +1,4 @@
-// How a parameter is stored: whole, whatever ranks it lies on, and without the rows that only round the vocabulary's
-// size up.
+// Stored form of a parameter: whole, in any layout, and without the rows that pad the vocabulary.
 #pragma once
 
 #include <algorithm>

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/host/resources.h"
 #include "base/host/threads.h"
-#include "comm/control/control_communicator.h"
+#include "comm/control/control_plane.h"
 #include "comm/core_share.h"
 #include "comm/lost_rank.h"
 #include "comm/mpi/mpi_job.h"
@@ -42,7 +42,7 @@ struct Launcher {
 
 Launcher find_launcher() {
   if (const int processes = number_in("OMPI_COMM_WORLD_SIZE"); processes > 0) return {"mpirun", processes};
-  // Of the step, not of the allocation, whose variables a batch script sees too.
+  // Number of the step, not of the allocation, whose variables a batch script sees too.
   if (const int processes = number_in("SLURM_STEP_NUM_TASKS"); processes > 0) return {"srun", processes};
   return {};
 }
@@ -163,16 +163,16 @@ LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind) {
         "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each",
         launcher.name, launcher.processes);
   }
-  const MpiPlace place = start_mpi(control_settings());
-  if (place.processes != launcher.processes) {
+  const MpiRank own = start_mpi(control_settings());
+  if (own.processes != launcher.processes) {
     throw_user_error(
         "{} started {} processes, but MPI sees {}; under Slurm use srun --mpi=pmix (or another kind that "
         "srun --mpi=list names and this MPI knows)",
-        launcher.name, launcher.processes, place.processes);
+        launcher.name, launcher.processes, own.processes);
   }
   environment.kind = RankKind::kProcesses;
-  environment.processes = place.processes;
-  environment.process = place.process;
+  environment.processes = own.processes;
+  environment.process = own.process;
   control = make_mpi_control_plane(environment.host, control_settings(), bind);
   return environment;
 }

@@ -5,7 +5,7 @@
 // A program calls detect_launch() first, run_ranks() with its work, and leave_launch() last.
 //
 // TERATRON_START_TIMEOUT (seconds, 300 by default) limits how long processes wait for one another at the start,
-// TERATRON_STALL_TIMEOUT (likewise; 0: for ever) how long all of them may wait for one another later on.
+// TERATRON_STALL_TIMEOUT (seconds, 300 by default; 0: for ever) how long all of them may wait for one another later on.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace teratron {
 
 enum class RankKind { kThreads, kProcesses };
 
-// The place of this process, before any rank runs.
+// Rank and launcher of this process, before any rank runs.
 struct LaunchEnvironment {
   RankKind kind = RankKind::kThreads;
   int processes = 1;     // of the job
@@ -35,7 +35,7 @@ struct LaunchEnvironment {
   }
 };
 
-// Whose memory the ranks' tensors lie in.
+// Kind of memory that the ranks' tensors lie in.
 enum class TensorMemory { kHost, kDevice };
 
 // Finds the launcher: torchrun, which may itself run under srun, before mpirun, srun (one process under which is taken
@@ -56,10 +56,10 @@ LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind = "
 void run_ranks(const LaunchEnvironment& environment, int ranks, const std::function<void(Communicator& world)>& body);
 
 // Call last, after the error was printed, with the exit code that main is to return. A process that ends with an error
-// before all have met tells the others, so that they do not wait; it looks for them half a minute at most. Under MPI, 0
-// leaves the job in an orderly way and returns; anything else flushes stdout and stderr, gives the other processes a
-// moment to print what they saw, and ends this one without returning, since MPI's own end would wait for the ranks that
-// are lost. mpirun's exit code is then that of the first process that ended.
+// before all have met notifies the others, so that they do not wait; it looks for them half a minute at most. Under
+// MPI, 0 leaves the job in an orderly way and returns; anything else flushes stdout and stderr, gives the other
+// processes a moment to print what they saw, and ends this one without returning, since MPI's own end would wait for
+// the ranks that are lost. mpirun's exit code is then that of the first process that ended.
 void leave_launch(int exit_code);
 
 }  // namespace teratron

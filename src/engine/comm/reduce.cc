@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// How a dtype is held in memory (Element) and added (Vector).
+// Types of a dtype in memory (Element) and in sums (Vector).
 template <class T>
 struct Plain {
   using Element = T;

@@ -1,4 +1,4 @@
-// How many rows of logits exist at a time, where the caller leaves that open.
+// Number of rows of logits that exist at a time, if the caller does not set it.
 #pragma once
 
 #include "base/block_size.h"

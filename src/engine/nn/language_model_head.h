@@ -17,7 +17,7 @@ struct LanguageModelHead {
   std::int64_t vocab_size;       // of the whole; columns beyond it are padding and stay out of the softmax
   std::int64_t vocab_begin = 0;  // the first column here
 
-  // What makes logits of rows: the token table's part here, and a bias where there is one.
+  // Parameters that make logits of rows: this rank's part of the token table, and an optional bias.
   struct Weights {
     const Parameter& tokens;
     const Parameter* bias = nullptr;
@@ -33,7 +33,7 @@ struct LanguageModelHead {
     std::int64_t chunk() const { return logits.dim(0); }
   };
 
-  // How far each target's logit lies below others of its row.
+  // Distances of each target's logit below others of its row.
   struct Gaps {
     TensorRef all;                          // A [T]: below the highest; 0: no token is likelier
     TensorRef lower;                        // A [T]: below the highest of lower ids; -infinity: there are none

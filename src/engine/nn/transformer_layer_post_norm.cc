@@ -1,4 +1,4 @@
-// The passes of a post-norm layer: each sub-layer is added to what it reads, and the sum is normed.
+// The passes of a post-norm layer: each sub-layer's output is added to its input, and the sum is normed.
 #include "nn/transformer_layer.h"
 
 namespace teratron {

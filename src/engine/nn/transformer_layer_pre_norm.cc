@@ -3,7 +3,7 @@
 
 namespace teratron {
 
-// All before the MLP, whose input is left in w.normed.
+// Everything before the MLP, whose input is written to w.normed.
 void TransformerLayer::pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w,
                                           bool is_normed) const {
   const TensorRef normed = pass.own_rows(w.normed);

@@ -16,8 +16,7 @@
 
 namespace teratron {
 
-// What the entry function returns. `interface` stays the first member in every version, so that any program can read
-// it.
+// Result of the entry function. `interface` stays the first member in every version, so that any program can read it.
 struct CudaModule {
   const char* interface;  // kCudaInterface of the headers that the module was compiled with (cuda_interface.cmake)
   int (*devices)();

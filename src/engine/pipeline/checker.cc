@@ -48,7 +48,7 @@ Lines size_faults(const Schedule& schedule) {
   return faults;
 }
 
-// How often a stage does each pass of one slice of one micro-batch in one chunk.
+// Counts of each pass of one slice of one micro-batch in one chunk.
 using Counts = std::array<int, 4>;
 
 void add_count_faults(const Schedule& schedule, int stage, Action action, const Counts& counts, Lines& faults) {
@@ -100,11 +100,11 @@ Lines completeness_faults(const Schedule& schedule) {
 std::string text_of(const Schedule& schedule, const Event& event) {
   constexpr std::array<const char*, 3> kWords = {"the output", "the input's gradient", "the weights' gradient"};
   const Action action{.micro_batch = event.micro_batch, .slice = event.slice, .chunk = event.cell / schedule.stages};
-  const std::string place = text_of(schedule, action).substr(std::string_view("forward").size());
-  return std::string(kWords[static_cast<std::size_t>(event.outcome)]) + place;
+  const std::string indices = text_of(schedule, action).substr(std::string_view("forward").size());
+  return std::string(kWords[static_cast<std::size_t>(event.outcome)]) + indices;
 }
 
-// Whether what an action needs from its own stage comes before it.
+// Whether an action comes after the results of its own stage that it needs.
 Lines order_faults(const Schedule& schedule) {
   Lines faults;
   std::vector<char> happened(events(schedule), 0);
@@ -121,7 +121,7 @@ Lines order_faults(const Schedule& schedule) {
   return faults;
 }
 
-// What goes from one stage to another in one direction, in the order of the sender or of the receiver.
+// Messages from one stage to another in one direction, in the order of the sender or of the receiver.
 struct Channel {
   int from = 0, to = 0;
   Outcome outcome = Outcome::kOutput;

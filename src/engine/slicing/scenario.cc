@@ -113,8 +113,8 @@ pipeline::Costs costs_of(const Scenario& scenario, const Slices& slices, const p
         schedule, pipeline::even_times(slices.count, slices.lengths, scenario.forward, scenario.backward),
         scenario.transfer);
   }
-  pipeline::Costs costs = slices.cuts.empty() ? slice_costs(*slices.profile, schedule, slices.lengths)
-                                              : slice_costs(Profiles(&*slices.profile, 1), schedule, slices.cuts);
+  pipeline::Costs costs = paced_costs(*slices.profile, schedule,
+                                      slices.cuts.empty() ? alike(*slices.profile, slices.lengths) : slices.cuts);
   for (double& transfer : costs.transfers) transfer += scenario.transfer;
   return costs;
 }

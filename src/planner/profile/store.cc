@@ -6,8 +6,8 @@
 #include "base/files/checksum.h"
 #include "base/files/file.h"
 #include "base/host/threads.h"
+#include "profile/machine_speed.h"
 #include "profile/pipeline_profile.h"
-#include "profile/processor_name.h"
 
 namespace teratron {
 namespace {

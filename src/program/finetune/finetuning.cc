@@ -101,7 +101,8 @@ class RankRuns {
              .config = config,
              .checkpoint = checkpoint ? &*checkpoint : nullptr,
              .has_flag = [&flags](const std::string& flag) { return flags.find(flag) != nullptr; }},
-            make_finetune_task(config, config_.task, sets_.training(), sets_.validation(), rank_.mesh->place().tensor));
+            make_finetune_task(config, config_.task, sets_.training(), sets_.validation(),
+                               rank_.mesh->coordinates().tensor));
     const TrainingResult result = run.run();
     results_.signal = result.signal;
     if (result.end != RunEnd::kComplete) return false;

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "eval/finite_outputs.h"
-#include "model/task_outputs.h"
+#include "model/encoder.h"
 #include "tasks/task_samples.h"
 #include "train/micro_batches.h"
 

@@ -10,7 +10,7 @@
 #include "base/files/free_place.h"
 #include "base/host/standard_streams.h"
 #include "console/long_task.h"
-#include "profile/peak_speed.h"
+#include "profile/machine_speed.h"
 #include "run/observers/tensorboard_observer.h"
 #include "run/start_text.h"
 #include "telemetry/checkpoint_progress.h"
@@ -57,7 +57,7 @@ HeldSaveFolder::~HeldSaveFolder() {
 }
 
 Run::Run(const RunSetup& setup, TrainingTask task)
-    : setup_(setup), trainer_(setup.config, setup.backend, std::move(task), setup.rank.mesh, setup.profiles) {}
+    : setup_(setup), trainer_(setup.config, setup.backend, std::move(task), setup.rank.mesh, setup.profile) {}
 
 std::int64_t Run::start() {
   std::optional<LongTask> progress;
@@ -114,7 +114,7 @@ TrainingResult Run::run() {
   }
   const MemoryPlanContext context{.vocab_size = trainer_.task().config.vocab_size,
                                   .compute_dtype = backend.compute_dtype(),
-                                  .profiles = setup_.profiles,
+                                  .profile = setup_.profile,
                                   .threads = computing_threads(backend)};
   require_memory(memory, backend, rank.world, rank.ranks_in_this_process(),
                  [&](const MemoryRoom& room) { return memory_advice(config(), context, room, setup_.has_flag); });

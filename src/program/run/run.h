@@ -20,7 +20,7 @@ struct RunSetup {
   Backend& backend;
   const TrainConfig& config;
   const CheckpointInfo* checkpoint = nullptr;  // of config.output.load
-  slicing::Profiles profiles = {};             // measured costs of slices, if known
+  const slicing::Profile* profile = nullptr;   // measured costs of slices
   HasFlag has_flag = {};                       // flags of a command that lacks some of train's, for advice
 };
 

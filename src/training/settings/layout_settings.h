@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/faults.h"
-#include "comm/rank_place.h"
+#include "comm/rank_coordinates.h"
 #include "nn/transformer_layer.h"
 #include "options/fields.h"
 

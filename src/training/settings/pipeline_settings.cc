@@ -36,19 +36,16 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
                   "order of the stages' work; auto: seq1f1b with --token-slices, else 1f1b");
   list.add("virtual-stages", &s.virtual_stages, "V", "cells of layers per stage, for interleaved");
   add_pipeline_layout_field(list, s);
-  list.add(
-      "token-slices", &s.token_slices, "L,L,..|uniform:N|NxL,L,..+NxL,..|auto|joint",
-      "cut sequences into slices of so many tokens, into N slices, micro-batches of N sequences each in its own "
-      "way (2x512,512+1x1024), or as --profile says is best; joint: with micro-batches of up to --micro-batch-size "
-      "sequences, which are chosen, too");
+  list.add("token-slices", &s.token_slices, "L,L,..|uniform:N|NxL,L,..+NxL,..|auto",
+           "cut sequences into slices of so many tokens, into N slices, micro-batches of N sequences each in its own "
+           "way (2x512,512+1x1024, from plan --token-slices joint), or as --profile says is best");
   list.add("pipeline-flushes", &s.flushes, "N",
            "empty the pipeline N times an update, so that gpipe and terapipe hold 1/N of the activations at a time");
   list.add("defer-weight-gradients", &s.defer_weight_gradients, "",
            "compute weight gradients while a stage would wait, in the memory that the schedule needs anyway");
   list.add("profile", &s.profile, "FILE",
-           "measured costs of slices, for --token-slices auto and joint (teratron profile); measured and written if "
-           "FILE does "
-           "not exist. Without it: in the user's cache")
+           "what slices cost here, for --token-slices auto (teratron profile); measured and written there if "
+           "it does not exist. Without it: in the user's cache")
       .of(FieldScope::kCommand);
 }
 

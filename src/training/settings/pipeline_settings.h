@@ -21,8 +21,9 @@ struct PipelineSettings {
   std::string token_slices;                        // "704,688,656", "uniform:8", "auto", ..; empty: whole sequences
   std::int64_t flushes = 1;                        // per update, each after a part of the micro-batches
   bool defer_weight_gradients = false;
-  std::filesystem::path profile;  // measured costs of slices, for "auto" and "joint"
+  std::filesystem::path profile;  // measured costs of slices, for "auto"
 
+  // "joint", which the planner answers and training refuses.
   bool chooses_micro_batches() const { return token_slices == "joint"; }
 };
 

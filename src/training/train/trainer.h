@@ -20,7 +20,6 @@
 #include "train/plans/pipeline_plan.h"
 #include "train/run_control.h"
 #include "train/sample_reader.h"
-#include "train/slice_trial.h"
 #include "train/training_task.h"
 #include "train/watch/loss_watch.h"
 #include "train/watch/step_trace.h"
@@ -81,18 +80,14 @@ class DivergedError : public UserError {
 class Trainer {
  public:
   // Plans everything and allocates nothing. Every rank makes its own with the same configuration; `mesh` holds its
-  // groups, nullptr: it is alone. `profiles`: what slices cost (profile/pipeline_profile.h), where that is known.
+  // groups, nullptr: it is alone. `profile`: measured costs of slices (profile/pipeline_profile.h), or nullptr.
   Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, const std::shared_ptr<Mesh>& mesh = nullptr,
-          slicing::Profiles profiles = {});
+          const slicing::Profile* profile = nullptr);
 
   const Executor& executor() const { return executor_; }
   Executor& executor() { return executor_; }
   const TrainingTask& task() const { return task_; }
   const PipelinePlan& pipeline() const { return pipeline_; }
-  // Called on every rank when a trial of the pipeline's alternatives has found the fastest one.
-  void when_slices_are_chosen(std::function<void(const slicing::ChosenSlices&)> use) {
-    use_chosen_slices_ = std::move(use);
-  }
   const BatchSchedule& batches() const { return batches_; }  // after start(): of the whole run, earlier parts included
   const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
 
@@ -129,11 +124,8 @@ class Trainer {
   bool is_due(std::int64_t interval, std::int64_t iteration) const {
     return iteration == config_.train_iters || (interval > 0 && iteration % interval == 0);
   }
-  // `agreed`: what all ranks together ask for, looked up as late in the update as they still can agree on it.
-  IterationReport update(const RunControl& control, Requests& agreed, TrainingObserver& observer);
-  // The gradients of the update under way, in the way that is tried or chosen.
-  LossSums forward_backward(std::span<const MicroBatch> share, TrainingObserver& observer);
-  void tell_chosen_slices(TrainingObserver& observer) const;
+  // `agreed`: [out] stop and save requests of all ranks, summed with this update's losses.
+  IterationReport update(const RunControl& control, Requests& agreed);
   // This rank's share of the update under way.
   std::vector<MicroBatch> read_share();
   // Of the samples from this place of share_ on, which are at these positions of the run.
@@ -141,7 +133,7 @@ class Trainer {
   // From this update's gradients; tells whether they were finite and so applied.
   bool apply(double gradient_norm, double learning_rate);
   [[noreturn]] void throw_diverged();
-  // The same where losses of the weights as they stand are not: `what` says which.
+  // `what`: the loss of the current weights that is not finite.
   [[noreturn]] void throw_weights_diverged(const std::string& what) const;
   void require_finite_loss();
   // CorpusFailure where one of the ranks could not read its samples. All ranks call it.
@@ -172,8 +164,6 @@ class Trainer {
   TrainingTask task_;
   BatchSchedule batches_;
   PipelinePlan pipeline_;
-  SliceTrial slice_trial_;
-  std::function<void(const slicing::ChosenSlices&)> use_chosen_slices_;
   BatchSampler sampler_;  // of the update under way
   Executor executor_;
   std::vector<Parameter*> parameters_;  // those that this rank holds

@@ -157,7 +157,7 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
   }
   while (iteration_ < config_.train_iters && result.end == RunEnd::kComplete) {
     Requests agreed;
-    const IterationReport report = update(control, agreed, observer);
+    const IterationReport report = update(control, agreed);
     observer.iteration(report);
     // The batches of a task differ too much; its scores tell.
     if (!task_.scores && loss_watch_.explodes(report.loss)) {

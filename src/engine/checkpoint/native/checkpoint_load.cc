@@ -76,19 +76,19 @@ void check_slots(const TensorFiles& files, std::span<Parameter* const> declared,
 void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, LabelRows& labels, Backend& backend,
                   const fs::path& folder, bool verify) {
   for (const Incoming& tensor : incoming) {
-    const TensorFiles::Location& place = files.at(tensor.name);
+    const TensorFiles::Location& from = files.at(tensor.name);
     if (verify) {
-      place.verify();
-      require_finite(place.bytes(), *place.entry->dtype, tensor.name, folder);
+      from.verify();
+      require_finite(from.bytes(), *from.entry->dtype, tensor.name, folder);
     }
     if (!is_held(*tensor.parameter)) continue;
     const FillTensor fill = [&](TensorRef part) {
-      load_tensor_part(*tensor.parameter, part, backend, labels.ordered(*tensor.parameter, place.bytes()),
-                       *place.entry->dtype);
+      load_tensor_part(*tensor.parameter, part, backend, labels.ordered(*tensor.parameter, from.bytes()),
+                       *from.entry->dtype);
     };
     tensor.state ? store_state(backend, *tensor.parameter, tensor.state, fill)
                  : store_weights(backend, *tensor.parameter, fill);
-    place.release();
+    from.release();
   }
 }
 

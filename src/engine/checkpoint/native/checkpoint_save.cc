@@ -26,7 +26,7 @@ struct OutgoingFiles {
   std::vector<Outgoing> model, optimizer;
 };
 
-// All parameters of a model have the same types, so those held here tell those of the others.
+// Any parameter held here: all parameters of a model have the same types.
 const Parameter& any_held(std::span<Parameter* const> parameters) {
   const auto held = std::ranges::find_if(parameters, [](const Parameter* parameter) { return is_held(*parameter); });
   check(held != parameters.end(), "a rank that saves holds parameters");
@@ -76,7 +76,7 @@ class Collector {
     }
   }
 
-  // What the one that writes says, on all ranks.
+  // Result of the rank that writes, on all ranks.
   std::string verdict(const std::string& of_writer) const {
     const std::string of_model = mesh_.model->all_gather_host(of_writer).front();
     return mesh_.data->all_gather_host(of_model).front();

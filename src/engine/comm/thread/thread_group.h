@@ -51,4 +51,7 @@ class ThreadGroup {
   std::map<std::pair<std::int64_t, int>, Part> parts_;  // by number and first member
 };
 
+// One rank's end of a group, for the thread that is that rank. Ranks read each other's memory.
+std::unique_ptr<Communicator> make_thread_communicator(std::shared_ptr<ThreadGroup> group, int rank);
+
 }  // namespace teratron

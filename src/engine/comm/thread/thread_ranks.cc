@@ -7,7 +7,6 @@
 
 #include "base/host/threads.h"
 #include "comm/lost_rank.h"
-#include "comm/thread/thread_communicator.h"
 #include "comm/thread/thread_group.h"
 #include "comm/thread/thread_world.h"
 

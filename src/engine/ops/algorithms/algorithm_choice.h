@@ -1,5 +1,5 @@
-// How one of a matrix product's algorithms is chosen: the one that is kept, else the fastest of those that the library
-// thinks best. What only a device can do is behind AlgorithmTrial.
+// Chooses an algorithm of a matrix product: the cached one, else the fastest of the library's best candidates. Calls of
+// the device go through AlgorithmTrial.
 #pragma once
 
 #include <optional>

@@ -15,8 +15,8 @@ struct MuonSettings {
 
 class MuonOptimizer final : public Optimizer {
  public:
-  // `rest`: the AdamW of the other parameters, whose clip and weight decay are for all. bf16_state: momentum and
-  // moments are kept in bf16, the momentum rounded to nearest.
+  // `rest`: the AdamW of the other parameters; its clip and weight decay are for all. bf16_state: momentum and moments
+  // are kept in bf16, the momentum rounded to nearest.
   MuonOptimizer(const MuonSettings& settings, const AdamWSettings& rest, bool bf16_state = false)
       : settings_(settings), rest_settings_(rest), rest_(rest, bf16_state), bf16_state_(bf16_state) {}
 

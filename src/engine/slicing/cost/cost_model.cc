@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/median.h"
-#include "slicing/cost/least_squares.h"
 
 namespace teratron::slicing {
 namespace {

@@ -10,7 +10,6 @@
 #include "plan/costs/step_time.h"
 #include "plan/reproduction/megatron_published.h"
 #include "plan/reproduction/reproduction.h"
-#include "plan/reproduction/teratron_cluster.h"
 
 namespace teratron::plan {
 namespace megatron {

@@ -11,7 +11,7 @@
 #include "cluster/presets.h"
 #include "plan/reproduction/reproduction.h"
 #include "plan/search/largest_batch.h"
-#include "plan/usual_settings.h"
+#include "plan/train_command.h"
 
 namespace teratron {
 namespace {

@@ -18,7 +18,7 @@
 #include "cluster/cluster_file.h"
 #include "console/long_task.h"
 #include "console/text_table.h"
-#include "profile/peak_speed.h"
+#include "profile/machine_speed.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
 #include "runtime/ranks.h"

@@ -11,7 +11,7 @@
 #include "console/readable.h"
 #include "console/text_table.h"
 #include "plan/costs/step_time.h"
-#include "plan/usual_settings.h"
+#include "plan/train_command.h"
 #include "train/plans/memory_plan.h"
 
 namespace teratron {

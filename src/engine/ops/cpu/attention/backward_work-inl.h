@@ -1,5 +1,5 @@
-// What a thread works on in attention's backward pass: a head's operands in panels, tiles of scores, and the sums of
-// gradients, all in the thread's own memory. Compiled once per target, so the include guard toggles.
+// Memory of a thread in attention's backward pass: a head's operands in panels, tiles of scores, and sums of gradients.
+// Compiled once per target, so the include guard toggles.
 #if defined(TERATRON_OPS_CPU_BACKWARD_WORK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TERATRON_OPS_CPU_BACKWARD_WORK_INL_H_
 #undef TERATRON_OPS_CPU_BACKWARD_WORK_INL_H_

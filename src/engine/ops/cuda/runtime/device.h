@@ -19,8 +19,8 @@ constexpr std::int64_t kMostBlocks = 0x7fffffff;  // of a grid, along x
 // memory too; the rest is left for that.
 constexpr std::size_t kUsualShared = 32 << 10;
 
-// Lets launches of a kernel on the current device have that many bytes of dynamic shared memory. Threads share what
-// they allowed, so that none takes back what another is about to use.
+// Lets launches of a kernel on the current device have that many bytes of dynamic shared memory. The limit is shared by
+// threads and never falls.
 void allow_shared_memory(const void* kernel, std::size_t bytes);
 
 struct LaunchShape {
