@@ -110,9 +110,9 @@ bool holds_json(const fs::path& file, bool may_be_lines) {
   head.resize(size);
   if (is_blank(head)) return true;
   JsonScanner scanner;
-  const std::size_t behind = scanner.scan(head);
+  const std::size_t end = scanner.scan(head);
   if (scanner.is_invalid() || (size < kContentHead && !scanner.is_complete())) return false;
-  const std::string_view rest = std::string_view(head).substr(behind);
+  const std::string_view rest = std::string_view(head).substr(end);
   return is_blank(rest) || (may_be_lines && rest.substr(rest.find_first_not_of(" \t\r\n")).starts_with('{'));
 }
 

@@ -15,7 +15,7 @@ void add_json_field(FieldList& list, std::filesystem::path& json);
 // Adds --overwrite, for commands with valuable results. They call require_free (base/files/free_place.h) at once.
 void add_overwrite_field(FieldList& list, bool& overwrite);
 
-// Writes to standard output. EnvironmentError where that fails (a full disk behind it).
+// Writes to standard output. EnvironmentError: a failed write, as to a full disk.
 void print_result(std::string_view text);
 
 // Writes a line of JSON to the file `json`, to standard output for "-", nowhere if it is empty. EnvironmentError.
