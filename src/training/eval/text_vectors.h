@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
@@ -34,5 +35,9 @@ struct TextVectorSettings {
 void make_text_vectors(Encoder& encoder, const TokenizedTexts& texts, const TextVectorSettings& settings,
                        const std::function<void(std::size_t number, std::span<const float> vector)>& use,
                        const std::function<void(std::size_t texts)>& done = {});
+
+// Writes `values` [rows, columns] in NumPy's file format 1.0 (numpy.lib.format), as little-endian float32, row by row.
+// "-" is standard output. EnvironmentError as AtomicFile's.
+void write_npy(const std::filesystem::path& path, std::int64_t columns, std::span<const float> values);
 
 }  // namespace teratron

@@ -19,8 +19,6 @@
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "data/text/text_list.h"
-#include "eval/npy.h"
-#include "eval/text_vectors.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 

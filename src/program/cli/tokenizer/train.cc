@@ -14,6 +14,7 @@
 #include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "checkpoint/tokenizer_files.h"
 #include "cli/commands.h"
@@ -25,7 +26,6 @@
 #include "data/text/document_text.h"
 #include "data/text/input_files.h"
 #include "data/text/tokenize.h"
-#include "telemetry/peak_memory.h"
 #include "tokenizer/bpe/bpe_trainer.h"
 #include "tokenizer/tokenizer.h"
 
