@@ -19,6 +19,7 @@
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "data/text/text_list.h"
+#include "eval/text_vectors.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 
