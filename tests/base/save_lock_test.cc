@@ -1,4 +1,4 @@
-// One run at a time saves to a folder, whatever locks its file system has, and a lock that was left behind holds
+// One run at a time saves to a folder, with or without locks of its file system, and a lock of a killed run holds
 // nobody up.
 #include "base/files/save_lock.h"
 

@@ -29,7 +29,7 @@ inline Outcome run_teratron(const Words& arguments, const std::string& standard_
   return ChildProgram(with({TERATRON_BINARY}, arguments), {}, standard_output).wait();
 }
 
-// The standard output of a command that must do what it is told.
+// Standard output of a command that must succeed.
 inline std::string succeed(const Words& arguments) {
   const Outcome outcome = run_teratron(arguments);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;

@@ -85,7 +85,7 @@ TEST_F(Surroundings, ACommandWhoseOutputIsReadNoMoreEndsInSilenceAndNotAsIfItHad
         "tokenizer encode --tokenizer " + path("tokenizer") + " " + lines + " -",
         "data info --json - " + path("data")}) {
     const Outcome outcome = in_shell("$T " + command + " | exec true; exit ${PIPESTATUS[0]}");
-    // What is short may have been written before the reader ended.
+    // A short output may have been written before the reader ended.
     EXPECT_THAT(outcome.exit_code, AnyOf(0, 141)) << command;
     EXPECT_THAT(outcome.errors, Not(HasSubstr("error"))) << command;
     const Outcome later = in_shell("(sleep 0.1; $T " + command + ") | exec true; exit ${PIPESTATUS[0]}");
@@ -94,7 +94,7 @@ TEST_F(Surroundings, ACommandWhoseOutputIsReadNoMoreEndsInSilenceAndNotAsIfItHad
   }
 }
 
-// Of a task of more than a second progress is told, which must not be told to the file.
+// Progress of a task of more than a second must not be written to the file.
 TEST_F(Surroundings, AClosedDescriptorIsNoFilesNumber) {
   const std::string lines = write_lines("lines.jsonl", 200, "rank");
   ASSERT_EQ(
@@ -112,7 +112,7 @@ TEST_F(Surroundings, AClosedDescriptorIsNoFilesNumber) {
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Outcome outcome = running[i]->wait(std::chrono::seconds(60));
-    // Where the result cannot be told, it is not told to be good.
+    // A result that cannot be written is not reported as good.
     EXPECT_EQ(outcome.exit_code, all[i].find(">&-") == 0 || all[i].find(" >&-") != std::string::npos ? 3 : 0)
         << all[i] << outcome.errors;
     EXPECT_EQ(read_file(path("tokens" + std::to_string(i)) + ".bin"), read_file(path("whole.bin"))) << all[i];
@@ -123,7 +123,7 @@ TEST_F(Surroundings, TheSecondOfTwoCommandsWithOneOutputIsRefusedAndTheFirstOnes
   const std::string lines = write_lines("lines.jsonl", 300, "rank"), other = write_lines("other.jsonl", 300, "layer");
   const std::string with_tokenizer = " --tokenizer " + path("tokenizer");
   struct Case {
-    std::string command, file;  // what is written, behind the output's name
+    std::string command, file;  // file: the output's name and what follows
   };
   const std::vector<Case> cases = {
       {"data clean --min-tokens 0 --no-url-rules --out OUT IN", ""},

@@ -1,4 +1,4 @@
-// What a program writes to a stream, as text.
+// Text that a program writes to a stream.
 #pragma once
 
 #include <cstdio>

@@ -59,7 +59,7 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     return open_task(GetParam(), files, Tokenizer::load(config_.run.model.tokenizer), config_.reading.given, training);
   }
 
-  // What rank 0 saw; body: after the run, on every rank.
+  // Events of rank 0. `body` runs after the run, on every rank.
   using Body = std::function<void(Trainer&, const TaskSet& training)>;
   TrainingRun train(const TrainConfig& config, std::vector<double>* scores = nullptr, const Body& body = {}) {
     const auto training = open("train", true), validation = open("valid", false);

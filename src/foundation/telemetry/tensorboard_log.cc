@@ -50,22 +50,16 @@ fs::path next_file(const fs::path& folder) {
   return folder / fmt::format("{}{:010}.{}.{}{}", kPrefix, second, host_name(), ::getpid(), kSuffix);
 }
 
-// Drops records of a file; returns how many.
-std::int64_t trim(const fs::path& file, const TensorBoardLog::Keeps& keeps) {
+// Drops records of a file.
+void trim(const fs::path& file, const TensorBoardLog::Keeps& keeps) {
   const std::string content = read_file(file);
   std::string_view rest = content;
   std::string kept;
-  std::int64_t dropped = 0;
   while (const std::optional<EventRecord> record = first_record(rest)) {
-    if (record->tag.empty() || keeps(record->step, record->tag)) {
-      kept += record->bytes;
-    } else {
-      ++dropped;
-    }
+    if (record->tag.empty() || keeps(record->step, record->tag)) kept += record->bytes;
     rest.remove_prefix(record->bytes.size());
   }
   if (kept.size() < content.size()) write_file_atomically(file, kept);
-  return dropped;
 }
 
 }  // namespace
@@ -73,7 +67,7 @@ std::int64_t trim(const fs::path& file, const TensorBoardLog::Keeps& keeps) {
 TensorBoardLog::TensorBoardLog(const fs::path& folder, const Keeps& keeps) {
   make_folders(folder);
   for (const fs::path& file : event_files(folder)) {
-    if (is_ours(file)) dropped_records_ += trim(file, keeps);
+    if (is_ours(file)) trim(file, keeps);
   }
   const fs::path file = next_file(folder);
   file_.emplace(file);

@@ -38,13 +38,10 @@ class TensorBoardLog {
 
   void text(std::int64_t step, const std::string& tag, const std::string& text);
 
-  std::int64_t dropped_records() const { return dropped_records_; }
-
   // Whether `folder` holds files of a TensorBoardLog.
   static bool holds_records(const std::filesystem::path& folder);
 
  private:
-  std::int64_t dropped_records_ = 0;
   std::optional<AppendedFile> file_;
 };
 

@@ -9,7 +9,7 @@
 namespace teratron {
 namespace {
 
-// The measured costs of slices, where the settings ask for them.
+// Measured costs of slices, if the settings ask for them.
 std::optional<slicing::Profile> measured_costs(const TrainConfig& config, std::int64_t vocab_size, const Rank& rank,
                                                Backend& backend) {
   const PipelineSettings& settings = config.pipeline;

@@ -33,7 +33,7 @@ void note(int signal) {
   const int error = errno;
   int none = 0;
   if (first_signal.compare_exchange_strong(none, signal) && answers.load()) {
-    // Not where it would block: on a stopped terminal or a full pipe.
+    // Skips a stopped terminal or a full pipe, where write() would block.
     pollfd look{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
     if (::poll(&look, 1, 0) == 1) (void)!::write(STDERR_FILENO, kAnswer.data(), kAnswer.size());
   }

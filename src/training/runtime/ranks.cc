@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "console/long_task.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {

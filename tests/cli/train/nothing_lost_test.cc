@@ -1,4 +1,4 @@
-// What a user would lose: runs that are asked to end, two runs that save to one folder, runs that diverge, targets that
+// Nothing is lost: runs that are asked to end, two runs that save to one folder, runs that diverge, targets that
 // are no files. Ranks are threads, and processes of mpirun.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -199,7 +199,7 @@ TEST_F(NothingLost, Fp16ThatDivergesEndsWithAnErrorAndNoJson) {
   }
 }
 
-// Updates of milliseconds are told ten times a second.
+// Updates of milliseconds are reported ten times a second.
 TEST_F(NothingLost, WhatARunDidBeforeAnErrorIsWrittenDown) {
   const std::string records = training_.path("records");
   const Outcome outcome =

@@ -41,7 +41,7 @@ class ProcessTrain : public ::testing::TestWithParam<LaunchedBy> {
       ASSERT_LT(Clock::now(), end) << program->errors_so_far();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // a beat has told what it does
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // a heartbeat has reported its activity
     const pid_t process = program->process_of(1);
     ASSERT_NE(process, 0);
     ::kill(process, signal);

@@ -151,7 +151,7 @@ TEST_F(LabelNames, ThatContradictThemselvesAreRefused) {
           "id2label names row 0 'contradiction', which label2id does not have");
   refuses(mnli, {{"id2label", {{"1", "contradiction"}, {"2", "entailment"}, {"3", "neutral"}}}},
           "id2label has 3 names and none of 0");
-  // What nobody has renamed says nothing.
+  // Default names are no names.
   make(mnli, 2, {{"label2id", {{"LABEL_0", 0}, {"LABEL_1", 1}, {"LABEL_2", 2}}}});
   EXPECT_EQ(testing::Json::parse(eval(TaskKind::kMnli, "hf").output)["accuracy"], 100);
 }

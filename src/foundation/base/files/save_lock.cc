@@ -138,7 +138,7 @@ void SaveLock::write_owner() {
   if (has_locks_) return;
   settings_.notice(fmt::format("the file system of '{}' has no locks; only '{}' keeps a second run from writing there",
                                place_.place.string(), file_.filename().string()));
-  // Of two runs that begin at once, the later writer goes on.
+  // Two runs may begin at once; the later writer goes on.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   if (read_lock_file(file_) != text) refuse();
 }

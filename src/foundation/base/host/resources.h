@@ -1,5 +1,5 @@
-// Processors and memory that this process may use, with the limits of the control groups (cgroups, versions 1 and 2)
-// around it, which containers, Slurm and systemd set. `root`: root of the file system, for tests.
+// Processors and memory that this process uses and may use, with the limits of the control groups (cgroups, versions 1
+// and 2) around it, which containers, Slurm and systemd set. `root`: root of the file system, for tests.
 #pragma once
 
 #include <cstdint>
@@ -23,5 +23,8 @@ int usual_threads();
 // Bytes that the machine has available, at most what the control groups leave of their limits. File pages that the
 // kernel can drop count as free. nullopt: the system does not say.
 std::optional<std::int64_t> available_host_memory(const std::filesystem::path& root = "/");
+
+// Highest resident bytes since the program started (VmHWM of /proc/self/status); 0: the system does not say.
+std::uint64_t peak_memory_bytes();
 
 }  // namespace teratron

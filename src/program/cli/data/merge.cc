@@ -8,6 +8,7 @@
 
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "cli/commands.h"
 #include "cli/data/corpus_parts.h"
 #include "cli/report.h"
@@ -15,7 +16,6 @@
 #include "console/readable.h"
 #include "data/indexed/corpus_copy.h"
 #include "data/indexed/corpus_sidecar.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {

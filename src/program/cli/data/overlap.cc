@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -13,7 +14,6 @@
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "corpus/overlap/overlap.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {

@@ -10,10 +10,10 @@
 #include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "cli/commands.h"
 #include "cli/data/corpus_parts.h"
 #include "cli/report.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {

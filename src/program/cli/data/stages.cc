@@ -9,6 +9,7 @@
 #include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "base/host/standard_streams.h"
 #include "base/host/threads.h"
 #include "cli/commands.h"
@@ -20,7 +21,6 @@
 #include "corpus/chain.h"
 #include "corpus/stream/stream_json.h"
 #include "runtime/end_signals.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -17,7 +18,6 @@
 #include "console/readable.h"
 #include "data/indexed/corpus_sidecar.h"
 #include "data/text/tokenize.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {

@@ -1,4 +1,4 @@
-#include "telemetry/peak_memory.h"
+#include "base/host/resources.h"
 
 #include <gtest/gtest.h>
 
