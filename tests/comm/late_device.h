@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "comm/far_memory.h"
-#include "comm/thread/host_stream.h"
+#include "comm/reduce.h"
 
 namespace teratron::testing {
 

@@ -7,7 +7,6 @@
 
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
-#include "checkpoint/label_rows.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/native/folders.h"
 #include "checkpoint/native/manifest.h"

@@ -16,8 +16,8 @@ namespace {
 constexpr int kMostThreads = 384, kMostWarps = kMostThreads / kWarp;
 constexpr int kAnyBlock = 256;
 
-// Parts that the rows are shared out to: two for each of the 108 multiprocessors of an A100, which come to lie on the
-// 132 of an H100 all at once as well; and at least 32 rows each, or the sums of the parts would be much to move.
+// Parts of the rows: two for each of the 108 multiprocessors of an A100, which also fit on the 132 of an H100 at once;
+// and at least 32 rows each, to limit the traffic of their sums.
 constexpr std::int64_t parts_of(std::int64_t rows) {
   constexpr std::int64_t kMostParts = 216, kRows = 32;
   return std::min(kMostParts, (rows + kRows - 1) / kRows);
