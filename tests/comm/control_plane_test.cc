@@ -128,7 +128,7 @@ TEST(ControlPlaneMeeting, ASilentProcessIsNamedBeforeAllHaveComeAndToThoseThatCo
                                      [&] { silent = mute_member(member_at(port, 2, 4)); }});
   EXPECT_LT(Clock::now() - start, seconds(9));
   for (const std::size_t rank : {0, 1, 2}) {
-    EXPECT_THAT(errors[rank], StartsWith("environment: rank 2 on host host2 is lost: nothing was heard of it for 5"));
+    EXPECT_THAT(errors[rank], StartsWith("environment: rank 2 on host host2 is lost: it sent no heartbeat for 5"));
   }
 }
 
@@ -143,8 +143,7 @@ TEST(ControlPlaneMeeting, ASilentFirstRankIsNamedBeforeAllHaveCome) {
   const auto start = Clock::now();
   const auto errors = run_processes({silent, in_time(member_at(port, 1, 3))});
   EXPECT_LT(Clock::now() - start, seconds(9));
-  EXPECT_THAT(errors[1],
-              StartsWith("environment: rank 0 on host host0 is lost: nothing was heard of it for 7 seconds"));
+  EXPECT_THAT(errors[1], StartsWith("environment: rank 0 on host host0 is lost: it sent no heartbeat for 7 seconds"));
 }
 
 TEST(ControlPlaneMeeting, AnotherVersionIsRefused) {

@@ -93,10 +93,8 @@ TEST_P(ProcessRanks, WithTensorsOnTheHostAreForMpi) {
 
 TEST_P(ProcessRanks, ARankThatIsKilledIsNamedByTheOthers) { expect_told(1, SIGKILL, "its process is gone"); }
 TEST_P(ProcessRanks, TheFirstRankThatIsKilledIsNamedByTheOthers) { expect_told(0, SIGKILL, "its process is gone"); }
-TEST_P(ProcessRanks, ARankThatIsStoppedIsNamedByTheOthers) { expect_told(2, SIGSTOP, "nothing was heard of it"); }
-TEST_P(ProcessRanks, TheFirstRankThatIsStoppedIsNamedByTheOthers) {
-  expect_told(0, SIGSTOP, "nothing was heard of it");
-}
+TEST_P(ProcessRanks, ARankThatIsStoppedIsNamedByTheOthers) { expect_told(2, SIGSTOP, "it sent no heartbeat"); }
+TEST_P(ProcessRanks, TheFirstRankThatIsStoppedIsNamedByTheOthers) { expect_told(0, SIGSTOP, "it sent no heartbeat"); }
 TEST_P(ProcessRanks, ARankThatFailsIsNamedWithItsReason) { expect_told(1, 0, "this rank was told to fail"); }
 
 TEST_P(ProcessRanks, ARankThatNeverAsksWhoIsLostIsEndedWithTheMessage) {
@@ -157,7 +155,7 @@ TEST_P(ProcessRanks, ARankThatIsLostBeforeAllHaveMetIsNamedByThoseThatWait) {
       for (const int rank : {1 - lost, 2}) {
         const std::string told = outcome.errors_of_rank[static_cast<std::size_t>(rank)];
         EXPECT_THAT(told, AllOf(HasSubstr(fmt::format("rank {} on host ", lost)),
-                                HasSubstr(signal == SIGKILL ? "its process is gone" : "nothing was heard of it"),
+                                HasSubstr(signal == SIGKILL ? "its process is gone" : "it sent no heartbeat"),
                                 HasSubstr("the start, before all ranks had met")));
       }
     }
@@ -208,7 +206,7 @@ TEST_P(ProcessRanks, ARankWhoseHostIsCutOffIsNamed) {
     EXPECT_NE(outcome.exit_code, 0);
     for (const int rank : is_mpi ? std::vector<int>{0} : std::vector<int>{1 - lost, 2}) {
       EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
-                  HasSubstr(fmt::format("is lost: nothing was heard of it for {} seconds", lost == 0 ? 7 : 5)))
+                  HasSubstr(fmt::format("is lost: it sent no heartbeat for {} seconds", lost == 0 ? 7 : 5)))
           << outcome.errors;
     }
   }

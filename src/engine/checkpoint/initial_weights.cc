@@ -136,7 +136,7 @@ std::string warning_of_drawn(const fs::path& path, const ModelConfig& model) {
   }
   if (drawn.empty() || stored.head == model.head) {
     if (has_same_labels(stored, model)) return text_of_drawn(path, drawn);
-    return fmt::format("warning: the model in '{}' tells {} apart, and {} are needed: {} are drawn anew", path.string(),
+    return fmt::format("warning: the model in '{}' has {}, and {} are needed: {} are drawn anew", path.string(),
                        text_of_labels(stored), text_of_labels(model), fmt::join(drawn, ", "));
   }
   const std::string unused =
