@@ -1,5 +1,4 @@
-// How processes meet, in any order and whoever else connects; what each is told if something is wrong; and what they
-// exchange.
+// Meetings of processes, in any order and with strangers; the error of each if something is wrong; and their exchanges.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>

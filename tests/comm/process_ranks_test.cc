@@ -40,7 +40,8 @@ class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     EXPECT_THAT(outcome.output, AllOf(HasSubstr(exact(ranks)), HasSubstr(" are exact")));
   }
-  // Of 3 ranks, `lost` takes `signal` (0: throws). Every other one must tell why, where and in what; soon.
+  // Rank `lost` of 3 takes `signal` (0: throws). Every other one must soon report its host, its activity and the
+  // reason.
   static void expect_told(int lost, int signal, const std::string& reason) {
     const auto start = Clock::now();
     const JobOutcome outcome = run(3, {"lose", "3", std::to_string(lost), std::to_string(signal)});
@@ -196,7 +197,7 @@ TEST_P(ProcessRanks, ARankOfAnotherHostThatIsKilledIsNamedWithItsHost) {
   }
 }
 
-// mpirun runs on the first host, and ends the job as soon as that one's rank has told.
+// mpirun runs on the first host, and ends the job as soon as that host's rank has reported.
 TEST_P(ProcessRanks, ARankWhoseHostIsCutOffIsNamed) {
   const bool is_mpi = GetParam() == LaunchedBy::kMpirun;
   for (const int lost : is_mpi ? std::vector<int>{1} : std::vector<int>{0, 1}) {

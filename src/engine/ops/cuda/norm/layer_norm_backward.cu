@@ -1,7 +1,7 @@
 // The gradient of layer normalisation. With n = (x - mean) * rstd and g = dy * gamma:
 //   dx = rstd * (g - mean(g) - n * mean(g * n)),   dgamma = sum over rows of dy * n,   dbeta = sum over rows of dy.
-// Rows are shared out to blocks, whose number depends on the shape alone; each sums its part of dgamma and dbeta in
-// registers while it reads dy and x once, and the parts are then added in order.
+// Blocks share the rows; their number depends on the shape alone. Each sums its part of dgamma and dbeta in registers
+// while it reads dy and x once. The parts are then added in order.
 #include <algorithm>
 
 #include "ops/cuda/cuda_backend.h"
