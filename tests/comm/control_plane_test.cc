@@ -1,5 +1,4 @@
-// How processes meet, in any order and whoever else connects; what each is told if something is wrong; and what they
-// exchange.
+// Meetings of processes, in any order and with strangers; the error of each if something is wrong; and their exchanges.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -124,7 +123,7 @@ TEST(ControlPlaneMeeting, ASilentProcessIsNamedBeforeAllHaveComeAndToThoseThatCo
                                      late(milliseconds(6500), member_at(port, 3, 4)),
                                      [&] { silent = mute_member(member_at(port, 2, 4)); }});
   for (const std::size_t rank : {0, 1, 2}) {
-    EXPECT_THAT(errors[rank], StartsWith("environment: rank 2 on host host2 is lost: nothing was heard of it for 5"));
+    EXPECT_THAT(errors[rank], StartsWith("environment: rank 2 on host host2 is lost: it sent no heartbeat for 5"));
   }
 }
 
@@ -137,8 +136,7 @@ TEST(ControlPlaneMeeting, ASilentFirstRankIsNamedBeforeAllHaveCome) {
     member->connection.send({"welcome", "host0"});
   };
   const auto errors = run_processes({silent, in_time(member_at(port, 1, 3))});
-  EXPECT_THAT(errors[1],
-              StartsWith("environment: rank 0 on host host0 is lost: nothing was heard of it for 7 seconds"));
+  EXPECT_THAT(errors[1], StartsWith("environment: rank 0 on host host0 is lost: it sent no heartbeat for 7 seconds"));
 }
 
 TEST(ControlPlaneMeeting, AnotherVersionIsRefused) {

@@ -39,8 +39,8 @@ class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     EXPECT_THAT(outcome.output, AllOf(HasSubstr(exact(ranks)), HasSubstr(" are exact")));
   }
-  // Rank `lost` of 3 takes `signal` (0: throws). Every other one must say why, where and in what. A process that is
-  // gone and is not noticed at once counts as silent, which is another reason.
+  // Rank `lost` of 3 takes `signal` (0: throws). Every other one must report its host, its activity and the reason. A
+  // process that is gone and is not noticed at once counts as silent, which is another reason.
   static void expect_told(int lost, int signal, const std::string& reason) {
     const JobOutcome outcome = run(3, {"lose", "3", std::to_string(lost), std::to_string(signal)});
     EXPECT_NE(outcome.exit_code, 0);
@@ -85,10 +85,8 @@ TEST_P(ProcessRanks, WithTensorsOnTheHostAreForMpi) {
 
 TEST_P(ProcessRanks, ARankThatIsKilledIsNamedByTheOthers) { expect_told(1, SIGKILL, "its process is gone"); }
 TEST_P(ProcessRanks, TheFirstRankThatIsKilledIsNamedByTheOthers) { expect_told(0, SIGKILL, "its process is gone"); }
-TEST_P(ProcessRanks, ARankThatIsStoppedIsNamedByTheOthers) { expect_told(2, SIGSTOP, "nothing was heard of it"); }
-TEST_P(ProcessRanks, TheFirstRankThatIsStoppedIsNamedByTheOthers) {
-  expect_told(0, SIGSTOP, "nothing was heard of it");
-}
+TEST_P(ProcessRanks, ARankThatIsStoppedIsNamedByTheOthers) { expect_told(2, SIGSTOP, "it sent no heartbeat"); }
+TEST_P(ProcessRanks, TheFirstRankThatIsStoppedIsNamedByTheOthers) { expect_told(0, SIGSTOP, "it sent no heartbeat"); }
 TEST_P(ProcessRanks, ARankThatFailsIsNamedWithItsReason) { expect_told(1, 0, "this rank was told to fail"); }
 
 TEST_P(ProcessRanks, ARankThatNeverAsksWhoIsLostIsEndedWithTheMessage) {
@@ -145,7 +143,7 @@ TEST_P(ProcessRanks, ARankThatIsLostBeforeAllHaveMetIsNamedByThoseThatWait) {
       for (const int rank : {1 - lost, 2}) {
         const std::string told = outcome.errors_of_rank[static_cast<std::size_t>(rank)];
         EXPECT_THAT(told, AllOf(HasSubstr(fmt::format("rank {} on host ", lost)),
-                                HasSubstr(signal == SIGKILL ? "its process is gone" : "nothing was heard of it"),
+                                HasSubstr(signal == SIGKILL ? "its process is gone" : "it sent no heartbeat"),
                                 HasSubstr("the start, before all ranks had met")));
       }
     }
@@ -186,7 +184,7 @@ TEST_P(ProcessRanks, ARankOfAnotherHostThatIsKilledIsNamedWithItsHost) {
   }
 }
 
-// mpirun runs on the first host, and ends the job as soon as that one's rank has told.
+// mpirun runs on the first host, and ends the job as soon as that host's rank has reported.
 TEST_P(ProcessRanks, ARankWhoseHostIsCutOffIsNamed) {
   const bool is_mpi = GetParam() == LaunchedBy::kMpirun;
   for (const int lost : is_mpi ? std::vector<int>{1} : std::vector<int>{0, 1}) {
@@ -196,7 +194,7 @@ TEST_P(ProcessRanks, ARankWhoseHostIsCutOffIsNamed) {
     EXPECT_NE(outcome.exit_code, 0);
     for (const int rank : is_mpi ? std::vector<int>{0} : std::vector<int>{1 - lost, 2}) {
       EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
-                  HasSubstr(fmt::format("is lost: nothing was heard of it for {} seconds", lost == 0 ? 7 : 5)))
+                  HasSubstr(fmt::format("is lost: it sent no heartbeat for {} seconds", lost == 0 ? 7 : 5)))
           << outcome.errors;
     }
   }

@@ -122,7 +122,7 @@ TEST(ThreadCommunicator, HostReductionsAndTextsReachEveryone) {
   });
 }
 
-// What a rank brings: values of several sizes, with a gap between them in memory.
+// Input of a rank: values of several sizes, with a gap between them in memory.
 struct Brought {
   std::array<std::uint8_t, 3> bytes{};
   double number = 0;

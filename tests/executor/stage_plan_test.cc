@@ -23,7 +23,7 @@ std::vector<std::int64_t> bytes_of(const Arena& arena) {
   return bytes;
 }
 
-// What a back end was asked for.
+// Memory that a back end was asked for.
 class CountedMemory final : public Allocator {
  public:
   explicit CountedMemory(Allocator& from) : from_(from) {}

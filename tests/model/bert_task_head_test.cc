@@ -192,7 +192,7 @@ TEST(BertTaskHead, NeitherPaddingNorHowMuchOfItIsThereChangesAnything) {
     shorter.uncut_tokens = 7;
     const std::vector<double> actual = study.loss_and_gradients(shorter);
     ASSERT_EQ(actual.size(), expected.size());
-    // The same products in sums of other lengths.
+    // Equal products in sums of other lengths.
     for (std::size_t i = 0; i < expected.size(); ++i) {
       EXPECT_NEAR(actual[i], expected[i], 1e-13 + 1e-12 * std::abs(expected[i])) << i;
     }

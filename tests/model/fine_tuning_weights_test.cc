@@ -174,7 +174,7 @@ TEST_F(FineTuningWeights, OfAHuggingFaceFolderAreThoseOfItsConversion) {
   }
 }
 
-// As BertForMaskedLM is saved. The pooler of its conversion would be that of --seed 0.
+// A folder that BertForMaskedLM saves. The pooler of its conversion would be that of --seed 0.
 TEST_F(FineTuningWeights, OfAHuggingFaceFolderWithoutAPoolerDrawThatToo) {
   testing::make_variant(
       fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_tiny", folder_ / "hf", [](auto&) {},

@@ -57,7 +57,7 @@ struct Layout {
   std::int64_t micro_batch = 1;
   bool sequence_parallel = false, shard_optimizer = false;
   Recompute recompute = Recompute::kNone;
-  // Of a pipeline.
+  // Settings of a pipeline.
   pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
   int virtual_stages = 1;
   std::vector<std::int64_t> slices = {};           // their tokens

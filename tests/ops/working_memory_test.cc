@@ -1,5 +1,5 @@
-// What plans count for the threads of a CPU is what these take: the steps of a transformer layer and of a head, of
-// random shapes, on a thread of its own, whose blocks are then looked at.
+// The working memory that plans count for the threads of a CPU is what these take: steps of a transformer layer and of
+// a head, of random shapes, on a new thread, whose blocks are then compared.
 #include "ops/working_memory.h"
 
 #include <gtest/gtest.h>
@@ -148,7 +148,7 @@ class Steps {
   std::vector<std::unique_ptr<Tensor>> tensors_;
 };
 
-// Of a new thread, which starts all loops.
+// Scratch memory of a new thread, which starts all loops.
 ScratchSizes taken_by(const Trial& trial) {
   ScratchSizes taken;
   std::thread([&] {

@@ -15,7 +15,7 @@ struct WeightSource {
   bool is_hugging_face = false;
   RunOrigin run{.kind = RunKind::kConversion, .task = {}};  // of a checkpoint
   ModelConfig model;
-  TrainingState state;              // of the training that wrote a checkpoint; Hugging Face's folders know of none
+  TrainingState state;              // of the training that wrote a checkpoint; empty for Hugging Face's folders
   std::uint64_t checked_bytes = 0;  // that have checksums
   bool has_optimizer = false;       // beside the weights, so that a run can go on
   bool has_tokenizer = false;       // its files lie in `folder`

@@ -49,7 +49,7 @@ std::int64_t DeviceGroup::most_at_once(DType dtype) const {
   return bytes / (size_ - 1) / size_of(dtype) / kDevicePartAlignment * kDevicePartAlignment;
 }
 
-// Everyone gets the others' values of its own piece and adds them up.
+// Each rank receives the others' values of its own piece and adds them up.
 void DeviceGroup::reduce_own(const TensorRef& in, const std::vector<Part>& pieces, ReduceOp op, std::byte* out) {
   const Part own = pieces[static_cast<std::size_t>(rank_)];
   const std::int64_t size = size_of(in.dtype), own_bytes = (own.end - own.begin) * size;

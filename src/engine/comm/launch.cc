@@ -16,7 +16,7 @@
 #include "comm/core_share.h"
 #include "comm/lost_rank.h"
 #include "comm/mpi/mpi_job.h"
-#include "comm/thread/thread_ranks.h"
+#include "comm/thread/thread_group.h"
 
 namespace teratron {
 namespace {

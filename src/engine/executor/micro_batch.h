@@ -6,8 +6,8 @@
 
 namespace teratron {
 
-// Absent inputs are empty; a model says which ones it needs (ModelTraits). Where a micro-batch stands in the run
-// decides dropout masks, so that they do not depend on how the batch is cut.
+// Absent inputs are empty; a model says which ones it needs (ModelTraits). Dropout masks follow from the position of
+// the micro-batch in the run, so that they do not depend on how the batch is cut.
 struct MicroBatch {
   std::span<const std::int32_t> ids;          // [batch, tokens]
   std::span<const std::int32_t> token_types;  // [batch, tokens]

@@ -1,5 +1,5 @@
 // The layers' passes of a training step as graphs of the back end (Backend::replay): each is captured once for every
-// address that its activations may have, and from then on is one launch instead of one for each kernel. Token slices
+// address that its activations may have. From then on it is one launch instead of one for each kernel. Token slices
 // need this most: a layer's kernels on 128 tokens take a GPU no longer than the host takes to launch them.
 #pragma once
 

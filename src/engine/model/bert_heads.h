@@ -26,8 +26,8 @@ struct BertPooler {
   void backward(const LayerPass& pass, const Saved& saved) const;
 };
 
-// The prediction of masked tokens, by dense, GELU, norm and the token table with a bias of its own; and whether a
-// pair's texts were swapped, by a linear layer on the pooler's output (sentence order prediction, ALBERT, arXiv
+// Heads of pre-training. Masked tokens are predicted by dense, GELU, norm and the token table with its own bias; the
+// order of a pair's texts by a linear layer on the pooler's output (sentence order prediction, ALBERT, arXiv
 // 1909.11942). Tokens without a weight are no rows of any product.
 struct BertPretrainingHeads {
   static constexpr std::int64_t kOrders = 2;

@@ -3,7 +3,7 @@
 //                                                            y  = x1 + dropout(mlp(LN2(x1)))
 //   post (original BERT; Figure 7a)                          x1 = LN1(x + dropout(attention(x)))
 //                                                            y  = LN2(x1 + dropout(mlp(x1)))
-// transformer_layer_pre_norm.cc and transformer_layer_post_norm.cc have the passes of either.
+// transformer_layer_passes.cc has the passes of either.
 #pragma once
 
 #include <algorithm>

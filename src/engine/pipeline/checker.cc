@@ -52,7 +52,7 @@ Lines size_faults(const Schedule& schedule) {
 using Counts = std::array<int, 4>;
 
 void add_count_faults(const Schedule& schedule, int stage, Action action, const Counts& counts, Lines& faults) {
-  const auto tell = [&](Pass pass, int count) {
+  const auto add_fault = [&](Pass pass, int count) {
     action.pass = pass;
     if (count == 0) faults.push_back(fmt::format("stage {}: {} is missing", stage, text_of(schedule, action)));
     if (count > 1) {
@@ -60,16 +60,16 @@ void add_count_faults(const Schedule& schedule, int stage, Action action, const 
     }
   };
   const auto of = [&](Pass pass) { return counts[static_cast<std::size_t>(pass)]; };
-  tell(Pass::kForward, of(Pass::kForward));
+  add_fault(Pass::kForward, of(Pass::kForward));
   const bool in_parts = of(Pass::kBackwardInput) + of(Pass::kBackwardWeight) > 0;
   if (in_parts && of(Pass::kBackward) > 0) {
     action.pass = Pass::kBackward;
     faults.push_back(fmt::format("stage {}: {} is there whole and in parts", stage, text_of(schedule, action)));
   } else if (in_parts) {
-    tell(Pass::kBackwardInput, of(Pass::kBackwardInput));
-    tell(Pass::kBackwardWeight, of(Pass::kBackwardWeight));
+    add_fault(Pass::kBackwardInput, of(Pass::kBackwardInput));
+    add_fault(Pass::kBackwardWeight, of(Pass::kBackwardWeight));
   } else {
-    tell(Pass::kBackward, of(Pass::kBackward));
+    add_fault(Pass::kBackward, of(Pass::kBackward));
   }
 }
 

@@ -114,7 +114,7 @@ TEST_P(ProcessTrain, ARankThatIsKilledEndsTheOthersAndTheLastCheckpointLoads) {
 }
 
 TEST_P(ProcessTrain, ARankThatIsStoppedEndsTheOthersAndTheLastCheckpointLoads) {
-  expect_others_end_and_the_checkpoint_loads(SIGSTOP, "nothing was heard of it");
+  expect_others_end_and_the_checkpoint_loads(SIGSTOP, "it sent no heartbeat");
 }
 
 TEST_P(ProcessTrain, RanksWithDifferentConfigurationsAreToldWhatDiffers) {

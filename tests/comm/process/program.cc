@@ -57,7 +57,7 @@ void exchange(Communicator& world) {
   }
 }
 
-// Of a GPU in a program that is built for them, of the ranks of this machine in turn.
+// Memory of a GPU in a program that is built for them, of the ranks of this machine in turn.
 std::unique_ptr<Backend> make_memory([[maybe_unused]] int rank) {
 #ifdef TERATRON_GPU_RANKS
   return make_cuda_backend({.device = rank % std::max(1, cuda_devices()), .channels = true});

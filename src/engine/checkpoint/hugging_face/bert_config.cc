@@ -49,7 +49,7 @@ void find_faults_of_head(const JsonFields& fields, const ModelConfig& model, std
     faults.push_back(fmt::format("problem_type is '{}' (there is {})", fields.string("problem_type"), kOneLabel));
   }
   if (model.head == ModelHead::kClassification && model.num_labels < 2) {
-    faults.emplace_back("it has one label, so that it makes a number of a text and tells no labels apart");
+    faults.emplace_back("it has one label, so that it computes a number and is no classifier");
   }
   const double dropout = number_or(fields, "classifier_dropout", model.hidden_dropout);
   if (model.has_pooler() && dropout != model.hidden_dropout) {
@@ -202,7 +202,7 @@ nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents&
   if (model.norm_placement != NormPlacement::kPost) {
     throw_user_error(
         "this BERT's norms come before its sub-layers (--layernorm-placement pre), and Hugging Face has no such model: "
-        "its BERT has them behind (post)");
+        "its BERT has them after (post)");
   }
   nlohmann::ordered_json json = {
       {"architectures", {class_of(model.head)}},

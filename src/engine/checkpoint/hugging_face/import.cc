@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
-#include "checkpoint/label_rows.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/native/checkpoint_writer.h"
 #include "checkpoint/stored_tensor.h"

@@ -6,7 +6,6 @@
 #include "base/philox.h"
 #include "checkpoint/safetensors/finite_values.h"
 #include "checkpoint/stored_tensor.h"
-#include "checkpoint/tensor_list.h"
 #include "model/make_model.h"
 #include "ops/backend.h"
 #include "tensor/memory.h"

@@ -123,7 +123,7 @@ class ModuleReader {
     }
   }
 
-  // The tokenizer's own, which counts where the module does not say one; "very large" stands for none.
+  // The tokenizer's limit, used if the module has none; "very large" stands for none.
   static std::int64_t tokenizer_limit(const fs::path& file) {
     const Json json = read_object(file);
     const JsonFields fields(json, file);

@@ -50,8 +50,8 @@ OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, bool with_o
   return files;
 }
 
-// On the stage that saves a parameter, over the data-parallel ranks to the first copy of the model, then over the
-// tensor-parallel ranks to the first of them; from there over the stages to the first of all.
+// Sends a parameter on the stage that saves it over the data-parallel ranks to the first copy of the model, then over
+// the tensor-parallel ranks to the first of them, and from there over the stages to the first rank.
 class Collector {
  public:
   Collector(Backend& backend, const Mesh& mesh) : backend_(backend), mesh_(mesh) {}

@@ -1,4 +1,4 @@
-// Jobs that stand still though every process lives: the first rank's control thread finds them.
+// Detection, by the first rank's control thread, of jobs that stand still although every process is alive.
 #include <algorithm>
 #include <cstdio>
 #include <utility>

@@ -275,7 +275,7 @@ void ControlPlane::look_for_silence(Clock::time_point now) {
   for (const int rank : neighbours()) {
     const Peer& silent = peer(rank);
     if (silent.host.empty() || is_over_ || now - silent.last_heard < (rank == 0 ? kSilenceOfFirst : kSilence)) continue;
-    declare_lost(rank, fmt::format("nothing was heard of it for {:.0f} seconds (it was stopped, or its host cannot be "
+    declare_lost(rank, fmt::format("it sent no heartbeat for {:.0f} seconds (it was stopped, or its host cannot be "
                                    "reached)",
                                    in_seconds(now - silent.last_heard)));
   }

@@ -153,10 +153,10 @@ MpiRank start_mpi(const ControlSettings& settings) {
 // The text: secret, port, the first rank's host and its addresses.
 std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, const ControlSettings& settings,
                                                      const std::string& bind) {
-  const MpiRank own = own_mpi_rank();
+  const MpiRank mpi = own_mpi_rank();
   Socket listener;
   std::string text;
-  if (own.process == 0) {
+  if (mpi.process == 0) {
     const std::string address = bind.empty() && is_on_one_host() ? "127.0.0.1" : bind;
     listener = listen_at(0, address);
     if (!listener) {
@@ -169,7 +169,7 @@ std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, co
     for (const std::string& own : address.empty() ? own_addresses() : std::vector{address}) text += " " + own;
   }
   std::istringstream words(broadcast_text(text));
-  Membership own{.rank = own.process, .size = own.processes, .host = host};
+  Membership own{.rank = mpi.process, .size = mpi.processes, .host = host};
   std::string first_host, port;
   words >> own.point.secret >> port >> first_host;
   own.point.ports = {static_cast<std::uint16_t>(number_from(port))};

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/round_up.h"
-#include "comm/thread/host_stream.h"
+#include "comm/reduce.h"
 
 namespace teratron {
 namespace {

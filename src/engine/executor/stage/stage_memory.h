@@ -1,7 +1,7 @@
 // Memory of one rank's part of a model: every block that a step needs, with its lifetime, planned before anything is
 // allocated; and the views that passes work on. Activations live from their forward to their backward (or to the weight
-// gradients, where these come later); with one micro-batch a step, a gradient is born where its layer's backward runs,
-// and so may lie where the activations of layers above lay. Layers and ends of a model list their blocks
+// gradients, where these come later); with one micro-batch a step, a gradient begins to live when its layer's backward
+// runs, and may reuse the memory of activations of the layers above. Layers and ends of a model list their blocks
 // (TransformerLayer::carve, Model::carve_head); this room adds the lifetimes.
 #pragma once
 

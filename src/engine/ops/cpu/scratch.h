@@ -30,7 +30,7 @@ class ScratchSizes {
   std::array<std::int64_t, static_cast<std::size_t>(Scratch::kCount)> floats_ = {};
 };
 
-// The most that the gradients of a norm's [rows, hidden] take, and the squares of so many elements.
+// Include the scratch memory of the gradients of a norm's [rows, hidden], and of the squares of so many elements.
 void include_norm_backward(std::int64_t rows, std::int64_t hidden, ScratchSizes& sizes);
 void include_sum_of_squares(std::int64_t elements, ScratchSizes& sizes);
 

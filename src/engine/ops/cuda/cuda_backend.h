@@ -14,7 +14,6 @@
 #include "ops/cuda/linear/gemm.h"
 #include "ops/cuda/runtime/device.h"
 #include "ops/cuda/runtime/profiling.h"
-#include "ops/cuda/runtime/uploads.h"
 
 namespace teratron {
 

@@ -138,7 +138,7 @@ struct Parameter {
   }
 };
 
-// The parameters of one launch, each with blocks of its own. All of it is an argument, of which there may be 4 KiB.
+// Parameters of one launch, each with its own blocks. The struct is a kernel argument, which may have 4 KiB.
 constexpr int kMostParameters = 32;
 template <class T, class M>
 struct Parameters {
@@ -257,7 +257,7 @@ void CudaBackend::do_adamw(const AdamW& args) {
   });
 }
 
-// The blocks of all views leave their sums side by side, which come to the host together.
+// The blocks of all views write their sums side by side, which are copied to the host together.
 double CudaBackend::do_sum_of_squares(std::span<const TensorRef> views) {
   const auto for_each_shape = [&](const auto& visit) {
     for (const TensorRef& view : views) {

@@ -1,6 +1,6 @@
-// Brings the matrices of one round to their owners and back. Every rank sends its piece of a matrix to one rank of the
-// matrix's parts, over the data-parallel ranks, and that one the whole part to the owner, over the tensor-parallel
-// ranks: each element travels once a way, in the compute type, and to one rank alone.
+// Brings the matrices of one round to their owners and back. Every rank sends its piece of a matrix to one
+// data-parallel rank, which then sends the whole part to the owner among the tensor-parallel ranks. Each element
+// travels once in each direction, in the compute type, and to one rank alone.
 #pragma once
 
 #include <optional>

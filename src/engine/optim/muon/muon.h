@@ -1,7 +1,7 @@
 // Muon (Jordan et al., 2024) as Moonshot scales it (Liu et al., arXiv 2502.16982): the weight matrices of the layers
-// move along their momentum with all singular values brought near 1, by 0.2 sqrt(max(rows, columns)) of that, which is
-// about as far as AdamW moves them; so both take the same learning rate and weight decay. All other parameters
-// (embeddings, heads, biases, norms) are AdamW's. Queries, keys and values are a matrix each.
+// move along their momentum with all singular values brought near 1, times 0.2 sqrt(max(rows, columns)). AdamW moves
+// them about as far, so both take the same learning rate and weight decay. All other parameters (embeddings, heads,
+// biases, norms) are AdamW's. Queries, keys and values are a matrix each.
 #pragma once
 
 #include "optim/adamw.h"

@@ -70,7 +70,7 @@ void clear_rows(const HeadMatrix<T>& rows, std::int64_t begin, std::int64_t end,
   for (std::int64_t i = begin; i < end; ++i) std::fill_n(rows.row(i), size, T{});
 }
 
-// The most that a thread takes for a head of so many queries and keys or fewer.
+// Upper bound of a thread's scratch memory for a head of at most so many queries and keys.
 void include_attention_forward(const WorkShapes::Attention& head, DType dtype, bool bf16_products, ScratchSizes& sizes);
 void include_attention_backward(const WorkShapes::Attention& head, DType dtype, bool bf16_products,
                                 ScratchSizes& sizes);

@@ -91,7 +91,7 @@ Coefficients<P> take_coefficients(Parts& parts) {
   }
 }
 
-// The most that a head of so many queries and keys, or of fewer, takes.
+// Upper bound of the scratch memory of a head of at most so many queries and keys.
 template <class P>
 ScratchSizes backward_scratch(const WorkShapes::Attention& of) {
   const std::int64_t size = of.head_size, padded_size = round_up(size, P::kColumns);

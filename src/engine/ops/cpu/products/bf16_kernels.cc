@@ -1,4 +1,4 @@
-// Written in intrinsics: Highway 1.0.3 knows no target with AVX512-BF16. The functions are compiled for it whatever the
+// Written in intrinsics: Highway 1.0.3 has no target with AVX512-BF16. The functions are compiled for it whatever the
 // rest of the program is compiled for, and called only where the processor has it.
 #include "ops/cpu/products/bf16_kernels.h"
 

@@ -1,9 +1,9 @@
 // Attention of a few queries on a key/value cache. There are too few of them for tiles, and all time goes into reading
-// keys and values once. A block takes one query of one head and a part of the cache's rows; its groups of eight lanes
-// take four keys at a time, each with a running softmax of its own, and at the end the groups are put together. Where
-// queries and heads alone are too few blocks for a device, the cache has several parts, whose results go through
-// scratch memory to a second kernel. Which keys a part and a group take depends on shapes alone, and they are put
-// together in order, so results repeat bit by bit. Parts after the text have nothing to do.
+// keys and values once. A block takes one query of one head and a part of the cache's rows. Its groups of eight lanes
+// take four keys at a time, each with its own running softmax, and are merged at the end. Where queries and heads alone
+// are too few blocks for a device, the cache has several parts, whose results go through scratch memory to a second
+// kernel. Which keys a part and a group take depends on shapes alone, and they are put together in order, so results
+// repeat bit by bit. Parts after the text have nothing to do.
 #include <limits>
 
 #include "ops/cuda/attention/attention.h"

@@ -1,7 +1,7 @@
 // The gradient of layer normalisation. With n = (x - mean) * rstd and g = dy * gamma:
 //   dx = rstd * (g - mean(g) - n * mean(g * n)),   dgamma = sum over rows of dy * n,   dbeta = sum over rows of dy.
-// Rows are shared out to blocks, whose number depends on the shape alone; each sums its part of dgamma and dbeta in
-// registers while it reads dy and x once, and the parts are then added in order.
+// Blocks share the rows; their number depends on the shape alone. Each sums its part of dgamma and dbeta in registers
+// while it reads dy and x once. The parts are then added in order.
 #include <algorithm>
 
 #include "ops/cuda/cuda_backend.h"
@@ -16,8 +16,8 @@ namespace {
 constexpr int kMostThreads = 384, kMostWarps = kMostThreads / kWarp;
 constexpr int kAnyBlock = 256;
 
-// Parts that the rows are shared out to: two for each of the 108 multiprocessors of an A100, which come to lie on the
-// 132 of an H100 all at once as well; and at least 32 rows each, or the sums of the parts would be much to move.
+// Parts of the rows: two for each of the 108 multiprocessors of an A100, which also fit on the 132 of an H100 at once;
+// and at least 32 rows each, to limit the traffic of their sums.
 constexpr std::int64_t parts_of(std::int64_t rows) {
   constexpr std::int64_t kMostParts = 216, kRows = 32;
   return std::min(kMostParts, (rows + kRows - 1) / kRows);
