@@ -119,7 +119,7 @@ pipeline::Costs costs_of(const Scenario& scenario, const Slices& slices, const p
   return costs;
 }
 
-// Of all slices that cost something of their own, in the stage that takes longest.
+// Sum of all slices with a cost of their own, in the slowest stage.
 pipeline::PassTimes slowest_stage(const pipeline::Schedule& schedule, const pipeline::Costs& costs) {
   pipeline::PassTimes slowest;
   for (int stage = 0; stage < schedule.stages; ++stage) {

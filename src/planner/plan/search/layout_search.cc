@@ -65,7 +65,7 @@ class Search {
     queue_.push({bound, number_++, std::move(layout)});
   }
 
-  // What the last one of the wanted takes; nothing slower matters.
+  // The time of the last wanted layout; nothing slower matters.
   double worst_wanted() const {
     std::vector<double> seconds;
     for (const auto& [shape, found] : best_) seconds.push_back(found.time.seconds);

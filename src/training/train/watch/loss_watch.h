@@ -1,4 +1,4 @@
-// Notices a loss that explodes: far above the lowest level that this run has been at. Only people are told; what is
+// Notices a loss that explodes: far above the lowest level that this run has been at. It only prints a warning; what is
 // done with the weights depends on values that are not finite alone.
 #pragma once
 
