@@ -31,9 +31,6 @@ class CostTable {
   }
   double of(std::size_t begin, std::size_t end) const { return costs_[rows_[begin] + end - begin - 1]; }
 
-  // The sum of both. The other table has the same boundaries (InternalError).
-  CostTable plus(const CostTable& other) const;
-
   // Slice lengths in tokens, of slices between these boundaries, the first of which is 0 and the last intervals().
   std::vector<std::int64_t> lengths(std::span<const std::size_t> boundaries) const;
 

@@ -160,17 +160,4 @@ SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up) 
   return Search(request, runners_up + 1).run();
 }
 
-std::vector<Layout> all_layouts(const PlanRequest& request) {
-  LayoutTimes times(request.model, request.cluster, request.vocab_size);
-  std::vector<Layout> all;
-  for (const Layout& layout : layouts_of(request)) {
-    if (is_to_be_chosen(layout)) {
-      std::ranges::move(times.chosen(layout), std::back_inserter(all));
-    } else {
-      all.push_back(layout);
-    }
-  }
-  return all;
-}
-
 }  // namespace teratron::plan

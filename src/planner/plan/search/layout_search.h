@@ -67,7 +67,4 @@ std::vector<Layout> layouts_of(const PlanRequest& request);
 // `runners_up`: at most so many beside the best. UserError where no layout has as many devices or fewer.
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up = 5);
 
-// Every layout that search_layouts() chooses from, with the slicer's choices made.
-std::vector<Layout> all_layouts(const PlanRequest& request);
-
 }  // namespace teratron::plan
