@@ -119,7 +119,7 @@ pipeline::Costs costs_of(const Scenario& scenario, const Slices& slices, const p
   return costs;
 }
 
-// Of all slices that cost something of their own, in the stage that takes longest.
+// Sum of all slices with a cost of their own, in the slowest stage.
 pipeline::PassTimes slowest_stage(const pipeline::Schedule& schedule, const pipeline::Costs& costs) {
   pipeline::PassTimes slowest;
   for (int stage = 0; stage < schedule.stages; ++stage) {
@@ -148,6 +148,10 @@ Faults Scenario::faults() const {
   need_time(faults, {"transfer-ms"}, transfer, true);
   faults.add_if(slices == "auto" && profile.empty(), "{} is auto, which needs to know what slices cost; give {} FILE",
                 Flag{"slices"}, Flag{"profile"});
+  faults.add_if(slices == "joint",
+                "{} is joint, which 'teratron plan' answers; give the cuts that it prints, such as "
+                "2x512,512+1x1024",
+                Flag{"slices"});
   faults.add_if(slices == "auto" && schedule != ScheduleKind::kTeraPipe && schedule != ScheduleKind::kSeq1F1B,
                 "{} is auto, but schedule {} runs sequences whole; choose terapipe or seq1f1b", Flag{"slices"},
                 pipeline::name_of(schedule));

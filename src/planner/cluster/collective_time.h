@@ -1,4 +1,4 @@
-// What collectives and messages take on a cluster's links, in seconds, when nothing else uses them.
+// Seconds of collectives and messages on links that nothing else uses.
 #pragma once
 
 #include <cstdint>

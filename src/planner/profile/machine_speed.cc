@@ -160,7 +160,7 @@ double peak_flops(Backend& backend, Communicator& world) {
   const fs::path file = cache.empty() ? fs::path() : cache / "peaks" / (checksum_of(key) + ".json");
   const bool is_first = world.rank() == 0;
   const double measured = measured_peak_flops(backend, world);
-  // What the first rank finds holds for all.
+  // The first rank's cache holds for all.
   const double before = world.all_gather_host(is_first ? stored(file, key) : 0.0).front();
   if (is_first && !file.empty() && measured > before) store(file, key, measured);
   return std::max(measured, before);

@@ -1,6 +1,6 @@
-// The performance model of a pipeline, measured (TeraPipe, arXiv 2102.07988, section 3.3): what every stage takes for
-// slices of any length after any context, from steps of the user's own model in which all ranks of the layout are at
-// work, as in training. What is measured is fitted by slicing/cost/cost_model.h and kept by slicing/cost/profile.h.
+// The performance model of a pipeline, measured (TeraPipe, arXiv 2102.07988, section 3.3): times of slices of any
+// length after any context in every stage, from training steps of the user's own model with all ranks of the layout at
+// work. slicing/cost/cost_model.h fits them; slicing/cost/profile.h is the file.
 #pragma once
 
 #include <filesystem>

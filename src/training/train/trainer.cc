@@ -92,12 +92,12 @@ std::vector<MicroBatch> Trainer::read_share() {
     if (by_length.empty()) {
       reader_.read(*task_.training, range, share_, done);
     } else {
-      const SampleRange places = sampler_.places_by_length(index);
-      for (std::int64_t i = 0; i < places.count; ++i) {
-        const std::int64_t sample = by_length[static_cast<std::size_t>(places.first + i)];
+      const SampleRange sorted = sampler_.places_by_length(index);
+      for (std::int64_t i = 0; i < sorted.count; ++i) {
+        const std::int64_t sample = by_length[static_cast<std::size_t>(sorted.first + i)];
         reader_.read(*task_.training, {consumed + sample, 1}, share_, done + i);
       }
-      range = {consumed + places.first, places.count};
+      range = {consumed + sorted.first, sorted.count};
     }
     // Every target of the global batch weighs the same, however the batch is cut.
     divide_weights(share_, totals, config_.model.seq_length, done, range.count);
@@ -107,9 +107,9 @@ std::vector<MicroBatch> Trainer::read_share() {
   return share;
 }
 
-MicroBatch Trainer::cut_micro_batch(std::int64_t place, SampleRange range) {
+MicroBatch Trainer::cut_micro_batch(std::int64_t first, SampleRange range) {
   MicroBatch micro_batch =
-      MicroBatchCutter(executor_, config_.model.seq_length).micro_batch(share_, place, range.count);
+      MicroBatchCutter(executor_, config_.model.seq_length).micro_batch(share_, first, range.count);
   micro_batch.first_sample = range.first - batches_.consumed_after(iteration_);
   micro_batch.seed = static_cast<std::uint64_t>(config_.seed);
   micro_batch.iteration = static_cast<std::uint32_t>(iteration_);

@@ -41,21 +41,21 @@ struct IterationReport {
   double done_at = 0;  // in seconds since 1970
 };
 
-// What is done with events; by itself nothing, as on ranks other than the first.
+// Receives the events of a run; does nothing by itself, as on ranks other than the first.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
   virtual void iteration(const IterationReport&) {}
   virtual void validation(std::int64_t /*iteration*/, const LossSums& /*losses*/) {}
   virtual void scored(std::int64_t /*iteration*/, std::span<const TaskScore> /*scores*/) {}
-  // What the model made of a --sample-prompt: the tokens after it.
+  // The model's continuation of a --sample-prompt.
   virtual void sample(std::int64_t /*iteration*/, const std::string& /*prompt*/,
                       std::span<const std::int32_t> /*tokens*/) {}
   virtual void saved(std::int64_t /*iteration*/, const std::filesystem::path& /*folder*/) {}
-  // What a person should know: the loss explodes, or why the run ends early.
+  // Text for people: the loss explodes, or why the run ends early.
   virtual void notice(const std::string& /*text*/) {}
-  // What is held back is to be reported now: a validation or a checkpoint comes next, or the run has ended. Not called
-  // where it ends with an error.
+  // Report all pending events now: a validation or a checkpoint comes next, or the run has ended. Not called if it ends
+  // with an error.
   virtual void flush() {}
 };
 
@@ -128,9 +128,9 @@ class Trainer {
   IterationReport update(const RunControl& control, Requests& agreed);
   // This rank's share of the update under way.
   std::vector<MicroBatch> read_share();
-  // Of the samples from this place of share_ on, which are at these positions of the run.
-  MicroBatch cut_micro_batch(std::int64_t place, SampleRange range);
-  // From this update's gradients; tells whether they were finite and so applied.
+  // Cuts the samples from `first` of share_ on; `range` are their positions in the run.
+  MicroBatch cut_micro_batch(std::int64_t first, SampleRange range);
+  // Applies this update's gradients; false: they were not finite.
   bool apply(double gradient_norm, double learning_rate);
   [[noreturn]] void throw_diverged();
   // `what`: the loss of the current weights that is not finite.
@@ -141,7 +141,7 @@ class Trainer {
   TrainingResult run_updates(TrainingObserver& observer, const RunControl& control);
   void save_before_failure(TrainingObserver& observer);
 
-  // Of these samples, shared out over the copies of the model; without dropout.
+  // Mean losses of these samples, shared over the copies of the model; without dropout.
   LossSums mean_losses(const Samples& samples, SampleRange positions);
 
   // trainer_run.cc: what the loop decides.
@@ -180,7 +180,7 @@ class Trainer {
   std::int64_t kept_iteration_ = 0;            // what was last saved, or started from
   double saved_at_ = 0;                        // on the clock of RunControl
   LossWatch loss_watch_;
-  bool told_of_failed_sample_ = false;
+  bool reported_failed_sample_ = false;
 
   SampleReader reader_;
   SampleBatch share_;  // of the largest batch, on the host

@@ -66,7 +66,7 @@ void Trainer::sample(TrainingObserver& observer) {
                       continue_text(executor_, *task_.model, task_.config.vocab_size, prompt.tokens, limits,
                                     {.seed = static_cast<std::uint64_t>(config_.seed)}));
     } catch (const UserError& error) {
-      if (!std::exchange(told_of_failed_sample_, true)) {
+      if (!std::exchange(reported_failed_sample_, true)) {
         observer.notice(fmt::format("warning: the sample after iteration {} failed, and training goes on: {}",
                                     iteration_, error.what()));
       }

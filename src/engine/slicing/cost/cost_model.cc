@@ -156,11 +156,6 @@ CostModel CostModel::times(double factor) const {
   return scaled;
 }
 
-CostTable CostModel::table(std::int64_t tokens, std::int64_t granularity) const {
-  return {tokens, granularity,
-          [this](std::int64_t length, std::int64_t context_tokens) { return milliseconds(length, context_tokens); }};
-}
-
 CostModel fit_cost_model(std::span<const CostPoint> points) {
   require_usable(points);
   const std::vector<std::int64_t> lengths = lengths_without_context(points);

@@ -9,8 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "slicing/cost/cost_table.h"
-
 namespace teratron::slicing {
 
 struct CostPoint {
@@ -29,7 +27,6 @@ struct CostModel {
   // slices longer than any measured.
   double milliseconds(std::int64_t length, std::int64_t context_tokens) const;
 
-  CostTable table(std::int64_t tokens, std::int64_t granularity) const;
   CostModel times(double factor) const;  // all times multiplied
 
   bool operator==(const CostModel&) const = default;

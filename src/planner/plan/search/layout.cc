@@ -85,7 +85,7 @@ class MeshLayouts {
     }
   }
 
-  // What trades time for memory.
+  // Choices that trade time for memory.
   void add_memory_ways(Layout layout) {
     for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
       layout.recompute = recompute;

@@ -1,4 +1,4 @@
-// What a layout takes of memory: a bound that costs microseconds, and the plan by the code that allocates it.
+// Memory of a layout: a bound that costs microseconds, and the plan by the code that allocates it.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class LayoutMemory {
   std::int64_t fullest_end(const Layout& layout) const;
 
  private:
-  // Of the largest slice.
+  // Bytes of the largest slice.
   struct SliceBytes {
     std::int64_t x = 0, kept = 0;  // of a layer: its input, and what else its backward reads
     std::int64_t cache = 0;        // of a layer and a micro-batch in slices: packed projections of whole sequences

@@ -1,7 +1,6 @@
-// The best ways to run a model on a cluster: of every layout whose memory fits, the fastest by the simulated time of
-// its step. Best first: layouts are simulated in the order of a bound that none of them can beat
-// (plan/search/layout_time.h), and the search ends where no bound is below what was found, so that the result is that
-// of simulating all of them.
+// The best layouts of a model on a cluster: those that fit and have the fastest simulated step. Layouts are simulated
+// in the order of a lower bound of their time (plan/search/layout_time.h). The search ends when no bound is below the
+// times found, so its result is that of simulating all layouts.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +38,8 @@ struct StepParts {
 };
 StepParts parts_of(const PlanRequest& request, const Layout& layout, const StepTime& time);
 
-// What one layout's step spends more of than another's, most first: "bubble +12.3 %, recompute +2.1 %" of the other's.
+// The parts of a step that take longer than another's, largest first: "bubble +12.3 %, recompute +2.1 %" of the
+// other's.
 std::string why_slower(const StepParts& parts, const StepParts& than);
 
 struct PlannedLayout {
@@ -66,8 +66,5 @@ std::vector<Layout> layouts_of(const PlanRequest& request);
 
 // `runners_up`: at most so many beside the best. UserError where no layout has as many devices or fewer.
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up = 5);
-
-// Every layout that search_layouts() chooses from, with the slicer's choices made.
-std::vector<Layout> all_layouts(const PlanRequest& request);
 
 }  // namespace teratron::plan

@@ -43,7 +43,7 @@ LinkLevel measured_link(Communicator& world) {
 Cluster measured_cluster(Backend& backend, const Rank& rank) {
   const MachineSpeed speed = measure_machine(backend, rank.world);
   Cluster cluster{.name = "this-machine", .devices = rank.world.size(), .links = {}, .constants = {}};
-  // Of the precision that it was measured in; the others are not known, and taken for the same.
+  // Measured in one precision; the others are assumed to be the same.
   cluster.device = {.name = speed.processor,
                     .memory = speed.memory,
                     .peak_16 = speed.flops,

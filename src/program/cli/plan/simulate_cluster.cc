@@ -15,7 +15,6 @@
 #include "train/plans/memory_plan.h"
 
 namespace teratron {
-namespace {}  // namespace
 
 void add_cluster_fields(FieldList& list, ClusterScenario& o) {
   TrainConfig& t = o.train;

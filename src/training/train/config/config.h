@@ -43,7 +43,7 @@ FieldList fields_of(TrainConfig& config);
 // Those of them that decide its updates, whatever it reads: training, precision, layout and pipeline.
 void add_update_fields(FieldList& list, TrainConfig& config);
 
-// What `teratron train --config` reads back to the same values.
+// TOML that `teratron train --config` reads back to the same values.
 std::string to_toml(TrainConfig config);
 
 }  // namespace teratron

@@ -143,10 +143,13 @@ std::optional<MemoryRemedy> memory_remedy(const TrainConfig& config, const Memor
     if (fits) break;
   }
   if (!fits) return std::nullopt;
+  // Again from the costliest after each flag that is dropped: memory need not fall with every flag that is kept.
   for (std::size_t i = taken.size(); i-- > 0;) {
     Rungs fewer = taken;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-    if (works(fewer) && bytes_with(fewer) <= room.bytes) taken = std::move(fewer);
+    if (!works(fewer) || bytes_with(fewer) > room.bytes) continue;
+    taken = std::move(fewer);
+    i = taken.size();
   }
   return MemoryRemedy{.flags = text_of(config, taken),
                       .bytes = bytes_with(taken),

@@ -1,4 +1,4 @@
-// What this rank did when in the last iterations of a run, and the file that shows it of all ranks.
+// Times of this rank's work in the last iterations of a run, and the trace file of all ranks.
 #pragma once
 
 #include <cstdint>

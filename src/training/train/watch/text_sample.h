@@ -18,7 +18,7 @@ struct SamplePrompt {
   std::vector<std::int32_t> tokens;  // at least one
 };
 
-// What --sample-prompt asks for.
+// Text samples of --sample-prompt.
 struct TextSamples {
   std::vector<SamplePrompt> prompts;
   std::int64_t tokens = 0;        // of the tokenizer; rows of a padded vocabulary from here on have no text
