@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "data/dataset_fixture.h"
 #include "data/split/corpus_split.h"
-#include "data/split/document_draw.h"
+#include "data/split/document_choice.h"
 
 namespace teratron {
 namespace {

@@ -83,7 +83,7 @@ std::vector<std::filesystem::path> StageChain::files_read() const {
   each_of(settings_, [&](const auto& stage) {
     if constexpr (requires { stage.files_read(); }) {
       const std::vector<std::filesystem::path> read = stage.files_read();
-      files.insert(files.begin(), read.begin(), read.end());  // the last stage's first, as journals have them
+      files.insert(files.begin(), read.begin(), read.end());  // the last stage's first
     }
   });
   return files;

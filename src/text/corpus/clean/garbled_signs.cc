@@ -13,15 +13,15 @@ namespace {
 enum SignClass : std::uint16_t {
   kNoSign = 0,
   kControl = 1 << 0,
-  kBad = 1 << 1,  // seldom written at all
+  kBad = 1 << 1,  // seldom written
   kLaw = 1 << 2,
   kCurrency = 1 << 3,
-  kOpening = 1 << 4,  // punctuation that begins something
+  kOpening = 1 << 4,  // opening punctuation
   kClosing = 1 << 5,
   kNumeric = 1 << 6,
-  kCapital = 1 << 7,  // accented; without those that faces are drawn with (Ò, Ö, Ù)
+  kCapital = 1 << 7,  // accented; without those used in drawn faces (Ò, Ö, Ù)
   kSmall = 1 << 8,
-  kArabicSecond = 1 << 9,  // after the lead bytes D8 and D9 of Arabic: common signs that count there alone
+  kArabicSecond = 1 << 9,  // follows the Arabic lead bytes D8 and D9: common signs, which count there alone
   kPairSecond = 1 << 10,   // after the lead bytes C2, C3, CE and D0, beside punctuation
 };
 using Classes = std::uint16_t;
@@ -83,7 +83,7 @@ bool is_of_word(char32_t code) {
 }
 bool is_one_of(char32_t code, std::u32string_view codes) { return code != 0 && codes.find(code) != codes.npos; }
 
-// Letters that begin no garbled sequence of ours; beside one, what is, is surer.
+// Letters that begin no garbled sequence of these encodings. Beside one, a sequence is surer.
 bool is_small_greek_or_cyrillic(char32_t code) {
   return (code >= 0x3B0 && code <= 0x3C9) || is_one_of(code, U"\u03AC\u03AD\u03AF") || (code >= 0x430 && code <= 0x45F);
 }
@@ -91,13 +91,13 @@ bool is_capital_greek_or_cyrillic(char32_t code) {
   return (code >= 0x386 && code <= 0x3AB) || (code >= 0x401 && code <= 0x42F);
 }
 
-// The characters of a line from one on. Beyond its ends there are none: 0, of no class.
+// Indexes the characters of a line. Beyond its ends are characters 0, which are in no class.
 class Window {
  public:
   Window(std::u32string_view text, std::size_t at) : text_(text), at_(at) {}
 
   char32_t code(std::ptrdiff_t offset) const {
-    const std::size_t place = at_ + static_cast<std::size_t>(offset);  // before the beginning: beyond the end, too
+    const std::size_t place = at_ + static_cast<std::size_t>(offset);  // underflow is beyond the end, too
     return place < text_.size() ? text_[place] : 0;
   }
   bool is_at_begin() const { return at_ == 0; }
@@ -109,7 +109,7 @@ class Window {
   std::size_t at_;
 };
 
-// Two signs of which one at least is seldom written, or which are not written in this order.
+// Two signs of which at least one is seldom written, or which are not written in this order.
 bool is_unlikely_pair(const Window& w) {
   constexpr int kAccented = kSmall | kCapital;
   constexpr int kSign = kAccented | kOpening | kClosing | kCurrency | kNumeric | kLaw;
@@ -121,7 +121,7 @@ bool is_unlikely_pair(const Window& w) {
          (w.is(0, kCurrency | kNumeric) && w.is(1, kOpening));
 }
 
-// Two signs that are unlikely beside what stands around them.
+// Two signs that are unlikely beside their neighbours.
 bool is_unlikely_among_others(const Window& w) {
   constexpr int kAccented = kSmall | kCapital;
   const bool is_letter_of_other_words =
@@ -134,7 +134,7 @@ bool is_unlikely_among_others(const Window& w) {
          (w.is(0, kAccented) && w.is(1, kOpening | kClosing) && is_of_word(w.code(2)));
 }
 
-// Leads of UTF-8 as they are shown, before what continues them often.
+// Lead bytes of UTF-8 as characters, before their usual continuations.
 bool is_lead_and_continuation(const Window& w) {
   const auto is_arabic = [&](std::ptrdiff_t at) {
     return is_one_of(w.code(at), U"\u00D8\u00D9") &&
@@ -165,7 +165,7 @@ bool is_lead_and_continuation(const Window& w) {
   return w.is(0, kCapital) && w.code(1) == 0xB0;
 }
 
-// "Ã" and "Â" before a space that was, or stands for, U+00A0.
+// "Ã" and "Â" before a space that was U+00A0 or stands for it.
 bool is_lead_and_space(const Window& w) {
   if (!is_one_of(w.code(0), U"\u00C2\u00C3")) return false;
   const char32_t before = w.code(-1);
@@ -185,7 +185,7 @@ bool is_garbled_from(std::u32string_view text, std::size_t at) {
 }  // namespace
 
 bool looks_garbled(std::u32string_view text) {
-  std::size_t next = 0;  // where nobody has looked yet
+  std::size_t next = 0;  // not examined yet
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (classes_of(text[at]) == kNoSign) continue;
     // Each run that counts has such a character among its first three.

@@ -1,5 +1,5 @@
-// Whether a line looks like UTF-8 that was read as Latin-1 or windows-1252. The rule, its classes of characters and
-// its exceptions are those of ftfy 6.3 (Robyn Speer, Apache-2.0; ftfy/badness.py), for characters of these encodings.
+// Recognises UTF-8 that was read as Latin-1 or windows-1252. The rule, its character classes and its exceptions are
+// those of ftfy 6.3 (Robyn Speer, Apache-2.0; ftfy/badness.py), for characters of these encodings.
 #pragma once
 
 #include <string_view>

@@ -8,8 +8,8 @@
 namespace teratron {
 namespace {
 
-// What leads and continues in windows-1250, 1251, 1253, 1254 and 1257, beside the characters of windows-1252. Text that
-// went through these encodings is not mended: it is told from what is, so that no half of it is.
+// Leads and continuations of windows-1250, 1251, 1253, 1254 and 1257, beside those of windows-1252. Text that went
+// through these encodings is recognised so that no half of it is mended.
 constexpr std::u32string_view kOtherLeadsOfTwo =
     U"\u0100\u0102\u0106\u010C\u010E\u0110\u0112\u0116\u0118\u011A\u011E\u0122\u012A\u0130\u0136\u0139\u013B\u0141"
     U"\u0143\u0145\u0147\u014C\u0150\u0158\u015A\u015E\u0160\u0162\u016A\u016E\u0170\u0172\u0179\u017B\u017D";

@@ -50,7 +50,7 @@ std::unordered_set<std::string> read_list(const std::filesystem::path& file) {
   return entries;
 }
 
-// "jpg" of "/a/b.JPG?size=1"; empty: none.
+// "jpg" for "/a/b.JPG?size=1"; empty if there is no ending.
 std::string extension_of(std::string_view path) {
   path = path.substr(0, path.find_first_of("?#"));
   const std::string_view name = path.substr(path.rfind('/') + 1);
@@ -71,7 +71,7 @@ std::optional<UrlParts> parse_url(std::string_view url) {
   std::string_view rest = url.substr(scheme_end + 3);
   const std::size_t path_begin = std::min(rest.find_first_of("/?#"), rest.size());
   std::string_view authority = rest.substr(0, path_begin);
-  authority.remove_prefix(authority.rfind('@') + 1);  // 0 where there is none
+  authority.remove_prefix(authority.rfind('@') + 1);  // 0 if there is no "@"
   const std::size_t colon = authority.find(':');
   const std::string_view port = colon == authority.npos ? "" : authority.substr(colon + 1);
   if (port.find_first_not_of("0123456789") != port.npos) return std::nullopt;

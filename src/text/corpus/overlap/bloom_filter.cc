@@ -9,8 +9,7 @@
 namespace teratron {
 namespace {
 
-// Calls probe(word, bit) for each place of an element, until one returns false. Places are steps of one hash by
-// another.
+// Calls probe(word, bit) for each bit of an element until one returns false. Bits are steps of one hash by another.
 template <class Probe>
 bool for_each_place(std::uint64_t element, std::size_t words, int probes, const Probe& probe) {
   const std::uint64_t step = (element * 0x9E3779B97F4A7C15ULL) | 1;

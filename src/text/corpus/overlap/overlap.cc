@@ -16,7 +16,7 @@ namespace {
 
 using Ngrams = std::vector<std::uint64_t>;
 
-// The n-grams of the test set in order, each once, with how often it occurs and whether it was found.
+// The n-grams of the test set in order, each once, with its count and whether it was found.
 class TestNgrams {
  public:
   explicit TestNgrams(Ngrams all) : all_(std::move(all)) {
@@ -32,7 +32,7 @@ class TestNgrams {
     found_ = std::make_unique<std::atomic<bool>[]>(distinct_.size());
   }
 
-  // From any thread.
+  // Called from any thread.
   void look_for(std::uint64_t ngram) {
     const auto place = std::ranges::lower_bound(distinct_, ngram);
     if (place == distinct_.end() || *place != ngram) return;
@@ -64,7 +64,7 @@ class NgramReader {
               const OverlapOptions& options)
       : options_(options), source_(files, options.format, text_key, options.batch_bytes) {}
 
-  // The n-grams of the next documents, a list each; false at the end.
+  // Gives the n-grams of the next documents, a list each; false at the end.
   bool next(std::vector<Ngrams>& ngrams) {
     if (!source_.next(batch_)) return false;
     if (!batch_.bad.empty()) throw UserError(batch_.bad.front().fault);

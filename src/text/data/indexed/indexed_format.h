@@ -54,7 +54,7 @@ constexpr std::string_view name_of(TokenType type) {
   return "?";
 }
 
-// The type that Megatron-LM's writer chooses: u16 where the ids fit with room to spare.
+// The type that Megatron-LM's writer chooses: u16 if the ids fit with room to spare.
 constexpr TokenType token_type_for(std::int64_t vocab_size) {
   return vocab_size < 65500 ? TokenType::kU16 : TokenType::kI32;
 }

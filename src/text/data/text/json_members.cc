@@ -11,7 +11,7 @@
 namespace teratron {
 namespace {
 
-// Reads along an object of valid JSON.
+// Reads the members of an object of valid JSON.
 class ObjectScanner {
  public:
   explicit ObjectScanner(std::string_view json) : json_(json) {}
@@ -67,7 +67,7 @@ std::uint32_t hexadecimal(std::string_view digits) {
 bool is_high_surrogate(std::uint32_t code) { return code >= 0xD800 && code < 0xDC00; }
 bool is_low_surrogate(std::uint32_t code) { return code >= 0xDC00 && code < 0xE000; }
 
-// Takes the digits behind "\\u" from `rest`, and the second half of a pair behind them.
+// Takes the digits after "\\u" from `rest`, and the second half of a pair after them.
 char32_t take_unicode_escape(std::string_view& rest) {
   const std::uint32_t code = hexadecimal(rest.substr(0, 4));
   rest.remove_prefix(4);
@@ -81,7 +81,7 @@ char32_t take_unicode_escape(std::string_view& rest) {
   return is_high_surrogate(code) || is_low_surrogate(code) ? 0xFFFD : code;
 }
 
-// What is wrong at `at`, where `text` cannot go on as JSON.
+// The fault at `at`, where `text` stops being JSON.
 std::string fault_at(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at), before = text.substr(0, at);
   const std::size_t last = before.find_last_not_of(" \t\r\n");

@@ -1,4 +1,4 @@
-// What stands beside byte-level BPE's files: tokenizer_config.json and its kin.
+// Settings beside byte-level BPE's files: tokenizer_config.json and others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace teratron {
 namespace {
 
-// Classes whose splitter and merges are GPT-2's, and which add nothing to a text.
+// Classes with GPT-2's splitter and merges, which add nothing to a text.
 constexpr auto kBytePairClasses =
     std::to_array<std::string_view>({"GPT2Tokenizer", "CodeGenTokenizer", "GPTNeoXTokenizer"});
 
@@ -37,8 +37,7 @@ void take_added_tokens(std::vector<AddedToken> added, std::string_view file, Bpe
 
 void take_config(const TokenizerConfig& config, BpeSource& source, bool is_pair) {
   config.require_class(kBytePairClasses);
-  // transformers' classes of this kind set the prefix space anew, whatever tokenizer.json says; its general ones do
-  // not.
+  // transformers' classes of this kind override the prefix space of tokenizer.json; its general ones do not.
   if (is_pair || config.is_of_class(kBytePairClasses)) {
     source.add_prefix_space = config.flag("add_prefix_space").value_or(false);
   }

@@ -1,4 +1,4 @@
-// From what the files spell to a checked model.
+// Checks the content of files and makes a model of it.
 #include <fmt/format.h>
 
 #include <algorithm>

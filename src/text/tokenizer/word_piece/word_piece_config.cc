@@ -1,4 +1,4 @@
-// What stands beside WordPiece's files and is not read into the model: it must leave the ids as they are.
+// Settings beside WordPiece's files that are not part of the model: they must not change the ids.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace teratron {
 namespace {
 
-// Classes that make the tokens of BERT's.
+// Classes that make BERT's tokens.
 constexpr auto kWordPieceClasses = std::to_array<std::string_view>(
     {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer", "LxmertTokenizer",
      "ConvBertTokenizer", "SqueezeBertTokenizer", "LayoutLMTokenizer", "RetriBertTokenizer",

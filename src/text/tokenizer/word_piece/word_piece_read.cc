@@ -1,4 +1,4 @@
-// vocab.txt and what stands beside it.
+// Reads vocab.txt and the settings beside it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace teratron {
 namespace {
 
-constexpr std::size_t kLongestToken = 4096;  // bytes; a word that is longer than 100 characters is [UNK]
+constexpr std::size_t kLongestToken = 4096;  // bytes; a word longer than 100 characters is [UNK]
 
 std::vector<std::string> read_lines(const std::filesystem::path& path) {
   const std::string content = without_mark(read_file(path)), file = fmt::format("'{}'", path.string());
@@ -46,7 +46,7 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
   return tokens;
 }
 
-// Letters that have a lower case: BERT's uncased vocabulary holds U+211D, an upper-case R that has none.
+// Letters with a lower case: BERT's uncased vocabulary holds U+211D, an upper-case R without one.
 bool has_upper_case(std::string_view token) {
   while (!token.empty()) {
     const Utf8Step step = decode_utf8(token);
