@@ -370,10 +370,10 @@ TEST_F(JsonDocuments, OfAnArrayAreItsElementsWhateverTheBatches) {
   EXPECT_THAT(read("[{\"text\": \"raw\nend\"}]").front(), HasSubstr("not valid JSON"));
   const auto fault = [&](const std::string& content) { return message_of<UserError>([&] { read(content); }); };
   EXPECT_THAT(fault("[{\"text\": \"a\"}, {\"text\": \"b\""),
-              HasSubstr("cut short: its JSON array does not end, behind element 1"));
-  EXPECT_THAT(fault("[{\"text\": \"a\"}] x"), HasSubstr("behind the end of its JSON array"));
+              HasSubstr("cut short: its JSON array does not end, after element 1"));
+  EXPECT_THAT(fault("[{\"text\": \"a\"}] x"), HasSubstr("text follows the end of its JSON array"));
   EXPECT_THAT(fault("[{\"text\": \"" + std::string(100'000, 'a') + "\"}] x"),
-              HasSubstr("behind the end of its JSON array"));
+              HasSubstr("text follows the end of its JSON array"));
 }
 
 TEST_F(JsonDocuments, MayBeginWithAByteOrderMarkInAnyLine) {

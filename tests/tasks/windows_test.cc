@@ -106,7 +106,7 @@ struct RandomParagraph {
         }
       }
       windows.push_back(
-          {.window = window, .place = question + 2, .begins = storage[storage.size() - 2], .ends = storage.back()});
+          {.window = window, .begin_index = question + 2, .begins = storage[storage.size() - 2], .ends = storage.back()});
     }
   }
   std::string context;
@@ -125,8 +125,8 @@ TriedSpans all_best_spans(const RandomParagraph& paragraph, std::int64_t most) {
   for (const WindowLogits& logits : paragraph.windows) {
     for (std::int64_t first = 0; first < logits.window.count; ++first) {
       for (std::int64_t last = first; last < std::min(first + most, logits.window.count); ++last) {
-        const float score = logits.begins[static_cast<std::size_t>(logits.place + first)] +
-                            logits.ends[static_cast<std::size_t>(logits.place + last)];
+        const float score = logits.begins[static_cast<std::size_t>(logits.begin_index + first)] +
+                            logits.ends[static_cast<std::size_t>(logits.begin_index + last)];
         if (score > best.score) best = {.score = score, .texts = {}};
         if (score < best.score) continue;
         best.texts.push_back(paragraph.context.substr(static_cast<std::size_t>(logits.window.first + first),
@@ -170,7 +170,7 @@ TEST(SquadAnswers, OnlyTheLargestLogitsOfEachSideAreTried) {
   for (std::uint32_t i = 0; i < 4; ++i) tokens.push_back({.begin = i, .end = i + 1});
   // [CLS] [SEP] a b c d [SEP]: the best beginning is behind the best end.
   const std::vector<float> begins = {0, 0, 1, 2, 3, 4, 0}, ends = {0, 0, 4, 3, 2, 1, 0};
-  const std::vector<WindowLogits> windows = {{.window = {0, 4}, .place = 2, .begins = begins, .ends = ends}};
+  const std::vector<WindowLogits> windows = {{.window = {0, 4}, .begin_index = 2, .begins = begins, .ends = ends}};
   EXPECT_EQ(best_answer(context, tokens, windows, {.n_best = 1}), "");
   EXPECT_EQ(best_answer(context, tokens, windows, {.n_best = 2}), "");
   EXPECT_EQ(best_answer(context, tokens, windows, {.n_best = 3}),
@@ -181,8 +181,8 @@ TEST(SquadAnswers, ALogitThatIsNoNumberIsNoneOfTheLargest) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<TokenSpan> tokens = {{.begin = 0, .end = 1}, {.begin = 1, .end = 2}};
   const std::vector<float> all(5, nan), one = {nan, nan, nan, 1, nan};
-  const std::vector<WindowLogits> diverged = {{.window = {0, 2}, .place = 2, .begins = all, .ends = all}};
-  const std::vector<WindowLogits> partly = {{.window = {0, 2}, .place = 2, .begins = one, .ends = one}};
+  const std::vector<WindowLogits> diverged = {{.window = {0, 2}, .begin_index = 2, .begins = all, .ends = all}};
+  const std::vector<WindowLogits> partly = {{.window = {0, 2}, .begin_index = 2, .begins = one, .ends = one}};
   for (const bool may_be_none : {false, true}) {
     EXPECT_EQ(best_answer("ab", tokens, diverged, {.may_be_none = may_be_none}), "");
     EXPECT_EQ(best_answer("ab", tokens, partly, {.n_best = 2, .may_be_none = false}), "b");

@@ -130,14 +130,14 @@ Faults data_path_faults(Flag flag, std::span<const std::string> words) {
     const std::optional<double> weight = number_in(words[i]);
     if (!weight) {
       faults.add(
-          "{} has '{}' where a weight is due; give every corpus a number before it (0.7 a 0.3 b), or none (a corpus "
+          "{} has '{}' in place of a weight; give every corpus a number before it (0.7 a 0.3 b), or none (a corpus "
           "called 7 is ./7)",
           flag, words[i]);
       return faults;
     }
     if (i + 1 == words.size() || number_in(words[i + 1])) {
       faults.add(
-          "{} has the weight {} without a corpus behind it; write 0.7 a 0.3 b, and ./{} for a corpus of that name",
+          "{} has the weight {} without a corpus after it; write 0.7 a 0.3 b, and ./{} for a corpus of that name",
           flag, words[i], words[i]);
       return faults;
     }

@@ -97,7 +97,7 @@ TERATRON_TASKS(TERATRON_DECLARE_TASK)
 #undef TERATRON_DECLARE_TASK
 
 // The index of the largest; the first of equal ones.
-inline int place_of_largest(std::span<const float> values) {
+inline int index_of_largest(std::span<const float> values) {
   return static_cast<int>(std::ranges::max_element(values) - values.begin());
 }
 

@@ -113,7 +113,7 @@ void Tokenizer::encode_beginning_to(std::string_view text, std::size_t most, std
 
 std::vector<TokenSpan> Tokenizer::encode_with_offsets(std::string_view text, SpecialText special) const {
   if (text.size() > std::numeric_limits<std::uint32_t>::max()) {
-    throw_user_error("a text of {} bytes has places that 32 bits cannot tell; cut it at a space", text.size());
+    throw_user_error("a text of {} bytes has offsets beyond 32 bits; cut it at a space", text.size());
   }
   std::vector<TokenSpan> spans;
   if (special == SpecialText::kPlain) {

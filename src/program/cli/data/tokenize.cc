@@ -33,7 +33,7 @@ struct DataTokenizeOptions {
 
   Faults faults() const {
     Faults faults;
-    faults.add_if(is_standard_stream(out), "{} is two files, and standard output is one; name a place for them",
+    faults.add_if(is_standard_stream(out), "{} is two files, and standard output is one; name a PREFIX",
                   Flag{"out"});
     return faults;
   }
@@ -56,7 +56,7 @@ FieldList fields_of(DataTokenizeOptions& o) {
                   {{"no", SentenceSplit::kNone},
                    {"punctuation", SentenceSplit::kPunctuation},
                    {"lines", SentenceSplit::kLines}},
-                  "a sequence a sentence, which BERT is trained on; punctuation, or nothing behind the flag: at the "
+                  "a sequence a sentence, for BERT; punctuation (the default of the bare flag): at the "
                   "marks that end sentences, of most scripts; lines: each line is one. Documents get no <|endoftext|>")
       .bare = "punctuation";
   list.add("threads", &o.threads, "N", "0: one per core").between(0);

@@ -97,18 +97,18 @@ std::unique_ptr<Stage> make_clean_stage(CleanOptions options) {
 }
 
 void CleanSettings::add_fields(FieldList& list) {
-  list.add("tokenizer", &tokenizer, "DIR", "folder with the files of the tokenizer that tokens are counted with");
+  list.add("tokenizer", &tokenizer, "DIR", "folder of the tokenizer that counts tokens");
   list.add("min-tokens", &min_tokens, "N", "drop documents with fewer tokens").between(0);
-  list.add("keep-newlines", &keep_newlines, "", "leave line ends inside of sentences and empty lines as they are");
+  list.add("keep-newlines", &keep_newlines, "", "keep line ends inside sentences, and empty lines");
   list.add("url-key", &url_key, "KEY", "the URL of a .jsonl line is under this key");
-  list.add("url-lists", &url_lists, "DIR", "domains.txt and extensions.txt of documents to drop; else those installed");
-  list.add("no-url-rules", &no_url_rules, "", "do not look at URLs");
+  list.add("url-lists", &url_lists, "DIR", "folder with domains.txt and extensions.txt of documents to drop; empty: the installed lists");
+  list.add("no-url-rules", &no_url_rules, "", "ignore URLs");
 }
 
 Faults CleanSettings::faults(bool runs) const {
   Faults faults;
   faults.add_if(runs && min_tokens > 0 && tokenizer.empty(),
-                "{} has the tokens of a document counted; name the tokenizer's folder with {}, or give 0",
+                "{} counts tokens; name the tokenizer's folder with {}, or give 0",
                 Flag{"min-tokens"}, Flag{"tokenizer"});
   return faults;
 }
@@ -128,8 +128,8 @@ std::unique_ptr<Stage> CleanSettings::make(const StreamOptions&) const {
     const std::filesystem::path lists = url_lists.empty() ? installed_url_lists() : url_lists;
     if (lists.empty()) {
       throw_user_error(
-          "the lists of domains and endings that come with teratron are not where they were installed; name "
-          "a folder with --url-lists, or leave the rules about URLs out with --no-url-rules");
+          "the installed lists of domains and endings are missing; name a folder with --url-lists, or leave out the "
+          "rules about URLs with --no-url-rules");
     }
     options.url_rules.emplace(lists);
   }

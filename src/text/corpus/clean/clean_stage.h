@@ -32,7 +32,7 @@ bool has_tokens(const Tokenizer& tokenizer, std::string_view text, std::int64_t 
 struct CleanSettings {
   static constexpr StageText kText{
       .name = "clean",
-      .summary = "repairs text, and drops documents that are short or come from the wrong place",
+      .summary = "repairs text, and drops short documents and those from unwanted sites",
       .doing = "cleaning"};
   std::filesystem::path tokenizer, url_lists;
   std::int64_t min_tokens = 128;

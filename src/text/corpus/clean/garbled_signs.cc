@@ -97,8 +97,8 @@ class Window {
   Window(std::u32string_view text, std::size_t at) : text_(text), at_(at) {}
 
   char32_t code(std::ptrdiff_t offset) const {
-    const std::size_t place = at_ + static_cast<std::size_t>(offset);  // underflow is beyond the end, too
-    return place < text_.size() ? text_[place] : 0;
+    const std::size_t at = at_ + static_cast<std::size_t>(offset);  // underflow is beyond the end, too
+    return at < text_.size() ? text_[at] : 0;
   }
   bool is_at_begin() const { return at_ == 0; }
   bool has(std::ptrdiff_t offset) const { return at_ + static_cast<std::size_t>(offset) < text_.size(); }

@@ -107,8 +107,8 @@ std::optional<Drop> UrlRules::judge(std::string_view url) const {
 std::filesystem::path installed_url_lists() {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  for (const char* place : {"../share/teratron/configs/url-lists", "../../configs/url-lists"}) {
-    const std::filesystem::path folder = program / place;
+  for (const char* relative : {"../share/teratron/configs/url-lists", "../../configs/url-lists"}) {
+    const std::filesystem::path folder = program / relative;
     if (!error && std::filesystem::is_regular_file(folder / "domains.txt", error)) return folder;
     error.clear();
   }

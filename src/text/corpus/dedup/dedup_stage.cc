@@ -76,12 +76,12 @@ class SetCache {
   SetCache(const Spool& spool, std::int64_t ngram) : spool_(spool), ngram_(ngram) {}
 
   const NgramSet& of(std::int64_t document) {
-    const auto [place, is_new] = sets_.try_emplace(document);
+    const auto [found, is_new] = sets_.try_emplace(document);
     if (is_new) {
-      place->second = ngram_set(spool_.read(document).text, ngram_);
-      elements_ += place->second.size();
+      found->second = ngram_set(spool_.read(document).text, ngram_);
+      elements_ += found->second.size();
     }
-    return place->second;
+    return found->second;
   }
   void trim() {  // invalidates references
     if (elements_ < kMostElements) return;
@@ -191,8 +191,8 @@ constexpr double kLeastJaccard = 0.3;  // sketches of this size do not resolve l
 }  // namespace
 
 void DedupSettings::add_fields(FieldList& list) {
-  list.add("jaccard", &options.jaccard, "X", "documents are duplicates whose sets of n-grams are more alike");
-  list.add("shingle", &options.ngram, "N", "words of an n-gram").between(1, 100);
+  list.add("jaccard", &options.jaccard, "X", "documents whose sets of n-grams have a higher similarity are duplicates");
+  list.add("shingle", &options.ngram, "N", "length of n-grams in words").between(1, 100);
 }
 
 Faults DedupSettings::faults(bool /*runs*/) const {

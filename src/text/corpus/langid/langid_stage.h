@@ -37,7 +37,7 @@ struct LangidSettings {
 
   void add_fields(FieldList& list) {
     list.add("language", &language, "CODE", "keep documents in this language: en, de, zh, zh-Hant ...");
-    list.add("keep-unsure", &keep_unsure, "", "keep them where the detector does not rely on what it found, too");
+    list.add("keep-unsure", &keep_unsure, "", "also keep documents for which the detector's result is unreliable");
   }
   std::unique_ptr<Stage> make(const StreamOptions&) const { return make_langid_stage(language, keep_unsure); }
 };

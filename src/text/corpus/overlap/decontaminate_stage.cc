@@ -187,17 +187,17 @@ std::unique_ptr<Stage> make_decontaminate_stage(DecontaminateOptions options) {
 }
 
 void DecontaminateSettings::add_fields(FieldList& list) {
-  list.add("evaluation", &options.evaluation, "FILE", "texts of evaluation sets, named as FILE is");
-  list.add("cut-ngram", &options.longest, "N", "words in a row that both have are cut out").between(1, 100);
-  list.add("frequent", &options.frequent, "N", "but those that FILE has as often stay").between(1);
+  list.add("evaluation", &options.evaluation, "FILE", "files of evaluation sets, in the same formats as FILE");
+  list.add("cut-ngram", &options.longest, "N", "cut n-grams of N words that are in evaluation sets").between(1, 100);
+  list.add("frequent", &options.frequent, "N", "keep n-grams that occur N times or more in FILE").between(1);
   list.add("document-share", &options.document_share, "X",
-           "drop a document with this share of its n-grams in the sets");
+           "drop documents with this share of their n-grams in evaluation sets");
 }
 
 Faults DecontaminateSettings::faults(bool runs) const {
   Faults faults;
   faults.add_if(runs && options.evaluation.empty(),
-                "what decontaminate takes out is not said; name the files of evaluation sets with {}",
+                "decontaminate needs evaluation sets; name their files with {}",
                 Flag{"evaluation"});
   faults.add_if(!(options.document_share > 0 && options.document_share <= 1), "{} is a share, above 0 and at most 1",
                 Flag{"document-share"});

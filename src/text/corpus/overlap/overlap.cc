@@ -34,9 +34,9 @@ class TestNgrams {
 
   // Called from any thread.
   void look_for(std::uint64_t ngram) {
-    const auto place = std::ranges::lower_bound(distinct_, ngram);
-    if (place == distinct_.end() || *place != ngram) return;
-    found_[static_cast<std::size_t>(place - distinct_.begin())].store(true, std::memory_order_relaxed);
+    const auto found = std::ranges::lower_bound(distinct_, ngram);
+    if (found == distinct_.end() || *found != ngram) return;
+    found_[static_cast<std::size_t>(found - distinct_.begin())].store(true, std::memory_order_relaxed);
   }
   void look_in(const BloomFilter& filter) {
     for (std::size_t i = 0; i < distinct_.size(); ++i) found_[i] = filter.may_have(distinct_[i]);

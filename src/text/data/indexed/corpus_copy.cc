@@ -131,15 +131,15 @@ class DocumentCopy {
   }
 
  private:
-  template <class Told>
-  void copy_shard(const IndexedShard& shard, const std::optional<CorpusSidecar>& sidecar, const Told& told) {
+  template <class OnRead>
+  void copy_shard(const IndexedShard& shard, const std::optional<CorpusSidecar>& sidecar, const OnRead& on_read) {
     StoredTokens tokens(shard, sidecar);
     for (std::int64_t document = 0; document < shard.documents(); ++document, ++document_) {
       const std::size_t part = parts_.empty() ? 0 : parts_[static_cast<std::size_t>(document_)];
       if (part >= writers_.size()) continue;
-      if (copy_document(shard, document, tokens, *writers_[part])) told();
+      if (copy_document(shard, document, tokens, *writers_[part])) on_read();
     }
-    told();
+    on_read();
   }
 
   // Whether the file was read.

@@ -90,17 +90,17 @@ std::string content_fault(const fs::path& path, const CorpusFile& file) {
   const RandomAccessFile content(path);
   const std::uint64_t at_once = static_cast<std::uint64_t>(file.blocks ? file.blocks->bytes : kChecksumBlockBytes);
   Checksum checksum;
-  std::string place;
+  std::string where;
   std::vector<std::byte> block;
   for (std::uint64_t at = 0; at < content.size(); at += at_once) {
     block.resize(std::min(at_once, content.size() - at));
     content.read(at, block);
     checksum.update(block);
-    if (!file.blocks || !place.empty() || block_checksum_of(block) == file.blocks->checksums[at / at_once]) continue;
-    place = fmt::format(" (it differs first within bytes {} to {})", at, at + block.size());
+    if (!file.blocks || !where.empty() || block_checksum_of(block) == file.blocks->checksums[at / at_once]) continue;
+    where = fmt::format(" (it differs first within bytes {} to {})", at, at + block.size());
   }
-  if (place.empty() && checksum.digest() == file.checksum) return "";
-  return fmt::format("'{}': its checksum is not the one that it was written with{}", path.string(), place);
+  if (where.empty() && checksum.digest() == file.checksum) return "";
+  return fmt::format("'{}': its checksum is not the one that it was written with{}", path.string(), where);
 }
 
 void add_counts_faults(const IndexedDataset& dataset, const CorpusSidecar& sidecar, std::vector<std::string>& faults) {

@@ -24,7 +24,7 @@ constexpr std::size_t kIndexHeaderBytes = 9 + 8 + 1 + 8 + 8;
 // How a token is stored; the values are the format's codes. Codes 6 and 7 are floating point and hold no tokens.
 enum class TokenType : std::uint8_t { kU8 = 1, kI8 = 2, kI16 = 3, kI32 = 4, kI64 = 5, kU16 = 8 };
 
-// Calls body with a value of the C++ type behind `type`.
+// Calls body with a value of the C++ type of `type`.
 template <class Body>
 decltype(auto) with_token_type(TokenType type, Body&& body) {
   switch (type) {

@@ -92,7 +92,7 @@ std::string TokenContent::fault(const RandomAccessFile& file, const std::filesys
   const std::optional<FileBlocks> written = written_blocks(file, prefix, index_checksum);
   if (!written) return "";
   constexpr std::uint64_t kQuick = std::uint64_t{256} << 20;
-  if (file.size() > kQuick) tell_user(fmt::format("'{}' was touched: comparing its content", file.path().string()));
+  if (file.size() > kQuick) tell_user(fmt::format("'{}' has a new time; comparing its content", file.path().string()));
   const std::int64_t block = differing_block(file, *written);
   if (block < 0) return "";
   return fmt::format("something has written to it, within bytes {} to {}", block * written->bytes,

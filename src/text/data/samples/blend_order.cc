@@ -116,7 +116,7 @@ std::vector<std::uint8_t> one_period(std::span<const std::int64_t> shares) {
       if ((shares[i] * (slot + 1) - counts[i] * period) * bound < period) continue;
       if (!next || wait(i) * shares[*next] < wait(*next) * shares[i]) next = i;
     }
-    check(next.has_value(), "BlendOrder: no corpus is behind its share");
+    check(next.has_value(), "BlendOrder: no corpus is below its share");
     ++counts[*next];
     corpora[static_cast<std::size_t>(slot)] = static_cast<std::uint8_t>(*next);
   }
@@ -156,7 +156,7 @@ std::span<const std::uint32_t> BlendOrder::slots(std::size_t corpus) const {
                                    static_cast<std::size_t>(shares_[corpus]));
 }
 
-BlendOrder::Place BlendOrder::place(std::int64_t position) const {
+BlendOrder::Entry BlendOrder::entry(std::int64_t position) const {
   check(position >= 0, "BlendOrder: position");
   if (without_period_) {
     const DivisorOrder::Beginning before = without_period_->beginning(position);
@@ -166,11 +166,11 @@ BlendOrder::Place BlendOrder::place(std::int64_t position) const {
   return {corpus, count(corpus, position)};
 }
 
-std::int64_t BlendOrder::position(const Place& place) const {
-  check(place.sample >= 0, "BlendOrder: sample");
-  if (without_period_) return without_period_->position(place.corpus, place.sample);
-  const std::int64_t share = static_cast<std::int64_t>(slots(place.corpus).size());
-  return place.sample / share * period() + slots(place.corpus)[static_cast<std::size_t>(place.sample % share)];
+std::int64_t BlendOrder::position(const Entry& entry) const {
+  check(entry.sample >= 0, "BlendOrder: sample");
+  if (without_period_) return without_period_->position(entry.corpus, entry.sample);
+  const std::int64_t share = static_cast<std::int64_t>(slots(entry.corpus).size());
+  return entry.sample / share * period() + slots(entry.corpus)[static_cast<std::size_t>(entry.sample % share)];
 }
 
 std::int64_t BlendOrder::count(std::size_t corpus, std::int64_t samples) const {

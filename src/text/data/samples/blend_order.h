@@ -58,13 +58,13 @@ class BlendOrder {
   std::span<const std::int64_t> shares() const { return shares_; }
   std::int64_t period() const { return static_cast<std::int64_t>(corpora_.size()); }
 
-  struct Place {
+  struct Entry {
     std::size_t corpus = 0;
     std::int64_t sample = 0;  // its number among those of the corpus
-    bool operator==(const Place&) const = default;
+    bool operator==(const Entry&) const = default;
   };
-  Place place(std::int64_t position) const;                            // position >= 0
-  std::int64_t position(const Place& place) const;                     // the inverse
+  Entry entry(std::int64_t position) const;                            // position >= 0
+  std::int64_t position(const Entry& entry) const;                     // the inverse
   std::int64_t count(std::size_t corpus, std::int64_t samples) const;  // of the corpus, among the first `samples`
 
  private:

@@ -38,8 +38,8 @@ std::vector<std::uint8_t> choose_parts(std::int64_t documents, std::span<const d
   std::vector<std::uint8_t> parts(static_cast<std::size_t>(documents));
   double before = 0;  // whole numbers: exact
   std::uint8_t part = 0;
-  for (std::int64_t place = 0; place < documents; ++place) {
-    const std::int64_t document = order(place);
+  for (std::int64_t rank = 0; rank < documents; ++rank) {
+    const std::int64_t document = order(rank);
     const double size = size_of ? static_cast<double>(size_of(document)) : 1;
     while (before + size / 2 >= ends[part]) ++part;
     parts[static_cast<std::size_t>(document)] = part;
@@ -53,8 +53,8 @@ std::vector<std::uint8_t> choose_sample(std::int64_t documents, std::int64_t wan
   const RandomPermutation order = random_order(documents, seed, kSample);
   std::vector<std::uint8_t> parts(static_cast<std::size_t>(documents), 1);
   std::int64_t taken = 0;
-  for (std::int64_t place = 0; place < documents && taken < wanted; ++place) {
-    const std::int64_t document = order(place);
+  for (std::int64_t rank = 0; rank < documents && taken < wanted; ++rank) {
+    const std::int64_t document = order(rank);
     parts[static_cast<std::size_t>(document)] = 0;
     taken += size_of ? size_of(document) : 1;
   }

@@ -109,7 +109,7 @@ ContentKind DocumentReader::recognise() {
   constexpr int kMostSurprises = 3;
   if (const std::string line = surprise_of(content, file); tells_ && !line.empty() && ++surprises_ <= kMostSurprises) {
     std::fputs(
-        fmt::format("note: {}{}\n", line, surprises_ == kMostSurprises ? "; further files are not told" : "").c_str(),
+        fmt::format("note: {}{}\n", line, surprises_ == kMostSurprises ? "; further files are not listed" : "").c_str(),
         stderr);
   }
   return content.kind;
@@ -222,7 +222,7 @@ void DocumentReader::read_elements(DocumentBatch& batch) {
     require_size(block.size() - rest);
   }
   if (is_at_end_ && !elements_.may_end()) {
-    throw_user_error("{} is cut short: its JSON array does not end, behind element {}; copy or make it again",
+    throw_user_error("{} is cut short: its JSON array does not end, after element {}; copy or make it again",
                      name_of_input(files_[file_]), line_ + std::ssize(places));
   }
   carry_ = block.substr(rest);

@@ -50,7 +50,7 @@ void add_folder(const fs::path& folder, std::span<const std::string_view> ending
     for (const std::string_view ending : endings) {
       wanted += fmt::format("{}{}", wanted.empty() ? "" : ending == endings.back() ? " or " : ", ", ending);
     }
-    throw_user_error("there is no text in the folder '{}': no {} file, nor one with .gz or .zst behind that",
+    throw_user_error("there is no text in the folder '{}': no {} file, also not compressed (.gz, .zst)",
                      folder.string(), wanted);
   }
   std::ranges::sort(found, {}, [](const fs::path& path) { return path.native(); });

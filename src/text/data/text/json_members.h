@@ -23,7 +23,7 @@ std::optional<std::string> string_member(std::string_view object, std::string_vi
 // Decodes a valid JSON string with its quotes to UTF-8. Half a surrogate pair becomes U+FFFD.
 std::string json_string_value(std::string_view quoted);
 
-// Why a text that is_json() refuses is not one JSON value: "a comma stands before } at byte 9".
+// Why a text that is_json() refuses is not one JSON value: "a comma comes before } at byte 9".
 std::string json_fault(std::string_view text);
 
 }  // namespace teratron

@@ -221,7 +221,7 @@ std::size_t ArrayElements::open_array(std::string_view text, std::size_t at) {
       return at + 1;
     } else {
       throw_user_error(
-          "behind the end of its JSON array there is more, that is no other array; write a document a line, or one "
+          "text follows the end of its JSON array, and it is no other array; write a document a line, or one "
           "array");
     }
   }

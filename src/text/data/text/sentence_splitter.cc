@@ -128,8 +128,8 @@ class SentenceScanner {
         const std::size_t next = behind_space(at);
         if (is_blank_line(at, next)) end_sentence(at);
         at = next;
-      } else if (const std::size_t behind = behind_stops(at); behind > at) {
-        at = pass_stops(at, behind);
+      } else if (const std::size_t after_stops = behind_stops(at); after_stops > at) {
+        at = pass_stops(at, after_stops);
       } else if (const std::size_t wide = is_ascii ? at : behind_terminals(at); wide > at) {
         at = pass_terminals(wide);
       } else {
@@ -141,18 +141,18 @@ class SentenceScanner {
   }
 
  private:
-  // Ends the sentence after the stops in [stop, behind), if they do. Returns where to read on.
-  std::size_t pass_stops(std::size_t stop, std::size_t behind) {
-    std::size_t end = behind_closing(behind), next = behind_space(end);
+  // Ends the sentence after the stops in [stop, after_stops), if they do. Returns where to read on.
+  std::size_t pass_stops(std::size_t stop, std::size_t after_stops) {
+    std::size_t end = behind_closing(after_stops), next = behind_space(end);
     if (next == end) end = behind_wide_closing(end), next = behind_space(end);
-    const bool ends = next > end ? next == text_.size() || is_blank_line(end, next) || is_end(stop, behind, next)
-                                 : is_end_between_ideographs(stop, behind, end);
+    const bool ends = next > end ? next == text_.size() || is_blank_line(end, next) || is_end(stop, after_stops, next)
+                                 : is_end_between_ideographs(stop, after_stops, end);
     if (ends) end_sentence(end);
     return next;
   }
   // Ends the sentence after marks of other scripts.
-  std::size_t pass_terminals(std::size_t behind) {
-    const std::size_t end = behind_wide_closing(behind), next = behind_space(end);
+  std::size_t pass_terminals(std::size_t after_stops) {
+    const std::size_t end = behind_wide_closing(after_stops), next = behind_space(end);
     if (next == text_.size() || is_blank_line(end, next) || !goes_on_at(next)) end_sentence(end);
     return next;
   }
@@ -214,9 +214,9 @@ class SentenceScanner {
   }
   std::size_t behind_wide_closing(std::size_t i) const {
     while (true) {
-      const std::size_t behind = behind_marks(behind_closing(i), "", kWideClosing);
-      if (behind == i) return i;
-      i = behind;
+      const std::size_t after_stops = behind_marks(behind_closing(i), "", kWideClosing);
+      if (after_stops == i) return i;
+      i = after_stops;
     }
   }
   // Whether the text at `i` belongs to the sentence before it: a comma or another mark that continues or ends it.
@@ -226,13 +226,13 @@ class SentenceScanner {
     return std::ranges::any_of(kWideGoingOn, [&](std::string_view mark) { return rest.starts_with(mark); }) ||
            is_sentence_terminal(code_at(i));
   }
-  // Whether stops in [stop, behind), closed up to `end` and without white space, end a sentence. They do between
+  // Whether stops in [stop, after_stops), closed up to `end` and without white space, end a sentence. They do between
   // ideographs or kana, except three dots, which are as often inside one.
-  bool is_end_between_ideographs(std::size_t stop, std::size_t behind, std::size_t end) const {
+  bool is_end_between_ideographs(std::size_t stop, std::size_t after_stops, std::size_t end) const {
     const std::string_view rest = text_.substr(end);
     const bool opens = std::ranges::any_of(kWideOpening, [&](std::string_view mark) { return rest.starts_with(mark); });
     if (!is_ideograph(code_before(stop)) || (!opens && !is_ideograph(code_at(end)))) return false;
-    const std::string_view stops = text_.substr(stop, behind - stop);
+    const std::string_view stops = text_.substr(stop, after_stops - stop);
     const bool is_dots = stops.find_first_of("?!") == stops.npos;
     constexpr std::size_t kTwoEllipses = 6;  // bytes, of either form
     return !is_dots || stops.size() == 1 || stops.size() >= kTwoEllipses;
@@ -257,10 +257,10 @@ class SentenceScanner {
     const std::size_t begin = i;
     while (true) {
       i = behind_marks(i, "\"')]}*_", kClosing);
-      std::size_t behind = behind_note(i);
-      if (behind == i) behind = behind_quote(begin, i);
-      if (behind == i) return i;
-      i = behind;
+      std::size_t after_stops = behind_note(i);
+      if (after_stops == i) after_stops = behind_quote(begin, i);
+      if (after_stops == i) return i;
+      i = after_stops;
     }
   }
   // The offset after the mark at `i` that closes the quote opened at `begin`.
@@ -296,13 +296,13 @@ class SentenceScanner {
   }
   std::size_t behind_opening(std::size_t i) const { return behind_marks(i, "\"'([{*_", kOpening); }
 
-  // The offset of the next text if white space follows the stops in [stop, behind).
-  bool is_end(std::size_t stop, std::size_t behind, std::size_t next) const {
+  // The offset of the next text if white space follows the stops in [stop, after_stops).
+  bool is_end(std::size_t stop, std::size_t after_stops, std::size_t next) const {
     if (is_one_of(",;:)]}.?!", char_at(next)) || text_.substr(next).starts_with(kEllipsis)) return false;
     const std::size_t word = behind_opening(next);
     const Utf8Step step = word < text_.size() ? decode_utf8(text_.substr(word)) : Utf8Step{};
     if (step.status == Utf8Status::kValid && is_small(step.code)) return false;
-    return text_.substr(stop, behind - stop) != "." || !goes_on_behind(word_before(stop), word);
+    return text_.substr(stop, after_stops - stop) != "." || !goes_on_behind(word_before(stop), word);
   }
 
   // Letters, digits and stops before a stop; empty if more than a bracket, a quote or a dash precedes them, as in

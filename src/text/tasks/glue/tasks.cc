@@ -109,7 +109,7 @@ class PairSet : public TaskSet {
     const std::int64_t labels = std::ssize(labels_of(data_.task));
     check_outputs(outputs, examples_.count(), [&](std::int64_t) { return labels; });
     Predictions rows;
-    for (std::size_t i = 0; i < outputs.size(); ++i) rows.emplace(pair(i).index, place_of_largest(outputs[i]));
+    for (std::size_t i = 0; i < outputs.size(); ++i) rows.emplace(pair(i).index, index_of_largest(outputs[i]));
     return rows;
   }
 
@@ -178,7 +178,7 @@ namespace teratron {
 
 constinit const TaskEntry kMnliTask = complete({
     .name = "mnli",
-    .ability = "tells whether a text follows from another (MNLI)",
+    .ability = "classifies whether a text follows from another (MNLI)",
     .shape = {TaskOutputs::kLabels, std::size(glue::kMnliLabels)},
     .labels = glue::kMnliLabels,
     .seq_length = 128,
@@ -198,7 +198,7 @@ constinit const TaskEntry kMnliTask = complete({
 
 constinit const TaskEntry kQqpTask = complete({
     .name = "qqp",
-    .ability = "tells whether questions ask the same (QQP)",
+    .ability = "classifies whether two questions ask the same (QQP)",
     .shape = {TaskOutputs::kLabels, std::size(glue::kQqpLabelNames)},
     .labels = glue::kQqpLabelNames,
     .seq_length = 128,

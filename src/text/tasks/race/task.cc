@@ -25,22 +25,22 @@ class ChoiceSet : public TaskSet {
     const PairFrame frame = frame_of_pairs(tokenizer, reading.seq_length);
     if (reading.max_query_length < 1) throw_user_error("--max-query-length must be 1 at least");
     examples_.sequences_each = kOptions;
-    struct Place {
+    struct QuestionIndex {
       std::size_t article, question;
     };
-    std::vector<Place> places;
+    std::vector<QuestionIndex> indices;
     for (std::size_t article = 0; article < articles_.size(); ++article) {
       for (std::size_t i = 0; i < articles_[article].questions.size(); ++i) {
-        places.push_back({article, i});
+        indices.push_back({article, i});
         examples_.labels.push_back(articles_[article].questions[i].answer);
       }
     }
     const TokenLists texts = encode_texts(
         tokenizer, std::ssize(articles_), [&](std::size_t i) -> auto& { return articles_[i].text; });
     const TokenLists choices =
-        encode_texts(tokenizer, std::ssize(places) * examples_.sequences_each, [&](std::size_t i) {
-          const Place& place = places[i / kOptions];
-          const Question& question = articles_[place.article].questions[place.question];
+        encode_texts(tokenizer, std::ssize(indices) * examples_.sequences_each, [&](std::size_t i) {
+          const QuestionIndex& index = indices[i / kOptions];
+          const Question& question = articles_[index.article].questions[index.question];
           return question_with_option(question.text, question.options[i % kOptions]);
         });
     std::vector<TokenPair> pairs;
@@ -51,11 +51,11 @@ class ChoiceSet : public TaskSet {
         choice = choice.first(static_cast<std::size_t>(reading.max_query_length));
         ++long_choices;
       }
-      pairs.push_back({.a = texts[places[i / kOptions].article], .b = choice});
+      pairs.push_back({.a = texts[indices[i / kOptions].article], .b = choice});
       if (cut_longer_side(pairs.back(), reading.seq_length - kFrameTokens)) ++cut;
     }
     write_sequences(pairs, frame, examples_);
-    notes_ = fmt::format("{} questions on {} articles, {} sequences", places.size(), articles_.size(), pairs.size()) +
+    notes_ = fmt::format("{} questions on {} articles, {} sequences", indices.size(), articles_.size(), pairs.size()) +
              note_of(cut, fmt::format("sequences cut to {} tokens", reading.seq_length)) +
              note_of(long_choices, fmt::format("questions with an option cut to {} tokens", reading.max_query_length));
     drop_texts();
@@ -95,7 +95,7 @@ class ChoiceSet : public TaskSet {
     std::size_t at = 0;
     for (const Article& article : articles_) {
       std::vector<int>& list = answers[article.id];
-      for (std::size_t i = 0; i < article.questions.size(); ++i) list.push_back(place_of_largest(outputs[at++]));
+      for (std::size_t i = 0; i < article.questions.size(); ++i) list.push_back(index_of_largest(outputs[at++]));
     }
     return answers;
   }

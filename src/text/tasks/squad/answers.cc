@@ -43,9 +43,9 @@ std::size_t begin_of_answer(std::string_view text, const Answer& answer) {
 
 std::optional<AnswerTokens> tokens_of_bytes(std::span<const TokenSpan> tokens, std::size_t begin, std::size_t end) {
   const auto first = std::ranges::partition_point(tokens, [&](const TokenSpan& each) { return each.end <= begin; });
-  const auto behind = std::ranges::partition_point(tokens, [&](const TokenSpan& each) { return each.begin < end; });
-  if (first >= behind) return {};
-  return AnswerTokens{.first = first - tokens.begin(), .last = behind - tokens.begin() - 1};
+  const auto past = std::ranges::partition_point(tokens, [&](const TokenSpan& each) { return each.begin < end; });
+  if (first >= past) return {};
+  return AnswerTokens{.first = first - tokens.begin(), .last = past - tokens.begin() - 1};
 }
 
 namespace {
@@ -61,8 +61,8 @@ struct Span {
 void find_largest(std::span<const float> logits, std::int64_t count, std::vector<std::int64_t>& places) {
   places.resize(logits.size());
   std::iota(places.begin(), places.end(), 0);
-  const auto value = [&](std::int64_t place) {
-    const float logit = logits[static_cast<std::size_t>(place)];
+  const auto value = [&](std::int64_t index) {
+    const float logit = logits[static_cast<std::size_t>(index)];
     return std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit;
   };
   const auto middle = places.begin() + std::min<std::int64_t>(count, std::ssize(places));
@@ -79,11 +79,11 @@ class SpanSearch {
   void add(const WindowLogits& logits) {
     find_largest(logits.begins, rules_.n_best, begins_);
     find_largest(logits.ends, rules_.n_best, ends_);
-    const std::int64_t first = logits.place, behind = first + logits.window.count;
+    const std::int64_t first = logits.begin_index, past = first + logits.window.count;
     for (const std::int64_t begin : begins_) {
       if (begin < first) continue;
       for (const std::int64_t end : ends_) {
-        if (end < begin || end >= behind || end - begin >= rules_.max_answer_length) continue;
+        if (end < begin || end >= past || end - begin >= rules_.max_answer_length) continue;
         consider(logits, begin, end);
       }
     }
@@ -96,7 +96,7 @@ class SpanSearch {
     const float of_end = logits.ends[static_cast<std::size_t>(end)];
     const float score = of_begin + of_end;
     if (!(score > (best_ ? best_->score : -std::numeric_limits<float>::infinity()))) return;  // NaN is no answer
-    const std::int64_t offset = logits.window.first - logits.place;
+    const std::int64_t offset = logits.window.first - logits.begin_index;
     best_ = {.first = begin + offset, .last = end + offset, .score = score, .begin = of_begin, .end = of_end};
   }
 

@@ -44,7 +44,7 @@ struct AnswerRules {
 // The outputs of a model for one window.
 struct WindowLogits {
   Window window;
-  std::int64_t place = 0;               // index in the sequence of the window's first token
+  std::int64_t begin_index = 0;               // index in the sequence of the window's first token
   std::span<const float> begins, ends;  // of the whole sequence
 };
 

@@ -175,8 +175,8 @@ class SampleSet : public TaskSet {
         if (!question.is_labelled) {
           labels = {-1, -1};
         } else if (tokens && tokens->first >= window.first && tokens->last < window.first + window.count) {
-          const std::int64_t place = examples_.second(static_cast<std::int64_t>(at)) - window.first;
-          labels = {static_cast<std::int32_t>(tokens->first + place), static_cast<std::int32_t>(tokens->last + place)};
+          const std::int64_t offset = examples_.second(static_cast<std::int64_t>(at)) - window.first;
+          labels = {static_cast<std::int32_t>(tokens->first + offset), static_cast<std::int32_t>(tokens->last + offset)};
           is_in_one = true;
         }
         examples_.labels.insert(examples_.labels.end(), labels.begin(), labels.end());
@@ -191,7 +191,7 @@ class SampleSet : public TaskSet {
     for (std::size_t at = first_windows_[question]; at < first_windows_[question + 1]; ++at) {
       const std::span<const float> both = outputs[at];
       logits.push_back({.window = windows_[at],
-                        .place = examples_.second(static_cast<std::int64_t>(at)),
+                        .begin_index = examples_.second(static_cast<std::int64_t>(at)),
                         .begins = both.first(both.size() / 2),
                         .ends = both.last(both.size() / 2)});
     }

@@ -191,7 +191,7 @@ ScoresByAnswer score(const Dataset& dataset, const std::map<std::string, std::st
   ScoresByAnswer scores;
   for (const Question& question : dataset.questions) {
     if (!question.is_labelled) {
-      throw_user_error("the question '{}' does not tell its answers; what has none is not scored", question.id);
+      throw_user_error("the question '{}' has no answers in the data, so it cannot be scored; use a labelled set", question.id);
     }
     const auto found = predictions.find(question.id);
     const bool predicted = found != predictions.end();

@@ -23,8 +23,8 @@ struct CountedWord {
 // corpus.
 std::vector<CountedWord> count_words(std::span<const std::string_view> texts,
                                      const std::function<void(std::size_t bytes)>& progress) {
-  constexpr std::size_t kTold = std::size_t{1} << 20;  // bytes between calls of progress
-  std::size_t counted = 0, told = 0;
+  constexpr std::size_t kReportBytes = std::size_t{1} << 20;  // bytes between calls of progress
+  std::size_t counted = 0, reported = 0;
   std::vector<CountedWord> words;
   std::unordered_map<std::string_view, std::size_t> index_of;
   for (std::string_view text : texts) {
@@ -35,8 +35,8 @@ std::vector<CountedWord> count_words(std::span<const std::string_view> texts,
       if (is_new) words.push_back({word, 0});
       ++words[found->second].count;
       counted += word.size();
-      if (counted - told < kTold) continue;
-      told = counted;
+      if (counted - reported < kReportBytes) continue;
+      reported = counted;
       progress(counted);
     }
   }
@@ -168,7 +168,7 @@ void check_special(std::span<const std::string> special) {
     const bool is_printable = std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
     // Merges can never make a text of several words of the splitter.
     if (text.empty() || !is_printable || first_word_length(text) == text.size()) {
-      throw_user_error("special token '{}' cannot be told from text; write it like '<|name|>', in ASCII", text);
+      throw_user_error("special token '{}' cannot be distinguished from text; write it like '<|name|>', in ASCII", text);
     }
     if (std::ranges::find(special.begin(), special.begin() + static_cast<std::ptrdiff_t>(i), text) !=
         special.begin() + static_cast<std::ptrdiff_t>(i)) {

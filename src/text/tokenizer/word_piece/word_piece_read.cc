@@ -36,7 +36,7 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
     }
     if (!is_utf8(token)) throw_user_error("{}, line {}: this is not valid UTF-8", file, line);
     if (token.back() == ' ' || token.back() == '\t') {
-      throw_user_error("{}, line {}: there is white space behind '{}'; a line is a token and nothing else", file, line,
+      throw_user_error("{}, line {}: there is white space after '{}'; a line is a token and nothing else", file, line,
                        token.substr(0, token.find_last_not_of(" \t") + 1));
     }
     const auto [before, is_new] = line_of.emplace(token, line);
