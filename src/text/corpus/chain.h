@@ -14,7 +14,7 @@
 #include "corpus/extract/extract_stage.h"
 #include "corpus/langid/langid_stage.h"
 #include "corpus/overlap/decontaminate_stage.h"
-#include "corpus/stage_text.h"
+#include "corpus/stream/stage.h"
 #include "corpus/stream/stream.h"
 #include "options/fields.h"
 

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "corpus/clean/url_rules.h"
-#include "corpus/stage_text.h"
 #include "corpus/stream/stage.h"
 #include "corpus/stream/stream.h"
 #include "options/fields.h"
@@ -30,10 +29,9 @@ std::unique_ptr<Stage> make_clean_stage(CleanOptions options);
 bool has_tokens(const Tokenizer& tokenizer, std::string_view text, std::int64_t least);
 
 struct CleanSettings {
-  static constexpr StageText kText{
-      .name = "clean",
-      .summary = "repairs text, and drops short documents and those from unwanted sites",
-      .doing = "cleaning"};
+  static constexpr StageText kText{.name = "clean",
+                                   .summary = "repairs text, and drops short documents and those from unwanted sites",
+                                   .doing = "cleaning"};
   std::filesystem::path tokenizer, url_lists;
   std::int64_t min_tokens = 128;
   bool keep_newlines = false, no_url_rules = false;

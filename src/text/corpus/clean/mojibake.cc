@@ -8,7 +8,6 @@
 
 #include "base/utf8.h"
 #include "corpus/clean/garbled_signs.h"
-#include "corpus/clean/shown_sequences.h"
 #include "corpus/clean/windows_1252.h"
 
 namespace teratron {

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "corpus/stage_text.h"
 #include "corpus/stream/stage.h"
 #include "corpus/stream/stream.h"
 #include "options/fields.h"

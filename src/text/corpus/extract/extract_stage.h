@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "corpus/stage_text.h"
 #include "corpus/stream/stage.h"
 #include "corpus/stream/stream.h"
 #include "options/fields.h"
@@ -35,8 +34,7 @@ struct ExtractSettings {
     list.add("field", &options.html_key, "KEY", "the HTML of a .jsonl line is under this key");
     list.add("min-characters", &options.least_characters, "N", "drop articles with fewer characters, without spaces")
         .between(1);
-    list.add("max-page-bytes", &options.most_page_bytes, "N", "drop larger pages")
-        .between(1, std::int64_t{1} << 30);
+    list.add("max-page-bytes", &options.most_page_bytes, "N", "drop larger pages").between(1, std::int64_t{1} << 30);
   }
   std::unique_ptr<Stage> make(const StreamOptions& stream) const {
     ExtractOptions made = options;

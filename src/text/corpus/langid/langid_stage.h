@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "corpus/stage_text.h"
 #include "corpus/stream/stage.h"
 #include "corpus/stream/stream.h"
 #include "options/fields.h"

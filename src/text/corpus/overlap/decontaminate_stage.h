@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "corpus/stage_text.h"
 #include "corpus/stream/stage.h"
 #include "corpus/stream/stream.h"
 #include "options/fields.h"

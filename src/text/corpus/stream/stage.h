@@ -18,6 +18,14 @@
 
 namespace teratron {
 
+struct StageText {
+  std::string_view name;     // "dedup": `data dedup`, `--then dedup`
+  std::string_view summary;  // "keeps the first of documents that are nearly the same"
+  std::string_view doing;    // "looking for duplicates"
+  std::string_view
+      reads;  // "pages", for a stage with a reader of its own, which can only be the first; otherwise empty
+};
+
 // Why a document was dropped. Reasons are few, and counted; the detail is about this document.
 struct Drop {
   std::string reason;  // "short"

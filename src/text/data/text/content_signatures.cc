@@ -145,9 +145,7 @@ bool begins_as_zlib(std::string_view head) {
          !is_utf8(head.substr(0, 61));
 }
 
-// A pickle of protocol 0 that begins with an object: "cmodule\
-// name\
-// " and a mark or a memo index.
+// A pickle of protocol 0 that begins with an object: a line "cmodule", a line with a name, and a mark or a memo index.
 bool begins_as_pickled_object(std::string_view head) {
   if (!head.starts_with('c')) return false;
   const std::size_t first = head.find('\n'), second = first == head.npos ? first : head.find('\n', first + 1);
