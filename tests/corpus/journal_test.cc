@@ -147,7 +147,7 @@ class CorpusJournal : public ::testing::Test {
     std::ranges::sort(names);
     return names;
   }
-  // What one run makes of the inputs; its files are removed.
+  // The result of one run over the inputs; its files are removed.
   std::vector<std::string> undisturbed() {
     EXPECT_TRUE(run());
     const std::vector<std::string> expected = results();
@@ -253,7 +253,7 @@ TEST_F(CorpusJournal, WhatASurveyHasSeenIsNotMeasuredAgain) {
   EXPECT_EQ(names_there().size(), 6);
 }
 
-// What is kept in memory between two points would grow with the speed of the run.
+// State kept in memory between two points would grow with the speed of the run.
 TEST_F(CorpusJournal, StateIsSavedAfterEachBatch) {
   class Teller final : public Stage {
    public:

@@ -279,7 +279,7 @@ TEST_F(PairsOfSentences, EveryEpochHasItsOwnOrderAndMasks) {
   }
 }
 
-// Corpora of nothing, of single sentences, of sentences without tokens: told, or read without end.
+// Corpora of nothing, of single sentences, of sentences without tokens are refused, or read without end.
 TEST_F(PairsOfSentences, ACorpusWithoutPairsIsToldAndNeverHangs) {
   int told = 0, read = 0;
   for (int round = 0; round < 400; ++round) {

@@ -119,7 +119,7 @@ TEST_F(BlendOfCorpora, AnEpochEndsBeforeASampleComesAgain) {
   }
 }
 
-// Whatever the targets count, and however few samples of a corpus an update has.
+// Any weights of targets, and any number of samples of a corpus in an update.
 TEST_F(BlendOfCorpora, WeighsWhatItReads) {
   for (int round = 0; round < 60; ++round) {
     make_corpora();

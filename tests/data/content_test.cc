@@ -74,13 +74,13 @@ std::vector<Example> examples() {
       {"From here on it is prose.\n", ""},
       {"", ""},
       {" \n", ""},
-      // What may be either.
+      // Texts that may be either.
       {"{\"text\": \"open\n{\"text\": \"b\"}\n", "--format jsonl"},
       {"{'text': 'as Python prints it'}\n", "--format jsonl"},
       {"{\"text\": \"a\", \"score\": NaN}\n", "--format jsonl"},
       {"{\"text\": \"a\"}{\"text\": \"b\"}\n", "--format jsonl"},
       {"[{\"text\": \"a\"}, {\"text\"; \"b\"}]", "--format jsonl"},
-      // What is no text.
+      // Contents that are no text.
       {"{\n  \"text\": \"one\"\n}\n{\n  \"text\": \"two\"\n}\n", "several lines each"},
       {"[\"one\", \"two\"]\n", "something else than objects"},
       {"[1, 2, 3]", "something else than objects"},

@@ -182,7 +182,7 @@ TEST_F(JsonDocuments, ThatTheUserSaysAreLinesAndAreNotAreNamed) {
   EXPECT_THAT(fault("{\n  \"text\": \"a\"\n}\n"), HasSubstr("several lines each"));
   EXPECT_THAT(fault("id,text\n1,a\n2,b\n"), HasSubstr("comma-separated"));
   EXPECT_THAT(fault("\xFD\x37\x7A\x58\x5A\x00"s), HasSubstr("xz"));
-  EXPECT_EQ(fault("{\"text\": \"open\n{\"text\": \"b\"}\n"), "read");  // its line is told
+  EXPECT_EQ(fault("{\"text\": \"open\n{\"text\": \"b\"}\n"), "read");  // reported with its line
 }
 
 }  // namespace

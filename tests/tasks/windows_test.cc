@@ -31,7 +31,7 @@ TEST(SquadWindows, CoverTheParagraphAndShareWhatTheyAreToldTo) {
       EXPECT_GT(windows[i + 1].count, shared) << "a window without a token of its own";
     }
     EXPECT_LE(windows.back().count, room);
-    // What is as long as the shared part and one token more is whole in some window.
+    // A span as long as the shared part and one more token is whole in some window.
     for (std::int64_t first = 0; first + shared < tokens; ++first) {
       EXPECT_TRUE(std::ranges::any_of(
           windows,
@@ -84,7 +84,7 @@ TEST(SquadWindows, TheTokensOfBytesAreAllThatHaveOneOfThem) {
   }
 }
 
-// A paragraph of one-byte tokens and its windows, behind a question of some tokens, with random logits.
+// A paragraph of one-byte tokens and its windows, after a question of some tokens, with random logits.
 struct RandomParagraph {
   RandomParagraph(RandomSequence& random, int values) {
     const std::size_t count = random.below(20);
@@ -168,7 +168,7 @@ TEST(SquadAnswers, OnlyTheLargestLogitsOfEachSideAreTried) {
   const std::string context = "abcd";
   std::vector<TokenSpan> tokens;
   for (std::uint32_t i = 0; i < 4; ++i) tokens.push_back({.begin = i, .end = i + 1});
-  // [CLS] [SEP] a b c d [SEP]: the best beginning is behind the best end.
+  // [CLS] [SEP] a b c d [SEP]: the best first token is after the best last token.
   const std::vector<float> begins = {0, 0, 1, 2, 3, 4, 0}, ends = {0, 0, 4, 3, 2, 1, 0};
   const std::vector<WindowLogits> windows = {{.window = {0, 4}, .begin_index = 2, .begins = begins, .ends = ends}};
   EXPECT_EQ(best_answer(context, tokens, windows, {.n_best = 1}), "");

@@ -1,4 +1,4 @@
-// Training against its definition: count all pairs of all words anew before every merge.
+// Training against its definition: count all pairs of all words again before every merge.
 #include "tokenizer/bpe/bpe_trainer.h"
 
 #include <gmock/gmock.h>

@@ -62,7 +62,7 @@ void StageChain::add_then_field(FieldList& list) {
 
 void StageChain::add_stage_fields(FieldList& list) {
   each_of(settings_, [&](auto& stage) {
-    list.group(fmt::format("Of {}", stage.kText.name));
+    list.group(fmt::format("Stage {}", stage.kText.name));
     stage.add_fields(list);
   });
 }
