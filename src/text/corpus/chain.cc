@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
 
 namespace teratron {
 namespace {
@@ -47,10 +48,8 @@ std::vector<StageText> all_stages() {
 std::vector<std::string> StageChain::names() const {
   std::vector<std::string> names = {std::string(first_.name)};
   for (const std::string& word : then_) {
-    for (std::string_view rest = word; !rest.empty();) {
-      const std::size_t comma = std::min(rest.find(','), rest.size());
-      if (comma > 0) names.emplace_back(rest.substr(0, comma));
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    for (const auto name : std::views::split(word, ',')) {
+      if (!name.empty()) names.emplace_back(name.begin(), name.end());
     }
   }
   return names;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "data/text/text_list.h"
 
 namespace teratron {
 namespace {
@@ -32,10 +33,7 @@ std::unordered_set<std::string> read_list(const std::filesystem::path& file) {
   std::unordered_set<std::string> entries;
   const std::string content = read_file(file);
   std::int64_t line_number = 0;
-  for (std::string_view rest = content; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (std::string_view line : lines_of(content)) {
     ++line_number;
     line = line.substr(0, line.find('#'));
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "data/text/text_list.h"
 #include "tokenizer/unicode.h"
 
 namespace teratron {
@@ -373,10 +374,8 @@ std::vector<std::string_view> split_sentences(std::string_view text) { return Se
 
 std::vector<std::string_view> split_lines(std::string_view text) {
   std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    if (const std::string_view line = without_spaces(text.substr(0, end)); !line.empty()) lines.push_back(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (const std::string_view whole : lines_of(text)) {
+    if (const std::string_view line = without_spaces(whole); !line.empty()) lines.push_back(line);
   }
   return lines;
 }

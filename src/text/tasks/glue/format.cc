@@ -52,7 +52,7 @@ class TabSeparatedFile {
     return false;
   }
 
-  // Fails at the current line.
+  // The cells of the current line.
   const std::vector<std::string_view>& cells() const { return cells_; }
   std::optional<std::size_t> column(std::string_view name) const {
     const auto found = std::ranges::find(cells_, name);
