@@ -19,7 +19,7 @@ std::string repeated(const std::string& piece, std::size_t bytes) {
   while (text.size() < bytes) text += piece;
   return text;
 }
-// `piece` with a number in place of "#", another one each time.
+// `piece` with another number in place of "#" each time.
 std::string numbered(const std::string& piece, std::size_t bytes) {
   std::string text;
   for (int i = 0; text.size() < bytes; ++i) {
@@ -95,7 +95,7 @@ TEST(ExtractCost, NoPatternOfTagsNestsDeeperThanIsCounted) {
       "<xmp>",     "</xmp>",    "<frameset>", "</frameset>", "<hr>",       "</br>",       "<body>",     "</body>",
       "<pre>",     "</pre>",    "<!x ",       "<center>",    "</center>",  "<isindex>",   "<image>",    "x",
       "<marquee>", "</marquee>"};
-  // Those for which rules were missing once, found by many more trials.
+  // Pages for which rules were missing once, found by many more trials.
   for (const std::string pattern :
        {"</marquee><button></button><noscript></marquee></marquee><noscript></button></button><button><button>",
         "<noscript><li></tr><section></noscript>", "<table><caption><rb><input></tr>", "<rb>x<ruby></span><p></x-y>",

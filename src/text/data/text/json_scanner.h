@@ -1,53 +1,54 @@
-// JSON text read along its grammar (RFC 8259) and no further: numbers of any size and any depth are JSON, as they are
-// to other programs. simdjson reads values, which have limits.
+// Scans JSON text by its grammar (RFC 8259) only: numbers of any size and any depth are JSON, as in other programs.
+// simdjson parses values, which have limits.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace teratron {
 
-// Takes a text piece by piece. What strings hold is not looked into but for their escapes: UTF-8 is for others to
-// check.
+// Scans a text piece by piece. In strings it checks escapes only: the caller checks UTF-8.
 class JsonScanner {
  public:
-  // Reads on until the text ends, its first value is complete, or a byte cannot follow. Returns the bytes read; a value
-  // that is a number ends before the byte behind it.
+  // Scans until the text ends, its first value is complete, or a byte cannot follow. Returns the bytes read; a number
+  // ends before the byte after it.
   std::size_t scan(std::string_view text);
 
   bool is_complete() const { return state_ == State::kDone || (depth() == 0 && may_end_number()); }
   bool is_invalid() const { return state_ == State::kInvalid; }
   std::size_t depth() const { return objects_.size(); }
-  // Keys of objects with the colon behind them, so far.
+  // Keys of objects with their colon, so far.
   std::int64_t keys() const { return keys_; }
 
  private:
   enum class State : std::uint8_t {
     kValue,         // before a value
-    kFirstValue,    // behind "[": a value, or the end
-    kFirstKey,      // behind "{"
-    kKey,           // behind "," in an object
-    kColon,         // behind a key
-    kBehindValue,   // in an array or object
-    kString,        // behind the opening quote
-    kEscape,        // behind a backslash
+    kFirstValue,    // after "[": a value, or the end
+    kFirstKey,      // after "{"
+    kKey,           // after "," in an object
+    kColon,         // after a key
+    kBehindValue,   // after a value in an array or object
+    kString,        // after the opening quote
+    kEscape,        // after a backslash
     kHexadecimal,   // in the digits of \u
     kMinus,         // of a number
     kZero,          // and nothing before
     kDigits,        // before a point
-    kPoint,         // which digits have to follow
-    kFraction,      // digits behind a point
-    kExponent,      // behind "e"
-    kExponentSign,  // behind "e-"
+    kPoint,         // digits have to follow
+    kFraction,      // digits after a point
+    kExponent,      // after "e"
+    kExponentSign,  // after "e-"
     kExponentDigits,
     kLiteral,  // in true, false, null
     kDone,
     kInvalid,
   };
 
-  bool step(char c);  // whether the byte was taken; otherwise the state has changed, and it is looked at again
+  bool step(char c);  // whether the byte was taken; otherwise the state has changed, and the byte is tried again
   void begin_value(char c);
   void end_value() { state_ = objects_.empty() ? State::kDone : State::kBehindValue; }
   void behind_value(char c);
@@ -59,14 +60,36 @@ class JsonScanner {
   }
 
   State state_ = State::kValue;
-  std::vector<bool> objects_;  // what is open, from the outside in: an object, or an array
-  std::string_view literal_;   // what is to come of it
-  int digits_ = 0;             // of \u, to come
-  bool is_key_ = false;        // the string at hand
+  std::vector<bool> objects_;  // open arrays (false) and objects, from the outside in
+  std::string_view literal_;   // its expected rest
+  int digits_ = 0;             // of \u, expected
+  bool is_key_ = false;        // the current string is a key
   std::int64_t keys_ = 0;
 };
 
 // Whether a text is one JSON value, with white space around it.
 bool is_json(std::string_view text);
+
+// Finds elements by brackets, commas and quotes only. Their reader validates them; an invalid one may take others with
+// it.
+class ArrayElements {
+ public:
+  // `text`: the rest that the last scan() left, and more bytes. Calls back with the begin and end of each whole element
+  // in `text`; line ends inside become spaces, so that it is one line. Returns the offset of the rest. UserError
+  // without the file's name: text before or after the array.
+  std::size_t scan(std::string& text, const std::function<void(std::size_t begin, std::size_t end)>& element);
+
+  // Whether the text may end here: an array, or several consecutive ones, are closed.
+  bool may_end() const { return !is_open_; }
+
+ private:
+  std::size_t open_array(std::string_view text, std::size_t at);
+  std::size_t skip_string(std::string_view text, std::size_t at);
+
+  bool is_open_ = false, in_string_ = false, is_escaped_ = false;
+  bool has_comma_ = false;   // an element has to follow
+  std::size_t depth_ = 0;    // in the current element
+  std::size_t scanned_ = 0;  // scanned bytes of the rest
+};
 
 }  // namespace teratron
