@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "console/long_task.h"
+#include "base/host/standard_streams.h"
 
 namespace teratron {
 namespace {
