@@ -47,7 +47,7 @@ Launcher find_launcher() {
   return {};
 }
 
-std::unique_ptr<ControlPlane> control;  // of processes: from detect_launch() to leave_launch()
+std::unique_ptr<ControlPlane> job_control;  // of processes: from detect_launch() to leave_launch()
 
 [[noreturn]] void end_process(const std::string& message) {
   std::fflush(stdout);
@@ -93,11 +93,11 @@ void start_at_address(const AddressLaunch& launch, const std::string& bind, Laun
   environment.process = launch.rank;
   environment.launcher = launch.launcher;
   environment.address = launch;
-  control = std::make_unique<ControlPlane>(Membership{.rank = launch.rank,
-                                                      .size = launch.world_size,
-                                                      .host = environment.host,
-                                                      .point = meeting_point_of(launch, bind)},
-                                           control_settings());
+  job_control = std::make_unique<ControlPlane>(Membership{.rank = launch.rank,
+                                                          .size = launch.world_size,
+                                                          .host = environment.host,
+                                                          .point = meeting_point_of(launch, bind)},
+                                               control_settings());
 }
 
 // The cores of a host, and the quota of its control group, are shared out among its ranks; none uses more threads than
@@ -120,24 +120,25 @@ void take_share_of_cores(Communicator& world, const std::string& host) {
 }
 
 void run_process_rank(const LaunchEnvironment& environment, const std::function<void(Communicator& world)>& body) {
-  check(control != nullptr, "detect_launch() was called, and its ranks have not run yet");
+  check(job_control != nullptr, "detect_launch() was called, and its ranks have not run yet");
   try {
-    control->meet();
-    const auto world = environment.has_mpi() ? make_mpi_world(*control)
-                                             : make_control_world(*control, environment.process, environment.processes);
+    job_control->meet();
+    const auto world = environment.has_mpi()
+                           ? make_mpi_world(*job_control)
+                           : make_control_world(*job_control, environment.process, environment.processes);
     take_share_of_cores(*world, environment.host);
     body(*world);
-    control->finish();
+    job_control->finish();
   } catch (const LostRank&) {
     throw;  // the failure of another rank
   } catch (const std::exception& error) {
-    control->report_failure(error.what());
+    job_control->report_failure(error.what());
     throw;
   } catch (...) {
-    control->report_failure("an exception without a message");
+    job_control->report_failure("an exception without a message");
     throw;
   }
-  control.reset();
+  job_control.reset();
 }
 
 }  // namespace
@@ -173,7 +174,7 @@ LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind) {
   environment.kind = RankKind::kProcesses;
   environment.processes = own.processes;
   environment.process = own.process;
-  control = make_mpi_control_plane(environment.host, control_settings(), bind);
+  job_control = make_mpi_control_plane(environment.host, control_settings(), bind);
   return environment;
 }
 
@@ -190,8 +191,9 @@ void run_ranks(const LaunchEnvironment& environment, int ranks, const std::funct
 
 void leave_launch(int exit_code) {
   std::fflush(nullptr);
-  if (control != nullptr && exit_code != 0 && !control->end_is_accounted_for()) control->report_early_end(exit_code);
-  control.reset();
+  if (job_control != nullptr && exit_code != 0 && !job_control->end_is_accounted_for())
+    job_control->report_early_end(exit_code);
+  job_control.reset();
   leave_mpi(exit_code);
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -143,7 +144,7 @@ class Lingerer {
 void compute(Communicator& world, int lost, int signal) {
   world.barrier();
   if (world.rank() == lost) take_signal(signal);
-  for (volatile int steps = 0;; steps = steps + 1) {
+  for (std::atomic<int> steps = 0;; ++steps) {
   }
 }
 

@@ -19,8 +19,6 @@
 namespace teratron {
 namespace {
 
-using Json = nlohmann::json;
-
 // Gumbo's tree of a page takes a few times the page's size; of a page made for it, any amount.
 constexpr std::size_t kTreeBytesPerByte = 64, kTreeBytesAtLeast = std::size_t{64} << 20;
 
@@ -92,14 +90,14 @@ class ExtractStage final : public Stage {
 
   // The counts of each kind since the last call.
   std::string take_state_delta() override {
-    Json delta = Json::object();
+    nlohmann::json delta = nlohmann::json::object();
     for (const auto& [name, count] : counts()) {
       if (const std::int64_t more = count - std::exchange(told_counts_[name], count); more > 0) delta[name] = more;
     }
     return delta.empty() ? "" : delta.dump();
   }
   void restore_state(std::string_view delta) override {
-    for (const auto& [name, count] : Json::parse(delta).get<RecordCounts>()) {
+    for (const auto& [name, count] : nlohmann::json::parse(delta).get<RecordCounts>()) {
       if (name.starts_with(kRecords)) (*counts_)[name.substr(kRecords.size())] += count;
       if (name.starts_with(kFlaws)) flaws_[name.substr(kFlaws.size())] += count;
       told_counts_[name] += count;
