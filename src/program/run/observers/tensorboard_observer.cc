@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/host/standard_streams.h"
 #include "console/long_task.h"
 
 namespace teratron {
