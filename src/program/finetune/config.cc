@@ -121,8 +121,8 @@ void fit_to_task(FieldList& list, TrainConfig& run) {
        "decoupled weight decay; biases and norms have none; SQuAD's is 0.01 unless given, as RoBERTa's");
   help(run.optimizer.adamw.beta2, "decay of the gradient's running square; RoBERTa's is 0.98");
   help(run.optimizer.adamw.epsilon, "added to the root of the running square; RoBERTa's is 1e-6");
-  help(run.seed, "of the first run: the head's weights, dropout and the order of the data");
-  help(output.save, "where checkpoints, metrics.jsonl and predictions go; the same command goes on with what is there");
+  help(run.seed, "seed of the first run: the head's weights, dropout and the order of the data");
+  help(output.save, "folder of checkpoints, metrics.jsonl and predictions; the same command resumes a run there");
   list.field_of(output.save).required = true;
 }
 

@@ -80,7 +80,7 @@ WeightSource find_encoder(const std::filesystem::path& path, const LayoutSetting
 
 void add_loaded_precision_fields(FieldList& list, BackendSettings& settings) {
   add_precision_fields(list, settings, "weights and activations in bf16; statistics and losses in fp32",
-                       "the same in fp16, whose values end at 65504");
+                       "weights and activations in fp16, whose values end at 65504; statistics and losses in fp32");
 }
 
 LoadedModel load_model(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,

@@ -25,7 +25,7 @@ void add_precision_fields(FieldList& list, BackendSettings& s, std::string bf16_
 
 void add_training_precision_fields(FieldList& list, BackendSettings& settings) {
   add_precision_fields(list, settings, "weights and activations in bf16; master weights and gradients in fp32",
-                       "the same in fp16, with a loss scale");
+                       "weights and activations in fp16, with a loss scale; master weights and gradients in fp32");
 }
 
 void add_backend_fields(FieldList& list, BackendSettings& s) {

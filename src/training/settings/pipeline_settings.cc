@@ -44,7 +44,7 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
   list.add("defer-weight-gradients", &s.defer_weight_gradients, "",
            "compute weight gradients while a stage would wait, in the memory that the schedule needs anyway");
   list.add("profile", &s.profile, "FILE",
-           "what slices cost here, for --token-slices auto (teratron profile); measured and written there if "
+           "measured costs of slices, for --token-slices auto (teratron profile); measured and written there if "
            "it does not exist. Without it: in the user's cache")
       .of(FieldScope::kCommand);
 }

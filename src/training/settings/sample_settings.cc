@@ -55,7 +55,7 @@ void add_document_fields(FieldList& list, DocumentSettings& settings) {
   list.add(std::string(kResetPositionIds.name), &settings.reset_position_ids, "",
            "positions begin at 0 with every document in a sample");
   list.add(std::string(kEodMaskLoss.name), &settings.eod_mask_loss, "",
-           "what follows <|endoftext|> is not predicted: the loss is the mean over the other targets");
+           "no loss for the token after <|endoftext|>: the loss is the mean over the other targets");
 }
 
 BertOptions BertSettings::filled() const {

@@ -48,7 +48,7 @@ FieldList fields_of(TokenizerTrainOptions& o) {
                       "folder: all .jsonl "
                       "and .txt files below. -: standard input");
   list.add("vocab-size", &o.vocab_size, "N", "tokens, with the 256 bytes and <|endoftext|>").required = true;
-  list.add("out", &o.out, "DIR", "where vocab.json, merges.txt and tokenizer.json go")
+  list.add("out", &o.out, "DIR", "folder for vocab.json, merges.txt and tokenizer.json")
       .writes(FileContent::kOwn, {"/vocab.json", "/merges.txt", "/tokenizer.json"})
       .required = true;
   add_overwrite_field(list, o.overwrite);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/host/standard_streams.h"
+#include "console/long_task.h"
 
 namespace teratron {
 namespace {
