@@ -86,7 +86,7 @@ pipeline::ScheduleSize size_of(const Scenario& scenario, const Slices& slices) {
     size.set_slices(pipeline::TokenSlices{.cuts = slices.cuts}.slices_each());
   }
   const double actions = 3.0 * size.stages * size.micro_batches * size.slices * size.virtual_stages;
-  const bool can_be = pipeline::size_faults(scenario.schedule, size).empty();  // else make_schedule() tells
+  const bool can_be = pipeline::size_faults(scenario.schedule, size).empty();  // else make_schedule() throws
   if (can_be && actions > static_cast<double>(kMostActions)) {
     throw_user_error(
         "this schedule has {:.0f} actions, and {} are the most that is simulated; use fewer --stages, --micro-batches, "

@@ -1,4 +1,4 @@
-// Where to cut a sequence into slices of tokens so that a pipeline is done with it soonest (TeraPipe, arXiv 2102.07988,
+// Slicers: cut a sequence into slices of tokens so that a pipeline finishes soonest (TeraPipe, arXiv 2102.07988,
 // sections 3.3 and 3.4).
 #pragma once
 

@@ -32,7 +32,7 @@ const std::vector<ModelShape>& calibration_shapes() {
       {2, 256, 4, 256, 1, 512, {96, 80, 80}},
       {2, 128, 2, 128, 8, 512},
       {2, 256, 4, 512, 1, 2048, {256, 256}},
-      // Few rows, which tell what weights take by themselves.
+      // Few rows: the time of weights by themselves.
       {4, 256, 4, 32, 1, 2048},
       {2, 512, 8, 32, 1, 512},
       {2, 256, 4, 64, 1, 8192, {32, 32}},

@@ -33,7 +33,7 @@ struct StepTimes {
     double forward = 0, backward = 0;  // backward: both parts, if there are two
     double backward_weight = 0;        // the second part
   };
-  // In milliseconds, the same on every rank.
+  // Milliseconds, the same on every rank.
   std::vector<std::vector<Pass>> passes;  // [stage][micro-batch * slices + slice]: the mean of the stage's ranks
   double pipeline = 0;                    // until the last stage is done with its last pass
   double iteration = 0;                   // with sums of gradients and the update

@@ -173,7 +173,7 @@ class PipelineFaults {
                    slices.cuts.empty() ? fmt::format("{}", most) : s_.pipeline.token_slices);
     faults_.add_if(
         sequence_parallel && slices.joint && most == 1,
-        "{} is joint, but {} takes one sequence at a time, which leaves no micro-batches to choose; give auto",
+        "{} is joint, but {} takes one sequence at a time, which leaves no micro-batches to choose; leave it out",
         kTokenSlices, kSequenceParallel);
     if (slices.automatic || s_.model.seq_length < 1) return;
     const std::int64_t unit = sequence_parallel ? s_.layout.tensor_parallel : 1;

@@ -137,7 +137,7 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
   report.losses.of_kind.assign(sums.begin(), sums.begin() + losses);
   std::copy(sums.begin() + losses, sums.end() - 1, agreed.counts().begin());
   report.loss = report.losses.total();
-  // No scale of the loss explains it: the forward pass does not know the scale.
+  // No scale of the loss explains it: the forward pass does not use the scale.
   if (!std::isfinite(report.loss)) throw_diverged();
   const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh(), agreed.counts());
   if (agreed.corpus_fails()) require_readable_corpus();

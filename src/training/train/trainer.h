@@ -100,9 +100,9 @@ class Trainer {
     return iteration_ < config_.train_iters || (validation_is_owed_ && validates_after(iteration_));
   }
 
-  // To the last iteration, or to the update after which all ranks agree that one of them is to end. Evaluates and saves
-  // on the way as the configuration says, and at the end. UserError: training has diverged. CorpusFailure: the corpus
-  // cannot be read any more; what was trained until then is saved.
+  // Trains to the last iteration, or to the update after which all ranks agree that one of them is to end. Evaluates
+  // and saves on the way as the configuration says, and at the end. UserError: training has diverged. CorpusFailure:
+  // the corpus cannot be read any more; what was trained until then is saved.
   TrainingResult run(TrainingObserver& observer, const RunControl& control = {});
 
   // Whether a run of these settings validates after `iteration` updates.

@@ -159,7 +159,7 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
     Requests agreed;
     const IterationReport report = update(control, agreed);
     observer.iteration(report);
-    // The batches of a task differ too much; its scores tell.
+    // The batches of a task differ too much; its scores are watched instead.
     if (!task_.scores && loss_watch_.explodes(report.loss)) {
       observer.notice(fmt::format("warning: the loss explodes: {:.4f} in iteration {}, after a level of {:.4f}",
                                   report.loss, iteration_, loss_watch_.lowest()));
@@ -200,8 +200,8 @@ std::filesystem::path Trainer::save(SaveReason reason) {
   return executor_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
 }
 
-// A save may delete older checkpoints, so the one that replaces them must be one to go on from. Finite weights may be
-// so large that no forward pass is finite: one micro-batch of the samples that come next tells.
+// A save may delete older checkpoints, so the one that replaces them must be resumable. Finite weights may be so large
+// that no forward pass is finite: one micro-batch of the next samples tests that.
 void Trainer::require_finite_loss() {
   const std::int64_t one_for_each_copy = executor_.options().batch * executor_.mesh().data->size();
   const SampleRange next{batches_.consumed_after(iteration_), one_for_each_copy};

@@ -16,7 +16,7 @@
 
 namespace teratron {
 
-// By what a resumed run knows its data set again, wherever that lies now.
+// Identity of a data set, by which a resumed run recognises it in any place.
 struct DataIdentity {
   std::int64_t documents = 0, tokens = 0;
   std::int64_t content = 0;  // of the content (data/indexed/content_check.h)
@@ -42,11 +42,11 @@ struct TrainingTask {
 
 // Writes the data's identity to a training state, for resumed runs to compare.
 void record_data(const DataIdentity& data, TrainingState& state);
-// UserError where the run of the checkpoint read other data. Older checkpoints do not know theirs, and pass.
+// UserError: the run of the checkpoint read other data. Older checkpoints without an identity pass.
 void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, const DataIdentity& data);
 
 // UserError where a corpus was made with another tokenizer than the configuration's (which is the checkpoint's where a
-// run goes on: start_reading.h). A corpus or a run that knows of none is taken.
+// run goes on: start_reading.h). A corpus or a run without one passes.
 void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data);
 
 // Pre-training. UserError: a model that ends in the head of a task; what the configuration, the data and the checkpoint

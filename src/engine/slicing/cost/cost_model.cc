@@ -163,7 +163,7 @@ CostModel fit_cost_model(std::span<const CostPoint> points) {
   if (!first) {
     const auto with_context = std::ranges::count_if(points, [](const CostPoint& point) { return point.context > 0; });
     throw_user_error(
-        "{} measurements with context do not tell what context costs; measure two lengths or more, each with two "
+        "{} measurements with context do not determine what context costs; measure two lengths or more, each with two "
         "contexts or more",
         with_context);
   }

@@ -128,7 +128,7 @@ Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps
   std::vector<Searched> update = {{"update_bytes", 30, 1, 1000}};
   // Sums begin beside the passes, and what they take from these is measured with the update.
   if (!cluster.links.empty()) update.push_back({"sum_interference", 1, 0.01, 10});
-  // Only steps of both kinds tell what of it a sharded optimizer saves, and what its gathers cost.
+  // Only steps of both kinds show the savings of a sharded optimizer and the cost of its gathers.
   if (std::ranges::any_of(steps, &CalibrationStep::shards_optimizer)) {
     update.push_back({"gather_slowdown", 1, 0.01, 1000});
   }

@@ -24,11 +24,11 @@ class LayoutMemory {
   // Refers to `config`, which gives all but the layout.
   LayoutMemory(const TrainConfig& config, const MemoryPlanContext& context);
 
-  // The stage that takes most takes no less: the first one when most micro-batches are alive there, without what is
-  // hard to tell in closed form. Token slices may still be kSlicersChoice.
+  // A lower bound of the fullest stage: the first one when most micro-batches are alive there, without the parts that
+  // have no closed form. Token slices may still be kSlicersChoice.
   std::int64_t least(const Layout& layout) const;
 
-  // By train/plans/memory_plan.h; the bytes of a rank of each stage.
+  // Bytes of a rank of each stage, by train/plans/memory_plan.h.
   std::vector<std::int64_t> planned(const Layout& layout) const;
   // The most of a rank of the first and of the last stage: with as many layers in each, no other takes more, since
   // fewer micro-batches are alive on later ones. Where a --pipeline-layout says otherwise, of all stages.

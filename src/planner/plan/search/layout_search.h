@@ -27,7 +27,7 @@ struct PlanRequest {
   }
 };
 
-// Where the seconds of a step go, on the mean of its stages.
+// Seconds of a step by their cause, the mean of its stages.
 struct StepParts {
   double compute = 0;    // what one device would do too
   double recompute = 0;  // activations made again
@@ -56,12 +56,12 @@ struct SearchResult {
   // The fastest of each (tp, pp, dp), fastest first.
   std::vector<PlannedLayout> best;
   std::int64_t layouts = 0, too_large = 0, simulated = 0, planned = 0;  // too_large: as far as they were looked at
-  // Where nothing fits: what needs least.
+  // The layout that needs least, if nothing fits.
   std::optional<Layout> smallest;
   std::int64_t smallest_bytes = 0;
 };
 
-// On the most of the cluster's devices that any layout can use. UserError where there is none.
+// Layouts on as many of the cluster's devices as any layout can use. UserError: there is none.
 std::vector<Layout> layouts_of(const PlanRequest& request);
 
 // `runners_up`: at most so many beside the best. UserError where no layout has as many devices or fewer.

@@ -236,7 +236,7 @@ void run(const PlanOptions& options) {
 }  // namespace
 
 Command plan_command() {
-  return make_command<PlanOptions>("plan", "tells whether a model fits on a cluster and how to split it best", run);
+  return make_command<PlanOptions>("plan", "finds whether a model fits on a cluster, and its fastest layout", run);
 }
 
 }  // namespace teratron

@@ -34,13 +34,13 @@ struct TrainConfig : StepSettings {
   Faults faults() const;
 };
 
-// That the back end has what the optimizer computes with.
+// Faults: operations of the optimizer that the back end lacks.
 Faults optimizer_backend_faults(const TrainConfig& config);
 
 // The one list of the fields. `config` must outlive it. read_options<TrainConfig> (options/reading.h) reads them from
 // the arguments after `teratron train`.
 FieldList fields_of(TrainConfig& config);
-// Those of them that decide its updates, whatever it reads: training, precision, layout and pipeline.
+// Adds the fields that decide updates, whatever the data: training, precision, layout and pipeline.
 void add_update_fields(FieldList& list, TrainConfig& config);
 
 // TOML that `teratron train --config` reads back to the same values.

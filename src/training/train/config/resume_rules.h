@@ -15,7 +15,7 @@
 
 namespace teratron {
 
-// With the places of what a run reads, so that its record means the same in another working directory.
+// Settings with absolute paths of inputs, so that the record means the same in another working directory.
 TrainConfig with_absolute_paths(TrainConfig config);
 
 // config.toml of a --save folder, from which --config starts another run like this one. It leaves out settings of this
@@ -25,7 +25,7 @@ std::string saved_settings(const TrainConfig& config);
 // Settings recorded in a checkpoint: saved_settings() with the values that follow from others or from `model`.
 std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split);
 
-// The record of a checkpoint that has one, for these fields; what another version knows is left out. UserError: no
+// The record of a checkpoint that has one, for these fields; fields of other versions are left out. UserError: no
 // TOML.
 std::vector<Setting> recorded_settings_of(const CheckpointInfo& checkpoint, FieldList& fields);
 

@@ -25,7 +25,7 @@ struct TextSamples {
   std::int32_t end_of_text = -1;  // where the tokenizer has one
 };
 
-// By the run's tokenizer. UserError: a prompt that leaves no room in a sample of --seq-length.
+// Encodes the prompts with the run's tokenizer. UserError: a prompt that leaves no room in a sample of --seq-length.
 TextSamples text_samples(const TrainConfig& config);
 
 struct ContinuationLimits {
