@@ -12,7 +12,6 @@
 #include "data/text/json_members.h"
 
 namespace teratron {
-
 namespace {
 
 class CleanStage final : public Stage {
@@ -101,15 +100,16 @@ void CleanSettings::add_fields(FieldList& list) {
   list.add("min-tokens", &min_tokens, "N", "drop documents with fewer tokens").between(0);
   list.add("keep-newlines", &keep_newlines, "", "keep line ends inside sentences, and empty lines");
   list.add("url-key", &url_key, "KEY", "the URL of a .jsonl line is under this key");
-  list.add("url-lists", &url_lists, "DIR", "folder with domains.txt and extensions.txt of documents to drop; empty: the installed lists");
+  list.add("url-lists", &url_lists, "DIR",
+           "folder with domains.txt and extensions.txt of documents to drop; empty: the installed lists");
   list.add("no-url-rules", &no_url_rules, "", "ignore URLs");
 }
 
 Faults CleanSettings::faults(bool runs) const {
   Faults faults;
   faults.add_if(runs && min_tokens > 0 && tokenizer.empty(),
-                "{} counts tokens; name the tokenizer's folder with {}, or give 0",
-                Flag{"min-tokens"}, Flag{"tokenizer"});
+                "{} counts tokens; name the tokenizer's folder with {}, or give 0", Flag{"min-tokens"},
+                Flag{"tokenizer"});
   return faults;
 }
 

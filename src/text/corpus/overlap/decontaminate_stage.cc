@@ -11,7 +11,6 @@
 #include "corpus/words.h"
 
 namespace teratron {
-
 namespace {
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
@@ -196,8 +195,7 @@ void DecontaminateSettings::add_fields(FieldList& list) {
 
 Faults DecontaminateSettings::faults(bool runs) const {
   Faults faults;
-  faults.add_if(runs && options.evaluation.empty(),
-                "decontaminate needs evaluation sets; name their files with {}",
+  faults.add_if(runs && options.evaluation.empty(), "decontaminate needs evaluation sets; name their files with {}",
                 Flag{"evaluation"});
   faults.add_if(!(options.document_share > 0 && options.document_share <= 1), "{} is a share, above 0 and at most 1",
                 Flag{"document-share"});

@@ -13,7 +13,6 @@
 #include "tokenizer/word_piece/bert_characters.h"
 
 namespace teratron::squad {
-
 namespace {
 
 utf8proc_category_t category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
@@ -191,7 +190,8 @@ ScoresByAnswer score(const Dataset& dataset, const std::map<std::string, std::st
   ScoresByAnswer scores;
   for (const Question& question : dataset.questions) {
     if (!question.is_labelled) {
-      throw_user_error("the question '{}' has no answers in the data, so it cannot be scored; use a labelled set", question.id);
+      throw_user_error("the question '{}' has no answers in the data, so it cannot be scored; use a labelled set",
+                       question.id);
     }
     const auto found = predictions.find(question.id);
     const bool predicted = found != predictions.end();
