@@ -12,7 +12,6 @@
 #include "data/text/json_members.h"
 
 namespace teratron {
-
 namespace {
 
 class CleanStage final : public Stage {

@@ -9,7 +9,6 @@
 #include "tokenizer/unicode.h"
 
 namespace teratron {
-
 namespace {
 
 // Classes of characters; a character may be in several.

@@ -11,7 +11,6 @@
 #include "corpus/clean/windows_1252.h"
 
 namespace teratron {
-
 namespace {
 
 std::uint8_t byte_at(std::string_view bytes, std::size_t at) {

@@ -14,7 +14,6 @@
 #include "corpus/words.h"
 
 namespace teratron {
-
 namespace {
 
 using NgramSet = std::vector<std::uint64_t>;  // sorted, each once

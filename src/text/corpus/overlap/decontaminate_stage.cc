@@ -11,7 +11,6 @@
 #include "corpus/words.h"
 
 namespace teratron {
-
 namespace {
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }

@@ -20,7 +20,6 @@
 #include "data/indexed/indexed_format.h"
 
 namespace teratron {
-
 namespace {
 
 constexpr std::int64_t kSampledBytes = std::int64_t{64} << 10;  // per block

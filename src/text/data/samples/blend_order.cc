@@ -8,7 +8,6 @@
 #include "base/error.h"
 
 namespace teratron {
-
 namespace {
 
 // Product of a share and a position, both below 2^63.

@@ -10,7 +10,6 @@
 #include "data/samples/permutation.h"
 
 namespace teratron {
-
 namespace {
 
 // Streams of RandomPurpose::kSplit; draw_parts() has 0.

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/files/decompression.h"
+#include "data/text/array_elements.h"
 #include "data/text/content.h"
-#include "data/text/json_scanner.h"
 
 namespace teratron {
 

@@ -10,7 +10,6 @@
 #include "base/error.h"
 
 namespace teratron::squad {
-
 namespace {
 
 // Byte offset of a character of valid UTF-8; the text's end if it has fewer.

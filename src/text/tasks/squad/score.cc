@@ -13,7 +13,6 @@
 #include "tokenizer/word_piece/bert_characters.h"
 
 namespace teratron::squad {
-
 namespace {
 
 utf8proc_category_t category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }

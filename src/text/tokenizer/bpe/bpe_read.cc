@@ -18,7 +18,6 @@
 #include "tokenizer/tokenizer_json.h"
 
 namespace teratron {
-
 namespace {
 
 namespace fs = std::filesystem;

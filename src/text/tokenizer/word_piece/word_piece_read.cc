@@ -18,7 +18,6 @@
 #include "tokenizer/word_piece/word_piece_files.h"
 
 namespace teratron {
-
 namespace {
 
 constexpr std::size_t kLongestToken = 4096;  // bytes; a word longer than 100 characters is [UNK]
