@@ -3,12 +3,10 @@
 import argparse
 import datetime
 import json
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
 from side import Side, cpu_name
 
@@ -38,24 +36,6 @@ class Profile:
             TERATRON, "profile", "--repeats", repeats, *self.shape(), "--vocab-size", SHAPE["vocab"], "--output", self.file,
             "--json", "-")
 
-    def choose(self, schedule, sequences, corpus, joint=False):
-        """What the first updates of a training of so many sequences an update choose; text for --slices."""
-        file = self.file
-        if joint:  # one profile for each size of micro-batches, of one and two sequences; that of one is here
-            file = f"{Path(self.file).with_suffix('')}-1.json"
-            if not Path(file).exists():
-                shutil.copy(self.file, file)
-        run_json(TERATRON, "train", *self.shape(), *(["--micro-batch-size", 2] if joint else []),
-                 "--data-path", corpus, "--vocab-size", SHAPE["vocab"], "--profile", self.file,
-                 "--token-slices", "joint" if joint else "auto", "--schedule", schedule[0], "--global-batch-size", sequences,
-                 "--train-iters", 31, "--eval-interval", 0, "--lr", 1e-4, "--json", "-")
-        with open(file) as text:
-            chosen = json.load(text)["chosen_slices"]
-        if joint:
-            return next(one["cuts"] for one in chosen if one["schedule"] == schedule[0] and one.get("sequences") == sequences)
-        cuts = next(one["cuts"] for one in chosen if one["schedule"] == schedule[0] and one["micro_batches"] == sequences)
-        return cuts.partition("x")[2] or "1"
-
     def shape(self):
         return ["--num-layers", SHAPE["layers"], "--hidden-size", SHAPE["hidden"], "--num-attention-heads", SHAPE["heads"],
                 "--seq-length", self.seq, "--micro-batch-size", 1, "--pp", STAGES, "--threads", SHAPE["threads"],
@@ -68,29 +48,13 @@ class Profile:
         return answer["slice_tokens"] or [self.seq], answer["iteration_ms"]
 
 
-def make_corpus(folder):
-    """The project's own sources, in a vocabulary of as many tokens as the model has."""
-    sources = [str(path) for path in sorted(Path("src").rglob("*.cc"))]
-    tokenizer = f"{folder}/tokenizer"
-    for words in (["tokenizer", "train", "--vocab-size", SHAPE["vocab"], "--overwrite", "--out", tokenizer],
-                  ["data", "tokenize", "--tokenizer", tokenizer, "--overwrite", "--out", f"{folder}/corpus"]):
-        subprocess.run([TERATRON, *map(str, words), *sources], check=True, stdout=subprocess.DEVNULL)
-    return f"{folder}/corpus"
-
-
 class Variant:
-    def __init__(self, profile, schedule, slices, sequences=1, corpus=None):
-        """slices: as for --slices; "tried" and "joint": what a training's first updates choose."""
-        self.how = slices if slices in ("tried", "auto", "joint") else ""
-        if self.how in ("tried", "joint"):
-            slices = profile.choose(schedule, sequences, corpus, joint=slices == "joint")
-        self.schedule = schedule[0]
+    def __init__(self, profile, schedule, slices, sequences=1):
+        """slices: as for simulate --slices; auto: as train --token-slices auto takes them."""
+        self.is_auto, self.schedule = slices == "auto", schedule[0]
         self.flags = dict(seq=profile.seq, batch=sequences, micro=1, pp=STAGES, schedule=schedule[1])
-        if self.how == "joint":  # one profile cannot tell what micro-batches of two sizes cost
-            self.cut, self.slice_count, self.predicted = slices, 0, None
-        else:
-            tokens, self.predicted = profile.plan(schedule, slices, sequences)
-            self.cut, self.slice_count = ",".join(map(str, tokens)), len(tokens)
+        tokens, self.predicted = profile.plan(schedule, slices, sequences)
+        self.cut, self.slice_count = ",".join(map(str, tokens)), len(tokens)
         if self.slice_count != 1:
             self.flags["slices"] = self.cut
         self.passes, self.planned_bytes = [], 0
@@ -107,10 +71,8 @@ class Variant:
         return 1e3 * statistics.median(self.passes)
 
     def name(self):
-        if self.how == "joint":
-            return f"{self.schedule} (joint: {self.cut})"
         cut = "" if self.slice_count == 1 else f", {self.slice_count} slices"
-        return self.schedule + cut + (f" ({self.how}: {self.cut})" if self.how else "")
+        return self.schedule + cut + (f" (auto: {self.cut})" if self.is_auto else "")
 
 
 def measure(variants, rounds):
@@ -124,24 +86,23 @@ def table(title, variants):
     lines = [f"| {title} | passes, ms | times the first | predicted, ms | error | planned MB a rank |", "|---" * 6 + "|"]
     for v in variants:
         ms = v.milliseconds()
-        predicted = f"{v.predicted:.1f} | {100 * (v.predicted / ms - 1):+.1f} %" if v.predicted else "|"
-        lines.append(f"| {v.name()} | {ms:.1f} | {base / ms:.2f} | {predicted} "
+        lines.append(f"| {v.name()} | {ms:.1f} | {base / ms:.2f} | {v.predicted:.1f} | {100 * (v.predicted / ms - 1):+.1f} % "
                      f"| {v.planned_bytes / 1e6:.0f} |")
     return "\n".join(lines) + "\n"
 
 
-def sweep_of_slices(profile, rounds, corpus):
+def sweep_of_slices(profile, rounds):
     """Figure 6: how many slices one sequence is cut into."""
     variants = [Variant(profile, GPIPE, "1")]
     variants += [Variant(profile, TERAPIPE, f"uniform:{count}") for count in (2, 4, 8, 16, 32, 64)]
-    variants += [Variant(profile, TERAPIPE, "tried", 1, corpus), Variant(profile, TERAPIPE, "auto")]
+    variants.append(Variant(profile, TERAPIPE, "auto"))
     measure(variants, rounds)
-    uniform, best = variants[:-2], variants[-2]
+    uniform, best = variants[:-1], variants[-1]
     chart = line_chart(
         f"One sequence of {profile.seq} tokens through 2 stages", "slices", "milliseconds",
         {"measured": [(v.slice_count, v.milliseconds()) for v in uniform],
          "predicted": [(v.slice_count, v.predicted) for v in uniform],
-         "chosen in the first updates": [(best.slice_count, best.milliseconds())]})
+         "auto": [(best.slice_count, best.milliseconds())]})
     return table(f"one sequence of {profile.seq} tokens", variants), chart
 
 
@@ -158,12 +119,11 @@ def sweep_of_lengths(profiles, rounds):
     return "\n".join(rows), chart
 
 
-def several_sequences(profile, rounds, corpus, sequences):
+def several_sequences(profile, rounds, sequences):
     """What stays in memory when there are several micro-batches. The first schedule comes again at the end: the noise."""
     variants = [Variant(profile, GPIPE, "1", sequences), Variant(profile, ONE_F_ONE_B, "1", sequences)]
     for schedule in (TERAPIPE, SEQ1F1B):
-        variants.append(Variant(profile, schedule, "tried", sequences, corpus))
-        variants.append(Variant(profile, schedule, "joint", sequences, corpus))
+        variants.append(Variant(profile, schedule, "auto", sequences))
         variants += [Variant(profile, schedule, f"uniform:{count}", sequences) for count in (2, 3, 4)]
     variants.append(Variant(profile, GPIPE, "1", sequences))
     measure(variants, rounds)
@@ -198,7 +158,6 @@ def main():
     if options.several_only and options.save:
         parser.error("--save keeps all tables")
     with tempfile.TemporaryDirectory() as folder:
-        corpus = make_corpus(folder)
         lengths = (1024,) if options.several_only else (512, 1024, 2048)
         profiles = {seq: Profile(folder, seq, options.repeats) for seq in lengths}
         tables = []
@@ -208,10 +167,10 @@ def main():
             tables.append(text)
 
         if not options.several_only:
-            text, slices_chart = sweep_of_slices(profiles[2048], options.rounds, corpus)
+            text, slices_chart = sweep_of_slices(profiles[2048], options.rounds)
             add(text)
         for sequences in options.sequences:
-            add(several_sequences(profiles[1024], options.rounds, corpus, sequences))
+            add(several_sequences(profiles[1024], options.rounds, sequences))
         if not options.several_only:
             text, lengths_chart = sweep_of_lengths(profiles.values(), options.rounds)
             add(text)

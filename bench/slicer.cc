@@ -55,15 +55,6 @@ void one_sequence(std::int64_t granularity, double epsilon) {
   report_line("Algorithm 1", granularity, epsilon, fill, slice, slicing.solves, slicing.time);
 }
 
-void pairs(std::int64_t granularity, double epsilon) {
-  const double fill = median_milliseconds([&] { table_of(1, granularity); });
-  const CostTable forward = table_of(1, granularity, 0.34), backward = table_of(1, granularity, 0.66);
-  Slicing slicing;
-  const double slice = median_milliseconds(
-      [&] { slicing = best_pair_slicing(forward, backward, {.stages = kStages, .epsilon = epsilon}); });
-  report_line("pairs, for 1F1B", granularity, epsilon, 2 * fill, slice, slicing.solves, slicing.time);
-}
-
 void joint(int sequences, std::int64_t granularity, double epsilon) {
   std::vector<CostTable> tables;
   const double fill = median_milliseconds([&] {
@@ -84,8 +75,6 @@ int run(std::span<char*>) {
     one_sequence(8, epsilon);
     one_sequence(1, epsilon);
     joint(64, 8, epsilon);
-    pairs(32, epsilon);
-    pairs(16, epsilon);
   }
   return 0;
 }

@@ -22,11 +22,11 @@ Cluster machine(std::int64_t devices) {
 
 // As if `truth` had been measured.
 std::vector<CalibrationStep> made_steps(const Cluster& truth) {
-  std::vector<CalibrationStep> steps = calibration_steps({.dtype = DType::kF32}, truth.devices);
+  std::vector<CalibrationStep> steps = calibration_steps(1, truth.devices, DType::kF32);
   if (truth.devices > 1) {
-    const std::vector<CalibrationStep> split = calibration_steps({.tensor = truth.devices, .dtype = DType::kF32}, 1);
+    const std::vector<CalibrationStep> split = calibration_steps(truth.devices, 1, DType::kF32);
     steps.insert(steps.end(), split.begin(), split.end());
-    std::vector<CalibrationStep> sharded = calibration_steps({.dtype = DType::kF32}, truth.devices);
+    std::vector<CalibrationStep> sharded = calibration_steps(1, truth.devices, DType::kF32);
     for (CalibrationStep& step : sharded) step.shards_optimizer = true;
     steps.insert(steps.end(), sharded.begin(), sharded.end());
   }
@@ -34,7 +34,7 @@ std::vector<CalibrationStep> made_steps(const Cluster& truth) {
     for (std::size_t slice = 0; slice < step.slices.size(); ++slice) {
       step.passes.push_back(predicted(step, truth, slice));
     }
-    step.after = step.settings.tensor == 1 ? predicted_after(step, truth) : 0;
+    step.after = step.tensor == 1 ? predicted_after(step, truth) : 0;
   }
   return steps;
 }
@@ -70,7 +70,7 @@ TEST(Calibration, OfBothKindsOfOptimizerPredictsBoth) {
   const std::vector<CalibrationStep> steps = made_steps(truth);
   const Calibration found = calibrate(machine(2), steps, 1);
   for (const CalibrationStep& step : steps) {
-    if (step.settings.tensor > 1) continue;
+    if (step.tensor > 1) continue;
     EXPECT_NEAR(predicted_after(step, found.cluster) / step.after, 1, 0.05) << step.shards_optimizer;
   }
   // What a plan says of an update is the same.

@@ -22,6 +22,20 @@ using testing::random_request;
 
 using Shape = std::array<std::int64_t, 3>;
 
+// Every layout that search_layouts() chooses from, with the slicer's choices made.
+std::vector<Layout> all_layouts(const PlanRequest& request) {
+  LayoutTimes times(request.model, request.cluster, request.vocab_size);
+  std::vector<Layout> all;
+  for (const Layout& layout : layouts_of(request)) {
+    if (is_to_be_chosen(layout)) {
+      std::ranges::move(times.chosen(layout), std::back_inserter(all));
+    } else {
+      all.push_back(layout);
+    }
+  }
+  return all;
+}
+
 // The least seconds of each (tp, pp, dp) that fits, all layouts simulated.
 std::map<Shape, double> by_brute_force(const PlanRequest& request) {
   const LayoutMemory memory(request.model, request.context());

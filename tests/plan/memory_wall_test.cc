@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "plan/random_request.h"
-#include "plan/search/cheapest_change.h"
 
 namespace teratron::plan {
 namespace {
@@ -66,7 +65,7 @@ TEST(MemoryWall, WhatDoesNotFitIsToldWithChangesThatFit) {
     ++told;
     ASSERT_TRUE(result.smallest.has_value());
     EXPECT_GT(static_cast<double>(result.smallest_bytes), request.cluster.device.memory);
-    for (const Change& change : cheapest_changes(request)) {
+    for (const Change& change : fitting_changes(request)) {
       EXPECT_LE(static_cast<double>(change.bytes), request.cluster.device.memory) << change.text;
     }
     try {

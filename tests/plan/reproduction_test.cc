@@ -17,7 +17,6 @@
 #include "plan/costs/step_time.h"
 #include "plan/reproduction/judgement.h"
 #include "plan/reproduction/terapipe_published.h"
-#include "plan/reproduction/teratron_cluster.h"
 #include "plan/reproductions.h"
 #include "train/config/start_reading.h"
 

@@ -1,4 +1,4 @@
-// What is wrong with a pipeline is told with the flag and with what would be right, all at once.
+// Faults of a pipeline name the flag and valid values, all at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 using Words = std::vector<std::string>;
 
-// Of a GPT-2 of 12 layers and sequences of 1024 tokens.
+// Faults of a GPT-2 of 12 layers and sequences of 1024 tokens.
 std::vector<std::string> faults_of(const Words& arguments) {
   StepSettings settings;
   FieldList fields = fields_of(settings);
@@ -127,7 +127,7 @@ TEST(PipelineFaults, MicroBatchesOfTheirOwnSlicesMakeUpTheBatch) {
   EXPECT_THAT(faults("2x1024+4x1024"), ElementsAre(HasSubstr("a micro-batch of 4 sequences after one of 2")));
   EXPECT_THAT(faults("4x512,512+2x1024", {"--schedule", "1f1b"}), ElementsAre(HasSubstr("terapipe or seq1f1b")));
   EXPECT_THAT(faults("joint", {"--tp", "4", "--sequence-parallel", "--micro-batch-size", "1"}),
-              ElementsAre(HasSubstr("leaves no micro-batches to choose; give auto")));
+              ElementsAre(HasSubstr("leaves no micro-batches to choose; leave it out")));
   EXPECT_THAT(faults("4x512,512+2x1024", {"--tp", "4", "--sequence-parallel"}),
               ElementsAre(HasSubstr("takes one sequence at a time, but --token-slices is 4x512,512+2x1024; give 1")));
 }

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "slicing/cost/least_squares.h"
 
 namespace teratron::slicing {
 namespace {
@@ -148,10 +147,6 @@ TEST(CostModel, IsAStraightLineBetweenMeasuredLengths) {
   EXPECT_EQ(model.milliseconds(16, 0), 6);
   EXPECT_EQ(model.milliseconds(16, 1), 7);
   EXPECT_THROW(static_cast<void>(model.milliseconds(17, 0)), InternalError);
-  const CostTable table = model.table(16, 6);  // boundaries 0, 6, 12, 16
-  EXPECT_EQ(table.intervals(), 3U);
-  EXPECT_EQ(table.of(0, 2), model.milliseconds(12, 0));
-  EXPECT_EQ(table.of(2, 3), model.milliseconds(4, 12));
 }
 
 TEST(CostModel, OfAShorterSliceThanAnyMeasuredIsBetweenItsShareAndTheShortest) {

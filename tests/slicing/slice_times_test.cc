@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
+#include <set>
 
 #include "base/philox.h"
 #include "pipeline/timing/simulate.h"
@@ -45,7 +47,8 @@ TEST(SliceTimes, AreThoseOfEachStageWithTheContextOfEachSlice) {
   RandomSequence random(RandomStream{.seed = 1});
   const Profile profile = random_profile(random, 3);
   const Lengths lengths = {500, 300, 224};
-  const pipeline::Costs costs = slice_costs(profile, schedule_of(ScheduleKind::kTeraPipe, 3, 2, lengths), lengths);
+  const pipeline::Costs costs =
+      paced_costs(profile, schedule_of(ScheduleKind::kTeraPipe, 3, 2, lengths), alike(profile, lengths));
   for (std::size_t stage = 0; stage < 3; ++stage) {
     EXPECT_EQ(costs.passes[stage][2].forward, profile.stages[stage].forward.milliseconds(224, 800));
     EXPECT_EQ(costs.passes[stage][1].backward, profile.stages[stage].backward.milliseconds(300, 500));
@@ -57,7 +60,8 @@ TEST(SliceTimes, OfMoreStagesThanWereMeasuredAreThoseOfTheNearestPlace) {
   RandomSequence random(RandomStream{.seed = 2});
   const Profile profile = random_profile(random, 2);
   const Lengths whole = {1024};
-  const pipeline::Costs costs = slice_costs(profile, schedule_of(ScheduleKind::kGpipe, 4, 1, whole), whole);
+  const pipeline::Costs costs =
+      paced_costs(profile, schedule_of(ScheduleKind::kGpipe, 4, 1, whole), alike(profile, whole));
   const std::size_t measured[] = {0, 0, 1, 1};
   for (std::size_t stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(costs.passes[stage][0].forward, profile.stages[measured[stage]].forward.milliseconds(1024, 0));
@@ -109,32 +113,51 @@ TEST(SliceTimes, SimulatedAtThePaceComeToWhatIsPredicted) {
   profile.pace = {.alone = 1.1, .together = 1.4};
   const Lengths lengths = {500, 300, 224};
   const pipeline::Schedule schedule = schedule_of(ScheduleKind::kSeq1F1B, 3, 2, lengths);
-  const double simulated = pipeline::simulate(schedule, slice_costs(profile, schedule, lengths)).iteration;
-  EXPECT_NEAR(simulated, pipeline_milliseconds(profile, schedule, lengths), 1e-9 * simulated);
+  const double simulated =
+      pipeline::simulate(schedule, paced_costs(profile, schedule, alike(profile, lengths))).iteration;
+  EXPECT_NEAR(simulated, pipeline_milliseconds(profile, schedule, alike(profile, lengths)), 1e-9 * simulated);
   profile.pace = {};
-  const double undisturbed = pipeline_milliseconds(profile, schedule, lengths);
+  const double undisturbed = pipeline_milliseconds(profile, schedule, alike(profile, lengths));
   EXPECT_GT(simulated, 1.1 * undisturbed);
   EXPECT_LT(simulated, 1.4 * undisturbed);
 }
 
-TEST(SliceTimes, TheBestSlicesAreNoSlowerThanEvenOrFallingOnes) {
+TEST(SliceTimes, MicroBatchesOfAnotherSizeTakeTimeInProportion) {
+  RandomSequence random(RandomStream{.seed = 8});
+  Profile profile = random_profile(random, 2);
+  profile.key.sequences = 2;
+  const std::vector<pipeline::MicroBatchCut> cuts = {{2, {512, 512}}, {1, {1024}}};
+  pipeline::ScheduleSize size{.stages = 2, .micro_batches = 2};
+  size.set_slices({2, 1});
+  const pipeline::Costs costs = paced_costs(profile, pipeline::make_schedule(ScheduleKind::kSeq1F1B, size), cuts);
+  EXPECT_EQ(costs.passes[1][1].backward, profile.stages[1].backward.milliseconds(512, 512));
+  EXPECT_EQ(costs.passes[1][2].backward, profile.stages[1].backward.milliseconds(1024, 0) / 2);
+}
+
+std::size_t distinct(const Lengths& lengths) { return std::set<std::int64_t>(lengths.begin(), lengths.end()).size(); }
+
+TEST(SliceTimes, TheBestSlicesAreWithinTwoPerCentOfAnyEvenOnes) {
   RandomSequence random(RandomStream{.seed = 3});
-  for (int trial = 0; trial < 8; ++trial) {
-    const int stages = 2 + static_cast<int>(random.below(3)), micro_batches = 1 + static_cast<int>(random.below(3));
+  int uneven = 0;
+  for (int trial = 0; trial < 40; ++trial) {
+    const int stages = 2 + static_cast<int>(random.below(6)), micro_batches = 1 + static_cast<int>(random.below(3));
     const Profile profile = random_profile(random, stages);
     for (const ScheduleKind kind : {ScheduleKind::kTeraPipe, ScheduleKind::kSeq1F1B}) {
       const auto time_of = [&](const Lengths& lengths) {
-        return pipeline_milliseconds(profile, schedule_of(kind, stages, micro_batches, lengths), lengths);
+        return pipeline_milliseconds(profile, schedule_of(kind, stages, micro_batches, lengths),
+                                     alike(profile, lengths));
       };
       const Lengths best = best_slice_lengths(profile, 1024, kind, stages, micro_batches);
       ASSERT_EQ(std::accumulate(best.begin(), best.end(), std::int64_t{0}), 1024);
-      // Candidates were compared over no more micro-batches than twice the stages, as here.
-      for (int count = 1; count <= 64; count *= 2) {
-        ASSERT_LE(time_of(best), time_of(pipeline::even_slices(1024, count)) * (1 + 1e-9)) << count;
-      }
-      ASSERT_LE(time_of(best), time_of({400, 300, 200, 124}) * (1 + 1e-9));
+      double even = std::numeric_limits<double>::infinity();
+      for (int count = 1; count <= 64; ++count) even = std::min(even, time_of(pipeline::even_slices(1024, count)));
+      ASSERT_LE(time_of(best), even * 1.02) << best.size();
+      if (distinct(best) <= 2) continue;  // even but for the grid
+      ASSERT_LE(time_of(best), even * 0.99) << "uneven slices gain more than predictions are off";
+      ++uneven;
     }
   }
+  EXPECT_GT(uneven, 0);
 }
 
 TEST(SliceTimes, TheBestSlicesCanBeSharedOutWhereRanksShareRows) {

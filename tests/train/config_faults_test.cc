@@ -38,6 +38,12 @@ TEST(ConfigFaults, ThereAreNoneInASoundConfiguration) {
   EXPECT_EQ(message_of({"--data-path", "corpus", "--train-iters", "10", "--model", "tiny"}), "");
 }
 
+TEST(ConfigFaults, JointSlicesAreThePlanners) {
+  const std::string message = message_of({"--data-path", "corpus", "--train-iters", "10", "--model", "tiny", "--pp",
+                                          "2", "--token-slices", "joint", "--micro-batch-size", "2"});
+  EXPECT_THAT(message, AllOf(HasSubstr("--token-slices"), HasSubstr("teratron plan"), HasSubstr("2x512,512+1x1024")));
+}
+
 TEST(ConfigFaults, ValuesThatDisagreeAreNamedTogether) {
   TrainConfig config = sound_config();
   config.model.config.max_position_embeddings = 512;

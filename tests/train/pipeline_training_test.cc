@@ -80,6 +80,13 @@ TEST_F(PipelineTraining, ARampIsTheSameInAPipeline) {
   testing::expect_same_training(train(config_), expected, "1f1b");
   config_.pipeline.token_slices = "uniform:3";
   testing::expect_same_training(train(config_), expected, "seq1f1b");
+  config_.pipeline.token_slices = "auto";
+  const slicing::CostModel forward{.lengths = {1, 4, 8, 16}, .without_context = {2, 3, 5, 9}};
+  profile_ = {.stages = {3, {.forward = forward, .backward = forward.times(2)}}};
+  profile_->key.stages = 3;
+  ASSERT_GE(plan_pipeline(config_, &*profile_).slices_of(0).size(), 2U);
+  testing::expect_same_training(train(config_), expected, "slices of a profile");
+  profile_.reset();
   config_.pipeline.token_slices = "";
   config_.pipeline.schedule = pipeline::ScheduleKind::kInterleaved;
   config_.pipeline.defer_weight_gradients = true;

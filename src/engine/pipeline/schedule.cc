@@ -44,19 +44,15 @@ std::size_t Schedule::forwards_per_stage() const {
   return of_chunk * static_cast<std::size_t>(virtual_stages);
 }
 
-Schedule some_micro_batches(const Schedule& schedule, int first, int count) {
-  check(first >= 0 && count >= 1 && first + count <= schedule.micro_batches,
-        "a schedule has the micro-batches asked for");
+Schedule first_micro_batches(const Schedule& schedule, int count) {
+  check(count >= 1 && count <= schedule.micro_batches, "a schedule has the micro-batches asked for");
   Schedule fewer = schedule;
   fewer.micro_batches = count;
   if (!fewer.slices_each.empty()) {
-    const auto begin = schedule.slices_each.begin() + first;
-    fewer.set_slices({begin, begin + count});
+    fewer.set_slices({schedule.slices_each.begin(), schedule.slices_each.begin() + count});
   }
   for (std::vector<Action>& list : fewer.actions) {
-    std::erase_if(
-        list, [&](const Action& action) { return action.micro_batch < first || action.micro_batch >= first + count; });
-    for (Action& action : list) action.micro_batch -= first;
+    std::erase_if(list, [&](const Action& action) { return action.micro_batch >= count; });
   }
   return fewer;
 }

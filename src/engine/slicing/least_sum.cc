@@ -28,7 +28,7 @@ std::vector<std::size_t> LeastSum::boundaries() const {
   while (cuts.back() > 0) {
     const std::size_t end = cuts.back();
     std::size_t begin = 0;
-    // The same sum as in solve(), so it is found exactly.
+    // solve() adds in this order, so the sum is found exactly.
     while (begin < end && !(costs_.of(begin, end) <= bound_ && best_[begin] + costs_.of(begin, end) == best_[end])) {
       ++begin;
     }

@@ -86,7 +86,7 @@ pipeline::ScheduleSize size_of(const Scenario& scenario, const Slices& slices) {
     size.set_slices(pipeline::TokenSlices{.cuts = slices.cuts}.slices_each());
   }
   const double actions = 3.0 * size.stages * size.micro_batches * size.slices * size.virtual_stages;
-  const bool can_be = pipeline::size_faults(scenario.schedule, size).empty();  // else make_schedule() tells
+  const bool can_be = pipeline::size_faults(scenario.schedule, size).empty();  // else make_schedule() throws
   if (can_be && actions > static_cast<double>(kMostActions)) {
     throw_user_error(
         "this schedule has {:.0f} actions, and {} are the most that is simulated; use fewer --stages, --micro-batches, "
@@ -113,13 +113,13 @@ pipeline::Costs costs_of(const Scenario& scenario, const Slices& slices, const p
         schedule, pipeline::even_times(slices.count, slices.lengths, scenario.forward, scenario.backward),
         scenario.transfer);
   }
-  pipeline::Costs costs = slices.cuts.empty() ? slice_costs(*slices.profile, schedule, slices.lengths)
-                                              : slice_costs(Profiles(&*slices.profile, 1), schedule, slices.cuts);
+  pipeline::Costs costs = paced_costs(*slices.profile, schedule,
+                                      slices.cuts.empty() ? alike(*slices.profile, slices.lengths) : slices.cuts);
   for (double& transfer : costs.transfers) transfer += scenario.transfer;
   return costs;
 }
 
-// Of all slices that cost something of their own, in the stage that takes longest.
+// Sum of all slices with a cost of their own, in the slowest stage.
 pipeline::PassTimes slowest_stage(const pipeline::Schedule& schedule, const pipeline::Costs& costs) {
   pipeline::PassTimes slowest;
   for (int stage = 0; stage < schedule.stages; ++stage) {
@@ -148,6 +148,10 @@ Faults Scenario::faults() const {
   need_time(faults, {"transfer-ms"}, transfer, true);
   faults.add_if(slices == "auto" && profile.empty(), "{} is auto, which needs to know what slices cost; give {} FILE",
                 Flag{"slices"}, Flag{"profile"});
+  faults.add_if(slices == "joint",
+                "{} is joint, which 'teratron plan' answers; give the cuts that it prints, such as "
+                "2x512,512+1x1024",
+                Flag{"slices"});
   faults.add_if(slices == "auto" && schedule != ScheduleKind::kTeraPipe && schedule != ScheduleKind::kSeq1F1B,
                 "{} is auto, but schedule {} runs sequences whole; choose terapipe or seq1f1b", Flag{"slices"},
                 pipeline::name_of(schedule));

@@ -32,11 +32,11 @@ struct ScenarioResult {
   pipeline::Schedule schedule;
   pipeline::Simulation simulation;
   std::vector<pipeline::MemoryPeak> peaks;  // by stage
-  // Of the schedule as it is named, slices alike; nothing where micro-batches are cut in different ways.
+  // The closed form of the named schedule with equal slices; nothing if micro-batches are cut in different ways.
   std::optional<pipeline::ClosedForm> closed_form;
-  std::vector<std::int64_t> lengths;          // of the slices, in tokens; empty: not known
-  std::vector<pipeline::MicroBatchCut> cuts;  // of micro-batches that are cut in different ways
-  double work = 0;                            // of the busiest stage, in milliseconds
+  std::vector<std::int64_t> lengths;          // slices in tokens; empty: not known
+  std::vector<pipeline::MicroBatchCut> cuts;  // if micro-batches are cut in different ways
+  double work = 0;                            // milliseconds of the busiest stage
 };
 
 // The scenario has no faults. UserError where its values, or its profile, do not fit one another.

@@ -20,7 +20,7 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-// What joins runs of `devices` consecutive devices, in groups that the level before it joins (a device, at the first).
+// Links that join runs of `devices` consecutive devices, in groups of the level before (single devices at the first).
 struct LinkLevel {
   std::string name;          // "NVSwitch", "InfiniBand"
   std::int64_t devices = 0;  // that it joins; of the last level, all of the cluster
@@ -52,11 +52,11 @@ struct Cluster {
   // Devices that share a port of that level: 1, or what the level before joins where the port is shared.
   std::int64_t devices_of_port(std::size_t level) const;
 
-  // The same kind of machines, so many devices of them: the innermost levels that are needed, the last one as large as
-  // that. UserError where the last group would not be full.
+  // A cluster of the same machines with so many devices: the innermost levels that it needs, the last one cut to size.
+  // UserError: the last group would not be full.
   Cluster resized(std::int64_t devices) const;
 
-  // What cannot be true of it, all of it.
+  // All impossible values.
   Faults faults() const;
   bool operator==(const Cluster&) const = default;
 };

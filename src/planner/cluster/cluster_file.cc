@@ -137,7 +137,7 @@ Cluster read_cluster(const toml::table& file, const std::string& path, std::vect
 Cluster cluster_from_toml(std::string_view text, const std::filesystem::path& path) {
   std::vector<std::string> lines;
   Cluster cluster = read_cluster(parse_toml(text, path.string()), path.string(), lines);
-  // What is missing would be reported once more as a 0.
+  // A missing value would be reported once more as a 0.
   if (lines.empty()) {
     for (const std::string& fault : cluster.faults().texts())
       lines.push_back(fmt::format("{} ({})", fault, path.string()));

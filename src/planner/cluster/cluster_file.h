@@ -1,4 +1,4 @@
-// Clusters as TOML files, and those that everybody knows.
+// Clusters as TOML files, and presets.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ double ring_bandwidth(const Cluster& cluster, const CollectiveGroup& group) {
   check(group.size > 1 && group.stride >= 1 && group.first >= 0, "a group of ranks");
   check(group.first + (group.size - 1) * group.stride < cluster.devices,
         "the group's ranks are devices of the cluster");
-  // A ring crosses a port once in each direction, however many of its ranks are behind it; a shared port is crossed by
+  // A ring crosses a port once in each direction, however many of its ranks lie beyond it; a shared port is crossed by
   // the rings of all the groups that lie between one another there.
   double slowest = std::numeric_limits<double>::infinity();
   for (std::size_t level = 0; level <= outermost_level(cluster, group); ++level) {

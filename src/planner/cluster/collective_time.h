@@ -1,4 +1,4 @@
-// What collectives and messages take on a cluster's links, in seconds, when nothing else uses them.
+// Seconds of collectives and messages on links that nothing else uses.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ struct CollectiveGroup {
   std::int64_t first = 0, size = 1, stride = 1;
 };
 
-// By rings over the group's ranks in order, pieces of bytes / size from neighbour to neighbour in each step. `bytes`:
+// Rings over the group's ranks in order, pieces of bytes / size from neighbour to neighbour in each step. `bytes`:
 // of the whole, that is of what a rank has after a gather, before a reduce-scatter, and of an all-reduce either way.
 double all_reduce_seconds(const Cluster& cluster, const CollectiveGroup& group, double bytes);  // 2 (n - 1) steps
 double all_gather_seconds(const Cluster& cluster, const CollectiveGroup& group, double bytes);  // n - 1 steps
 double reduce_scatter_seconds(const Cluster& cluster, const CollectiveGroup& group, double bytes);
 
-// From one rank to another; 0 from a rank to itself.
+// A message from one rank to another; 0 from a rank to itself.
 double message_seconds(const Cluster& cluster, std::int64_t from, std::int64_t to, double bytes);
 
 // Bytes a second that each rank of the group can send to the next one of its ring, all of them at once.

@@ -11,7 +11,7 @@
 //   DGX H100" (eight NDR cards of 400 Gb/s). H200: "NVIDIA H200" (the same, 141 GB at 4800 GB/s).
 //
 // A rank may take what the driver reports less 1 GiB, for the CUDA context, libraries and buffers of communication.
-// Of NVLink's bytes 1/8 are packets' headers and credits: a port carries 7/8 of its rate.
+// NVLink spends 1/8 of its bytes on packets' headers and credits: a port carries 7/8 of its rate.
 #include <array>
 
 #include "cluster/presets.h"
@@ -39,7 +39,7 @@ LinkLevel network(std::string name, std::int64_t devices, double bandwidth, doub
           .from = std::move(from)};
 }
 
-// What the programs of the two papers have in common, beside what is particular to a machine's.
+// Constants that the programs of the two papers have in common.
 std::vector<Constant> of_2020(std::vector<Constant> constants) {
   constants.push_back({"writes_scores", 1, "attention of 2019 and 2020 keeps its scores in memory"});
   constants.push_back({"adds_weight_gradients", 1, "the papers' programs add a gradient to the others' sum by itself"});

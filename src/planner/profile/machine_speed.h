@@ -1,4 +1,4 @@
-// What a rank of this machine can do, with all ranks at work: the numbers of a cluster file that belong to a device.
+// Speed of the machine at hand: the yardstick of MFU, and a device's numbers in a cluster file.
 #pragma once
 
 #include <string>
@@ -8,11 +8,24 @@
 
 namespace teratron {
 
+// The device's name, else the host's processor and how many cores it has.
+std::string processor_name(const Backend& backend);
+
+// Matrix products of all ranks at once, in floating-point operations a second (two for each multiply-add): each rank's
+// best of a tenth of a second. Takes and frees memory: 3 MB on a processor, 400 MB on a large GPU. Every rank of
+// `world` calls it; all return the same.
+double measured_peak_flops(Backend& backend, Communicator& world);
+
+// The most that was ever measured, now or before: the user's cache (user_cache_folder()/peaks) keeps it by processor,
+// back end, precision, threads and ranks. A machine that others use at the time shows less than it can do.
+double peak_flops(Backend& backend, Communicator& world);
+
+// Speed of one rank with all ranks at work.
 struct MachineSpeed {
   std::string processor;
   double flops = 0;             // of matrix products in the back end's precision, operations a second
   double memory_bandwidth = 0;  // bytes a second that copies read and write together, at the best of several sizes
-  double memory = 0;            // bytes that a rank may take; 0: the system does not tell
+  double memory = 0;            // bytes that a rank may take; 0: unknown
 };
 
 // Every rank of `world` calls it; all return the same.

@@ -39,7 +39,7 @@ struct Measured {
     for (const StepTimes& step : steps) values.push_back(value(step));
     return values;
   }
-  // As it usually was, if it was measured at all.
+  // The median iteration, if it was measured at all.
   slicing::MeasuredIteration iteration() const {
     return {.slices = slicing.lengths,
             .micro_batches = slicing.micro_batches,
@@ -54,7 +54,7 @@ Part part_of(const ProfileSlicing& slicing) {
   return slicing.is_deferred ? Part::kDeferred : slicing.held_out ? Part::kHeldOut : Part::kFit;
 }
 
-// Of a stage, by pass; of slicings of this part with one micro-batch; of every `stride`-th step from `first` on.
+// Points of a stage's pass, from slicings of this part with one micro-batch and every `stride`-th step from `first` on.
 std::vector<slicing::CostPoint> points_of(const std::vector<Measured>& all, std::size_t stage,
                                           double StepTimes::Pass::*pass, Part part, std::size_t first = 0,
                                           std::size_t stride = 1) {
@@ -76,7 +76,7 @@ std::vector<slicing::CostPoint> points_of(const std::vector<Measured>& all, std:
   return points;
 }
 
-// How far the even and the odd steps of what is held out are apart; 0 where there is but one step.
+// The difference of the even and the odd steps of held-out slicings; 0 if there is only one step.
 slicing::RelativeError noise_of(const std::vector<Measured>& all, std::size_t stage, double StepTimes::Pass::*pass) {
   const bool is_once = std::ranges::any_of(all, [](const Measured& measured) { return measured.steps.size() < 2; });
   if (is_once) return {};
@@ -91,7 +91,7 @@ slicing::RelativeError noise_of(const std::vector<Measured>& all, std::size_t st
   return noise;
 }
 
-// `whole`: what a backward takes in one piece.
+// `whole`: the backward in one part.
 std::optional<slicing::BackwardParts> parts_of(const std::vector<Measured>& all, std::size_t stage,
                                                const slicing::CostModel& whole) {
   const std::vector<slicing::CostPoint> weights =
@@ -140,7 +140,7 @@ std::vector<Measured> measure_slicings(const ProfileRequest& request, const std:
   const auto clock_of = [&](const Measured& measured) {
     return StepClock(request, schedule_of(measured, mesh->pipeline->size()), measured.slicing.lengths, mesh, backend);
   };
-  // Several runners at a time would take several times the memory of training.
+  // Several executors at a time would take several times the memory of training.
   clock_of(all.front()).step();
   report();
   for (int repeat = 0; repeat < request.repeats; ++repeat) {
@@ -182,8 +182,8 @@ double one_way(Mesh& mesh, Backend& backend, const StreamMessages& messages, con
   return median(std::move(times));
 }
 
-// What it takes to bring a slice's activations from a stage to the next one. Views of `shortest` and `longest` tokens
-// go to and fro between each two neighbours, one pair after another; of the slowest pair. Zero for one stage.
+// The time of a slice's activations from a stage to the next one, for the slowest pair of neighbours. Views of
+// `shortest` and `longest` tokens go to and fro, one pair after another. Zero for one stage.
 slicing::LinearTime measure_transfers(Mesh& mesh, Backend& backend, const ProfileRequest& request) {
   const std::int64_t shortest = request.sequences, longest = request.sequences * request.tokens;
   const StreamMessages messages(mesh, request.sequence_parallel);

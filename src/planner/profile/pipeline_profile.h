@@ -1,6 +1,6 @@
-// The performance model of a pipeline, measured (TeraPipe, arXiv 2102.07988, section 3.3): what every stage takes for
-// slices of any length after any context, from steps of the user's own model in which all ranks of the layout are at
-// work, as in training. What is measured is fitted by slicing/cost/cost_model.h and kept by slicing/cost/profile.h.
+// The performance model of a pipeline, measured (TeraPipe, arXiv 2102.07988, section 3.3): times of slices of any
+// length after any context in every stage, from training steps of the user's own model with all ranks of the layout at
+// work. slicing/cost/cost_model.h fits them; slicing/cost/profile.h is the file.
 #pragma once
 
 #include <filesystem>
@@ -17,19 +17,19 @@ using ProfileProgress = std::function<void(int done, int steps)>;
 
 slicing::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, const Backend& backend);
 
-// All slicings of profile/slicings.h take turns, request.repeats times after one that is not counted. Of every
-// pass the least time counts for the costs; what iterations take at the median, for the pace.
+// Measures all slicings of profile/slicings.h in turns, request.repeats times after a warm-up. The least time of a pass
+// makes the costs, the median time of iterations the pace.
 // Every rank of the mesh calls it; all return the same profile. UserError for sequences too
 // short to slice.
 slicing::Profile measure_profile(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh, Backend& backend,
                                  const ProfileProgress& progress = {});
 
-// Where the profile with this key is kept: $XDG_CACHE_HOME, or ~/.cache, /teratron/profiles/<hash of the key>.json.
+// The file of the profile with this key: $XDG_CACHE_HOME, or ~/.cache, /teratron/profiles/<hash of the key>.json.
 // UserError where neither variable is set.
 std::filesystem::path cached_profile(const slicing::ProfileKey& key);
 
 // The profile in `file`, empty: in its place in the cache; measured and written there if there is none. A file in the
-// cache that is of no use is measured again; of a file that the user names, a UserError tells what is wrong with it.
+// cache that is of no use is measured again; a file that the user names must fit (UserError).
 // Every rank of the mesh calls it; the first one alone reads and writes.
 slicing::Profile profile_for(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh, Backend& backend,
                              const std::filesystem::path& file, const ProfileProgress& progress = {});

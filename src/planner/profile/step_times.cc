@@ -5,11 +5,20 @@
 #include "base/error.h"
 #include "base/host/monotonic_clock.h"
 #include "base/philox.h"
+#include "data/batch_sampler.h"
 
 namespace teratron {
 namespace {
 
 using pipeline::TraceSpan;
+
+// Layers of each stage, all its cells together.
+std::vector<std::int64_t> stage_layers(const StepSettings& settings) {
+  std::vector<std::int64_t> stages(static_cast<std::size_t>(settings.layout.pipeline_parallel));
+  const std::vector<std::int64_t> cells = cell_layers(settings);
+  for (std::size_t cell = 0; cell < cells.size(); ++cell) stages[cell % stages.size()] += cells[cell];
+  return stages;
+}
 
 ExecutorOptions options_of(const ProfileRequest& request, const pipeline::Schedule& schedule,
                            const std::vector<std::int64_t>& slices) {
@@ -32,11 +41,25 @@ void all_reduce(Mesh& mesh, std::span<double> values, ReduceOp op = ReduceOp::kS
 
 }  // namespace
 
+ProfileRequest profile_request(const StepSettings& settings, std::int64_t vocab_size, const std::string& ranks) {
+  const BatchSampler largest(settings.largest_batch(), settings.micro_batch_sizes(), 0, settings.layout.data_parallel,
+                             settings.batch.samples_together);
+  return {.model = settings.model.model_for(vocab_size),
+          .sequences = largest.largest_micro_batch(),
+          .tokens = settings.model.seq_length,
+          .logits_chunk = settings.rows_of_logits(),
+          .cell_layers = stage_layers(settings),
+          .recompute = settings.layout.recompute,
+          .sequence_parallel = settings.layout.sequence_parallel,
+          .shard_optimizer = settings.layout.distributed_optimizer,
+          .ranks = ranks};
+}
+
 StepClock::StepClock(const ProfileRequest& request, const pipeline::Schedule& schedule,
                      const std::vector<std::int64_t>& slices, const std::shared_ptr<Mesh>& mesh, Backend& backend)
     : slices_(slices.size()),
       backend_(backend),
-      model_(make_model(request.model, mesh->place().tensor)),
+      model_(make_model(request.model, mesh->coordinates().tensor)),
       executor_(backend, *model_, options_of(request, schedule, slices), mesh),
       parameters_(executor_.parameters()) {
   executor_.allocate();

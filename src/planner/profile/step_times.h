@@ -1,23 +1,39 @@
-// What the passes of one training step take: a step as training runs it, of micro-batches of random tokens, cut into
-// slices in one way, with all ranks of the layout at work and the trace of the executor as the clock.
+// Times of the passes of one training step, run as training runs it: micro-batches of random tokens, all cut into the
+// same slices, all ranks of the layout at work. The executor's trace is the clock.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "executor/executor.h"
 #include "model/make_model.h"
-#include "profile/profile_request.h"
+#include "settings/step_settings.h"
 
 namespace teratron {
 
+// A model and everything of a layout that a pass's time depends on.
+struct ProfileRequest {
+  ModelConfig model;                       // vocabulary and positions filled in
+  std::int64_t sequences = 1, tokens = 0;  // of a micro-batch
+  std::int64_t logits_chunk = 256;         // 0: as memory allows
+  std::vector<std::int64_t> cell_layers;   // of each stage; empty: as many in each
+  Recompute recompute = Recompute::kNone;
+  bool sequence_parallel = false, shard_optimizer = false;
+  std::string ranks = "threads";  // LaunchEnvironment::ranks_are()
+  int repeats = 3;                // of every slicing
+};
+
+// Training steps with these settings, which have no faults. `ranks`: LaunchEnvironment::ranks_are().
+ProfileRequest profile_request(const StepSettings& settings, std::int64_t vocab_size, const std::string& ranks);
+
 struct StepTimes {
   struct Pass {
-    double forward = 0, backward = 0;  // a backward in two parts: what both take
-    double backward_weight = 0;        // of two parts, that
+    double forward = 0, backward = 0;  // backward: both parts, if there are two
+    double backward_weight = 0;        // the second part
   };
-  // In milliseconds, the same on every rank.
+  // Milliseconds, the same on every rank.
   std::vector<std::vector<Pass>> passes;  // [stage][micro-batch * slices + slice]: the mean of the stage's ranks
   double pipeline = 0;                    // until the last stage is done with its last pass
   double iteration = 0;                   // with sums of gradients and the update
@@ -25,8 +41,8 @@ struct StepTimes {
 
 class StepClock {
  public:
-  // Of a schedule whose micro-batches are cut into slices of these tokens. Takes the memory of a runner. Every rank of
-  // the mesh makes one and calls its members together.
+  // Clocks a schedule whose micro-batches are cut into slices of these tokens. Takes the memory of an executor. Every
+  // rank of the mesh makes one and calls its members together.
   StepClock(const ProfileRequest& request, const pipeline::Schedule& schedule, const std::vector<std::int64_t>& slices,
             const std::shared_ptr<Mesh>& mesh, Backend& backend);
 

@@ -1,4 +1,4 @@
-// Where profiles are kept, and what they are kept by.
+// The files of profiles and their keys.
 #include <fmt/ranges.h>
 
 #include "base/error.h"
@@ -6,8 +6,8 @@
 #include "base/files/checksum.h"
 #include "base/files/file.h"
 #include "base/host/threads.h"
+#include "profile/machine_speed.h"
 #include "profile/pipeline_profile.h"
-#include "profile/processor_name.h"
 
 namespace teratron {
 namespace {
@@ -29,14 +29,14 @@ std::string cells_of(const ProfileRequest& request, int stages) {
   return fmt::format("{}", fmt::join(cells, ","));
 }
 
-// What the first rank of the mesh says.
+// The first rank's text, on all ranks of the mesh.
 std::string from_first_rank(const Mesh& mesh, const std::string& text) {
   return mesh.model->all_gather_host(mesh.data->all_gather_host(text).front()).front();
 }
 
 bool is_first_rank(const Mesh& mesh) { return mesh.model->rank() == 0 && mesh.data->rank() == 0; }
 
-// Of a file that is there and fits; empty where it has to be measured.
+// The text of a file that exists and fits; empty: to be measured.
 std::string stored_text(const slicing::ProfileKey& key, const fs::path& file, bool named_by_user) {
   std::error_code error;
   if (!fs::exists(file, error)) return "";

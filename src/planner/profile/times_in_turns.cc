@@ -11,7 +11,7 @@ namespace {
 constexpr int kRounds = 25;
 constexpr double kShortestRound = 4e-3;  // seconds: far longer than a barrier
 
-// Of the slowest rank.
+// The time of the slowest rank.
 double seconds_of(Communicator& world, std::int64_t repeats, const std::function<void()>& action) {
   world.barrier();
   const double start = monotonic_seconds();

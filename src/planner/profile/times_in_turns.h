@@ -1,4 +1,4 @@
-// How long ranks take for what they do together, such as a sum.
+// Times of operations that ranks do together, such as a sum.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace teratron {
 // each as often as it takes for a few milliseconds. Every rank calls it, and gets the same.
 std::vector<double> times_in_turns(Communicator& world, std::span<const std::function<void()>> actions);
 
-// Of the sum of a view of so many bytes (f32) over the ranks, in place.
+// Seconds of the sum of `bytes` bytes of f32 over the ranks, in place.
 double all_reduce_seconds(Communicator& world, std::int64_t bytes);
 
 }  // namespace teratron

@@ -31,8 +31,8 @@ class EventSimulation {
  public:
   StreamId add_stream(std::string name);
   LinkId add_link(std::string name, double bytes_per_second);
-  // What a message crosses, all at once; a link that it crosses twice stands there twice. An empty one takes no time.
-  // The same links have the same route.
+  // Links that a message crosses, all at once; a link that it crosses twice is listed twice. An empty route takes no
+  // time. Equal lists have one route.
   RouteId add_route(std::span<const LinkId> links);
 
   // A task starts when its stream is free and all of `after`, which were added before it, are done.

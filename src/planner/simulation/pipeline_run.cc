@@ -20,7 +20,7 @@ using pipeline::Schedule;
 
 constexpr double kMilliseconds = 1e-3;  // in seconds
 
-// What a task was, for those who want to see it.
+// The meaning of a task, for traces.
 struct Noted {
   Span span;
   TaskId task = -1;

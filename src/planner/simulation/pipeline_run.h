@@ -16,15 +16,15 @@
 
 namespace teratron::simulation {
 
-// Ranks are numbered as comm/rank_place.h does: tensor innermost, then pipeline, data outermost.
+// Ranks are numbered as comm/rank_coordinates.h does: tensor innermost, then pipeline, data outermost.
 struct PipelineWork {
   pipeline::Schedule schedule;
   pipeline::Costs costs;  // milliseconds of passes on a stage's ranks; transfers are not used
   std::int64_t tensor = 1, data = 1;
   std::vector<double> message_bytes;   // [column of costs] between stages, of one tensor-parallel rank; empty: none
   std::vector<double> gradient_bytes;  // [cell] of a rank, to be summed over the copies; empty: none
-  // Of a cell, alike (its layers): each is summed when the cell's last pass has left it. 0: all sums of a stage wait
-  // for its last pass, beside which nothing flows.
+  // Equal pieces of a cell's gradients (its layers): each is summed when the cell's last pass has left it. 0: all sums
+  // of a stage wait for its last pass, beside which nothing flows.
   int gradient_pieces = 1;
   double tied_bytes = 0;             // of a rank's part of the embedding, which first and last stage sum (0: not tied)
   bool shards_optimizer = false;     // reduce-scatter in place of all-reduce; weights are gathered after the update
@@ -43,7 +43,7 @@ struct LinkUse {
   double busy = 0;   // seconds with at least one message
   double bytes = 0;  // of all ranks that share the port
 };
-// What goes on beside the passes.
+// Work beside the passes.
 struct Span {
   enum class Kind { kOutput, kInputGradient, kSum, kTiedSum, kUpdate, kGather };
   Kind kind = Kind::kOutput;

@@ -26,11 +26,11 @@ class Ports {
     RouteId route = -1;
     double latency = 0;  // seconds
   };
-  // What a message from one stage to another crosses.
+  // Links of a message from one stage to another.
   Way between(std::int64_t from, std::int64_t to);
-  // What the same message of other copies crosses where they share ports of the first copy.
+  // Links of the other copies' same message, where they share ports with the first copy.
   std::vector<RouteId> of_other_copies(std::int64_t from, std::int64_t to);
-  // What a ring over the copies of a stage crosses: all the time all of its links. The latency is of its slowest step.
+  // Links of a ring over the copies of a stage, which uses all of them all the time. Latency: the slowest step's.
   Way ring(std::int64_t stage);
 
   struct Port {

@@ -1,60 +1,21 @@
 #include "run/pretraining.h"
 
-#include <fmt/format.h>
+#include <optional>
 
-#include "base/error.h"
-#include "base/host/standard_streams.h"
-#include "console/show_steps.h"
+#include "console/long_task.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
-#include "slicing/joint_choice.h"
 
 namespace teratron {
 namespace {
 
-namespace fs = std::filesystem;
-
-// The file of the profile of micro-batches of so many sequences; empty: in the user's cache. Joint slices need several:
-// FILE-2.json, ..
-fs::path profile_file(const PipelineSettings& settings, std::int64_t sequences) {
-  if (settings.profile.empty() || !settings.chooses_micro_batches()) return settings.profile;
-  fs::path file = settings.profile;
-  const std::string name = fmt::format("{}-{}{}", file.stem().string(), sequences, file.extension().string());
-  return file.replace_filename(name);
-}
-
-// The measured costs of slices, where the settings ask for them: a profile for every size that micro-batches may have.
-std::vector<slicing::Profile> profiles_for(const TrainConfig& config, std::int64_t vocab_size, const Rank& rank,
-                                           Backend& backend) {
+// Measured costs of slices, if the settings ask for them.
+std::optional<slicing::Profile> measured_costs(const TrainConfig& config, std::int64_t vocab_size, const Rank& rank,
+                                               Backend& backend) {
   const PipelineSettings& settings = config.pipeline;
-  const bool is_joint = settings.chooses_micro_batches();
-  std::vector<slicing::Profile> profiles;
-  if (!is_joint && settings.token_slices != "auto" && settings.profile.empty()) return profiles;
-  ProfileRequest request = profile_request(config, vocab_size, rank.environment.ranks_are());
-  for (const std::int64_t size :
-       is_joint ? slicing::sizes_to_measure(request.sequences) : std::vector{request.sequences}) {
-    request.sequences = size;
-    const std::string what =
-        is_joint ? fmt::format("measuring what slices of {} sequence{} cost", size, size == 1 ? "" : "s")
-                 : "measuring what slices cost";
-    profiles.push_back(profile_for(request, rank.mesh, backend, profile_file(settings, size),
-                                   rank.is_first() ? show_steps(what) : ProfileProgress{}));
-  }
-  return profiles;
-}
-
-// Keeps the slices that a trial of the first updates chose, so that the next run begins with them.
-void keep_chosen_slices(Trainer& trainer, const PipelineSettings& settings, std::vector<slicing::Profile>& profiles) {
-  trainer.when_slices_are_chosen([&](const slicing::ChosenSlices& chosen) {
-    slicing::Profile& profile = profiles.front();
-    profile.chosen.push_back(chosen);
-    const fs::path file = profile_file(settings, profile.key.sequences);
-    try {
-      write_profile(profile, file.empty() ? cached_profile(profile.key) : file);
-    } catch (const EnvironmentError& error) {  // the next run tries slices again
-      tell_user(fmt::format("warning: {}; the run goes on", error.what()));
-    }
-  });
+  if (settings.token_slices != "auto" && settings.profile.empty()) return std::nullopt;
+  return profile_for(profile_request(config, vocab_size, rank.environment.ranks_are()), rank.mesh, backend,
+                     settings.profile, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
 }
 
 }  // namespace
@@ -69,15 +30,14 @@ PretrainingResult pretrain(const TrainStart& start, const std::function<void(Run
   PretrainingResult result{.is_first_process = launch.is_first_process()};
   launch.run(to_toml(config), [&](const Rank& rank) {
     const std::unique_ptr<Backend> backend = make_backend(config.backend, rank);
-    std::vector<slicing::Profile> profiles = profiles_for(config, vocab_size, rank, *backend);
+    const std::optional<slicing::Profile> profile = measured_costs(config, vocab_size, rank, *backend);
     Run run({.launch = launch,
              .rank = rank,
              .backend = *backend,
              .config = config,
              .checkpoint = start.checkpoint ? &*start.checkpoint : nullptr,
-             .profiles = profiles},
-            make_training_task(config, data, vocab_size, rank.mesh->place().tensor));
-    if (rank.is_first()) keep_chosen_slices(run.trainer(), config.pipeline, profiles);
+             .profile = profile ? &*profile : nullptr},
+            make_training_task(config, data, vocab_size, rank.mesh->coordinates().tensor));
     if (prepare) prepare(run);
     const TrainingResult training = run.run();
     const std::vector<std::int64_t> peaks = rank.peak_memory(*backend);

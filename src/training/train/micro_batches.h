@@ -19,8 +19,8 @@ void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std
 std::vector<std::int64_t> order_of_lengths(const std::vector<std::int32_t>& lengths);
 
 // Cuts micro-batches out of batches of samples of so many tokens. Where all samples of a micro-batch are shorter, the
-// padding behind the longest one is cut off: it would be computed for nothing. Losses and gradients stay the same but
-// for rounding, with dropout too, since masks go by the places in the uncut samples.
+// padding after the longest one is cut off: it would be computed for nothing. Losses and gradients stay the same but
+// for rounding, with dropout too, since masks go by the token positions in the uncut samples.
 class MicroBatchCutter {
  public:
   MicroBatchCutter(Executor& executor, std::int64_t tokens);

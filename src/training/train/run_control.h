@@ -1,6 +1,6 @@
-// What ends a run before its last update, or asks for a checkpoint, and how ranks agree on it. A signal may come to one
-// rank alone, and clocks differ; so every rank adds what it asks for to values that ranks sum up with every update
-// anyway, and all of them read the same sums after the same update.
+// Requests to end a run early or to save a checkpoint, and how ranks agree on them. A signal may come to one rank
+// alone, and clocks differ. So every rank adds its requests to values that ranks sum with every update anyway, and all
+// of them read the same sums after the same update.
 #pragma once
 
 #include <array>

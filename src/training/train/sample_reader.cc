@@ -13,7 +13,7 @@ void fill_part(std::vector<T>& values, const SampleBatch& batch, std::int64_t to
   std::fill_n(values.begin() + places.first * each, places.count * each, value);
 }
 
-// Samples of the lengths that other ranks of the model read, which their index tells them.
+// Samples of the lengths that the other ranks of the model read from their index.
 void stand_in(const Samples& samples, SampleRange positions, SampleBatch& batch, std::int64_t at) {
   const SampleRange places{at, positions.count};
   const std::int64_t tokens = samples.seq_length();

@@ -15,7 +15,7 @@ class CorpusFailure : public EnvironmentError {
   using EnvironmentError::EnvironmentError;
 };
 
-// Where samples cannot be read, ones of token 0 stand for them, and fault() says why from then on. No update may be
+// Reads samples. Unreadable ones are replaced by token 0, and fault() says why from then on. No update may be
 // applied then; it is finished, so that no rank waits for another, and all end after it. The fault is this rank's own.
 class SampleReader {
  public:

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/host/monotonic_clock.h"
 #include "checkpoint/initial_weights.h"
-#include "pipeline/token_slices.h"
 #include "runtime/recorded_data.h"
 #include "runtime/weight_use.h"
 #include "train/config/resume_rules.h"
@@ -22,22 +21,15 @@ constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft =
 constexpr const char *kBestValidation = "best_validation_loss", *kSinceBest = "validations_since_best";
 constexpr const char* kValidationIsOwed = "validation_is_owed";
 
-std::string slices_text(const UpdatePlan& update) {
-  if (update.cuts.empty()) return "whole";
-  if (update.cuts.size() > 1) return pipeline::text_of(update.cuts);
-  return fmt::format("{}", fmt::join(update.cuts.front().slice_tokens, ","));
-}
-
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, const std::shared_ptr<Mesh>& mesh,
-                 slicing::Profiles profiles)
+                 const slicing::Profile* profile)
     : config_(config),
       task_(std::move(task)),
       batches_(config.batches()),
-      pipeline_(plan_pipeline(config, profiles)),
-      slice_trial_(pipeline_.ways()),
-      sampler_(pipeline_.sampler(batches_.batch_size(0), mesh ? mesh->place().data : GroupRank{})),
+      pipeline_(plan_pipeline(config, profile)),
+      sampler_(pipeline_.sampler(batches_.batch_size(0), mesh ? mesh->coordinates().data : GroupRank{})),
       executor_(backend, *task_.model, training_options(config, pipeline_), mesh),
       parameters_(executor_.parameters()),
       schedule_(config.schedule()),
@@ -100,12 +92,12 @@ std::vector<MicroBatch> Trainer::read_share() {
     if (by_length.empty()) {
       reader_.read(*task_.training, range, share_, done);
     } else {
-      const SampleRange places = sampler_.places_by_length(index);
-      for (std::int64_t i = 0; i < places.count; ++i) {
-        const std::int64_t sample = by_length[static_cast<std::size_t>(places.first + i)];
+      const SampleRange sorted = sampler_.places_by_length(index);
+      for (std::int64_t i = 0; i < sorted.count; ++i) {
+        const std::int64_t sample = by_length[static_cast<std::size_t>(sorted.first + i)];
         reader_.read(*task_.training, {consumed + sample, 1}, share_, done + i);
       }
-      range = {consumed + places.first, places.count};
+      range = {consumed + sorted.first, sorted.count};
     }
     // Every target of the global batch weighs the same, however the batch is cut.
     divide_weights(share_, totals, config_.model.seq_length, done, range.count);
@@ -115,9 +107,9 @@ std::vector<MicroBatch> Trainer::read_share() {
   return share;
 }
 
-MicroBatch Trainer::cut_micro_batch(std::int64_t place, SampleRange range) {
+MicroBatch Trainer::cut_micro_batch(std::int64_t first, SampleRange range) {
   MicroBatch micro_batch =
-      MicroBatchCutter(executor_, config_.model.seq_length).micro_batch(share_, place, range.count);
+      MicroBatchCutter(executor_, config_.model.seq_length).micro_batch(share_, first, range.count);
   micro_batch.first_sample = range.first - batches_.consumed_after(iteration_);
   micro_batch.seed = static_cast<std::uint64_t>(config_.seed);
   micro_batch.iteration = static_cast<std::uint32_t>(iteration_);
@@ -125,47 +117,15 @@ MicroBatch Trainer::cut_micro_batch(std::int64_t place, SampleRange range) {
   return micro_batch;
 }
 
-LossSums Trainer::forward_backward(std::span<const MicroBatch> share, TrainingObserver& observer) {
-  const int first = pipeline_.first_micro_batch(slice_trial_.way());
-  // A ramp's smaller batches say nothing about the largest one's.
-  const bool counts = slice_trial_.is_open() && sampler_.global_batch() == config_.largest_batch();
+IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
   const double start = monotonic_seconds();
-  LossSums losses = executor_.forward_backward(share, first);
-  if (!counts) return losses;
-  double seconds = monotonic_seconds() - start;
-  for (Communicator* const group : {executor_.mesh().model.get(), executor_.mesh().data.get()}) {
-    group->all_reduce_host({&seconds, 1}, ReduceOp::kMax);
-  }
-  slice_trial_.add(seconds);
-  if (!slice_trial_.is_open()) tell_chosen_slices(observer);
-  return losses;
-}
-
-void Trainer::tell_chosen_slices(TrainingObserver& observer) const {
-  const std::vector<double> medians = slice_trial_.medians();
-  std::vector<std::string> tried;
-  for (std::size_t way = 0; way < medians.size(); ++way) {
-    tried.push_back(fmt::format("{} {:.4g} ms", slices_text(pipeline_.way(way)), 1e3 * medians[way]));
-  }
-  const UpdatePlan& fastest = pipeline_.way(slice_trial_.way());
-  observer.notice(fmt::format("slices tried in {} updates: {}; goes on with {}", medians.size() * SliceTrial::kRounds,
-                              fmt::join(tried, "; "), tried[slice_trial_.way()]));
-  if (!use_chosen_slices_) return;
-  use_chosen_slices_({.schedule = pipeline::name_of(pipeline_.kind),
-                      .micro_batches = fastest.schedule.micro_batches,
-                      .sequences = config_.pipeline.chooses_micro_batches() ? config_.largest_share() : 0,
-                      .cuts = fastest.cuts});
-}
-
-IterationReport Trainer::update(const RunControl& control, Requests& agreed, TrainingObserver& observer) {
-  const double start = monotonic_seconds();
-  sampler_ = pipeline_.way(slice_trial_.way()).sampler(batches_.batch_size(iteration_), executor_.mesh().place().data);
+  sampler_ = pipeline_.sampler(batches_.batch_size(iteration_), executor_.mesh().coordinates().data);
   IterationReport report{.global_batch_size = sampler_.global_batch(),
                          .learning_rate = schedule_.at(applied_updates() + 1),
                          .loss_scale = scaler_ ? scaler_->scale() : 1.0};
   if (trace_) executor_.record(trace_->begin(iteration_ + 1));
   const std::vector<MicroBatch> share = read_share();
-  report.losses = forward_backward(share, observer);
+  report.losses = executor_.forward_backward(share);
   executor_.mesh().set_activity(fmt::format("update of iteration {}", iteration_ + 1));
   agreed = requests(control);
   const auto losses = static_cast<std::ptrdiff_t>(report.losses.of_kind.size());
@@ -177,7 +137,7 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed, Tra
   report.losses.of_kind.assign(sums.begin(), sums.begin() + losses);
   std::copy(sums.begin() + losses, sums.end() - 1, agreed.counts().begin());
   report.loss = report.losses.total();
-  // No scale of the loss explains it: the forward pass does not know the scale.
+  // No scale of the loss explains it: the forward pass does not use the scale.
   if (!std::isfinite(report.loss)) throw_diverged();
   const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh(), agreed.counts());
   if (agreed.corpus_fails()) require_readable_corpus();

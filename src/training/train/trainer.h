@@ -20,7 +20,6 @@
 #include "train/plans/pipeline_plan.h"
 #include "train/run_control.h"
 #include "train/sample_reader.h"
-#include "train/slice_trial.h"
 #include "train/training_task.h"
 #include "train/watch/loss_watch.h"
 #include "train/watch/step_trace.h"
@@ -42,21 +41,21 @@ struct IterationReport {
   double done_at = 0;  // in seconds since 1970
 };
 
-// What is done with events; by itself nothing, as on ranks other than the first.
+// Receives the events of a run; does nothing by itself, as on ranks other than the first.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
   virtual void iteration(const IterationReport&) {}
   virtual void validation(std::int64_t /*iteration*/, const LossSums& /*losses*/) {}
   virtual void scored(std::int64_t /*iteration*/, std::span<const TaskScore> /*scores*/) {}
-  // What the model made of a --sample-prompt: the tokens after it.
+  // The model's continuation of a --sample-prompt.
   virtual void sample(std::int64_t /*iteration*/, const std::string& /*prompt*/,
                       std::span<const std::int32_t> /*tokens*/) {}
   virtual void saved(std::int64_t /*iteration*/, const std::filesystem::path& /*folder*/) {}
-  // What a person should know: the loss explodes, or why the run ends early.
+  // Text for people: the loss explodes, or why the run ends early.
   virtual void notice(const std::string& /*text*/) {}
-  // What is held back is to be reported now: a validation or a checkpoint comes next, or the run has ended. Not called
-  // where it ends with an error.
+  // Report all pending events now: a validation or a checkpoint comes next, or the run has ended. Not called if it ends
+  // with an error.
   virtual void flush() {}
 };
 
@@ -81,18 +80,14 @@ class DivergedError : public UserError {
 class Trainer {
  public:
   // Plans everything and allocates nothing. Every rank makes its own with the same configuration; `mesh` holds its
-  // groups, nullptr: it is alone. `profiles`: what slices cost (profile/pipeline_profile.h), where that is known.
+  // groups, nullptr: it is alone. `profile`: measured costs of slices (profile/pipeline_profile.h), or nullptr.
   Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, const std::shared_ptr<Mesh>& mesh = nullptr,
-          slicing::Profiles profiles = {});
+          const slicing::Profile* profile = nullptr);
 
   const Executor& executor() const { return executor_; }
   Executor& executor() { return executor_; }
   const TrainingTask& task() const { return task_; }
   const PipelinePlan& pipeline() const { return pipeline_; }
-  // Called on every rank when a trial of the pipeline's alternatives has found the fastest one.
-  void when_slices_are_chosen(std::function<void(const slicing::ChosenSlices&)> use) {
-    use_chosen_slices_ = std::move(use);
-  }
   const BatchSchedule& batches() const { return batches_; }  // after start(): of the whole run, earlier parts included
   const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
 
@@ -105,9 +100,9 @@ class Trainer {
     return iteration_ < config_.train_iters || (validation_is_owed_ && validates_after(iteration_));
   }
 
-  // To the last iteration, or to the update after which all ranks agree that one of them is to end. Evaluates and saves
-  // on the way as the configuration says, and at the end. UserError: training has diverged. CorpusFailure: the corpus
-  // cannot be read any more; what was trained until then is saved.
+  // Trains to the last iteration, or to the update after which all ranks agree that one of them is to end. Evaluates
+  // and saves on the way as the configuration says, and at the end. UserError: training has diverged. CorpusFailure:
+  // the corpus cannot be read any more; what was trained until then is saved.
   TrainingResult run(TrainingObserver& observer, const RunControl& control = {});
 
   // Whether a run of these settings validates after `iteration` updates.
@@ -129,19 +124,16 @@ class Trainer {
   bool is_due(std::int64_t interval, std::int64_t iteration) const {
     return iteration == config_.train_iters || (interval > 0 && iteration % interval == 0);
   }
-  // `agreed`: what all ranks together ask for, looked up as late in the update as they still can agree on it.
-  IterationReport update(const RunControl& control, Requests& agreed, TrainingObserver& observer);
-  // The gradients of the update under way, in the way that is tried or chosen.
-  LossSums forward_backward(std::span<const MicroBatch> share, TrainingObserver& observer);
-  void tell_chosen_slices(TrainingObserver& observer) const;
+  // `agreed`: [out] stop and save requests of all ranks, summed with this update's losses.
+  IterationReport update(const RunControl& control, Requests& agreed);
   // This rank's share of the update under way.
   std::vector<MicroBatch> read_share();
-  // Of the samples from this place of share_ on, which are at these positions of the run.
-  MicroBatch cut_micro_batch(std::int64_t place, SampleRange range);
-  // From this update's gradients; tells whether they were finite and so applied.
+  // Cuts the samples from `first` of share_ on; `range` are their positions in the run.
+  MicroBatch cut_micro_batch(std::int64_t first, SampleRange range);
+  // Applies this update's gradients; false: they were not finite.
   bool apply(double gradient_norm, double learning_rate);
   [[noreturn]] void throw_diverged();
-  // The same where losses of the weights as they stand are not: `what` says which.
+  // `what`: the loss of the current weights that is not finite.
   [[noreturn]] void throw_weights_diverged(const std::string& what) const;
   void require_finite_loss();
   // CorpusFailure where one of the ranks could not read its samples. All ranks call it.
@@ -149,7 +141,7 @@ class Trainer {
   TrainingResult run_updates(TrainingObserver& observer, const RunControl& control);
   void save_before_failure(TrainingObserver& observer);
 
-  // Of these samples, shared out over the copies of the model; without dropout.
+  // Mean losses of these samples, shared over the copies of the model; without dropout.
   LossSums mean_losses(const Samples& samples, SampleRange positions);
 
   // trainer_run.cc: what the loop decides.
@@ -172,8 +164,6 @@ class Trainer {
   TrainingTask task_;
   BatchSchedule batches_;
   PipelinePlan pipeline_;
-  SliceTrial slice_trial_;
-  std::function<void(const slicing::ChosenSlices&)> use_chosen_slices_;
   BatchSampler sampler_;  // of the update under way
   Executor executor_;
   std::vector<Parameter*> parameters_;  // those that this rank holds
@@ -190,7 +180,7 @@ class Trainer {
   std::int64_t kept_iteration_ = 0;            // what was last saved, or started from
   double saved_at_ = 0;                        // on the clock of RunControl
   LossWatch loss_watch_;
-  bool told_of_failed_sample_ = false;
+  bool reported_failed_sample_ = false;
 
   SampleReader reader_;
   SampleBatch share_;  // of the largest batch, on the host

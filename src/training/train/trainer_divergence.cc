@@ -1,5 +1,5 @@
-// What a Trainer tells when gradients are not finite: where that began. The update's micro-batches are computed again,
-// each for itself and on each rank for itself, so that neither a sum over micro-batches nor one over ranks hides it.
+// Reports where gradients that are not finite began. The update's micro-batches are computed again, each for itself and
+// on each rank for itself, so that no sum over micro-batches or ranks hides the place.
 #include <cmath>
 #include <utility>
 

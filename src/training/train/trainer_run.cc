@@ -66,7 +66,7 @@ void Trainer::sample(TrainingObserver& observer) {
                       continue_text(executor_, *task_.model, task_.config.vocab_size, prompt.tokens, limits,
                                     {.seed = static_cast<std::uint64_t>(config_.seed)}));
     } catch (const UserError& error) {
-      if (!std::exchange(told_of_failed_sample_, true)) {
+      if (!std::exchange(reported_failed_sample_, true)) {
         observer.notice(fmt::format("warning: the sample after iteration {} failed, and training goes on: {}",
                                     iteration_, error.what()));
       }
@@ -157,9 +157,9 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
   }
   while (iteration_ < config_.train_iters && result.end == RunEnd::kComplete) {
     Requests agreed;
-    const IterationReport report = update(control, agreed, observer);
+    const IterationReport report = update(control, agreed);
     observer.iteration(report);
-    // The batches of a task differ too much; its scores tell.
+    // The batches of a task differ too much; its scores are watched instead.
     if (!task_.scores && loss_watch_.explodes(report.loss)) {
       observer.notice(fmt::format("warning: the loss explodes: {:.4f} in iteration {}, after a level of {:.4f}",
                                   report.loss, iteration_, loss_watch_.lowest()));
@@ -200,8 +200,8 @@ std::filesystem::path Trainer::save(SaveReason reason) {
   return executor_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
 }
 
-// A save may delete older checkpoints, so the one that replaces them must be one to go on from. Finite weights may be
-// so large that no forward pass is finite: one micro-batch of the samples that come next tells.
+// A save may delete older checkpoints, so the one that replaces them must be resumable. Finite weights may be so large
+// that no forward pass is finite: one micro-batch of the next samples tests that.
 void Trainer::require_finite_loss() {
   const std::int64_t one_for_each_copy = executor_.options().batch * executor_.mesh().data->size();
   const SampleRange next{batches_.consumed_after(iteration_), one_for_each_copy};

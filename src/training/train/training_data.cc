@@ -81,7 +81,7 @@ std::unique_ptr<const Samples> validation_samples(const std::vector<PartOfCorpus
   return std::move(samples_of_each(parts, config, SampleOrder::kSequential).front());
 }
 
-// The same part of every corpus.
+// One part of every corpus.
 std::vector<PartOfCorpus> parts_of(const std::vector<WeightedCorpus>& corpora,
                                    const std::vector<std::vector<CorpusPart>>& splits, std::size_t part) {
   std::vector<PartOfCorpus> parts;

@@ -24,7 +24,7 @@ struct TrainingData {
 // UserError: as open_corpora; a corpus to be validated on that is also trained on.
 TrainingData open_training_data(const TrainConfig& config);
 
-// What a run reads of them, by its seed and its split.
+// Samples of a run, by its seed and its split.
 struct TrainingSamples {
   std::unique_ptr<const Samples> training;
   std::unique_ptr<const Samples> validation;  // null where the split has no validation part

@@ -20,7 +20,7 @@ std::int64_t content_of(const std::vector<WeightedCorpus>& corpora) {
   return content;
 }
 
-// The same corpora, of which no id outside the vocabulary is ever read. What can be seen of them at the start is.
+// Checked corpora: no id outside the vocabulary is ever read. A part of each is checked at the start.
 std::vector<WeightedCorpus> checked(const std::vector<WeightedCorpus>& corpora, std::int64_t vocab_size,
                                     std::int64_t seed) {
   std::vector<WeightedCorpus> result;

@@ -1,4 +1,4 @@
-// What a Trainer trains: a model of some kind, and the samples that this kind of model learns from.
+// A Trainer's task: a model of some kind and its samples.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@
 
 namespace teratron {
 
-// By what a resumed run knows its data set again, wherever that lies now.
+// Identity of a data set, by which a resumed run recognises it in any place.
 struct DataIdentity {
   std::int64_t documents = 0, tokens = 0;
   std::int64_t content = 0;  // of the content (data/indexed/content_check.h)
-  // Of a task's examples (TaskExamples::checksum), to train on and to validate on; 0: not known.
+  // Checksums of a task's examples (TaskExamples::checksum), to train on and to validate on; 0: not known.
   std::int64_t examples = 0, validation_examples = 0;
   bool operator==(const DataIdentity&) const = default;
 };
@@ -35,18 +35,18 @@ struct TrainingTask {
   std::string split_description;  // for people
   TextSamples samples;
   DataIdentity data;  // of all parts together
-  // Of fine-tuning: measured at each validation, by all ranks together and with the same result on each. Checkpoints
-  // are compared by the first score then, and not by losses.
+  // Fine-tuning's scores, measured at each validation by all ranks together with the same result on each. Checkpoints
+  // are then compared by the first score, not by losses.
   std::function<std::vector<TaskScore>(Executor&)> scores;
 };
 
-// What a training state says of its data, as resumed runs compare it.
+// Writes the data's identity to a training state, for resumed runs to compare.
 void record_data(const DataIdentity& data, TrainingState& state);
-// UserError where the run of the checkpoint read other data. Older checkpoints do not know theirs, and pass.
+// UserError: the run of the checkpoint read other data. Older checkpoints without an identity pass.
 void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, const DataIdentity& data);
 
 // UserError where a corpus was made with another tokenizer than the configuration's (which is the checkpoint's where a
-// run goes on: start_reading.h). A corpus or a run that knows of none is taken.
+// run goes on: start_reading.h). A corpus or a run without one passes.
 void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data);
 
 // Pre-training. UserError: a model that ends in the head of a task; what the configuration, the data and the checkpoint

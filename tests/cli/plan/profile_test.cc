@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <numeric>
 
 #include "cli/tiny_training.h"
@@ -55,51 +54,7 @@ TEST(ProfileCommand, MeasuresWhatTrainSlicesByAndSimulatePredictsWith) {
   EXPECT_EQ(std::accumulate(slices.begin(), slices.end(), 0), 32);
 }
 
-// Three runs: the first one tries, the others take what it chose from their first update on, and are alike bit by bit.
-void expect_choice_is_kept(const std::function<Outcome(const Words&)>& run, const TinyTraining& training) {
-  const std::string file = training.path("profile.json");
-  const auto trained = [&](const std::string& folder) {
-    const Outcome outcome = run(training.command({"--pp", "2", "--token-slices", "auto", "--profile", file,
-                                                  "--train-iters", "40", "--save", training.path(folder)}));
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    return outcome.errors;
-  };
-  EXPECT_THAT(trained("first"), AllOf(HasSubstr("slices tried in "), HasSubstr("; goes on with ")));
-  const nlohmann::json chosen = nlohmann::json::parse(read_file(file)).at("chosen_slices");
-  ASSERT_EQ(chosen.size(), 1U);
-  EXPECT_EQ(chosen[0].at("schedule"), "seq1f1b");
-  for (const char* later : {"second", "third"}) EXPECT_THAT(trained(later), Not(HasSubstr("slices tried")));
-  EXPECT_EQ(TinyTraining::losses(training.path("second")), TinyTraining::losses(training.path("third")));
-  EXPECT_EQ(TinyTraining::losses(training.path("second")).size(), 40U);
-}
-
-TEST(TrialOfSlices, IsKeptInTheProfile) {
-  const TinyTraining training;
-  const Words profiled = {"--tokenizer", training.path("tokenizer"), "--output", training.path("profile.json")};
-  ASSERT_EQ(profile(profiled).exit_code, 0);
-  expect_choice_is_kept([](const Words& words) { return run_teratron(words); }, training);
-}
-
-TEST(TrialOfSlices, OfMicroBatchesOfDifferentSizesNeedAProfileOfEach) {
-  const TinyTraining training;
-  const auto trained = [&] {
-    const Outcome outcome =
-        run_teratron(training.command({"--pp", "2", "--token-slices", "joint", "--profile", training.path("p.json"),
-                                       "--global-batch-size", "5", "--train-iters", "31"}));
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    return outcome.errors;
-  };
-  EXPECT_THAT(trained(), AllOf(HasSubstr("what slices of 1 sequence cost"),
-                               HasSubstr("what slices of 2 sequences cost"), HasSubstr("slices tried in ")));
-  const nlohmann::json chosen = nlohmann::json::parse(read_file(training.path("p-1.json"))).at("chosen_slices");
-  ASSERT_EQ(chosen.size(), 1U);
-  EXPECT_EQ(chosen[0].at("sequences"), 5);
-  EXPECT_TRUE(std::filesystem::exists(training.path("p-2.json")));
-  EXPECT_THAT(trained(),
-              AllOf(HasSubstr("cut into " + chosen[0].at("cuts").get<std::string>()), Not(HasSubstr("tried"))));
-}
-
-TEST(TrialOfSlicesUnderMpirun, IsKeptInTheProfileThatProcessesMeasured) {
+TEST(ProfileUnderMpirun, IsMeasuredByProcessesAndTheirSlicesTrainAlikeBitByBit) {
   if (const std::string reason = testing::why_no(testing::LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
   const TinyTraining training;
   const auto run = [](const Words& words) {
@@ -110,7 +65,15 @@ TEST(TrialOfSlicesUnderMpirun, IsKeptInTheProfileThatProcessesMeasured) {
       run(profile_command({"--tokenizer", training.path("tokenizer"), "--output", training.path("profile.json")}));
   ASSERT_EQ(measured.exit_code, 0) << measured.errors;
   EXPECT_THAT(measured.errors, HasSubstr("measuring what slices of 32 tokens cost"));
-  expect_choice_is_kept(run, training);
+  for (const char* folder : {"first", "second"}) {
+    const Outcome trained =
+        run(training.command({"--pp", "2", "--token-slices", "auto", "--profile", training.path("profile.json"),
+                              "--train-iters", "4", "--save", training.path(folder)}));
+    ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+    EXPECT_THAT(trained.errors, AllOf(HasSubstr("by the profile"), Not(HasSubstr("measuring"))));
+  }
+  EXPECT_EQ(TinyTraining::losses(training.path("first")), TinyTraining::losses(training.path("second")));
+  EXPECT_EQ(TinyTraining::losses(training.path("first")).size(), 4U);
 }
 
 TEST(ProfileCommand, WritesJsonThatHoldsTheProfileAndItsErrors) {

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/median.h"
-#include "slicing/cost/least_squares.h"
 
 namespace teratron::slicing {
 namespace {
@@ -157,11 +156,6 @@ CostModel CostModel::times(double factor) const {
   return scaled;
 }
 
-CostTable CostModel::table(std::int64_t tokens, std::int64_t granularity) const {
-  return {tokens, granularity,
-          [this](std::int64_t length, std::int64_t context_tokens) { return milliseconds(length, context_tokens); }};
-}
-
 CostModel fit_cost_model(std::span<const CostPoint> points) {
   require_usable(points);
   const std::vector<std::int64_t> lengths = lengths_without_context(points);
@@ -169,7 +163,7 @@ CostModel fit_cost_model(std::span<const CostPoint> points) {
   if (!first) {
     const auto with_context = std::ranges::count_if(points, [](const CostPoint& point) { return point.context > 0; });
     throw_user_error(
-        "{} measurements with context do not tell what context costs; measure two lengths or more, each with two "
+        "{} measurements with context do not determine what context costs; measure two lengths or more, each with two "
         "contexts or more",
         with_context);
   }

@@ -1,14 +1,13 @@
-// What a slice of l tokens after c tokens of context takes in one stage: t(l, c) = t(l, 0) + t_ctx(l, c) (TeraPipe,
-// arXiv 2102.07988, section 3.3). The first term is measured for some l; the second, which is attention to keys and
-// values of earlier slices, is a0 + a1 l + a2 c + a3 l c, fitted to a few measurements.
+// Time of a slice of l tokens after c tokens of context in one stage: t(l, c) = t(l, 0) + t_ctx(l, c) (TeraPipe,
+// arXiv 2102.07988, section 3.3). The first term is measured for some l. The second, attention to keys and values of
+// earlier slices, is a0 + a1 l + a2 c + a3 l c, fitted to a few measurements.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
-
-#include "slicing/cost/cost_table.h"
 
 namespace teratron::slicing {
 
@@ -19,7 +18,7 @@ struct CostPoint {
 
 struct CostModel {
   std::vector<std::int64_t> lengths;    // ascending
-  std::vector<double> without_context;  // t(l, 0) of each, in milliseconds
+  std::vector<double> without_context;  // t(l, 0) of each length, in milliseconds
   std::array<double, 4> context = {};   // a0 .. a3
 
   // Between measured lengths t(l, 0) is a straight line and half of a3 l^2, since a slice's token attends to half of
@@ -28,16 +27,14 @@ struct CostModel {
   // slices longer than any measured.
   double milliseconds(std::int64_t length, std::int64_t context_tokens) const;
 
-  CostTable table(std::int64_t tokens, std::int64_t granularity) const;
-  CostModel times(double factor) const;  // everything takes that much longer
+  CostModel times(double factor) const;  // all times multiplied
 
   bool operator==(const CostModel&) const = default;
 };
 
-// The t(l, 0) of every length that is measured without context and the coefficients, all together, by least squares of
-// the relative error of t(l, c), which is what a plan suffers from. Points that are off by more than four times what is
-// usual are left out where the others are enough: something disturbed them. UserError where points are too few to tell
-// the four coefficients: two lengths with two contexts each at least.
+// Fits t(l, 0) of every length measured without context and the coefficients together, by least squares of the relative
+// error of t(l, c). Points off by more than four times the usual error are left out if the others are enough: something
+// disturbed them. UserError: too few points for the four coefficients, which need two lengths with two contexts each.
 CostModel fit_cost_model(std::span<const CostPoint> points);
 
 struct LinearTime {
@@ -46,8 +43,8 @@ struct LinearTime {
   bool operator==(const LinearTime&) const = default;
 };
 
-// Least squares of the error per token; contexts are not looked at, and times may be negative. In proportion to the
-// tokens where all points have one length. At least one point.
+// Least squares of the error per token, without regard to context; times may be negative. Proportional to the tokens if
+// all points have one length. At least one point.
 LinearTime fit_linear_time(std::span<const CostPoint> points);
 
 struct RelativeError {
@@ -55,7 +52,12 @@ struct RelativeError {
   bool operator==(const RelativeError&) const = default;
 };
 
-// On points that the model has not seen. At least one.
+// Error of the model on points that it was not fitted to. At least one.
 RelativeError relative_error(const CostModel& model, std::span<const CostPoint> points);
+
+// Least squares: the x that minimises |A x - b|, by Householder reflections. rows[i] is a row of A. Nothing if the
+// columns of A are not independent, to 1e-10 of their lengths.
+std::optional<std::vector<double>> least_squares(const std::vector<std::vector<double>>& rows,
+                                                 std::span<const double> b);
 
 }  // namespace teratron::slicing

@@ -37,13 +37,6 @@ std::int64_t CostTable::boundary(std::size_t index) const {
   return std::min(static_cast<std::int64_t>(index) * granularity_, tokens_);
 }
 
-CostTable CostTable::plus(const CostTable& other) const {
-  check(tokens_ == other.tokens_ && granularity_ == other.granularity_, "costs have the same boundaries");
-  CostTable sum = *this;
-  for (std::size_t i = 0; i < costs_.size(); ++i) sum.costs_[i] += other.costs_[i];
-  return sum;
-}
-
 std::vector<std::int64_t> CostTable::lengths(std::span<const std::size_t> boundaries) const {
   std::vector<std::int64_t> lengths;
   for (std::size_t i = 0; i + 1 < boundaries.size(); ++i) {

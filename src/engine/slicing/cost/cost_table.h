@@ -1,4 +1,4 @@
-// What every slice of a sequence costs, for slices that begin and end on a grid of tokens.
+// Costs of every slice of a sequence that begins and ends on a grid of tokens.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace teratron::slicing {
 
-// Tokens between the boundaries that slices may have: a multiple of `unit`, with `steps` of them in a sequence at most.
-// Of a sequence that leaves 16 of them it is also a multiple of 16. Kernels take tokens in blocks, so a slice that ends
-// within one takes longer by the token: 132 tokens 2 % longer than 128 (bench/results/pipeline.md).
+// Tokens between the boundaries that slices may have: a multiple of `unit`, with at most `steps` of them in a sequence.
+// If the sequence leaves room for 16 of them, also a multiple of 16. Kernels take tokens in blocks, so a slice that
+// ends within one takes longer by the token: 132 tokens 2 % longer than 128 (bench/results/pipeline.md).
 std::int64_t slice_grid(std::int64_t tokens, std::int64_t unit, std::int64_t steps);
 
 class CostTable {
@@ -25,14 +25,11 @@ class CostTable {
   std::size_t intervals() const { return rows_.size() - 1; }  // grid steps in the sequence
   std::int64_t boundary(std::size_t index) const;             // its token
 
-  // Of the slices that begin at boundary `begin` and end at begin + 1, begin + 2, ...
+  // Costs of the slices that begin at boundary `begin` and end at begin + 1, begin + 2, ...
   std::span<const double> from(std::size_t begin) const {
     return std::span(costs_).subspan(rows_[begin], rows_[begin + 1] - rows_[begin]);
   }
   double of(std::size_t begin, std::size_t end) const { return costs_[rows_[begin] + end - begin - 1]; }
-
-  // What both cost together. The other has the same boundaries (InternalError).
-  CostTable plus(const CostTable& other) const;
 
   // Slice lengths in tokens, of slices between these boundaries, the first of which is 0 and the last intervals().
   std::vector<std::int64_t> lengths(std::span<const std::size_t> boundaries) const;

@@ -1,4 +1,4 @@
-#include "slicing/cost/least_squares.h"
+#include "slicing/cost/cost_model.h"
 
 #include <cmath>
 

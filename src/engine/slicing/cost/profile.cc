@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
-#include "pipeline/token_slices.h"
 
 namespace teratron::slicing {
 namespace {
@@ -117,7 +116,7 @@ double factor(const JsonFields& fields, std::string_view name) {
   return value;
 }
 
-// The members of a list, each of which is an object.
+// A list of objects.
 const nlohmann::json& objects(const JsonFields& fields, std::string_view name) {
   const nlohmann::json& list = fields[name];
   const bool right = list.is_array() && std::ranges::all_of(list, [](const auto& one) { return one.is_object(); });
@@ -125,7 +124,7 @@ const nlohmann::json& objects(const JsonFields& fields, std::string_view name) {
   return list;
 }
 
-// Older profiles have neither noise nor parts.
+// Profiles of earlier versions have neither noise nor parts.
 RelativeError noise_from_json(const JsonFields& fields) {
   if (!fields.has("mean_relative_noise")) return {};
   return {.mean = fields.number("mean_relative_noise"), .worst = fields.number("worst_relative_noise")};
@@ -163,33 +162,6 @@ MeasuredIteration iteration_from_json(const JsonFields& fields) {
     iteration.slices.push_back(static_cast<std::int64_t>(length));
   }
   return iteration;
-}
-
-// Of the profile's own micro-batches, or where these were chosen too, of all sequences of an update.
-bool makes_up_its_batch(const ChosenSlices& chosen, std::int64_t sequences) {
-  if (chosen.sequences == 0) return chosen.cuts.size() == 1 && chosen.cuts.front().sequences == sequences;
-  std::int64_t sum = 0;
-  for (const pipeline::MicroBatchCut& cut : chosen.cuts) sum += cut.sequences;
-  return sum == chosen.sequences && std::ssize(chosen.cuts) == chosen.micro_batches;
-}
-
-ChosenSlices chosen_from_json(const JsonFields& fields, const ProfileKey& key) {
-  const std::int64_t tokens = key.tokens;
-  ChosenSlices chosen{.schedule = fields.string("schedule"),
-                      .micro_batches = static_cast<int>(fields.integer("micro_batches", 1, kMostTokens)),
-                      .sequences = fields.has("sequences") ? fields.integer("sequences", 0, kMostTokens) : 0};
-  const std::string cuts = fields.string("cuts");
-  if (cuts.empty()) return chosen;
-  try {
-    chosen.cuts = pipeline::parse_token_slices("cuts", cuts).cuts;
-  } catch (const UserError&) {
-  }
-  const auto is_whole = [&](const pipeline::MicroBatchCut& cut) { return cut.tokens() == tokens; };
-  if (chosen.cuts.empty() || !std::ranges::all_of(chosen.cuts, is_whole)) {
-    fields.throw_not("cuts", fmt::format("a way to cut sequences of {} tokens, such as 1x{}", tokens, tokens));
-  }
-  if (!makes_up_its_batch(chosen, key.sequences)) fields.throw_not("cuts", "of the sequences that it was chosen for");
-  return chosen;
 }
 
 void require_alike(const Profile& profile, const std::filesystem::path& path) {
@@ -234,7 +206,7 @@ std::string text_of(const ProfileKey& key) {
 }
 
 std::string to_json(const Profile& profile) {
-  Json key = Json::object(), stages = Json::array(), iterations = Json::array(), chosen_slices = Json::array();
+  Json key = Json::object(), stages = Json::array(), iterations = Json::array();
   const auto put = [&](const char* name, const auto& value) { key[name] = value; };
   visit(profile.key, put, put);
   for (const StageCosts& stage : profile.stages) {
@@ -246,12 +218,6 @@ std::string to_json(const Profile& profile) {
                           {"held_out", iteration.held_out},
                           {"pipeline_milliseconds", iteration.pipeline}});
   }
-  for (const ChosenSlices& chosen : profile.chosen) {
-    chosen_slices.push_back({{"schedule", chosen.schedule},
-                             {"micro_batches", chosen.micro_batches},
-                             {"sequences", chosen.sequences},
-                             {"cuts", pipeline::text_of(chosen.cuts)}});
-  }
   return Json{{"format", kFormat},
               {"measured_for", key},
               {"stages", stages},
@@ -260,8 +226,7 @@ std::string to_json(const Profile& profile) {
               {"transfer_latency_milliseconds", profile.transfer.fixed},
               {"transfer_milliseconds_per_token", profile.transfer.per_token},
               {"update_milliseconds", profile.update},
-              {"iterations", iterations},
-              {"chosen_slices", chosen_slices}}
+              {"iterations", iterations}}
       .dump(1);
 }
 
@@ -286,10 +251,6 @@ Profile profile_from_json(std::string_view text, const std::filesystem::path& pa
   profile.update = time(fields, "update_milliseconds");
   for (const nlohmann::json& iteration : objects(fields, "iterations")) {
     profile.iterations.push_back(iteration_from_json(JsonFields(iteration, path)));
-  }
-  if (!fields.has("chosen_slices")) return profile;
-  for (const nlohmann::json& chosen : objects(fields, "chosen_slices")) {
-    profile.chosen.push_back(chosen_from_json(JsonFields(chosen, path), profile.key));
   }
   return profile;
 }

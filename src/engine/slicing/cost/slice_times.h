@@ -1,4 +1,5 @@
-// What a profile says about the slices of a sequence, and which slices it says are best.
+// Slices of a sequence by a measured profile: their costs, the time of a schedule, and the slices of --token-slices
+// auto.
 #pragma once
 
 #include <cstdint>
@@ -6,51 +7,52 @@
 #include <vector>
 
 #include "pipeline/generators.h"
-#include "pipeline/timing/costs.h"
 #include "slicing/cost/profile.h"
+#include "slicing/slice_costs.h"
 
 namespace teratron::slicing {
 
-// Of a schedule whose micro-batches are cut into slices of these lengths, together no longer than the profile's
-// longest, at the pace that it has when so many stages are at work together as in this schedule. The schedule may have
-// more or fewer stages than were measured: stage k of K then takes what the measured one does that stands at the same
-// part of its pipeline. The cells of a stage share its time evenly.
-pipeline::Costs slice_costs(const Profile& profile, const pipeline::Schedule& schedule,
-                            std::span<const std::int64_t> lengths);
-// The same of micro-batches that are cut in different ways; one cut: of all. Between numbers of sequences that were
-// measured times are straight lines; beyond them they are proportional to the nearest's.
-pipeline::Costs slice_costs(Profiles profiles, const pipeline::Schedule& schedule,
+// A profile's costs, undisturbed by other stages. The pipeline may have more or fewer stages than were measured: a
+// stage then takes the time of the measured stage at the same part of its pipeline. Micro-batches of another size take
+// time in proportion to their sequences.
+class ProfileCosts : public SliceCosts {
+ public:
+  ProfileCosts(const Profile& profile, int stages) : profile_(profile), stages_(stages) {}  // refers to it
+
+  int stages() const override { return stages_; }
+  pipeline::PassTimes passes(int stage, const TokenSlice& slice) const override;
+  double message(const TokenSlice& slice) const override {
+    return profile_.transfer.of(slice.length * slice.sequences);
+  }
+
+ private:
+  const Profile& profile_;
+  int stages_;
+};
+
+// Costs at the pace of a schedule with as many stages at work together. A single cut stands for all micro-batches.
+pipeline::Costs paced_costs(const Profile& profile, const pipeline::Schedule& schedule,
                             std::span<const pipeline::MicroBatchCut> cuts);
 
-// Milliseconds of a slice of so many sequences in a stage, both passes, likewise.
-double slice_milliseconds(Profiles profiles, std::size_t stage, std::int64_t sequences, std::int64_t length,
-                          std::int64_t context);
-
-// Milliseconds until the last pass of an iteration is done; the update comes on top (Profile::update).
+// Milliseconds until the last pass of an iteration is done, at the pace; the update is extra (Profile::update).
 double pipeline_milliseconds(const Profile& profile, const pipeline::Schedule& schedule,
-                             std::span<const std::int64_t> lengths);
-
-double pipeline_milliseconds(Profiles profiles, const pipeline::Schedule& schedule,
                              std::span<const pipeline::MicroBatchCut> cuts);
 
-// The schedule that it was measured with.
-pipeline::Schedule schedule_of(const MeasuredIteration& iteration, int stages);
+// Micro-batches of the profile's size, all cut into slices of these tokens.
+std::vector<pipeline::MicroBatchCut> alike(const Profile& profile, std::span<const std::int64_t> lengths);
 
-// What the profile says of an iteration like this one: milliseconds until the last pass is done.
+// The schedule that an iteration was measured with, and its predicted milliseconds until the last pass is done.
+pipeline::Schedule schedule_of(const MeasuredIteration& iteration, int stages);
 double predicted_milliseconds(const Profile& profile, const MeasuredIteration& iteration);
 
-// The pace at which the profile's costs come to the iterations that it was made from; those held out are not looked at.
+// The pace that makes the profile's costs fit its iterations, without those held out.
 Pace pace_of(const Profile& profile);
 
-// For a schedule that takes slices, terapipe or seq1f1b: the slices, on a grid of 1/256 of the sequence, that are
-// simulated to be fastest of Algorithm 1's for the slowest stage at every step, of balanced pairs of 1F1B order, and of
-// even ones; then each is made better by moving its boundaries while that helps. In well under a second.
+// Slice lengths for a schedule that takes slices, terapipe or seq1f1b. Candidates are even cuts and those of Algorithm
+// 1 for the slowest stage, all on a grid of 1/256 of the sequence; the simulation ranks them. Predictions are off by
+// one or two per cent, so a simpler cut wins a near tie: even slices whose number is no power of two must be predicted
+// 1 % faster, uneven slices 2 %.
 std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_t tokens,
                                              pipeline::ScheduleKind schedule, int stages, int micro_batches);
-
-// The same, and after them what else may be fastest, since predictions are off by some per cent: the best of two other
-// numbers of slices, and the two best even ways to cut. No two are alike.
-std::vector<std::vector<std::int64_t>> likely_slicings(const Profile& profile, std::int64_t tokens,
-                                                       pipeline::ScheduleKind schedule, int stages, int micro_batches);
 
 }  // namespace teratron::slicing

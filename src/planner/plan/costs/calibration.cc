@@ -5,43 +5,12 @@
 #include <numeric>
 
 #include "base/median.h"
-#include "pipeline/generators.h"
-#include "profile/step_times.h"
+#include "plan/costs/layer_costs.h"
 
 namespace teratron::plan {
 namespace {
 
-struct Shape {
-  std::int64_t layers, hidden, heads, tokens, sequences, vocabulary;
-  std::vector<std::int64_t> slices = {};  // empty: whole
-};
-
-const std::vector<Shape>& calibration_shapes() {
-  static const std::vector<Shape> shapes = {
-      {2, 64, 2, 64, 2, 512},
-      {2, 64, 2, 256, 1, 512},
-      {2, 128, 4, 64, 1, 512},
-      {2, 128, 4, 128, 4, 512},
-      {4, 128, 4, 128, 2, 2048},
-      {2, 128, 4, 512, 1, 512},
-      {2, 256, 4, 64, 2, 512},
-      {2, 256, 4, 128, 4, 8192},
-      {2, 256, 8, 256, 2, 512},
-      {2, 384, 6, 128, 2, 512},
-      {2, 512, 8, 128, 1, 512},
-      {2, 512, 8, 64, 4, 512},
-      {1, 128, 4, 256, 1, 512, {128, 128}},
-      {2, 256, 4, 256, 1, 512, {96, 80, 80}},
-      {2, 128, 2, 128, 8, 512},
-      {2, 256, 4, 512, 1, 2048, {256, 256}},
-      // Few rows, which tell what weights take by themselves.
-      {4, 256, 4, 32, 1, 2048},
-      {2, 512, 8, 32, 1, 512},
-      {2, 256, 4, 64, 1, 8192, {32, 32}},
-      {2, 96, 2, 64, 1, 8192},
-  };
-  return shapes;
-}
+LayerSettings settings_of(const CalibrationStep& step) { return {.tensor = step.tensor, .dtype = step.dtype}; }
 
 struct Searched {
   std::string name;
@@ -74,7 +43,7 @@ void compare_passes(const Cluster& cluster, const std::vector<CalibrationStep>& 
 
 void compare_updates(const Cluster& cluster, const std::vector<CalibrationStep>& steps, const Use& use) {
   for (const CalibrationStep& step : steps) {
-    if (step.settings.tensor == 1) use(predicted_after(step, cluster), step.after);
+    if (step.tensor == 1) use(predicted_after(step, cluster), step.after);
   }
 }
 
@@ -114,78 +83,10 @@ void search(Cluster& cluster, std::vector<Searched>& values, const std::vector<C
 
 }  // namespace
 
-std::vector<CalibrationStep> calibration_steps(const LayerSettings& settings, std::int64_t copies) {
-  std::vector<CalibrationStep> steps;
-  for (const Shape& shape : calibration_shapes()) {
-    CalibrationStep step{
-        .sequences = shape.sequences, .slices = shape.slices, .settings = settings, .copies = copies, .passes = {}};
-    step.model.num_layers = shape.layers;
-    step.model.hidden_size = shape.hidden;
-    step.model.num_attention_heads = shape.heads;
-    step.model.max_position_embeddings = shape.tokens;
-    step.model.vocab_size = shape.vocabulary;
-    if (step.slices.empty()) step.slices = {shape.tokens};
-    steps.push_back(std::move(step));
-  }
-  return steps;
-}
-
-void measure(std::vector<CalibrationStep>& steps, const std::shared_ptr<Mesh>& mesh, Backend& backend, int rounds,
-             const std::function<void(int, int)>& progress) {
-  std::vector<std::unique_ptr<StepClock>> clocks;
-  for (const CalibrationStep& step : steps) {
-    const ProfileRequest request{.model = step.model,
-                                 .sequences = step.sequences,
-                                 .tokens = step.model.max_position_embeddings,
-                                 .cell_layers = {step.model.num_layers},
-                                 .recompute = step.settings.recompute,
-                                 .sequence_parallel = step.settings.sequence_parallel,
-                                 .shard_optimizer = step.shards_optimizer};
-    const bool is_sliced = step.slices.size() > 1;
-    const pipeline::Schedule schedule =
-        pipeline::make_schedule(is_sliced ? pipeline::ScheduleKind::kTeraPipe : pipeline::ScheduleKind::kGpipe,
-                                {.slices = static_cast<int>(step.slices.size())});
-    clocks.push_back(std::make_unique<StepClock>(request, schedule, step.slices, mesh, backend));
-  }
-  std::vector<std::vector<StepTimes>> times(steps.size());
-  for (int round = 0; round <= rounds; ++round) {
-    if (progress) progress(round, rounds + 1);
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      StepTimes one = clocks[i]->step();
-      if (round > 0) times[i].push_back(std::move(one));
-    }
-  }
-  if (progress) progress(rounds + 1, rounds + 1);
-  // Others that use the machine make passes longer, never shorter.
-  const auto least_of = [](const std::vector<StepTimes>& all, const auto& value) {
-    std::vector<double> values;
-    for (const StepTimes& one : all) values.push_back(value(one));
-    return std::ranges::min(values);
-  };
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    CalibrationStep& step = steps[i];
-    for (std::size_t slice = 0; slice < step.slices.size(); ++slice) {
-      step.passes.push_back(pipeline::PassTimes::even_parts(
-          least_of(times[i], [&](const StepTimes& one) { return one.passes[0][slice].forward; }),
-          least_of(times[i], [&](const StepTimes& one) { return one.passes[0][slice].backward; })));
-    }
-    // A plan is held to the steps that are usual, which are slower: threads wake up late, ranks wait for each other.
-    std::vector<double> after, whole;
-    for (const StepTimes& one : times[i]) {
-      after.push_back(one.iteration - one.pipeline);
-      whole.push_back(one.pipeline);
-    }
-    double least = 0;
-    for (const pipeline::PassTimes& pass : step.passes) least += pass.forward + pass.backward;
-    step.after = median(after);
-    step.pace = median(whole) / least;
-  }
-}
-
 pipeline::PassTimes predicted(const CalibrationStep& step, const Cluster& cluster, std::size_t slice) {
   Cluster at_best = cluster;
   set_constant(at_best, "pace", 1);
-  const ModelCosts costs(step.model, step.settings, at_best);
+  const ModelCosts costs(step.model, settings_of(step), at_best);
   const std::int64_t context =
       std::accumulate(step.slices.begin(), step.slices.begin() + static_cast<std::ptrdiff_t>(slice), std::int64_t{0});
   const Slice shape{.sequences = step.sequences, .tokens = step.slices[slice], .context = context};
@@ -196,7 +97,7 @@ pipeline::PassTimes predicted(const CalibrationStep& step, const Cluster& cluste
 }
 
 double predicted_after(const CalibrationStep& step, const Cluster& cluster) {
-  const ModelCosts costs(step.model, step.settings, cluster);
+  const ModelCosts costs(step.model, settings_of(step), cluster);
   const auto parameters = static_cast<double>(step.model.parameters());
   const double shares = step.shards_optimizer ? static_cast<double>(step.copies) : 1;
   double seconds = costs.update_seconds(parameters / shares);
@@ -205,7 +106,7 @@ double predicted_after(const CalibrationStep& step, const Cluster& cluster) {
     const CollectiveGroup copies{.size = step.copies};
     seconds += constants.sum_interference * all_reduce_seconds(cluster, copies, constants.gradient_bytes * parameters);
     if (step.shards_optimizer) {
-      const double weights = static_cast<double>(size_of(step.settings.dtype)) * parameters;
+      const double weights = static_cast<double>(size_of(step.dtype)) * parameters;
       seconds += all_gather_seconds(cluster, copies, weights * constants.gather_slowdown);
     }
   }
@@ -227,7 +128,7 @@ Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps
   std::vector<Searched> update = {{"update_bytes", 30, 1, 1000}};
   // Sums begin beside the passes, and what they take from these is measured with the update.
   if (!cluster.links.empty()) update.push_back({"sum_interference", 1, 0.01, 10});
-  // Only steps of both kinds tell what of it a sharded optimizer saves, and what its gathers cost.
+  // Only steps of both kinds show the savings of a sharded optimizer and the cost of its gathers.
   if (std::ranges::any_of(steps, &CalibrationStep::shards_optimizer)) {
     update.push_back({"gather_slowdown", 1, 0.01, 1000});
   }

@@ -39,7 +39,7 @@ int cpu_threads(const Cluster& cluster);
 // UserError that lists the constants of the cluster that there are none of, or that are out of their range.
 CostConstants constants_of(const Cluster& cluster);
 
-// All of them, with the defaults of those that the cluster does not have, each with where it comes from.
+// All constants with their sources: the cluster's, and defaults for the others.
 std::vector<Constant> all_constants(const Cluster& cluster);
 
 }  // namespace teratron::plan

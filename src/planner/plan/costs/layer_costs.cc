@@ -13,7 +13,7 @@ namespace {
 constexpr double kNormPasses = 2, kNormGradientPasses = 4;          // each of two a layer
 constexpr double kResidualPasses = 3, kResidualGradientPasses = 3;  // bias, dropout and sum, each of two a layer
 constexpr double kPartPasses = 16, kPartGradientPasses = 20;        // GELU of 4 h, queries, keys and values of 3 h, ..
-// Of keys and values where slices copy them: joined with those before; gradients copied, then added to.
+// Passes over keys and values that slices copy: joined with those before; gradients copied, then added to.
 constexpr double kCachePasses = 4, kCacheGradientPasses = 10;
 constexpr double kGeluPasses = 8;    // of the former, GELU's
 constexpr double kPointKernels = 8;  // of them in a pass, each with its start

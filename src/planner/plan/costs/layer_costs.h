@@ -1,4 +1,4 @@
-// What a rank takes for a slice of tokens in one layer, from the shapes of its matrix products, the bytes that it reads
+// A rank's time for a slice of tokens in one layer, from the shapes of its matrix products, the bytes that it reads
 // and writes, and the collectives of tensor parallelism (Megatron-LM, section 3; TeraPipe, section 3.3). A kernel takes
 // as long as the slower of its arithmetic and its memory traffic, and a time to start. The constants are the cluster's.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace teratron::plan {
 
-// Of a micro-batch: so many sequences, so many tokens of each, which attend to `context` tokens before them.
+// A slice of a micro-batch: tokens of each sequence, which attend to `context` tokens before them.
 struct Slice {
   std::int64_t sequences = 1, tokens = 0, context = 0;
 };

@@ -120,7 +120,7 @@ class WorkBuilder {
     work_.shards_optimizer = config_.layout.distributed_optimizer;
     const auto shares = static_cast<double>(config_.layout.distributed_optimizer ? config_.layout.data_parallel : 1);
     for (std::size_t stage = 0; stage < stages; ++stage) {
-      // What sums take from the passes beside them comes on top.
+      // Sums slow the passes beside them.
       const double sums = all_reduce_seconds(cluster_, copies(stage), of_stage[stage] * constants_.gradient_bytes);
       work_.update_seconds.push_back(costs_.update_seconds(of_stage[stage] / shares) +
                                      constants_.sum_interference * sums);

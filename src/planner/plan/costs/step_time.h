@@ -1,4 +1,4 @@
-// How long an update of a training configuration takes on a cluster: the costs of its slices (layer_costs.h), in the
+// The time of an update of a training configuration on a cluster: the costs of its slices (layer_costs.h), in the
 // schedule that training would run (train/plans/pipeline_plan.h), simulated on the cluster's links (simulation/).
 #pragma once
 
@@ -27,8 +27,7 @@ simulation::PipelineWork work_of(const TrainConfig& config, const Cluster& clust
 // Values of a rank's part of a layer.
 double layer_parameters(const ModelConfig& model, std::int64_t tensor);
 
-// What sums of so many bytes over `data` copies put on the links of a stage, so that they take as long as the cluster's
-// sum_efficiency says.
+// Bytes on the links of a stage that stand for sums of `bytes` bytes over its copies at the cluster's sum_efficiency.
 double bytes_on_links(const Cluster& cluster, const CollectiveGroup& copies, double bytes);
 
 }  // namespace teratron::plan

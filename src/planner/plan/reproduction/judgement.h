@@ -26,7 +26,7 @@ inline constexpr double kLeastOfRatio = 0.03;  // .. but this at least, and kMos
 
 std::vector<std::string> bounds_of_judgement();  // the same in words: "10 % of a time ..", ..
 
-// What the cell may be off, in its own unit.
+// The error that the cell may have, in its own unit.
 double tolerance_of(const ReproducedCell& cell);
 bool is_met(const ReproducedCell& cell);
 
@@ -34,7 +34,7 @@ bool is_met(const ReproducedCell& cell);
 // 0.
 std::optional<double> error_of(const ReproducedCell& cell);
 
-// Of the counted cells of one kind.
+// Score of the counted cells of one kind.
 struct Score {
   CellKind kind = CellKind::kAmount;
   int cells = 0, met = 0;

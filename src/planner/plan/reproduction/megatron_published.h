@@ -1,4 +1,4 @@
-// What Megatron-LM (arXiv 1909.08053) publishes of its runs' speed. Models are presets (model/config.h): those of the
+// Published speeds of Megatron-LM's runs (arXiv 1909.08053). Models are presets (model/config.h): those of the
 // scaling study are Table 1's, those that were trained to the end Table 2's.
 #pragma once
 

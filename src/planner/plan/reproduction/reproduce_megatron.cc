@@ -10,7 +10,6 @@
 #include "plan/costs/step_time.h"
 #include "plan/reproduction/megatron_published.h"
 #include "plan/reproduction/reproduction.h"
-#include "plan/reproduction/teratron_cluster.h"
 
 namespace teratron::plan {
 namespace megatron {
@@ -51,7 +50,7 @@ TrainConfig config_of(const Run& run) {
   return config;
 }
 
-// Of an update: 96 B s L h^2 (1 + s / 6h + V / 16 L h).
+// Operations of an update: 96 B s L h^2 (1 + s / 6h + V / 16 L h).
 double operations_of(const Run& run) {
   const TrainConfig config = config_of(run);
   const auto l = static_cast<double>(config.model.config.num_layers),

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -37,6 +38,13 @@ std::vector<Constant> fitted_constants(const Cluster& cluster) {
     if (constant.from.find("fitted") != std::string::npos) fitted.push_back(constant);
   }
   return fitted;
+}
+
+Cluster run_by_teratron(Cluster cluster) {
+  constexpr std::array<std::string_view, 3> kKept = {"kernel_start", "sum_efficiency", "sum_interference"};
+  std::erase_if(cluster.constants,
+                [&](const Constant& constant) { return std::ranges::find(kKept, constant.name) == kKept.end(); });
+  return cluster;
 }
 
 }  // namespace teratron::plan

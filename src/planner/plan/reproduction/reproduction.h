@@ -17,7 +17,7 @@ struct ReproducedCell {
   std::string table, name, unit;   // "Figure 5, with slices", "setting 8", "s"; judgement.h reads the unit
   std::string source;              // "supplement", "section 4.1": where the paper says the published value
   double published = 0, ours = 0;  // ours: the paper's program on the paper's cluster, by this cost model
-  std::optional<double> teratron = std::nullopt;  // Teratron's program there (teratron_cluster.h); none: no meaning
+  std::optional<double> teratron = std::nullopt;  // Teratron's program there (run_by_teratron()); none: no meaning
   bool is_fitted = false;  // constants were fitted to all runs that the cell is of; the others are predictions
   std::string uncounted;   // why it is in no score: "by definition", "derived" from other cells; empty: it is counted
   std::string cause;       // why it is missed, if that is known; says nothing about whether it is
@@ -76,5 +76,13 @@ Reproduction reproduce_terapipe();
 
 // The constants of a cluster that were fitted to published cells.
 std::vector<Constant> fitted_constants(const Cluster& cluster);
+
+// A paper's cluster as Teratron's program would use it: the column "Teratron" of the tables. The machine stays:
+// devices, links, the speed of sums over copies on them and their load on the passes beside them, the share of the
+// peak. Constants counted from the paper's program get Teratron's value, the cost model's default: attention that
+// writes no scores, caches that are not copied, gradients that products add up in fp32, recompute of only the
+// activations that the backward needs. The time beside each kernel stays the paper's program's: Teratron's was never
+// measured on a V100, and its back end refuses that card.
+Cluster run_by_teratron(Cluster cluster);
 
 }  // namespace teratron::plan

@@ -65,7 +65,7 @@ nlohmann::json json_list(const Items& items) {
   return list;
 }
 
-// Of the cells of one table and unit. Teratron has bars where all of them have its value.
+// Bars for the cells of one table and unit. Teratron has bars if all cells have its value.
 svg::BarChart chart_of(std::span<const ReproducedCell> cells) {
   const bool has_teratron = std::ranges::all_of(cells, [](const auto& cell) { return cell.teratron.has_value(); });
   svg::BarChart chart{.title = cells.front().table, .axis = cells.front().unit, .series = {"published", "ours"}};

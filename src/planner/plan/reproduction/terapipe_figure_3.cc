@@ -3,8 +3,8 @@
 
 #include "cluster/cluster_file.h"
 #include "plan/costs/layer_costs.h"
+#include "plan/reproduction/reproduction.h"
 #include "plan/reproduction/terapipe_figures.h"
-#include "plan/reproduction/teratron_cluster.h"
 
 namespace teratron::plan::terapipe {
 namespace {

@@ -28,7 +28,7 @@ void add_figure_5(Reproduction& reproduction, const std::vector<SettingTimes>& s
 void add_figure_6(Reproduction& reproduction, const std::vector<SettingTimes>& settings);
 void add_figure_7(Reproduction& reproduction);
 
-// Of Figure 5's seconds a sequence.
+// Seconds a sequence of Figure 5.
 RankedPairs ranked_pairs(const std::vector<SettingTimes>& settings);
 
 }  // namespace teratron::plan::terapipe

@@ -7,7 +7,7 @@
 
 #include "cluster/cluster_file.h"
 #include "plan/costs/step_time.h"
-#include "plan/reproduction/teratron_cluster.h"
+#include "plan/reproduction/reproduction.h"
 #include "slicing/slicer.h"
 
 namespace teratron::plan::terapipe {

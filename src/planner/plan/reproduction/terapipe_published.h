@@ -1,4 +1,4 @@
-// What TeraPipe (arXiv 2102.07988) publishes of its runs' speed: layers alone on p3.16xlarge, 2048 tokens a sequence.
+// Published speeds of TeraPipe's runs (arXiv 2102.07988): layers alone on p3.16xlarge, 2048 tokens a sequence.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "plan/search/cheapest_change.h"
 #include "plan/search/layout_memory.h"
+#include "plan/search/memory_wall.h"
 
 namespace teratron::plan {
 namespace {

@@ -85,7 +85,7 @@ class MeshLayouts {
     }
   }
 
-  // What trades time for memory.
+  // Choices that trade time for memory.
   void add_memory_ways(Layout layout) {
     for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
       layout.recompute = recompute;
@@ -113,7 +113,7 @@ bool agrees(const std::optional<Value>& fixed, const Value& value) {
 }
 
 bool has_fault(const TrainConfig& config, Layout layout) {
-  // Its lengths are not known yet; two slices have the faults of several. Settings know joint ones.
+  // The lengths are not known yet; two slices have the faults of several. Settings check joint ones.
   if (layout.token_slices == kSlicersChoice) layout.token_slices = "uniform:2";
   return !static_cast<const StepSettings&>(with_layout(config, layout)).faults().empty();
 }

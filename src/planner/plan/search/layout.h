@@ -35,7 +35,7 @@ inline bool is_to_be_chosen(const Layout& layout) {
   return layout.token_slices == kSlicersChoice || layout.token_slices == kJointChoice;
 }
 
-// What a user has decided; the rest is searched.
+// Choices that the user has fixed; the rest is searched.
 struct FixedLayout {
   std::optional<std::int64_t> tensor, pipeline, data, micro_batch, virtual_stages;
   std::optional<pipeline::ScheduleKind> schedule;
@@ -59,7 +59,7 @@ TrainConfig with_layout(const TrainConfig& config, const Layout& layout);
 // The choices that with_layout() takes. `config` has no --token-slices of its own kind (auto, joint).
 Layout layout_of(const TrainConfig& config);
 
-// Of the copy of the model that has most of the batch.
+// Sequences and micro-batches of the copy of the model that has most of the batch.
 std::int64_t share_of_batch(const TrainConfig& config, std::int64_t data);  // sequences
 std::int64_t micro_batches_of(const TrainConfig& config, const Layout& layout);
 

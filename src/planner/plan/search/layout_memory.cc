@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "executor/stage/stage_plan.h"
 #include "model/make_model.h"
 #include "pipeline/timing/closed_form.h"
 #include "pipeline/token_slices.h"

@@ -1,4 +1,4 @@
-// What a layout takes of memory: a bound that costs microseconds, and the plan by the code that allocates it.
+// Memory of a layout: a bound that costs microseconds, and the plan by the code that allocates it.
 #pragma once
 
 #include <cstdint>
@@ -24,18 +24,18 @@ class LayoutMemory {
   // Refers to `config`, which gives all but the layout.
   LayoutMemory(const TrainConfig& config, const MemoryPlanContext& context);
 
-  // The stage that takes most takes no less: the first one when most micro-batches are alive there, without what is
-  // hard to tell in closed form. Token slices may still be kSlicersChoice.
+  // A lower bound of the fullest stage: the first one when most micro-batches are alive there, without the parts that
+  // have no closed form. Token slices may still be kSlicersChoice.
   std::int64_t least(const Layout& layout) const;
 
-  // By train/plans/memory_plan.h; the bytes of a rank of each stage.
+  // Bytes of a rank of each stage, by train/plans/memory_plan.h.
   std::vector<std::int64_t> planned(const Layout& layout) const;
   // The most of a rank of the first and of the last stage: with as many layers in each, no other takes more, since
   // fewer micro-batches are alive on later ones. Where a --pipeline-layout says otherwise, of all stages.
   std::int64_t fullest_end(const Layout& layout) const;
 
  private:
-  // Of the largest slice.
+  // Bytes of the largest slice.
   struct SliceBytes {
     std::int64_t x = 0, kept = 0;  // of a layer: its input, and what else its backward reads
     std::int64_t cache = 0;        // of a layer and a micro-batch in slices: packed projections of whole sequences

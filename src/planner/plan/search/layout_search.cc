@@ -65,7 +65,7 @@ class Search {
     queue_.push({bound, number_++, std::move(layout)});
   }
 
-  // What the last one of the wanted takes; nothing slower matters.
+  // The time of the last wanted layout; nothing slower matters.
   double worst_wanted() const {
     std::vector<double> seconds;
     for (const auto& [shape, found] : best_) seconds.push_back(found.time.seconds);
@@ -158,19 +158,6 @@ std::vector<Layout> layouts_of(const PlanRequest& request) {
 
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up) {
   return Search(request, runners_up + 1).run();
-}
-
-std::vector<Layout> all_layouts(const PlanRequest& request) {
-  LayoutTimes times(request.model, request.cluster, request.vocab_size);
-  std::vector<Layout> all;
-  for (const Layout& layout : layouts_of(request)) {
-    if (is_to_be_chosen(layout)) {
-      std::ranges::move(times.chosen(layout), std::back_inserter(all));
-    } else {
-      all.push_back(layout);
-    }
-  }
-  return all;
 }
 
 }  // namespace teratron::plan

@@ -1,7 +1,6 @@
-// The best ways to run a model on a cluster: of every layout whose memory fits, the fastest by the simulated time of
-// its step. Best first: layouts are simulated in the order of a bound that none of them can beat
-// (plan/search/layout_time.h), and the search ends where no bound is below what was found, so that the result is that
-// of simulating all of them.
+// The best layouts of a model on a cluster: those that fit and have the fastest simulated step. Layouts are simulated
+// in the order of a lower bound of their time (plan/search/layout_time.h). The search ends when no bound is below the
+// times found, so its result is that of simulating all layouts.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +27,7 @@ struct PlanRequest {
   }
 };
 
-// Where the seconds of a step go, on the mean of its stages.
+// Seconds of a step by their cause, the mean of its stages.
 struct StepParts {
   double compute = 0;    // what one device would do too
   double recompute = 0;  // activations made again
@@ -39,7 +38,8 @@ struct StepParts {
 };
 StepParts parts_of(const PlanRequest& request, const Layout& layout, const StepTime& time);
 
-// What one layout's step spends more of than another's, most first: "bubble +12.3 %, recompute +2.1 %" of the other's.
+// The parts of a step that take longer than another's, largest first: "bubble +12.3 %, recompute +2.1 %" of the
+// other's.
 std::string why_slower(const StepParts& parts, const StepParts& than);
 
 struct PlannedLayout {
@@ -56,18 +56,15 @@ struct SearchResult {
   // The fastest of each (tp, pp, dp), fastest first.
   std::vector<PlannedLayout> best;
   std::int64_t layouts = 0, too_large = 0, simulated = 0, planned = 0;  // too_large: as far as they were looked at
-  // Where nothing fits: what needs least.
+  // The layout that needs least, if nothing fits.
   std::optional<Layout> smallest;
   std::int64_t smallest_bytes = 0;
 };
 
-// On the most of the cluster's devices that any layout can use. UserError where there is none.
+// Layouts on as many of the cluster's devices as any layout can use. UserError: there is none.
 std::vector<Layout> layouts_of(const PlanRequest& request);
 
 // `runners_up`: at most so many beside the best. UserError where no layout has as many devices or fewer.
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up = 5);
-
-// Every layout that search_layouts() chooses from, with the slicer's choices made.
-std::vector<Layout> all_layouts(const PlanRequest& request);
 
 }  // namespace teratron::plan

@@ -8,6 +8,7 @@
 #include "pipeline/token_slices.h"
 #include "plan/costs/step_time.h"
 #include "slicing/least_sum.h"
+#include "slicing/slice_costs.h"
 #include "slicing/slicer.h"
 
 namespace teratron::plan {
@@ -19,16 +20,32 @@ using slicing::CostTable;
 constexpr std::int64_t kGrid = 32;       // intervals of a sequence between which the slicer cuts
 constexpr double kSlicerEpsilon = 1e-4;  // of a micro-batch's time
 
+// The slowest stage by the cost model: the layers of the largest cell. The simulation adds messages and the ends of the
+// model.
+class ModelledCosts : public slicing::SliceCosts {
+ public:
+  ModelledCosts(const ModelCosts& costs, double layers) : costs_(costs), layers_(layers) {}
+
+  int stages() const override { return 1; }
+  PassTimes passes(int /*stage*/, const slicing::TokenSlice& slice) const override {
+    return costs_.layer({.sequences = slice.sequences, .tokens = slice.length, .context = slice.context})
+        .times(layers_);
+  }
+  double message(const slicing::TokenSlice& /*slice*/) const override { return 0; }
+
+ private:
+  const ModelCosts& costs_;
+  double layers_;
+};
+
 }  // namespace
 
 LayoutTimes::LayoutTimes(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size)
     : config_(config), cluster_(cluster), model_(config.model.model_for(vocab_size)) {}
 
-double LayoutTimes::most_layers(const Layout& layout) const {
-  return static_cast<double>(std::ranges::max(cell_layers(with_layout(config_, layout))));
+std::int64_t LayoutTimes::granularity_of(const Layout& layout) const {
+  return slicing::slice_grid(config_.model.seq_length, layout.sequence_parallel ? layout.tensor : 1, kGrid);
 }
-
-std::int64_t LayoutTimes::unit_of(const Layout& layout) const { return layout.sequence_parallel ? layout.tensor : 1; }
 
 const ModelCosts& LayoutTimes::costs_of(const Layout& layout) {
   std::unique_ptr<ModelCosts>& costs = costs_[{layout.tensor, layout.sequence_parallel, layout.recompute}];
@@ -68,12 +85,10 @@ const LayoutTimes::MicroBatch& LayoutTimes::micro_batch_of(const Layout& layout,
   return micro_batches_[key] = micro_batch;
 }
 
-CostTable LayoutTimes::cost_table(const Layout& layout, std::int64_t sequences, const SliceTimes& times) {
-  const ModelCosts& costs = costs_of(layout);
-  const std::int64_t granularity = slicing::slice_grid(config_.model.seq_length, unit_of(layout), kGrid);
-  return {config_.model.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
-            return times(costs, {.sequences = sequences, .tokens = length, .context = context});
-          }};
+CostTable LayoutTimes::slowest_stage(const Layout& layout, std::int64_t sequences) {
+  const auto layers = static_cast<double>(std::ranges::max(cell_layers(with_layout(config_, layout))));
+  return slicing::slowest_stage(ModelledCosts(costs_of(layout), layers), sequences, config_.model.seq_length,
+                                granularity_of(layout));
 }
 
 const LayoutTimes::MicroBatch& LayoutTimes::any_slices(const Layout& layout, std::int64_t sequences) {
@@ -81,8 +96,8 @@ const LayoutTimes::MicroBatch& LayoutTimes::any_slices(const Layout& layout, std
   const auto known = micro_batches_.find(key);
   if (known != micro_batches_.end()) return known->second;
   const auto least = [&](PassTimes (ModelCosts::*part)(const Slice&) const) {
-    const CostTable table = cost_table(layout, sequences, [&](const ModelCosts& costs, const Slice& slice) {
-      const PassTimes times = (costs.*part)(slice);
+    const CostTable table(config_.model.seq_length, granularity_of(layout), [&](auto length, auto context) {
+      const PassTimes times = (costs_of(layout).*part)({.sequences = sequences, .tokens = length, .context = context});
       return times.forward + times.backward;
     });
     return Sums{.forward = slicing::LeastSum(table).solve(slicing::kNever)};
@@ -130,8 +145,8 @@ double LayoutTimes::least(const Layout& layout) {
   const auto stages = static_cast<std::size_t>(layout.pipeline);
   const double per_layer = layer_parameters(model_, layout.tensor);
   const auto shares = static_cast<double>(layout.distributed_optimizer ? layout.data : 1);
-  double most = 0, way = 0;  // there and back, of the quickest slice
-  double update = 0;         // of the stage that takes longest: all begin when the norm of all gradients is known
+  double most = 0, round_trip = 0;  // round_trip: of the quickest slice, to this stage and back
+  double update = 0;                // of the slowest stage: all begin when the norm of all gradients is known
   for (std::size_t stage = 0; stage < stages; ++stage) {
     double layers = 0;
     for (std::size_t cell = stage; cell < cells.size(); cell += stages) layers += static_cast<double>(cells[cell]);
@@ -139,9 +154,9 @@ double LayoutTimes::least(const Layout& layout) {
     double work = layers * (batch.layer.forward + batch.layer.backward);
     if (stage == 0) work += batch.embedding.forward + batch.embedding.backward;
     if (stage + 1 == stages) work += batch.head.forward + batch.head.backward;
-    most = std::max(most, way + work);
-    way += static_cast<double>(cells[stage]) * (batch.layer.least_forward + batch.layer.least_backward);
-    if (stage == 0) way += batch.embedding.least_forward + batch.embedding.least_backward;
+    most = std::max(most, round_trip + work);
+    round_trip += static_cast<double>(cells[stage]) * (batch.layer.least_forward + batch.layer.least_backward);
+    if (stage == 0) round_trip += batch.embedding.least_forward + batch.embedding.least_backward;
   }
   return most / 1000 + update;
 }
@@ -152,19 +167,11 @@ std::vector<Layout> LayoutTimes::chosen(const Layout& layout) {
 
 std::vector<Layout> LayoutTimes::chosen_alike(const Layout& layout) {
   const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(config_, layout.data));
-  const double layers = most_layers(layout);
-  const auto table = [&](double PassTimes::*pass) {
-    return cost_table(layout, sequences,
-                      [&](const ModelCosts& costs, const Slice& slice) { return layers * (costs.layer(slice).*pass); });
-  };
-  const CostTable forward = table(&PassTimes::forward), backward = table(&PassTimes::backward);
-  const slicing::SlicerOptions options{
-      .stages = static_cast<int>(layout.pipeline),
-      .micro_batches = static_cast<int>(micro_batches_of(config_, layout)),
-      .epsilon = kSlicerEpsilon * (forward.of(0, forward.intervals()) + backward.of(0, backward.intervals()))};
-  const std::vector<std::int64_t> lengths = layout.schedule == pipeline::ScheduleKind::kSeq1F1B
-                                                ? slicing::best_pair_slicing(forward, backward, options).lengths
-                                                : slicing::best_slicing(forward.plus(backward), options).lengths;
+  const CostTable costs = slowest_stage(layout, sequences);
+  const slicing::SlicerOptions options{.stages = static_cast<int>(layout.pipeline),
+                                       .micro_batches = static_cast<int>(micro_batches_of(config_, layout)),
+                                       .epsilon = kSlicerEpsilon * costs.of(0, costs.intervals())};
+  const std::vector<std::int64_t> lengths = slicing::best_slicing(costs, options).lengths;
   if (lengths.size() == 1) return {};
   Layout cut = layout;
   cut.token_slices = fmt::format("{}", fmt::join(lengths, ","));
@@ -173,13 +180,9 @@ std::vector<Layout> LayoutTimes::chosen_alike(const Layout& layout) {
 
 std::vector<Layout> LayoutTimes::chosen_jointly(const Layout& layout) {
   const std::int64_t share = share_of_batch(config_, layout.data);
-  const double layers = most_layers(layout);
   std::vector<CostTable> tables;
   for (std::int64_t size = 1; size <= std::min(layout.micro_batch, share); ++size) {
-    tables.push_back(cost_table(layout, size, [&](const ModelCosts& costs, const Slice& slice) {
-      const PassTimes times = costs.layer(slice);
-      return layers * (times.forward + times.backward);
-    }));
+    tables.push_back(slowest_stage(layout, size));
   }
   const double epsilon = kSlicerEpsilon * tables.front().of(0, tables.front().intervals());
   std::vector<Layout> all = chosen_alike(layout);
@@ -189,7 +192,7 @@ std::vector<Layout> LayoutTimes::chosen_jointly(const Layout& layout) {
     even.token_slices = count == 1 ? "" : fmt::format("uniform:{}", count);
     all.push_back(even);
   }
-  // The fewer further stages the slicer reckons with, the longer its slices: simulations tell which is best.
+  // Fewer further stages give longer slices; the simulation picks the best.
   for (const std::int64_t divisor : {4, 2, 1}) {
     const auto further = static_cast<int>((layout.pipeline - 1 + divisor - 1) / divisor);
     const slicing::JointSlicing best = slicing::best_joint_slicing(tables, {.stages = 1 + further, .epsilon = epsilon},

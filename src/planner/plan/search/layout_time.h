@@ -1,9 +1,8 @@
-// How fast a layout can be at best, in microseconds of ours: what its stages compute, in a pipeline that waits for
-// nothing but the first slice's way to a stage and the last one's way back, and no message or sum takes time.
+// A lower bound of a layout's time, computed in microseconds: the work of its stages, in a pipeline that waits only for
+// the first slice to reach a stage and for the last one to return. Messages and sums take no time.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -20,20 +19,20 @@ class LayoutTimes {
   // Refers to both. All layouts have the same number of devices.
   LayoutTimes(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size);
 
-  // Seconds of an update. Token slices may still be kSlicersChoice: of any slices then.
+  // Seconds of an update. With kSlicersChoice: of any slices.
   double least(const Layout& layout);
 
-  // The layouts that the slicer makes of one whose slices are to be chosen (src/engine/slicing): for terapipe the paper's
-  // Algorithm 1, for seq1f1b balanced pairs; jointly chosen ones by the paper's section 3.4, beside which stand those
-  // of micro-batches that are alike, also in even slices. Boundaries at multiples of 1/32 of the sequence (and of the
-  // ranks of sequence parallelism). None: sequences are best left whole.
+  // The layouts that the slicers make of one whose slices are to be chosen: Algorithm 1's (slicing/slicer.h). Jointly
+  // with micro-batches: those of the paper's section 3.4, and beside them micro-batches of one size, also in even
+  // slices. Boundaries are multiples of 1/32 of the sequence (and of the ranks of sequence parallelism). None:
+  // sequences are best left whole.
   std::vector<Layout> chosen(const Layout& layout);
 
  private:
-  // Milliseconds of micro-batches' slices, of one layer or end of the model.
+  // Milliseconds of the slices of micro-batches in one layer or end of the model.
   struct Sums {
-    double forward = 0, backward = 0;              // of all slices
-    double least_forward = 0, least_backward = 0;  // of the quickest
+    double forward = 0, backward = 0;              // all slices
+    double least_forward = 0, least_backward = 0;  // the quickest slice
     void add(const Sums& other, double count);
   };
   struct MicroBatch {
@@ -47,12 +46,10 @@ class LayoutTimes {
   const MicroBatch& micro_batch_of(const Layout& layout, const pipeline::MicroBatchCut& cut);
   const MicroBatch& any_slices(const Layout& layout, std::int64_t sequences);
   MicroBatch batch_of(const Layout& layout);  // all micro-batches of an update together
-  using SliceTimes = std::function<double(const ModelCosts& costs, const Slice& slice)>;  // milliseconds
-  slicing::CostTable cost_table(const Layout& layout, std::int64_t sequences, const SliceTimes& times);
-  double most_layers(const Layout& layout) const;  // of a cell
+  slicing::CostTable slowest_stage(const Layout& layout, std::int64_t sequences);
   std::vector<Layout> chosen_alike(const Layout& layout);
   std::vector<Layout> chosen_jointly(const Layout& layout);
-  std::int64_t unit_of(const Layout& layout) const;
+  std::int64_t granularity_of(const Layout& layout) const;  // of slices, in tokens
 
   const TrainConfig& config_;
   const Cluster& cluster_;

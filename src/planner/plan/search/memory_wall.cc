@@ -1,8 +1,12 @@
 #include "plan/search/memory_wall.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+#include "console/readable.h"
 #include "model/make_model.h"
 
 namespace teratron::plan {
@@ -77,6 +81,25 @@ MemoryWall::Bytes bytes_of_parameter(const PlanRequest& request) {
   return {.weight = mean(all.weight), .gradient = mean(all.gradient), .optimizer = mean(all.optimizer)};
 }
 
+std::string bytes_text(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
+
+// A layout that fits: the first by the lower bound of its memory.
+std::optional<Change> fitting(const PlanRequest& request, std::string text) {
+  const auto room = static_cast<std::int64_t>(request.cluster.device.memory);
+  const LayoutMemory memory(request.model, request.context());
+  std::vector<std::pair<std::int64_t, Layout>> layouts;
+  for (Layout& layout : layouts_on(request.cluster.devices, request.model, request.fixed)) {
+    const std::int64_t least = memory.least(layout);
+    if (least <= room && !is_to_be_chosen(layout)) layouts.emplace_back(least, std::move(layout));
+  }
+  std::ranges::stable_sort(layouts, {}, &std::pair<std::int64_t, Layout>::first);
+  for (const auto& [least, layout] : layouts) {
+    const std::int64_t bytes = memory.fullest_end(layout);
+    if (bytes <= room) return Change{std::move(text), layout, bytes};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 MemoryWall memory_wall(const PlanRequest& request) {
@@ -90,6 +113,43 @@ MemoryWall memory_wall(const PlanRequest& request) {
   // Gradients may lie where activations lay, so the state alone is no bound to begin from.
   wall.fewest = found.fewest(1);
   return wall;
+}
+
+std::vector<Change> fitting_changes(const PlanRequest& request) {
+  std::vector<Change> changes;
+  const auto add = [&](std::optional<Change> change) {
+    if (change) changes.push_back(std::move(*change));
+  };
+  PlanRequest changed = request;
+  changed.fixed = {};
+  if (!request.fixed.is_empty()) add(fitting(changed, "leave out the flags of the layout"));
+  if (const std::optional<WallLayout> fewest = memory_wall(request).fewest) {
+    if (fewest->layout.devices() > request.cluster.devices) {
+      changes.push_back({fmt::format("take {} devices", fewest->layout.devices()), fewest->layout, fewest->bytes});
+    }
+  }
+  changed = request;
+  std::int64_t& tokens = changed.model.model.seq_length;
+  for (tokens /= 2; tokens >= 1 && changes.empty(); tokens /= 2) {
+    add(fitting(changed, fmt::format("--seq-length {}", tokens)));
+  }
+  return changes;
+}
+
+void throw_too_large(const PlanRequest& request, const SearchResult& result) {
+  const auto room = static_cast<std::int64_t>(request.cluster.device.memory);
+  std::vector<std::string> texts;
+  for (const Change& change : fitting_changes(request)) {
+    texts.push_back(fmt::format("{} ({}: {})", change.text, change.layout.text(), bytes_text(change.bytes)));
+  }
+  throw_user_error(
+      "the model does not fit: of {} layouts on {} x {}, the one that needs least takes {} on a rank, {} "
+      "more than the {} there are ({}); {}",
+      result.layouts, result.devices, request.cluster.device.name, bytes_text(result.smallest_bytes),
+      bytes_text(result.smallest_bytes - room), bytes_text(room), result.smallest ? result.smallest->text() : "",
+      texts.empty() ? "no number of devices and no shorter sequence makes it fit: take a smaller model or devices "
+                      "with more memory"
+                    : fmt::format("what makes it fit: {}", fmt::join(texts, "; or ")));
 }
 
 }  // namespace teratron::plan

@@ -15,11 +15,9 @@
 #include "console/text_table.h"
 #include "plan/explanation.h"
 #include "plan/reproduction/reproduction.h"
-#include "plan/search/cheapest_change.h"
 #include "plan/search/largest_batch.h"
 #include "plan/search/memory_wall.h"
 #include "plan/train_command.h"
-#include "plan/usual_settings.h"
 #include "report/svg.h"
 
 namespace teratron {
@@ -238,7 +236,7 @@ void run(const PlanOptions& options) {
 }  // namespace
 
 Command plan_command() {
-  return make_command<PlanOptions>("plan", "tells whether a model fits on a cluster and how to split it best", run);
+  return make_command<PlanOptions>("plan", "finds whether a model fits on a cluster, and its fastest layout", run);
 }
 
 }  // namespace teratron

@@ -11,7 +11,7 @@
 #include "cluster/presets.h"
 #include "plan/reproduction/reproduction.h"
 #include "plan/search/largest_batch.h"
-#include "plan/usual_settings.h"
+#include "plan/train_command.h"
 
 namespace teratron {
 namespace {
@@ -54,7 +54,7 @@ void add_layout(FieldList& list, PlanOptions& o) {
   list.field_of(t.pipeline.schedule).when_set = [&o] { o.fixed.schedule = o.train.pipeline.schedule; };
 }
 
-// What is decided, and what it needs: the rest is as harmless as can be.
+// The fixed choices with what they need; the rest cannot have faults.
 TrainConfig as_decided(const PlanOptions& o) {
   plan::Layout layout{.tensor = o.fixed.tensor.value_or(1),
                       .pipeline = o.fixed.pipeline.value_or(1),
@@ -79,7 +79,7 @@ TrainConfig as_decided(const PlanOptions& o) {
   return config;
 }
 
-// What holds no batch (plan/search/largest_batch.h), or needs to know it.
+// Flags that --largest-batch (plan/search/largest_batch.h) cannot combine with.
 void add_largest_batch_faults(const PlanOptions& o, Faults& faults) {
   faults.add_if(o.fixed.schedule && !plan::holds_batch(*o.fixed.schedule),
                 "{} {} holds a few micro-batches at a time, so that any batch fits where one does; {} is of gpipe and "

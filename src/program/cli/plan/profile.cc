@@ -1,5 +1,5 @@
-// teratron profile: what slices of tokens cost in every stage of a pipeline on this machine, measured, fitted and kept
-// for train --token-slices auto and for simulate.
+// teratron profile: measures the costs of slices of tokens in every stage of a pipeline on this machine, for train
+// --token-slices auto and for simulate.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,9 +16,9 @@
 #include "cli/plan/profile_machine.h"
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
-#include "console/show_steps.h"
+#include "console/long_task.h"
 #include "console/text_table.h"
-#include "profile/peak_speed.h"
+#include "profile/machine_speed.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
 #include "runtime/ranks.h"
@@ -27,7 +27,7 @@
 namespace teratron {
 namespace {
 
-// Slices are what is measured; a profile is as good for every way of slicing.
+// A profile serves every way of slicing.
 struct ProfileOptions : StepSettings {
   ProfileOptions() { pipeline.token_slices = "auto"; }
   std::int64_t repeats = 3;
@@ -44,7 +44,7 @@ struct ProfileOptions : StepSettings {
     return faults;
   }
 
-  // Of no model, batch or tokenizer.
+  // Faults without a model, batch or tokenizer.
   Faults machine_faults() const {
     Faults faults = layout.faults();
     faults.add(backend.faults());
@@ -131,7 +131,7 @@ std::string context_table(const slicing::Profile& profile) {
   return table.text();
 }
 
-// Where a pipeline has a use for parts.
+// Backward in two parts; empty if that was not measured.
 std::string parts_table(const slicing::Profile& profile) {
   const Align right = Align::kRight;
   TextTable table({Align::kLeft, right, right, right});
@@ -193,8 +193,8 @@ nlohmann::ordered_json json_of(const slicing::Profile& profile, const std::files
           {"held_out_noise", noise},     {"iterations", checks}};
 }
 
-// Of a step, before any was measured: a micro-batch goes through the stages one by one, and training reaches about
-// half of what matrix products do. `peak`: FLOP/s of all ranks.
+// Estimated seconds of a step: a micro-batch goes through the stages one by one, and training reaches about half the
+// speed of matrix products. `peak`: FLOP/s of all ranks.
 double expected_seconds(const ProfileRequest& request, const Mesh& mesh, double peak) {
   constexpr double kUseOfPeak = 0.5;
   const double flops =

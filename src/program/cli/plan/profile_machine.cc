@@ -11,10 +11,11 @@
 #include "base/files/output_lock.h"
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
-#include "console/show_steps.h"
+#include "console/long_task.h"
 #include "console/text_table.h"
 #include "plan/costs/calibration.h"
 #include "plan/costs/cost_constants.h"
+#include "profile/calibration_steps.h"
 #include "profile/machine_speed.h"
 #include "profile/times_in_turns.h"
 #include "runtime/backend_choice.h"
@@ -25,7 +26,6 @@ namespace teratron {
 namespace {
 
 using plan::Calibration;
-using plan::CalibrationStep;
 
 // A ring's latency from a small sum and its bandwidth from a large one, as collective_time.h has them.
 LinkLevel measured_link(Communicator& world) {
@@ -43,7 +43,7 @@ LinkLevel measured_link(Communicator& world) {
 Cluster measured_cluster(Backend& backend, const Rank& rank) {
   const MachineSpeed speed = measure_machine(backend, rank.world);
   Cluster cluster{.name = "this-machine", .devices = rank.world.size(), .links = {}, .constants = {}};
-  // Of the precision that it was measured in; the others are not known, and taken for the same.
+  // Measured in one precision; the others are assumed to be the same.
   cluster.device = {.name = speed.processor,
                     .memory = speed.memory,
                     .peak_16 = speed.flops,
@@ -60,19 +60,19 @@ std::vector<CalibrationStep> measured_steps(const StepSettings& settings, Backen
     return rank.is_first() ? show_steps(fmt::format("measuring {}", what)) : std::function<void(int, int)>();
   };
   const DType dtype = settings.backend.compute_dtype();
-  std::vector<CalibrationStep> steps = plan::calibration_steps({.dtype = dtype}, ranks);
-  plan::measure(steps, std::make_shared<Mesh>(make_mesh(rank.world, {.data = ranks})), backend, rounds,
+  std::vector<CalibrationStep> steps = calibration_steps(1, ranks, dtype);
+  measure_steps(steps, std::make_shared<Mesh>(make_mesh(rank.world, {.data = ranks})), backend, rounds,
                 show("small models, one on each rank"));
   if (ranks == 1) return steps;
-  std::vector<CalibrationStep> sharded = plan::calibration_steps({.dtype = dtype}, ranks);
+  std::vector<CalibrationStep> sharded = calibration_steps(1, ranks, dtype);
   std::erase_if(sharded, [](const CalibrationStep& step) { return step.slices.size() > 1; });
   for (CalibrationStep& step : sharded) step.shards_optimizer = true;
-  plan::measure(sharded, std::make_shared<Mesh>(make_mesh(rank.world, {.data = ranks})), backend, rounds,
+  measure_steps(sharded, std::make_shared<Mesh>(make_mesh(rank.world, {.data = ranks})), backend, rounds,
                 show("the same with a sharded optimizer"));
   std::ranges::move(sharded, std::back_inserter(steps));
-  std::vector<CalibrationStep> split = plan::calibration_steps({.tensor = ranks, .dtype = dtype}, 1);
+  std::vector<CalibrationStep> split = calibration_steps(ranks, 1, dtype);
   std::erase_if(split, [&](const CalibrationStep& step) { return step.model.num_attention_heads % ranks != 0; });
-  plan::measure(split, std::make_shared<Mesh>(make_mesh(rank.world, {.tensor = ranks})), backend, rounds,
+  measure_steps(split, std::make_shared<Mesh>(make_mesh(rank.world, {.tensor = ranks})), backend, rounds,
                 show("small models, one on all ranks"));
   std::ranges::move(split, std::back_inserter(steps));
   return steps;
@@ -113,7 +113,7 @@ nlohmann::ordered_json json_of(const Calibration& calibration, const std::vector
            {"sequences", step.sequences},
            {"slices", step.slices},
            {"slice", slice},
-           {"tensor", step.settings.tensor},
+           {"tensor", step.tensor},
            {"shards_optimizer", step.shards_optimizer},
            {"pace", step.pace},
            {"forward_ms", step.passes[slice].forward},
@@ -121,7 +121,7 @@ nlohmann::ordered_json json_of(const Calibration& calibration, const std::vector
            {"after_ms", step.after},
            {"predicted_forward_ms", ours.forward},
            {"predicted_backward_ms", ours.backward},
-           {"predicted_after_ms", step.settings.tensor == 1 ? plan::predicted_after(step, calibration.cluster) : 0.0}});
+           {"predicted_after_ms", step.tensor == 1 ? plan::predicted_after(step, calibration.cluster) : 0.0}});
     }
   }
   return {{"file", file.string()},

@@ -171,7 +171,7 @@ void run(const SimulateOptions& options) {
 }  // namespace
 
 Command simulate_command() {
-  return make_command<SimulateOptions>("simulate", "tells how long a pipeline's schedule takes and what it holds", run);
+  return make_command<SimulateOptions>("simulate", "simulates the time and memory of a pipeline's schedule", run);
 }
 
 }  // namespace teratron

@@ -11,11 +11,10 @@
 #include "console/readable.h"
 #include "console/text_table.h"
 #include "plan/costs/step_time.h"
-#include "plan/usual_settings.h"
+#include "plan/train_command.h"
 #include "train/plans/memory_plan.h"
 
 namespace teratron {
-namespace {}  // namespace
 
 void add_cluster_fields(FieldList& list, ClusterScenario& o) {
   TrainConfig& t = o.train;

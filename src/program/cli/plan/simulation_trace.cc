@@ -35,7 +35,7 @@ std::string_view name_of(Kind kind) {
   return "";
 }
 
-// What does not overlap lies in one row.
+// Work that does not overlap shares a row.
 struct Row {
   const char* name;
   std::vector<Kind> kinds;

@@ -22,7 +22,7 @@ Faults data_faults(const TrainConfig& config) {
   return faults;
 }
 
-// What BERT's samples need, and what only models that continue text have.
+// Flags that BERT's samples need, and flags for models that continue text.
 Faults bert_faults(const TrainConfig& config) {
   constexpr Flag kBert{"model-type"};
   Faults faults;
@@ -39,7 +39,7 @@ Faults bert_faults(const TrainConfig& config) {
   return faults;
 }
 
-// A list of corpora, in which patterns are replaced at once: a run goes on with the shards that it began with.
+// A list of corpora. Patterns are replaced at once: a resumed run keeps its shards.
 Field& add_corpora_field(FieldList& list, std::string name, std::vector<std::string>& words, std::string help) {
   Field& field = list.add(std::move(name), &words, "PREFIX", std::move(help));
   field.when_set = [&words] { words = without_patterns(words); };
@@ -71,6 +71,10 @@ Faults TrainConfig::faults() const {
   faults.add(bert.faults());
   faults.add(bert_faults(*this));
   faults.add(output.faults());
+  faults.add_if(pipeline.chooses_micro_batches(),
+                "{} is joint, which 'teratron plan' answers for a cluster; give the cuts that it prints, such as "
+                "2x512,512+1x1024, or auto",
+                Flag{"token-slices"});
   faults.add_if(!output.sample_prompts.empty() && model.tokenizer.empty(), "{} needs a tokenizer: {} DIR",
                 Flag{"sample-prompt"}, Flag{"tokenizer"});
   return faults;

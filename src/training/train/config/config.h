@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "settings/bert_settings.h"
-#include "settings/document_settings.h"
+#include "settings/sample_settings.h"
 #include "settings/split_settings.h"
 #include "settings/step_settings.h"
 #include "train/config/optimizer_settings.h"
@@ -35,16 +34,16 @@ struct TrainConfig : StepSettings {
   Faults faults() const;
 };
 
-// That the back end has what the optimizer computes with.
+// Faults: operations of the optimizer that the back end lacks.
 Faults optimizer_backend_faults(const TrainConfig& config);
 
 // The one list of the fields. `config` must outlive it. read_options<TrainConfig> (options/reading.h) reads them from
 // the arguments after `teratron train`.
 FieldList fields_of(TrainConfig& config);
-// Those of them that decide its updates, whatever it reads: training, precision, layout and pipeline.
+// Adds the fields that decide updates, whatever the data: training, precision, layout and pipeline.
 void add_update_fields(FieldList& list, TrainConfig& config);
 
-// What `teratron train --config` reads back to the same values.
+// TOML that `teratron train --config` reads back to the same values.
 std::string to_toml(TrainConfig config);
 
 }  // namespace teratron

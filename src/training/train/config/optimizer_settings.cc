@@ -29,7 +29,7 @@ Faults wsd_faults(const LearningRateSchedule& schedule) {
   constexpr Flag kWsdDecay{"lr-wsd-decay-iters"};
   Faults faults;
   faults.need_between(kWsdDecay, schedule.wsd_decay, 0, kMostUpdates);
-  // What is wrong with the other two is told by their own flags.
+  // Faults of the other two are reported by their own flags.
   const bool has_room = schedule.warmup >= 0 && schedule.decay >= schedule.warmup;
   if (schedule.style != DecayStyle::kWsd || !has_room) return faults;
   const std::int64_t most = schedule.decay - schedule.warmup;

@@ -1,4 +1,4 @@
-// How an update changes the weights: the optimizer, its learning rate, the loss scale.
+// Settings of updates: the optimizer, its learning rate, the loss scale.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct OptimizerSettings {
 };
 
 void add_optimizer_fields(FieldList& list, OptimizerSettings& settings);
-// Those of them that decide how much memory an optimizer keeps.
+// Adds the fields that decide how much memory an optimizer keeps.
 void add_optimizer_choice_fields(FieldList& list, OptimizerSettings& settings);
 void add_loss_scaling_fields(FieldList& list, LossScaling& scaling);
 

@@ -1,4 +1,4 @@
-// What a training run writes, where and how often.
+// Files that a training run writes, where and how often.
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,7 @@ bool has_tokenizer_of(const fs::path& checkpoint, const fs::path& tokenizer) {
   return tokenizer.empty() ? there.empty() : there == read_tokenizer_files(tokenizer);
 }
 
-// What a checkpoint without a record of its settings still tells.
+// Differences from a checkpoint that has no record of its settings.
 std::vector<SettingDifference> differences_from_state(const TrainingState& state, const TrainConfig& config) {
   std::vector<SettingDifference> found;
   if (static_cast<std::uint64_t>(config.seed) != state.seed) {

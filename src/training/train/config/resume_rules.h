@@ -1,7 +1,7 @@
-// What a run that goes on keeps of its checkpoint, and what may differ (docs/resume.md has the table). A checkpoint
-// records the settings of the training that wrote it; those from before there was a record know their model, their seed
-// and the number of their samples alone. What a setting may do follows from its field's scope (options/fields.h): those
-// of the command are neither taken from a checkpoint nor compared with one.
+// Settings that a resumed run keeps from its checkpoint, and settings that may differ (docs/resume.md has the table). A
+// checkpoint records the settings of the training that wrote it; older ones know only their model, seed and number of
+// samples. A field's scope (options/fields.h) decides: settings of the command are neither taken from a checkpoint nor
+// compared with one.
 #pragma once
 
 #include <optional>
@@ -15,17 +15,17 @@
 
 namespace teratron {
 
-// With the places of what a run reads, so that its record means the same in another working directory.
+// Settings with absolute paths of inputs, so that the record means the same in another working directory.
 TrainConfig with_absolute_paths(TrainConfig config);
 
-// What config.toml in a --save folder says: the run, so that --config starts another one like it. What describes this
-// start of it alone is left out (--load and what overrides its checkpoint, --json, --trace), and so is a preset that is
-// not the model's. Paths are absolute.
+// config.toml of a --save folder, from which --config starts another run like this one. It leaves out settings of this
+// start alone (--load and the flags that override its checkpoint, --json, --trace) and a preset that is not the
+// model's. Paths are absolute.
 std::string saved_settings(const TrainConfig& config);
-// The same in a checkpoint: with those values filled in that follow from others or from `model`.
+// Settings recorded in a checkpoint: saved_settings() with the values that follow from others or from `model`.
 std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split);
 
-// The record of a checkpoint that has one, for these fields; what another version knows is left out. UserError: no
+// The record of a checkpoint that has one, for these fields; fields of other versions are left out. UserError: no
 // TOML.
 std::vector<Setting> recorded_settings_of(const CheckpointInfo& checkpoint, FieldList& fields);
 

@@ -26,7 +26,7 @@ bool holds_checkpoint(const fs::path& folder) {
   return is_there(folder / kTrackerFile) || is_there(folder / kManifestFile) || !iterations_in(folder).empty();
 }
 
-// What is given, whatever is wrong with it: where the run starts decides what the rest means.
+// The settings as given, faults or not: the start of the run decides what the rest means.
 class GivenSettings {
  public:
   GivenSettings(std::span<const std::string> arguments, ConfigFiles& files) : fields_(fields_of(config_)) {

@@ -10,15 +10,17 @@ namespace teratron {
 
 ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& pipeline) {
   // Every rank plans for the largest share of the largest batch.
-  const std::int64_t batch = pipeline.largest_micro_batch(config);
+  const std::int64_t batch =
+      pipeline.sampler(config.largest_batch(), {0, static_cast<int>(config.layout.data_parallel)})
+          .largest_micro_batch();
   return {.purpose = Purpose::kTraining,
           .batch = batch,
           .tokens = config.model.seq_length,
           .logits_chunk = config.rows_of_logits(),
           .first_keys = config.documents.reset_attention_mask,
           .position_ids = config.documents.reset_position_ids,
-          .schedule = pipeline.schedule_of_all(),
-          .cuts = pipeline.cuts_of_all(batch, config.model.seq_length),
+          .schedule = pipeline.schedule,
+          .cuts = pipeline.cuts,
           .recompute = config.layout.recompute,
           .sequence_parallel = config.layout.sequence_parallel,
           .shard_optimizer = config.layout.distributed_optimizer,
@@ -34,12 +36,12 @@ std::vector<std::int64_t> planned_memory(const TrainConfig& config, const Memory
 
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context,
                                          std::span<const int> stages) {
-  ExecutorOptions options = training_options(config, plan_pipeline(config, context.profiles));
+  ExecutorOptions options = training_options(config, plan_pipeline(config, context.profile));
   if (options.logits_chunk == 0) options.logits_chunk = kFewestRowsOfLogits;
   const MeshShape mesh = config.layout.mesh();
   std::vector<std::int64_t> bytes;
   for (const int stage : stages) {
-    const RankPlace place = rank_place(mesh, stage * mesh.tensor);
+    const RankCoordinates place = rank_coordinates(mesh, stage * mesh.tensor);
     const std::unique_ptr<Model> model = make_model(config.model.model_for(context.vocab_size), place.tensor);
     const StagePlan plan(*model, options, place, context.compute_dtype);
     bytes.push_back(plan.memory().arena().bytes());

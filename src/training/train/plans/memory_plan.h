@@ -1,4 +1,4 @@
-// What a training run takes of memory, from its configuration alone, and what makes it fit where that is too much.
+// Memory of a training run, from its configuration alone.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,21 @@
 
 namespace teratron {
 
-// What the executors of this configuration are made for, on every rank. `pipeline` is plan_pipeline()'s.
+// Options of the executors of this configuration, on every rank. `pipeline` is plan_pipeline()'s.
 ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& pipeline);
 
-// What plans depend on beside the configuration.
+// Inputs of a plan beside the configuration.
 struct MemoryPlanContext {
   std::int64_t vocab_size = 0;
   DType compute_dtype = DType::kF32;
-  slicing::Profiles profiles = {};  // for --token-slices auto and joint
-  int threads = 0;                  // of a rank that computes on a CPU; 0: it does not
+  const slicing::Profile* profile = nullptr;  // for --token-slices auto
+  int threads = 0;                            // of a rank that computes on a CPU; 0: on another device
 };
 
-// Bytes of a rank of each pipeline stage, in any layout, without starting one: the arena, and on a CPU what its threads
-// take to compute. Where --logits-chunk is left to the
-// memory of a device: with the fewest rows.
+// Bytes of a rank of each pipeline stage, in any layout, without starting one: the arena, and on a CPU the working
+// memory of its threads. If --logits-chunk is left to a device's memory: with the fewest rows.
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context);
-// Of these stages alone.
+// Bytes of a rank of these stages only.
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context,
                                          std::span<const int> stages);
 

@@ -12,7 +12,6 @@
 #include "pipeline/timing/simulate.h"
 #include "pipeline/token_slices.h"
 #include "slicing/cost/slice_times.h"
-#include "slicing/joint_choice.h"
 
 namespace teratron {
 namespace {
@@ -25,12 +24,6 @@ using pipeline::ScheduleKind;
 // The rank that has most of the largest batch.
 BatchSampler sampler_of_largest(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
   return {config.largest_batch(), sizes, 0, config.layout.data_parallel, config.batch.samples_together};
-}
-
-std::int64_t most_sequences(std::span<const pipeline::MicroBatchCut> cuts) {
-  std::int64_t most = 0;
-  for (const pipeline::MicroBatchCut& cut : cuts) most = std::max(most, cut.sequences);
-  return most;
 }
 
 int micro_batches_of(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
@@ -55,19 +48,15 @@ std::vector<std::int64_t> rounded_to(std::int64_t unit, const std::vector<std::i
   return rounded;
 }
 
-// Slices of micro-batches that are all cut alike, the likeliest to be fastest first; an empty one: they run whole.
-using Slicings = std::vector<std::vector<std::int64_t>>;
-
-Slicings measured_slicings(const TrainConfig& config, const PipelinePlan& plan, const slicing::Profile& profile) {
-  const auto stages = static_cast<int>(config.layout.pipeline_parallel);
-  Slicings slicings;
-  for (const std::vector<std::int64_t>& lengths : slicing::likely_slicings(
-           profile, config.model.seq_length, plan.kind, stages, micro_batches_of(config, plan.micro_batch_sizes))) {
-    std::vector<std::int64_t> rounded = rounded_to(slice_unit(config), lengths);
-    if (rounded.size() == 1) rounded.clear();
-    if (std::ranges::find(slicings, rounded) == slicings.end()) slicings.push_back(std::move(rounded));
-  }
-  return slicings;
+// Empty: sequences run whole.
+std::vector<std::int64_t> measured_slicing(const TrainConfig& config, const PipelinePlan& plan,
+                                           const slicing::Profile& profile) {
+  std::vector<std::int64_t> lengths =
+      rounded_to(slice_unit(config), slicing::best_slice_lengths(profile, config.model.seq_length, plan.kind,
+                                                                 static_cast<int>(config.layout.pipeline_parallel),
+                                                                 micro_batches_of(config, plan.micro_batch_sizes)));
+  if (lengths.size() == 1) lengths.clear();
+  return lengths;
 }
 
 std::vector<std::int64_t> given_slicing(const TrainConfig& config, const pipeline::TokenSlices& slices) {
@@ -80,39 +69,14 @@ std::vector<std::int64_t> given_slicing(const TrainConfig& config, const pipelin
   return lengths;
 }
 
-// The winner of an earlier run's trial; nullptr: there is none.
-const slicing::ChosenSlices* chosen_before(const TrainConfig& config, const PipelinePlan& plan,
-                                           const slicing::Profile& profile) {
-  const bool is_joint = config.pipeline.chooses_micro_batches();
-  const auto is_ours = [&](const slicing::ChosenSlices& chosen) {
-    if (chosen.schedule != pipeline::name_of(plan.kind) || (chosen.sequences > 0) != is_joint) return false;
-    return is_joint ? chosen.sequences == config.largest_share() &&
-                          most_sequences(chosen.cuts) <= config.batch.micro_batch_size
-                    : chosen.micro_batches == micro_batches_of(config, plan.micro_batch_sizes);
-  };
-  const auto found = std::ranges::find_if(profile.chosen, is_ours);
-  return found == profile.chosen.end() ? nullptr : &*found;
-}
-
-// Every way that is to be tried.
-std::vector<std::vector<pipeline::MicroBatchCut>> cuts_of(const TrainConfig& config, const PipelinePlan& plan,
-                                                          slicing::Profiles profiles) {
-  if (config.pipeline.token_slices.empty()) return {{}};
-  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", config.pipeline.token_slices);
-  if (!slices.cuts.empty()) return {slices.cuts};
-  const std::int64_t sequences = sampler_of_largest(config, plan.micro_batch_sizes).largest_micro_batch();
-  if (!slices.automatic) return {cut_alike(sequences, given_slicing(config, slices))};
-  check(!profiles.empty(), "slices are chosen by measured costs");
-  if (const slicing::ChosenSlices* chosen = chosen_before(config, plan, profiles.front())) return {chosen->cuts};
-  if (slices.joint) {
-    return slicing::likely_cuts(profiles, config.model.seq_length, plan.kind,
-                                static_cast<int>(config.layout.pipeline_parallel), config.largest_share());
-  }
-  std::vector<std::vector<pipeline::MicroBatchCut>> ways;
-  for (const std::vector<std::int64_t>& lengths : measured_slicings(config, plan, profiles.front())) {
-    ways.push_back(cut_alike(sequences, lengths));
-  }
-  return ways;
+std::vector<pipeline::MicroBatchCut> cuts_of(const TrainConfig& config, const PipelinePlan& plan,
+                                             const slicing::Profile* profile) {
+  if (config.pipeline.token_slices.empty()) return {};
+  pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", config.pipeline.token_slices);
+  if (!slices.cuts.empty()) return std::move(slices.cuts);
+  check(!slices.automatic || profile != nullptr, "slices are chosen by measured costs");
+  return cut_alike(sampler_of_largest(config, plan.micro_batch_sizes).largest_micro_batch(),
+                   slices.automatic ? measured_slicing(config, plan, *profile) : given_slicing(config, slices));
 }
 
 // The pipeline is empty after each part of the micro-batches.
@@ -133,10 +97,10 @@ Schedule schedule_in_parts(ScheduleKind kind, const pipeline::ScheduleSize& size
 }
 
 // Interleaved schedules exist for multiples of the stages; what one has too many is left out of it.
-Schedule schedule_of(const TrainConfig& config, ScheduleKind kind, const UpdatePlan& plan) {
+Schedule schedule_of(const TrainConfig& config, const PipelinePlan& plan) {
   const int micro_batches = micro_batches_of(config, plan.micro_batch_sizes),
             stages = static_cast<int>(config.layout.pipeline_parallel);
-  const int unit = kind == ScheduleKind::kInterleaved ? stages : 1;
+  const int unit = plan.kind == ScheduleKind::kInterleaved ? stages : 1;
   pipeline::ScheduleSize size{.stages = stages,
                               .micro_batches = round_up(micro_batches, unit),
                               .virtual_stages = static_cast<int>(config.pipeline.virtual_stages)};
@@ -145,18 +109,18 @@ Schedule schedule_of(const TrainConfig& config, ScheduleKind kind, const UpdateP
     slices.push_back(std::max(1, static_cast<int>(plan.slices_of(m).size())));
   }
   size.set_slices(std::move(slices));
-  if (config.pipeline.flushes > 1) return schedule_in_parts(kind, size, static_cast<int>(config.pipeline.flushes));
-  const Schedule whole = pipeline::make_schedule(kind, size);
-  return pipeline::some_micro_batches(whole, 0, micro_batches);
+  if (config.pipeline.flushes > 1) return schedule_in_parts(plan.kind, size, static_cast<int>(config.pipeline.flushes));
+  const Schedule whole = pipeline::make_schedule(plan.kind, size);
+  return pipeline::first_micro_batches(whole, micro_batches);
 }
 
-// As measured, or what the cells' layers do.
-Costs costs_of(const UpdatePlan& plan, std::span<const std::int64_t> cell_layers, std::int64_t tokens,
-               slicing::Profiles profiles) {
-  if (!profiles.empty()) {
+// Measured costs, or costs in proportion to the cells' layers.
+Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, const slicing::Profile* profile) {
+  if (profile != nullptr) {
     const std::vector<pipeline::MicroBatchCut> whole = cut_alike(plan.micro_batch_sizes.front(), {tokens});
-    return slicing::slice_costs(profiles, plan.schedule, plan.cuts.empty() ? whole : plan.cuts);
+    return slicing::paced_costs(*profile, plan.schedule, plan.cuts.empty() ? whole : plan.cuts);
   }
+  const std::vector<std::int64_t>& cell_layers = plan.cell_layers;
   Costs costs = pipeline::costs_of_each(plan.schedule, plan.cuts.size() > 1, [&](int m) {
     if (plan.cuts.empty()) return pipeline::even_times(1, {}, /*forward=*/1, /*backward=*/2);
     const pipeline::MicroBatchCut& cut = pipeline::cut_of(plan.cuts, m);
@@ -176,79 +140,26 @@ Costs costs_of(const UpdatePlan& plan, std::span<const std::int64_t> cell_layers
   return costs;
 }
 
-UpdatePlan plan_update(const TrainConfig& config, const PipelinePlan& plan, std::vector<pipeline::MicroBatchCut> cuts,
-                       slicing::Profiles profiles) {
-  UpdatePlan update{.micro_batch_sizes = plan.micro_batch_sizes,
-                    .samples_together = config.batch.samples_together,
-                    .cuts = std::move(cuts)};
-  if (config.pipeline.chooses_micro_batches()) {
-    update.micro_batch_sizes.clear();
-    for (const pipeline::MicroBatchCut& cut : update.cuts) update.micro_batch_sizes.push_back(cut.sequences);
-  }
-  update.schedule = schedule_of(config, plan.kind, update);
-  update.costs = costs_of(update, plan.cell_layers, config.model.seq_length, profiles);
-  if (config.pipeline.defer_weight_gradients) {
-    update.schedule =
-        pipeline::defer_weight_gradients(update.schedule, update.costs, pipeline::most_live_slices(update.schedule));
-  }
-  return update;
-}
-
 }  // namespace
 
-const std::vector<std::int64_t>& UpdatePlan::slices_of(int micro_batch) const {
+const std::vector<std::int64_t>& PipelinePlan::slices_of(int micro_batch) const {
   static const std::vector<std::int64_t> whole;
   return cuts.empty() ? whole : pipeline::cut_of(cuts, micro_batch).slice_tokens;
 }
 
-Schedule PipelinePlan::schedule_of_all() const {
-  Schedule all = schedule;
-  for (const UpdatePlan& other : alternatives) all = pipeline::one_after_the_other(all, other.schedule);
-  return all;
-}
-
-std::vector<pipeline::MicroBatchCut> PipelinePlan::cuts_of_all(std::int64_t batch, std::int64_t tokens) const {
-  if (alternatives.empty()) return cuts;
-  std::vector<pipeline::MicroBatchCut> all;
-  for (std::size_t number = 0; number < ways(); ++number) {
-    const UpdatePlan& update = way(number);
-    const pipeline::MicroBatchCut whole{.sequences = batch, .slice_tokens = {tokens}};
-    for (int m = 0; m < update.schedule.micro_batches; ++m) {
-      all.push_back(update.cuts.empty() ? whole : pipeline::cut_of(update.cuts, m));
-    }
+PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* profile) {
+  PipelinePlan plan{.kind = schedule_kind(config.pipeline),
+                    .cell_layers = cell_layers(config),
+                    .micro_batch_sizes = config.micro_batch_sizes(),
+                    .samples_together = config.batch.samples_together,
+                    .is_measured = profile != nullptr};
+  plan.cuts = cuts_of(config, plan, profile);
+  plan.schedule = schedule_of(config, plan);
+  plan.costs = costs_of(plan, config.model.seq_length, profile);
+  if (config.pipeline.defer_weight_gradients) {
+    plan.schedule =
+        pipeline::defer_weight_gradients(plan.schedule, plan.costs, pipeline::most_live_slices(plan.schedule));
   }
-  all.front().sequences = batch;  // where evaluation runs
-  return all;
-}
-
-std::int64_t PipelinePlan::largest_micro_batch(const TrainConfig& config) const {
-  std::int64_t most = 0;
-  for (std::size_t number = 0; number < ways(); ++number) {
-    const BatchSampler largest =
-        way(number).sampler(config.largest_batch(), {0, static_cast<int>(config.layout.data_parallel)});
-    most = std::max(most, largest.largest_micro_batch());
-  }
-  return most;
-}
-
-int PipelinePlan::first_micro_batch(std::size_t number) const {
-  int first = 0;
-  for (std::size_t before = 0; before < number; ++before) first += way(before).schedule.micro_batches;
-  return first;
-}
-
-PipelinePlan plan_pipeline(const TrainConfig& config, slicing::Profiles profiles) {
-  PipelinePlan plan;
-  plan.kind = schedule_kind(config.pipeline);
-  plan.cell_layers = cell_layers(config);
-  plan.is_measured = !profiles.empty();
-  plan.micro_batch_sizes = config.micro_batch_sizes();
-  std::vector<UpdatePlan> ways;
-  for (std::vector<pipeline::MicroBatchCut>& cuts : cuts_of(config, plan, profiles)) {
-    ways.push_back(plan_update(config, plan, std::move(cuts), profiles));
-  }
-  static_cast<UpdatePlan&>(plan) = std::move(ways.front());
-  plan.alternatives.assign(std::make_move_iterator(ways.begin() + 1), std::make_move_iterator(ways.end()));
   return plan;
 }
 

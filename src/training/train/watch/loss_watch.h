@@ -1,5 +1,5 @@
-// Notices a loss that explodes: far above the lowest level that this run has been at. Only people are told; what is
-// done with the weights depends on values that are not finite alone.
+// Notices a loss that explodes: far above the lowest level of this run. The run then only warns; whether it ends
+// depends on values that are not finite.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@ namespace teratron {
 
 class LossWatch {
  public:
-  // After every update, its loss in nats. Whether an explosion begins with it: once until the loss has come down again.
+  // Takes the loss of an update in nats. True when an explosion begins: once until the loss has come down again.
   bool explodes(double loss);
 
   double lowest() const { return lowest_; }

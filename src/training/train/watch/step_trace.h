@@ -1,4 +1,4 @@
-// What this rank did when in the last iterations of a run, and the file that shows it of all ranks.
+// Times of this rank's work in the last iterations of a run, and the trace file of all ranks.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class StepTrace {
  public:
   static constexpr std::size_t kMostIterations = 20;  // kept: a long run's trace is no longer than a short one's
 
-  // Where the spans of an iteration go until the next begins.
+  // Receives the spans of an iteration until the next begins.
   std::vector<pipeline::TraceSpan>* begin(std::int64_t iteration);
 
   // This rank's part of a trace file (telemetry/trace_file.h).

@@ -18,14 +18,14 @@ struct SamplePrompt {
   std::vector<std::int32_t> tokens;  // at least one
 };
 
-// What --sample-prompt asks for.
+// Text samples of --sample-prompt.
 struct TextSamples {
   std::vector<SamplePrompt> prompts;
   std::int64_t tokens = 0;        // of the tokenizer; rows of a padded vocabulary from here on have no text
   std::int32_t end_of_text = -1;  // where the tokenizer has one
 };
 
-// By the run's tokenizer. UserError: a prompt that leaves no room in a sample of --seq-length.
+// Encodes the prompts with the run's tokenizer. UserError: a prompt that leaves no room in a sample of --seq-length.
 TextSamples text_samples(const TrainConfig& config);
 
 struct ContinuationLimits {

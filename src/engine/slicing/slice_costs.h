@@ -1,0 +1,38 @@
+// Costs of a slice of tokens in each stage of a pipeline. Two makers implement them: a measured profile
+// (cost/slice_times.h) and the planner's model (plan/search/layout_time.cc).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "pipeline/schedule.h"
+#include "pipeline/timing/costs.h"
+#include "slicing/cost/cost_table.h"
+
+namespace teratron::slicing {
+
+struct TokenSlice {
+  std::int64_t sequences = 1;  // of the micro-batch
+  std::int64_t length = 0;     // tokens of each sequence
+  std::int64_t context = 0;    // tokens before them
+};
+
+class SliceCosts {
+ public:
+  virtual ~SliceCosts() = default;
+  virtual int stages() const = 0;
+  // Milliseconds of forward and backward in a stage.
+  virtual pipeline::PassTimes passes(int stage, const TokenSlice& slice) const = 0;
+  // Milliseconds until a stage's output has arrived at the next stage.
+  virtual double message(const TokenSlice& slice) const = 0;
+};
+
+// Both passes and the message in the slowest stage: sends and receives take a stage's time, too.
+CostTable slowest_stage(const SliceCosts& costs, std::int64_t sequences, std::int64_t tokens, std::int64_t granularity);
+
+// Costs of a schedule with as many stages. A single cut stands for all micro-batches; the cells of a stage share its
+// time evenly.
+pipeline::Costs schedule_costs(const SliceCosts& costs, const pipeline::Schedule& schedule,
+                               std::span<const pipeline::MicroBatchCut> cuts);
+
+}  // namespace teratron::slicing

@@ -1,0 +1,101 @@
+// What MFU is counted against is the most that was ever measured.
+#include "profile/machine_speed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "base/files/file.h"
+#include "base/temporary_folder.h"
+#include "comm/launch.h"
+#include "ops/backend.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PeakSpeed : public ::testing::Test {
+ protected:
+  PeakSpeed() { ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1); }
+  ~PeakSpeed() override { ::unsetenv("XDG_CACHE_HOME"); }
+
+  // What each rank is told.
+  static std::vector<double> ask(int ranks) {
+    std::vector<double> told;
+    std::mutex mutex;
+    run_ranks(detect_launch(TensorMemory::kHost), ranks, [&](Communicator& world) {
+      const std::unique_ptr<Backend> backend = make_cpu_backend();
+      const double flops = peak_flops(*backend, world);
+      const std::lock_guard lock(mutex);
+      told.push_back(flops);
+    });
+    return told;
+  }
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> files;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder_.path() / "teratron" / "peaks", none)) {
+      files.push_back(entry.path());
+    }
+    return files;
+  }
+
+  static void say(const fs::path& file, double flops) {
+    auto known = nlohmann::json::parse(read_file(file));
+    known["flops_per_second"] = flops;
+    write_file_atomically(file, known.dump());
+  }
+  // For so many ranks.
+  double kept(int ranks) const {
+    for (const fs::path& file : files()) {
+      const auto known = nlohmann::json::parse(read_file(file));
+      if (known.at("key").get<std::string>().ends_with(std::to_string(ranks) + " ranks")) {
+        return known.at("flops_per_second");
+      }
+    }
+    return 0;
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(PeakSpeed, IsTheMostThatWasEverMeasuredByNumberOfRanksAndTheSameOnAllOfThem) {
+  const std::vector<double> first = ask(2);
+  EXPECT_GT(first[0], 1e8);
+  EXPECT_EQ(first[1], first[0]);
+  ASSERT_EQ(files().size(), 1U);
+  say(files().front(), 1e21);
+  EXPECT_EQ(ask(2), (std::vector{1e21, 1e21})) << "a slower measurement does not count";
+  EXPECT_LT(ask(1).front(), 1e20);
+  EXPECT_EQ(files().size(), 2U);
+  say(files().front(), 12.5);
+  say(files().back(), 12.5);
+  const std::vector<double> again = ask(2);
+  EXPECT_GT(again.front(), 1e8) << "a faster one does";
+  EXPECT_GT(kept(2), 1e8);
+}
+
+TEST_F(PeakSpeed, OfAFileThatSaysSomethingElseNothingIsBelieved) {
+  ask(1);
+  ASSERT_EQ(files().size(), 1U);
+  const fs::path file = files().front();
+  say(file, 1e21);
+  auto other = nlohmann::json::parse(read_file(file));
+  other["key"] = "another machine";
+  for (const std::string& text : {other.dump(), std::string("{\"key\": "), std::string("[]")}) {
+    write_file_atomically(file, text);
+    EXPECT_LT(ask(1).front(), 1e20) << text;
+  }
+}
+
+TEST_F(PeakSpeed, ACacheThatCannotBeWrittenIsDoneWithout) {
+  write_file_atomically(folder_.path() / "teratron", "a file");
+  EXPECT_GT(ask(1).front(), 1e8);
+}
+
+}  // namespace
+}  // namespace teratron
