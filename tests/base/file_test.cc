@@ -33,7 +33,7 @@ class Files : public ::testing::Test {
 
 // The message of the Error that `work` throws; fails the test if it throws none.
 template <class Error, class Work>
-std::string message_of(const Work& work) {
+std::string error_of(const Work& work) {
   try {
     work();
   } catch (const Error& error) {
