@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "base/host/standard_streams.h"
 #include "base/host/resources.h"
+#include "base/host/standard_streams.h"
 #include "base/host/threads.h"
 #include "console/long_task.h"
 
